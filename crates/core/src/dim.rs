@@ -1,0 +1,393 @@
+//! A dimension: a number, or an expression over named symbols.
+//!
+//! A function that is traced with an open dim has `shape(x)[0]` as a symbol, and everything that is
+//! computed from it stays an expression, so one trace serves every size. A size that only the data
+//! decide is a symbol too, with an upper bound that the planner reserves.
+//!
+//! Expressions are polynomials in a normal form: equal expressions are equal values.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Serialize, Serializer};
+
+/// The length of an axis.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Dim {
+    /// A number.
+    Known(usize),
+    /// An expression with at least one symbol in it.
+    Expr(Arc<Expr>),
+}
+
+/// A sum of products, in normal form.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Expr {
+    /// Product of atoms to its factor; sorted, no factor is 0; the empty product is the constant.
+    terms: BTreeMap<Vec<Atom>, i64>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Atom {
+    Symbol(Symbol),
+    /// Division that is rounded down.
+    Quotient(Dim, Dim),
+}
+
+/// A named unknown.
+#[derive(Clone)]
+pub struct Symbol(Arc<SymbolData>);
+
+struct SymbolData {
+    id: u64,
+    name: String,
+    bound: Option<Dim>,
+}
+
+impl Symbol {
+    /// A new symbol, different from every other one, whatever its name.
+    pub fn new(name: impl Into<String>) -> Symbol {
+        Symbol::make(name.into(), None)
+    }
+
+    /// A new symbol for a size that the data will decide, at most `bound`.
+    pub fn bounded(name: impl Into<String>, bound: Dim) -> Symbol {
+        Symbol::make(name.into(), Some(bound))
+    }
+
+    fn make(name: String, bound: Option<Dim>) -> Symbol {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Symbol(Arc::new(SymbolData { id, name, bound }))
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The most it can be, where the data decide it.
+    pub fn bound(&self) -> Option<&Dim> {
+        self.0.bound.as_ref()
+    }
+}
+
+// A symbol is itself and no other: the name is for people.
+impl PartialEq for Symbol {
+    fn eq(&self, other: &Symbol) -> bool {
+        self.0.id == other.0.id
+    }
+}
+impl Eq for Symbol {}
+impl std::hash::Hash for Symbol {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+impl PartialOrd for Symbol {
+    fn partial_cmp(&self, other: &Symbol) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Symbol {
+    fn cmp(&self, other: &Symbol) -> std::cmp::Ordering {
+        self.0.id.cmp(&other.0.id)
+    }
+}
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.name)
+    }
+}
+
+impl Dim {
+    /// The symbol as a dimension.
+    pub fn symbol(symbol: Symbol) -> Dim {
+        Expr { terms: BTreeMap::from([(vec![Atom::Symbol(symbol)], 1)]) }.into_dim()
+    }
+
+    /// The number, if it is one.
+    pub fn known(&self) -> Option<usize> {
+        match self {
+            Dim::Known(n) => Some(*n),
+            Dim::Expr(_) => None,
+        }
+    }
+
+    /// True for the number `n`.
+    pub fn is(&self, n: usize) -> bool {
+        matches!(self, Dim::Known(m) if *m == n)
+    }
+
+    /// The sum; saturates, as every other operation here: a saturated size is too large for any
+    /// machine, and is refused where it is asked for.
+    #[must_use]
+    pub fn plus(&self, other: &Dim) -> Dim {
+        match (self, other) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.saturating_add(*b)),
+            _ => self.expr().add(&other.expr(), 1).into_dim(),
+        }
+    }
+
+    /// The difference; a known one stops at 0.
+    #[must_use]
+    pub fn minus(&self, other: &Dim) -> Dim {
+        match (self, other) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.saturating_sub(*b)),
+            _ => self.expr().add(&other.expr(), -1).into_dim(),
+        }
+    }
+
+    /// The product.
+    #[must_use]
+    pub fn times(&self, other: &Dim) -> Dim {
+        match (self, other) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.saturating_mul(*b)),
+            _ => self.expr().multiply(&other.expr()).into_dim(),
+        }
+    }
+
+    /// The quotient, rounded down; exact where the division comes out even symbolically.
+    /// Division by 0 gives 0.
+    #[must_use]
+    pub fn divided_by(&self, other: &Dim) -> Dim {
+        match (self, other) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.checked_div(*b).unwrap_or(0)),
+            (_, Dim::Known(1)) => self.clone(),
+            (a, b) if a == b => Dim::Known(1),
+            _ => self.expr().divide_evenly(&other.expr()).map_or_else(
+                || {
+                    let atom = Atom::Quotient(self.clone(), other.clone());
+                    Expr { terms: BTreeMap::from([(vec![atom], 1)]) }.into_dim()
+                },
+                Expr::into_dim,
+            ),
+        }
+    }
+
+    /// The expression with each symbol replaced where `find` knows better.
+    #[must_use]
+    pub fn substitute(&self, find: &dyn Fn(&Symbol) -> Option<Dim>) -> Dim {
+        let Dim::Expr(expr) = self else { return self.clone() };
+        let mut sum = Expr::constant(0);
+        for (product, factor) in &expr.terms {
+            let mut term = Expr::constant(*factor);
+            for atom in product {
+                let value = match atom {
+                    Atom::Symbol(s) => find(s).unwrap_or_else(|| Dim::symbol(s.clone())),
+                    Atom::Quotient(a, b) => a.substitute(find).divided_by(&b.substitute(find)),
+                };
+                term = term.multiply(&value.expr());
+            }
+            sum = sum.add(&term, 1);
+        }
+        sum.into_dim()
+    }
+
+    /// The most it can be once every argument's size is known: sizes that the data decide stand at
+    /// their bound. `None` while an argument's size is open.
+    pub fn most(&self) -> Option<usize> {
+        let Dim::Expr(expr) = self else { return self.known() };
+        let mut sum: usize = 0;
+        for (product, factor) in &expr.terms {
+            // What is taken away may be nothing.
+            let Ok(factor) = usize::try_from(*factor) else { continue };
+            let mut term = factor;
+            for atom in product {
+                let most = match atom {
+                    Atom::Symbol(s) => s.bound()?.most()?,
+                    Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
+                };
+                term = term.saturating_mul(most);
+            }
+            sum = sum.saturating_add(term);
+        }
+        Some(sum)
+    }
+
+    /// Calls `visit` with every symbol in it.
+    pub fn symbols(&self, visit: &mut dyn FnMut(&Symbol)) {
+        let Dim::Expr(expr) = self else { return };
+        for atom in expr.terms.keys().flatten() {
+            match atom {
+                Atom::Symbol(s) => visit(s),
+                Atom::Quotient(a, b) => {
+                    a.symbols(visit);
+                    b.symbols(visit);
+                }
+            }
+        }
+    }
+
+    fn expr(&self) -> Expr {
+        match self {
+            Dim::Known(n) => Expr::constant(i64::try_from(*n).unwrap_or(i64::MAX)),
+            Dim::Expr(expr) => (**expr).clone(),
+        }
+    }
+}
+
+impl Expr {
+    fn constant(n: i64) -> Expr {
+        let mut terms = BTreeMap::new();
+        if n != 0 {
+            terms.insert(Vec::new(), n);
+        }
+        Expr { terms }
+    }
+
+    fn into_dim(self) -> Dim {
+        match self.terms.iter().next() {
+            None => Dim::Known(0),
+            Some((product, n)) if self.terms.len() == 1 && product.is_empty() => {
+                Dim::Known(usize::try_from(*n).unwrap_or(0))
+            }
+            _ => Dim::Expr(Arc::new(self)),
+        }
+    }
+
+    fn add(mut self, other: &Expr, sign: i64) -> Expr {
+        for (product, factor) in &other.terms {
+            let entry = self.terms.entry(product.clone()).or_insert(0);
+            *entry = entry.saturating_add(factor.saturating_mul(sign));
+        }
+        self.terms.retain(|_, factor| *factor != 0);
+        self
+    }
+
+    fn multiply(&self, other: &Expr) -> Expr {
+        let mut terms = BTreeMap::new();
+        for (a, x) in &self.terms {
+            for (b, y) in &other.terms {
+                let mut product = [a.as_slice(), b.as_slice()].concat();
+                product.sort();
+                let entry = terms.entry(product).or_insert(0i64);
+                *entry = entry.saturating_add(x.saturating_mul(*y));
+            }
+        }
+        terms.retain(|_, factor| *factor != 0);
+        Expr { terms }
+    }
+
+    /// Divides by a single product where every term contains it.
+    fn divide_evenly(&self, other: &Expr) -> Option<Expr> {
+        let (divisor, by) = other.terms.iter().next().filter(|_| other.terms.len() == 1)?;
+        let mut terms = BTreeMap::new();
+        for (product, factor) in &self.terms {
+            let mut rest = product.clone();
+            for atom in divisor {
+                rest.remove(rest.iter().position(|a| a == atom)?);
+            }
+            if factor % by != 0 {
+                return None;
+            }
+            terms.insert(rest, factor / by);
+        }
+        Some(Expr { terms })
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(n: usize) -> Dim {
+        Dim::Known(n)
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dim::Known(n) => write!(f, "{n}"),
+            Dim::Expr(expr) => fmt::Display::fmt(expr, f),
+        }
+    }
+}
+
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Reversed: the constant comes last, as people write it.
+        for (i, (product, factor)) in self.terms.iter().rev().enumerate() {
+            let sign = match (i, *factor < 0) {
+                (0, false) => "",
+                (_, true) => "-",
+                (_, false) => "+",
+            };
+            write!(f, "{sign}")?;
+            let size = factor.unsigned_abs();
+            if product.is_empty() {
+                write!(f, "{size}")?;
+            } else if size != 1 {
+                write!(f, "{size}*")?;
+            }
+            for (j, atom) in product.iter().enumerate() {
+                if j > 0 {
+                    write!(f, "*")?;
+                }
+                match atom {
+                    Atom::Symbol(s) => write!(f, "{}", s.name())?,
+                    Atom::Quotient(a, b) => write!(f, "(({a})/({b}))")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Dim {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Dim::Known(n) => serializer.serialize_u64(*n as u64),
+            Dim::Expr(expr) => serializer.collect_str(expr),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_expressions_are_equal_values() {
+        let (n, m) = (Dim::symbol(Symbol::new("n")), Dim::symbol(Symbol::new("m")));
+        let two = Dim::from(2);
+        assert_eq!(n.plus(&m).times(&two), m.times(&two).plus(&n).plus(&n));
+        assert_eq!(n.plus(&two).minus(&n), two);
+        assert_eq!(n.times(&m).times(&two).divided_by(&m), two.times(&n));
+        assert_eq!(n.divided_by(&n), Dim::Known(1));
+        assert_ne!(n, Dim::symbol(Symbol::new("n")));
+        assert_eq!(n.times(&m).plus(&two).to_string(), "n*m+2");
+    }
+
+    #[test]
+    fn substitution_evaluates() {
+        let (s, t) = (Symbol::new("n"), Symbol::new("m"));
+        let (n, m) = (Dim::symbol(s.clone()), Dim::symbol(t));
+        let expr = n.times(&m).plus(&n.divided_by(&Dim::from(3)));
+        let half = expr.substitute(&|x| (*x == s).then(|| Dim::from(7)));
+        assert_eq!(half.to_string(), "7*m+2");
+        assert_eq!(half.substitute(&|_| Some(Dim::from(5))), Dim::Known(37));
+    }
+
+    #[test]
+    fn the_most_follows_the_bound_and_is_unknown_for_open_dims() {
+        let open = Dim::symbol(Symbol::new("n"));
+        let data = Dim::symbol(Symbol::bounded("count", Dim::from(10)));
+        assert_eq!(open.most(), None);
+        assert_eq!(data.most(), Some(10));
+        assert_eq!(data.times(&Dim::from(3)).minus(&Dim::from(1)).most(), Some(30));
+        assert_eq!(Dim::symbol(Symbol::bounded("k", open)).most(), None);
+    }
+}
