@@ -1,20 +1,37 @@
 //! The words of Tonnage: types, shapes, bytes, errors; the row that describes an op; the graph that
 //! ops form; and the walker that differentiates it. No concrete op, no I/O, no threads, no `unsafe`.
 
+pub mod attrs;
 pub mod bytes;
 pub mod dim;
 pub mod dtype;
+pub mod emit;
 pub mod error;
+pub mod grad;
+pub mod graph;
+pub mod kernel;
+pub mod kind;
+pub mod layout;
+pub mod recipe;
+pub mod row;
 pub mod scalar;
 pub mod shape;
 pub mod source;
+pub mod tile;
 pub mod workers;
 
+pub use attrs::Attrs;
 pub use bytes::Bytes;
 pub use dim::{Dim, Symbol};
 pub use dtype::{Bool, Class, DType, Element};
+pub use emit::{Emit, Mark, Value};
 pub use error::{Error, ErrorKind, Result};
+pub use graph::{Builder, Graph, Node, ValueId};
 pub use half::{bf16, f16};
+pub use kind::Kind;
+pub use layout::Layout;
+pub use recipe::Recipe;
+pub use row::{Call, OpDef};
 pub use scalar::{FromScalar, Scalar};
 pub use shape::{Shape, Sizes, TensorType};
 pub use source::Source;

@@ -1,0 +1,82 @@
+//! Which of the alternatives that a row declares is kept.
+
+use std::collections::HashSet;
+
+use smallvec::SmallVec;
+
+use super::Record;
+use crate::emit::Value;
+use crate::error::Result;
+use crate::graph::{Builder, ValueId};
+use crate::row::{Call, Keep};
+
+/// Decides for every record what is kept: where a row has alternatives, the one that adds the fewest
+/// bytes to what is `held` and to what other rows keep anyway. Aux outputs that are chosen are made by
+/// their node.
+pub fn choose(
+    mut records: Vec<Record<ValueId>>,
+    mut held: HashSet<ValueId>,
+    builder: &mut Builder,
+) -> Result<Vec<Record<ValueId>>> {
+    for record in &records {
+        if let [only] = record.op.saves.alternatives {
+            held.extend(only.iter().filter_map(|k| value_of(record, *k)));
+        }
+    }
+    for record in &mut records {
+        let set = cheapest(record, &held, builder)?;
+        held.extend(set.iter().filter_map(|k| value_of(record, *k)));
+        let aux = match set.iter().any(|k| matches!(k, Keep::Aux(_))) {
+            true => builder.aux(record.outputs[0])?,
+            false => Vec::new(),
+        };
+        record.kept = set
+            .iter()
+            .filter_map(|keep| {
+                let value = match keep {
+                    Keep::Aux(i) => aux.get(*i).cloned()?,
+                    keep => builder.value(value_of(record, *keep)?),
+                };
+                Some((*keep, value))
+            })
+            .collect::<SmallVec<[(Keep, Value); 2]>>();
+    }
+    Ok(records)
+}
+
+fn cheapest(
+    record: &Record<ValueId>,
+    held: &HashSet<ValueId>,
+    builder: &Builder,
+) -> Result<&'static [Keep]> {
+    let alternatives = record.op.saves.alternatives;
+    if let [only] = alternatives {
+        return Ok(only);
+    }
+    let call = Call { inputs: &record.input_types, attrs: &record.attrs, regions: &record.regions };
+    let aux = (record.op.saves.aux)(&call)?;
+    // Open dims have no bytes yet; their elements are compared as if each were 1024.
+    let weight = |ty: &crate::TensorType| -> u128 {
+        let elements: u128 = ty.shape.iter().map(|d| d.most().unwrap_or(1024) as u128).product();
+        elements * ty.dtype.size() as u128
+    };
+    let price = |set: &&'static [Keep]| -> u128 {
+        set.iter()
+            .map(|keep| match (keep, value_of(record, *keep)) {
+                (_, Some(id)) if held.contains(&id) => 0,
+                (_, Some(id)) => weight(builder.graph().ty(id)),
+                (Keep::Aux(i), None) => aux.get(*i).map_or(0, weight),
+                _ => 0,
+            })
+            .sum()
+    };
+    Ok(alternatives.iter().copied().min_by_key(price).unwrap_or(&[]))
+}
+
+fn value_of(record: &Record<ValueId>, keep: Keep) -> Option<ValueId> {
+    match keep {
+        Keep::Input(i) => record.inputs.get(i).copied(),
+        Keep::Output(i) => record.outputs.get(i).copied(),
+        Keep::Aux(_) => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! Differentiation: what a rule is given, and the walker that strings the rules together.
+//!
+//! The walker knows no op and no memory. A tape hands it records of eager calls, a trace records of
+//! graph nodes; it goes through them backwards, gives each rule what its row declares and nothing
+//! else, and drops each record as it has passed it.
+
+mod backward;
+mod cotangent;
+mod keep;
+mod region;
+
+pub use backward::{Record, backward};
+pub use cotangent::{Cotangent, GradOps, Rows};
+pub use keep::choose;
+pub use region::{Recorder, VjpGraph, vjp_graph};
+
+use std::sync::Arc;
+
+use crate::attrs::Attrs;
+use crate::emit::Value;
+use crate::error::{ErrorKind, Result};
+use crate::graph::Graph;
+use crate::row::{Call, Keep, OpDef};
+use crate::shape::TensorType;
+
+/// What a backward rule is given.
+pub struct GradCall<'a> {
+    /// The op.
+    pub op: &'static OpDef,
+    /// Types of its inputs.
+    pub inputs: &'a [TensorType],
+    /// Types of its outputs, aux ones not included.
+    pub outputs: &'a [TensorType],
+    /// What it was told besides.
+    pub attrs: &'a Attrs,
+    /// Its bodies and branches.
+    pub regions: &'a [Arc<Graph>],
+    /// Gradients of its outputs; `None` is zero. At least one is there.
+    pub grads: &'a [Option<Value>],
+    /// Which inputs' gradients anyone asked for.
+    pub needs: &'a [bool],
+    /// The ops that the walker itself uses.
+    pub ops: &'static GradOps,
+    kept: &'a [(Keep, Value)],
+}
+
+impl GradCall<'_> {
+    /// The call as types know it.
+    pub fn call(&self) -> Call<'_> {
+        Call { inputs: self.inputs, attrs: self.attrs, regions: self.regions }
+    }
+
+    /// The gradient of the only output.
+    pub fn grad(&self) -> Result<Value> {
+        match self.grads.first() {
+            Some(Some(grad)) => Ok(grad.clone()),
+            _ => Err(self.not_declared("the gradient of an output that has none".into())),
+        }
+    }
+
+    /// An input's value, if the row keeps it.
+    pub fn input(&self, i: usize) -> Result<Value> {
+        self.kept(Keep::Input(i))
+    }
+
+    /// An output's value, if the row keeps it.
+    pub fn output(&self, i: usize) -> Result<Value> {
+        self.kept(Keep::Output(i))
+    }
+
+    /// An aux output's value, if the row keeps it.
+    pub fn aux(&self, i: usize) -> Result<Value> {
+        self.kept(Keep::Aux(i))
+    }
+
+    /// Whether that is what was kept, for rows that have alternatives.
+    pub fn keeps(&self, keep: Keep) -> bool {
+        self.kept.iter().any(|(k, _)| *k == keep)
+    }
+
+    fn kept(&self, keep: Keep) -> Result<Value> {
+        match self.kept.iter().find(|(k, _)| *k == keep) {
+            Some((_, value)) => Ok(value.clone()),
+            None => Err(self.not_declared(format!("{keep:?}"))),
+        }
+    }
+
+    fn not_declared(&self, what: String) -> crate::Error {
+        ErrorKind::NotDeclared { op: self.op.name, what }.into()
+    }
+}
+
+/// What a forward rule is given.
+pub struct JvpCall<'a> {
+    /// The op.
+    pub op: &'static OpDef,
+    /// Values of its inputs.
+    pub inputs: &'a [Value],
+    /// Values of its outputs.
+    pub outputs: &'a [Value],
+    /// What it was told besides.
+    pub attrs: &'a Attrs,
+    /// Its bodies and branches.
+    pub regions: &'a [Arc<Graph>],
+    /// Tangents of its inputs; `None` is zero. At least one is there.
+    pub tangents: &'a [Option<Value>],
+}

@@ -1,0 +1,137 @@
+//! The gradient of a whole graph as another graph: what bodies and branches are differentiated with.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Cotangent, GradOps, Record, backward, choose};
+use crate::attrs::Attrs;
+use crate::emit::{Emit, Mark, Value};
+use crate::error::Result;
+use crate::graph::{Builder, Graph, ValueId, replay};
+use crate::kind::Kind;
+use crate::row::OpDef;
+use crate::scalar::Scalar;
+
+/// An emitter into a builder that writes down what was applied, for the walker.
+pub struct Recorder<'a> {
+    /// Where the nodes go.
+    pub builder: &'a mut Builder,
+    /// One record a node; what is kept is decided later, by [`choose`].
+    pub records: Vec<Record<ValueId>>,
+}
+
+impl Emit for Recorder<'_> {
+    fn emit(
+        &mut self,
+        op: &'static OpDef,
+        inputs: Vec<Value>,
+        attrs: Attrs,
+        regions: Vec<Arc<Graph>>,
+        aux: bool,
+    ) -> Result<Vec<Value>> {
+        let made = self.builder.emit(op, inputs.clone(), attrs.clone(), regions.clone(), aux)?;
+        let plain = made.len() - if aux { self.builder.aux_count(&made)? } else { 0 };
+        let source = self.builder.source();
+        self.records.push(Record {
+            op,
+            attrs,
+            regions,
+            source,
+            inputs: inputs.iter().filter_map(Value::id).collect(),
+            input_types: inputs.iter().map(|v| v.ty().clone()).collect(),
+            outputs: made[..plain].iter().filter_map(Value::id).collect(),
+            output_types: made[..plain].iter().map(|v| v.ty().clone()).collect(),
+            kept: SmallVec::new(),
+        });
+        Ok(made)
+    }
+
+    fn mark(&mut self, mark: Mark) -> Mark {
+        self.builder.mark(mark)
+    }
+}
+
+/// What to differentiate a graph for.
+#[derive(Debug, Clone, Copy)]
+pub struct VjpGraph<'a> {
+    /// Which outputs have a gradient; each adds an input to the result.
+    pub seeded: &'a [bool],
+    /// Which inputs' gradients are wanted; each adds an output to the result.
+    pub wanted: &'a [bool],
+    /// Whether the outputs' values come in as inputs too, so that what the rules keep of them need
+    /// not be computed again.
+    pub outputs_known: bool,
+}
+
+/// A graph that takes the inputs of `graph`, its outputs where they are known, and gradients of the
+/// seeded outputs, and returns gradients of the wanted inputs. It computes again whatever of `graph`
+/// the rules keep, and nothing else.
+pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result<Graph> {
+    let mut builder = Builder::new();
+    let inputs: Vec<Value> = graph
+        .inputs
+        .iter()
+        .map(|id| {
+            let info = graph.value(*id);
+            builder.input(info.ty.clone(), info.kind, info.name.clone())
+        })
+        .collect();
+    let known: Vec<Value> = match what.outputs_known {
+        true => graph
+            .outputs
+            .iter()
+            .map(|id| builder.input(graph.ty(*id).clone(), Kind::Activation, None))
+            .collect(),
+        false => Vec::new(),
+    };
+    let seeds: Vec<Option<Value>> = graph
+        .outputs
+        .iter()
+        .zip(what.seeded)
+        .map(|(id, seeded)| {
+            seeded.then(|| builder.input(graph.ty(*id).clone(), Kind::Gradient, None))
+        })
+        .collect();
+    let mut recorder = Recorder { builder: &mut builder, records: Vec::new() };
+    let outputs = replay(graph, inputs.clone(), &mut recorder)?;
+    let records = recorder.records;
+
+    let given: Vec<ValueId> = outputs.iter().filter_map(Value::id).collect();
+    let held: HashSet<ValueId> = match what.outputs_known {
+        true => given.iter().copied().collect(),
+        false => HashSet::new(),
+    };
+    let mut records = choose(records, held, &mut builder)?;
+    for (_, value) in records.iter_mut().flat_map(|r| &mut r.kept) {
+        let output = given.iter().position(|id| Some(*id) == value.id());
+        if let Some(better) = output.and_then(|i| known.get(i)) {
+            *value = better.clone();
+        }
+    }
+    let seeds = given
+        .iter()
+        .zip(seeds)
+        .filter_map(|(id, seed)| Some((*id, Cotangent::Dense(seed?))))
+        .collect();
+    let wanted: Vec<ValueId> =
+        inputs.iter().zip(what.wanted).filter(|(_, w)| **w).filter_map(|(v, _)| v.id()).collect();
+    let grads = backward(records, seeds, &wanted, &mut builder, ops)?;
+    let results = grads
+        .into_iter()
+        .zip(&wanted)
+        .map(|(grad, id)| match grad {
+            Some(grad) => grad.dense(&mut builder, ops),
+            None => {
+                let ty = builder.graph().ty(*id).clone();
+                let zero = Scalar::Int(0);
+                let attrs = Attrs::Fill { value: zero, dtype: ty.dtype, shape: ty.shape };
+                builder.apply(ops.fill, Vec::new(), attrs)
+            }
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut made = builder.finish(&results)?;
+    made.prune();
+    Ok(made)
+}

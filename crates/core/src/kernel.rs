@@ -1,0 +1,84 @@
+//! What a kernel is lent: its inputs, its outputs, its scratch and threads. It gets nothing else, and
+//! it allocates nothing.
+//!
+//! In place means that an input and an output are the same bytes. `&[T]` beside `&mut [T]` over the
+//! same bytes would be undefined behaviour, so such an input comes as [`Data::Output`] and is read
+//! through the output.
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
+use crate::attrs::Attrs;
+use crate::dtype::{DType, Element};
+use crate::layout::Layout;
+use crate::shape::Sizes;
+use crate::workers::Workers;
+
+/// Bytes of an input.
+#[derive(Debug, Clone, Copy)]
+pub enum Data<'a> {
+    /// Its own.
+    Slice(&'a [u8]),
+    /// Those of the output of that number.
+    Output(usize),
+}
+
+/// An input that is lent to a kernel.
+#[derive(Debug, Clone)]
+pub struct In<'a> {
+    /// Of its elements.
+    pub dtype: DType,
+    /// Where its elements lie in its bytes.
+    pub layout: Layout,
+    /// Its bytes.
+    pub data: Data<'a>,
+}
+
+impl In<'_> {
+    /// Its elements as they lie in its own bytes; nothing where it is the output's.
+    pub fn slice<T: Element>(&self) -> &[T] {
+        match self.data {
+            Data::Slice(bytes) => cast_slice(bytes),
+            Data::Output(_) => &[],
+        }
+    }
+
+    /// The elements close together, where they lie so.
+    pub fn contiguous<T: Element>(&self) -> Option<&[T]> {
+        if !self.layout.is_contiguous() {
+            return None;
+        }
+        self.slice::<T>().get(self.layout.offset..self.layout.offset + self.layout.count())
+    }
+}
+
+/// An output that is lent to a kernel: contiguous, at its largest size.
+#[derive(Debug)]
+pub struct Out<'a> {
+    /// Of its elements.
+    pub dtype: DType,
+    /// Its sizes. A kernel whose sizes the data decide writes the real ones here.
+    pub sizes: Sizes,
+    /// Its bytes.
+    pub data: &'a mut [u8],
+}
+
+impl Out<'_> {
+    /// Its elements.
+    pub fn slice<T: Element>(&mut self) -> &mut [T] {
+        cast_slice_mut(self.data)
+    }
+}
+
+/// One call of a kernel.
+pub struct Kernel<'a> {
+    /// What it is told besides its inputs.
+    pub attrs: &'a Attrs,
+    /// Lent to read.
+    pub inputs: &'a [In<'a>],
+    /// Lent to write; with the row's aux outputs behind the others where a gradient is wanted.
+    pub outputs: &'a mut [Out<'a>],
+    /// Lent to use; as many bytes as the row asked for, aligned as buffers are.
+    pub scratch: &'a mut [u8],
+    /// Threads.
+    pub workers: &'a dyn Workers,
+}

@@ -1,0 +1,262 @@
+//! Where the elements of a tensor lie in its buffer: an offset and a stride an axis.
+//!
+//! Views (transposes, slices, broadcasts) are new layouts over the same bytes. Everything here
+//! counts elements, not bytes, and is concrete: symbols are gone before a layout exists.
+
+use smallvec::SmallVec;
+
+use crate::shape::Sizes;
+
+/// Steps from one element to the next, one an axis; may be 0 (broadcast) or negative (reversed).
+pub type Strides = SmallVec<[isize; 4]>;
+
+/// One axis of a slice: the first element, how many, and the step between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct Slice {
+    /// Position of the first element.
+    pub start: usize,
+    /// How many elements.
+    pub len: usize,
+    /// From one to the next; negative walks backwards; not 0.
+    pub step: isize,
+}
+
+/// Sizes, strides and the position of the first element.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// Length of each axis.
+    pub sizes: Sizes,
+    /// Step of each axis.
+    pub strides: Strides,
+    /// Where the element of index 0, 0, ... lies.
+    pub offset: usize,
+}
+
+impl Layout {
+    /// Elements close together, last axis fastest.
+    pub fn contiguous(sizes: impl Into<Sizes>) -> Layout {
+        let sizes = sizes.into();
+        let strides = contiguous_strides(&sizes);
+        Layout { sizes, strides, offset: 0 }
+    }
+
+    /// How many elements.
+    pub fn count(&self) -> usize {
+        self.sizes.iter().product()
+    }
+
+    /// True where the elements lie close together in order, from the offset on.
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1isize;
+        for (size, stride) in self.sizes.iter().zip(&self.strides).rev() {
+            if *size == 0 {
+                return true;
+            }
+            if *size > 1 {
+                if *stride != expected {
+                    return false;
+                }
+                expected *= *size as isize;
+            }
+        }
+        true
+    }
+
+    /// The axes in another order; `order[i]` is the old axis that becomes axis `i`.
+    #[must_use]
+    pub fn transpose(&self, order: &[usize]) -> Layout {
+        Layout {
+            sizes: order.iter().map(|a| self.sizes[*a]).collect(),
+            strides: order.iter().map(|a| self.strides[*a]).collect(),
+            offset: self.offset,
+        }
+    }
+
+    /// A part of every axis.
+    #[must_use]
+    pub fn slice(&self, slices: &[Slice]) -> Layout {
+        let mut offset = self.offset as isize;
+        let mut strides = Strides::new();
+        let mut sizes = Sizes::new();
+        for (s, stride) in slices.iter().zip(&self.strides) {
+            if s.len > 0 {
+                offset += s.start as isize * stride;
+            }
+            sizes.push(s.len);
+            strides.push(stride * s.step);
+        }
+        Layout { sizes, strides, offset: offset as usize }
+    }
+
+    /// Stretched to `sizes`: new axes in front and lengths of 1 get a stride of 0. `None` where the
+    /// lengths do not fit.
+    pub fn broadcast_to(&self, sizes: &[usize]) -> Option<Layout> {
+        let new = sizes.len().checked_sub(self.sizes.len())?;
+        let mut strides = Strides::from_elem(0, new);
+        for (i, to) in sizes[new..].iter().enumerate() {
+            match self.sizes[i] {
+                from if from == *to => strides.push(self.strides[i]),
+                1 => strides.push(0),
+                _ => return None,
+            }
+        }
+        Some(Layout { sizes: sizes.into(), strides, offset: self.offset })
+    }
+
+    /// The same elements in the same order under another shape, where that needs no copy.
+    pub fn reshape(&self, sizes: &[usize]) -> Option<Layout> {
+        if self.count() != sizes.iter().product::<usize>() {
+            return None;
+        }
+        if self.count() == 0 {
+            return Some(Layout { offset: self.offset, ..Layout::contiguous(sizes) });
+        }
+        // Old axes, without those of length 1, joined where one runs on into the next.
+        let mut runs: SmallVec<[(usize, isize); 4]> = SmallVec::new();
+        for (size, stride) in self.sizes.iter().zip(&self.strides).filter(|(s, _)| **s != 1) {
+            match runs.last_mut() {
+                Some((n, s)) if *s == stride * *size as isize => {
+                    *n *= size;
+                    *s = *stride;
+                }
+                _ => runs.push((*size, *stride)),
+            }
+        }
+        // New axes, from the last: each must divide what is left of the current run.
+        let mut strides = Strides::from_elem(0, sizes.len());
+        let mut left = runs.pop().unwrap_or((1, 1));
+        for (i, size) in sizes.iter().enumerate().rev() {
+            if *size == 1 {
+                continue;
+            }
+            if left.0 == 1 {
+                left = runs.pop()?;
+            }
+            if !left.0.is_multiple_of(*size) {
+                return None;
+            }
+            strides[i] = left.1;
+            left = (left.0 / size, left.1 * *size as isize);
+        }
+        Some(Layout { sizes: sizes.into(), strides, offset: self.offset })
+    }
+
+    /// Where the element at `index` lies.
+    pub fn position(&self, index: &[usize]) -> usize {
+        let step: isize = index.iter().zip(&self.strides).map(|(i, s)| *i as isize * s).sum();
+        (self.offset as isize + step) as usize
+    }
+
+    /// The first and one past the last position that any element takes; `None` without elements.
+    pub fn extent(&self) -> Option<(usize, usize)> {
+        if self.count() == 0 {
+            return None;
+        }
+        let (mut low, mut high) = (self.offset as isize, self.offset as isize);
+        for (size, stride) in self.sizes.iter().zip(&self.strides) {
+            let reach = (*size as isize - 1) * stride;
+            if reach < 0 {
+                low += reach;
+            } else {
+                high += reach;
+            }
+        }
+        Some((low as usize, high as usize + 1))
+    }
+
+    /// Calls `visit` with the position of every element, in logical order.
+    pub fn for_each(&self, mut visit: impl FnMut(usize)) {
+        if self.count() == 0 {
+            return;
+        }
+        let mut index = Sizes::from_elem(0, self.sizes.len());
+        let mut at = self.offset as isize;
+        loop {
+            visit(at as usize);
+            let mut axis = self.sizes.len();
+            loop {
+                let Some(next) = axis.checked_sub(1) else { return };
+                axis = next;
+                index[axis] += 1;
+                at += self.strides[axis];
+                if index[axis] < self.sizes[axis] {
+                    break;
+                }
+                at -= self.strides[axis] * self.sizes[axis] as isize;
+                index[axis] = 0;
+            }
+        }
+    }
+}
+
+/// The strides of elements that lie close together.
+pub fn contiguous_strides(sizes: &[usize]) -> Strides {
+    let mut strides = Strides::from_elem(0, sizes.len());
+    let mut step = 1isize;
+    for (stride, size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = step;
+        // Sizes whose product overflows are refused before a layout is made; an empty tensor may
+        // still have such sizes beside its 0.
+        step = step.wrapping_mul(*size as isize);
+    }
+    strides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn positions(layout: &Layout) -> Vec<usize> {
+        let mut all = Vec::new();
+        layout.for_each(|p| all.push(p));
+        all
+    }
+
+    fn sizes(s: &[usize]) -> Sizes {
+        s.into()
+    }
+
+    #[test]
+    fn views_walk_the_bytes_that_they_should() {
+        let base = Layout::contiguous(sizes(&[2, 3]));
+        assert_eq!(positions(&base), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(positions(&base.transpose(&[1, 0])), [0, 3, 1, 4, 2, 5]);
+        let reversed = base
+            .slice(&[Slice { start: 1, len: 2, step: -1 }, Slice { start: 0, len: 2, step: 2 }]);
+        assert_eq!(positions(&reversed), [3, 5, 0, 2]);
+        assert_eq!(reversed.extent(), Some((0, 6)));
+        let wide = Layout::contiguous(sizes(&[1, 3])).broadcast_to(&[2, 2, 3]).unwrap();
+        assert_eq!(positions(&wide), [0, 1, 2].repeat(4));
+        assert_eq!(positions(&Layout::contiguous(sizes(&[]))), [0]);
+        assert_eq!(positions(&Layout::contiguous(sizes(&[0, 2]))), []);
+    }
+
+    #[test]
+    fn reshape_is_a_view_exactly_where_the_order_allows() {
+        let base = Layout::contiguous(sizes(&[4, 6]));
+        assert_eq!(base.reshape(&[2, 2, 3, 2]).unwrap(), Layout::contiguous(sizes(&[2, 2, 3, 2])));
+        let t = base.transpose(&[1, 0]);
+        assert_eq!(t.reshape(&[24]), None);
+        let split = t.reshape(&[3, 2, 1, 4]).unwrap();
+        assert_eq!(positions(&split), positions(&t));
+        let part =
+            base.slice(&[Slice { start: 0, len: 4, step: 1 }, Slice { start: 1, len: 2, step: 1 }]);
+        assert_eq!(part.reshape(&[8]), None);
+        assert_eq!(positions(&part.reshape(&[2, 2, 2]).unwrap()), positions(&part));
+        assert_eq!(base.reshape(&[5]), None);
+        assert_eq!(
+            Layout::contiguous(sizes(&[0, 3])).reshape(&[3, 0]).unwrap().sizes.as_slice(),
+            [3, 0]
+        );
+        let spread = Layout::contiguous(sizes(&[1])).broadcast_to(&[6]).unwrap();
+        assert_eq!(positions(&spread.reshape(&[2, 3]).unwrap()), [0; 6]);
+    }
+
+    #[test]
+    fn contiguity_ignores_axes_of_length_one() {
+        let base = Layout::contiguous(sizes(&[3, 1, 2]));
+        assert!(base.is_contiguous());
+        assert!(base.transpose(&[1, 0, 2]).is_contiguous());
+        assert!(!base.transpose(&[2, 0, 1]).is_contiguous());
+    }
+}

@@ -1,0 +1,134 @@
+//! A tensor as a description of a few bytes: generators, and an elementwise program over them.
+//!
+//! A generator is a sequence that gives the value at any position: counting, or random numbers of a
+//! key. A recipe reads each of its generators through a layout, as a tensor reads its buffer, so
+//! transposing, slicing and broadcasting a recipe makes another recipe. A fill has no generator at
+//! all: its program is one constant. Recipes never refer to variables.
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::dtype::DType;
+use crate::layout::Layout;
+use crate::scalar::Scalar;
+use crate::shape::{Sizes, TensorType};
+use crate::tile::{Form, TileProgram};
+
+/// How random numbers are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Distribution {
+    /// Floats in [0, 1).
+    Uniform,
+    /// Mean 0, deviation 1.
+    Normal,
+    /// All bits of an integer.
+    Bits,
+}
+
+/// Which random numbers: the same key gives the same ones, at any position, in any order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Key {
+    /// These.
+    Fixed([u32; 2]),
+    /// The n-th random op of a traced function: each call of the function brings a key of its own.
+    PerCall(u32),
+}
+
+/// A sequence that gives the value at any position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Generator {
+    /// `start + position * step`, computed in the dtype.
+    Count {
+        /// At position 0.
+        start: Scalar,
+        /// From one to the next.
+        step: Scalar,
+        /// Of the values.
+        dtype: DType,
+    },
+    /// Random numbers.
+    Random {
+        /// Which ones.
+        key: Key,
+        /// How they are spread.
+        distribution: Distribution,
+        /// Of the values.
+        dtype: DType,
+    },
+}
+
+impl Generator {
+    /// Dtype of its values.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Generator::Count { dtype, .. } | Generator::Random { dtype, .. } => *dtype,
+        }
+    }
+}
+
+/// Programs longer than this are not chained on: the recipe is made resident instead.
+pub const LONGEST: usize = 64;
+
+/// A tensor that is computed as it is read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    /// One load a source, one store.
+    pub program: TileProgram,
+    /// What the program loads, each through a layout of the recipe's own sizes.
+    pub sources: SmallVec<[(Generator, Layout); 1]>,
+    /// The recipe's sizes.
+    pub sizes: Sizes,
+}
+
+impl Recipe {
+    /// The same value everywhere.
+    pub fn fill(value: Scalar, dtype: DType, sizes: Sizes) -> Recipe {
+        let mut program = TileProgram::loading(&[]);
+        let reg = program.constant(value, dtype);
+        program.store(reg, dtype);
+        Recipe { program, sources: SmallVec::new(), sizes }
+    }
+
+    /// The generator's first values, in order.
+    pub fn generate(generator: Generator, sizes: Sizes) -> Recipe {
+        let dtype = generator.dtype();
+        let mut program = TileProgram::loading(&[dtype]);
+        program.store(0, dtype);
+        let layout = Layout::contiguous(sizes.clone());
+        Recipe { program, sources: SmallVec::from_iter([(generator, layout)]), sizes }
+    }
+
+    /// Dtype of its values.
+    pub fn dtype(&self) -> DType {
+        match self.program.stores[0].1 {
+            Form::Elements(dtype) => dtype,
+            Form::Bits => DType::Bool,
+        }
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> TensorType {
+        TensorType::new(self.dtype(), &self.sizes[..])
+    }
+
+    /// The value of every element, where the recipe is one constant.
+    pub fn uniform(&self) -> Option<Scalar> {
+        match (self.sources.is_empty(), self.program.code.as_slice()) {
+            (true, [only]) => match only.prim {
+                crate::tile::Prim::Const(value) => Some(value),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A view of it: `view` maps each source's layout. `None` where one has no such view.
+    pub fn view(&self, sizes: Sizes, view: impl Fn(&Layout) -> Option<Layout>) -> Option<Recipe> {
+        let sources = self
+            .sources
+            .iter()
+            .map(|(generator, layout)| Some((*generator, view(layout)?)))
+            .collect::<Option<_>>()?;
+        Some(Recipe { program: self.program.clone(), sources, sizes })
+    }
+}

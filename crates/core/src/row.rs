@@ -1,0 +1,301 @@
+//! The row: everything that the project knows about one op, in one struct without default values.
+//!
+//! Eager mode, tracing, the planner, the tape, the docs and the conformance tests all read it. A field
+//! that is missing is a compile error, and "no gradient" has to be said, with its reason.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::attrs::Attrs;
+use crate::bytes::Bytes;
+use crate::emit::{Emit, Value};
+use crate::error::Result;
+use crate::grad::{Cotangent, GradCall, JvpCall};
+use crate::graph::Graph;
+use crate::kernel::Kernel;
+use crate::layout::Layout;
+use crate::recipe::Recipe;
+use crate::shape::TensorType;
+use crate::tile::TileProgram;
+
+/// The types of an op's outputs.
+pub type Types = SmallVec<[TensorType; 1]>;
+
+/// A call as far as types know it.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// Types of the inputs.
+    pub inputs: &'a [TensorType],
+    /// What the op is told besides.
+    pub attrs: &'a Attrs,
+    /// Bodies and branches, of an op that has them.
+    pub regions: &'a [Arc<Graph>],
+}
+
+impl<'a> Call<'a> {
+    /// A call without regions.
+    pub fn new(inputs: &'a [TensorType], attrs: &'a Attrs) -> Call<'a> {
+        Call { inputs, attrs, regions: &[] }
+    }
+}
+
+/// One op.
+pub struct OpDef {
+    /// In snake_case, the user's word.
+    pub name: &'static str,
+    /// One line.
+    pub doc: &'static str,
+    /// Types of the outputs, or an error that names the op and both sides.
+    pub infer: fn(&Call) -> Result<Types>,
+    /// How axes of the outputs run along axes of the inputs.
+    pub axes: fn(&Call) -> AxisMap,
+    /// What it does to memory.
+    pub mem: Mem,
+    /// Workspace, from types and the number of threads.
+    pub scratch: fn(&Call, usize) -> Bytes,
+    /// What its gradient keeps.
+    pub saves: Saves,
+    /// May the planner compute it again.
+    pub remat: Remat,
+    /// What one run costs, from types.
+    pub cost: fn(&Call) -> Cost,
+    /// Backward mode.
+    pub grad: Grad,
+    /// Forward mode.
+    pub jvp: Jvp,
+    /// How it can fail once its types are right.
+    pub fails: Fails,
+    /// How it runs.
+    pub lower: Lower,
+    /// Types and attributes that drive the conformance tests.
+    pub samples: fn() -> Vec<Sample>,
+}
+
+impl std::fmt::Debug for OpDef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+// A row is the op: two rows are the same where they are the same static.
+impl PartialEq for OpDef {
+    fn eq(&self, other: &OpDef) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+impl Eq for OpDef {}
+
+/// What an op does to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mem {
+    /// Fresh bytes for every output.
+    Alloc,
+    /// May take over the bytes of one of these inputs, if it dies here and has the output's type.
+    Reuse(&'static [usize]),
+    /// No bytes: another layout over that input's.
+    View(usize),
+    /// No bytes until it is read.
+    Recipe,
+    /// Writes into that input, a variable, which the output then is.
+    Update(usize),
+    /// Decided by what its regions do.
+    Regions,
+}
+
+/// Something that a gradient rule reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Keep {
+    /// An input's value.
+    Input(usize),
+    /// An output's value.
+    Output(usize),
+    /// An extra output that is made only when a gradient is wanted.
+    Aux(usize),
+}
+
+/// What a gradient keeps.
+#[derive(Clone, Copy)]
+pub struct Saves {
+    /// Sets of values, any one of which is enough; the cheapest is kept. One empty set: types only.
+    pub alternatives: &'static [&'static [Keep]],
+    /// Types of the extra outputs.
+    pub aux: fn(&Call) -> Result<Types>,
+}
+
+impl Saves {
+    /// Types only.
+    pub const NOTHING: Saves = Saves { alternatives: &[&[]], aux: no_aux };
+
+    /// One of these sets; no extra outputs.
+    pub const fn one_of(alternatives: &'static [&'static [Keep]]) -> Saves {
+        Saves { alternatives, aux: no_aux }
+    }
+}
+
+/// For rows without extra outputs.
+pub fn no_aux(_: &Call) -> Result<Types> {
+    Ok(Types::new())
+}
+
+/// For rows that need no workspace.
+pub fn no_scratch(_: &Call, _: usize) -> Bytes {
+    Bytes::ZERO
+}
+
+/// May the planner compute it again rather than keep it?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remat {
+    /// Gladly: about as cheap as reading it.
+    Cheap,
+    /// If it must.
+    Costly,
+    /// No: it has an effect.
+    Never,
+}
+
+/// What one run of an op takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Floating-point operations.
+    pub flops: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+}
+
+/// A backward rule: gradients of the outputs in, gradients of the inputs out; `None` is zero.
+pub type GradRule = fn(&mut dyn Emit, &GradCall) -> Result<Vec<Option<Cotangent>>>;
+
+/// A forward rule: tangents of the inputs in, tangents of the outputs out; `None` is zero.
+pub type JvpRule = fn(&mut dyn Emit, &JvpCall) -> Result<Vec<Option<Value>>>;
+
+/// Backward mode of an op.
+#[derive(Clone, Copy)]
+pub enum Grad {
+    /// It has one.
+    Rule(GradRule),
+    /// It has none, and why.
+    Stop(&'static str),
+}
+
+/// Forward mode of an op.
+#[derive(Clone, Copy)]
+pub enum Jvp {
+    /// It has one of its own.
+    Rule(JvpRule),
+    /// It is the transpose of the transpose: derived from the backward rule.
+    FromGrad,
+    /// It has none, and why.
+    Stop(&'static str),
+}
+
+/// How an op can fail once its types are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fails {
+    /// It can't.
+    Never,
+    /// On values: an index out of range, a singular matrix, an assertion.
+    OnData,
+    /// On files.
+    OnIo,
+}
+
+/// Which control flow an op is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Region {
+    /// One of several branches.
+    Branch,
+    /// A condition and a body.
+    Loop,
+    /// The gradient of a loop.
+    LoopGrad,
+}
+
+/// A composite op in terms of others.
+pub type Expand = fn(&mut dyn Emit, &Call, Vec<Value>) -> Result<Vec<Value>>;
+
+/// How an op runs.
+#[derive(Clone, Copy)]
+pub enum Lower {
+    /// As a tile program; with the aux outputs as further stores where `true` is passed.
+    Tile(fn(&Call, bool) -> Result<TileProgram>),
+    /// As a kernel over lent slices.
+    Slices(fn(&mut Kernel) -> Result<()>),
+    /// As other ops.
+    Composite(Expand),
+    /// By the executor, which runs its regions.
+    Region(Region),
+    /// Not at all: another layout of its first input, or `None` where that takes a copy.
+    View(fn(&Call, &Layout) -> Option<Layout>),
+    /// Not until it is read.
+    Recipe(fn(&Call) -> Result<Recipe>),
+}
+
+/// What an output axis runs along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AxisOf {
+    /// These input axes, as `(input, axis)`: running the op on pieces along all of them and joining
+    /// the results along this axis gives the whole. Inputs that are not named go in whole.
+    Along(SmallVec<[(usize, usize); 2]>),
+    /// Nothing that could be cut.
+    Mixed,
+}
+
+/// How the axes of an op's outputs run along those of its inputs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AxisMap {
+    /// For each output, for each of its axes.
+    pub outputs: Vec<Vec<AxisOf>>,
+    /// Groups of input axes, as `(input, axis)`: running the op on pieces along all axes of a group
+    /// and adding up the results gives the whole.
+    pub summed: Vec<SmallVec<[(usize, usize); 2]>>,
+}
+
+/// An input of a sample.
+#[derive(Debug, Clone)]
+pub struct SampleInput {
+    /// Its type.
+    pub ty: TensorType,
+    /// What values to draw.
+    pub values: Values,
+}
+
+/// What values a sample draws.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Values {
+    /// Around zero, with both signs.
+    Normal,
+    /// Between these.
+    Between(f64, f64),
+    /// Whole numbers from 0 up to, without, this.
+    Below(usize),
+    /// A batch of symmetric positive definite matrices.
+    PositiveDefinite,
+}
+
+/// Types and attributes to test an op with.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The inputs.
+    pub inputs: Vec<SampleInput>,
+    /// What it is told besides.
+    pub attrs: Attrs,
+    /// Bodies and branches.
+    pub regions: Vec<Arc<Graph>>,
+}
+
+impl Sample {
+    /// Inputs of these types with values around zero.
+    pub fn of(types: &[TensorType], attrs: Attrs) -> Sample {
+        let inputs =
+            types.iter().map(|ty| SampleInput { ty: ty.clone(), values: Values::Normal }).collect();
+        Sample { inputs, attrs, regions: Vec::new() }
+    }
+
+    /// The same with other values for one input.
+    #[must_use]
+    pub fn with(mut self, input: usize, values: Values) -> Sample {
+        self.inputs[input].values = values;
+        self
+    }
+}
