@@ -45,13 +45,16 @@ fn watched(call: impl Fn(&str) -> Cargo) -> Outcome {
     if !cargo::root().join(MANIFEST).exists() {
         return Outcome::Skipped(format!("there is no package {PACKAGE} yet"));
     }
-    match call(&format!("-- --list {MODULE}")).stdout() {
-        Some(list) if !list.lines().any(|line| line.ends_with(": test")) => {
-            Outcome::Failed(format!("{PACKAGE} has no test in `{MODULE}`"))
-        }
-        // A build that fails shows its errors when it is run aloud.
-        Some(_) | None => call(&format!("-- {MODULE}")).run(),
+    // Built aloud first: the list below is read quietly, and a build is long and may fail.
+    match call("--no-run").run() {
+        Outcome::Passed => {}
+        broken => return broken,
     }
+    let list = call(&format!("-- --list {MODULE}")).stdout().unwrap_or_default();
+    if !list.lines().any(|line| line.ends_with(": test")) {
+        return Outcome::Failed(format!("{PACKAGE} has no test in `{MODULE}`"));
+    }
+    call(&format!("-- {MODULE}")).run()
 }
 
 /// The target triple in what `--version --verbose` prints.

@@ -26,7 +26,8 @@ fn is_written(path: &str) -> bool {
 }
 
 fn without_module_doc(file: &File) -> Option<String> {
-    (!file.text.starts_with("//! ")).then(|| file.at(1, "no `//!` module doc on the first line"))
+    (!file.text.starts_with("//! "))
+        .then(|| file.at(1, "no `//!` module doc on the first line (attributes go below it)"))
 }
 
 fn too_long(file: &File) -> Option<String> {
