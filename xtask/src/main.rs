@@ -1,2 +1,43 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask soak`, `cargo xtask bench`.
-fn main() {}
+//! The project's own commands, run as `cargo xtask <command>`.
+//!
+//! One file per command, one line per command in [`COMMANDS`]; dispatch and help both read that
+//! list. Standard library only, so that a bare machine builds it in a moment.
+
+mod cargo;
+mod help;
+mod soak;
+mod step;
+mod test;
+mod unsound;
+
+use std::process::ExitCode;
+
+/// A command, as its file declares it.
+struct Command {
+    /// The word after `cargo xtask`.
+    name: &'static str,
+    /// What it does, on one line.
+    doc: &'static str,
+    /// Does it.
+    run: fn() -> ExitCode,
+}
+
+/// Every command, in the order that help lists them.
+const COMMANDS: &[Command] = &[test::COMMAND, soak::COMMAND, help::COMMAND];
+
+/// The exit code for a command line that can't be understood, apart from 1 for a failed check.
+const MISUSE: u8 = 2;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let mistake = match words.as_slice() {
+        [] => "no command given".to_string(),
+        [name, rest @ ..] => match (COMMANDS.iter().find(|c| c.name == name), rest) {
+            (Some(command), []) => return (command.run)(),
+            (Some(_), [extra, ..]) => format!("`{name}` takes no argument, but got `{extra}`"),
+            (None, _) => format!("there is no command `{name}`"),
+        },
+    };
+    eprintln!("error: {mistake}\n\n{}", help::text());
+    ExitCode::from(MISUSE)
+}

@@ -1,0 +1,24 @@
+//! `cargo xtask soak`: the long variants of the tests that have one.
+//!
+//! Such a test has `soak` in its name and reads `TONNAGE_SOAK` to choose its length, so its short
+//! variant runs with all others and can't rot. Attributes that switch a test off were rejected for
+//! that reason.
+
+use std::process::ExitCode;
+
+use crate::Command;
+use crate::cargo::Cargo;
+use crate::step::Outcome;
+
+/// The row of this command.
+pub const COMMAND: Command = Command { name: "soak", doc: "runs the long soak tests", run };
+
+fn run() -> ExitCode {
+    match Cargo::new("test --release --workspace soak").env("TONNAGE_SOAK", "1").run() {
+        Outcome::Passed => ExitCode::SUCCESS,
+        Outcome::Skipped(reason) | Outcome::Failed(reason) => {
+            eprintln!("soak failed: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The command line: what it lists, and what it refuses.
+
+use std::io;
+use std::process::{Command, Output};
+
+fn xtask(words: &[&str]) -> io::Result<Output> {
+    Command::new(env!("CARGO_BIN_EXE_xtask")).args(words).output()
+}
+
+#[test]
+fn help_lists_every_command() {
+    let output = xtask(&["help"]).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    for name in ["test", "soak", "help"] {
+        let listed = text.lines().any(|line| line.split_whitespace().next() == Some(name));
+        assert!(listed, "{name} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn a_command_line_that_means_nothing_is_refused_with_2() {
+    for (words, message) in [
+        (&[][..], "error: no command given"),
+        (&["tset"][..], "error: there is no command `tset`"),
+        (&["help", "me"][..], "error: `help` takes no argument, but got `me`"),
+    ] {
+        let output = xtask(words).unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert_eq!(text.lines().next(), Some(message));
+    }
+}

@@ -1,0 +1,111 @@
+//! The documents: every invariant of ARCHITECTURE.md names a test that exists, and CHANGELOG.md has
+//! a place for what comes next.
+//!
+//! An invariant is a paragraph or list item that starts with `**I7.**` and ends with its tests in
+//! backticks: `*(test: ...)*`.
+
+use std::collections::BTreeSet;
+
+use crate::none;
+use crate::rust::{lines, words};
+use crate::tree::{File, files};
+
+/// The names of the functions marked as tests in a Rust file.
+fn tests_of(file: &File) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut marked = false;
+    for line in lines(&file.text) {
+        marked |= line.code.contains("#[test]");
+        let mut words = words(&line.code).map(|(word, _)| word);
+        if words.any(|word| word == "fn") {
+            names.extend(words.next().filter(|_| marked).map(String::from));
+            marked = false;
+        }
+    }
+    names
+}
+
+/// `**I7.**` at the start of a line: the 7.
+fn invariant(line: &str) -> Option<u32> {
+    let rest = line.trim_start_matches(['-', '*', ' ']).strip_prefix('I')?;
+    let (number, _) = rest.split_once(".**")?;
+    number.parse().ok()
+}
+
+/// The names in backticks after `(test:` or `(tests:`, without their module paths.
+fn named_tests(text: &str) -> Vec<&str> {
+    let start = ["*(test:", "*(tests:"].iter().find_map(|start| text.split_once(start));
+    let list = start.and_then(|(_, rest)| rest.split_once(")*")).map_or("", |(list, _)| list);
+    let quoted = list.split('`').skip(1).step_by(2);
+    quoted.map(|name| name.rsplit("::").next().unwrap_or(name)).collect()
+}
+
+fn broken_promises(file: &File, tests: &BTreeSet<String>) -> Vec<String> {
+    let lines: Vec<&str> = file.text.lines().collect();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(number) = invariant(line) else { continue };
+        if !seen.insert(number) {
+            found.push(file.at(at + 1, &format!("I{number} is there twice")));
+        }
+        let more = lines[at + 1..].iter();
+        let more = more.take_while(|line| !line.is_empty() && invariant(line).is_none());
+        let text = more.fold(line.to_string(), |text, line| text + "\n" + line);
+        let names = named_tests(&text);
+        if names.is_empty() {
+            found.push(file.at(at + 1, &format!("I{number} names no test")));
+        }
+        for name in names.into_iter().filter(|name| !tests.contains(*name)) {
+            found.push(file.at(at + 1, &format!("I{number}: there is no test `{name}`")));
+        }
+    }
+    if seen.is_empty() {
+        found.push(file.at(1, "no invariant was found: they start with `**I1.**`"));
+    }
+    found
+}
+
+fn has_unreleased(changelog: &str) -> bool {
+    changelog.lines().any(|line| line.trim_end() == "## [Unreleased]")
+}
+
+#[test]
+fn every_invariant_names_a_test_that_exists() {
+    let files = files().unwrap();
+    let tests = files.iter().filter(|file| file.is_rust()).flat_map(tests_of).collect();
+    let page = files.iter().find(|file| file.path == "ARCHITECTURE.md");
+    none(broken_promises(page.expect("ARCHITECTURE.md is missing"), &tests));
+}
+
+#[test]
+fn an_invariant_without_its_test_is_found() {
+    let check = |text| broken_promises(&File::sample("A.md", text), &BTreeSet::from(["a".into()]));
+    assert!(
+        check("**I1.** So.\nIt is. *(test: `a`)*\n\n- **I2.** Too. *(tests: `m::a`, `a`)*")
+            .is_empty()
+    );
+    assert_eq!(check("**I1.** So. *(test: `b`)*"), ["A.md:1: I1: there is no test `b`"]);
+    assert_eq!(check("**I1.** So.\n**I2.** *(test: `a`)*"), ["A.md:1: I1 names no test"]);
+    assert_eq!(
+        check("**I1.** *(test: `a`)*\n\n**I1.** *(test: `a`)*"),
+        ["A.md:3: I1 is there twice"]
+    );
+    assert_eq!(check("Nothing.").len(), 1);
+}
+
+#[test]
+fn only_functions_marked_as_tests_count() {
+    let text =
+        "#[test]\n#[cfg(unix)]\nfn a() {}\nfn b() {}\n// #[test]\nfn c() {}\n#[test] fn d() {}";
+    assert_eq!(tests_of(&File::sample("a.rs", text)), ["a", "d"]);
+}
+
+#[test]
+fn the_changelog_has_an_unreleased_section() {
+    let files = files().unwrap();
+    let changelog = files.iter().find(|file| file.path == "CHANGELOG.md");
+    let text = &changelog.expect("CHANGELOG.md is missing").text;
+    assert!(has_unreleased(text), "CHANGELOG.md: no `## [Unreleased]` section");
+    assert!(!has_unreleased("## [1.0.0]\n"));
+}
