@@ -54,6 +54,13 @@ pub enum Attrs {
     Order(Sizes),
     /// A part of every axis.
     Slices(Vec<AxisSlice>),
+    /// Where a part goes, one entry an axis, in a whole of that shape.
+    Place {
+        /// The part.
+        slices: Vec<AxisSlice>,
+        /// The whole.
+        shape: Shape,
+    },
     /// A shape to take on.
     Shape(Shape),
     /// A dtype to take on.
@@ -140,15 +147,21 @@ impl Attrs {
             Attrs::Shape(shape) | Attrs::Fill { shape, .. } | Attrs::Random { shape, .. } => {
                 *shape = shape.substitute(find);
             }
-            Attrs::Slices(slices) => {
-                for slice in slices {
-                    slice.start = slice.start.substitute(find);
-                    slice.len = slice.len.substitute(find);
-                }
+            Attrs::Slices(slices) => substitute_slices(slices, find),
+            Attrs::Place { slices, shape } => {
+                substitute_slices(slices, find);
+                *shape = shape.substitute(find);
             }
             Attrs::Range { len, .. } => *len = len.substitute(find),
             _ => {}
         }
         attrs
+    }
+}
+
+fn substitute_slices(slices: &mut [AxisSlice], find: &dyn Fn(&Symbol) -> Option<Dim>) {
+    for slice in slices {
+        slice.start = slice.start.substitute(find);
+        slice.len = slice.len.substitute(find);
     }
 }

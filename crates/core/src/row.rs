@@ -25,6 +25,8 @@ pub type Types = SmallVec<[TensorType; 1]>;
 /// A call as far as types know it.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
+    /// The op's name, for errors.
+    pub op: &'static str,
     /// Types of the inputs.
     pub inputs: &'a [TensorType],
     /// What the op is told besides.
@@ -35,8 +37,8 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// A call without regions.
-    pub fn new(inputs: &'a [TensorType], attrs: &'a Attrs) -> Call<'a> {
-        Call { inputs, attrs, regions: &[] }
+    pub fn new(op: &OpDef, inputs: &'a [TensorType], attrs: &'a Attrs) -> Call<'a> {
+        Call { op: op.name, inputs, attrs, regions: &[] }
     }
 }
 
@@ -114,11 +116,39 @@ pub enum Keep {
     Aux(usize),
 }
 
+impl Keep {
+    /// Kept whichever gradients are wanted.
+    pub const fn always(self) -> Saved {
+        Saved { keep: self, by: None }
+    }
+
+    /// Kept only where that input's gradient is wanted.
+    pub const fn needed_by(self, input: usize) -> Saved {
+        Saved { keep: self, by: Some(input) }
+    }
+}
+
+/// Something that a gradient rule reads, and for which input's gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saved {
+    /// What.
+    pub keep: Keep,
+    /// Only for that input's gradient; `None`: for any.
+    pub by: Option<usize>,
+}
+
+impl Saved {
+    /// Whether it is kept where the gradients of these inputs are wanted.
+    pub fn is_for(&self, needs: &[bool]) -> bool {
+        self.by.is_none_or(|input| needs.get(input) == Some(&true))
+    }
+}
+
 /// What a gradient keeps.
 #[derive(Clone, Copy)]
 pub struct Saves {
     /// Sets of values, any one of which is enough; the cheapest is kept. One empty set: types only.
-    pub alternatives: &'static [&'static [Keep]],
+    pub alternatives: &'static [&'static [Saved]],
     /// Types of the extra outputs.
     pub aux: fn(&Call) -> Result<Types>,
 }
@@ -128,7 +158,7 @@ impl Saves {
     pub const NOTHING: Saves = Saves { alternatives: &[&[]], aux: no_aux };
 
     /// One of these sets; no extra outputs.
-    pub const fn one_of(alternatives: &'static [&'static [Keep]]) -> Saves {
+    pub const fn one_of(alternatives: &'static [&'static [Saved]]) -> Saves {
         Saves { alternatives, aux: no_aux }
     }
 }

@@ -28,6 +28,8 @@ pub struct Record<K> {
     pub source: Source,
     /// Who its inputs are.
     pub inputs: SmallVec<[K; 2]>,
+    /// Which inputs may lead to something whose gradient is wanted.
+    pub needs: SmallVec<[bool; 2]>,
     /// Types of its inputs.
     pub input_types: SmallVec<[TensorType; 2]>,
     /// Who its outputs are, aux ones not included.
@@ -70,8 +72,8 @@ pub fn backward<K: Copy + Eq + std::hash::Hash>(
         let needs: SmallVec<[bool; 4]> = record
             .inputs
             .iter()
-            .zip(&record.input_types)
-            .map(|(k, ty)| ty.dtype.is_float() && reaches.contains(k))
+            .zip(&record.needs)
+            .map(|(k, need)| *need && reaches.contains(k))
             .collect();
         if !needs.contains(&true) || out.iter().all(Option::is_none) {
             continue;

@@ -8,7 +8,7 @@ use super::Record;
 use crate::emit::Value;
 use crate::error::Result;
 use crate::graph::{Builder, ValueId};
-use crate::row::{Call, Keep};
+use crate::row::{Call, Keep, Saved};
 
 /// Decides for every record what is kept: where a row has alternatives, the one that adds the fewest
 /// bytes to what is `held` and to what other rows keep anyway. Aux outputs that are chosen are made by
@@ -20,11 +20,16 @@ pub fn choose(
 ) -> Result<Vec<Record<ValueId>>> {
     for record in &records {
         if let [only] = record.op.saves.alternatives {
-            held.extend(only.iter().filter_map(|k| value_of(record, *k)));
+            let kept = only.iter().filter(|s| s.is_for(&record.needs));
+            held.extend(kept.filter_map(|s| value_of(record, s.keep)));
         }
     }
     for record in &mut records {
-        let set = cheapest(record, &held, builder)?;
+        let set: SmallVec<[Keep; 2]> = cheapest(record, &held, builder)?
+            .iter()
+            .filter(|s| s.is_for(&record.needs))
+            .map(|s| s.keep)
+            .collect();
         held.extend(set.iter().filter_map(|k| value_of(record, *k)));
         let aux = match set.iter().any(|k| matches!(k, Keep::Aux(_))) {
             true => builder.aux(record.outputs[0])?,
@@ -48,20 +53,27 @@ fn cheapest(
     record: &Record<ValueId>,
     held: &HashSet<ValueId>,
     builder: &Builder,
-) -> Result<&'static [Keep]> {
+) -> Result<&'static [Saved]> {
     let alternatives = record.op.saves.alternatives;
     if let [only] = alternatives {
         return Ok(only);
     }
-    let call = Call { inputs: &record.input_types, attrs: &record.attrs, regions: &record.regions };
+    let call = Call {
+        op: record.op.name,
+        inputs: &record.input_types,
+        attrs: &record.attrs,
+        regions: &record.regions,
+    };
     let aux = (record.op.saves.aux)(&call)?;
     // Open dims have no bytes yet; their elements are compared as if each were 1024.
     let weight = |ty: &crate::TensorType| -> u128 {
         let elements: u128 = ty.shape.iter().map(|d| d.most().unwrap_or(1024) as u128).product();
         elements * ty.dtype.size() as u128
     };
-    let price = |set: &&'static [Keep]| -> u128 {
+    let price = |set: &&'static [Saved]| -> u128 {
         set.iter()
+            .filter(|s| s.is_for(&record.needs))
+            .map(|s| &s.keep)
             .map(|keep| match (keep, value_of(record, *keep)) {
                 (_, Some(id)) if held.contains(&id) => 0,
                 (_, Some(id)) => weight(builder.graph().ty(id)),

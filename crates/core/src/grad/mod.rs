@@ -47,7 +47,7 @@ pub struct GradCall<'a> {
 impl GradCall<'_> {
     /// The call as types know it.
     pub fn call(&self) -> Call<'_> {
-        Call { inputs: self.inputs, attrs: self.attrs, regions: self.regions }
+        Call { op: self.op.name, inputs: self.inputs, attrs: self.attrs, regions: self.regions }
     }
 
     /// The gradient of the only output.

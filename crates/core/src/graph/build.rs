@@ -132,7 +132,7 @@ impl Emit for Builder {
         let ids: Vec<ValueId> =
             inputs.iter().map(|v| self.own(v, op.name)).collect::<Result<_>>()?;
         let types: Vec<TensorType> = inputs.into_iter().map(|v| v.ty().clone()).collect();
-        let call = Call { inputs: &types, attrs: &attrs, regions: &regions };
+        let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &regions };
         let mut made = (op.infer)(&call).map_err(|e| e.at(at))?;
         if aux {
             made.extend((op.saves.aux)(&call).map_err(|e| e.at(at))?);

@@ -126,7 +126,12 @@ impl Graph {
     /// Calls `use_call` with a node's call as types know it.
     pub fn with_call<R>(&self, node: &Node, use_call: impl FnOnce(&Call) -> R) -> R {
         let inputs = self.types_of(&node.inputs);
-        use_call(&Call { inputs: &inputs, attrs: &node.attrs, regions: &node.regions })
+        use_call(&Call {
+            op: node.op.name,
+            inputs: &inputs,
+            attrs: &node.attrs,
+            regions: &node.regions,
+        })
     }
 
     /// What the graph itself takes in memory, regions included.

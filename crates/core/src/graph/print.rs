@@ -63,7 +63,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         }
         Attrs::Axis(axis) => write!(f, " along {axis}"),
         Attrs::Order(order) => write!(f, " to {order:?}"),
-        Attrs::Slices(slices) => {
+        Attrs::Slices(slices) | Attrs::Place { slices, .. } => {
             write!(f, " at [")?;
             for (i, s) in slices.iter().enumerate() {
                 let comma = if i > 0 { ", " } else { "" };

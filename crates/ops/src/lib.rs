@@ -1,0 +1,90 @@
+//! The table: every op of Tonnage, one row in one file, with its kernel and its gradient.
+//!
+//! To add an op, write its file and add its line to [`TABLE`]. Everything else (eager mode, tracing,
+//! the planner, the tape, the docs, the conformance tests) reads the row.
+
+pub mod control;
+pub mod emit;
+pub mod index;
+pub mod linalg;
+pub mod math;
+pub mod nn;
+pub mod random;
+pub mod reduce;
+pub mod rules;
+pub mod shape;
+pub mod simd;
+pub mod state;
+pub mod tile;
+
+use tonnage_core::OpDef;
+use tonnage_core::grad::GradOps;
+
+macro_rules! table {
+    ($($id:ident = $row:path,)*) => {
+        /// A dense number for every op, in the table's order.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "each is its row's name")]
+        pub enum OpId { $($id,)* }
+
+        /// Every op.
+        pub static TABLE: &[&OpDef] = &[$(&$row,)*];
+    };
+}
+
+table! {
+    Add = math::add::ADD,
+    Sub = math::sub::SUB,
+    Mul = math::mul::MUL,
+    Div = math::div::DIV,
+    Maximum = math::maximum::MAXIMUM,
+    Less = math::less::LESS,
+    Equal = math::equal::EQUAL,
+    Neg = math::neg::NEG,
+    Square = math::square::SQUARE,
+    Exp = math::exp::EXP,
+    Log = math::log::LOG,
+    Tanh = math::tanh::TANH,
+    Relu = math::relu::RELU,
+    ReluGrad = math::relu_grad::RELU_GRAD,
+    Cast = math::cast::CAST,
+    Where = math::where_::WHERE,
+    Identity = math::identity::IDENTITY,
+    StopGradient = math::stop_gradient::STOP_GRADIENT,
+    Fused = tile::fused::FUSED,
+    Sum = reduce::sum::SUM,
+    Max = reduce::max::MAX,
+    Transpose = shape::transpose::TRANSPOSE,
+    Slice = shape::slice::SLICE,
+    Place = shape::place::PLACE,
+    Reshape = shape::reshape::RESHAPE,
+    BroadcastTo = shape::broadcast_to::BROADCAST_TO,
+    Fill = shape::fill::FILL,
+    Range = shape::range::RANGE,
+    RandomNormal = random::normal::RANDOM_NORMAL,
+    RandomUniform = random::uniform::RANDOM_UNIFORM,
+    Matmul = linalg::matmul::MATMUL,
+    Softmax = nn::softmax::SOFTMAX,
+    Assign = state::assign::ASSIGN,
+    AssignAdd = state::assign_add::ASSIGN_ADD,
+    Cond = control::cond::COND,
+    WhileLoop = control::while_loop::WHILE_LOOP,
+    WhileGrad = control::while_grad::WHILE_GRAD,
+}
+
+/// The row of that name.
+///
+/// ```
+/// assert_eq!(tonnage_ops::find("tanh").map(|op| op.name), Some("tanh"));
+/// assert!(tonnage_ops::find("tanhh").is_none());
+/// ```
+pub fn find(name: &str) -> Option<&'static OpDef> {
+    TABLE.iter().copied().find(|op| op.name == name)
+}
+
+/// The ops that the gradient walker itself uses.
+pub static GRAD_OPS: GradOps = GradOps {
+    add: &math::add::ADD,
+    fill: &shape::fill::FILL,
+    scatter_add: &index::scatter_add::SCATTER_ADD,
+};
