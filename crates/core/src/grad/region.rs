@@ -20,6 +20,14 @@ pub struct Recorder<'a> {
     pub builder: &'a mut Builder,
     /// One record a node; what is kept is decided later, by [`choose`].
     pub records: Vec<Record<ValueId>>,
+    /// Values that depend on something whose gradient is wanted.
+    pub tracked: HashSet<ValueId>,
+}
+
+impl Recorder<'_> {
+    fn tracks(&self, value: &Value) -> bool {
+        value.ty().dtype.is_float() && value.id().is_some_and(|id| self.tracked.contains(&id))
+    }
 }
 
 impl Emit for Recorder<'_> {
@@ -34,12 +42,16 @@ impl Emit for Recorder<'_> {
         let made = self.builder.emit(op, inputs.clone(), attrs.clone(), regions.clone(), aux)?;
         let plain = made.len() - if aux { self.builder.aux_count(&made)? } else { 0 };
         let source = self.builder.source();
+        if inputs.iter().any(|v| self.tracks(v)) {
+            self.tracked.extend(made.iter().filter_map(Value::id));
+        }
         self.records.push(Record {
             op,
             attrs,
             regions,
             source,
             inputs: inputs.iter().filter_map(Value::id).collect(),
+            needs: inputs.iter().map(|v| self.tracks(v)).collect(),
             input_types: inputs.iter().map(|v| v.ty().clone()).collect(),
             outputs: made[..plain].iter().filter_map(Value::id).collect(),
             output_types: made[..plain].iter().map(|v| v.ty().clone()).collect(),
@@ -94,7 +106,10 @@ pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result
             seeded.then(|| builder.input(graph.ty(*id).clone(), Kind::Gradient, None))
         })
         .collect();
-    let mut recorder = Recorder { builder: &mut builder, records: Vec::new() };
+    let wanted: Vec<ValueId> =
+        inputs.iter().zip(what.wanted).filter(|(_, w)| **w).filter_map(|(v, _)| v.id()).collect();
+    let tracked = wanted.iter().copied().collect();
+    let mut recorder = Recorder { builder: &mut builder, records: Vec::new(), tracked };
     let outputs = replay(graph, inputs.clone(), &mut recorder)?;
     let records = recorder.records;
 
@@ -115,8 +130,6 @@ pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result
         .zip(seeds)
         .filter_map(|(id, seed)| Some((*id, Cotangent::Dense(seed?))))
         .collect();
-    let wanted: Vec<ValueId> =
-        inputs.iter().zip(what.wanted).filter(|(_, w)| **w).filter_map(|(v, _)| v.id()).collect();
     let grads = backward(records, seeds, &wanted, &mut builder, ops)?;
     let results = grads
         .into_iter()

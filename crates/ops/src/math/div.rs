@@ -17,7 +17,7 @@ pub static DIV: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1), Keep::Output(0)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always(), Keep::Output(0).needed_by(1)]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

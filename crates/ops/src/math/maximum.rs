@@ -18,7 +18,7 @@ pub static MAXIMUM: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0), Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

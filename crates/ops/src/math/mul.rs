@@ -17,7 +17,7 @@ pub static MUL: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0), Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

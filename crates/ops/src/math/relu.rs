@@ -25,7 +25,7 @@ pub static RELU: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves { alternatives: &[&[Keep::Output(0)], &[Keep::Aux(0)]], aux },
+    saves: Saves { alternatives: &[&[Keep::Output(0).always()], &[Keep::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

@@ -24,7 +24,7 @@ pub static RELU_GRAD: OpDef = OpDef {
     axes: |call| AxisMap { ..rules::axes::mixed(&[call.inputs[0].shape.rank()]) },
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

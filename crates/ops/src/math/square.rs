@@ -17,7 +17,7 @@ pub static SQUARE: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0)]]),
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

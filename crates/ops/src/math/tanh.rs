@@ -17,7 +17,7 @@ pub static TANH: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Output(0)]]),
+    saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

@@ -22,7 +22,7 @@ pub static WHERE: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[1, 2]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0)]]),
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
