@@ -165,27 +165,72 @@ impl Layout {
     }
 
     /// Calls `visit` with the position of every element, in logical order.
-    pub fn for_each(&self, mut visit: impl FnMut(usize)) {
-        if self.count() == 0 {
-            return;
-        }
-        let mut index = Sizes::from_elem(0, self.sizes.len());
-        let mut at = self.offset as isize;
-        loop {
-            visit(at as usize);
-            let mut axis = self.sizes.len();
-            loop {
-                let Some(next) = axis.checked_sub(1) else { return };
-                axis = next;
-                index[axis] += 1;
-                at += self.strides[axis];
-                if index[axis] < self.sizes[axis] {
-                    break;
-                }
-                at -= self.strides[axis] * self.sizes[axis] as isize;
-                index[axis] = 0;
+    pub fn for_each(&self, visit: impl FnMut(usize)) {
+        Walk::new(self).for_each(visit);
+    }
+}
+
+/// Walks two layouts of the same sizes side by side, a row of the innermost axis at a time: calls
+/// `visit(a, step_a, b, step_b, n)` with the positions of the row's first elements.
+pub fn zip_rows(
+    a: &Layout,
+    b: &Layout,
+    mut visit: impl FnMut(usize, isize, usize, isize, usize),
+) {
+    debug_assert_eq!(a.sizes, b.sizes);
+    let Some((n, outer)) = a.sizes.split_last() else {
+        return visit(a.offset, 1, b.offset, 1, 1);
+    };
+    let (Some(step_a), Some(step_b)) = (a.strides.last(), b.strides.last()) else { return };
+    let rows = |layout: &Layout| Layout {
+        sizes: outer.into(),
+        strides: layout.strides[..outer.len()].into(),
+        offset: layout.offset,
+    };
+    if *n == 0 {
+        return;
+    }
+    let (rows_a, rows_b) = (rows(a), rows(b));
+    let mut at_a = Walk::new(&rows_a);
+    let mut at_b = Walk::new(&rows_b);
+    while let (Some(a), Some(b)) = (at_a.next(), at_b.next()) {
+        visit(a, *step_a, b, *step_b, *n);
+    }
+}
+
+/// Positions of a layout's elements, in logical order.
+struct Walk<'a> {
+    layout: &'a Layout,
+    index: Sizes,
+    next: Option<isize>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(layout: &'a Layout) -> Walk<'a> {
+        let next = (layout.count() > 0).then_some(layout.offset as isize);
+        Walk { layout, index: Sizes::from_elem(0, layout.sizes.len()), next }
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let now = self.next?;
+        let mut at = now;
+        let mut axis = self.layout.sizes.len();
+        self.next = loop {
+            let Some(inner) = axis.checked_sub(1) else { break None };
+            axis = inner;
+            self.index[axis] += 1;
+            at += self.layout.strides[axis];
+            if self.index[axis] < self.layout.sizes[axis] {
+                break Some(at);
             }
-        }
+            at -= self.layout.strides[axis] * self.layout.sizes[axis] as isize;
+            self.index[axis] = 0;
+        };
+        Some(now as usize)
     }
 }
 

@@ -201,3 +201,11 @@ pub mod cost {
         Cost::default()
     }
 }
+
+/// The sizes of a tensor that is about to be described, checked against what a machine can address.
+pub fn known_sizes(call: &Call, dtype: DType, shape: &Shape) -> Result<tonnage_core::Sizes> {
+    TensorType { dtype, shape: shape.clone() }.bytes(call.op)?;
+    shape.sizes().ok_or_else(|| {
+        bad_argument(call.op, format!("the shape {shape} is open"), "plan for known sizes first")
+    })
+}

@@ -1,0 +1,25 @@
+//! `random_normal`: random numbers of mean 0 and deviation 1; a recipe of a key.
+
+use tonnage_core::OpDef;
+use tonnage_core::recipe::Distribution;
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+
+use crate::rules;
+
+/// Random numbers of mean 0 and deviation 1.
+pub static RANDOM_NORMAL: OpDef = OpDef {
+    name: "random_normal",
+    doc: "Random numbers of mean 0 and deviation 1; takes no bytes until it is written to.",
+    infer: super::infer,
+    axes: |call| rules::axes::mixed(&[super::infer(call).map_or(0, |t| t[0].shape.rank())]),
+    mem: Mem::Recipe,
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Costly,
+    cost: rules::cost::free,
+    grad: Grad::Stop("it has no inputs"),
+    jvp: Jvp::Stop("it has no inputs"),
+    fails: Fails::Never,
+    lower: Lower::Recipe(super::recipe),
+    samples: || super::samples(Distribution::Normal),
+};

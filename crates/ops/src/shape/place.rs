@@ -1,0 +1,98 @@
+//! `place`: a part put into zeros: the gradient of `slice`.
+
+use smallvec::smallvec;
+use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::emit::Emit;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::Kernel;
+use tonnage_core::layout::{Layout, Slice};
+use tonnage_core::row::{
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+};
+use tonnage_core::{DType, OpDef, Shape, TensorType, with_element};
+
+use super::slice::SLICE;
+use crate::{emit, rules};
+
+/// A part put into zeros.
+pub static PLACE: OpDef = OpDef {
+    name: "place",
+    doc: "A part put into zeros where a slice would take it from.",
+    infer,
+    axes: |call| rules::axes::mixed(&[call.inputs[0].shape.rank()]),
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: |call| {
+        let outputs = infer(call).unwrap_or_default();
+        Cost { flops: 0, bytes: rules::cost::moved(call, &outputs) }
+    },
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+fn place<'a>(call: &Call<'a>) -> Result<(&'a [AxisSlice], &'a Shape)> {
+    match call.attrs {
+        Attrs::Place { slices, shape } => Ok((slices, shape)),
+        _ => Err(rules::infer::wrong_attrs(call)),
+    }
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    rules::infer::count(call, 1)?;
+    let (slices, shape) = place(call)?;
+    super::slice::check(call, slices, shape)?;
+    let part: Shape = slices.iter().map(|s| s.len.clone()).collect();
+    if part != call.inputs[0].shape {
+        let (left, right) = (call.inputs[0].shape.clone(), part);
+        let help = "the part must have the slices' lengths".into();
+        return Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into());
+    }
+    Ok(smallvec![TensorType { dtype: call.inputs[0].dtype, shape: shape.clone() }])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let (input, out) = (&k.inputs[0], &mut k.outputs[0]);
+    let Attrs::Place { slices, .. } = k.attrs else { return Ok(()) };
+    let slices: Option<Vec<Slice>> = slices.iter().map(AxisSlice::known).collect();
+    let Some(slices) = slices else { return Ok(()) };
+    let to = Layout::contiguous(out.sizes.clone()).slice(&slices);
+    out.data.fill(0);
+    with_element!(input.dtype, T => {
+        let from = input.slice::<T>();
+        let into = out.slice::<T>();
+        // Walks both layouts side by side; the innermost axis is a plain loop.
+        tonnage_core::layout::zip_rows(&input.layout, &to, |a, step_a, b, step_b, n| {
+            for i in 0..n as isize {
+                let (a, b) = (a as isize + i * step_a, b as isize + i * step_b);
+                into[b as usize] = from[a as usize];
+            }
+        });
+    });
+    Ok(())
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (slices, _) = place(&call.call())?;
+    let g = call.grad()?;
+    Ok(vec![emit::dense(e.apply(&SLICE, vec![g], Attrs::Slices(slices.to_vec()))?)])
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, (shape, slices): (Vec<usize>, Vec<AxisSlice>)| {
+        let part: Shape = slices.iter().map(|s| s.len.clone()).collect();
+        let attrs = Attrs::Place { slices, shape: shape.into() };
+        Sample::of(&[TensorType { dtype, shape: part }], attrs)
+    };
+    let mut all: Vec<Sample> = DType::ALL
+        .into_iter()
+        .map(|d| of(d, super::slice::sample_slices().swap_remove(0)))
+        .collect();
+    all.extend(super::slice::sample_slices().into_iter().map(|s| of(DType::F32, s)));
+    all
+}
