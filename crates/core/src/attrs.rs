@@ -127,8 +127,8 @@ pub enum Attrs {
     LoopGrad {
         /// Inputs that the body changes.
         carried: usize,
-        /// Carried states that are kept at once.
-        slots: usize,
+        /// Carried states that are kept at once; `None`: the planner decides.
+        slots: Option<usize>,
         /// Which carried inputs have a gradient.
         active: Vec<bool>,
         /// Which inputs that the body only reads have a gradient.

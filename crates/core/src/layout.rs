@@ -172,11 +172,7 @@ impl Layout {
 
 /// Walks two layouts of the same sizes side by side, a row of the innermost axis at a time: calls
 /// `visit(a, step_a, b, step_b, n)` with the positions of the row's first elements.
-pub fn zip_rows(
-    a: &Layout,
-    b: &Layout,
-    mut visit: impl FnMut(usize, isize, usize, isize, usize),
-) {
+pub fn zip_rows(a: &Layout, b: &Layout, mut visit: impl FnMut(usize, isize, usize, isize, usize)) {
     debug_assert_eq!(a.sizes, b.sizes);
     let Some((n, outer)) = a.sizes.split_last() else {
         return visit(a.offset, 1, b.offset, 1, 1);

@@ -110,6 +110,8 @@ pub enum Mem {
 pub enum Keep {
     /// An input's value.
     Input(usize),
+    /// The values of all inputs, of an op that takes any number.
+    Inputs,
     /// An output's value.
     Output(usize),
     /// An extra output that is made only when a gradient is wanted.
@@ -161,6 +163,18 @@ impl Saves {
     pub const fn one_of(alternatives: &'static [&'static [Saved]]) -> Saves {
         Saves { alternatives, aux: no_aux }
     }
+}
+
+/// What one alternative keeps where the gradients of these inputs are wanted.
+pub fn kept(alternative: &[Saved], needs: &[bool]) -> SmallVec<[Keep; 2]> {
+    let mut all = SmallVec::new();
+    for saved in alternative.iter().filter(|s| s.is_for(needs)) {
+        match saved.keep {
+            Keep::Inputs => all.extend((0..needs.len()).map(Keep::Input)),
+            keep => all.push(keep),
+        }
+    }
+    all
 }
 
 /// For rows without extra outputs.

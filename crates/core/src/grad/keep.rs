@@ -8,7 +8,7 @@ use super::Record;
 use crate::emit::Value;
 use crate::error::Result;
 use crate::graph::{Builder, ValueId};
-use crate::row::{Call, Keep, Saved};
+use crate::row::{Call, Keep, Saved, kept};
 
 /// Decides for every record what is kept: where a row has alternatives, the one that adds the fewest
 /// bytes to what is `held` and to what other rows keep anyway. Aux outputs that are chosen are made by
@@ -20,16 +20,12 @@ pub fn choose(
 ) -> Result<Vec<Record<ValueId>>> {
     for record in &records {
         if let [only] = record.op.saves.alternatives {
-            let kept = only.iter().filter(|s| s.is_for(&record.needs));
-            held.extend(kept.filter_map(|s| value_of(record, s.keep)));
+            let kept = kept(only, &record.needs);
+            held.extend(kept.into_iter().filter_map(|k| value_of(record, k)));
         }
     }
     for record in &mut records {
-        let set: SmallVec<[Keep; 2]> = cheapest(record, &held, builder)?
-            .iter()
-            .filter(|s| s.is_for(&record.needs))
-            .map(|s| s.keep)
-            .collect();
+        let set = kept(cheapest(record, &held, builder)?, &record.needs);
         held.extend(set.iter().filter_map(|k| value_of(record, *k)));
         let aux = match set.iter().any(|k| matches!(k, Keep::Aux(_))) {
             true => builder.aux(record.outputs[0])?,
@@ -71,13 +67,12 @@ fn cheapest(
         elements * ty.dtype.size() as u128
     };
     let price = |set: &&'static [Saved]| -> u128 {
-        set.iter()
-            .filter(|s| s.is_for(&record.needs))
-            .map(|s| &s.keep)
-            .map(|keep| match (keep, value_of(record, *keep)) {
+        kept(set, &record.needs)
+            .into_iter()
+            .map(|keep| match (keep, value_of(record, keep)) {
                 (_, Some(id)) if held.contains(&id) => 0,
                 (_, Some(id)) => weight(builder.graph().ty(id)),
-                (Keep::Aux(i), None) => aux.get(*i).map_or(0, weight),
+                (Keep::Aux(i), None) => aux.get(i).map_or(0, weight),
                 _ => 0,
             })
             .sum()
@@ -89,6 +84,6 @@ fn value_of(record: &Record<ValueId>, keep: Keep) -> Option<ValueId> {
     match keep {
         Keep::Input(i) => record.inputs.get(i).copied(),
         Keep::Output(i) => record.outputs.get(i).copied(),
-        Keep::Aux(_) => None,
+        Keep::Aux(_) | Keep::Inputs => None,
     }
 }

@@ -94,7 +94,8 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             most.map_or(Ok(()), |n| write!(f, ", at most {n} rounds"))
         }
         Attrs::LoopGrad { carried, slots, .. } => {
-            write!(f, " carrying {carried}, {slots} slots")
+            write!(f, " carrying {carried}")?;
+            slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))
         }
     }
 }

@@ -1,0 +1,291 @@
+//! `matmul`: the product of matrices, batched and broadcast over leading axes; either operand may be
+//! read as its transpose, which takes no copy.
+
+use smallvec::{SmallVec, smallvec};
+use tonnage_core::attrs::Attrs;
+use tonnage_core::bytes::Bytes;
+use tonnage_core::emit::{Emit, Value};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::layout::Layout;
+use tonnage_core::row::{
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
+};
+use tonnage_core::{DType, Dim, OpDef, Shape, Sizes, TensorType, bf16, f16};
+
+use super::gemm::{Matrix, Output, Reads, Size, Store, Strides, Target, gemm, scratch_bytes};
+use crate::{emit, rules};
+
+/// The product of matrices.
+pub static MATMUL: OpDef = OpDef {
+    name: "matmul",
+    doc: "The product of matrices, batched over leading axes; either may be read as its transpose.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch,
+    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
+    remat: Remat::Costly,
+    cost,
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+fn transposes(call: &Call) -> Result<(bool, bool)> {
+    match call.attrs {
+        Attrs::Matmul { transpose_a, transpose_b } => Ok((*transpose_a, *transpose_b)),
+        _ => Err(rules::infer::wrong_attrs(call)),
+    }
+}
+
+/// Batch, rows and columns of an operand as it is read.
+fn split(shape: &Shape, transposed: bool) -> (Shape, Dim, Dim) {
+    let rank = shape.rank();
+    let batch = shape[..rank - 2].iter().cloned().collect();
+    let (rows, cols) = (shape[rank - 2].clone(), shape[rank - 1].clone());
+    if transposed { (batch, cols, rows) } else { (batch, rows, cols) }
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    rules::infer::count(call, 2)?;
+    let (ta, tb) = transposes(call)?;
+    let (a, b) = (&call.inputs[0], &call.inputs[1]);
+    for ty in [a, b] {
+        rules::infer::number(call, ty)?;
+        if ty.shape.rank() < 2 {
+            let (op, shape) = (call.op, ty.shape.clone());
+            let expected = "2 or more (reshape a vector to one row or column)".into();
+            return Err(ErrorKind::RankMismatch { op, shape, expected }.into());
+        }
+    }
+    if a.dtype != b.dtype {
+        let help = "cast one side".to_string();
+        return Err(ErrorKind::DTypeMismatch { op: call.op, left: a.dtype, right: b.dtype, help }
+            .into());
+    }
+    let ((batch_a, rows, depth_a), (batch_b, depth_b, cols)) =
+        (split(&a.shape, ta), split(&b.shape, tb));
+    if depth_a != depth_b {
+        let of = |t| if t { " transposed" } else { "" };
+        let help = format!(
+            "columns of the left{} ({depth_a}) must equal rows of the right{} ({depth_b})",
+            of(ta),
+            of(tb)
+        );
+        let (left, right) = (a.shape.clone(), b.shape.clone());
+        return Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into());
+    }
+    let batch = batch_a.broadcast(&batch_b, call.op)?;
+    let shape = batch.iter().cloned().chain([rows, cols]).collect();
+    Ok(smallvec![TensorType { dtype: a.dtype, shape }])
+}
+
+fn axes(call: &Call) -> AxisMap {
+    let Ok((ta, tb)) = transposes(call) else { return AxisMap::default() };
+    let ranks = [call.inputs[0].shape.rank(), call.inputs[1].shape.rank()];
+    let rank = ranks[0].max(ranks[1]);
+    let mut out: Vec<AxisOf> = (0..rank - 2)
+        .map(|axis| {
+            let along: SmallVec<[(usize, usize); 2]> = (0..2)
+                .filter_map(|input| {
+                    let own = (axis + ranks[input]).checked_sub(rank)?;
+                    (!call.inputs[input].shape[own].is(1)).then_some((input, own))
+                })
+                .collect();
+            if along.is_empty() { AxisOf::Mixed } else { AxisOf::Along(along) }
+        })
+        .collect();
+    let row = ranks[0] - 2 + ta as usize;
+    let col = ranks[1] - 1 - tb as usize;
+    out.push(AxisOf::Along(smallvec![(0, row)]));
+    out.push(AxisOf::Along(smallvec![(1, col)]));
+    let depth = smallvec![(0, ranks[0] - 1 - ta as usize), (1, ranks[1] - 2 + tb as usize)];
+    AxisMap { outputs: vec![out], summed: vec![depth] }
+}
+
+/// Sizes of one product of the batch, where they are known.
+fn sizes(call: &Call) -> Option<(Size, DType)> {
+    let (ta, _) = transposes(call).ok()?;
+    let out = infer(call).ok()?.pop()?;
+    let all = out.shape.most()?;
+    let (rows, cols) = (all[all.len() - 2], all[all.len() - 1]);
+    let batch = all[..all.len() - 2].iter().product();
+    let depth = split(&call.inputs[0].shape, ta).2.most()?;
+    Some((Size { batch, rows, cols, depth }, out.dtype))
+}
+
+// The most that any of the ways to run it takes: as one product of all rows, or batch by batch.
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    let Some((size, dtype)) = sizes(call) else { return Bytes::ZERO };
+    let joined = Size { batch: 1, rows: size.rows.saturating_mul(size.batch), ..size };
+    let single = Size { batch: 1, ..size };
+    [size, joined, single]
+        .into_iter()
+        .map(|size| scratch_bytes(size, dtype, threads))
+        .max()
+        .unwrap_or(Bytes::ZERO)
+}
+
+fn cost(call: &Call) -> Cost {
+    let Some((size, _)) = sizes(call) else { return Cost::default() };
+    let flops = [2, size.batch, size.rows, size.cols, size.depth]
+        .into_iter()
+        .fold(1u64, |n, x| n.saturating_mul(x as u64));
+    Cost { flops, bytes: rules::cost::moved(call, &infer(call).unwrap_or_default()) }
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    use DType::*;
+    match k.outputs[0].dtype {
+        F64 => multiply::<f64, f64>(k),
+        F32 => multiply::<f32, f32>(k),
+        F16 => multiply::<f16, f32>(k),
+        BF16 => multiply::<bf16, f32>(k),
+        I64 => multiply::<i64, i64>(k),
+        I32 => multiply::<i32, i32>(k),
+        I16 => multiply::<i16, i16>(k),
+        I8 => multiply::<i8, i8>(k),
+        U64 => multiply::<u64, u64>(k),
+        U32 => multiply::<u32, u32>(k),
+        U16 => multiply::<u16, u16>(k),
+        U8 => multiply::<u8, u8>(k),
+        Bool => Ok(()), // refused by its type rule
+    }
+}
+
+fn multiply<T, C>(k: &mut Kernel) -> Result<()>
+where
+    T: Output<Compute = C> + Reads<C>,
+    C: super::gemm::Compute,
+{
+    let Attrs::Matmul { transpose_a, transpose_b } = *k.attrs else { return Ok(()) };
+    let out_sizes = k.outputs[0].sizes.clone();
+    let (batch, matrix) = out_sizes.split_at(out_sizes.len() - 2);
+    let (a, b) = (operand(&k.inputs[0], batch, transpose_a), operand(&k.inputs[1], batch, transpose_b));
+    let (Some(a), Some(b)) = (a, b) else { return Ok(()) };
+    let rank = out_sizes.len();
+    let depth = a.sizes[rank - 1];
+    let (left, right) = (k.inputs[0].slice::<T>(), k.inputs[1].slice::<T>());
+    let data = k.outputs[0].data;
+    let out: &mut [T] = bytemuck::cast_slice_mut(data);
+    let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T]| {
+        let (l, r) = (Matrix::left(left, sa), Matrix::right(right, sb));
+        gemm(size, &l, &r, Target::new(out, size), &Store, k.scratch, k.workers)
+    };
+    let of = |layout: &Layout, batch: isize| {
+        let n = layout.strides.len();
+        let (row, col) = (layout.strides[n - 2], layout.strides[n - 1]);
+        Strides { start: layout.offset, batch, row, col }
+    };
+    let batches: usize = batch.iter().product();
+    // One right matrix for all: the rows of all left ones are one tall matrix.
+    let shared = b.strides[..rank - 2].iter().zip(batch).all(|(s, n)| *s == 0 || *n == 1);
+    let tall = [batches * matrix[0], depth];
+    if let Some(a) = a.reshape(&tall).filter(|_| shared && batches != 1) {
+        let size = Size { batch: 1, rows: tall[0], cols: matrix[1], depth };
+        return run(size, of(&a, 0), of(&b, 0), out);
+    }
+    let flat = |layout: &Layout| {
+        layout.reshape(&[&[batches], &layout.sizes[rank - 2..]].concat())
+    };
+    if let (Some(a), Some(b)) = (flat(&a), flat(&b)) {
+        let size = Size { batch: batches, rows: matrix[0], cols: matrix[1], depth };
+        return run(size, of(&a, a.strides[0]), of(&b, b.strides[0]), out);
+    }
+    // Batches that no single stride walks: one after the other.
+    let size = Size { batch: 1, rows: matrix[0], cols: matrix[1], depth };
+    let heads = |layout: &Layout| Layout {
+        sizes: batch.into(),
+        strides: layout.strides[..rank - 2].into(),
+        offset: layout.offset,
+    };
+    let mut starts: SmallVec<[(usize, usize); 16]> = SmallVec::new();
+    tonnage_core::layout::zip_rows(&heads(&a), &heads(&b), |x, step_x, y, step_y, n| {
+        for i in 0..n as isize {
+            let at = |from: usize, step: isize| (from as isize + i * step) as usize;
+            starts.push((at(x, step_x), at(y, step_y)));
+        }
+    });
+    let each = matrix[0] * matrix[1];
+    for (i, (x, y)) in starts.into_iter().enumerate() {
+        let sa = Strides { start: x, ..of(&a, 0) };
+        let sb = Strides { start: y, ..of(&b, 0) };
+        run(size, sa, sb, &mut out[i * each..(i + 1) * each])?;
+    }
+    Ok(())
+}
+
+/// An operand's layout as it is read, stretched over the batch.
+fn operand(input: &In, batch: &[usize], transposed: bool) -> Option<Layout> {
+    let rank = input.layout.sizes.len();
+    let mut order: Sizes = (0..rank).collect();
+    if transposed {
+        order.swap(rank - 2, rank - 1);
+    }
+    let layout = input.layout.transpose(&order);
+    layout.broadcast_to(&[batch, &layout.sizes[rank - 2..]].concat())
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (ta, tb) = transposes(&call.call())?;
+    let mut grads = vec![None, None];
+    if call.needs[0] {
+        let (g, b) = (call.grad()?, call.input(1)?);
+        let made = match ta {
+            false => emit::matmul(e, g, b, false, !tb)?,
+            true => emit::matmul(e, b, g, tb, true)?,
+        };
+        grads[0] = emit::dense(emit::sum_to(e, made, &call.inputs[0])?);
+    }
+    if call.needs[1] {
+        let (mut g, mut a) = (call.grad()?, call.input(0)?);
+        if call.inputs[1].shape.rank() == 2 && !ta {
+            // One right matrix for a batch of left ones: all rows as one tall matrix, so that the
+            // products are never there batch by batch, only their sum.
+            (a, g) = (as_rows(e, a)?, as_rows(e, g)?);
+        }
+        let made = match tb {
+            false => emit::matmul(e, a, g, !ta, false)?,
+            true => emit::matmul(e, g, a, true, ta)?,
+        };
+        grads[1] = emit::dense(emit::sum_to(e, made, &call.inputs[1])?);
+    }
+    Ok(grads)
+}
+
+fn as_rows(e: &mut dyn Emit, value: Value) -> Result<Value> {
+    let shape = value.ty().shape.clone();
+    let Some((cols, rows)) = shape.split_last() else { return Ok(value) };
+    let rows = rows.iter().fold(Dim::Known(1), |n, d| n.times(d));
+    emit::reshape(e, value, &[rows, cols.clone()].into_iter().collect())
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, a: &[usize], b: &[usize], transpose_a, transpose_b| {
+        let types = [TensorType::new(dtype, a), TensorType::new(dtype, b)];
+        Sample::of(&types, Attrs::Matmul { transpose_a, transpose_b })
+    };
+    let mut all: Vec<Sample> = DType::ALL
+        .into_iter()
+        .filter(|d| *d != DType::Bool)
+        .map(|dtype| of(dtype, &[3, 4], &[4, 2], false, false))
+        .collect();
+    all.extend([
+        of(DType::F32, &[4, 3], &[4, 2], true, false),
+        of(DType::F32, &[3, 4], &[2, 4], false, true),
+        of(DType::F32, &[4, 3], &[2, 4], true, true),
+        of(DType::F32, &[5, 3, 4], &[4, 2], false, false),
+        of(DType::F32, &[3, 4], &[5, 4, 2], false, false),
+        of(DType::F32, &[2, 1, 3, 4], &[5, 4, 2], false, false),
+        of(DType::F32, &[2, 4, 3], &[2, 2, 4], true, true),
+        of(DType::F32, &[0, 4], &[4, 2], false, false),
+        of(DType::F32, &[3, 0], &[0, 2], false, false),
+        of(DType::F32, &[17, 33], &[33, 65], false, false),
+        of(DType::F32, &[1, 70], &[70, 40], false, false),
+    ]);
+    all
+}

@@ -1,0 +1,3 @@
+//! Ops of neural networks.
+
+pub mod softmax;

@@ -1,0 +1,45 @@
+//! `assign`: a variable becomes a value, in place.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::TileProgram;
+
+use crate::{emit, rules};
+
+/// A variable becomes a value.
+pub static ASSIGN: OpDef = OpDef {
+    name: "assign",
+    doc: "A variable becomes a value, in place.",
+    infer: super::infer,
+    axes: rules::axes::elementwise,
+    mem: Mem::Update(0),
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Never,
+    cost,
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(tile),
+    samples: super::samples,
+};
+
+fn cost(call: &Call) -> Cost {
+    rules::cost::elementwise(call, &call.inputs[..1], 1)
+}
+
+fn tile(call: &Call, _: bool) -> Result<TileProgram> {
+    let dtype = call.inputs[0].dtype;
+    let mut program = TileProgram::loading(&[dtype, dtype]);
+    program.store(1, dtype);
+    Ok(program)
+}
+
+// What the variable was before has no part in what it is now.
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let g = call.grad()?;
+    Ok(vec![None, emit::dense(emit::sum_to(e, g, &call.inputs[1])?)])
+}

@@ -1,0 +1,50 @@
+//! Updates of variables: in place, always.
+
+pub mod assign;
+pub mod assign_add;
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::row::{Call, Sample, Types};
+use tonnage_core::{DType, TensorType};
+
+use crate::rules;
+
+/// A variable and a value of its dtype that stretches to its shape; the variable's type comes out.
+fn infer(call: &Call) -> Result<Types> {
+    rules::infer::count(call, 2)?;
+    let (variable, value) = (&call.inputs[0], &call.inputs[1]);
+    if variable.dtype != value.dtype {
+        let (left, right) = (variable.dtype, value.dtype);
+        let help = "cast the value to the variable's dtype".into();
+        return Err(ErrorKind::DTypeMismatch { op: call.op, left, right, help }.into());
+    }
+    match value.shape.broadcast(&variable.shape, call.op) {
+        Ok(shape) if shape == variable.shape => Ok(smallvec![variable.clone()]),
+        _ => {
+            let (left, right) = (variable.shape.clone(), value.shape.clone());
+            let help = "the value must have the variable's shape, or stretch to it".into();
+            Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into())
+        }
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, variable: &[usize], value: &[usize]| {
+        Sample::of(&[TensorType::new(dtype, variable), TensorType::new(dtype, value)], Attrs::None)
+    };
+    let mut all: Vec<Sample> = DType::ALL
+        .into_iter()
+        .filter(|d| *d != DType::Bool)
+        .map(|dtype| of(dtype, &[2, 3], &[2, 3]))
+        .collect();
+    all.extend([
+        of(DType::F32, &[], &[]),
+        of(DType::F32, &[2, 3], &[]),
+        of(DType::F32, &[0, 3], &[0, 3]),
+        of(DType::F32, &[1025], &[1025]),
+        of(DType::F32, &[4, 3], &[4, 1]),
+    ]);
+    all
+}
