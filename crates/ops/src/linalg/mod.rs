@@ -1,0 +1,3 @@
+//! Linear algebra.
+
+pub mod gemm;
