@@ -1,0 +1,167 @@
+//! Products per second against the `gemm` crate: `cargo bench -p tonnage-ops --bench matmul [-- filter]`.
+//!
+//! Each figure is the best of several rounds that take turns, so that a busy machine disturbs both alike.
+
+use std::time::{Duration, Instant};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use tonnage_core::{DType, Workers};
+use tonnage_ops::linalg::gemm::{Matrix, Size, Store, Strides, Target, gemm, scratch_bytes};
+
+/// Rayon's threads as workers.
+struct Pool(usize);
+
+impl Workers for Pool {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+        rayon::join(a, b);
+    }
+}
+
+const SIZES: [(usize, usize, usize); 12] = [
+    (16, 16, 16),
+    (64, 64, 64),
+    (256, 256, 256),
+    (512, 512, 512),
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (4096, 4096, 4096),
+    (32, 64, 784),
+    (1024, 128, 784),
+    (4096, 3072, 768),
+    (64, 4096, 4096),
+    (1, 4096, 4096),
+];
+
+/// The best time of one call, for each of two.
+fn race(ours: &mut dyn FnMut(), theirs: &mut dyn FnMut(), flops: f64) -> (Duration, Duration) {
+    let calls = (5e8 / flops).clamp(1.0, 10_000.0) as u32;
+    let rounds = if flops > 1e10 { 3 } else { 9 };
+    let time = |f: &mut dyn FnMut()| {
+        let start = Instant::now();
+        (0..calls).for_each(|_| f());
+        start.elapsed() / calls
+    };
+    let mut best = (Duration::MAX, Duration::MAX);
+    for _ in 0..rounds {
+        best = (best.0.min(time(ours)), best.1.min(time(theirs)));
+    }
+    best
+}
+
+fn strides(rows: usize, cols: usize, turned: bool) -> Strides {
+    if turned { Strides::rows_of(rows).transposed() } else { Strides::rows_of(cols) }
+}
+
+macro_rules! bench {
+    ($t:ty, $rows:expr, $cols:expr, $depth:expr, $turned:expr, $threads:expr) => {{
+        let (rows, cols, depth): (usize, usize, usize) = ($rows, $cols, $depth);
+        let fill = |len: usize| -> Vec<$t> { (0..len).map(|i| (i % 97) as $t / 97.0).collect() };
+        let (a, b) = (fill(rows * depth), fill(depth * cols));
+        let (mut c, mut d) = (fill(rows * cols), fill(rows * cols));
+        let (ta, tb) = $turned;
+        let (sa, sb) = (strides(rows, depth, ta), strides(depth, cols, tb));
+        let size = Size::single(rows, cols, depth);
+        let dtype = if size_of::<$t>() == 4 { DType::F32 } else { DType::F64 };
+        let mut scratch = vec![0; scratch_bytes(size, dtype, $threads).as_usize()];
+        let flops = 2.0 * rows as f64 * cols as f64 * depth as f64;
+        let mut ours = || {
+            let (a, b) = (Matrix::left(&a, sa), Matrix::right(&b, sb));
+            let target = Target::new(&mut c, size);
+            let done = gemm(size, &a, &b, target, &Store, &mut scratch, &Pool($threads));
+            assert!(done.is_ok(), "{done:?}");
+        };
+        let mut theirs = || yardstick(size, (&a, sa), (&b, sb), &mut d, $threads);
+        let (ours, theirs) = race(&mut ours, &mut theirs, flops);
+        assert!(c.iter().zip(&d).all(|(c, d)| (c - d).abs() <= 1e-3 * d.abs()), "results differ");
+        let (ours, theirs) = (flops / ours.as_secs_f64() / 1e9, flops / theirs.as_secs_f64() / 1e9);
+        let turned = match $turned {
+            (false, false) => "",
+            (true, false) => "A'",
+            (false, true) => "B'",
+            (true, true) => "A' B'",
+        };
+        println!(
+            "{:>4} {:>18} {turned:>6} {:>8} {ours:>8.1} {theirs:>8.1} {:>6.2} {:>10}",
+            stringify!($t),
+            format!("{rows}x{depth}x{cols}"),
+            $threads,
+            ours / theirs,
+            scratch.len(),
+        );
+    }};
+}
+
+#[allow(unsafe_code, reason = "the yardstick takes pointers")]
+fn yardstick<T: 'static>(
+    size: Size,
+    (a, sa): (&[T], Strides),
+    (b, sb): (&[T], Strides),
+    c: &mut [T],
+    threads: usize,
+) where
+    T: From<u8>,
+{
+    let parallel =
+        if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
+    let Size { rows, cols, depth, .. } = size;
+    assert!(a.len() == rows * depth && b.len() == depth * cols && c.len() == rows * cols);
+    // SAFETY: the strides are those of dense matrices of these sizes.
+    unsafe {
+        gemm::gemm(
+            rows,
+            cols,
+            depth,
+            c.as_mut_ptr(),
+            1,
+            cols as isize,
+            false,
+            a.as_ptr(),
+            sa.col,
+            sa.row,
+            b.as_ptr(),
+            sb.col,
+            sb.row,
+            T::from(0),
+            T::from(1),
+            false,
+            false,
+            false,
+            parallel,
+        );
+    }
+}
+
+fn pool(threads: usize) -> ThreadPool {
+    match ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool,
+        Err(error) => {
+            eprintln!("no pool: {error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+fn main() {
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
+    println!("type    rows x depth x cols turned  threads  tonnage     gemm  ratio    scratch");
+    for threads in [1, 2] {
+        pool(threads).install(|| {
+            for (rows, cols, depth) in SIZES {
+                for turned in [(false, false), (true, false), (false, true), (true, true)] {
+                    let name = format!("{rows}x{depth}x{cols} t{threads} {turned:?}");
+                    if name.contains(&wanted) {
+                        bench!(f32, rows, cols, depth, turned, threads);
+                    }
+                }
+                let name = format!("f64 {rows}x{depth}x{cols} t{threads}");
+                if name.contains(&wanted) && rows < 4096 {
+                    bench!(f64, rows, cols, depth, (false, false), threads);
+                }
+            }
+        });
+    }
+}

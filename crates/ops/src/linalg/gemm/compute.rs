@@ -1,0 +1,216 @@
+//! The dtypes that products are computed in, and how other dtypes are read into and rounded from them.
+//!
+//! `f32`, `f64` and the integers compute as themselves; `f16` and `bf16` are widened to `f32` when they
+//! are read, and a result is rounded once, when its sum is complete. Integers wrap.
+
+use half::slice::HalfFloatSliceExt;
+use tonnage_core::{Element, bf16, f16};
+
+#[cfg(target_arch = "x86_64")]
+use super::kernel::wide;
+use super::kernel::{Kernel, Level, portable};
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A dtype with micro-kernels.
+pub trait Compute: Element + sealed::Sealed {
+    /// What sums start from.
+    const ZERO: Self;
+
+    /// `x + y`.
+    #[doc(hidden)]
+    fn add(x: Self, y: Self) -> Self;
+
+    /// `x * y + z`, rounded once where `FUSED` (floats only).
+    #[doc(hidden)]
+    fn mul_add<const FUSED: bool>(x: Self, y: Self, z: Self) -> Self;
+
+    /// The micro-kernel for a level.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "the trait is sealed: nobody else calls or writes this")]
+    fn kernel(level: Level) -> &'static Kernel<Self>;
+}
+
+macro_rules! floats {
+    ($($t:ty, $width:ident);*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Compute for $t {
+            const ZERO: Self = 0.0;
+
+            #[inline(always)]
+            fn add(x: Self, y: Self) -> Self {
+                x + y
+            }
+
+            #[inline(always)]
+            fn mul_add<const FUSED: bool>(x: Self, y: Self, z: Self) -> Self {
+                if FUSED { x.mul_add(y, z) } else { x * y + z }
+            }
+
+            #[allow(private_interfaces, reason = "as in the trait")]
+            fn kernel(level: Level) -> &'static Kernel<Self> {
+                static PORTABLE: Kernel<$t> = portable::kernel();
+                match level {
+                    Level::Portable => &PORTABLE,
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => &super::kernel::avx2::$width::KERNEL,
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => &super::kernel::avx512::$width::KERNEL,
+                }
+            }
+        }
+    )*};
+}
+
+floats!(f32, single; f64, double);
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Compute for $t {
+            const ZERO: Self = 0;
+
+            #[inline(always)]
+            fn add(x: Self, y: Self) -> Self {
+                x.wrapping_add(y)
+            }
+
+            #[inline(always)]
+            fn mul_add<const FUSED: bool>(x: Self, y: Self, z: Self) -> Self {
+                x.wrapping_mul(y).wrapping_add(z)
+            }
+
+            #[allow(private_interfaces, reason = "as in the trait")]
+            fn kernel(level: Level) -> &'static Kernel<Self> {
+                static PORTABLE: Kernel<$t> = portable::kernel();
+                #[cfg(target_arch = "x86_64")]
+                static AVX2: Kernel<$t> = wide::kernel(Level::Avx2);
+                #[cfg(target_arch = "x86_64")]
+                static AVX512: Kernel<$t> = wide::kernel(Level::Avx512);
+                match level {
+                    Level::Portable => &PORTABLE,
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx2 => &AVX2,
+                    #[cfg(target_arch = "x86_64")]
+                    Level::Avx512 => &AVX512,
+                }
+            }
+        }
+    )*};
+}
+
+integers!(i64, i32, i16, i8, u64, u32, u16, u8);
+
+/// A dtype that an operand may be stored in where the product is computed in `C`.
+pub trait Reads<C: Compute>: Element {
+    /// The same value in `C`.
+    fn read(self) -> C;
+
+    /// The same elements, where no conversion is needed.
+    fn as_computed(data: &[Self]) -> Option<&[C]>;
+}
+
+impl<C: Compute> Reads<C> for C {
+    #[inline(always)]
+    fn read(self) -> C {
+        self
+    }
+
+    fn as_computed(data: &[C]) -> Option<&[C]> {
+        Some(data)
+    }
+}
+
+impl Reads<f32> for bf16 {
+    #[inline(always)]
+    fn read(self) -> f32 {
+        f32::from_bits((self.to_bits() as u32) << 16)
+    }
+
+    fn as_computed(_: &[bf16]) -> Option<&[f32]> {
+        None
+    }
+}
+
+impl Reads<f32> for f16 {
+    /// Moves the exponent by an exact multiplication: branch-free, so that loops over it vectorize, which
+    /// `f16::to_f32` (it asks the machine each time) does not.
+    #[inline(always)]
+    fn read(self) -> f32 {
+        const MOVE_EXPONENT: f32 = f32::from_bits((127 + 112) << 23);
+        let bits = self.to_bits() as u32;
+        let value = (f32::from_bits((bits & 0x7fff) << 13) * MOVE_EXPONENT).to_bits();
+        let special = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
+        f32::from_bits(value | special | (bits & 0x8000) << 16)
+    }
+
+    fn as_computed(_: &[f16]) -> Option<&[f32]> {
+        None
+    }
+}
+
+/// A dtype that a result may be stored in.
+pub trait Output: Element {
+    /// What it is computed in.
+    type Compute: Compute;
+
+    /// True where the two are one type: sums may then be kept in the result itself.
+    const IS_COMPUTE: bool;
+
+    /// Widens a row.
+    fn load(row: &[Self], sums: &mut [Self::Compute]);
+
+    /// Rounds a row, to nearest even.
+    fn store(sums: &[Self::Compute], row: &mut [Self]);
+}
+
+impl<C: Compute> Output for C {
+    type Compute = C;
+    const IS_COMPUTE: bool = true;
+
+    fn load(row: &[C], sums: &mut [C]) {
+        sums.copy_from_slice(row);
+    }
+
+    fn store(sums: &[C], row: &mut [C]) {
+        row.copy_from_slice(sums);
+    }
+}
+
+macro_rules! rounded {
+    ($($t:ty),*) => {$(
+        impl Output for $t {
+            type Compute = f32;
+            const IS_COMPUTE: bool = false;
+
+            fn load(row: &[$t], sums: &mut [f32]) {
+                row.convert_to_f32_slice(sums);
+            }
+
+            fn store(sums: &[f32], row: &mut [$t]) {
+                row.convert_from_f32_slice(sums);
+            }
+        }
+    )*};
+}
+
+rounded!(f16, bf16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_f16_is_read_as_its_own_value() {
+        for bits in 0..=u16::MAX {
+            let x = f16::from_bits(bits);
+            let (read, expected): (f32, f32) = (x.read(), x.to_f32());
+            assert!(
+                read.to_bits() == expected.to_bits() || read.is_nan() && expected.is_nan(),
+                "{bits:#x}"
+            );
+        }
+    }
+}

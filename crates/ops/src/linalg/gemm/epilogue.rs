@@ -1,0 +1,91 @@
+#![allow(
+    unsafe_code,
+    reason = "threads share a result whose rows interleave, so blocks hold pointers"
+)]
+//! What happens to a block of the result once its sums are complete, while it is still in cache.
+
+use std::marker::PhantomData;
+
+/// Work on finished blocks: a bias, an activation.
+///
+/// It sees every element of the result once, before the result is rounded to its dtype. How the result is cut
+/// into blocks is open (it varies with threads), so what it does to an element may depend on the
+/// element's position and value alone.
+pub trait Epilogue<C>: Sync {
+    /// Works on a block in place.
+    fn finish(&self, block: &mut Block<'_, C>);
+}
+
+/// Leaves the sums as they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Store;
+
+impl<C> Epilogue<C> for Store {
+    #[inline(always)]
+    fn finish(&self, _: &mut Block<'_, C>) {}
+}
+
+/// A finished block of the result, given out row by row.
+pub struct Block<'a, C> {
+    at: Position,
+    rows: usize,
+    cols: usize,
+    data: *mut C,
+    row_stride: isize,
+    life: PhantomData<&'a mut C>,
+}
+
+/// Where a block starts in the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Which matrix of the batch.
+    pub batch: usize,
+    /// Its row.
+    pub row: usize,
+    /// Its column.
+    pub col: usize,
+}
+
+impl<C> Block<'_, C> {
+    /// # Safety
+    /// Every row must be valid for reads and writes of `cols` elements while the block lives, apart from each
+    /// other and untouched by anyone else.
+    pub(super) unsafe fn new(
+        at: Position,
+        rows: usize,
+        cols: usize,
+        data: *mut C,
+        row_stride: isize,
+    ) -> Self {
+        Block { at, rows, cols, data, row_stride, life: PhantomData }
+    }
+
+    /// Where its first element stands in the result.
+    pub fn at(&self) -> Position {
+        self.at
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many columns it has.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Row `i` of the block; the empty slice beyond its last.
+    pub fn row(&mut self, i: usize) -> &mut [C] {
+        if i >= self.rows {
+            return &mut [];
+        }
+        // SAFETY: by `new`, row `i` is valid for `cols` elements, and `&mut self` keeps it to one holder.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.data.offset(i as isize * self.row_stride),
+                self.cols,
+            )
+        }
+    }
+}

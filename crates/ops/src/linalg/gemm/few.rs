@@ -1,0 +1,184 @@
+#![allow(unsafe_code, reason = "calls kernels that need the instructions of their level")]
+//! Products with a few rows or a few columns: matrix times vector and its kin.
+//!
+//! The large operand is read once, in the order of memory, and not packed where it lies as it is computed in.
+//! Sums of a chunk of the result are kept in scratch until they are complete.
+
+use std::ops::Range;
+
+use super::compute::{Compute, Output};
+use super::epilogue::{Epilogue, Position};
+use super::kernel::Stream;
+use super::operand::{Direct, Operand};
+use super::plan::{ALIGN, FEW_CHUNK, FEW_DEPTH, FEW_RUN};
+use super::run::Job;
+
+impl<A, B, O, E> Job<'_, A, B, O, E>
+where
+    A: Operand<O::Compute>,
+    B: Operand<O::Compute>,
+    O: Output,
+    E: Epilogue<O::Compute>,
+{
+    /// All lines of `few` by the given lines of `many`. `turned` where `many` is the left operand: its
+    /// lines are the rows of the result then.
+    pub(super) fn few<X, Y>(
+        &self,
+        few: &X,
+        many: &Y,
+        batch: usize,
+        lines: Range<usize>,
+        turned: bool,
+        space: &mut [O::Compute],
+    ) where
+        X: Operand<O::Compute>,
+        Y: Operand<O::Compute>,
+    {
+        let (depth, count) =
+            (self.size.depth, if turned { self.size.cols } else { self.size.rows });
+        let unit = ALIGN / size_of::<O::Compute>();
+        let chunk = lines.len().min(FEW_CHUNK);
+        let deep = depth.min(FEW_DEPTH);
+        let (small, space) = space.split_at_mut((count * deep).next_multiple_of(unit));
+        let (sums, space) = space.split_at_mut((count * chunk).next_multiple_of(unit));
+        let packed = (chunk * depth.min(FEW_RUN)).max(deep).next_multiple_of(unit);
+        let (packed, rows) = space.split_at_mut(packed);
+        let direct = many.direct(batch).filter(|direct| {
+            direct.holds(if turned { self.size.rows } else { self.size.cols }, depth)
+        });
+        let along_depth = many.runs_along_depth();
+        for first in lines.clone().step_by(chunk.max(1)) {
+            let len = chunk.min(lines.end - first);
+            let at = if turned {
+                Position { batch, row: first, col: 0 }
+            } else {
+                Position { batch, row: 0, col: first }
+            };
+            let sums = &mut sums[..count * len];
+            match (self.c.add, turned) {
+                (false, _) => sums.fill(O::Compute::ZERO),
+                (true, false) => self.load(at, len, sums),
+                (true, true) => {
+                    self.load(at, count, &mut rows[..count * len]);
+                    turn(&rows[..count * len], count, sums);
+                }
+            }
+            for k in (0..depth).step_by(deep.max(1)) {
+                let run = k..depth.min(k + deep);
+                let block = first..first + len;
+                if along_depth {
+                    self.dots(few, many, batch, block, run, direct, small, packed, sums);
+                } else {
+                    self.streams(few, many, batch, block, run, direct, small, packed, sums);
+                }
+            }
+            if turned {
+                let rows = &mut rows[..count * len];
+                turn(sums, len, rows);
+                self.finish(at, len, count, rows);
+            } else {
+                self.finish(at, count, len, sums);
+            }
+        }
+    }
+
+    /// Depth runs along memory: a dot product for every element.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the state of one loop, cut in two for its two bodies"
+    )]
+    fn dots<X: Operand<O::Compute>, Y: Operand<O::Compute>>(
+        &self,
+        few: &X,
+        many: &Y,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        direct: Option<Direct<'_, O::Compute>>,
+        small: &mut [O::Compute],
+        packed: &mut [O::Compute],
+        sums: &mut [O::Compute],
+    ) {
+        let (deep, len) = (depth.len(), lines.len());
+        let count = sums.len() / len;
+        let small = &mut small[..count * deep];
+        few.pack(batch, 0..count, depth.clone(), 1, small);
+        for (i, line) in lines.enumerate() {
+            let run = match direct {
+                Some(Direct { data, start, line: stride, depth: 1 }) => {
+                    let at = start as isize + line as isize * stride + depth.start as isize;
+                    &data[at as usize..][..deep]
+                }
+                _ => {
+                    many.pack(batch, line..line + 1, depth.clone(), 1, &mut packed[..deep]);
+                    &packed[..deep]
+                }
+            };
+            for (f, x) in small.chunks_exact(deep).enumerate() {
+                // SAFETY: the kernel's level is available.
+                let dot = unsafe { (self.kernel.dot)(x, run) };
+                sums[f * len + i] = O::Compute::add(sums[f * len + i], dot);
+            }
+        }
+    }
+
+    /// Lines run along memory (or are packed so): rows of the large operand are added up, each times an
+    /// element of the small one.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the state of one loop, cut in two for its two bodies"
+    )]
+    fn streams<X: Operand<O::Compute>, Y: Operand<O::Compute>>(
+        &self,
+        few: &X,
+        many: &Y,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        direct: Option<Direct<'_, O::Compute>>,
+        small: &mut [O::Compute],
+        packed: &mut [O::Compute],
+        sums: &mut [O::Compute],
+    ) {
+        let (deep, len) = (depth.len(), lines.len());
+        let count = sums.len() / len;
+        let small = &mut small[..count * deep];
+        few.pack(batch, 0..count, depth.clone(), count, small);
+        if let Some(Direct { data, start, line: 1, depth: stride }) = direct {
+            let start = start as isize + lines.start as isize + depth.start as isize * stride;
+            let stream =
+                Stream { few: small, count, data, start, depth_stride: stride, depth: deep, len };
+            // SAFETY: the kernel's level is available.
+            unsafe { (self.kernel.stream)(&stream, sums) };
+            return;
+        }
+        for k in depth.clone().step_by(FEW_RUN) {
+            let run = k..depth.end.min(k + FEW_RUN);
+            let steps = run.len();
+            let data = &mut packed[..len * steps];
+            many.pack(batch, lines.clone(), run, len, data);
+            let few = &small[(k - depth.start) * count..][..steps * count];
+            let stream = Stream {
+                few,
+                count,
+                data,
+                start: 0,
+                depth_stride: len as isize,
+                depth: steps,
+                len,
+            };
+            // SAFETY: the kernel's level is available.
+            unsafe { (self.kernel.stream)(&stream, sums) };
+        }
+    }
+}
+
+/// Transposes `from`, whose rows have `cols` elements.
+fn turn<C: Copy>(from: &[C], cols: usize, to: &mut [C]) {
+    let rows = from.len() / cols;
+    for (j, to) in to.chunks_exact_mut(rows).enumerate() {
+        for (to, from) in to.iter_mut().zip(from[j..].iter().step_by(cols)) {
+            *to = *from;
+        }
+    }
+}

@@ -1,0 +1,165 @@
+#![allow(unsafe_code, reason = "AVX-512 intrinsics over the pointers of the blocked loops")]
+//! AVX-512: a tile of 14 rows and two vectors of columns.
+//!
+//! 28 of the 32 registers hold sums, two hold a step of `b`, and each element of `a` is broadcast once for
+//! two multiply-adds: 16 loads for 28 of those. Rows of `c` are stored as they lie; columns beyond
+//! the tile are masked, so that a product with a few columns needs neither padding nor a copy.
+
+use std::arch::x86_64::*;
+
+use super::few::{Stream, dot, stream};
+use super::{Kernel, Tile, TileFn};
+
+const ROWS: usize = 14;
+
+macro_rules! avx512 {
+    (
+        $name:ident, $t:ty, $vector:ty, $mask:ty, lanes $lanes:literal, depth $depth:literal,
+        $zero:ident, $splat:ident, $load:ident, $maskz_load:ident,
+        $store:ident, $mask_store:ident, $fma:ident, $add:ident
+    ) => {
+        pub(in super::super) mod $name {
+            use super::*;
+
+            /// The kernel.
+            pub(in super::super::super) static KERNEL: Kernel<$t> = Kernel {
+                rows: ROWS,
+                cols: 2 * $lanes,
+                masks: true,
+                block_depth: $depth,
+                block_rows: 1024,
+                block_cols: 32 * $lanes,
+                tile,
+                stream: streams,
+                dot: dots,
+            };
+
+            #[target_feature(enable = "avx512f,avx512vl,fma")]
+            fn streams(s: &Stream<'_, $t>, sums: &mut [$t]) {
+                stream::<$t, true>(s, sums);
+            }
+
+            #[target_feature(enable = "avx512f,avx512vl,fma")]
+            fn dots(x: &[$t], y: &[$t]) -> $t {
+                dot::<$t, true>(x, y)
+            }
+
+            /// Tiles by rows; then two whole vectors, two with a mask, one with a mask; each for rows of
+            /// `a` that lie side by side, and for any.
+            static TILES: [[TileFn<$t>; 6]; ROWS] = [
+                of_rows::<1>(),
+                of_rows::<2>(),
+                of_rows::<3>(),
+                of_rows::<4>(),
+                of_rows::<5>(),
+                of_rows::<6>(),
+                of_rows::<7>(),
+                of_rows::<8>(),
+                of_rows::<9>(),
+                of_rows::<10>(),
+                of_rows::<11>(),
+                of_rows::<12>(),
+                of_rows::<13>(),
+                of_rows::<14>(),
+            ];
+
+            const fn of_rows<const R: usize>() -> [TileFn<$t>; 6] {
+                [
+                    body::<R, 2, false, true>,
+                    body::<R, 2, true, true>,
+                    body::<R, 1, true, true>,
+                    body::<R, 2, false, false>,
+                    body::<R, 2, true, false>,
+                    body::<R, 1, true, false>,
+                ]
+            }
+
+            unsafe fn tile(t: &Tile<$t>) {
+                let shape = match t.cols {
+                    cols if cols == 2 * $lanes => 0,
+                    cols if cols > $lanes => 1,
+                    _ => 2,
+                };
+                let layout = if t.a_row == 1 { 0 } else { 3 };
+                // SAFETY: the body for the tile's shape; the caller promises the instructions and
+                // the pointers.
+                unsafe { TILES[t.rows - 1][shape + layout](t) }
+            }
+
+            #[target_feature(enable = "avx512f")]
+            unsafe fn body<const R: usize, const V: usize, const MASKED: bool, const UNIT: bool>(
+                t: &Tile<$t>,
+            ) {
+                let last: $mask = (u32::MAX >> (32 - (t.cols - (V - 1) * $lanes))) as $mask;
+                let mut sums = [[$zero(); V]; R];
+                let (mut a, mut b) = (t.a, t.b);
+                let a_row = if UNIT { 1 } else { t.a_row };
+                // SAFETY: `c` has R rows and `cols` columns, `a` R rows and `depth` steps, `b` `depth`
+                // steps and as many columns as the mask lets through. Prefetches may point anywhere.
+                unsafe {
+                    for i in 0..R {
+                        let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
+                        _mm_prefetch::<_MM_HINT_T0>(c);
+                        if V == 2 {
+                            _mm_prefetch::<_MM_HINT_T0>(c.wrapping_add(64));
+                        }
+                    }
+                    for _ in 0..t.depth {
+                        let mut y = [$zero(); V];
+                        for v in 0..V {
+                            let at = b.add(v * $lanes);
+                            y[v] = if MASKED && v == V - 1 {
+                                $maskz_load(last, at)
+                            } else {
+                                $load(at)
+                            };
+                        }
+                        _mm_prefetch::<_MM_HINT_T0>(b.wrapping_offset(8 * t.b_depth).cast::<i8>());
+                        if V == 2 {
+                            _mm_prefetch::<_MM_HINT_T0>(
+                                b.wrapping_offset(8 * t.b_depth).cast::<i8>().wrapping_add(64),
+                            );
+                        }
+                        for i in 0..R {
+                            let x = $splat(*a.offset(i as isize * a_row));
+                            for v in 0..V {
+                                sums[i][v] = $fma(x, y[v], sums[i][v]);
+                            }
+                        }
+                        a = a.wrapping_offset(t.a_depth);
+                        b = b.wrapping_offset(t.b_depth);
+                    }
+                    for i in 0..R {
+                        let c = t.c.offset(i as isize * t.c_row);
+                        for v in 0..V {
+                            let c = c.add(v * $lanes);
+                            let mut sum = sums[i][v];
+                            if MASKED && v == V - 1 {
+                                if t.add {
+                                    sum = $add($maskz_load(last, c), sum);
+                                }
+                                $mask_store(c, last, sum);
+                            } else {
+                                if t.add {
+                                    sum = $add($load(c), sum);
+                                }
+                                $store(c, sum);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+
+avx512!(
+    single, f32, __m512, __mmask16, lanes 16, depth 384,
+    _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_maskz_loadu_ps,
+    _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps
+);
+avx512!(
+    double, f64, __m512d, __mmask8, lanes 8, depth 256,
+    _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_maskz_loadu_pd,
+    _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd
+);

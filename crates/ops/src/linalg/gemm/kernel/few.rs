@@ -1,0 +1,96 @@
+//! Products with a few rows: the other operand is read once, so memory sets the pace and packing
+//! would double the traffic. Safe loops that the compiler vectorizes for each level.
+
+use crate::linalg::gemm::compute::Compute;
+
+/// Rows of the large operand that are read side by side: enough streams for the prefetcher, and one
+/// load and store of the sums for that many multiplications.
+const RUN: usize = 8;
+
+/// `sums[f][i] += sum over k of few[k][f] * rows[k][i]`.
+pub(in super::super) struct Stream<'a, C> {
+    /// The small operand, packed: `count` elements for each step of depth.
+    pub few: &'a [C],
+    /// How many rows the small operand has.
+    pub count: usize,
+    /// The large operand, its lines side by side.
+    pub data: &'a [C],
+    /// Where the first row starts in `data`.
+    pub start: isize,
+    /// From one step of depth to the next in `data`.
+    pub depth_stride: isize,
+    /// How many steps of depth.
+    pub depth: usize,
+    /// How many elements of each row.
+    pub len: usize,
+}
+
+impl<'a, C> Stream<'a, C> {
+    #[inline(always)]
+    fn row(&self, k: usize) -> &'a [C] {
+        let at = (self.start + k as isize * self.depth_stride) as usize;
+        &self.data[at..][..self.len]
+    }
+}
+
+#[inline(always)]
+pub(super) fn stream<C: Compute, const FUSED: bool>(s: &Stream<'_, C>, sums: &mut [C]) {
+    let mut k = 0;
+    while k + RUN <= s.depth {
+        let (r0, r1, r2, r3) = (s.row(k), s.row(k + 1), s.row(k + 2), s.row(k + 3));
+        let (r4, r5, r6, r7) = (s.row(k + 4), s.row(k + 5), s.row(k + 6), s.row(k + 7));
+        for (f, sums) in sums.chunks_exact_mut(s.len).take(s.count).enumerate() {
+            let w: [C; RUN] = std::array::from_fn(|j| s.few[(k + j) * s.count + f]);
+            for (i, sum) in sums.iter_mut().enumerate() {
+                let mut x = *sum;
+                x = C::mul_add::<FUSED>(w[0], r0[i], x);
+                x = C::mul_add::<FUSED>(w[1], r1[i], x);
+                x = C::mul_add::<FUSED>(w[2], r2[i], x);
+                x = C::mul_add::<FUSED>(w[3], r3[i], x);
+                x = C::mul_add::<FUSED>(w[4], r4[i], x);
+                x = C::mul_add::<FUSED>(w[5], r5[i], x);
+                x = C::mul_add::<FUSED>(w[6], r6[i], x);
+                x = C::mul_add::<FUSED>(w[7], r7[i], x);
+                *sum = x;
+            }
+        }
+        k += RUN;
+    }
+    while k < s.depth {
+        let row = s.row(k);
+        for (f, sums) in sums.chunks_exact_mut(s.len).take(s.count).enumerate() {
+            let w = s.few[k * s.count + f];
+            for (sum, &y) in sums.iter_mut().zip(row) {
+                *sum = C::mul_add::<FUSED>(w, y, *sum);
+            }
+        }
+        k += 1;
+    }
+}
+
+/// Partial sums of a dot product: several vectors at every level, so that additions overlap.
+const LANES: usize = 64;
+
+/// Lane `j` adds the products at `j`, `j + 64`, ...; the lanes are then added as a balanced tree.
+#[inline(always)]
+pub(super) fn dot<C: Compute, const FUSED: bool>(x: &[C], y: &[C]) -> C {
+    let mut lanes = [C::ZERO; LANES];
+    let (xs, x_tail) = x.as_chunks::<LANES>();
+    let (ys, y_tail) = y.as_chunks::<LANES>();
+    for (x, y) in xs.iter().zip(ys) {
+        for j in 0..LANES {
+            lanes[j] = C::mul_add::<FUSED>(x[j], y[j], lanes[j]);
+        }
+    }
+    for ((lane, &x), &y) in lanes.iter_mut().zip(x_tail).zip(y_tail) {
+        *lane = C::mul_add::<FUSED>(x, y, *lane);
+    }
+    let mut half = LANES / 2;
+    while half > 0 {
+        for j in 0..half {
+            lanes[j] = C::add(lanes[j], lanes[j + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}

@@ -1,0 +1,131 @@
+//! Micro-kernels: what one core computes without leaving its registers.
+//!
+//! A [`Kernel`] is chosen once per product, by dtype and [`Level`]. Its `tile` computes a small block of
+//! the result. Every element is one chain of additions in the order of depth, whatever the tile's
+//! size and wherever it starts: that is why the bits do not depend on how threads cut the result.
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+mod few;
+pub(super) mod portable;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod wide;
+
+pub(super) use few::Stream;
+
+use super::compute::Compute;
+
+/// Which instructions a kernel may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// What every machine of the target has.
+    Portable,
+    /// x86-64 with AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// x86-64 with the AVX-512 subsets of Skylake servers.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// All that this target can name, the slowest first.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) const ALL: &[Level] = &[Level::Portable, Level::Avx2, Level::Avx512];
+    /// All that this target can name, the slowest first.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) const ALL: &[Level] = &[Level::Portable];
+
+    /// True where this machine has it. The standard library caches the answer.
+    pub(crate) fn is_available(self) -> bool {
+        match self {
+            Level::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("fma")
+            }
+        }
+    }
+
+    /// The fastest that this machine has.
+    pub(crate) fn best() -> Level {
+        Level::ALL
+            .iter()
+            .rev()
+            .copied()
+            .find(|level| level.is_available())
+            .unwrap_or(Level::Portable)
+    }
+}
+
+/// One call of a micro-kernel: `c[..rows, ..cols] (+)= a[..rows, ..depth] * b[..depth, ..cols]`.
+///
+/// Strides count elements. The columns of `b` and of `c` lie side by side.
+pub(super) struct Tile<C> {
+    pub depth: usize,
+    pub a: *const C,
+    pub a_row: isize,
+    pub a_depth: isize,
+    pub b: *const C,
+    pub b_depth: isize,
+    pub c: *mut C,
+    pub c_row: isize,
+    /// 1 to [`Kernel::rows`].
+    pub rows: usize,
+    /// 1 to [`Kernel::cols`].
+    pub cols: usize,
+    /// Add to what `c` holds, rather than overwrite it.
+    pub add: bool,
+}
+
+/// Needs the instructions of its level; `a`, `b` and `c` must be valid for the tile's extent, `b` for
+/// all of the kernel's columns unless the kernel `masks`.
+pub(super) type TileFn<C> = unsafe fn(&Tile<C>);
+
+/// The micro-kernel of one dtype at one level, with the block sizes that suit it.
+pub(super) struct Kernel<C: 'static> {
+    /// The most rows of a tile.
+    pub rows: usize,
+    /// The most columns of a tile, and the width of a packed panel of the right operand.
+    pub cols: usize,
+    /// `tile` reads no column of `b` beyond the tile's own.
+    pub masks: bool,
+    /// Depth of a block: the cut along K. Part of what decides the bits of a result.
+    pub block_depth: usize,
+    /// Rows of the left operand that are packed at once: a multiple of nothing, cut to panels.
+    pub block_rows: usize,
+    /// Columns of the right operand that are packed at once: a multiple of `cols`, a part of L2.
+    pub block_cols: usize,
+    /// Computes a tile.
+    pub tile: TileFn<C>,
+    /// Adds a few rows' multiples of a run of rows, for products with a few rows. Needs the
+    /// instructions of its level.
+    pub stream: unsafe fn(&Stream<'_, C>, &mut [C]),
+    /// The dot product of two slices of one length. Needs the instructions of its level.
+    pub dot: unsafe fn(&[C], &[C]) -> C,
+}
+
+impl<C: Compute> Kernel<C> {
+    /// The depth of one block of K: all blocks but the last are of that depth. A function of K and the
+    /// kernel alone. Blocks are evened out: a thin last block would load and store the whole result
+    /// for a few multiplications.
+    pub fn depth_of_block(&self, depth: usize) -> usize {
+        let blocks = depth.div_ceil(self.block_depth).max(1);
+        depth.div_ceil(blocks).next_multiple_of(4)
+    }
+
+    /// Rows of a tile where `rows` are to be covered: evened out too, so that 16 rows are two tiles of 8
+    /// rather than 14 and 2.
+    pub fn rows_of_tile(&self, rows: usize) -> usize {
+        let tiles = rows.div_ceil(self.rows).max(1);
+        rows.div_ceil(tiles).max(1)
+    }
+}

@@ -1,0 +1,83 @@
+#![allow(unsafe_code, reason = "reads and writes tiles through the pointers of the blocked loops")]
+//! The micro-kernel of every machine and every dtype: plain loops over arrays that fit in registers,
+//! left to the compiler to vectorize. Products are rounded before they are added (no fused
+//! multiply-add: without hardware for it that is a function call), integers wrap.
+
+use super::few::{Stream, dot, stream};
+use super::{Kernel, Tile};
+use crate::linalg::gemm::compute::Compute;
+
+/// Rows of a tile.
+pub(super) const ROWS: usize = 4;
+
+/// Columns of a tile: two SSE or NEON vectors of `f32`.
+const COLS: usize = 8;
+
+/// The kernel of a dtype.
+pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
+    Kernel {
+        rows: ROWS,
+        cols: COLS,
+        masks: false,
+        block_depth: 256,
+        block_rows: 512,
+        block_cols: 128,
+        tile: tile::<C, COLS>,
+        stream: plain_stream::<C>,
+        dot: plain_dot::<C>,
+    }
+}
+
+fn plain_stream<C: Compute>(s: &Stream<'_, C>, sums: &mut [C]) {
+    stream::<C, false>(s, sums);
+}
+
+fn plain_dot<C: Compute>(x: &[C], y: &[C]) -> C {
+    dot::<C, false>(x, y)
+}
+
+unsafe fn tile<C: Compute, const N: usize>(t: &Tile<C>) {
+    // SAFETY: the caller's promise, passed on.
+    unsafe { by_rows::<C, N>(t) }
+}
+
+/// Picks the body for the tile's number of rows.
+///
+/// # Safety
+/// As `TileFn`, with `N` readable columns of `b`.
+#[inline(always)]
+pub(super) unsafe fn by_rows<C: Compute, const N: usize>(t: &Tile<C>) {
+    // SAFETY: the caller's promise, passed on; `R` is the tile's number of rows.
+    unsafe {
+        match t.rows {
+            1 => body::<C, 1, N>(t),
+            2 => body::<C, 2, N>(t),
+            3 => body::<C, 3, N>(t),
+            _ => body::<C, ROWS, N>(t),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn body<C: Compute, const R: usize, const N: usize>(t: &Tile<C>) {
+    let mut sums = [[C::ZERO; N]; R];
+    for k in 0..t.depth as isize {
+        // SAFETY: `b` has `N` columns at every step of depth.
+        let b = unsafe { t.b.offset(k * t.b_depth).cast::<[C; N]>().read_unaligned() };
+        for (i, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: row `i` is one of the tile's.
+            let a = unsafe { *t.a.offset(i as isize * t.a_row + k * t.a_depth) };
+            for j in 0..N {
+                sums[j] = C::mul_add::<false>(a, b[j], sums[j]);
+            }
+        }
+    }
+    for (i, sums) in sums.iter().enumerate() {
+        // SAFETY: row `i` of the tile has `cols` elements, which nobody else holds.
+        let row =
+            unsafe { std::slice::from_raw_parts_mut(t.c.offset(i as isize * t.c_row), t.cols) };
+        for (c, &sum) in row.iter_mut().zip(sums) {
+            *c = if t.add { C::add(*c, sum) } else { sum };
+        }
+    }
+}

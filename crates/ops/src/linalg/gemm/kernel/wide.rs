@@ -1,0 +1,66 @@
+#![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
+//! The portable loops, compiled for AVX2 and AVX-512: the kernels of the integers. The same arithmetic,
+//! so the same bits as the portable ones.
+
+use super::few::{Stream, dot, stream};
+use super::portable::{ROWS, by_rows};
+use super::{Kernel, Level, Tile};
+use crate::linalg::gemm::compute::Compute;
+
+/// Columns of a tile: a multiple of a vector for every dtype but the smallest.
+const COLS: usize = 32;
+
+macro_rules! compile_for {
+    ($module:ident, $features:literal) => {
+        mod $module {
+            use super::*;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn tile<C: Compute>(t: &Tile<C>) {
+                // SAFETY: the caller's promise, passed on.
+                unsafe { by_rows::<C, COLS>(t) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn streams<C: Compute>(s: &Stream<'_, C>, sums: &mut [C]) {
+                stream::<C, false>(s, sums);
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn dots<C: Compute>(x: &[C], y: &[C]) -> C {
+                dot::<C, false>(x, y)
+            }
+        }
+    };
+}
+
+compile_for!(avx2, "avx2");
+compile_for!(avx512, "avx512f,avx512bw,avx512dq,avx512vl");
+
+/// The kernel of a dtype at a level.
+pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
+    let (tile, stream, dot) = match level {
+        Level::Portable => return super::portable::kernel(),
+        Level::Avx2 => (
+            avx2::tile::<C> as super::TileFn<C>,
+            avx2::streams::<C> as unsafe fn(&Stream<'_, C>, &mut [C]),
+            avx2::dots::<C> as unsafe fn(&[C], &[C]) -> C,
+        ),
+        Level::Avx512 => (
+            avx512::tile::<C> as super::TileFn<C>,
+            avx512::streams::<C> as unsafe fn(&Stream<'_, C>, &mut [C]),
+            avx512::dots::<C> as unsafe fn(&[C], &[C]) -> C,
+        ),
+    };
+    Kernel {
+        rows: ROWS,
+        cols: COLS,
+        masks: false,
+        block_depth: 256,
+        block_rows: 512,
+        block_cols: 128,
+        tile,
+        stream,
+        dot,
+    }
+}

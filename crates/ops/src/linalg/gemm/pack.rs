@@ -1,0 +1,123 @@
+//! Packing of strided matrices: the three ways memory can run, each with a loop that suits it.
+
+use super::compute::{Compute, Reads};
+use super::operand::pack_with;
+
+/// A block of a strided matrix. The operand has checked that it lies in `data`.
+pub(super) struct Source<'a, T> {
+    pub data: &'a [T],
+    /// The block's first element.
+    pub start: isize,
+    pub line: isize,
+    pub depth: isize,
+}
+
+impl<T> Source<'_, T> {
+    fn run(&self, at: isize, len: usize) -> &[T] {
+        &self.data[at as usize..][..len]
+    }
+}
+
+/// Fills `out` as [`Operand::pack`](super::Operand::pack) says.
+pub(super) fn strided<C: Compute, T: Reads<C>>(
+    source: &Source<'_, T>,
+    lines: usize,
+    depth: usize,
+    width: usize,
+    out: &mut [C],
+) {
+    if lines == 0 || depth == 0 {
+        return;
+    }
+    if source.line == 1 {
+        match width {
+            32 => side_by_side::<C, T, 32>(source, lines, depth, out),
+            16 => side_by_side::<C, T, 16>(source, lines, depth, out),
+            14 => side_by_side::<C, T, 14>(source, lines, depth, out),
+            _ => by_runs(source, 0, lines, depth, width, out),
+        }
+    } else if source.depth == 1 && width == 1 {
+        for (i, line) in out.chunks_exact_mut(depth).take(lines).enumerate() {
+            let run = source.run(source.start + i as isize * source.line, depth);
+            line.iter_mut().zip(run).for_each(|(to, from)| *to = from.read());
+        }
+    } else if source.depth == 1 {
+        transposed(source, lines, depth, width, out);
+    } else {
+        pack_with(lines, depth, width, out, |line, k| {
+            let at = source.start + line as isize * source.line + k as isize * source.depth;
+            source.data[at as usize].read()
+        });
+    }
+}
+
+/// Lines lie side by side: whole panels of a width that the compiler knows. Depth is the outer loop, so that
+/// memory is read in its own order.
+fn side_by_side<C: Compute, T: Reads<C>, const W: usize>(
+    source: &Source<'_, T>,
+    lines: usize,
+    depth: usize,
+    out: &mut [C],
+) {
+    let whole = lines / W;
+    for k in 0..depth {
+        let run = source.run(source.start + k as isize * source.depth, lines);
+        for (p, from) in run.as_chunks::<W>().0.iter().enumerate() {
+            let to = &mut out[(p * depth + k) * W..][..W];
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = from.read();
+            }
+        }
+    }
+    by_runs(source, whole * W, lines, depth, W, &mut out[whole * W * depth..]);
+}
+
+/// Lines lie side by side, panels of any width, from line `first` on.
+fn by_runs<C: Compute, T: Reads<C>>(
+    source: &Source<'_, T>,
+    first: usize,
+    lines: usize,
+    depth: usize,
+    width: usize,
+    out: &mut [C],
+) {
+    for (first, panel) in (first..lines).step_by(width).zip(out.chunks_exact_mut(width * depth)) {
+        let count = width.min(lines - first);
+        for (k, to) in panel.chunks_exact_mut(width).enumerate() {
+            let at = source.start + first as isize + k as isize * source.depth;
+            for (to, from) in to.iter_mut().zip(source.run(at, count)) {
+                *to = from.read();
+            }
+            to[count..].fill(C::ZERO);
+        }
+    }
+}
+
+/// Depth runs along memory: each line is read in runs and spread over its panel.
+fn transposed<C: Compute, T: Reads<C>>(
+    source: &Source<'_, T>,
+    lines: usize,
+    depth: usize,
+    width: usize,
+    out: &mut [C],
+) {
+    /// Steps of depth at a time: the piece of the panel that is written stays in L1.
+    const RUN: usize = 32;
+    for (first, panel) in (0..lines).step_by(width).zip(out.chunks_exact_mut(width * depth)) {
+        let count = width.min(lines - first);
+        for (r, part) in panel.chunks_mut(width * RUN).enumerate() {
+            let len = part.len() / width;
+            for i in 0..width {
+                if i < count {
+                    let at = source.start + (first + i) as isize * source.line + (r * RUN) as isize;
+                    let run = source.run(at, len);
+                    for (to, from) in part[i..].iter_mut().step_by(width).zip(run) {
+                        *to = from.read();
+                    }
+                } else {
+                    part[i..].iter_mut().step_by(width).for_each(|to| *to = C::ZERO);
+                }
+            }
+        }
+    }
+}

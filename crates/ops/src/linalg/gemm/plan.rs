@@ -1,0 +1,187 @@
+//! How a product is cut: which loops run it, among how many threads, and the packing space each needs.
+//!
+//! A function of sizes, kernel and thread count alone, so that `scratch_bytes` and the run agree. What decides the
+//! bits of a result (the loops and the cut along K) does not look at the thread count.
+
+use std::ops::Range;
+
+use super::compute::Compute;
+use super::kernel::Kernel;
+
+/// A batch of products `[rows, depth] x [depth, cols]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// How many products.
+    pub batch: usize,
+    /// Rows of the left operand and of the result.
+    pub rows: usize,
+    /// Columns of the right operand and of the result.
+    pub cols: usize,
+    /// What is summed over: columns of the left operand, rows of the right one.
+    pub depth: usize,
+}
+
+impl Size {
+    /// A single product.
+    pub const fn single(rows: usize, cols: usize, depth: usize) -> Size {
+        Size { batch: 1, rows, cols, depth }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batch == 0 || self.rows == 0 || self.cols == 0
+    }
+}
+
+/// Which loops run a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    /// Packed blocks and register tiles.
+    Tiles,
+    /// The left operand has a few rows; the right one is read once.
+    FewRows,
+    /// The right operand has a few columns; the left one is read once.
+    FewCols,
+}
+
+/// At most that many rows (or columns) are a few.
+const FEW: usize = 4;
+/// Elements of the long side that are summed at once on the path of a few: a page of `f32`.
+pub(super) const FEW_CHUNK: usize = 1024;
+/// The cut along K on the path of a few.
+pub(super) const FEW_DEPTH: usize = 1024;
+/// Steps of depth that are packed at once on that path, where the operand has to be.
+pub(super) const FEW_RUN: usize = 16;
+/// Rows and columns of the block of sums that is kept where the result has another dtype: 1 MiB.
+pub(super) const SUMS: usize = 512;
+/// Work below this is not worth a thread: a few microseconds of it, as handing over is.
+const FLOPS_PER_THREAD: f64 = 1e6;
+/// Every part of the packing space starts at a cache line.
+pub(super) const ALIGN: usize = 64;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    pub path: Path,
+    /// Pieces that run at once, each with a slot of packing space.
+    pub pieces: usize,
+    /// Into how many parts each product's rows and columns are cut.
+    parts: (usize, usize),
+    /// The unit of the cuts.
+    tile: (usize, usize),
+    size: Size,
+    /// Elements of a slot.
+    pub slot: usize,
+}
+
+impl Plan {
+    pub fn new<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool, threads: usize) -> Plan {
+        let path = match size {
+            Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
+            Size { cols, .. } if cols <= FEW => Path::FewCols,
+            _ => Path::Tiles,
+        };
+        let tile = (kernel.rows, kernel.cols);
+        let flops =
+            2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.depth as f64;
+        let worth = (flops / FLOPS_PER_THREAD) as usize;
+        let pieces = threads.min(worth).max(1);
+        // Enough parts that all pieces get the same, or so many that it does not show.
+        let mut per_product = 1;
+        while !(size.batch * per_product).is_multiple_of(pieces)
+            && size.batch * per_product < 4 * pieces
+        {
+            per_product += 1;
+        }
+        let parts = grid(size, path, tile, per_product);
+        let pieces = pieces.min(size.batch.saturating_mul(parts.0 * parts.1)).max(1);
+        let mut plan = Plan { path, pieces, parts, tile, size, slot: 0 };
+        plan.slot = plan.slot_of(kernel, rounds);
+        plan
+    }
+
+    /// Bytes of packing space, wherever it starts.
+    pub fn bytes(&self, element: usize) -> usize {
+        match self.pieces * self.slot * element {
+            0 => 0,
+            bytes => bytes + ALIGN - 1,
+        }
+    }
+
+    /// The parts of all products that one piece computes.
+    pub fn items(&self, piece: usize) -> Range<usize> {
+        let all = self.size.batch * self.parts.0 * self.parts.1;
+        piece * all / self.pieces..(piece + 1) * all / self.pieces
+    }
+
+    /// An item's product, rows and columns.
+    pub fn item(&self, item: usize) -> (usize, Range<usize>, Range<usize>) {
+        let per_product = self.parts.0 * self.parts.1;
+        let (batch, part) = (item / per_product, item % per_product);
+        let rows = cut(self.size.rows, self.tile.0, self.parts.0, part / self.parts.1);
+        let cols = cut(self.size.cols, self.tile.1, self.parts.1, part % self.parts.1);
+        (batch, rows, cols)
+    }
+
+    fn slot_of<C: Compute>(&self, kernel: &Kernel<C>, rounds: bool) -> usize {
+        let unit = ALIGN / size_of::<C>();
+        let rows = largest(self.size.rows, self.tile.0, self.parts.0);
+        let cols = largest(self.size.cols, self.tile.1, self.parts.1);
+        let depth = self.size.depth;
+        let parts = match self.path {
+            Path::Tiles => {
+                let (rows, cols) =
+                    if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
+                let tile = kernel.rows_of_tile(rows);
+                let lines = rows.next_multiple_of(tile).min(kernel.block_rows);
+                let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
+                let deep = kernel.depth_of_block(depth).min(depth);
+                [lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0]
+            }
+            Path::FewRows | Path::FewCols => {
+                let turned = self.path == Path::FewCols;
+                let (few, long) = if turned { (cols, rows) } else { (rows, cols) };
+                let chunk = long.min(FEW_CHUNK);
+                let deep = depth.min(FEW_DEPTH);
+                let packed = (chunk * depth.min(FEW_RUN)).max(deep);
+                [few * deep, packed, few * chunk, if turned { few * chunk } else { 0 }]
+            }
+        };
+        parts.iter().map(|part| part.next_multiple_of(unit)).sum()
+    }
+}
+
+/// Part `part` of `parts` of `0..len`, cut between tiles.
+fn cut(len: usize, tile: usize, parts: usize, part: usize) -> Range<usize> {
+    let tiles = len.div_ceil(tile);
+    let at = |part: usize| (tiles * part / parts * tile).min(len);
+    at(part)..at(part + 1)
+}
+
+/// The length of the longest part.
+fn largest(len: usize, tile: usize, parts: usize) -> usize {
+    (len.div_ceil(tile).div_ceil(parts) * tile).min(len)
+}
+
+/// Cuts a product into at most `parts` parts: the rows times columns that let the slowest finish soonest.
+fn grid(size: Size, path: Path, tile: (usize, usize), parts: usize) -> (usize, usize) {
+    let most = (size.rows.div_ceil(tile.0), size.cols.div_ceil(tile.1));
+    match path {
+        Path::FewRows => return (1, parts.min(most.1).max(1)),
+        Path::FewCols => return (parts.min(most.0).max(1), 1),
+        Path::Tiles => {}
+    }
+    // A multiplication-addition counts 1 and packing an element about 16.
+    let cost = |(r, c): (usize, usize)| {
+        let rows = largest(size.rows, tile.0, r) as u128;
+        let cols = largest(size.cols, tile.1, c) as u128;
+        rows * cols + 16 * (rows + cols)
+    };
+    let mut best = (1, 1);
+    for r in 1..=parts.min(most.0) {
+        let candidate = (r, (parts / r).min(most.1).max(1));
+        if cost(candidate) < cost(best) {
+            best = candidate;
+        }
+    }
+    best
+}

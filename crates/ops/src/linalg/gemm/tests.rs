@@ -1,0 +1,536 @@
+//! Against a naive product. Inputs are multiples of 1/8 below 2: every sum is exact in `f32`, so results must be
+//! equal whatever the order of additions, and results of 16 bits must be the exact sum rounded once.
+
+use tonnage_core::workers::Alone;
+use tonnage_core::{Element, Workers, bf16, f16};
+
+use super::kernel::Level;
+use super::*;
+
+/// A deterministic stream of numbers.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let x = self.0 ^ (self.0 >> 33);
+        x.wrapping_mul(0xff51afd7ed558ccd) >> 20
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.next() as usize % n
+    }
+
+    fn fill<T: Sample>(&mut self, len: usize) -> Vec<T> {
+        (0..len).map(|_| T::sample(self.next())).collect()
+    }
+}
+
+/// A dtype under test, with its reference arithmetic.
+trait Sample: Element {
+    fn sample(bits: u64) -> Self;
+    /// `start` plus the sum of products, exactly, then in this dtype.
+    fn sum(start: Self, products: impl Iterator<Item = (Self, Self)>) -> Self;
+}
+
+macro_rules! samples {
+    (float $($t:ty),*) => {$(
+        impl Sample for $t {
+            fn sample(bits: u64) -> $t {
+                <$t as TryFromF64>::of((bits % 31) as f64 / 8.0 - 15.0 / 8.0)
+            }
+            fn sum(start: $t, products: impl Iterator<Item = ($t, $t)>) -> $t {
+                let sum = products.fold(f64::from(start), |s, (x, y)| s + f64::from(x) * f64::from(y));
+                <$t as TryFromF64>::of(sum)
+            }
+        }
+    )*};
+    (integer $($t:ty),*) => {$(
+        impl Sample for $t {
+            fn sample(bits: u64) -> $t {
+                bits as $t
+            }
+            fn sum(start: $t, products: impl Iterator<Item = ($t, $t)>) -> $t {
+                products.fold(start as i128, |s, (x, y)| s.wrapping_add(x as i128 * y as i128)) as $t
+            }
+        }
+    )*};
+}
+
+trait TryFromF64 {
+    fn of(x: f64) -> Self;
+}
+
+impl TryFromF64 for f64 {
+    fn of(x: f64) -> f64 {
+        x
+    }
+}
+
+impl TryFromF64 for f32 {
+    fn of(x: f64) -> f32 {
+        x as f32
+    }
+}
+
+impl TryFromF64 for f16 {
+    fn of(x: f64) -> f16 {
+        f16::from_f64(x)
+    }
+}
+
+impl TryFromF64 for bf16 {
+    fn of(x: f64) -> bf16 {
+        bf16::from_f64(x)
+    }
+}
+
+samples!(float f32, f64, f16, bf16);
+samples!(integer i8, i16, i32, i64, u8, u16, u32, u64);
+
+/// Pretends to have threads; runs the second half first.
+struct Pretend(usize);
+
+impl Workers for Pretend {
+    fn threads(&self) -> usize {
+        self.0
+    }
+    fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+        b();
+        a();
+    }
+}
+
+fn levels() -> impl Iterator<Item = Level> {
+    Level::ALL.iter().copied().filter(|level| level.is_available())
+}
+
+/// Ways for a batch of `rows` by `cols` matrices to lie in memory, with the elements it takes.
+fn layout(which: usize, batch: usize, rows: usize, cols: usize) -> (usize, Strides) {
+    let (r, c) = (rows as isize, cols as isize);
+    let plain = Strides::rows_of(cols).every(r * c);
+    let len = batch * rows * cols;
+    match which {
+        0 => (len, plain),
+        1 => (len, Strides::rows_of(rows).transposed().every(r * c)),
+        // Rows and columns with gaps.
+        2 => (len * 6 + 9, Strides { start: 9, batch: 6 * r * c, row: 3 * c, col: 2 }),
+        3 => (len * 3, Strides { start: 0, batch: 3 * r * c, row: 1, col: 3 * r }),
+        // Repeated rows, repeated columns, one matrix for all.
+        4 => (cols, Strides { start: 0, batch: 0, row: 0, col: 1 }),
+        5 => (rows, Strides { start: 0, batch: 0, row: 1, col: 0 }),
+        6 => (rows * cols, plain.every(0)),
+        // Reversed.
+        _ => (len, Strides { start: len.saturating_sub(1), batch: -r * c, row: -c, col: -1 }),
+    }
+}
+const LAYOUTS: usize = 8;
+
+fn element<T: Copy>(data: &[T], s: Strides, batch: usize, row: usize, col: usize) -> T {
+    let at = batch as isize * s.batch + row as isize * s.row + col as isize * s.col;
+    data[(s.start as isize + at) as usize]
+}
+
+/// Scratch of exactly the bytes that were asked for, at an odd address, with canaries around it.
+fn with_scratch(bytes: usize, f: impl FnOnce(&mut [u8])) {
+    let mut lent = vec![0xA5; bytes + 128];
+    f(&mut lent[1..][..bytes]);
+    assert_eq!(lent[0], 0xA5);
+    assert!(lent[bytes + 1..].iter().all(|&x| x == 0xA5), "wrote beyond its scratch");
+}
+
+/// One product of dtype `T` at a level against the reference; the result's rows and matrices have gaps.
+fn check<T>(
+    level: Level,
+    size: Size,
+    layouts: (usize, usize),
+    add: bool,
+    threads: usize,
+    numbers: &mut Numbers,
+) where
+    T: Sample + Output + Reads<<T as Output>::Compute>,
+{
+    let Size { batch, rows, cols, depth } = size;
+    let (a_len, a_strides) = layout(layouts.0, batch, rows, depth);
+    let (b_len, b_strides) = layout(layouts.1, batch, depth, cols);
+    let (a, b): (Vec<T>, Vec<T>) = (numbers.fill(a_len), numbers.fill(b_len));
+    let row_stride = cols + 3;
+    let batch_stride = rows * row_stride + 5;
+    let old: Vec<T> = numbers.fill(batch * batch_stride);
+    let mut c = old.clone();
+    with_scratch(scratch_at(level, size, T::DTYPE, threads), |scratch| {
+        let (a, b) = (Matrix::left(&a, a_strides), Matrix::right(&b, b_strides));
+        let target = Target { data: &mut c, batch_stride, row_stride, add };
+        gemm_at(level, size, &a, &b, target, &Store, scratch, &Pretend(threads)).unwrap();
+    });
+    let mut expected = old;
+    for n in 0..batch {
+        for i in 0..rows {
+            for j in 0..cols {
+                let c = &mut expected[n * batch_stride + i * row_stride + j];
+                let start = if add { *c } else { T::zeroed() };
+                let products = (0..depth)
+                    .map(|k| (element(&a, a_strides, n, i, k), element(&b, b_strides, n, k, j)));
+                *c = T::sum(start, products);
+            }
+        }
+    }
+    let bad = c.iter().zip(&expected).position(|(c, e)| c != e);
+    assert!(
+        bad.is_none(),
+        "{} {level:?} {size:?} {layouts:?} add {add}: element {bad:?}",
+        T::DTYPE
+    );
+}
+
+/// Random sizes and layouts, with and without adding, on 1 to 3 threads.
+fn check_random<T>(rounds: usize)
+where
+    T: Sample + Output + Reads<<T as Output>::Compute>,
+{
+    let mut numbers = Numbers(7 + T::DTYPE as u64);
+    for level in levels() {
+        for _ in 0..rounds {
+            let mut side = || numbers.below(70);
+            let (rows, cols, depth) = (side(), side(), side());
+            let size = Size { batch: numbers.below(4), rows, cols, depth };
+            let layouts = (numbers.below(LAYOUTS), numbers.below(LAYOUTS));
+            let (add, threads) = (numbers.below(2) == 1, 1 + numbers.below(3));
+            check::<T>(level, size, layouts, add, threads, &mut numbers);
+        }
+    }
+}
+
+#[test]
+fn random_products_of_every_dtype_at_every_level_equal_the_naive_sum() {
+    check_random::<f32>(150);
+    check_random::<f64>(100);
+    check_random::<f16>(100);
+    check_random::<bf16>(100);
+    check_random::<i8>(25);
+    check_random::<i16>(25);
+    check_random::<i32>(50);
+    check_random::<i64>(25);
+    check_random::<u8>(25);
+    check_random::<u16>(25);
+    check_random::<u32>(25);
+    check_random::<u64>(25);
+}
+
+#[test]
+fn every_pair_of_layouts_gives_the_same_product() {
+    let mut numbers = Numbers(1);
+    for level in levels() {
+        for (a, b) in (0..LAYOUTS).flat_map(|a| (0..LAYOUTS).map(move |b| (a, b))) {
+            check::<f32>(
+                level,
+                Size { batch: 2, rows: 17, cols: 35, depth: 9 },
+                (a, b),
+                false,
+                1,
+                &mut numbers,
+            );
+            check::<f64>(
+                level,
+                Size { batch: 2, rows: 3, cols: 35, depth: 19 },
+                (a, b),
+                true,
+                1,
+                &mut numbers,
+            );
+            check::<bf16>(
+                level,
+                Size { batch: 2, rows: 37, cols: 2, depth: 70 },
+                (a, b),
+                true,
+                1,
+                &mut numbers,
+            );
+        }
+    }
+}
+
+#[test]
+fn sizes_that_cross_every_block_give_the_same_product() {
+    let mut numbers = Numbers(2);
+    let sizes = [
+        (1030, 33, 20),
+        (20, 1100, 17),
+        (6, 70, 1600),
+        (60, 60, 800),
+        (1, 1100, 1100),
+        (1100, 1, 1100),
+        (3, 1030, 30),
+        (1030, 2, 1030),
+        (530, 530, 5),
+        (150, 150, 1),
+    ];
+    for level in levels() {
+        for (i, (rows, cols, depth)) in sizes.into_iter().enumerate() {
+            let size = Size::single(rows, cols, depth);
+            for layouts in [(0, 0), (1, 1), (0, 1), (1, 0)] {
+                check::<f32>(level, size, layouts, i % 2 == 0, 2, &mut numbers);
+            }
+            check::<f16>(level, size, (0, 1), true, 3, &mut numbers);
+            check::<i32>(level, size, (1, 0), false, 1, &mut numbers);
+        }
+    }
+}
+
+#[test]
+fn the_bits_are_the_same_at_every_thread_count() {
+    let mut numbers = Numbers(3);
+    for level in levels() {
+        for (batch, rows, cols, depth) in [
+            (1, 300, 310, 900),
+            (1, 2, 3000, 1100),
+            (1, 3000, 1, 1100),
+            (5, 40, 90, 500),
+            (1, 64, 2000, 64),
+        ] {
+            let size = Size { batch, rows, cols, depth };
+            let mut reals = |len: usize| -> Vec<f32> {
+                (0..len).map(|_| (numbers.next() % 1_000_003) as f32 / 5e5 - 1.0).collect()
+            };
+            let (a, b) = (reals(batch * rows * depth), reals(batch * depth * cols));
+            for turn in [false, true] {
+                let b_rows = if turn {
+                    rows_of_batch(cols, depth).transposed()
+                } else {
+                    rows_of_batch(depth, cols)
+                };
+                let run = |threads: usize| {
+                    let mut c = vec![0.5; batch * rows * cols];
+                    with_scratch(scratch_at(level, size, DType::F32, threads), |scratch| {
+                        let a = Matrix::left(&a, rows_of_batch(rows, depth));
+                        let b = Matrix::right(&b, b_rows);
+                        let target = Target::new(&mut c, size).adding();
+                        gemm_at(level, size, &a, &b, target, &Store, scratch, &Pretend(threads))
+                            .unwrap();
+                    });
+                    c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                };
+                let alone = run(1);
+                for threads in [2, 3, 4, 7] {
+                    assert!(run(threads) == alone, "{level:?} {size:?} on {threads} threads");
+                }
+            }
+        }
+    }
+}
+
+fn rows_of_batch(rows: usize, cols: usize) -> Strides {
+    Strides::rows_of(cols).every((rows * cols) as isize)
+}
+
+#[test]
+fn real_numbers_are_summed_to_within_the_error_of_plain_summation() {
+    let mut numbers = Numbers(4);
+    for (rows, cols, depth) in [(30, 50, 2000), (1, 70, 2000), (70, 1, 2000)] {
+        let mut reals = |len: usize| -> Vec<f32> {
+            (0..len).map(|_| (numbers.next() % 1_000_003) as f32 / 5e5 - 1.0).collect()
+        };
+        let (a, b) = (reals(rows * depth), reals(depth * cols));
+        for level in levels() {
+            let size = Size::single(rows, cols, depth);
+            let mut c = vec![0f32; rows * cols];
+            with_scratch(scratch_at(level, size, DType::F32, 1), |scratch| {
+                let (a, b) = (
+                    Matrix::left(&a, Strides::rows_of(depth)),
+                    Matrix::right(&b, Strides::rows_of(cols)),
+                );
+                gemm_at(level, size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Alone)
+                    .unwrap();
+            });
+            for (i, c) in c.iter().enumerate() {
+                let products = (0..depth).map(|k| {
+                    f64::from(a[i / cols * depth + k]) * f64::from(b[k * cols + i % cols])
+                });
+                let (sum, size) = products.fold((0.0, 0.0), |(s, t), p: f64| (s + p, t + p.abs()));
+                let bound = depth as f64 * f64::from(f32::EPSILON) / 2.0 * size;
+                assert!((f64::from(*c) - sum).abs() <= bound, "{level:?}: {c} for {sum}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_depth_gives_zeros_or_leaves_the_result() {
+    for level in levels() {
+        for (rows, cols) in [(1, 1), (20, 30), (2, 50), (50, 2)] {
+            for add in [false, true] {
+                check::<f32>(
+                    level,
+                    Size { batch: 2, rows, cols, depth: 0 },
+                    (0, 0),
+                    add,
+                    2,
+                    &mut Numbers(5),
+                );
+                check::<f16>(
+                    level,
+                    Size { batch: 2, rows, cols, depth: 0 },
+                    (0, 0),
+                    add,
+                    2,
+                    &mut Numbers(5),
+                );
+            }
+        }
+    }
+}
+
+/// Adds `1000 * row + col` and counts visits.
+struct Positions;
+
+impl Epilogue<f32> for Positions {
+    fn finish(&self, block: &mut Block<'_, f32>) {
+        let at = block.at();
+        for i in 0..block.rows() {
+            let first = 1e6 * at.batch as f32 + 1000.0 * (at.row + i) as f32 + at.col as f32;
+            block.row(i).iter_mut().enumerate().for_each(|(j, c)| *c += first + j as f32);
+        }
+    }
+}
+
+#[test]
+fn an_epilogue_sees_every_element_once_at_its_position() {
+    for level in levels() {
+        for (batch, rows, cols, depth) in
+            [(2, 100, 90, 800), (3, 1, 1500, 4), (2, 999, 3, 4), (2, 5, 6, 0), (1, 40, 990, 300)]
+        {
+            let size = Size { batch, rows, cols, depth };
+            let ones = vec![1f32; batch * depth * rows.max(cols)];
+            let mut c = vec![0f32; batch * rows * cols];
+            with_scratch(scratch_at(level, size, DType::F32, 2), |scratch| {
+                let a = Matrix::left(&ones, rows_of_batch(rows, depth));
+                let b = Matrix::right(&ones, rows_of_batch(depth, cols));
+                gemm_at(
+                    level,
+                    size,
+                    &a,
+                    &b,
+                    Target::new(&mut c, size),
+                    &Positions,
+                    scratch,
+                    &Pretend(2),
+                )
+                .unwrap();
+            });
+            for (i, &c) in c.iter().enumerate() {
+                let (n, row, col) = (i / (rows * cols), i / cols % rows, i % cols);
+                assert_eq!(
+                    c,
+                    (1_000_000 * n + 1000 * row + col + depth) as f32,
+                    "{level:?} {size:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_epilogue_comes_before_rounding_to_16_bits() {
+    let size = Size::single(20, 20, 3);
+    let (a, b) = (vec![f16::from_f32(200.0); 60], vec![f16::from_f32(200.0); 60]);
+    let mut c = vec![f16::ZERO; 400];
+    struct Scale;
+    impl Epilogue<f32> for Scale {
+        fn finish(&self, block: &mut Block<'_, f32>) {
+            (0..block.rows()).for_each(|i| block.row(i).iter_mut().for_each(|c| *c /= 1000.0));
+        }
+    }
+    with_scratch(scratch_bytes(size, DType::F16, 1).as_usize(), |scratch| {
+        let (a, b) =
+            (Matrix::left(&a, Strides::rows_of(3)), Matrix::right(&b, Strides::rows_of(20)));
+        gemm(size, &a, &b, Target::new(&mut c, size), &Scale, scratch, &Alone).unwrap();
+    });
+    assert!(
+        c.iter().all(|&c| c == f16::from_f32(120.0)),
+        "120000 is no f16: it was not rounded first"
+    );
+}
+
+#[test]
+fn nan_and_infinity_go_the_way_of_plain_arithmetic() {
+    for level in levels() {
+        for rows in [1, 20] {
+            let size = Size::single(rows, 20, 20);
+            let (mut a, mut b) = (vec![0f32; rows * 20], vec![1f32; 400]);
+            (a[3], b[3 * 20 + 7], b[5]) = (2.0, f32::INFINITY, f32::NAN);
+            let mut c = vec![f32::NAN; rows * 20];
+            with_scratch(scratch_at(level, size, DType::F32, 1), |scratch| {
+                let (a, b) = (
+                    Matrix::left(&a, Strides::rows_of(20)),
+                    Matrix::right(&b, Strides::rows_of(20)),
+                );
+                gemm_at(level, size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Alone)
+                    .unwrap();
+            });
+            assert_eq!((c[0], c[7]), (2.0, f32::INFINITY), "{level:?}");
+            assert!(c[5].is_nan(), "zero times NaN is NaN");
+            assert!(rows == 1 || c[27].is_nan(), "zero times infinity is NaN");
+        }
+    }
+}
+
+#[test]
+fn packing_space_stays_under_4_mib_a_thread_and_grows_with_no_size() {
+    for dtype in DType::ALL {
+        for n in [1, 3, 100, 1000, 4096, 100_000] {
+            for (rows, cols, depth) in [(n, n, n), (1, n, n), (n, 1, n), (n, n, 1), (64, n, 4096)] {
+                for threads in [1, 2, 16] {
+                    let bytes = scratch_bytes(Size::single(rows, cols, depth), dtype, threads);
+                    assert!(
+                        bytes <= Bytes::mib(4 * threads as u64),
+                        "{dtype} {rows} {cols} {depth}: {bytes}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scratch_for_one_thread_serves_many_and_less_is_refused() {
+    let size = Size::single(300, 300, 300);
+    let ones = vec![1f32; 300 * 300];
+    let (a, b) =
+        (Matrix::left(&ones, Strides::rows_of(300)), Matrix::right(&ones, Strides::rows_of(300)));
+    let mut c = vec![0f32; 300 * 300];
+    with_scratch(scratch_bytes(size, DType::F32, 1).as_usize(), |scratch| {
+        gemm(size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Pretend(4)).unwrap();
+    });
+    assert!(c.iter().all(|&c| c == 300.0));
+    let error =
+        gemm(size, &a, &b, Target::new(&mut c, size), &Store, &mut [0; 100], &Alone).unwrap_err();
+    assert!(error.to_string().contains("100 B of scratch are too few"), "{error}");
+}
+
+#[test]
+fn strides_that_leave_a_slice_or_overlap_are_refused() {
+    let size = Size::single(8, 8, 8);
+    let ones = [1f32; 64];
+    let plain = Strides::rows_of(8);
+    let try_with = |a: Strides, b: Strides, row_stride: usize, len: usize| {
+        let mut c = vec![0f32; len];
+        let target = Target { data: &mut c, batch_stride: 0, row_stride, add: false };
+        let mut scratch = vec![0; scratch_bytes(size, DType::F32, 1).as_usize()];
+        gemm(
+            size,
+            &Matrix::left(&ones, a),
+            &Matrix::right(&ones, b),
+            target,
+            &Store,
+            &mut scratch,
+            &Alone,
+        )
+    };
+    assert!(try_with(plain, plain, 8, 64).is_ok());
+    assert!(try_with(Strides { start: 1, ..plain }, plain, 8, 64).is_err());
+    assert!(try_with(plain, Strides { row: -8, ..plain }, 8, 64).is_err());
+    assert!(try_with(plain, Strides { col: isize::MAX, ..plain }, 8, 64).is_err());
+    assert!(try_with(plain, plain, 7, 64).is_err());
+    assert!(try_with(plain, plain, 8, 63).is_err());
+    assert!(try_with(plain, plain, usize::MAX, 64).is_err());
+}
