@@ -1,0 +1,170 @@
+//! Casts between all dtypes, by the rule of Rust's `as`.
+//!
+//! A float to an integer is cut off towards zero and held at the ends, NaN gives 0; an integer to a
+//! narrower one keeps its low bits; anything to `bool` is whether it is not 0 (NaN is true); `bool`
+//! to anything is 0 or 1. Rounding is to nearest, half to even; a 16-bit float goes through `f32`,
+//! which is exact one way and rounds once more the other (`f64` and 32-bit integers to 16 bits).
+//!
+//! Integers of one width share their loops: the low bits are the same whatever the sign.
+
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use half::{bf16, f16};
+use tonnage_core::{Bool, DType};
+
+use super::half::{Half, Narrow, Widen};
+use super::level::Level;
+use super::map::{Map1, bytes1, map1};
+use super::prim::UnaryFn;
+use super::vectorize::Isa;
+
+/// One element's cast.
+trait As<U> {
+    fn cast(self) -> U;
+}
+
+macro_rules! casts {
+    ($($T:ident)*) => {$(
+        casts!(@to $T: u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+        impl As<Bool> for $T {
+            #[inline(always)]
+            fn cast(self) -> Bool { (self != 0 as $T).into() }
+        }
+        impl As<$T> for Bool {
+            #[inline(always)]
+            fn cast(self) -> $T { self.get() as u8 as $T }
+        }
+    )*};
+    (@to $T:ident: $($U:ident)*) => {$(
+        impl As<$U> for $T {
+            #[inline(always)]
+            fn cast(self) -> $U { self as $U }
+        }
+    )*};
+}
+casts!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+
+impl As<Bool> for Bool {
+    #[inline(always)]
+    fn cast(self) -> Bool {
+        self.get().into()
+    }
+}
+
+/// The cast to U as a map.
+struct To<U>(std::marker::PhantomData<U>);
+impl<T: As<U> + Pod, U: Pod> Map1<T> for To<U> {
+    type Out = U;
+    #[inline(always)]
+    fn apply<I: Isa>(x: T) -> U {
+        x.cast()
+    }
+}
+
+fn copy(_: Level, out: &mut [u8], a: &[u8]) {
+    out.copy_from_slice(a);
+}
+
+/// Elements that are held as `f32` at a time, on the stack.
+const BLOCK: usize = 256;
+
+fn from_half<H: Half, U: Pod>(level: Level, out: &mut [u8], a: &[u8])
+where
+    f32: As<U>,
+{
+    let (out, a): (&mut [U], &[H]) = (cast_slice_mut(out), cast_slice(a));
+    let mut wide = [0.0; BLOCK];
+    for (out, a) in out.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
+        map1::<H, Widen>(level, &mut wide[..a.len()], a);
+        map1::<f32, To<U>>(level, out, &wide[..a.len()]);
+    }
+}
+
+fn to_half<T: As<f32> + Pod, H: Half>(level: Level, out: &mut [u8], a: &[u8]) {
+    let (out, a): (&mut [H], &[T]) = (cast_slice_mut(out), cast_slice(a));
+    let mut wide = [0.0; BLOCK];
+    for (out, a) in out.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
+        map1::<T, To<f32>>(level, &mut wide[..a.len()], a);
+        map1::<f32, Narrow<H>>(level, out, &wide[..a.len()]);
+    }
+}
+
+fn half_to_half<G: Half, H: Half>(level: Level, out: &mut [u8], a: &[u8]) {
+    let (out, a): (&mut [H], &[G]) = (cast_slice_mut(out), cast_slice(a));
+    let mut wide = [0.0; BLOCK];
+    for (out, a) in out.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
+        map1::<G, Widen>(level, &mut wide[..a.len()], a);
+        map1::<f32, Narrow<H>>(level, out, &wide[..a.len()]);
+    }
+}
+
+/// From an integer or boolean of Rust type `$T`.
+macro_rules! from_integer {
+    ($T:ident, $to:expr) => {
+        match $to {
+            DType::F64 => bytes1::<$T, To<f64>>,
+            DType::F32 => bytes1::<$T, To<f32>>,
+            DType::F16 => to_half::<$T, f16>,
+            DType::BF16 => to_half::<$T, bf16>,
+            DType::I64 | DType::U64 => bytes1::<$T, To<u64>>,
+            DType::I32 | DType::U32 => bytes1::<$T, To<u32>>,
+            DType::I16 | DType::U16 => bytes1::<$T, To<u16>>,
+            DType::I8 | DType::U8 => bytes1::<$T, To<u8>>,
+            DType::Bool => bytes1::<$T, To<Bool>>,
+        }
+    };
+}
+
+/// From a float, where the sign of the target matters: its ends are where the value is held.
+macro_rules! from_float {
+    ($to:expr, $($from:ident)::+ <$T:ident, $($wrap:ident)?>, $f16:expr, $bf16:expr) => {
+        match $to {
+            DType::F16 => $f16,
+            DType::BF16 => $bf16,
+            DType::F64 => from_float!(@ $($from)::+, $T, $($wrap)?, f64),
+            DType::F32 => from_float!(@ $($from)::+, $T, $($wrap)?, f32),
+            DType::I64 => from_float!(@ $($from)::+, $T, $($wrap)?, i64),
+            DType::I32 => from_float!(@ $($from)::+, $T, $($wrap)?, i32),
+            DType::I16 => from_float!(@ $($from)::+, $T, $($wrap)?, i16),
+            DType::I8 => from_float!(@ $($from)::+, $T, $($wrap)?, i8),
+            DType::U64 => from_float!(@ $($from)::+, $T, $($wrap)?, u64),
+            DType::U32 => from_float!(@ $($from)::+, $T, $($wrap)?, u32),
+            DType::U16 => from_float!(@ $($from)::+, $T, $($wrap)?, u16),
+            DType::U8 => from_float!(@ $($from)::+, $T, $($wrap)?, u8),
+            DType::Bool => from_float!(@ $($from)::+, $T, $($wrap)?, Bool),
+        }
+    };
+    (@ $($from:ident)::+, $T:ident, To, $U:ident) => { $($from)::+::<$T, To<$U>> };
+    (@ $($from:ident)::+, $T:ident, , $U:ident) => { $($from)::+::<$T, $U> };
+}
+
+/// The cast from one dtype to another, over bytes.
+///
+/// ```
+/// use tonnage_core::DType;
+/// use tonnage_ops::simd::{cast::cast, level};
+/// let (from, mut to) = ([-1.5f32, 300.0, f32::NAN], [0u8; 3]);
+/// cast(DType::F32, DType::U8)(level(), &mut to, bytemuck::cast_slice(&from));
+/// assert_eq!(to, [0, 255, 0]);
+/// ```
+pub fn cast(from: DType, to: DType) -> UnaryFn {
+    if from == to && from != DType::Bool {
+        return copy;
+    }
+    match from {
+        DType::F64 => from_float!(to, bytes1<f64, To>, to_half::<f64, f16>, to_half::<f64, bf16>),
+        DType::F32 => {
+            from_float!(to, bytes1<f32, To>, bytes1::<f32, Narrow<f16>>, bytes1::<f32, Narrow<bf16>>)
+        }
+        DType::F16 => from_float!(to, from_half<f16,>, copy, half_to_half::<f16, bf16>),
+        DType::BF16 => from_float!(to, from_half<bf16,>, half_to_half::<bf16, f16>, copy),
+        DType::I64 => from_integer!(i64, to),
+        DType::I32 => from_integer!(i32, to),
+        DType::I16 => from_integer!(i16, to),
+        DType::I8 => from_integer!(i8, to),
+        DType::U64 => from_integer!(u64, to),
+        DType::U32 => from_integer!(u32, to),
+        DType::U16 => from_integer!(u16, to),
+        DType::U8 => from_integer!(u8, to),
+        DType::Bool => from_integer!(Bool, to),
+    }
+}

@@ -1,0 +1,231 @@
+//! The maps: each primitive is a line.
+//!
+//! A line names the primitive, the elements that it is for, and the function. The name is a type
+//! without values, which [`map`](super::map) makes loops of and [`prim`](super::prim) finds by
+//! dtype.
+
+use bytemuck::Pod;
+use tonnage_core::Bool;
+
+use super::float::{self, Real, trig};
+use super::map::{Map1, Map2, Map3};
+use super::number::{Integer, Number};
+use super::vectorize::Isa;
+
+macro_rules! maps1 {
+    ($($(#[$doc:meta])* $Name:ident: $Trait:ident, |$x:ident| $f:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $Name;
+        impl<T: $Trait + Pod> Map1<T> for $Name {
+            type Out = T;
+            #[inline(always)]
+            fn apply<I: Isa>($x: T) -> T { $f }
+        }
+    )*};
+}
+
+macro_rules! maps2 {
+    ($Out:ident; $($(#[$doc:meta])* $Name:ident: $Trait:ident, |$a:ident, $b:ident| $f:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $Name;
+        impl<T: $Trait + Pod> Map2<T> for $Name {
+            type Out = maps2!(@out $Out T);
+            #[inline(always)]
+            fn apply<I: Isa>($a: T, $b: T) -> Self::Out { $f }
+        }
+    )*};
+    (@out Same $T:ident) => { $T };
+    (@out Truth $T:ident) => { Bool };
+}
+
+maps1! {
+    /// -x; wraps.
+    Neg: Number, |x| x.neg();
+    /// |x|; wraps.
+    Abs: Number, |x| x.abs();
+    /// -1, 0 or 1; zeros and NaN stay.
+    Sign: Number, |x| x.sign();
+    /// x * x
+    Square: Number, |x| x.mul(x);
+    /// !x
+    Not: Integer, |x| x.not();
+}
+
+macro_rules! real_maps1 {
+    ($($(#[$doc:meta])* $Name:ident $function:ident;)*) => {
+        maps1! { $($(#[$doc])* $Name: Real, |x| float::$function::<I, T>(x);)* }
+    };
+}
+
+maps1! {
+    /// 1 / x
+    Reciprocal: Real, |x| T::ONE / x;
+}
+
+real_maps1! {
+    /// [`float::floor`]
+    Floor floor;
+    /// [`float::ceil`]
+    Ceil ceil;
+    /// [`float::round`]
+    Round round;
+    /// [`float::sqrt`]
+    Sqrt sqrt;
+    /// [`float::rsqrt`]
+    Rsqrt rsqrt;
+    /// [`float::exp`]
+    Exp exp;
+    /// [`float::expm1`]
+    Expm1 expm1;
+    /// [`float::log`]
+    Log log;
+    /// [`float::log1p`]
+    Log1p log1p;
+    /// [`float::asin`]
+    Asin asin;
+    /// [`float::acos`]
+    Acos acos;
+    /// [`float::atan`]
+    Atan atan;
+    /// [`float::sinh`]
+    Sinh sinh;
+    /// [`float::cosh`]
+    Cosh cosh;
+    /// [`float::tanh`]
+    Tanh tanh;
+    /// [`float::asinh`]
+    Asinh asinh;
+    /// [`float::acosh`]
+    Acosh acosh;
+    /// [`float::atanh`]
+    Atanh atanh;
+    /// [`float::sigmoid`]
+    Sigmoid sigmoid;
+    /// [`float::softplus`]
+    Softplus softplus;
+    /// [`float::erf`]
+    Erf erf;
+    /// [`float::erfc`]
+    Erfc erfc;
+}
+
+macro_rules! trig_maps1 {
+    ($($(#[$doc:meta])* $Name:ident $function:ident $slow:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $Name;
+        impl<T: Real + Pod> Map1<T> for $Name {
+            type Out = T;
+            #[inline(always)]
+            fn apply<I: Isa>(x: T) -> T { float::$function::<I, T>(x) }
+            const RARE: bool = true;
+            #[inline(always)]
+            fn rare(x: T) -> bool { trig::beyond(x) }
+            #[inline(always)]
+            fn slow(x: T) -> T { x.$slow() }
+        }
+    )*};
+}
+
+trig_maps1! {
+    /// [`float::sin`]
+    Sin sin sin_slow;
+    /// [`float::cos`]
+    Cos cos cos_slow;
+    /// [`float::tan`]
+    Tan tan tan_slow;
+}
+
+maps2! { Same;
+    /// a + b
+    Add: Number, |a, b| a.add(b);
+    /// a - b
+    Sub: Number, |a, b| a.sub(b);
+    /// a * b
+    Mul: Number, |a, b| a.mul(b);
+    /// a / b
+    Div: Number, |a, b| a.div(b);
+    /// The quotient rounded down.
+    FloorDiv: Number, |a, b| a.floor_div::<I>(b);
+    /// The remainder with the divisor's sign.
+    Mod: Number, |a, b| a.modulo(b);
+    /// a^b
+    Pow: Number, |a, b| a.pow::<I>(b);
+    /// The larger; NaN where either is.
+    Max: Number, |a, b| a.max(b);
+    /// The smaller; NaN where either is.
+    Min: Number, |a, b| a.min(b);
+    /// [`float::atan2`]
+    Atan2: Real, |a, b| float::atan2::<I, T>(a, b);
+    /// [`float::hypot`]
+    Hypot: Real, |a, b| float::hypot::<I, T>(a, b);
+    /// a & b
+    And: Integer, |a, b| a.and(b);
+    /// a | b
+    Or: Integer, |a, b| a.or(b);
+    /// a ^ b
+    Xor: Integer, |a, b| a.xor(b);
+    /// a << b
+    Shl: Integer, |a, b| a.shl(b);
+    /// a >> b
+    Shr: Integer, |a, b| a.shr(b);
+}
+
+maps2! { Truth;
+    /// a = b; false with NaN.
+    Equal: Number, |a, b| (a == b).into();
+    /// Not a = b; true with NaN.
+    NotEqual: Number, |a, b| (a != b).into();
+    /// a < b
+    Less: Number, |a, b| (a < b).into();
+    /// a <= b
+    LessEqual: Number, |a, b| (a <= b).into();
+    /// a > b
+    Greater: Number, |a, b| (a > b).into();
+    /// a >= b
+    GreaterEqual: Number, |a, b| (a >= b).into();
+}
+
+/// `if condition { a } else { b }`, for elements of any type of that width.
+#[derive(Debug)]
+pub struct Select;
+impl<T: Pod> Map3<Bool, T> for Select {
+    #[inline(always)]
+    fn apply<I: Isa>(condition: Bool, a: T, b: T) -> T {
+        float::real::select(condition.get(), a, b)
+    }
+}
+
+/// a * b + c; rounded once where that is an instruction, twice where it is not.
+#[derive(Debug)]
+pub struct MulAdd;
+impl<T: Number> Map3<T, T> for MulAdd {
+    #[inline(always)]
+    fn apply<I: Isa>(a: T, b: T, c: T) -> T {
+        a.mul_add::<I>(b, c)
+    }
+}
+
+/// A map of bytes as one of booleans: any byte but 0 comes in as 1.
+#[derive(Debug)]
+pub struct OfTruth<M>(std::marker::PhantomData<M>);
+impl<M: Map2<u8>> Map2<Bool> for OfTruth<M> {
+    type Out = M::Out;
+    #[inline(always)]
+    fn apply<I: Isa>(a: Bool, b: Bool) -> M::Out {
+        M::apply::<I>(a.get() as u8, b.get() as u8)
+    }
+}
+
+/// Not, of a boolean.
+#[derive(Debug)]
+pub struct NotTruth;
+impl Map1<Bool> for NotTruth {
+    type Out = Bool;
+    #[inline(always)]
+    fn apply<I: Isa>(x: Bool) -> Bool {
+        (!x.get()).into()
+    }
+}

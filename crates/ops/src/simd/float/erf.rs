@@ -1,0 +1,39 @@
+//! The error function and its complement.
+
+use super::exp::exp_sum;
+use super::real::{Real, select};
+use crate::simd::Isa;
+
+/// erf(x) for |x| <= 1/2.
+#[inline(always)]
+fn small<I: Isa, T: Real>(x: T) -> T {
+    x.fma::<I>(T::erf_poly::<I>(x * x), x)
+}
+
+/// erfc(a) for a >= 1/2, down to the subnormal numbers.
+#[inline(always)]
+fn tail<I: Isa, T: Real>(a: T) -> T {
+    // Far out the result is 0; the bound keeps infinities out of the quotients.
+    let a = select(a > T::ERFC_ZERO, T::ERFC_ZERO, a);
+    let t = (a - T::ERFC_CENTRE) / (a + T::ERFC_CENTRE);
+    // e^(-a^2) with the square in two parts: its rounding error would be magnified by a^2.
+    let upper = a.upper();
+    let e = exp_sum::<I, T>(-(upper * upper), -((a - upper) * (a + upper)));
+    e * (T::erfc_poly::<I>(t) / (T::TWO.fma::<I>(a, T::ONE)))
+}
+
+/// erf x.
+#[inline(always)]
+pub fn erf<I: Isa, T: Real>(x: T) -> T {
+    let a = x.abs();
+    select(a < T::HALF, small::<I, T>(a), T::ONE - tail::<I, T>(a)).copysign(x)
+}
+
+/// 1 - erf x, with relative precision far out on the positive side.
+#[inline(always)]
+pub fn erfc<I: Isa, T: Real>(x: T) -> T {
+    let a = x.abs();
+    let far = tail::<I, T>(a);
+    let far = select(x < T::ZERO, T::TWO - far, far);
+    select(a < T::HALF, T::ONE - small::<I, T>(x), far)
+}

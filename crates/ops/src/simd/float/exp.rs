@@ -1,0 +1,100 @@
+//! The exponential and what is made of it.
+
+use super::real::{Real, select};
+use crate::simd::Isa;
+
+/// r and n + MAGIC with x = r + n ln 2, |r| <= ln(2) / 2; x within the bounds of `exp`.
+#[inline(always)]
+fn reduce<I: Isa, T: Real>(x: T) -> (T, T) {
+    let shifted = x.fma::<I>(T::LOG2_E, T::MAGIC);
+    let n = shifted - T::MAGIC;
+    let r = n.fma::<I>(-T::LN_2_LOW, n.fma::<I>(-T::LN_2_HIGH, x));
+    (r, shifted)
+}
+
+/// NaN stays NaN: each comparison with it is false.
+#[inline(always)]
+fn bounded<T: Real>(x: T) -> T {
+    let x = select(x > T::EXP_HIGH, T::EXP_HIGH, x);
+    select(x < T::EXP_LOW, T::EXP_LOW, x)
+}
+
+/// scale * e^r * 2^n, for `shifted` = n + MAGIC.
+#[inline(always)]
+fn raise<I: Isa, T: Real>(r: T, shifted: T, scale: T) -> T {
+    let (low, high) = T::pow2(shifted);
+    let p = (r * r).fma::<I>(T::exp_poly::<I>(r), r) + T::ONE;
+    p * (low * scale) * high
+}
+
+/// e^x. Overflows to infinity and underflows through the subnormal numbers to zero, as libm's does.
+#[inline(always)]
+pub fn exp<I: Isa, T: Real>(x: T) -> T {
+    let (r, n) = reduce::<I, T>(bounded(x));
+    raise::<I, T>(r, n, T::ONE)
+}
+
+/// e^(x + low) for a `low` of a few bits: what a product's rounding has lost.
+#[inline(always)]
+pub fn exp_sum<I: Isa, T: Real>(x: T, low: T) -> T {
+    let (r, n) = reduce::<I, T>(bounded(x));
+    raise::<I, T>(r + low, n, T::ONE)
+}
+
+/// e^x / 2, which is finite a little longer than e^x.
+#[inline(always)]
+fn half_exp<I: Isa, T: Real>(x: T) -> T {
+    let (r, n) = reduce::<I, T>(bounded(x));
+    raise::<I, T>(r, n, T::HALF)
+}
+
+/// e^x - 1, exact to the last bits near 0, where `exp(x) - 1` has none left.
+#[inline(always)]
+pub fn expm1<I: Isa, T: Real>(x: T) -> T {
+    let within = select(x > T::EXPM1_HIGH, T::EXPM1_HIGH, x);
+    let within = select(x < T::EXPM1_LOW, T::EXPM1_LOW, within);
+    let (r, n) = reduce::<I, T>(within);
+    // Half of 2^n q + (2^n - 1), for 2^n itself may overflow where the result does not.
+    let scale = T::half_pow2(n);
+    let q = (r * r).fma::<I>(T::exp_poly::<I>(r), r);
+    let half = scale.fma::<I>(q, scale - T::HALF);
+    select(x.abs() < T::SMALL, x, half + half)
+}
+
+/// sinh x.
+#[inline(always)]
+pub fn sinh<I: Isa, T: Real>(x: T) -> T {
+    let a = x.abs();
+    let e = expm1::<I, T>(select(a < T::ONE, a, T::ONE));
+    let small = T::HALF * (e + e / (e + T::ONE));
+    let h = half_exp::<I, T>(a);
+    let large = h - T::HALF * T::HALF / h;
+    let y = select(a < T::ONE, small, large);
+    select(a < T::SMALL, a, y).copysign(x)
+}
+
+/// cosh x.
+#[inline(always)]
+pub fn cosh<I: Isa, T: Real>(x: T) -> T {
+    let h = half_exp::<I, T>(x.abs());
+    h + T::HALF * T::HALF / h
+}
+
+/// tanh x.
+#[inline(always)]
+pub fn tanh<I: Isa, T: Real>(x: T) -> T {
+    let a = x.abs();
+    let z = a * a;
+    let small = (a * z).fma::<I>(T::tanh_poly::<I>(z), a);
+    // Beyond TANH_ONE the quotient is below half an ULP of 1; the bound keeps e^2a finite.
+    let e = exp::<I, T>(T::TWO * select(a > T::TANH_ONE, T::TANH_ONE, a));
+    let large = T::ONE - T::TWO / (e + T::ONE);
+    select(a < T::HALF + T::HALF * T::HALF * T::HALF, small, large).copysign(x)
+}
+
+/// 1 / (1 + e^-x), with the small values on the negative side kept down to the subnormal numbers.
+#[inline(always)]
+pub fn sigmoid<I: Isa, T: Real>(x: T) -> T {
+    let z = exp::<I, T>(-x.abs());
+    select(x < T::ZERO, z, T::ONE) / (T::ONE + z)
+}

@@ -1,0 +1,28 @@
+//! Functions of one number, branch-free, for `f32` and `f64`.
+//!
+//! Each is an `#[inline(always)]` generic function of an [`Isa`](super::Isa) and a [`Real`]: inside
+//! a [`Kernel`](super::Kernel) LLVM turns a loop over it into vector code. There is no lookup table
+//! and no branch on data, so an element costs the same whatever its value and its neighbours.
+//!
+//! Errors are in units in the last place (ULP) of the exact result. The figures for `f32` are the
+//! worst over all 2^32 bit patterns at any level ([`soak`](super::soak)); those for `f64` over
+//! samples. With and without fused multiply-add a result may differ in its last bits.
+
+mod constants;
+pub mod curves;
+pub mod erf;
+pub mod exp;
+pub mod inverse;
+pub mod log;
+pub mod pow;
+pub mod real;
+pub mod round;
+pub mod trig;
+
+pub use erf::{erf, erfc};
+pub use exp::{cosh, exp, expm1, sigmoid, sinh, tanh};
+pub use inverse::{acos, asin, atan, atan2, hypot};
+pub use log::{acosh, asinh, atanh, log, log1p, softplus};
+pub use real::Real;
+pub use round::{ceil, floor, round, rsqrt, sqrt};
+pub use trig::{cos, sin, tan};

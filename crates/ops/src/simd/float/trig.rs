@@ -1,0 +1,61 @@
+//! Sine, cosine, tangent.
+//!
+//! The argument is reduced by pi/2 held in parts, which does up to [`Real::TRIG_FAST`] = 10^6. A
+//! loop over these functions must send larger arguments to [`Real::sin_slow`] and
+//! [`Real::cos_slow`], the platform's own functions: they are rare, and a branch-free reduction
+//! for them would slow down all the others.
+
+use super::real::{Real, select};
+use crate::simd::Isa;
+
+/// sin r and cos r for |r| <= pi/4.
+#[inline(always)]
+pub fn sin_cos_reduced<I: Isa, T: Real>(r: T) -> (T, T) {
+    let z = r * r;
+    let sin = (r * z).fma::<I>(T::sin_poly::<I>(z), r);
+    // 1 - z/2 loses bits that `rest` brings back.
+    let half = T::HALF * z;
+    let one_less = T::ONE - half;
+    let rest = (T::ONE - one_less) - half;
+    let cos = one_less + (z * z).fma::<I>(T::cos_poly::<I>(z), rest);
+    (sin, cos)
+}
+
+/// The sine of r plus n quarter turns.
+#[inline(always)]
+fn turned<I: Isa, T: Real>(r: T, n: u32) -> T {
+    let (sin, cos) = sin_cos_reduced::<I, T>(r);
+    let y = select(n & 1 == 0, sin, cos);
+    select(n & 2 == 0, y, -y)
+}
+
+/// sin x for |x| <= TRIG_FAST.
+#[inline(always)]
+pub fn sin<I: Isa, T: Real>(x: T) -> T {
+    let (r, n) = x.quadrant();
+    let y = turned::<I, T>(r, n);
+    select(x.abs() < T::SMALL, x, y)
+}
+
+/// cos x for |x| <= TRIG_FAST.
+#[inline(always)]
+pub fn cos<I: Isa, T: Real>(x: T) -> T {
+    let (r, n) = x.quadrant();
+    turned::<I, T>(r, n.wrapping_add(1))
+}
+
+/// tan x for |x| <= TRIG_FAST.
+#[inline(always)]
+pub fn tan<I: Isa, T: Real>(x: T) -> T {
+    let (r, n) = x.quadrant();
+    let (sin, cos) = sin_cos_reduced::<I, T>(r);
+    let odd = n & 1 == 1;
+    let y = select(odd, -cos, sin) / select(odd, sin, cos);
+    select(x.abs() < T::SMALL, x, y)
+}
+
+/// True where `sin` and `cos` are beyond their reach. NaN is not: it stays NaN all the way.
+#[inline(always)]
+pub fn beyond<T: Real>(x: T) -> bool {
+    x.abs() > T::TRIG_FAST
+}

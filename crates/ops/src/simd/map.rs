@@ -1,0 +1,199 @@
+//! Loops over slices: one function of an element, applied to all.
+//!
+//! A map is a type without values whose `apply` is inlined into the loop. Slices of one call have
+//! the same length, or one element that stands for all: a scalar operand is spread over a small
+//! buffer, so that each map has one vector loop and not one per shape of its operands.
+//!
+//! The functions of bytes at the end are what an interpreter calls: one type for all dtypes.
+
+use std::marker::PhantomData;
+
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+
+use super::level::Level;
+use super::vectorize::{Isa, Kernel};
+
+/// A function of one element.
+pub trait Map1<T: Pod>: 'static {
+    /// What it gives.
+    type Out: Pod;
+    /// The function; `#[inline(always)]`.
+    fn apply<I: Isa>(x: T) -> Self::Out;
+    /// True where some elements are beyond `apply`.
+    const RARE: bool = false;
+    /// Whether this one is.
+    #[inline(always)]
+    fn rare(_: T) -> bool {
+        false
+    }
+    /// The function for such elements; not vectorized.
+    #[inline(always)]
+    fn slow(x: T) -> Self::Out {
+        Self::apply::<super::Plain>(x)
+    }
+}
+
+/// A function of two elements.
+pub trait Map2<T: Pod>: 'static {
+    /// What it gives.
+    type Out: Pod;
+    /// The function; `#[inline(always)]`.
+    fn apply<I: Isa>(a: T, b: T) -> Self::Out;
+}
+
+/// A function of three elements, the first of which may be of another type.
+pub trait Map3<C: Pod, T: Pod>: 'static {
+    /// The function; `#[inline(always)]`.
+    fn apply<I: Isa>(c: C, a: T, b: T) -> T;
+}
+
+struct Loop1<'a, T: Pod, M: Map1<T>>(&'a mut [M::Out], &'a [T]);
+
+impl<T: Pod, M: Map1<T>> Kernel for Loop1<'_, T, M> {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for (out, &x) in self.0.iter_mut().zip(self.1) {
+            *out = M::apply::<I>(x);
+        }
+        if M::RARE && self.1.iter().fold(false, |any, &x| any | M::rare(x)) {
+            for (out, &x) in self.0.iter_mut().zip(self.1) {
+                if M::rare(x) {
+                    *out = M::slow(x);
+                }
+            }
+        }
+    }
+}
+
+struct Loop2<'a, T: Pod, M: Map2<T>>(&'a mut [M::Out], &'a [T], &'a [T], PhantomData<M>);
+
+impl<T: Pod, M: Map2<T>> Kernel for Loop2<'_, T, M> {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for ((out, &a), &b) in self.0.iter_mut().zip(self.1).zip(self.2) {
+            *out = M::apply::<I>(a, b);
+        }
+    }
+}
+
+struct Loop3<'a, C: Pod, T: Pod, M>(&'a mut [T], &'a [C], &'a [T], &'a [T], PhantomData<M>);
+
+impl<C: Pod, T: Pod, M: Map3<C, T>> Kernel for Loop3<'_, C, T, M> {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for (((out, &c), &a), &b) in self.0.iter_mut().zip(self.1).zip(self.2).zip(self.3) {
+            *out = M::apply::<I>(c, a, b);
+        }
+    }
+}
+
+struct Accumulate<'a, T: Pod, M>(&'a mut [T], &'a [T], PhantomData<M>);
+
+impl<T: Pod, M: Map2<T, Out = T>> Kernel for Accumulate<'_, T, M> {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for (acc, &x) in self.0.iter_mut().zip(self.1) {
+            *acc = M::apply::<I>(*acc, x);
+        }
+    }
+}
+
+/// Elements that a scalar operand is spread over.
+const SPREAD: usize = 256;
+
+/// An operand: a slice, or one element spread out.
+struct Operand<'a, T> {
+    slice: &'a [T],
+    spread: Option<[T; SPREAD]>,
+}
+
+impl<'a, T: Pod> Operand<'a, T> {
+    fn new(slice: &'a [T], len: usize) -> Operand<'a, T> {
+        let spread = match slice {
+            &[x] if len != 1 => Some([x; SPREAD]),
+            _ => None,
+        };
+        debug_assert!(spread.is_some() || slice.len() == len, "{} for {len}", slice.len());
+        Operand { slice, spread }
+    }
+
+    /// Elements `start` to `start + len`, `len` up to SPREAD.
+    fn piece(&self, start: usize, len: usize) -> &[T] {
+        match &self.spread {
+            Some(spread) => &spread[..len],
+            None => &self.slice[start..start + len],
+        }
+    }
+}
+
+/// `out[i] = M(a[i])`.
+#[inline]
+pub fn map1<T: Pod, M: Map1<T>>(level: Level, out: &mut [M::Out], a: &[T]) {
+    debug_assert_eq!(out.len(), a.len());
+    level.run(Loop1::<T, M>(out, a));
+}
+
+/// `out[i] = M(a[i], b[i])`; an operand of one element stands for all.
+#[inline]
+pub fn map2<T: Pod, M: Map2<T>>(level: Level, out: &mut [M::Out], a: &[T], b: &[T]) {
+    if a.len() == out.len() && b.len() == out.len() {
+        return level.run(Loop2::<T, M>(out, a, b, PhantomData));
+    }
+    let (a, b) = (Operand::new(a, out.len()), Operand::new(b, out.len()));
+    for (i, out) in out.chunks_mut(SPREAD).enumerate() {
+        let (start, len) = (i * SPREAD, out.len());
+        level.run(Loop2::<T, M>(out, a.piece(start, len), b.piece(start, len), PhantomData));
+    }
+}
+
+/// `out[i] = M(c[i], a[i], b[i])`; an operand of one element stands for all.
+#[inline]
+pub fn map3<C: Pod, T: Pod, M: Map3<C, T>>(level: Level, out: &mut [T], c: &[C], a: &[T], b: &[T]) {
+    let n = out.len();
+    if c.len() == n && a.len() == n && b.len() == n {
+        return level.run(Loop3::<C, T, M>(out, c, a, b, PhantomData));
+    }
+    let (c, a, b) = (Operand::new(c, n), Operand::new(a, n), Operand::new(b, n));
+    for (i, out) in out.chunks_mut(SPREAD).enumerate() {
+        let (start, len) = (i * SPREAD, out.len());
+        let (c, a, b) = (c.piece(start, len), a.piece(start, len), b.piece(start, len));
+        level.run(Loop3::<C, T, M>(out, c, a, b, PhantomData));
+    }
+}
+
+/// `acc[i] = M(acc[i], x[i])`.
+#[inline]
+pub fn accumulate<T: Pod, M: Map2<T, Out = T>>(level: Level, acc: &mut [T], x: &[T]) {
+    debug_assert_eq!(acc.len(), x.len());
+    level.run(Accumulate::<T, M>(acc, x, PhantomData));
+}
+
+/// [`map1`] over bytes.
+pub fn bytes1<T: Pod, M: Map1<T>>(level: Level, out: &mut [u8], a: &[u8]) {
+    map1::<T, M>(level, cast_slice_mut(out), cast_slice(a));
+}
+
+/// [`map2`] over bytes.
+pub fn bytes2<T: Pod, M: Map2<T>>(level: Level, out: &mut [u8], a: &[u8], b: &[u8]) {
+    map2::<T, M>(level, cast_slice_mut(out), cast_slice(a), cast_slice(b));
+}
+
+/// [`map3`] over bytes.
+pub fn bytes3<C: Pod, T: Pod, M: Map3<C, T>>(
+    level: Level,
+    out: &mut [u8],
+    c: &[u8],
+    a: &[u8],
+    b: &[u8],
+) {
+    map3::<C, T, M>(level, cast_slice_mut(out), cast_slice(c), cast_slice(a), cast_slice(b));
+}
+
+/// [`accumulate`] over bytes.
+pub fn bytes_accumulate<T: Pod, M: Map2<T, Out = T>>(level: Level, acc: &mut [u8], x: &[u8]) {
+    accumulate::<T, M>(level, cast_slice_mut(acc), cast_slice(x));
+}

@@ -1,0 +1,26 @@
+//! The vector layer: all that is special to a vector width, and the loops that everything
+//! elementwise runs on.
+//!
+//! In the order that data flows: [`level`] finds out what the machine has; [`vectorize`] compiles a
+//! safe loop for each level and enters the right one; [`float`] holds branch-free functions of one
+//! number that such loops are made of; [`philox`] and [`random`] make random numbers.
+//!
+//! Invariants: no kernel allocates; an element's result depends on the element alone, never on its
+//! place in the slice or the slice's length; `unsafe` stands in `vectorize` alone.
+
+pub mod cast;
+pub mod elementwise;
+pub mod float;
+pub mod half;
+pub mod level;
+pub mod map;
+pub mod number;
+pub mod philox;
+pub mod prim;
+pub mod random;
+#[doc(hidden)]
+pub mod soak;
+pub mod vectorize;
+
+pub use level::{Level, level};
+pub use vectorize::{Fused, Isa, Kernel, Plain};
