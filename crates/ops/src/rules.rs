@@ -15,8 +15,10 @@ pub mod infer {
     pub fn count(call: &Call, expected: usize) -> Result<()> {
         match call.inputs.len() {
             got if got == expected => Ok(()),
-            got => Err(ErrorKind::InputCount { op: call.op, expected: expected.to_string(), got }
-                .into()),
+            got => {
+                Err(ErrorKind::InputCount { op: call.op, expected: expected.to_string(), got }
+                    .into())
+            }
         }
     }
 

@@ -47,8 +47,7 @@ fn two(right: Values) -> Vec<Sample> {
         let types = [TensorType::new(a, left), TensorType::new(b, shape)];
         Sample::of(&types, Attrs::None).with(1, right)
     };
-    let mut all: Vec<Sample> =
-        numbers().map(|dtype| of(dtype, &[2, 3], dtype, &[2, 3])).collect();
+    let mut all: Vec<Sample> = numbers().map(|dtype| of(dtype, &[2, 3], dtype, &[2, 3])).collect();
     for (left, shape) in [
         (&[][..], &[][..]),
         (&[2, 3], &[3]),

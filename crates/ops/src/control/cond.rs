@@ -10,8 +10,8 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall, VjpGraph, vjp_graph};
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types,
-    Values, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, Values,
+    no_scratch,
 };
 use tonnage_core::{Attrs, DType, Kind, OpDef, TensorType};
 
@@ -80,8 +80,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         .iter()
         .map(|branch| Ok(Arc::new(vjp_graph(branch, what, call.ops)?)))
         .collect::<Result<Vec<Arc<Graph>>>>()?;
-    let mut inputs =
-        (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
+    let mut inputs = (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
     inputs.extend(call.grads.iter().flatten().cloned());
     let mut made = e.emit(&COND, inputs, Attrs::None, regions, false)?.into_iter();
     let mut grads = vec![None];

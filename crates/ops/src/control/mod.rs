@@ -10,7 +10,12 @@ use tonnage_core::graph::Graph;
 use tonnage_core::row::{Call, Cost};
 
 /// Refuses a region whose inputs are not what the op feeds it.
-fn check_inputs(call: &Call, region: &str, expected: &[TensorType], got: &[TensorType]) -> Result<()> {
+fn check_inputs(
+    call: &Call,
+    region: &str,
+    expected: &[TensorType],
+    got: &[TensorType],
+) -> Result<()> {
     if expected == got {
         return Ok(());
     }

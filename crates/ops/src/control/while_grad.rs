@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::emit::{Emit, Value};
+use tonnage_core::emit::Value;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{GradOps, VjpGraph, vjp_graph};
 use tonnage_core::graph::{Builder, Graph, replay};
@@ -37,7 +37,9 @@ pub static WHILE_GRAD: OpDef = OpDef {
     saves: Saves::NOTHING,
     remat: Remat::Costly,
     cost: |call| call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), sum),
-    grad: Grad::Stop("second derivatives through a loop: unroll it, or use forward mode over its gradient"),
+    grad: Grad::Stop(
+        "second derivatives through a loop: unroll it, or use forward mode over its gradient",
+    ),
     jvp: Jvp::Stop("second derivatives through a loop: unroll it"),
     fails: Fails::Never,
     lower: Lower::Region(Region::LoopGrad),

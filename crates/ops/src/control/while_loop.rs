@@ -13,8 +13,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types,
-    no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, no_scratch,
 };
 use tonnage_core::{DType, Kind, OpDef, Scalar, TensorType};
 
@@ -86,8 +85,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let active: Vec<bool> = call.inputs[..carried].iter().map(|ty| ty.dtype.is_float()).collect();
     let wanted: Vec<bool> = call.needs[carried..].to_vec();
     let step = while_grad::step_graph(&call.regions[1], carried, &active, &wanted, call.ops)?;
-    let mut inputs =
-        (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
+    let mut inputs = (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
     for (i, active) in active.iter().enumerate() {
         if *active {
             inputs.push(match &call.grads[i] {

@@ -64,8 +64,9 @@ fn infer(call: &Call) -> Result<Types> {
     }
     if a.dtype != b.dtype {
         let help = "cast one side".to_string();
-        return Err(ErrorKind::DTypeMismatch { op: call.op, left: a.dtype, right: b.dtype, help }
-            .into());
+        return Err(
+            ErrorKind::DTypeMismatch { op: call.op, left: a.dtype, right: b.dtype, help }.into()
+        );
     }
     let ((batch_a, rows, depth_a), (batch_b, depth_b, cols)) =
         (split(&a.shape, ta), split(&b.shape, tb));
@@ -165,13 +166,13 @@ where
     let Attrs::Matmul { transpose_a, transpose_b } = *k.attrs else { return Ok(()) };
     let out_sizes = k.outputs[0].sizes.clone();
     let (batch, matrix) = out_sizes.split_at(out_sizes.len() - 2);
-    let (a, b) = (operand(&k.inputs[0], batch, transpose_a), operand(&k.inputs[1], batch, transpose_b));
+    let (a, b) =
+        (operand(&k.inputs[0], batch, transpose_a), operand(&k.inputs[1], batch, transpose_b));
     let (Some(a), Some(b)) = (a, b) else { return Ok(()) };
     let rank = out_sizes.len();
     let depth = a.sizes[rank - 1];
     let (left, right) = (k.inputs[0].slice::<T>(), k.inputs[1].slice::<T>());
-    let data = k.outputs[0].data;
-    let out: &mut [T] = bytemuck::cast_slice_mut(data);
+    let out: &mut [T] = k.outputs[0].slice();
     let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T]| {
         let (l, r) = (Matrix::left(left, sa), Matrix::right(right, sb));
         gemm(size, &l, &r, Target::new(out, size), &Store, k.scratch, k.workers)
@@ -189,9 +190,7 @@ where
         let size = Size { batch: 1, rows: tall[0], cols: matrix[1], depth };
         return run(size, of(&a, 0), of(&b, 0), out);
     }
-    let flat = |layout: &Layout| {
-        layout.reshape(&[&[batches], &layout.sizes[rank - 2..]].concat())
-    };
+    let flat = |layout: &Layout| layout.reshape(&[&[batches], &layout.sizes[rank - 2..]].concat());
     if let (Some(a), Some(b)) = (flat(&a), flat(&b)) {
         let size = Size { batch: batches, rows: matrix[0], cols: matrix[1], depth };
         return run(size, of(&a, a.strides[0]), of(&b, b.strides[0]), out);

@@ -4,7 +4,9 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch};
+use tonnage_core::row::{
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch,
+};
 use tonnage_core::tile::TileProgram;
 
 use crate::{emit, rules, samples};

@@ -1,11 +1,11 @@
 //! `neg`: The negative of every element.
 
+use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
-use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
 use tonnage_core::tile::{Prim, TileProgram};
-use tonnage_core::OpDef;
 
 use crate::{emit, rules, samples};
 

@@ -2,9 +2,9 @@
 
 use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
+use tonnage_core::emit::Value;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
-use tonnage_core::emit::Value;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
 

@@ -6,8 +6,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
-    no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
 };
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};

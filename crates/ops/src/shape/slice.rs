@@ -82,8 +82,7 @@ fn axes(call: &Call) -> AxisMap {
 }
 
 fn view(call: &Call, layout: &Layout) -> Option<Layout> {
-    let slices: Option<Vec<Slice>> =
-        slices(call).ok()?.iter().map(AxisSlice::known).collect();
+    let slices: Option<Vec<Slice>> = slices(call).ok()?.iter().map(AxisSlice::known).collect();
     Some(layout.slice(&slices?))
 }
 

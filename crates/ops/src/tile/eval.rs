@@ -1,0 +1,170 @@
+//! One tile: loads, instructions, stores.
+
+use bytemuck::{bytes_of, cast_slice, cast_slice_mut};
+use tonnage_core::tile::{Form, Reg};
+
+use super::ready::{Fetch, Load, Place, Ready, Slot};
+use super::resolve::Function;
+use crate::simd::cast::cast;
+use crate::simd::{Level, level};
+
+impl Ready<'_> {
+    /// Runs elements `start..start + len` of the domain. `outputs` hold just those elements, of the
+    /// stores; where the program folds they are empty, and the value stays in its place.
+    pub fn eval(&self, start: usize, len: usize, outputs: &mut [&mut [u8]], slots: &mut [Slot]) {
+        let level = level();
+        for load in &self.loads {
+            self.fetch(load, start, len, outputs, slots);
+        }
+        for step in &self.steps {
+            let bytes = len * step.result.size();
+            let (dest, rest) = match self.places[step.reg as usize] {
+                Place::Output(k) => (None, k),
+                Place::Slot(slot) => (Some(slot), 0),
+                _ => continue,
+            };
+            match dest {
+                None => {
+                    let out = std::mem::take(&mut outputs[rest]);
+                    let split = Split { low: slots, high: &[], gap: usize::MAX };
+                    self.call(level, step, start, len, out, &split);
+                    outputs[rest] = out;
+                }
+                Some(slot) => {
+                    let (low, tail) = slots.split_at_mut(slot);
+                    let Some((own, high)) = tail.split_first_mut() else { continue };
+                    let split = Split { low, high, gap: slot };
+                    let out = &mut cast_slice_mut(own)[..bytes];
+                    self.call(level, step, start, len, out, &split);
+                }
+            }
+        }
+        for (k, (reg, form)) in self.program.stores.iter().enumerate() {
+            if matches!(self.places[*reg as usize], Place::Output(_)) || outputs.is_empty() {
+                continue;
+            }
+            let out = &mut *outputs[k];
+            let value = self.value(*reg, start, len, slots);
+            store(level, self.program.register(*reg), value, *form, len, out);
+        }
+    }
+
+    /// A register's value for these elements: as many as there are, or one for all.
+    pub fn value<'v>(&'v self, reg: Reg, start: usize, len: usize, slots: &'v [Slot]) -> &'v [u8] {
+        let split = Split { low: slots, high: &[], gap: usize::MAX };
+        self.operand(reg, start, len, &split)
+    }
+
+    fn operand<'v>(&'v self, reg: Reg, start: usize, len: usize, split: &Split<'v>) -> &'v [u8] {
+        let size = self.program.register(reg).size();
+        match &self.places[reg as usize] {
+            Place::Scalar(bits) => &bytes_of(bits)[..size],
+            Place::Memory { load, first } => {
+                let at = (first + start) * size;
+                &self.memory[*load][at..at + len * size]
+            }
+            Place::Slot(slot) => &cast_slice(split.slot(*slot))[..len * size],
+            Place::Output(_) | Place::Nowhere => &[],
+        }
+    }
+
+    fn call(
+        &self,
+        level: Level,
+        step: &super::ready::Step,
+        start: usize,
+        len: usize,
+        out: &mut [u8],
+        split: &Split,
+    ) {
+        let arg = |i: usize| self.operand(step.args[i], start, len, split);
+        match step.function {
+            Function::One(f) => f(level, out, arg(0)),
+            Function::Two(f) => f(level, out, arg(0), arg(1)),
+            Function::Three(f) => f(level, out, arg(0), arg(1), arg(2)),
+            Function::Round(narrow, wide) => {
+                // 16 bits an element: half a slot is enough for a tile of f32.
+                let mut half = [0u64; 256];
+                let half = &mut cast_slice_mut(&mut half)[..len * 2];
+                narrow(level, half, arg(0));
+                wide(level, out, half);
+            }
+        }
+    }
+
+    fn fetch(
+        &self,
+        load: &Load,
+        start: usize,
+        len: usize,
+        outputs: &[&mut [u8]],
+        slots: &mut [Slot],
+    ) {
+        let slot: &mut [u8] = cast_slice_mut(&mut slots[load.slot]);
+        if load.stored == load.held {
+            let into = &mut slot[..len * load.held.size()];
+            return fetch_raw(&load.fetch, load, start, outputs, into);
+        }
+        // A 16-bit float: raw beside, then widened into the slot.
+        let mut raw = [0u64; 256];
+        let raw = &mut cast_slice_mut(&mut raw)[..len * load.stored.size()];
+        fetch_raw(&load.fetch, load, start, outputs, raw);
+        cast(load.stored, load.held)(level(), &mut slot[..len * load.held.size()], raw);
+    }
+}
+
+fn fetch_raw(fetch: &Fetch, load: &Load, start: usize, outputs: &[&mut [u8]], into: &mut [u8]) {
+    match fetch {
+        Fetch::Gather { from, runs } => runs.gather(load.stored, from, start, into),
+        Fetch::Generate { generator, runs } => runs.generate(generator, start, into),
+        Fetch::Output(output) => into.copy_from_slice(&outputs[*output][..into.len()]),
+        Fetch::Bits(bits) => {
+            for (i, x) in into.iter_mut().enumerate() {
+                let at = start + i;
+                *x = bits[at / 8] >> (at % 8) & 1;
+            }
+        }
+    }
+}
+
+fn store(
+    level: Level,
+    held: tonnage_core::DType,
+    value: &[u8],
+    form: Form,
+    len: usize,
+    out: &mut [u8],
+) {
+    let one = value.len() == held.size() && len != 1;
+    match form {
+        Form::Elements(dtype) if one => {
+            let (first, rest) = out.split_at_mut(dtype.size());
+            cast(held, dtype)(level, first, value);
+            rest.chunks_exact_mut(dtype.size()).for_each(|x| x.copy_from_slice(first));
+        }
+        Form::Elements(dtype) => cast(held, dtype)(level, out, value),
+        Form::Bits => {
+            for (byte, truths) in out.iter_mut().enumerate() {
+                let mut bits = 0;
+                for bit in 0..(len - 8 * byte).min(8) {
+                    let truth = value[if one { 0 } else { 8 * byte + bit }] != 0;
+                    bits |= (truth as u8) << bit;
+                }
+                *truths = bits;
+            }
+        }
+    }
+}
+
+/// All slots but the one that is being written.
+struct Split<'v> {
+    low: &'v [Slot],
+    high: &'v [Slot],
+    gap: usize,
+}
+
+impl<'v> Split<'v> {
+    fn slot(&self, slot: usize) -> &'v Slot {
+        if slot < self.gap { &self.low[slot] } else { &self.high[slot - self.gap - 1] }
+    }
+}

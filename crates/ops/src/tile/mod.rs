@@ -1,0 +1,72 @@
+//! Running tile programs on the CPU: over tiles that stay in cache, with vectorized primitives.
+//!
+//! In the order that data flows: [`Source`] says where a load reads from and brings a tile of it;
+//! `ready` resolves a program's primitives and gives its registers places; `eval` runs it over one
+//! tile; `store` and `fold` drive it over a whole domain, on all threads.
+//!
+//! Registers are tiles of 4 KiB on the stack, so a program takes no scratch. An element's result depends
+//! on the element alone, and a fold's tree on the domain's shape and the axes alone: the bits are the
+//! same at every thread count.
+
+mod compose;
+mod eval;
+mod fold;
+pub mod fused;
+mod partial;
+mod ready;
+mod resolve;
+mod source;
+mod store;
+
+pub use compose::{Composed, compose};
+pub use source::{Read, Source};
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::bytes::Bytes;
+use tonnage_core::error::Result;
+use tonnage_core::row::Call;
+use tonnage_core::tile::{Close, TileProgram};
+use tonnage_core::workers::Workers;
+
+use ready::Ready;
+
+/// Runs a program over `domain`. Each source has a layout of the domain's sizes; each output is as long
+/// as its store; `scratch` is what [`scratch`] asked for.
+pub fn run(
+    program: &TileProgram,
+    domain: &[usize],
+    sources: &[Source],
+    outputs: &mut [&mut [u8]],
+    scratch: &mut [u8],
+    workers: &dyn Workers,
+) -> Result<()> {
+    let ready = Ready::new(program, sources)?;
+    match &program.close {
+        Close::Store => store::run(&ready, domain, outputs, workers),
+        Close::Fold { fold, axes } => {
+            let shape = fold::FoldShape::new(domain, axes);
+            fold::run(&ready, *fold, &shape, outputs, scratch, workers)
+        }
+    }
+}
+
+/// Whether the registers of a program fit on the stack; longer chains must be cut.
+pub fn fits(program: &TileProgram) -> bool {
+    ready::most_slots(program) <= ready::MOST_SLOTS
+}
+
+/// Workspace of a program over that domain.
+pub fn scratch(program: &TileProgram, domain: &[usize]) -> Bytes {
+    match &program.close {
+        Close::Store => Bytes::ZERO,
+        Close::Fold { axes, .. } => fold::FoldShape::new(domain, axes).scratch(),
+    }
+}
+
+/// The scratch of a reduction's row.
+pub fn fold_scratch(call: &Call, _threads: usize) -> Bytes {
+    match (call.attrs, call.inputs[0].shape.most()) {
+        (Attrs::Reduce { axes, .. }, Some(domain)) => fold::FoldShape::new(&domain, axes).scratch(),
+        _ => Bytes::ZERO,
+    }
+}

@@ -1,0 +1,355 @@
+//! Partial results of a fold: wide enough that nothing is lost on the way, whatever the dtype.
+//!
+//! Floats fold in f64 above blocks, signed integers in i64, unsigned ones and booleans in u64. Integers
+//! wrap around; cutting off the wide result gives what wrapping in the narrow dtype would.
+
+use bytemuck::{bytes_of, cast_slice};
+use tonnage_core::tile::Fold;
+use tonnage_core::{Bool, Class, DType};
+
+use crate::simd::{Isa, Kernel, level};
+
+/// Elements that are folded at once; partial results of blocks are joined in order.
+pub const BLOCK: usize = 512;
+
+/// The bits of a partial result.
+pub type Bits = u64;
+
+/// A wide number that partial results are held in.
+trait Wide: Copy {
+    fn identity(fold: Fold) -> Self;
+    fn join(fold: Fold, a: Self, b: Self) -> Self;
+    fn bits(self) -> Bits;
+    fn of(bits: Bits) -> Self;
+}
+
+macro_rules! wide_integer {
+    ($($T:ty),*) => {$(
+        impl Wide for $T {
+            fn identity(fold: Fold) -> $T {
+                match fold {
+                    Fold::Sum | Fold::Any => 0,
+                    Fold::Prod | Fold::All => 1,
+                    Fold::Max => <$T>::MIN,
+                    Fold::Min => <$T>::MAX,
+                }
+            }
+            #[inline(always)]
+            fn join(fold: Fold, a: $T, b: $T) -> $T {
+                match fold {
+                    Fold::Sum => a.wrapping_add(b),
+                    Fold::Prod => a.wrapping_mul(b),
+                    Fold::Max | Fold::Any => a.max(b),
+                    Fold::Min | Fold::All => a.min(b),
+                }
+            }
+            fn bits(self) -> Bits { self as Bits }
+            fn of(bits: Bits) -> $T { bits as $T }
+        }
+    )*};
+}
+wide_integer!(i64, u64);
+
+impl Wide for f64 {
+    fn identity(fold: Fold) -> f64 {
+        match fold {
+            Fold::Sum | Fold::Any => 0.0,
+            Fold::Prod | Fold::All => 1.0,
+            Fold::Max => f64::NEG_INFINITY,
+            Fold::Min => f64::INFINITY,
+        }
+    }
+    #[inline(always)]
+    fn join(fold: Fold, a: f64, b: f64) -> f64 {
+        match fold {
+            Fold::Sum => a + b,
+            Fold::Prod => a * b,
+            Fold::Max | Fold::Any => higher(a, b),
+            Fold::Min | Fold::All => -higher(-a, -b),
+        }
+    }
+    fn bits(self) -> Bits {
+        self.to_bits()
+    }
+    fn of(bits: Bits) -> f64 {
+        f64::from_bits(bits)
+    }
+}
+
+/// The larger; NaN wins.
+#[inline(always)]
+fn higher(a: f64, b: f64) -> f64 {
+    if b > a || b.is_nan() { b } else { a }
+}
+
+/// An element, folded in lanes of its own width within a block.
+trait Narrow: bytemuck::Pod {
+    type Wide: Wide;
+    /// What lanes are held in.
+    type Lane: Copy;
+    fn lane(fold: Fold) -> Self::Lane;
+    fn put(fold: Fold, lane: Self::Lane, x: Self) -> Self::Lane;
+    fn widen(lane: Self::Lane) -> Self::Wide;
+    fn wide(self) -> Self::Wide;
+}
+
+macro_rules! narrow_integer {
+    ($($T:ty => $W:ty, |$x:ident| $value:expr;)*) => {$(
+        impl Narrow for $T {
+            type Wide = $W;
+            type Lane = $W;
+            #[inline(always)]
+            fn lane(fold: Fold) -> $W { <$W>::identity(fold) }
+            #[inline(always)]
+            fn put(fold: Fold, lane: $W, x: $T) -> $W { <$W>::join(fold, lane, x.wide()) }
+            #[inline(always)]
+            fn widen(lane: $W) -> $W { lane }
+            #[inline(always)]
+            fn wide(self) -> $W { let $x = self; $value as $W }
+        }
+    )*};
+}
+
+narrow_integer! {
+    i64 => i64, |x| x;
+    i32 => i64, |x| x;
+    i16 => i64, |x| x;
+    i8 => i64, |x| x;
+    u64 => u64, |x| x;
+    u32 => u64, |x| x;
+    u16 => u64, |x| x;
+    u8 => u64, |x| x;
+    Bool => u64, |x| x.get();
+    f64 => f64, |x| x;
+}
+
+impl Narrow for f32 {
+    type Wide = f64;
+    type Lane = f32;
+    #[inline(always)]
+    fn lane(fold: Fold) -> f32 {
+        f64::identity(fold) as f32
+    }
+    #[inline(always)]
+    fn put(fold: Fold, lane: f32, x: f32) -> f32 {
+        match fold {
+            Fold::Sum => lane + x,
+            Fold::Prod => lane * x,
+            Fold::Max | Fold::Any => {
+                if x > lane || x.is_nan() {
+                    x
+                } else {
+                    lane
+                }
+            }
+            Fold::Min | Fold::All => {
+                if x < lane || x.is_nan() {
+                    x
+                } else {
+                    lane
+                }
+            }
+        }
+    }
+    #[inline(always)]
+    fn widen(lane: f32) -> f64 {
+        lane as f64
+    }
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self as f64
+    }
+}
+
+const LANES: usize = 32;
+
+struct Block<'a, T> {
+    fold: Fold,
+    x: &'a [T],
+}
+
+impl<T: Narrow> Kernel for Block<'_, T> {
+    type Output = T::Wide;
+
+    #[inline(always)]
+    fn run<I: Isa>(self) -> T::Wide {
+        // One loop a fold: the choice stays out of the inner loop.
+        match self.fold {
+            Fold::Sum => self.lanes(Fold::Sum),
+            Fold::Prod => self.lanes(Fold::Prod),
+            Fold::Max => self.lanes(Fold::Max),
+            Fold::Min => self.lanes(Fold::Min),
+            Fold::Any => self.lanes(Fold::Any),
+            Fold::All => self.lanes(Fold::All),
+        }
+    }
+}
+
+impl<T: Narrow> Block<'_, T> {
+    #[inline(always)]
+    fn lanes(self, fold: Fold) -> T::Wide {
+        let mut lanes = [T::lane(fold); LANES];
+        let chunks = self.x.chunks_exact(LANES);
+        let rest = chunks.remainder();
+        for chunk in chunks {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *lane = T::put(fold, *lane, *x);
+            }
+        }
+        for (lane, x) in lanes.iter_mut().zip(rest) {
+            *lane = T::put(fold, *lane, *x);
+        }
+        let mut sum = T::Wide::identity(fold);
+        for lane in lanes {
+            sum = T::Wide::join(fold, sum, T::widen(lane));
+        }
+        sum
+    }
+}
+
+struct Rows<'a, T> {
+    fold: Fold,
+    x: &'a [T],
+    sums: &'a mut [Bits],
+}
+
+impl<T: Narrow> Kernel for Rows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        match self.fold {
+            Fold::Sum => self.rows(Fold::Sum),
+            Fold::Prod => self.rows(Fold::Prod),
+            Fold::Max => self.rows(Fold::Max),
+            Fold::Min => self.rows(Fold::Min),
+            Fold::Any => self.rows(Fold::Any),
+            Fold::All => self.rows(Fold::All),
+        }
+    }
+}
+
+impl<T: Narrow> Rows<'_, T> {
+    #[inline(always)]
+    fn rows(self, fold: Fold) {
+        for row in self.x.chunks_exact(self.sums.len()) {
+            for (sum, x) in self.sums.iter_mut().zip(row) {
+                *sum = T::Wide::join(fold, T::Wide::of(*sum), x.wide()).bits();
+            }
+        }
+    }
+}
+
+macro_rules! with_narrow {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            // Registers hold 16-bit floats as f32.
+            DType::F32 | DType::F16 | DType::BF16 => {
+                type $T = f32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::Bool => {
+                type $T = Bool;
+                $body
+            }
+        }
+    };
+}
+
+/// The partial result of nothing.
+pub fn identity(fold: Fold, dtype: DType) -> Bits {
+    with_narrow!(dtype, T => <T as Narrow>::Wide::identity(fold).bits())
+}
+
+/// Two partial results as one.
+pub fn join(fold: Fold, dtype: DType, a: Bits, b: Bits) -> Bits {
+    with_narrow!(dtype, T => {
+        type W = <T as Narrow>::Wide;
+        W::join(fold, W::of(a), W::of(b)).bits()
+    })
+}
+
+/// The elements of at most one block as a partial result.
+pub fn block(fold: Fold, dtype: DType, bytes: &[u8]) -> Bits {
+    with_narrow!(dtype, T => level().run(Block::<T> { fold, x: cast_slice(bytes) }).bits())
+}
+
+/// Rows of as many elements as there are sums, each added to its sum.
+pub fn rows(fold: Fold, dtype: DType, bytes: &[u8], sums: &mut [Bits]) {
+    with_narrow!(dtype, T => level().run(Rows::<T> { fold, x: cast_slice(bytes), sums }));
+}
+
+/// The final result in the output's dtype.
+pub fn finish(fold: Fold, dtype: DType, bits: Bits, out: &mut [u8]) {
+    use tonnage_core::{bf16, f16};
+    // The largest of nothing is the least there is: a wide limit is held to the narrow one.
+    let clamped = |low: i128, high: i128| {
+        let value = match dtype.class() {
+            Class::Signed => bits as i64 as i128,
+            _ => bits as i128,
+        };
+        match fold {
+            Fold::Max | Fold::Min => value.clamp(low, high) as u64,
+            _ => bits,
+        }
+    };
+    match dtype {
+        DType::F64 => out.copy_from_slice(bytes_of(&f64::from_bits(bits))),
+        DType::F32 => out.copy_from_slice(bytes_of(&(f64::from_bits(bits) as f32))),
+        DType::F16 => out.copy_from_slice(bytes_of(&f16::from_f64(f64::from_bits(bits)))),
+        DType::BF16 => out.copy_from_slice(bytes_of(&bf16::from_f64(f64::from_bits(bits)))),
+        DType::I64 | DType::U64 => out.copy_from_slice(bytes_of(&bits)),
+        DType::I32 => narrow(out, clamped(i32::MIN.into(), i32::MAX.into())),
+        DType::I16 => narrow(out, clamped(i16::MIN.into(), i16::MAX.into())),
+        DType::I8 => narrow(out, clamped(i8::MIN.into(), i8::MAX.into())),
+        DType::U32 => narrow(out, clamped(0, u32::MAX.into())),
+        DType::U16 => narrow(out, clamped(0, u16::MAX.into())),
+        DType::U8 => narrow(out, clamped(0, u8::MAX.into())),
+        DType::Bool => out[0] = (bits != 0) as u8,
+    }
+}
+
+fn narrow(out: &mut [u8], bits: Bits) {
+    let size = out.len();
+    match size {
+        4 => out.copy_from_slice(bytes_of(&(bits as u32))),
+        2 => out.copy_from_slice(bytes_of(&(bits as u16))),
+        _ => out[0] = bits as u8,
+    }
+}

@@ -1,0 +1,105 @@
+//! From a primitive to the vectorized function that runs it over a tile.
+
+use tonnage_core::DType;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::tile::{Instr, Prim};
+
+use crate::simd::cast::cast;
+use crate::simd::prim::{Binary, BinaryFn, Ternary, TernaryFn, Unary, UnaryFn};
+
+/// What an instruction calls.
+#[derive(Clone, Copy)]
+pub enum Function {
+    One(UnaryFn),
+    Two(BinaryFn),
+    Three(TernaryFn),
+    /// To a 16-bit float and back.
+    Round(UnaryFn, UnaryFn),
+}
+
+pub fn resolve(instr: &Instr) -> Result<Function> {
+    let dtype = instr.dtype;
+    let found = match instr.prim {
+        Prim::Const(_) => None, // a scalar: nothing to call
+        Prim::Cast(to) => Some(Function::One(cast(dtype, to))),
+        Prim::RoundTo(to) => Some(Function::Round(cast(dtype, to), cast(to, dtype))),
+        Prim::Select => Ternary::Select.function(dtype).map(Function::Three),
+        Prim::Fma => Ternary::MulAdd.function(dtype).map(Function::Three),
+        prim => match (unary(prim), binary(prim)) {
+            (Some(one), _) => one.function(dtype).map(Function::One),
+            (_, Some(two)) => two.function(dtype).map(Function::Two),
+            _ => None,
+        },
+    };
+    found.ok_or_else(|| unsupported(instr.prim, dtype))
+}
+
+fn unsupported(prim: Prim, dtype: DType) -> tonnage_core::Error {
+    ErrorKind::BadGraph { what: format!("the primitive {prim:?} has no meaning for {dtype}") }
+        .into()
+}
+
+fn unary(prim: Prim) -> Option<Unary> {
+    Some(match prim {
+        Prim::Neg => Unary::Neg,
+        Prim::Abs => Unary::Abs,
+        Prim::Sign => Unary::Sign,
+        Prim::Floor => Unary::Floor,
+        Prim::Ceil => Unary::Ceil,
+        Prim::Round => Unary::Round,
+        Prim::Sqrt => Unary::Sqrt,
+        Prim::Rsqrt => Unary::Rsqrt,
+        Prim::Square => Unary::Square,
+        Prim::Reciprocal => Unary::Reciprocal,
+        Prim::Exp => Unary::Exp,
+        Prim::Expm1 => Unary::Expm1,
+        Prim::Log => Unary::Log,
+        Prim::Log1p => Unary::Log1p,
+        Prim::Sin => Unary::Sin,
+        Prim::Cos => Unary::Cos,
+        Prim::Tan => Unary::Tan,
+        Prim::Asin => Unary::Asin,
+        Prim::Acos => Unary::Acos,
+        Prim::Atan => Unary::Atan,
+        Prim::Sinh => Unary::Sinh,
+        Prim::Cosh => Unary::Cosh,
+        Prim::Tanh => Unary::Tanh,
+        Prim::Asinh => Unary::Asinh,
+        Prim::Acosh => Unary::Acosh,
+        Prim::Atanh => Unary::Atanh,
+        Prim::Sigmoid => Unary::Sigmoid,
+        Prim::Softplus => Unary::Softplus,
+        Prim::Erf => Unary::Erf,
+        Prim::Erfc => Unary::Erfc,
+        Prim::Not => Unary::Not,
+        _ => return None,
+    })
+}
+
+fn binary(prim: Prim) -> Option<Binary> {
+    Some(match prim {
+        Prim::Add => Binary::Add,
+        Prim::Sub => Binary::Sub,
+        Prim::Mul => Binary::Mul,
+        Prim::Div => Binary::Div,
+        Prim::FloorDiv => Binary::FloorDiv,
+        Prim::Mod => Binary::Mod,
+        Prim::Pow => Binary::Pow,
+        Prim::Max => Binary::Max,
+        Prim::Min => Binary::Min,
+        Prim::Atan2 => Binary::Atan2,
+        Prim::Hypot => Binary::Hypot,
+        Prim::And => Binary::And,
+        Prim::Or => Binary::Or,
+        Prim::Xor => Binary::Xor,
+        Prim::Shl => Binary::Shl,
+        Prim::Shr => Binary::Shr,
+        Prim::Eq => Binary::Equal,
+        Prim::Ne => Binary::NotEqual,
+        Prim::Lt => Binary::Less,
+        Prim::Le => Binary::LessEqual,
+        Prim::Gt => Binary::Greater,
+        Prim::Ge => Binary::GreaterEqual,
+        _ => return None,
+    })
+}

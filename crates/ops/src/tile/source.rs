@@ -1,0 +1,239 @@
+//! Where a load reads from, and how a tile of it is brought into a register.
+
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use smallvec::SmallVec;
+use tonnage_core::layout::{Layout, Strides};
+use tonnage_core::recipe::{Distribution, Generator, Key};
+use tonnage_core::shape::Sizes;
+use tonnage_core::{Class, DType, FromScalar, with_element};
+
+use crate::simd::cast::cast;
+use crate::simd::philox::Stream;
+use crate::simd::{level, random};
+
+/// What a load reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Read<'a> {
+    /// Bytes that are lent.
+    Slice(&'a [u8]),
+    /// The bytes of the output of that number: in place.
+    Output(usize),
+    /// Values that are made as they are read.
+    Generator(Generator),
+}
+
+/// What a load reads, and where the element at each index of the domain lies.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    /// Over the domain's sizes; of bits, which lie in the domain's order: unused.
+    pub layout: Layout,
+    /// What is read.
+    pub read: Read<'a>,
+}
+
+/// A layout whose axes are joined where one runs on into the next.
+#[derive(Debug, Clone)]
+pub(super) struct Runs {
+    sizes: Sizes,
+    strides: Strides,
+    offset: usize,
+}
+
+impl Runs {
+    pub fn new(layout: &Layout) -> Runs {
+        let (mut sizes, mut strides) = (Sizes::new(), Strides::new());
+        for (size, stride) in layout.sizes.iter().zip(&layout.strides).filter(|(n, _)| **n != 1) {
+            match (sizes.last_mut(), strides.last_mut()) {
+                (Some(n), Some(s)) if *s == stride * *size as isize => {
+                    *n *= size;
+                    *s = *stride;
+                }
+                _ => {
+                    sizes.push(*size);
+                    strides.push(*stride);
+                }
+            }
+        }
+        Runs { sizes, strides, offset: layout.offset }
+    }
+
+    /// True where every index reads the same element.
+    pub fn is_uniform(&self) -> bool {
+        self.strides.iter().all(|s| *s == 0)
+    }
+
+    /// The position of the first element, where all follow it in order.
+    pub fn contiguous(&self) -> Option<usize> {
+        match self.strides.as_slice() {
+            [] | [1] => Some(self.offset),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit(position, stride, length)` for every run among elements `start..start + len`.
+    fn for_each(&self, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
+        let Some((&inner, outer)) = self.sizes.split_last() else {
+            return visit(self.offset, 0, len);
+        };
+        let stride = self.strides[outer.len()];
+        let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
+        let mut left = start / inner;
+        let mut at = self.offset as isize;
+        for axis in (0..outer.len()).rev() {
+            index[axis] = left % outer[axis];
+            left /= outer[axis];
+            at += index[axis] as isize * self.strides[axis];
+        }
+        let (mut within, mut left) = (start % inner, len);
+        loop {
+            let run = left.min(inner - within);
+            visit((at + within as isize * stride) as usize, stride, run);
+            left -= run;
+            if left == 0 {
+                return;
+            }
+            within = 0;
+            for axis in (0..outer.len()).rev() {
+                index[axis] += 1;
+                at += self.strides[axis];
+                if index[axis] < outer[axis] {
+                    break;
+                }
+                at -= self.strides[axis] * outer[axis] as isize;
+                index[axis] = 0;
+            }
+        }
+    }
+
+    /// Copies elements `start..` of the domain from `from` into `out`, as they lie there.
+    pub fn gather(&self, dtype: DType, from: &[u8], start: usize, out: &mut [u8]) {
+        // By size: a copy does not care what the bits mean.
+        match dtype.size() {
+            8 => self.gather_as::<u64>(from, start, out),
+            4 => self.gather_as::<u32>(from, start, out),
+            2 => self.gather_as::<u16>(from, start, out),
+            _ => self.gather_as::<u8>(from, start, out),
+        }
+    }
+
+    fn gather_as<T: Pod>(&self, from: &[u8], start: usize, out: &mut [u8]) {
+        let (from, out): (&[T], &mut [T]) = (cast_slice(from), cast_slice_mut(out));
+        let mut filled = 0;
+        self.for_each(start, out.len(), |at, stride, n| {
+            let part = &mut out[filled..filled + n];
+            filled += n;
+            match stride {
+                1 => part.copy_from_slice(&from[at..at + n]),
+                0 => part.fill(from[at]),
+                _ => {
+                    let mut at = at as isize;
+                    for slot in part {
+                        *slot = from[at as usize];
+                        at += stride;
+                    }
+                }
+            }
+        });
+    }
+
+    /// Makes elements `start..` of the domain, in the generator's own dtype.
+    pub fn generate(&self, generator: &Generator, start: usize, out: &mut [u8]) {
+        let size = generator.dtype().size();
+        let mut filled = 0;
+        self.for_each(start, out.len() / size, |at, stride, n| {
+            let part = &mut out[filled * size..(filled + n) * size];
+            filled += n;
+            match stride {
+                1 => values(generator, at as u64, part),
+                0 => {
+                    let (first, rest) = part.split_at_mut(size);
+                    values(generator, at as u64, first);
+                    rest.chunks_exact_mut(size).for_each(|x| x.copy_from_slice(first));
+                }
+                _ => {
+                    for (i, x) in part.chunks_exact_mut(size).enumerate() {
+                        let at = at as isize + i as isize * stride;
+                        values(generator, at as u64, x);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Values of a generator from a position on, in its own dtype.
+fn values(generator: &Generator, start: u64, out: &mut [u8]) {
+    match *generator {
+        Generator::Count { start: first, step, dtype } => with_element!(dtype, T => {
+            let out: &mut [T] = cast_slice_mut(out);
+            if dtype.class() == Class::Float {
+                let (first, step) = (first.to_f64(), step.to_f64());
+                for (i, x) in out.iter_mut().enumerate() {
+                    let value = first + step * (start + i as u64) as f64;
+                    *x = T::from_scalar(value.into());
+                }
+            } else {
+                let (first, step) = (first.to_i128(), step.to_i128());
+                for (i, x) in out.iter_mut().enumerate() {
+                    let value = first + step * (start as i128 + i as i128);
+                    *x = T::from_scalar(tonnage_core::Scalar::Int(value));
+                }
+            }
+        }),
+        Generator::Random { key, distribution, dtype } => {
+            random_values(key, distribution, dtype, start, out);
+        }
+    }
+}
+
+fn random_values(key: Key, distribution: Distribution, dtype: DType, start: u64, out: &mut [u8]) {
+    let key = match key {
+        Key::Fixed(key) => key,
+        Key::PerCall(n) => [n, 0], // the executor fixes these before anything is read
+    };
+    let level = level();
+    let stream = Stream { key, nonce: [0, 0] };
+    match (distribution, dtype) {
+        (Distribution::Uniform, DType::F64) => {
+            random::uniform_f64(level, stream, start, cast_slice_mut(out));
+        }
+        (Distribution::Normal, DType::F64) => {
+            random::normal_f64(level, stream, start, cast_slice_mut(out));
+        }
+        (Distribution::Uniform, DType::F32) => {
+            random::uniform_f32(level, stream, start, cast_slice_mut(out));
+        }
+        (Distribution::Normal, DType::F32) => {
+            random::normal_f32(level, stream, start, cast_slice_mut(out));
+        }
+        (Distribution::Bits, _) => bits(stream, dtype, start, out),
+        (_, half) => {
+            // 16-bit floats are rounded f32 numbers, a few at a time.
+            let mut wide = [0f32; 64];
+            for (i, part) in out.chunks_mut(64 * half.size()).enumerate() {
+                let wide = &mut wide[..part.len() / half.size()];
+                let at = start + 64 * i as u64;
+                match distribution {
+                    Distribution::Normal => random::normal_f32(level, stream, at, wide),
+                    _ => random::uniform_f32(level, stream, at, wide),
+                }
+                cast(DType::F32, half)(level, part, cast_slice(wide));
+            }
+        }
+    }
+}
+
+fn bits(stream: Stream, dtype: DType, start: u64, out: &mut [u8]) {
+    match dtype.size() {
+        8 => random::bits_u64(level(), stream, start, cast_slice_mut(out)),
+        4 => random::bits_u32(level(), stream, start, cast_slice_mut(out)),
+        size => {
+            // Narrow integers keep the low bits of a word each.
+            for (i, x) in out.chunks_exact_mut(size).enumerate() {
+                let mut word = [0u32];
+                random::bits_u32(level(), stream, start + i as u64, &mut word);
+                x.copy_from_slice(&word[0].to_le_bytes()[..size]);
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A program that stores, over a whole domain: cut into pieces for the threads, and these into tiles.
+
+use smallvec::SmallVec;
+use tonnage_core::error::Result;
+use tonnage_core::tile::Form;
+use tonnage_core::workers::Workers;
+
+use super::ready::{Ready, Slot};
+
+/// Elements under which a piece is not worth another thread.
+const GRAIN: usize = 32 * 1024;
+
+/// The outputs of a piece.
+type Outputs<'o> = SmallVec<[&'o mut [u8]; 2]>;
+
+pub fn run(
+    ready: &Ready,
+    domain: &[usize],
+    outputs: &mut [&mut [u8]],
+    workers: &dyn Workers,
+) -> Result<()> {
+    let count: usize = domain.iter().product();
+    let threads = workers.threads().max(1);
+    let grain = if threads == 1 { count } else { GRAIN.max(count / (4 * threads)) };
+    let outputs = outputs.iter_mut().map(|o| &mut **o).collect();
+    split(ready, 0, count, outputs, grain, workers);
+    Ok(())
+}
+
+fn split(
+    ready: &Ready,
+    first: usize,
+    count: usize,
+    outputs: Outputs,
+    grain: usize,
+    workers: &dyn Workers,
+) {
+    if count <= grain {
+        return piece(ready, first, count, outputs);
+    }
+    // Whole tiles, so that bits are cut at whole bytes and tiles fall as they would on one thread.
+    let half = (count / 2).next_multiple_of(ready.tile);
+    if half >= count {
+        return piece(ready, first, count, outputs);
+    }
+    let (mut left, mut right) = (Outputs::new(), Outputs::new());
+    for (out, (_, form)) in outputs.into_iter().zip(&ready.program.stores) {
+        let (l, r) = out.split_at_mut(bytes(*form, half).min(out.len()));
+        left.push(l);
+        right.push(r);
+    }
+    let (mut left, mut right) = (Some(left), Some(right));
+    workers.join(
+        &mut || {
+            if let Some(outputs) = left.take() {
+                split(ready, first, half, outputs, grain, workers);
+            }
+        },
+        &mut || {
+            if let Some(outputs) = right.take() {
+                split(ready, first + half, count - half, outputs, grain, workers);
+            }
+        },
+    );
+}
+
+fn bytes(form: Form, elements: usize) -> usize {
+    match form {
+        Form::Elements(dtype) => elements * dtype.size(),
+        Form::Bits => elements.div_ceil(8),
+    }
+}
+
+fn piece(ready: &Ready, first: usize, count: usize, outputs: Outputs) {
+    match ready.slots {
+        0 => tiles::<0>(ready, first, count, outputs),
+        1..=2 => tiles::<2>(ready, first, count, outputs),
+        3..=6 => tiles::<6>(ready, first, count, outputs),
+        7..=12 => tiles::<12>(ready, first, count, outputs),
+        _ => tiles::<{ super::ready::MOST_SLOTS }>(ready, first, count, outputs),
+    }
+}
+
+fn tiles<const SLOTS: usize>(ready: &Ready, first: usize, count: usize, mut outputs: Outputs) {
+    let mut slots: [Slot; SLOTS] = [[0; 512]; SLOTS];
+    let mut done = 0;
+    while done < count {
+        let len = ready.tile.min(count - done);
+        let mut parts = Outputs::new();
+        for (out, (_, form)) in outputs.iter_mut().zip(&ready.program.stores) {
+            let whole = std::mem::take(out);
+            let (part, rest) = whole.split_at_mut(bytes(*form, len).min(whole.len()));
+            parts.push(part);
+            *out = rest;
+        }
+        ready.eval(first + done, len, &mut parts, &mut slots);
+        done += len;
+    }
+}
