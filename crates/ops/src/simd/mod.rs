@@ -18,8 +18,11 @@ pub mod number;
 pub mod philox;
 pub mod prim;
 pub mod random;
+pub mod reduce;
 #[doc(hidden)]
 pub mod soak;
+#[cfg(test)]
+mod tests;
 pub mod vectorize;
 
 pub use level::{Level, level};
