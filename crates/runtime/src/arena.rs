@@ -1,0 +1,203 @@
+//! One block for all buffers of a planned call. At the end of the call the results are cut out of it
+//! and the rest goes back to the system, so a result costs no copy and pins nothing but itself.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tonnage_core::bytes::{LARGE, PAGE};
+use tonnage_core::error::bad_argument;
+use tonnage_core::{Bytes, Error, Result};
+
+use crate::buffer::{Buffer, Rest};
+use crate::ledger::{Ledger, Owner};
+use crate::system::Block;
+
+/// The memory of one planned call. Dropped, it goes where freed buffers go: pages that are wanted
+/// call after call stay warm.
+///
+/// ```
+/// use tonnage_core::{Bytes, Kind};
+/// use tonnage_runtime::{Arena, Ledger, Owner};
+/// let ledger = Ledger::new(None);
+/// let mut arena = Arena::obtain(&ledger, Bytes::mib(8), Owner::new(Kind::Activation, "step"))?;
+/// arena.bytes_mut()[1 << 20] = 42;
+/// let result = (1 << 20..3 << 20, Owner::new(Kind::Output, "step"));
+/// let parts = arena.into_parts(&[result])?;
+/// assert_eq!(parts[0].bytes()[0], 42);
+/// assert_eq!(ledger.in_use(), Bytes::mib(2));
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+pub struct Arena {
+    buffer: Buffer,
+    owner: Owner,
+}
+
+/// A range to keep, checked.
+struct Piece<'a> {
+    /// Its number among those that the caller named.
+    number: usize,
+    start: usize,
+    len: usize,
+    owner: &'a Owner,
+}
+
+impl Piece<'_> {
+    /// What it takes up in the arena: whole pages, in the ledger or not.
+    fn pages(&self) -> usize {
+        self.len.next_multiple_of(PAGE as usize)
+    }
+
+    fn reserved(&self) -> Bytes {
+        Bytes::of(self.len).rounded()
+    }
+
+    /// A piece of less than [`LARGE`] bytes is copied out: it would pin a page and count a line.
+    fn is_small(&self) -> bool {
+        self.reserved().get() < LARGE
+    }
+}
+
+impl Arena {
+    /// So many bytes for that owner.
+    ///
+    /// # Errors
+    /// As [`Buffer::obtain`].
+    pub fn obtain(ledger: &Ledger, bytes: Bytes, owner: Owner) -> Result<Arena> {
+        Ok(Arena { buffer: Buffer::obtain(ledger, bytes, owner.clone())?, owner })
+    }
+
+    /// The bytes: zeros, or what an earlier owner left.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.buffer.bytes_mut()
+    }
+
+    /// What it takes in the ledger.
+    pub fn reserved(&self) -> Bytes {
+        self.buffer.reserved()
+    }
+
+    /// Keeps these ranges as buffers of their own, in the order given, and gives everything else back
+    /// at once. Each starts on a page, and no two share one. Where the system takes back no part of a
+    /// block, the whole stays counted until its last part is dropped. With nothing large to keep, the
+    /// arena goes where freed buffers go.
+    ///
+    /// # Errors
+    /// For ranges that break the rules above, and where the system refuses the copies of small
+    /// pieces. The arena is freed then too.
+    pub fn into_parts(self, keep: &[(Range<usize>, Owner)]) -> Result<Vec<Buffer>> {
+        let mut parts: Vec<Buffer> = keep.iter().map(|_| Buffer::default()).collect();
+        let pieces = self.checked(keep)?;
+        let Some(ledger) = self.buffer.ledger().filter(|_| !pieces.is_empty()).cloned() else {
+            return Ok(parts);
+        };
+        let copies = self.copies(&ledger, &pieces)?;
+        let Arena { buffer, owner } = self;
+        let total = buffer.reserved();
+        let (block, id) = buffer.into_block();
+        let (mut blocks, left) = cut(block, copies, &pieces);
+
+        let shared = blocks.iter().any(Block::is_part);
+        let mut entries: Vec<(Bytes, Owner)> =
+            pieces.iter().map(|piece| (piece.reserved(), piece.owner.clone())).collect();
+        if shared {
+            let large = pieces.iter().filter(|piece| !piece.is_small());
+            entries.push((total.saturating_sub(large.map(Piece::reserved).sum()), owner));
+        }
+        let mut ids = ledger.exchange(id, left, entries);
+        let rest = if shared { ids.pop() } else { None };
+        let rest = rest.map(|id| Arc::new(Rest::new(ledger.clone(), id)));
+        for ((piece, block), id) in pieces.iter().zip(blocks.drain(..)).zip(ids) {
+            let rest = rest.clone().filter(|_| block.is_part());
+            if let Some(part) = parts.get_mut(piece.number) {
+                *part = Buffer::entered(block, piece.len, &ledger, id, rest);
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Copies of the small pieces, in blocks of their own. They are entered when the arena leaves the
+    /// ledger: for a moment they exist uncounted, which is less than [`LARGE`] for each. Counting them
+    /// beside the arena would put them on top of a peak that the plan knows exactly.
+    fn copies(&self, ledger: &Ledger, pieces: &[Piece<'_>]) -> Result<Vec<Block>> {
+        let mut copies = Vec::new();
+        for piece in pieces.iter().filter(|piece| piece.is_small()) {
+            let mut copy = ledger.small_block(piece.reserved(), piece.owner)?;
+            let from = &self.bytes()[piece.start..piece.start + piece.len];
+            copy.bytes_mut()[..piece.len].copy_from_slice(from);
+            copies.push(copy);
+        }
+        Ok(copies)
+    }
+
+    /// The ranges that are not empty, in the order of their places.
+    fn checked<'a>(&self, keep: &'a [(Range<usize>, Owner)]) -> Result<Vec<Piece<'a>>> {
+        let mut pieces: Vec<Piece<'a>> = keep
+            .iter()
+            .enumerate()
+            .filter(|(_, (range, _))| !range.is_empty())
+            .map(|(number, (range, owner))| Piece {
+                number,
+                start: range.start,
+                len: range.len(),
+                owner,
+            })
+            .collect();
+        pieces.sort_by_key(|piece| piece.start);
+        let mut end = 0;
+        for piece in &pieces {
+            let start = piece.start;
+            if !start.is_multiple_of(PAGE as usize) {
+                return Err(misplaced(piece, "does not start on a page"));
+            }
+            if start < end {
+                return Err(misplaced(piece, "shares a page with another"));
+            }
+            if start + piece.len > self.buffer.len() {
+                return Err(misplaced(piece, "ends behind the arena"));
+            }
+            end = start + piece.pages();
+        }
+        Ok(pieces)
+    }
+}
+
+fn misplaced(piece: &Piece<'_>, why: &str) -> Error {
+    let Piece { start, len, owner, .. } = piece;
+    let what = format!("the range at {start} of {len} bytes for {owner} {why}");
+    bad_argument("arena", what, "keep ranges that start on pages of their own")
+}
+
+/// One block for each piece, and the whole where nothing had to be cut out of it. What lies between
+/// the pieces goes back to the system here.
+fn cut(block: Block, copies: Vec<Block>, pieces: &[Piece<'_>]) -> (Vec<Block>, Block) {
+    let mut copies = copies.into_iter();
+    let mut blocks = Vec::with_capacity(pieces.len());
+    let (mut rest, mut at) = (block, 0);
+    for piece in pieces {
+        if piece.is_small() {
+            blocks.extend(copies.next());
+            continue;
+        }
+        let (gap, tail) = rest.split(piece.start - at);
+        drop(gap);
+        let (block, tail) = tail.split(piece.pages());
+        blocks.push(block);
+        (rest, at) = (tail, piece.start + piece.pages());
+    }
+    if at > 0 {
+        rest = Block::default();
+    }
+    (blocks, rest)
+}
+
+impl fmt::Debug for Arena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Arena({} for {})", self.reserved(), self.owner)
+    }
+}

@@ -1,0 +1,153 @@
+//! A buffer: bytes with an entry in the ledger. Nothing else in the project owns tensor bytes.
+
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+
+use tonnage_core::{Bytes, Result};
+
+use crate::ledger::{Id, Ledger, Owner};
+use crate::system::Block;
+
+/// Owned bytes, aligned to a cache line (large ones to a page) and always initialized: zeros, or what
+/// an earlier owner left. Dropping it frees them.
+///
+/// ```
+/// use tonnage_core::{Bytes, Kind};
+/// use tonnage_runtime::{Buffer, Ledger, Owner};
+/// let ledger = Ledger::new(None);
+/// let mut buffer = Buffer::obtain(&ledger, Bytes::new(100), Owner::new(Kind::Input, "x"))?;
+/// buffer.bytes_mut().fill(7);
+/// assert_eq!(buffer.bytes(), [7; 100]);
+/// assert_eq!(buffer.reserved(), Bytes::new(128));
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+pub struct Buffer {
+    block: Block,
+    len: usize,
+    /// `None` for no bytes, which take no entry.
+    held: Option<Held>,
+}
+
+struct Held {
+    ledger: Ledger,
+    id: Id,
+    /// What it goes back to the system with, where it cannot go alone.
+    rest: Option<Arc<Rest>>,
+}
+
+/// The bytes of a block that no part of it holds. They stay counted until the last part is dropped.
+pub(crate) struct Rest {
+    ledger: Ledger,
+    id: Id,
+}
+
+impl Buffer {
+    /// So many bytes for that owner.
+    ///
+    /// # Errors
+    /// `NeverFits`, `OverBudget` or `SystemRefused`, with the figures and the largest holders. Nothing
+    /// has changed then but that the cache may be smaller.
+    pub fn obtain(ledger: &Ledger, bytes: Bytes, owner: Owner) -> Result<Buffer> {
+        if bytes.is_zero() {
+            return Ok(Buffer::default());
+        }
+        let (block, id) = ledger.obtain(bytes, owner)?;
+        let held = Some(Held { ledger: ledger.clone(), id, rest: None });
+        Ok(Buffer { block, len: bytes.as_usize(), held })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.block.bytes()[..self.len]
+    }
+
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.block.bytes_mut()[..self.len]
+    }
+
+    /// How many bytes were asked for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True for no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What it takes in the ledger.
+    pub fn reserved(&self) -> Bytes {
+        Bytes::of(self.len).rounded()
+    }
+
+    /// Gives it to another owner: an activation becomes an output.
+    pub fn set_owner(&mut self, owner: Owner) {
+        if let Some(held) = &self.held {
+            held.ledger.set_owner(held.id, owner);
+        }
+    }
+
+    /// A buffer over a block that is already entered.
+    pub(crate) fn entered(
+        block: Block,
+        len: usize,
+        ledger: &Ledger,
+        id: Id,
+        rest: Option<Arc<Rest>>,
+    ) -> Buffer {
+        Buffer { block, len, held: Some(Held { ledger: ledger.clone(), id, rest }) }
+    }
+
+    /// The ledger that it is entered in; none for no bytes.
+    pub(crate) fn ledger(&self) -> Option<&Ledger> {
+        self.held.as_ref().map(|held| &held.ledger)
+    }
+
+    /// The block and its entry, which the caller now sees to.
+    pub(crate) fn into_block(mut self) -> (Block, Option<Id>) {
+        (mem::take(&mut self.block), self.held.take().map(|held| held.id))
+    }
+}
+
+impl Default for Buffer {
+    /// No bytes.
+    fn default() -> Buffer {
+        Buffer { block: Block::default(), len: 0, held: None }
+    }
+}
+
+impl Rest {
+    pub(crate) fn new(ledger: Ledger, id: Id) -> Rest {
+        Rest { ledger, id }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let block = mem::take(&mut self.block);
+        match self.held.take() {
+            None => {}
+            Some(Held { ledger, id, rest: None }) => ledger.free(id, block),
+            Some(Held { ledger, id, rest: Some(rest) }) => {
+                // The block first: should this be the last part, its bytes are back in the system
+                // when `rest` ends the entry.
+                drop(block);
+                ledger.merge(id, rest.id);
+            }
+        }
+    }
+}
+
+impl Drop for Rest {
+    fn drop(&mut self) {
+        self.ledger.free(self.id, Block::default());
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({})", Bytes::of(self.len))
+    }
+}

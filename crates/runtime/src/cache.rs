@@ -1,0 +1,110 @@
+//! Large blocks that were freed and may be wanted again: warm pages between calls.
+//!
+//! A block serves a request of exactly its size, so that what is counted is what is held. What stays
+//! is bounded four ways:
+//!
+//! * A size earns its place. A block larger than [`IDLE`] goes back to the system when it is freed,
+//!   unless its size had been given back before and was then asked for again. One large tensor that
+//!   is dropped thus leaves the process at once, while a training step's arena stays warm from its
+//!   third step on. (Keeping everything up to a cap was rejected: the resident size would not fall.)
+//! * At most [`CAP`] bytes and [`SLOTS`] blocks; the oldest go first.
+//! * A block that was not wanted in the last [`SLOTS`] large requests goes.
+//! * The ledger lets in use + cached exceed neither the limit nor, by more than [`IDLE`], the most that
+//!   ever was in use, so the cache raises no peak; and it empties the cache down to [`IDLE`] when
+//!   nothing lives.
+
+use std::collections::VecDeque;
+
+use tonnage_core::Bytes;
+
+use crate::system::Block;
+
+/// What may stay when nothing lives.
+pub(crate) const IDLE: Bytes = Bytes::mib(2);
+/// What may stay while something lives.
+const CAP: Bytes = Bytes::mib(512);
+/// How many blocks may stay, how many large requests each may sit out, and how many sizes that were
+/// given back are remembered. A step of an eager model has some hundred large buffers.
+const SLOTS: usize = 256;
+
+/// Freed blocks, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    blocks: VecDeque<Idle>,
+    bytes: Bytes,
+    /// Large requests so far.
+    clock: u64,
+    /// Sizes given back to the system lately.
+    given_back: VecDeque<usize>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    block: Block,
+    since: u64,
+}
+
+impl Cache {
+    /// How much is held.
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// A block of that size if there is one, the warmest first. Counts as a large request.
+    pub(crate) fn take(&mut self, bytes: Bytes) -> Option<Block> {
+        self.clock += 1;
+        let found = self.blocks.iter().rposition(|idle| idle.block.len() == bytes.as_usize());
+        let block = found.and_then(|at| self.blocks.remove(at)).map(|idle| {
+            self.bytes -= bytes;
+            idle.block
+        });
+        let clock = self.clock;
+        while self.blocks.front().is_some_and(|idle| clock - idle.since > SLOTS as u64) {
+            self.release_oldest();
+        }
+        block
+    }
+
+    /// Was a block of that size given back not long ago?
+    pub(crate) fn gave_back(&self, bytes: Bytes) -> bool {
+        self.given_back.contains(&bytes.as_usize())
+    }
+
+    /// Takes a freed block; `wanted_again` says that its size has earned its place.
+    pub(crate) fn put(&mut self, block: Block, wanted_again: bool) {
+        let bytes = Bytes::of(block.len());
+        let room = if wanted_again { CAP } else { IDLE.saturating_sub(self.bytes) };
+        if bytes > room {
+            return self.release(block);
+        }
+        self.bytes += bytes;
+        self.blocks.push_back(Idle { block, since: self.clock });
+        while self.bytes > CAP || self.blocks.len() > SLOTS {
+            self.release_oldest();
+        }
+    }
+
+    /// Gives back the oldest until no more than `most` is held.
+    pub(crate) fn shrink(&mut self, most: Bytes) {
+        while self.bytes > most {
+            self.release_oldest();
+        }
+    }
+
+    fn release_oldest(&mut self) {
+        if let Some(idle) = self.blocks.pop_front() {
+            self.bytes -= Bytes::of(idle.block.len());
+            self.release(idle.block);
+        }
+    }
+
+    fn release(&mut self, block: Block) {
+        if !self.gave_back(Bytes::of(block.len())) {
+            if self.given_back.len() == SLOTS {
+                self.given_back.pop_front();
+            }
+            self.given_back.push_back(block.len());
+        }
+        drop(block);
+    }
+}

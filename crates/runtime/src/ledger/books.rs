@@ -1,0 +1,307 @@
+//! What the ledger's mutex guards: the entries, the sums, the limit and the cache.
+//!
+//! Each method leaves the sums true: `in_use` is the sum of the entries, the marks are at least what
+//! they mark, and [`Books::settle`] holds the cache under its bounds.
+
+use std::collections::HashMap;
+
+use tonnage_core::bytes::LARGE;
+use tonnage_core::error::{Holder as ErrorHolder, Shortage};
+use tonnage_core::{Bytes, ErrorKind, Kind, Result};
+
+use super::slab::{Id, Slab};
+use super::{Holder, Info, Owner};
+use crate::cache::{Cache, IDLE};
+use crate::system::{Block, Way};
+
+/// How many holders an error names.
+const NAMED: usize = 5;
+
+/// One live buffer.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) owner: Owner,
+    pub(super) bytes: Bytes,
+    /// Its size had been given back to the system, and was wanted again.
+    wanted_again: bool,
+}
+
+/// The state of a ledger.
+#[derive(Debug)]
+pub(super) struct Books {
+    entries: Slab<Entry>,
+    cache: Cache,
+    in_use: Bytes,
+    peak: Bytes,
+    peak_reserved: Bytes,
+    /// The most that was ever in use: `reset_peak` does not lower it.
+    ceiling: Bytes,
+    limit: Option<Bytes>,
+    machine: Option<Bytes>,
+    /// Requests until one is made to fail.
+    fail_in: Option<u64>,
+}
+
+impl Books {
+    pub(super) fn new(limit: Option<Bytes>, machine: Option<Bytes>) -> Books {
+        Books {
+            entries: Slab::new(),
+            cache: Cache::default(),
+            in_use: Bytes::ZERO,
+            peak: Bytes::ZERO,
+            peak_reserved: Bytes::ZERO,
+            ceiling: Bytes::ZERO,
+            limit,
+            machine,
+            fail_in: None,
+        }
+    }
+
+    pub(super) fn in_use(&self) -> Bytes {
+        self.in_use
+    }
+
+    pub(super) fn peak(&self) -> Bytes {
+        self.peak
+    }
+
+    pub(super) fn reset_peak(&mut self) {
+        self.peak = self.in_use;
+        self.peak_reserved = self.in_use + self.cache.bytes();
+    }
+
+    pub(super) fn set_limit(&mut self, limit: Option<Bytes>) {
+        self.limit = limit;
+        self.settle();
+    }
+
+    pub(super) fn give_up_cache(&mut self) -> Bytes {
+        let cached = self.cache.bytes();
+        self.cache.shrink(Bytes::ZERO);
+        cached
+    }
+
+    pub(super) fn fail_nth(&mut self, n: Option<u64>) {
+        self.fail_in = n;
+    }
+
+    pub(super) fn set_owner(&mut self, id: Id, owner: Owner) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.owner = owner;
+        }
+    }
+
+    /// Enters a block that the allocator gave, or turns it down.
+    pub(super) fn enter_small(
+        &mut self,
+        block: Option<Block>,
+        bytes: Bytes,
+        owner: Owner,
+    ) -> Result<(Block, Id)> {
+        self.admit(bytes, &owner)?;
+        let Some(block) = block else { return Err(self.refused(bytes, &owner)) };
+        Ok((block, self.enter(bytes, owner, false)))
+    }
+
+    /// Passes on a block for bytes that are counted already.
+    pub(super) fn check_small(
+        &mut self,
+        block: Option<Block>,
+        bytes: Bytes,
+        owner: &Owner,
+    ) -> Result<Block> {
+        block.filter(|_| !self.fails_now()).ok_or_else(|| self.refused(bytes, owner))
+    }
+
+    /// A block from the cache or the system.
+    pub(super) fn obtain_large(
+        &mut self,
+        way: Way,
+        bytes: Bytes,
+        owner: Owner,
+    ) -> Result<(Block, Id)> {
+        self.admit(bytes, &owner)?;
+        if let Some(block) = self.cache.take(bytes) {
+            return Ok((block, self.enter(bytes, owner, true)));
+        }
+        let wanted_again = self.cache.gave_back(bytes);
+        // Room is made before the system is asked, so that the bound holds at every moment.
+        self.cache.shrink(self.bound(self.in_use + bytes).saturating_sub(self.in_use + bytes));
+        let block = Block::obtain(way, bytes).or_else(|| {
+            self.give_up_cache();
+            Block::obtain(way, bytes)
+        });
+        let Some(block) = block else { return Err(self.refused(bytes, &owner)) };
+        Ok((block, self.enter(bytes, owner, wanted_again)))
+    }
+
+    /// Ends an entry without touching its bytes.
+    pub(super) fn remove(&mut self, id: Id) -> Option<Entry> {
+        let entry = self.entries.remove(id)?;
+        self.in_use -= entry.bytes;
+        if self.in_use.is_zero() {
+            self.cache.shrink(IDLE);
+        }
+        Some(entry)
+    }
+
+    /// Ends an entry; its block goes to the cache if it may.
+    pub(super) fn free_large(&mut self, id: Id, block: Block) -> Option<Entry> {
+        let entry = self.remove(id)?;
+        self.cache.put(block, entry.wanted_again);
+        self.settle();
+        Some(entry)
+    }
+
+    pub(super) fn merge(&mut self, id: Id, rest: Id) -> Option<Entry> {
+        let entry = self.entries.remove(id)?;
+        match self.entries.get_mut(rest) {
+            Some(rest) => rest.bytes += entry.bytes,
+            None => self.in_use -= entry.bytes,
+        }
+        Some(entry)
+    }
+
+    pub(super) fn exchange(
+        &mut self,
+        id: Option<Id>,
+        left: Block,
+        entries: Vec<(Bytes, Owner)>,
+    ) -> Vec<Id> {
+        let before = id.and_then(|id| self.entries.remove(id));
+        let after: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
+        let ids = entries
+            .into_iter()
+            .map(|(bytes, owner)| self.entries.insert(Entry { owner, bytes, wanted_again: false }))
+            .collect();
+        if let Some(before) = before {
+            self.in_use = (self.in_use + after).saturating_sub(before.bytes);
+            if left.len() as u64 >= LARGE {
+                self.cache.put(left, before.wanted_again);
+            }
+        }
+        self.mark();
+        ids
+    }
+
+    fn enter(&mut self, bytes: Bytes, owner: Owner, wanted_again: bool) -> Id {
+        self.in_use += bytes;
+        self.mark();
+        self.entries.insert(Entry { owner, bytes, wanted_again })
+    }
+
+    /// Moves the marks up to where the sums are.
+    fn mark(&mut self) {
+        self.peak = self.peak.max(self.in_use);
+        self.ceiling = self.ceiling.max(self.in_use);
+        self.settle();
+        self.peak_reserved = self.peak_reserved.max(self.in_use + self.cache.bytes());
+    }
+
+    /// What in use + cached may be while so much is in use. The 2 MiB over the ceiling let an arena
+    /// stay warm while the small results of its call live.
+    fn bound(&self, in_use: Bytes) -> Bytes {
+        let bound = self.ceiling.max(in_use) + IDLE;
+        self.limit.map_or(bound, |limit| bound.min(limit))
+    }
+
+    /// Holds the cache under its bounds.
+    fn settle(&mut self) {
+        let room = self.bound(self.in_use).saturating_sub(self.in_use);
+        self.cache.shrink(if self.in_use.is_zero() { room.min(IDLE) } else { room });
+    }
+
+    /// May so much be obtained at all? The cache need not be asked: it always makes room.
+    fn admit(&mut self, bytes: Bytes, owner: &Owner) -> Result<()> {
+        if self.fails_now() {
+            return Err(self.refused(bytes, owner));
+        }
+        let total = self.in_use + bytes;
+        let most = [self.limit, self.machine].into_iter().flatten().min();
+        if let Some(limit) = most.filter(|most| bytes > *most) {
+            let shortage = self.shortage(bytes, owner);
+            return Err(ErrorKind::NeverFits { shortage, limit }.into());
+        }
+        if let Some(budget) = self.limit.filter(|limit| total > *limit) {
+            let shortage = self.shortage(bytes, owner);
+            return Err(ErrorKind::OverBudget { shortage, budget, least: None }.into());
+        }
+        // A system that hands out more than the machine has says no by killing the process. We say it
+        // first.
+        if self.machine.is_some_and(|machine| total > machine) {
+            return Err(self.refused(bytes, owner));
+        }
+        Ok(())
+    }
+
+    /// Counts down to the request that is made to fail.
+    fn fails_now(&mut self) -> bool {
+        let Some(left) = self.fail_in else { return false };
+        self.fail_in = left.checked_sub(1).filter(|left| *left > 0);
+        left <= 1
+    }
+
+    fn refused(&self, bytes: Bytes, owner: &Owner) -> tonnage_core::Error {
+        ErrorKind::SystemRefused { shortage: self.shortage(bytes, owner) }.into()
+    }
+
+    fn shortage(&self, asked: Bytes, owner: &Owner) -> Shortage {
+        let holders = self.holders().into_iter().take(NAMED);
+        Shortage {
+            what: owner.label(),
+            asked,
+            in_use: self.in_use,
+            holders: holders
+                .map(|holder| ErrorHolder {
+                    what: holder.owner.to_string(),
+                    bytes: holder.bytes,
+                    buffers: holder.buffers,
+                })
+                .collect(),
+        }
+    }
+
+    pub(super) fn holders(&self) -> Vec<Holder> {
+        let mut sums: HashMap<&Owner, (Bytes, usize)> = HashMap::new();
+        for entry in self.entries.iter() {
+            let sum = sums.entry(&entry.owner).or_default();
+            sum.0 += entry.bytes;
+            sum.1 += 1;
+        }
+        let mut holders: Vec<Holder> = sums
+            .into_iter()
+            .map(|(owner, (bytes, buffers))| Holder { owner: owner.clone(), bytes, buffers })
+            .collect();
+        // Ties in a fixed order, so that two reports of one state are equal.
+        holders.sort_by_cached_key(|holder| {
+            (std::cmp::Reverse(holder.bytes), holder.owner.source, holder.owner.to_string())
+        });
+        holders
+    }
+
+    pub(super) fn info(&self) -> Info {
+        let holders = self.holders();
+        let of_kind = |kind: Kind| -> Bytes {
+            holders
+                .iter()
+                .filter(|holder| holder.owner.kind == kind)
+                .map(|holder| holder.bytes)
+                .sum()
+        };
+        let cached = self.cache.bytes();
+        Info {
+            in_use: self.in_use,
+            peak: self.peak,
+            cached,
+            reserved: self.in_use + cached,
+            peak_reserved: self.peak_reserved,
+            limit: self.limit,
+            by_kind: Kind::ALL
+                .into_iter()
+                .map(|kind| (kind, of_kind(kind)))
+                .filter(|(_, bytes)| !bytes.is_zero())
+                .collect(),
+            holders,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What the ledger answers: figures at one moment, and a table of them for 80 columns.
+
+use std::fmt;
+
+use tonnage_core::{Bytes, Kind};
+
+use super::Owner;
+
+/// Buffers of one owner, taken together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Who holds them.
+    pub owner: Owner,
+    /// How much in all.
+    pub bytes: Bytes,
+    /// How many.
+    pub buffers: usize,
+}
+
+/// The figures of a ledger at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// Held by someone.
+    pub in_use: Bytes,
+    /// The most that was in use since the last reset.
+    pub peak: Bytes,
+    /// Held by no one, kept warm, and given up before anything else is.
+    pub cached: Bytes,
+    /// Obtained from the system: in use and cached.
+    pub reserved: Bytes,
+    /// The most that was reserved since the last reset.
+    pub peak_reserved: Bytes,
+    /// What reserved may be, where the user set it.
+    pub limit: Option<Bytes>,
+    /// In use, by kind; kinds that hold nothing are left out.
+    pub by_kind: Vec<(Kind, Bytes)>,
+    /// In use, by owner, largest first.
+    pub holders: Vec<Holder>,
+}
+
+/// The columns of a holder, of its bytes and of its buffers: 80 in all.
+const HOLDER: usize = 57;
+/// How many holders the table shows.
+const SHOWN: usize = 12;
+
+impl fmt::Display for Info {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "in use {}, peak {}, cached {}", self.in_use, self.peak, self.cached)?;
+        match self.limit {
+            Some(limit) => writeln!(f, ", limit {limit}")?,
+            None => writeln!(f, ", no limit")?,
+        }
+        if self.holders.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n{:<HOLDER$} {:>11} {:>10}", "kind", "bytes", "")?;
+        for (kind, bytes) in &self.by_kind {
+            writeln!(f, "{:<HOLDER$} {bytes:>11}", kind.name())?;
+        }
+        writeln!(f, "\n{:<HOLDER$} {:>11} {:>10}", "holder", "bytes", "buffers")?;
+        for holder in self.holders.iter().take(SHOWN) {
+            let Holder { owner, bytes, buffers } = holder;
+            writeln!(f, "{:<HOLDER$} {bytes:>11} {buffers:>10}", fitted(&owner.to_string()))?;
+        }
+        if let Some(rest) = self.holders.get(SHOWN..).filter(|rest| !rest.is_empty()) {
+            let bytes: Bytes = rest.iter().map(|holder| holder.bytes).sum();
+            let buffers: usize = rest.iter().map(|holder| holder.buffers).sum();
+            let text = format!("and {} more", rest.len());
+            writeln!(f, "{text:<HOLDER$} {bytes:>11} {buffers:>10}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The text in the column's width: the front says what it is and the end says where, so the middle
+/// gives way.
+fn fitted(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= HOLDER {
+        return text.to_string();
+    }
+    let front = HOLDER / 2;
+    let back = HOLDER - front - 1;
+    text.chars().take(front).chain(['…']).chain(text.chars().skip(count - back)).collect()
+}

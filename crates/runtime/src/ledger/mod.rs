@@ -1,0 +1,186 @@
+//! The ledger of one device: every byte that was obtained, who holds it, and what may yet be obtained.
+//!
+//! It is the only caller of [`Block::obtain`], so a byte that is not in the ledger does not exist. At
+//! every moment `in use + cached <= limit`, and in use + cached is no more than 2 MiB above the most
+//! that was ever in use: warm pages raise no peak.
+//!
+//! One mutex guards it all. It is held while large blocks are mapped and unmapped, so that the figures
+//! are exact rather than soon to be; sums by holder are made only when someone asks.
+
+mod books;
+mod info;
+mod leak;
+mod owner;
+mod slab;
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tonnage_core::bytes::LARGE;
+use tonnage_core::{Bytes, Result};
+
+use crate::events::{self, Action};
+use crate::system::{self, Block, Way};
+use books::{Books, Entry};
+
+pub use info::{Holder, Info};
+pub use leak::leak_check;
+pub use owner::Owner;
+pub(crate) use slab::Id;
+
+/// A handle to the ledger of a device; clones are the same ledger.
+///
+/// ```
+/// use tonnage_core::{Bytes, Kind};
+/// use tonnage_runtime::{Buffer, Ledger, Owner};
+/// let ledger = Ledger::new(Some(Bytes::mib(64)));
+/// let buffer = Buffer::obtain(&ledger, Bytes::mib(48), Owner::new(Kind::Activation, "matmul"))?;
+/// let error = Buffer::obtain(&ledger, Bytes::mib(32), Owner::new(Kind::Scratch, "sort"));
+/// assert!(error.unwrap_err().to_string().starts_with("over budget: scratch sort"));
+/// drop(buffer);
+/// assert_eq!(ledger.info().in_use, Bytes::ZERO);
+/// assert_eq!(ledger.info().peak, Bytes::mib(48));
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Ledger(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    way: Way,
+    books: Mutex<Books>,
+}
+
+impl Ledger {
+    /// The ledger of `cpu:0`.
+    pub fn cpu() -> &'static Ledger {
+        static CPU: OnceLock<Ledger> = OnceLock::new();
+        CPU.get_or_init(|| Ledger::new(None))
+    }
+
+    /// A ledger of its own, with or without a limit.
+    pub fn new(limit: Option<Bytes>) -> Ledger {
+        Ledger::with_way(limit, Way::NATIVE)
+    }
+
+    pub(crate) fn with_way(limit: Option<Bytes>, way: Way) -> Ledger {
+        let books = Mutex::new(Books::new(limit, system::machine_memory()));
+        Ledger(Arc::new(Shared { way, books }))
+    }
+
+    /// What is in use now, as one figure.
+    pub fn in_use(&self) -> Bytes {
+        self.books().in_use()
+    }
+
+    /// The most that was in use since the start or [`Ledger::reset_peak`].
+    pub fn peak(&self) -> Bytes {
+        self.books().peak()
+    }
+
+    /// Everything there is to know, at one moment.
+    pub fn info(&self) -> Info {
+        self.books().info()
+    }
+
+    /// The `n` largest holders, largest first.
+    pub fn holders(&self, n: usize) -> Vec<Holder> {
+        let mut holders = self.books().holders();
+        holders.truncate(n);
+        holders
+    }
+
+    /// Lets the high-water marks start again from what is held now.
+    pub fn reset_peak(&self) {
+        self.books().reset_peak();
+    }
+
+    /// The limit on in use + cached; `None` is what the machine has.
+    ///
+    /// A limit below what is in use is taken: nothing that lives is touched, and requests are refused
+    /// until enough of it is dropped.
+    pub fn set_limit(&self, limit: Option<Bytes>) {
+        self.books().set_limit(limit);
+    }
+
+    /// Gives every cached byte back to the system, and says how many there were.
+    pub fn give_up_cache(&self) -> Bytes {
+        self.books().give_up_cache()
+    }
+
+    /// Makes the `n`th request from now (1 is the next) fail as if the system refused it, once. `None`
+    /// calls that off. For tests that show that nothing leaks.
+    #[doc(hidden)]
+    pub fn fail_nth(&self, n: Option<u64>) {
+        self.books().fail_nth(n);
+    }
+
+    pub(crate) fn obtain(&self, asked: Bytes, owner: Owner) -> Result<(Block, Id)> {
+        let bytes = asked.rounded();
+        let (what, source) = (owner.what, owner.source);
+        let got = if bytes.get() < LARGE {
+            // The allocator is asked outside of the lock: it has locks of its own.
+            let block = self.ask_allocator(bytes);
+            self.books().enter_small(block, bytes, owner)
+        } else {
+            self.books().obtain_large(self.0.way, bytes, owner)
+        };
+        let got = got.map_err(|error| error.at(source))?;
+        events::record(what, source, Action::Allocated, bytes);
+        Ok(got)
+    }
+
+    /// Ends an entry; its block goes to the cache or to the system.
+    pub(crate) fn free(&self, id: Id, block: Block) {
+        let entry = if (block.len() as u64) < LARGE {
+            let entry = self.books().remove(id);
+            drop(block);
+            entry
+        } else {
+            self.books().free_large(id, block)
+        };
+        Ledger::record_free(entry);
+    }
+
+    /// Ends an entry whose bytes stay with those of `rest`, which grows by them.
+    pub(crate) fn merge(&self, id: Id, rest: Id) {
+        Ledger::record_free(self.books().merge(id, rest));
+    }
+
+    /// A small block for bytes that an entry counts already.
+    pub(crate) fn small_block(&self, bytes: Bytes, owner: &Owner) -> Result<Block> {
+        let block = self.ask_allocator(bytes);
+        self.books().check_small(block, bytes, owner).map_err(|error| error.at(owner.source))
+    }
+
+    /// Replaces an entry by others. `left` is what remains of its block for the cache or the system.
+    pub(crate) fn exchange(
+        &self,
+        id: Option<Id>,
+        left: Block,
+        entries: Vec<(Bytes, Owner)>,
+    ) -> Vec<Id> {
+        self.books().exchange(id, left, entries)
+    }
+
+    pub(crate) fn set_owner(&self, id: Id, owner: Owner) {
+        self.books().set_owner(id, owner);
+    }
+
+    fn ask_allocator(&self, bytes: Bytes) -> Option<Block> {
+        Block::obtain(self.0.way, bytes).or_else(|| {
+            self.give_up_cache();
+            Block::obtain(self.0.way, bytes)
+        })
+    }
+
+    fn record_free(entry: Option<Entry>) {
+        if let Some(entry) = entry {
+            events::record(entry.owner.what, entry.owner.source, Action::Freed, entry.bytes);
+        }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Nothing in the books panics between two writes that belong together.
+        self.0.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

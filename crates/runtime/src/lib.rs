@@ -1,0 +1,15 @@
+//! Where bytes come from and go to: the system's pages, the ledger that counts every one of them, the
+//! buffers and arenas that own them, and the threads that work on them.
+
+pub mod arena;
+pub mod buffer;
+mod cache;
+pub mod events;
+pub mod ledger;
+pub mod pool;
+pub mod system;
+
+pub use arena::Arena;
+pub use buffer::Buffer;
+pub use ledger::{Holder, Info, Ledger, Owner, leak_check};
+pub use pool::{Pool, pool, set_threads};

@@ -1,0 +1,228 @@
+//! The threads that kernels are lent: a rayon pool behind [`Workers`].
+//!
+//! Entering the pool from outside costs about 8 microseconds and a join inside it about 2, so small
+//! work never touches it, and a call that is already inside runs where it is. Results do not depend on
+//! the number of threads; see [`Workers`].
+
+use std::sync::OnceLock;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use tonnage_core::error::bad_argument;
+use tonnage_core::row::Cost;
+use tonnage_core::workers::Alone;
+use tonnage_core::{Result, Workers};
+
+/// Work that takes less than this on one thread is not worth a second one: entering and one join take
+/// 10 microseconds, which halving must win back twice over.
+const WORTHWHILE_NANOS: u64 = 40_000;
+
+/// A number of threads that run together.
+///
+/// ```
+/// use tonnage_core::row::Cost;
+/// use tonnage_core::workers::for_each_chunk;
+/// use tonnage_runtime::Pool;
+/// let pool = Pool::new(2)?;
+/// let mut data = vec![1u32; 1 << 20];
+/// let cost = Cost { flops: 1 << 20, bytes: 8 << 20 };
+/// pool.run(cost, |workers| for_each_chunk(workers, &mut data, 1 << 16, &|_, x| x.fill(2)));
+/// assert!(data.iter().all(|x| *x == 2));
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Pool {
+    /// `None` for one thread: the caller's.
+    threads: Option<ThreadPool>,
+}
+
+impl Pool {
+    /// A pool of so many threads.
+    ///
+    /// # Errors
+    /// For no threads, and where the system refuses to start them.
+    pub fn new(threads: usize) -> Result<Pool> {
+        if threads == 0 {
+            return Err(bad_argument("threads", "0 threads do no work", "use 1 or more"));
+        }
+        if threads == 1 {
+            return Ok(Pool { threads: None });
+        }
+        let built = ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("tonnage-{i}"))
+            .build();
+        match built {
+            Ok(pool) => Ok(Pool { threads: Some(pool) }),
+            Err(error) => Err(bad_argument(
+                "threads",
+                format!("the system started no {threads} threads: {error}"),
+                "use fewer",
+            )),
+        }
+    }
+
+    /// Runs `f` with the threads that its work is worth: all of them, from inside the pool, or the
+    /// caller's alone.
+    pub fn run<R: Send>(&self, cost: Cost, f: impl FnOnce(&dyn Workers) -> R + Send) -> R {
+        match &self.threads {
+            Some(pool) if worthwhile(cost) => match pool.current_thread_index() {
+                Some(_) => f(self),
+                None => pool.install(|| f(self)),
+            },
+            _ => f(&Alone),
+        }
+    }
+
+    /// Runs `f` inside the pool, so that each [`Pool::run`] in it enters for nothing. For a whole plan.
+    pub fn inside<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        match &self.threads {
+            Some(pool) if pool.current_thread_index().is_none() => pool.install(f),
+            _ => f(),
+        }
+    }
+}
+
+/// Is a second thread of any use? At 10 bytes and 50 flops a nanosecond, which is what one core does.
+fn worthwhile(cost: Cost) -> bool {
+    cost.bytes / 10 + cost.flops / 50 >= WORTHWHILE_NANOS
+}
+
+impl Workers for Pool {
+    fn threads(&self) -> usize {
+        self.threads.as_ref().map_or(1, ThreadPool::current_num_threads)
+    }
+
+    fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+        match &self.threads {
+            None => Alone.join(a, b),
+            Some(pool) if pool.current_thread_index().is_some() => {
+                rayon::join(a, b);
+            }
+            Some(pool) => {
+                pool.join(a, b);
+            }
+        }
+    }
+}
+
+static POOL: OnceLock<Pool> = OnceLock::new();
+
+/// The pool that the CPU device runs on. It starts at its first use, with as many threads as
+/// [`set_threads`] or the variable `TONNAGE_THREADS` says, and otherwise with one for each core.
+pub fn pool() -> &'static Pool {
+    POOL.get_or_init(|| {
+        let threads = asked_for(std::env::var("TONNAGE_THREADS").ok().as_deref());
+        let threads = threads.unwrap_or_else(|text| {
+            eprintln!("tonnage: TONNAGE_THREADS={text} is no number of threads; using all cores");
+            None
+        });
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        // A system that starts no threads leaves us the caller's.
+        Pool::new(threads.unwrap_or_else(cores)).unwrap_or(Pool { threads: None })
+    })
+}
+
+/// The number in the variable, `None` where there is none, or the text that is none.
+fn asked_for(variable: Option<&str>) -> std::result::Result<Option<usize>, String> {
+    match variable.map(str::trim) {
+        None | Some("") => Ok(None),
+        Some(text) => match text.parse() {
+            Ok(0) | Err(_) => Err(text.to_string()),
+            Ok(n) => Ok(Some(n)),
+        },
+    }
+}
+
+/// Sets the number of threads of [`pool`], before anything ran on it.
+///
+/// # Errors
+/// For no threads, and where the pool already runs with another number.
+pub fn set_threads(threads: usize) -> Result<()> {
+    let mut made = None;
+    if POOL.get().is_none() {
+        made = Some(Pool::new(threads)?);
+    }
+    let pool = match made {
+        Some(made) => POOL.get_or_init(|| made),
+        None => pool(),
+    };
+    if pool.threads() == threads {
+        return Ok(());
+    }
+    let what = format!("the pool already runs with {} threads, not {threads}", pool.threads());
+    Err(bad_argument("set_threads", what, "set it before the first tensor is made"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::current;
+    use tonnage_core::workers::for_each_chunk;
+
+    const LARGE_WORK: Cost = Cost { flops: 0, bytes: 1 << 30 };
+
+    #[test]
+    fn small_work_stays_on_the_callers_thread_and_large_work_does_not() {
+        let pool = Pool::new(2).unwrap();
+        let caller = current().id();
+        let small = Cost { flops: 1000, bytes: 4000 };
+        assert_eq!(pool.run(small, |workers| (current().id(), workers.threads())), (caller, 1));
+        let (thread, threads) = pool.run(LARGE_WORK, |workers| (current().id(), workers.threads()));
+        assert_ne!(thread, caller);
+        assert_eq!(threads, 2);
+    }
+
+    #[test]
+    fn a_call_inside_the_pool_runs_where_it_is() {
+        let pool = Pool::new(3).unwrap();
+        pool.inside(|| {
+            let outer = current().id();
+            assert_eq!(pool.run(LARGE_WORK, |_| current().id()), outer);
+            assert_eq!(pool.inside(|| current().id()), outer);
+        });
+    }
+
+    #[test]
+    fn every_number_of_threads_does_the_same_work() {
+        for threads in 1..=4 {
+            let pool = Pool::new(threads).unwrap();
+            assert_eq!(pool.threads(), threads);
+            let mut data = vec![0usize; 10_000];
+            let calls = AtomicUsize::new(0);
+            // Once from outside, as eager code may, and once from inside.
+            for _ in 0..2 {
+                for_each_chunk(&pool, &mut data, 100, &|i, piece| {
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    piece.iter_mut().for_each(|x| *x += i);
+                });
+            }
+            pool.run(LARGE_WORK, |workers| {
+                for_each_chunk(workers, &mut data, 100, &|i, piece| {
+                    piece.iter_mut().for_each(|x| *x += i);
+                });
+            });
+            assert_eq!(calls.into_inner(), 200);
+            assert!(data.iter().enumerate().all(|(at, x)| *x == 3 * (at / 100)));
+        }
+    }
+
+    #[test]
+    fn no_threads_are_refused_and_the_variable_is_read_strictly() {
+        assert!(Pool::new(0).unwrap_err().to_string().contains("use 1 or more"));
+        assert_eq!(asked_for(None), Ok(None));
+        assert_eq!(asked_for(Some(" ")), Ok(None));
+        assert_eq!(asked_for(Some(" 3 ")), Ok(Some(3)));
+        assert_eq!(asked_for(Some("0")), Err("0".to_string()));
+        assert_eq!(asked_for(Some("many")), Err("many".to_string()));
+    }
+
+    #[test]
+    fn the_global_pool_keeps_the_number_it_started_with() {
+        set_threads(2).unwrap();
+        assert_eq!(pool().threads(), 2);
+        set_threads(2).unwrap();
+        let error = set_threads(3).unwrap_err().to_string();
+        assert!(error.contains("already runs with 2 threads, not 3"), "{error}");
+    }
+}

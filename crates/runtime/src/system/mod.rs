@@ -1,0 +1,160 @@
+//! The one place that gets memory from the system, and gives it back.
+//!
+//! A [`Block`] owns its bytes alone, always initialized: zeroed by the system, or what an earlier
+//! owner left. Blocks of [`LARGE`] bytes and more are pages of their own, mapped and unmapped, so that
+//! the resident size falls when they are dropped; a range of one can go back alone. Smaller ones come
+//! from the allocator. Where pages cannot be mapped, [`Way::Plain`] serves all, without partial
+//! release. The rest of the crate builds on `Block` in safe code.
+#![allow(unsafe_code, reason = "owns raw memory from the system")]
+
+mod figures;
+mod plain;
+#[cfg(unix)]
+mod unix;
+
+use std::mem;
+use std::num::NonZero;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
+
+use tonnage_core::Bytes;
+use tonnage_core::bytes::{ALIGN, LARGE, PAGE};
+
+pub use figures::{machine_memory, resident};
+
+/// How large blocks are got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Mapped from the system.
+    #[cfg(unix)]
+    Pages,
+    /// From Rust's allocator.
+    #[cfg_attr(unix, allow(dead_code, reason = "only tests take it where pages can be mapped"))]
+    Plain,
+}
+
+impl Way {
+    /// The best that this system has.
+    #[cfg(unix)]
+    pub(crate) const NATIVE: Way = Way::Pages;
+    /// The best that this system has.
+    #[cfg(not(unix))]
+    pub(crate) const NATIVE: Way = Way::Plain;
+}
+
+/// Bytes that are owned alone. Dropping it gives them back to the system.
+#[derive(Debug)]
+pub(crate) struct Block {
+    ptr: NonNull<u8>,
+    len: usize,
+    hold: Hold,
+}
+
+#[derive(Debug)]
+enum Hold {
+    /// No bytes, or bytes that have moved on.
+    Nothing,
+    /// From the allocator.
+    Heap,
+    /// Mapped pages.
+    #[cfg(unix)]
+    Mapped,
+    /// A range of a block that can only go back whole, which it does with its last part.
+    Part { _whole: Arc<Block> },
+}
+
+// SAFETY: a block owns its bytes alone, as a boxed slice would.
+unsafe impl Send for Block {}
+// SAFETY: `&Block` gives `&[u8]` and nothing else.
+unsafe impl Sync for Block {}
+
+impl Default for Block {
+    /// No bytes, aligned like any other block.
+    fn default() -> Block {
+        let align = NonZero::new(ALIGN).unwrap_or(NonZero::<usize>::MIN);
+        Block { ptr: NonNull::without_provenance(align), len: 0, hold: Hold::Nothing }
+    }
+}
+
+impl Block {
+    /// So many bytes, rounded as all buffers are; `None` where the system refuses.
+    pub(crate) fn obtain(way: Way, bytes: Bytes) -> Option<Block> {
+        let bytes = bytes.rounded();
+        if bytes.is_zero() {
+            return Some(Block::default());
+        }
+        let len = usize::try_from(bytes.get()).ok()?;
+        #[cfg(unix)]
+        if bytes.get() >= LARGE && way == Way::Pages {
+            return Some(Block { ptr: unix::map(len)?, len, hold: Hold::Mapped });
+        }
+        let _ = way;
+        Some(Block { ptr: plain::obtain(len)?, len, hold: Hold::Heap })
+    }
+
+    /// How many bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True where the bytes go back to the system only with those of its neighbours.
+    pub(crate) fn is_part(&self) -> bool {
+        matches!(self.hold, Hold::Part { .. })
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the block owns `len` initialized bytes at `ptr`, borrowed as long as it is.
+        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// The bytes, to write.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; the block is borrowed mutably and owns its bytes alone.
+        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+
+    /// Two blocks for one, the first of `at` bytes (at most all). Mapped pages are then free of each
+    /// other where `at` is a whole number of pages; otherwise both are parts.
+    pub(crate) fn split(mut self, at: usize) -> (Block, Block) {
+        let at = at.min(self.len);
+        if at == 0 {
+            return (Block::default(), self);
+        }
+        if at == self.len {
+            return (self, Block::default());
+        }
+        let (ptr, len) = (self.ptr, self.len);
+        // SAFETY: `at` lies inside the block.
+        let tail = unsafe { ptr.add(at) };
+        let holds = match mem::replace(&mut self.hold, Hold::Nothing) {
+            #[cfg(unix)]
+            Hold::Mapped if unix::page_by_page() && at.is_multiple_of(PAGE as usize) => {
+                (Hold::Mapped, Hold::Mapped)
+            }
+            Hold::Part { _whole } => {
+                (Hold::Part { _whole: Arc::clone(&_whole) }, Hold::Part { _whole })
+            }
+            hold => {
+                let _whole = Arc::new(Block { ptr, len, hold });
+                (Hold::Part { _whole: Arc::clone(&_whole) }, Hold::Part { _whole })
+            }
+        };
+        (Block { ptr, len: at, hold: holds.0 }, Block { ptr: tail, len: len - at, hold: holds.1 })
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        match self.hold {
+            Hold::Nothing | Hold::Part { .. } => {}
+            // SAFETY: the block owns the bytes, got with this very length: heap blocks are never cut
+            // but as parts.
+            Hold::Heap => unsafe { plain::free(self.ptr, self.len) },
+            // SAFETY: the block owns these pages; a cut happens at whole pages.
+            #[cfg(unix)]
+            Hold::Mapped => unsafe { unix::unmap(self.ptr, self.len) },
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Pages mapped from the system: zeroed, counted by the page, and given back by the page.
+#![allow(unsafe_code, reason = "calls the system's mmap and munmap")]
+
+use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
+
+use tonnage_core::Bytes;
+use tonnage_core::bytes::PAGE;
+
+/// Maps so many zeroed bytes, or `None` where the system refuses. Pages become resident when they are
+/// first touched.
+pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
+    // SAFETY: a new private anonymous mapping at an address of the system's choice touches nothing
+    // that exists.
+    let at = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
+    if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
+}
+
+/// Gives pages back, all or part of what [`map`] gave.
+///
+/// # Safety
+/// The range lies in a mapping of [`map`], starts on a page, and nobody reads it any more.
+pub(super) unsafe fn unmap(ptr: NonNull<u8>, len: usize) {
+    // SAFETY: the caller vouches for the range.
+    let refused = unsafe { libc::munmap(ptr.as_ptr().cast(), len) } != 0;
+    if refused {
+        // Cutting a mapping in two can fail where the process has its full number of mappings. The
+        // memory is given back all the same; what stays is a range of addresses.
+        // SAFETY: as above; the bytes may be lost.
+        unsafe { libc::madvise(ptr.as_ptr().cast(), len, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Can one page of ours go back alone? Not where the system's pages are larger than ours.
+pub(super) fn page_by_page() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| page_size().is_some_and(|page| PAGE.is_multiple_of(page)))
+}
+
+/// The system's own page.
+pub(super) fn page_size() -> Option<u64> {
+    constant(libc::_SC_PAGESIZE)
+}
+
+/// What the machine has.
+pub(super) fn physical_memory() -> Option<Bytes> {
+    Bytes::new(constant(libc::_SC_PHYS_PAGES)?).checked_mul(page_size()?)
+}
+
+fn constant(name: libc::c_int) -> Option<u64> {
+    // SAFETY: reads a constant of the system.
+    let value = unsafe { libc::sysconf(name) };
+    u64::try_from(value).ok().filter(|value| *value > 0)
+}
