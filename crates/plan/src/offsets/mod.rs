@@ -60,7 +60,7 @@ impl Effort {
     /// No search: heuristics alone.
     pub const NONE: Effort = Effort { nodes: 0 };
     /// What planning a function takes: a fraction of a second.
-    pub const PLAN: Effort = Effort { nodes: 20_000 };
+    pub const PLAN: Effort = Effort { nodes: 5_000 };
     /// As long as it takes, or until `stop` says so.
     pub const UNLIMITED: Effort = Effort { nodes: u64::MAX };
 }

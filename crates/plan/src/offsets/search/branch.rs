@@ -1,4 +1,4 @@
-//! One attempt of the search: decisions on a stack, taken back when they fail.
+//! Attempts of the search: decisions on a stack, taken back when they fail.
 
 use super::Outcome;
 use super::state::{Scope, State};
@@ -9,12 +9,12 @@ const NIL: usize = usize::MAX;
 /// Slots for what has failed: 16 MiB at most.
 const MAX_SLOTS: u64 = 1 << 20;
 /// Looked-at items that count as one node.
-const WORK: usize = 4096;
+const WORK: u64 = 8192;
 /// How often the caller is asked whether to stop, in nodes.
 const ASK: u64 = 64;
 
 /// What attempts at one capacity pass on.
-pub(super) struct Memory {
+struct Memory {
     /// Keys of scopes that cannot be completed, each in the slot that its bits name; a later one takes
     /// the slot of an earlier one. Zero is an empty slot.
     failed: Vec<u128>,
@@ -24,7 +24,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(part: &Part, nodes: u64) -> Memory {
+    fn new(part: &Part, nodes: u64) -> Memory {
         let slots = nodes.clamp(1, MAX_SLOTS).next_power_of_two();
         Memory { failed: vec![0; slots as usize], weight: vec![0.0; part.load.len()], bump: 1.0 }
     }
@@ -70,47 +70,52 @@ struct Pending {
     next: usize,
 }
 
-/// A search from the start.
+/// A search at one capacity, from the start each time it runs.
 pub(super) struct Attempt<'a> {
     state: State<'a>,
-    rank: &'a [u32],
-    memory: &'a mut Memory,
+    /// Each item's place in the order of preference.
+    rank: Vec<u32>,
+    memory: Memory,
     frames: Vec<Frame>,
     choices: Vec<u32>,
     pendings: Vec<Pending>,
     /// Lent to [`State::split`], so that it need not allocate.
     scopes: Vec<Scope>,
     nodes: u64,
-    work: usize,
 }
 
 impl<'a> Attempt<'a> {
-    pub(super) fn new(
-        part: &'a Part,
-        capacity: u64,
-        rank: &'a [u32],
-        memory: &'a mut Memory,
-    ) -> Attempt<'a> {
+    /// Remembers failures for about so many nodes.
+    pub(super) fn new(part: &'a Part, capacity: u64, nodes: u64) -> Attempt<'a> {
         Attempt {
             state: State::new(part, capacity),
-            rank,
-            memory,
+            rank: Vec::new(),
+            memory: Memory::new(part, nodes),
             frames: Vec::new(),
             choices: Vec::new(),
             pendings: Vec::new(),
             scopes: Vec::new(),
             nodes: 0,
-            work: 0,
         }
     }
 
-    /// Nodes used, with what wide sections add to them.
+    /// Nodes used in all, with what wide sections add to them.
     pub(super) fn nodes(&self) -> u64 {
-        self.nodes + (self.work / WORK) as u64
+        self.nodes + self.state.work.get() / WORK
     }
 
-    /// Searches until it is decided, `limit` nodes are used or `stop` answers true.
-    pub(super) fn run(&mut self, limit: u64, stop: &mut dyn FnMut() -> bool) -> Outcome {
+    /// Searches until it is decided, `limit` nodes are used in all or `stop` answers true. What failed in
+    /// earlier runs stays known.
+    pub(super) fn run(
+        &mut self,
+        rank: Vec<u32>,
+        limit: u64,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Outcome {
+        self.rank = rank;
+        self.state.back_to(0);
+        self.frames.clear();
+        self.pendings.clear();
         let all = (0, self.state.part.load.len() as u32);
         let mut head = self.postpone(all, NIL, NIL);
         while head != NIL {
@@ -160,7 +165,7 @@ impl<'a> Attempt<'a> {
         let floor = self.state.floor[section as usize];
         let start = self.frames.last().map_or(0, |frame| frame.end);
         self.choices.truncate(start);
-        let (state, rank) = (&self.state, self.rank);
+        let (state, rank) = (&self.state, &self.rank);
         let fits = |&i: &u32| state.least[i as usize] == floor;
         self.choices.extend(state.open(section).filter(fits));
         let part = state.part;
@@ -198,7 +203,6 @@ impl<'a> Attempt<'a> {
                 continue;
             }
             for section in first..s {
-                self.work += self.state.crowd(section);
                 let fits = |&i: &u32| self.state.least[i as usize] == level;
                 let slack = self.state.slack(section);
                 let cases = self.state.open(section).filter(fits).count() + usize::from(slack > 0);
@@ -231,7 +235,7 @@ impl<'a> Attempt<'a> {
             }
             self.state.place(item, self.state.floor[section as usize])
         } else if std::mem::take(&mut frame.may_leave) {
-            let Some(floor) = self.state.next_floor(section, &mut self.work) else {
+            let Some(floor) = self.state.next_floor(section) else {
                 return Step::Fails;
             };
             self.state.raise(section, floor)

@@ -18,7 +18,7 @@ mod branch;
 mod state;
 
 use super::sections::Part;
-use branch::{Attempt, Memory};
+use branch::Attempt;
 use state::mix;
 
 /// What a search found out.
@@ -50,13 +50,13 @@ pub(super) fn search(
     if pairs > MAX_PAIRS || *nodes == 0 {
         return Outcome::Unknown;
     }
-    let mut memory = Memory::new(part, *nodes);
+    let given = *nodes;
+    let mut attempt = Attempt::new(part, capacity, given);
     for round in 0u64.. {
-        let limit = (ATTEMPT * luby(round / PREFERENCES.len() as u64 + 1)).min(*nodes);
-        let rank = ranks(part, round);
-        let mut attempt = Attempt::new(part, capacity, &rank, &mut memory);
-        let outcome = attempt.run(limit, stop);
-        *nodes -= attempt.nodes().min(*nodes);
+        let length = ATTEMPT * luby(round / PREFERENCES.len() as u64 + 1);
+        let limit = attempt.nodes().saturating_add(length).min(given);
+        let outcome = attempt.run(ranks(part, round), limit, stop);
+        *nodes = given.saturating_sub(attempt.nodes());
         match outcome {
             Outcome::Unknown if *nodes > 0 && !stop() => {}
             outcome => return outcome,

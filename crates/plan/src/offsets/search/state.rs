@@ -5,6 +5,8 @@
 //! keeps both at their fixed point, and refuses as soon as a section's floor and the sizes still to come
 //! exceed the capacity. Everything is written to a trail, so going back costs what going forward did.
 
+use std::cell::Cell;
+
 use crate::offsets::sections::Part;
 
 /// One change, with what was there before.
@@ -36,6 +38,8 @@ pub(super) struct State<'a> {
     /// Sections whose floor may have to rise.
     queue: Vec<u32>,
     queued: Vec<bool>,
+    /// Items looked at so far: what the time goes into.
+    pub(super) work: Cell<u64>,
 }
 
 impl<'a> State<'a> {
@@ -55,17 +59,15 @@ impl<'a> State<'a> {
             trail: Vec::new(),
             queue: Vec::new(),
             queued: vec![false; sections],
+            work: Cell::new(0),
         }
     }
 
     /// The unplaced items of a section.
     pub(super) fn open(&self, section: u32) -> impl Iterator<Item = u32> + '_ {
-        self.members[section as usize].iter().copied().filter(|&i| !self.placed[i as usize])
-    }
-
-    /// How many items a section has in all.
-    pub(super) fn crowd(&self, section: u32) -> usize {
-        self.members[section as usize].len()
+        let members = &self.members[section as usize];
+        self.work.set(self.work.get() + members.len() as u64);
+        members.iter().copied().filter(|&i| !self.placed[i as usize])
     }
 
     /// True where all items of a section are placed.
@@ -137,6 +139,7 @@ impl<'a> State<'a> {
             self.drain();
             return Err(section);
         }
+        self.work.set(self.work.get() + self.members[s].len() as u64);
         for k in 0..self.members[s].len() {
             let item = self.members[s][k];
             let i = item as usize;
@@ -177,7 +180,7 @@ impl<'a> State<'a> {
     /// The least floor of a valley's section, given that no item starts on the floor it has: an item
     /// that could start there has to rest on an unplaced item beside the section instead. `None` where
     /// the capacity forbids it.
-    pub(super) fn next_floor(&self, section: u32, work: &mut usize) -> Option<u64> {
+    pub(super) fn next_floor(&self, section: u32) -> Option<u64> {
         let level = self.floor[section as usize];
         let (mut lowest, mut first, mut last) = (u64::MAX, section, section + 1);
         for i in self.open(section) {
@@ -190,7 +193,6 @@ impl<'a> State<'a> {
         }
         // Spans around one section form one run: what supports one of those items is anywhere in it.
         for s in (first..last).filter(|&s| s != section) {
-            *work += self.crowd(s);
             for i in self.open(s) {
                 let (i, span) = (i as usize, self.part.span[i as usize]);
                 if !(span.0..span.1).contains(&section) {
