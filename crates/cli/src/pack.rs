@@ -1,0 +1,193 @@
+//! `tonnage pack`: an offset for every buffer of a table, in the smallest arena found.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use tonnage_core::Bytes;
+use tonnage_plan::offsets::{Effort, Item, Packing, bound, pack, pack_within};
+
+use crate::table;
+
+/// The columns that are read. Others are carried over to the output as they are.
+const COLUMNS: [&str; 4] = ["id", "lower", "upper", "size"];
+
+/// Arguments of `tonnage pack`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A CSV file with the columns id, lower, upper and size, in any order: a buffer takes
+    /// `size` bytes from step `lower` up to, not including, step `upper`.
+    file: PathBuf,
+    /// The largest arena allowed, such as 1048576 or 1MiB; without it, the smallest is looked for.
+    #[arg(long, value_name = "BYTES")]
+    capacity: Option<Bytes>,
+    /// How long to look, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    time_limit: Duration,
+    /// Where to write the table with a column `offset` added.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "not a span of time".to_string())
+}
+
+/// Runs the command; an `Err` is a mistake in the input, on one line.
+pub fn run(args: &Args) -> Result<ExitCode, String> {
+    let text = fs::read(&args.file).map_err(|error| format!("{}: {error}", args.file.display()))?;
+    let table = Buffers::read(&args.file, text)?;
+    let start = Instant::now();
+    let mut stop = || start.elapsed() >= args.time_limit;
+    let say = |error: tonnage_core::Error| format!("{}: {error}", args.file.display());
+    let packing = match args.capacity {
+        None => Some(pack(&table.items, Effort::UNLIMITED, &mut stop).map_err(say)?),
+        Some(capacity) => {
+            pack_within(&table.items, capacity.get(), Effort::UNLIMITED, &mut stop).map_err(say)?
+        }
+    };
+    let Some(packing) = packing else {
+        let least = bound(&table.items).map_err(say)?;
+        let capacity = args.capacity.map_or(0, Bytes::get);
+        if least > capacity {
+            eprintln!("no packing within {capacity} bytes: {least} are live at once");
+        } else if start.elapsed() < args.time_limit {
+            eprintln!(
+                "no packing within {capacity} bytes exists, though at most {least} are live at once"
+            );
+        } else {
+            let seconds = args.time_limit.as_secs_f64();
+            eprintln!(
+                "no packing within {capacity} bytes found in {seconds} s; at most {least} are live at once"
+            );
+        }
+        return Ok(ExitCode::from(1));
+    };
+    if let Some(output) = &args.output {
+        let write = |error| format!("{}: {error}", output.display());
+        replace(output, &table.with_offsets(&packing)).map_err(write)?;
+    }
+    println!("buffers: {}", table.items.len());
+    println!("arena: {} ({})", packing.arena, Bytes::new(packing.arena));
+    println!("lower bound: {} ({})", packing.bound, Bytes::new(packing.bound));
+    if args.capacity.is_none() {
+        println!("proved smallest: {}", if packing.optimal { "yes" } else { "no" });
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The table as read, and the items it stands for.
+struct Buffers {
+    header: Vec<String>,
+    rows: Vec<table::Row>,
+    items: Vec<Item>,
+}
+
+impl Buffers {
+    fn read(file: &Path, text: Vec<u8>) -> Result<Buffers, String> {
+        let at = |line: usize, what: &str| format!("{}:{line}: {what}", file.display());
+        let text = String::from_utf8(text).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+            at(line, "not UTF-8 text")
+        })?;
+        let mut rows =
+            table::read(&text).map_err(|mistake| at(mistake.line, &mistake.what))?.into_iter();
+        let Some(header) = rows.next() else {
+            return Err(at(1, "empty; the first line should be id,lower,upper,size"));
+        };
+        let mut places = [0; 4];
+        for (place, column) in places.iter_mut().zip(COLUMNS) {
+            let mut found =
+                header.fields.iter().enumerate().filter(|(_, field)| field.trim() == column);
+            *place = match (found.next(), found.next()) {
+                (Some((place, _)), None) => place,
+                (None, _) => return Err(at(header.line, &format!("no column `{column}`"))),
+                _ => return Err(at(header.line, &format!("two columns `{column}`"))),
+            };
+        }
+        if header.fields.iter().any(|field| field.trim() == "offset") {
+            return Err(at(header.line, "there is a column `offset` already; remove it"));
+        }
+        let rows: Vec<table::Row> = rows.collect();
+        let mut spans = Vec::with_capacity(rows.len());
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for row in &rows {
+            let (width, fields) = (header.fields.len(), row.fields.len());
+            if fields != width {
+                let what = format!("{fields} fields where the header has {width}");
+                return Err(at(row.line, &what));
+            }
+            let id = row.fields[places[0]].as_str();
+            if let Some(first) = seen.insert(id, row.line) {
+                return Err(at(row.line, &format!("id `{id}` was used on line {first} already")));
+            }
+            let number = |column: usize| {
+                let text = row.fields[places[column]].trim();
+                number(text)
+                    .map_err(|why| at(row.line, &format!("{} `{text}` {why}", COLUMNS[column])))
+            };
+            let (lower, upper, size) = (number(1)?, number(2)?, number(3)?);
+            if upper < lower {
+                return Err(at(row.line, &format!("upper {upper} is below lower {lower}")));
+            }
+            spans.push((lower, upper, size));
+        }
+        drop(seen);
+        let items = ranked(&spans).ok_or_else(|| at(header.line, "more than 2^31 buffers"))?;
+        Ok(Buffers { header: header.fields, rows, items })
+    }
+
+    fn with_offsets(&self, packing: &Packing) -> String {
+        let mut out = String::new();
+        table::write(&mut out, self.header.iter().map(String::as_str).chain(["offset"]));
+        for (row, offset) in self.rows.iter().zip(&packing.offsets) {
+            let offset = offset.to_string();
+            table::write(&mut out, row.fields.iter().map(String::as_str).chain([offset.as_str()]));
+        }
+        out
+    }
+}
+
+fn number(text: &str) -> Result<u64, &'static str> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("is not a whole number");
+    }
+    if digits.len() < text.len() {
+        return Err("is negative");
+    }
+    text.parse().map_err(|_| "is 2^64 or more")
+}
+
+/// Items whose steps are counted off among the steps that occur: files use any 64-bit clock.
+fn ranked(spans: &[(u64, u64, u64)]) -> Option<Vec<Item>> {
+    let mut steps: Vec<u64> = spans.iter().flat_map(|&(lower, upper, _)| [lower, upper]).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    u32::try_from(steps.len()).ok()?;
+    let rank = |step: u64| steps.partition_point(|&other| other < step) as u32;
+    let item = |&(lower, upper, size): &(u64, u64, u64)| Item {
+        lower: rank(lower),
+        upper: rank(upper),
+        size,
+    };
+    Some(spans.iter().map(item).collect())
+}
+
+/// Writes a file whole or not at all: readers never see a part of it.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! Packings without a search: items are placed one by one in several orders, and the best result stays.
+//!
+//! Two ways of placing. [`Best::two_ended`] piles items up from the floor and down from the ceiling, wherever less
+//! is wasted: `n log n`, and exact where lifetimes nest like the activations of a training step, or pile
+//! up towards its end like the gradients of its weights. [`Best::gap_fit`] looks for the gap
+//! that suits best among all placed items: better on small tangled instances, but quadratic, so it
+//! runs within a fixed amount of work.
+
+use std::cmp::Reverse;
+
+use super::sections::Part;
+use super::skyline::Skyline;
+
+/// Placed items that [`Gaps`] may look at in all attempts together: about a tenth of a second.
+const GAP_WORK: usize = 15_000_000;
+
+/// Orders to place in. Each starts with what is hard to place later.
+#[derive(Clone, Copy)]
+enum Order {
+    Length,
+    Area,
+    Size,
+    Contention,
+    Peak,
+    Start,
+    End,
+}
+
+/// Rounds of [`Best::insist`].
+const ROUNDS: usize = 12;
+
+/// The lowest packing that the heuristics find, in units; the first one within `target` ends the work.
+pub(super) fn best(part: &Part, target: u64) -> Vec<u64> {
+    let mut best =
+        Best { part, target, height: u64::MAX, offsets: Vec::new(), over: Vec::new(), work: 0 };
+    let piles =
+        [Order::Length, Order::Peak, Order::Area, Order::Contention, Order::Start, Order::End];
+    let fits =
+        [Order::Size, Order::Area, Order::Length, Order::Contention, Order::Start, Order::End];
+    let met = piles.iter().any(|&order| best.two_ended(&sorted(part, order)))
+        || [Order::Length, Order::Peak].iter().any(|&order| best.insist(sorted(part, order)))
+        || fits.iter().any(|&order| {
+            let order = sorted(part, order);
+            [Rule::Tightest, Rule::Lowest].iter().any(|&rule| best.gap_fit(&order, rule))
+        });
+    // Whether the target was met shows in the result.
+    let _ = met;
+    best.offsets
+}
+
+/// The best so far.
+struct Best<'a> {
+    part: &'a Part,
+    target: u64,
+    height: u64,
+    offsets: Vec<u64>,
+    /// Items that found no place below the ceiling, since this was cleared.
+    over: Vec<u32>,
+    /// Placed items that were looked at.
+    work: usize,
+}
+
+impl Best<'_> {
+    /// Tries an order again and again, each time with those items first that found no place below the
+    /// ceiling.
+    fn insist(&mut self, mut order: Vec<u32>) -> bool {
+        for _ in 0..ROUNDS {
+            if self.work > GAP_WORK {
+                return false;
+            }
+            self.over.clear();
+            if self.two_ended(&order) {
+                return true;
+            }
+            let mut first = vec![false; self.part.len()];
+            self.over.iter().for_each(|&i| first[i as usize] = true);
+            order.sort_by_key(|&i| !first[i as usize]);
+        }
+        false
+    }
+
+    /// Piles up from the floor and down from a ceiling at the bound. What fits between the piles no more
+    /// goes into gaps, or over the ceiling. True once the target is met.
+    fn two_ended(&mut self, order: &[u32]) -> bool {
+        self.work += 64 * order.len();
+        let part = self.part;
+        let ceiling = part.bound / part.unit;
+        let mut offsets = vec![0; part.len()];
+        let mut floor = Skyline::new(part.load.len());
+        let mut hanging = Skyline::new(part.load.len());
+        let (mut placed, mut late) = (Vec::new(), Vec::new());
+        for &i in order {
+            let (size, span) = (part.size[i as usize], part.span[i as usize]);
+            let (up, down) = (floor.top(span), hanging.top(span));
+            if up.height + down.height + size > ceiling {
+                late.push(i);
+                continue;
+            }
+            offsets[i as usize] = if up.waste <= down.waste {
+                floor.set(span, up.height + size);
+                up.height
+            } else {
+                hanging.set(span, down.height + size);
+                ceiling - down.height - size
+            };
+            placed.push(i);
+        }
+        let mut gaps = Gaps::new(part);
+        if !late.is_empty() {
+            placed.sort_by_key(|&i| offsets[i as usize]);
+            placed.iter().for_each(|&i| gaps.insert(i, offsets[i as usize]));
+        }
+        self.fill(gaps, &late, Rule::Tightest, offsets)
+    }
+
+    /// Places all items into gaps. True once the target is met.
+    fn gap_fit(&mut self, order: &[u32], rule: Rule) -> bool {
+        self.fill(Gaps::new(self.part), order, rule, vec![0; self.part.len()])
+    }
+
+    /// Places the rest into gaps, and keeps the result where it is the best. Gives up where it cannot
+    /// become that, and on all but the first when the work is spent.
+    fn fill(&mut self, mut gaps: Gaps, rest: &[u32], rule: Rule, mut offsets: Vec<u64>) -> bool {
+        let first = self.offsets.is_empty();
+        let ceiling = self.part.bound / self.part.unit;
+        for &i in rest {
+            offsets[i as usize] = gaps.place(i, rule);
+            let end = offsets[i as usize] + self.part.size[i as usize];
+            if end > ceiling {
+                self.over.push(i);
+            }
+            if !first && (end >= self.height || self.work + gaps.work > GAP_WORK) {
+                self.work += gaps.work;
+                return false;
+            }
+        }
+        self.work += gaps.work;
+        let height = self.part.height(&offsets);
+        if first || height < self.height {
+            (self.height, self.offsets) = (height, offsets);
+        }
+        self.height <= self.target
+    }
+}
+
+fn sorted(part: &Part, order: Order) -> Vec<u32> {
+    let mut ids: Vec<u32> = (0..part.len() as u32).collect();
+    let size = |i: u32| part.size[i as usize];
+    let steps = |i: u32| part.steps[i as usize];
+    let area = |i: u32| u128::from(size(i)) * u128::from(steps(i));
+    let span = |i: u32| part.span[i as usize];
+    match order {
+        Order::Length => ids.sort_by_key(|&i| Reverse((steps(i), size(i)))),
+        Order::Area => ids.sort_by_key(|&i| Reverse(area(i))),
+        Order::Size => ids.sort_by_key(|&i| Reverse((size(i), steps(i)))),
+        Order::Start => ids.sort_by_key(|&i| (span(i).0, Reverse(area(i)))),
+        Order::End => ids.sort_by_key(|&i| (Reverse(span(i).1), Reverse(area(i)))),
+        Order::Contention => {
+            let crowd = crowding(part);
+            ids.sort_by_key(|&i| Reverse((crowd[i as usize], area(i))));
+        }
+        Order::Peak => {
+            let crowd = crowding(part);
+            ids.sort_by_key(|&i| Reverse((crowd[i as usize], steps(i), size(i))));
+        }
+    }
+    ids
+}
+
+/// The largest load among each item's sections.
+fn crowding(part: &Part) -> Vec<u64> {
+    // Highest load in runs of 2^k sections; two of them cover any span.
+    let mut runs = vec![part.load.clone()];
+    for k in 0.. {
+        let (half, below) = (1usize << k, &runs[k]);
+        if below.len() <= half {
+            break;
+        }
+        runs.push((0..below.len() - half).map(|s| below[s].max(below[s + half])).collect());
+    }
+    part.span
+        .iter()
+        .map(|&(first, last)| {
+            let k = (last - first).ilog2() as usize;
+            runs[k][first as usize].max(runs[k][last as usize - (1 << k)])
+        })
+        .collect()
+}
+
+/// Which gap to take.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// The smallest that is large enough.
+    Tightest,
+    /// The first from the bottom that is large enough.
+    Lowest,
+}
+
+/// Blocks that the timeline is cut into.
+const BLOCKS: usize = 128;
+/// Placed items in a chunk, at most.
+const CHUNK: usize = 512;
+
+/// The placed items.
+struct Gaps<'a> {
+    part: &'a Part,
+    /// All, by offset, in chunks: inserting into one long list would move half of it.
+    chunks: Vec<Vec<Placed>>,
+    count: usize,
+    /// Those that meet each block of sections, in no order.
+    blocks: Vec<Vec<Placed>>,
+    /// Sections in a block.
+    block: u32,
+    /// Those that an item meets, while it is placed.
+    met: Vec<Placed>,
+    work: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Placed {
+    offset: u64,
+    end: u64,
+    span: (u32, u32),
+}
+
+impl<'a> Gaps<'a> {
+    fn new(part: &'a Part) -> Gaps<'a> {
+        let block = part.load.len().div_ceil(BLOCKS).max(1);
+        let blocks = vec![Vec::new(); part.load.len().div_ceil(block)];
+        Gaps {
+            part,
+            chunks: vec![Vec::new()],
+            count: 0,
+            blocks,
+            block: block as u32,
+            met: Vec::new(),
+            work: 0,
+        }
+    }
+
+    fn blocks_of(&self, span: (u32, u32)) -> std::ops::Range<usize> {
+        (span.0 / self.block) as usize..((span.1 - 1) / self.block) as usize + 1
+    }
+
+    fn insert(&mut self, i: u32, offset: u64) {
+        let span = self.part.span[i as usize];
+        let placed = Placed { offset, end: offset + self.part.size[i as usize], span };
+        for block in self.blocks_of(span) {
+            self.blocks[block].push(placed);
+        }
+        let after = |chunk: &Vec<Placed>| chunk.first().is_some_and(|first| first.offset <= offset);
+        let at = self.chunks.partition_point(after).saturating_sub(1);
+        let chunk = &mut self.chunks[at];
+        chunk.insert(chunk.partition_point(|placed| placed.offset <= offset), placed);
+        if chunk.len() > CHUNK {
+            let rest = chunk.split_off(CHUNK / 2);
+            self.chunks.insert(at + 1, rest);
+        }
+        self.count += 1;
+    }
+
+    /// Places an item into a gap, or on top of all that it meets.
+    fn place(&mut self, i: u32, rule: Rule) -> u64 {
+        let (size, span) = (self.part.size[i as usize], self.part.span[i as usize]);
+        let meets = |other: &&Placed| other.span.0 < span.1 && span.0 < other.span.1;
+        let blocks = self.blocks_of(span);
+        let near: usize = self.blocks[blocks.clone()].iter().map(Vec::len).sum();
+        // Looking through few blocks and sorting beats going through everything in order; for an
+        // item that meets most others it does not.
+        let offset = if near < self.count / 8 {
+            self.work += 4 * near;
+            self.met.clear();
+            for block in blocks.clone() {
+                // An item in several blocks counts in the first that both share.
+                let first = |other: &&Placed| {
+                    block == blocks.start || (other.span.0 / self.block) as usize == block
+                };
+                self.met.extend(self.blocks[block].iter().filter(meets).filter(first));
+            }
+            self.met.sort_unstable_by_key(|placed| placed.offset);
+            gap(self.met.iter(), size, rule)
+        } else {
+            self.work += self.count;
+            gap(self.chunks.iter().flatten().filter(meets), size, rule)
+        };
+        self.insert(i, offset);
+        offset
+    }
+}
+
+/// Where an item goes among others that it meets, which come by offset.
+fn gap<'p>(others: impl Iterator<Item = &'p Placed>, size: u64, rule: Rule) -> u64 {
+    let (mut best, mut least) = (None, u64::MAX);
+    let mut top = 0;
+    for other in others {
+        let gap = other.offset.saturating_sub(top);
+        if gap >= size && gap < least {
+            (best, least) = (Some(top), gap);
+            if matches!(rule, Rule::Lowest) {
+                break;
+            }
+        }
+        top = top.max(other.end);
+    }
+    best.unwrap_or(top)
+}

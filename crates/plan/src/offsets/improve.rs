@@ -1,0 +1,74 @@
+//! Which capacities the exact search is asked for, and how much of the effort each question gets.
+
+use super::greedy;
+use super::search::{Outcome, search};
+use super::sections::Part;
+
+/// What is left of the effort.
+pub(super) struct Budget<'a> {
+    pub(super) nodes: u64,
+    pub(super) stop: &'a mut dyn FnMut() -> bool,
+}
+
+impl Budget<'_> {
+    /// Searches with at most so many nodes.
+    fn search(&mut self, part: &Part, capacity: u64, nodes: u64) -> Outcome {
+        let given = nodes.min(self.nodes);
+        let mut left = given;
+        let outcome = search(part, capacity, &mut left, self.stop);
+        self.nodes -= given - left;
+        outcome
+    }
+
+    fn spent(&mut self) -> bool {
+        self.nodes == 0 || (self.stop)()
+    }
+}
+
+/// Nodes of the first question.
+const FIRST: u64 = 8_000;
+
+/// A packing in units, as low as can be found, though no lower than `enough` bytes; and whether a lower
+/// one is known not to exist (or not to be wanted).
+pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u64>, bool) {
+    // No packing is lower than this, as far as anyone needs to know.
+    let mut proved = (enough / part.unit).max(part.bound / part.unit);
+    let mut best = greedy::best(part, proved);
+    let mut height = part.height(&best);
+    // Each sweep asks for `proved` first, since most instances have a packing there, and then bisects
+    // up from what was not found, ever more finely. The next sweep has more nodes for each question.
+    for sweep in 0.. {
+        let nodes = FIRST.saturating_mul(1 << (2 * sweep).min(62));
+        let fineness = height.checked_shr(7 + sweep).unwrap_or(0);
+        let (mut asked, mut missed) = (proved, proved);
+        let before = (budget.nodes, proved, height);
+        while asked < height && !budget.spent() {
+            match budget.search(part, asked, nodes) {
+                Outcome::Found(found) => (height, best) = (part.height(&found), found),
+                Outcome::None => (proved, missed) = (asked + 1, asked),
+                Outcome::Unknown => missed = asked,
+            }
+            if height.saturating_sub(missed) <= fineness {
+                break;
+            }
+            asked = (missed + (height - missed) / 2).max(proved).max(missed + 1);
+        }
+        if height <= proved || budget.spent() || before == (budget.nodes, proved, height) {
+            break;
+        }
+    }
+    (best, height <= proved)
+}
+
+/// A packing in units within `capacity` bytes.
+pub(super) fn within(part: &Part, capacity: u64, budget: &mut Budget) -> Option<Vec<u64>> {
+    let capacity = capacity / part.unit;
+    let best = greedy::best(part, capacity);
+    if part.height(&best) <= capacity {
+        return Some(best);
+    }
+    match budget.search(part, capacity, u64::MAX) {
+        Outcome::Found(found) => Some(found),
+        Outcome::None | Outcome::Unknown => None,
+    }
+}

@@ -1,0 +1,303 @@
+//! Attempts of the search: decisions on a stack, taken back when they fail.
+
+use super::Outcome;
+use super::state::{Scope, State};
+use crate::offsets::sections::Part;
+
+/// The index before the first: no frame, or the end of a list.
+const NIL: usize = usize::MAX;
+/// Slots for what has failed: 16 MiB at most.
+const MAX_SLOTS: u64 = 1 << 20;
+/// Looked-at items that count as one node.
+const WORK: u64 = 8192;
+/// How often the caller is asked whether to stop, in nodes.
+const ASK: u64 = 64;
+
+/// What attempts at one capacity pass on.
+struct Memory {
+    /// Keys of scopes that cannot be completed, each in the slot that its bits name; a later one takes
+    /// the slot of an earlier one. Zero is an empty slot.
+    failed: Vec<u128>,
+    /// By section: how often it failed, later failures counting more.
+    weight: Vec<f64>,
+    bump: f64,
+}
+
+impl Memory {
+    fn new(part: &Part, nodes: u64) -> Memory {
+        let slots = nodes.clamp(1, MAX_SLOTS).next_power_of_two();
+        Memory { failed: vec![0; slots as usize], weight: vec![0.0; part.load.len()], bump: 1.0 }
+    }
+
+    fn slot(&mut self, key: u128) -> &mut u128 {
+        let slot = key as usize & (self.failed.len() - 1);
+        &mut self.failed[slot]
+    }
+
+    fn blame(&mut self, section: u32) {
+        self.weight[section as usize] += self.bump;
+        self.bump *= 1.0005;
+        if self.bump > 1e100 {
+            self.weight.iter_mut().for_each(|weight| *weight *= 1e-100);
+            self.bump *= 1e-100;
+        }
+    }
+}
+
+/// A decision about the lowest item over one section.
+struct Frame {
+    scope: Scope,
+    section: u32,
+    /// Its choices: up to here in [`Attempt::choices`], from the next one to try.
+    next: usize,
+    end: usize,
+    /// The last case, that no item starts on the floor, is still to be tried.
+    may_leave: bool,
+    /// The frame whose decision cut this scope off: where a failure returns to.
+    owner: usize,
+    /// What to restore before each case.
+    mark: usize,
+    pending: usize,
+    pendings: usize,
+    key: u128,
+}
+
+/// A scope that is still to be solved: a list that frames share.
+#[derive(Clone, Copy)]
+struct Pending {
+    scope: Scope,
+    owner: usize,
+    next: usize,
+}
+
+/// A search at one capacity, from the start each time it runs.
+pub(super) struct Attempt<'a> {
+    state: State<'a>,
+    /// Each item's place in the order of preference.
+    rank: Vec<u32>,
+    memory: Memory,
+    frames: Vec<Frame>,
+    choices: Vec<u32>,
+    pendings: Vec<Pending>,
+    /// Lent to [`State::split`], so that it need not allocate.
+    scopes: Vec<Scope>,
+    nodes: u64,
+}
+
+impl<'a> Attempt<'a> {
+    /// Remembers failures for about so many nodes.
+    pub(super) fn new(part: &'a Part, capacity: u64, nodes: u64) -> Attempt<'a> {
+        Attempt {
+            state: State::new(part, capacity),
+            rank: Vec::new(),
+            memory: Memory::new(part, nodes),
+            frames: Vec::new(),
+            choices: Vec::new(),
+            pendings: Vec::new(),
+            scopes: Vec::new(),
+            nodes: 0,
+        }
+    }
+
+    /// Nodes used in all, with what wide sections add to them.
+    pub(super) fn nodes(&self) -> u64 {
+        self.nodes + self.state.work.get() / WORK
+    }
+
+    /// Searches until it is decided, `limit` nodes are used in all or `stop` answers true. What failed in
+    /// earlier runs stays known.
+    pub(super) fn run(
+        &mut self,
+        rank: Vec<u32>,
+        limit: u64,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Outcome {
+        self.rank = rank;
+        self.state.back_to(0);
+        self.frames.clear();
+        self.pendings.clear();
+        let all = (0, self.state.part.load.len() as u32);
+        let mut head = self.postpone(all, NIL, NIL);
+        while head != NIL {
+            let pending = self.pendings[head];
+            let key = self.state.key(pending.scope);
+            let mut failed = *self.memory.slot(key) == key;
+            let mut owner = pending.owner;
+            if !failed {
+                self.decide(pending, key);
+            }
+            head = loop {
+                if failed {
+                    if owner == NIL {
+                        return Outcome::None;
+                    }
+                    // Frames above the owner solved other scopes, which cannot help this one.
+                    self.frames.truncate(owner + 1);
+                }
+                if self.nodes() >= limit || (self.nodes.is_multiple_of(ASK) && stop()) {
+                    return Outcome::Unknown;
+                }
+                match self.try_next() {
+                    Step::Holds(head) => break head,
+                    Step::Fails => failed = false,
+                    Step::Exhausted(frame_owner) => (failed, owner) = (true, frame_owner),
+                }
+            };
+        }
+        Outcome::Found(std::mem::take(&mut self.state.offsets))
+    }
+
+    /// Puts the pieces of a scope before the list, the smallest first; returns the new head.
+    fn postpone(&mut self, scope: Scope, owner: usize, mut next: usize) -> usize {
+        self.scopes.clear();
+        self.state.split(scope, &mut self.scopes);
+        self.scopes.sort_by_key(|scope| std::cmp::Reverse(scope.1 - scope.0));
+        for &scope in &self.scopes {
+            self.pendings.push(Pending { scope, owner, next });
+            next = self.pendings.len() - 1;
+        }
+        next
+    }
+
+    /// Opens a frame for a scope.
+    fn decide(&mut self, pending: Pending, key: u128) {
+        let section = self.choose(pending.scope);
+        let floor = self.state.floor[section as usize];
+        let start = self.frames.last().map_or(0, |frame| frame.end);
+        self.choices.truncate(start);
+        let (state, rank) = (&self.state, &self.rank);
+        let fits = |&i: &u32| state.least[i as usize] == floor;
+        self.choices.extend(state.open(section).filter(fits));
+        let part = state.part;
+        let walls = Walls::around(state, pending.scope, section);
+        let choices = &mut self.choices[start..];
+        choices.sort_by_cached_key(|&i| (walls.misfit(part, i), rank[i as usize]));
+        self.frames.push(Frame {
+            scope: pending.scope,
+            section,
+            next: start,
+            end: self.choices.len(),
+            may_leave: state.slack(section) > 0,
+            owner: pending.owner,
+            mark: state.mark(),
+            pending: pending.next,
+            pendings: self.pendings.len(),
+            key,
+        });
+    }
+
+    /// The section of a valley that leaves the fewest cases for how often it failed. One
+    /// that leaves a single case comes before all others: it decides nothing.
+    fn choose(&mut self, scope: Scope) -> u32 {
+        let floor = &self.state.floor;
+        let mut best = (f64::INFINITY, u64::MAX);
+        let mut chosen = scope.0;
+        let mut s = scope.0;
+        while s < scope.1 {
+            let (first, level) = (s, floor[s as usize]);
+            while s < scope.1 && floor[s as usize] == level {
+                s += 1;
+            }
+            let walled = |side: u32| floor[side as usize] > level;
+            if (first > scope.0 && !walled(first - 1)) || (s < scope.1 && !walled(s)) {
+                continue;
+            }
+            for section in first..s {
+                let fits = |&i: &u32| self.state.least[i as usize] == level;
+                let slack = self.state.slack(section);
+                let cases = self.state.open(section).filter(fits).count() + usize::from(slack > 0);
+                let score = match cases {
+                    1 => 0.0,
+                    n => n as f64 / (1.0 + self.memory.weight[section as usize] / self.memory.bump),
+                };
+                if (score, slack) < best {
+                    (best, chosen) = ((score, slack), section);
+                }
+            }
+        }
+        chosen
+    }
+
+    /// The next case of the top frame.
+    fn try_next(&mut self) -> Step {
+        let top = self.frames.len().wrapping_sub(1);
+        let Some(frame) = self.frames.last_mut() else { return Step::Exhausted(NIL) };
+        self.state.back_to(frame.mark);
+        self.pendings.truncate(frame.pendings);
+        let section = frame.section;
+        let done = if frame.next < frame.end {
+            let item = self.choices[frame.next];
+            frame.next += 1;
+            let part = self.state.part;
+            // Equal items are one choice.
+            while frame.next < frame.end && equal(part, item, self.choices[frame.next]) {
+                frame.next += 1;
+            }
+            self.state.place(item, self.state.floor[section as usize])
+        } else if std::mem::take(&mut frame.may_leave) {
+            let Some(floor) = self.state.next_floor(section) else {
+                return Step::Fails;
+            };
+            self.state.raise(section, floor)
+        } else {
+            *self.memory.slot(frame.key) = frame.key;
+            return Step::Exhausted(frame.owner);
+        };
+        self.nodes += 1;
+        if let Err(section) = done {
+            self.memory.blame(section);
+            return Step::Fails;
+        }
+        let (scope, next) = (frame.scope, frame.pending);
+        Step::Holds(self.postpone(scope, top, next))
+    }
+}
+
+/// What came of a case.
+enum Step {
+    /// The list of scopes to go on with.
+    Holds(usize),
+    Fails,
+    /// All cases failed; where to go back to.
+    Exhausted(usize),
+}
+
+fn equal(part: &Part, a: u32, b: u32) -> bool {
+    let of = |i: u32| (part.span[i as usize], part.size[i as usize]);
+    of(a) == of(b)
+}
+
+/// The valley around a section, with the floors beside it.
+struct Walls {
+    first: u32,
+    last: u32,
+    level: u64,
+    left: u64,
+    right: u64,
+}
+
+impl Walls {
+    fn around(state: &State, scope: Scope, section: u32) -> Walls {
+        let floor = |s: u32| state.floor[s as usize];
+        let level = floor(section);
+        let first = (scope.0..section).rev().take_while(|&s| floor(s) == level).last();
+        let first = first.unwrap_or(section);
+        let last = (section..scope.1).find(|&s| floor(s) != level).unwrap_or(scope.1);
+        // Beyond the scope everything is placed: a wall that no item reaches the top of.
+        let left = if first > scope.0 { floor(first - 1) } else { u64::MAX };
+        let right = if last < scope.1 { floor(last) } else { u64::MAX };
+        Walls { first, last, level, left, right }
+    }
+
+    /// How badly an item suits the valley: 0 where it joins both walls and ends level with them.
+    fn misfit(&self, part: &Part, item: u32) -> u32 {
+        let (first, last) = part.span[item as usize];
+        let top = self.level + part.size[item as usize];
+        let side = |touches: bool, wall: u64| match (touches, top == wall) {
+            (true, true) => 0,
+            (true, false) => 2,
+            (false, _) => 3,
+        };
+        side(first == self.first, self.left) + side(last == self.last, self.right)
+    }
+}
