@@ -6,6 +6,7 @@ pub mod buffer;
 mod cache;
 pub mod events;
 pub mod ledger;
+pub mod lend;
 pub mod pool;
 pub mod system;
 

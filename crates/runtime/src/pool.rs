@@ -216,13 +216,4 @@ mod tests {
         assert_eq!(asked_for(Some("0")), Err("0".to_string()));
         assert_eq!(asked_for(Some("many")), Err("many".to_string()));
     }
-
-    #[test]
-    fn the_global_pool_keeps_the_number_it_started_with() {
-        set_threads(2).unwrap();
-        assert_eq!(pool().threads(), 2);
-        set_threads(2).unwrap();
-        let error = set_threads(3).unwrap_err().to_string();
-        assert!(error.contains("already runs with 2 threads, not 3"), "{error}");
-    }
 }

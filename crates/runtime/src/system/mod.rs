@@ -158,3 +158,67 @@ impl Drop for Block {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAYS: &[Way] = &[Way::NATIVE, Way::Plain];
+
+    #[test]
+    fn blocks_are_zeroed_aligned_and_rounded() {
+        for way in WAYS {
+            for asked in [1, 64, 65, 4096, LARGE - 1, LARGE, LARGE + 1, 5_000_000] {
+                let mut block = Block::obtain(*way, Bytes::new(asked)).unwrap();
+                assert_eq!(Bytes::of(block.len()), Bytes::new(asked).rounded());
+                assert!(block.bytes().iter().all(|byte| *byte == 0));
+                let align = if block.len() as u64 >= LARGE { PAGE as usize } else { ALIGN };
+                assert!(block.bytes().as_ptr().addr().is_multiple_of(align));
+                block.bytes_mut().fill(1);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_take_nothing_and_more_than_there_is_is_refused() {
+        for way in WAYS {
+            let block = Block::obtain(*way, Bytes::ZERO).unwrap();
+            assert!(block.bytes().is_empty());
+            assert!(block.bytes().as_ptr().addr().is_multiple_of(ALIGN));
+            assert!(Block::obtain(*way, Bytes::new(u64::MAX)).is_none());
+            assert!(Block::obtain(*way, Bytes::new(1 << 62)).is_none());
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_block_outlive_each_other() {
+        for way in WAYS {
+            for at in [4096, 40_960, 81_920 - 4096] {
+                for first_goes in [true, false] {
+                    let mut block = Block::obtain(*way, Bytes::new(81_920)).unwrap();
+                    block.bytes_mut()[..at].fill(1);
+                    block.bytes_mut()[at..].fill(2);
+                    let (first, second) = block.split(at);
+                    assert_eq!((first.len(), second.len()), (at, 81_920 - at));
+                    let (mut stays, byte) = if first_goes { (second, 2) } else { (first, 1) };
+                    assert!(stays.bytes().iter().all(|b| *b == byte));
+                    stays.bytes_mut().fill(3);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_that_is_no_page_makes_parts_of_one_whole() {
+        for way in WAYS {
+            let block = Block::obtain(*way, Bytes::new(81_920)).unwrap();
+            let (first, second) = block.split(1000);
+            assert!(first.is_part() && second.is_part());
+            let (mut left, mut right) = second.split(50_000);
+            drop(first);
+            left.bytes_mut().fill(1);
+            right.bytes_mut().fill(2);
+            assert!(left.bytes().iter().all(|b| *b == 1));
+        }
+    }
+}
