@@ -26,6 +26,15 @@ enum Order {
     End,
 }
 
+/// Which pile an item goes onto.
+#[derive(Clone, Copy)]
+enum Side {
+    /// The one that leaves the most room in the section that then has the least.
+    Roomy,
+    /// The one that wastes less area.
+    Tidy,
+}
+
 /// Rounds of [`Best::insist`].
 const ROUNDS: usize = 12;
 
@@ -37,8 +46,13 @@ pub(super) fn best(part: &Part, target: u64) -> Vec<u64> {
         [Order::Length, Order::Peak, Order::Area, Order::Contention, Order::Start, Order::End];
     let fits =
         [Order::Size, Order::Area, Order::Length, Order::Contention, Order::Start, Order::End];
-    let met = piles.iter().any(|&order| best.two_ended(&sorted(part, order)))
-        || [Order::Length, Order::Peak].iter().any(|&order| best.insist(sorted(part, order)))
+    let sides = [Side::Roomy, Side::Tidy];
+    let met = piles.iter().any(|&order| {
+        let order = sorted(part, order);
+        sides.iter().any(|&side| best.two_ended(&order, side))
+    }) || [Order::Length, Order::Peak]
+        .iter()
+        .any(|&order| sides.iter().any(|&side| best.insist(sorted(part, order), side)))
         || fits.iter().any(|&order| {
             let order = sorted(part, order);
             [Rule::Tightest, Rule::Lowest].iter().any(|&rule| best.gap_fit(&order, rule))
@@ -63,13 +77,13 @@ struct Best<'a> {
 impl Best<'_> {
     /// Tries an order again and again, each time with those items first that found no place below the
     /// ceiling.
-    fn insist(&mut self, mut order: Vec<u32>) -> bool {
+    fn insist(&mut self, mut order: Vec<u32>, side: Side) -> bool {
         for _ in 0..ROUNDS {
             if self.work > GAP_WORK {
                 return false;
             }
             self.over.clear();
-            if self.two_ended(&order) {
+            if self.two_ended(&order, side) {
                 return true;
             }
             let mut first = vec![false; self.part.len()];
@@ -81,13 +95,13 @@ impl Best<'_> {
 
     /// Piles up from the floor and down from a ceiling at the bound. What fits between the piles no more
     /// goes into gaps, or over the ceiling. True once the target is met.
-    fn two_ended(&mut self, order: &[u32]) -> bool {
+    fn two_ended(&mut self, order: &[u32], side: Side) -> bool {
         self.work += 64 * order.len();
         let part = self.part;
         let ceiling = part.bound / part.unit;
         let mut offsets = vec![0; part.len()];
-        let mut floor = Skyline::new(part.load.len());
-        let mut hanging = Skyline::new(part.load.len());
+        let mut floor = Skyline::new(&part.load);
+        let mut hanging = Skyline::new(&part.load);
         let (mut placed, mut late) = (Vec::new(), Vec::new());
         for &i in order {
             let (size, span) = (part.size[i as usize], part.span[i as usize]);
@@ -96,13 +110,21 @@ impl Best<'_> {
                 late.push(i);
                 continue;
             }
-            offsets[i as usize] = if up.waste <= down.waste {
+            // The most that any section needs, were it put there: under the ceiling wherever possible.
+            let (below, above) = (up.height + down.both, down.height + up.both);
+            let rising = match side {
+                Side::Roomy if below != above => below < above,
+                _ => up.waste <= down.waste,
+            };
+            offsets[i as usize] = if rising {
                 floor.set(span, up.height + size);
                 up.height
             } else {
                 hanging.set(span, down.height + size);
                 ceiling - down.height - size
             };
+            floor.take(span, size);
+            hanging.take(span, size);
             placed.push(i);
         }
         let mut gaps = Gaps::new(part);
