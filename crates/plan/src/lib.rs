@@ -20,3 +20,4 @@ pub use plan::{
     At, BufferId, BufferPlan, LoopGradPlan, LoopPlan, OutputPlan, Placed, Plan, Run, Step,
     StepMemory, TileRead, TileRun,
 };
+pub use tile::ready as tile_run;

@@ -249,7 +249,7 @@ impl<'g> Planner<'g> {
     }
 
     fn tile(&mut self, node: &Node, program: &TileProgram) -> Result<()> {
-        let domain = self.graph.with_call(node, |call| tile::domain(call, program))?;
+        let domain = self.graph.with_call(node, |call| tonnage_ops::tile::domain(call, program))?;
         let domain = most(&TensorType::new(tonnage_core::DType::U8, domain), node.op.name)?;
         for (id, form) in node.inputs.iter().zip(&program.loads) {
             if *form == Form::Bits {

@@ -161,7 +161,7 @@ pub struct LoopGradPlan {
     pub state: Bytes,
     /// Where each carried value lies in a state.
     pub parts: Vec<Bytes>,
-    /// Where the states start in the scratch: `slots` of them, then two to work on.
+    /// Where the states start in the scratch: `slots` of them, then three to work on.
     pub states: Bytes,
     /// For each active carried value and wanted input, where its second copy lies in the scratch;
     /// `None` where the step updates it in place.

@@ -163,7 +163,7 @@ fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     for ty in &body.input_types()[..*carried] {
         parts.push(state.put(ty.bytes(name)?));
     }
-    let copies = slots as u64 + 2;
+    let copies = slots as u64 + 3;
     let all = state.0.checked_mul(copies).ok_or_else(|| bad(node))?;
     let states_at = shelf.put(all);
 

@@ -3,27 +3,13 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::error::Result;
+use tonnage_core::Layout;
 use tonnage_core::recipe::{LONGEST, Recipe};
-use tonnage_core::row::Call;
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form, TileProgram};
-use tonnage_core::{Layout, Shape};
 use tonnage_ops::tile::{Composed, compose};
 
 use crate::plan::{At, Placed, TileRead, TileRun};
-
-/// The sizes that a program runs over: its inputs broadcast together; for bits, which have no shape of
-/// their own, nothing.
-pub fn domain(call: &Call, program: &TileProgram) -> Result<Shape> {
-    let mut domain = Shape::scalar();
-    for (ty, form) in call.inputs.iter().zip(&program.loads) {
-        if matches!(form, Form::Elements(_)) {
-            domain = domain.broadcast(&ty.shape, call.op)?;
-        }
-    }
-    Ok(domain)
-}
 
 /// The program with recipes written out, and what its loads read. `None` where a layout does not
 /// stretch to the domain.

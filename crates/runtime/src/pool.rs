@@ -73,6 +73,14 @@ impl Pool {
         }
     }
 
+    /// How many threads [`Pool::run`] will lend for that work.
+    pub fn threads_for(&self, cost: Cost) -> usize {
+        match &self.threads {
+            Some(pool) if worthwhile(cost) => pool.current_num_threads(),
+            _ => 1,
+        }
+    }
+
     /// Runs `f` inside the pool, so that each [`Pool::run`] in it enters for nothing. For a whole plan.
     pub fn inside<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         match &self.threads {
