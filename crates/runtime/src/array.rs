@@ -96,6 +96,22 @@ impl Array {
         self.storage.pin(Ledger::cpu(), owner(mark, what))
     }
 
+    /// The same, held by another owner in the ledger.
+    #[must_use]
+    pub fn owned_by(self, owner: Owner) -> Array {
+        self.storage.set_owner(owner);
+        self
+    }
+
+    /// A copy in bytes of its own, close together.
+    pub fn copied(&self, mark: Mark, what: &'static str) -> Result<Array> {
+        let bytes = self.ty().bytes(what)?;
+        let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, what))?;
+        self.copy_to(buffer.bytes_mut())?;
+        let layout = Layout::contiguous(self.layout.sizes.clone());
+        Ok(Array::from_buffer(buffer, self.dtype, layout))
+    }
+
     pub(crate) fn into_storage(self) -> Arc<Storage> {
         self.storage
     }

@@ -24,6 +24,7 @@ use crate::events::{self, Action};
 use crate::execute;
 use crate::ledger::Ledger;
 use crate::pool::pool;
+use crate::storage::Pinned;
 
 /// An input of an eager op.
 #[derive(Debug)]
@@ -94,6 +95,50 @@ fn run(
         }
         Lower::Region(_) => execute::region_op(op, args, attrs, regions, aux, mark),
     }
+}
+
+/// Applies an op that updates its first input, which is `target`: in place where nobody else holds its
+/// bytes, into bytes of its own otherwise. On an error the target is what it was.
+pub fn update(
+    op: &'static OpDef,
+    target: &mut Array,
+    args: Args,
+    attrs: &Attrs,
+    mark: Mark,
+) -> Result<()> {
+    let mut types: SmallVec<[TensorType; 3]> = smallvec![target.ty()];
+    types.extend(args.iter().map(|a| a.array().ty()));
+    let call = Call { op: op.name, inputs: &types, attrs, regions: &[] };
+    (op.infer)(&call).map_err(|e| e.at(mark.source))?;
+    let in_place = target.is_sole() && target.as_recipe().is_none();
+    let (Lower::Tile(make), true) = (op.lower, in_place) else {
+        let all = std::iter::once(Arg::Borrowed(&*target)).chain(args).collect();
+        let mut made = apply(op, all, attrs, &[], false, mark)?;
+        *target = made.swap_remove(0);
+        return Ok(());
+    };
+    let program = make(&call, false)?;
+    let mut inputs = Inputs::new(args);
+    let domain: Sizes = target.sizes().into();
+    let owner = owner(mark, op.name);
+    // The value may be a view of other bytes, but not of these: nobody else holds them.
+    let recipes: SmallVec<[Option<&Recipe>; 3]> =
+        std::iter::once(None).chain(inputs.recipes.iter().map(Option::as_deref)).collect();
+    let Some((program, loads)) = tile::compose(&program, &recipes, &domain) else {
+        return Err(bad_layout(op));
+    };
+    inputs.layouts.insert(0, target.layout().clone());
+    let pins = inputs.pins(op, mark)?;
+    let sources = sources(op, &program, &loads, &inputs.layouts, &domain, |i| match i {
+        0 => tile::Read::Output(0),
+        i => pins[i - 1].as_ref().map_or(tile::Read::Slice(&[]), |p| tile::Read::Slice(p.bytes())),
+    })?;
+    let mut bytes = target.storage().pin_mut(Ledger::cpu(), owner)?;
+    events::record(op.name, mark.source, Action::InPlace, types[0].bytes(op.name)?.rounded());
+    let out = bytes.bytes_mut();
+    pool().run((op.cost)(&call), |workers| {
+        tile::run(&program, &domain, &sources, &mut [out], &mut [], workers)
+    })
 }
 
 fn sizes(ty: &TensorType, op: &'static str) -> Result<Sizes> {
@@ -176,6 +221,18 @@ impl<'a> Inputs<'a> {
         Some((input, buffer))
     }
 
+    /// Pins those that are in memory and were not taken over.
+    fn pins(&self, op: &'static OpDef, mark: Mark) -> Result<SmallVec<[Option<Pinned<'_>>; 3]>> {
+        self.args
+            .iter()
+            .zip(&self.recipes)
+            .map(|(arg, recipe)| match (arg, recipe) {
+                (Some(arg), None) => arg.array().pin(op.name, mark.source).map(Some),
+                _ => Ok(None),
+            })
+            .collect()
+    }
+
     fn array(&self, input: usize) -> Option<&Array> {
         self.args[input].as_ref().map(Arg::array)
     }
@@ -237,37 +294,12 @@ fn apply_tile(
         scratch,
         owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
     )?;
-    let pins = inputs
-        .args
-        .iter()
-        .zip(&inputs.recipes)
-        .map(|(arg, recipe)| match (arg, recipe) {
-            (Some(arg), None) => arg.array().pin(op.name, mark.source).map(Some),
-            _ => Ok(None),
-        })
-        .collect::<Result<SmallVec<[_; 3]>>>()?;
-    let mut sources: SmallVec<[tile::Source; 3]> = SmallVec::new();
-    for (load, form) in loads.iter().zip(&program.loads) {
-        sources.push(match load {
-            tile::Composed::Generator(generator, layout) => {
-                tile::Source { layout: layout.clone(), read: tile::Read::Generator(*generator) }
-            }
-            tile::Composed::Input(i) => {
-                let layout = match form {
-                    Form::Bits => inputs.layouts[*i].clone(),
-                    Form::Elements(_) => {
-                        inputs.layouts[*i].broadcast_to(&domain).ok_or_else(|| bad_layout(op))?
-                    }
-                };
-                let read = match &pins[*i] {
-                    Some(pin) => tile::Read::Slice(pin.bytes()),
-                    None if in_place == Some(*i) => tile::Read::Output(0),
-                    None => tile::Read::Slice(&[]),
-                };
-                tile::Source { layout, read }
-            }
-        });
-    }
+    let pins = inputs.pins(op, mark)?;
+    let sources = sources(op, program, &loads, &inputs.layouts, &domain, |i| match &pins[i] {
+        Some(pin) => tile::Read::Slice(pin.bytes()),
+        None if in_place == Some(i) => tile::Read::Output(0),
+        None => tile::Read::Slice(&[]),
+    })?;
     {
         let mut outs: SmallVec<[&mut [u8]; 2]> =
             buffers.iter_mut().map(Buffer::bytes_mut).collect();
@@ -285,6 +317,36 @@ fn apply_tile(
         .zip(outputs)
         .map(|(buffer, ty)| {
             Ok(Array::from_buffer(buffer, ty.dtype, Layout::contiguous(sizes(ty, op.name)?)))
+        })
+        .collect()
+}
+
+/// What the loads of a program read.
+fn sources<'b>(
+    op: &'static OpDef,
+    program: &TileProgram,
+    loads: &[tile::Composed],
+    layouts: &[Layout],
+    domain: &[usize],
+    read: impl Fn(usize) -> tile::Read<'b>,
+) -> Result<SmallVec<[tile::Source<'b>; 3]>> {
+    loads
+        .iter()
+        .zip(&program.loads)
+        .map(|(load, form)| match load {
+            tile::Composed::Generator(generator, layout) => Ok(tile::Source {
+                layout: layout.clone(),
+                read: tile::Read::Generator(*generator),
+            }),
+            tile::Composed::Input(i) => {
+                let layout = match form {
+                    Form::Bits => layouts[*i].clone(),
+                    Form::Elements(_) => {
+                        layouts[*i].broadcast_to(domain).ok_or_else(|| bad_layout(op))?
+                    }
+                };
+                Ok(tile::Source { layout, read: read(*i) })
+            }
         })
         .collect()
 }

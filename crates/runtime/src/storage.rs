@@ -77,6 +77,13 @@ impl Storage {
         Ok(PinnedMut(guard))
     }
 
+    /// Lets another owner hold its bytes.
+    pub fn set_owner(&self, owner: Owner) {
+        if let State::Resident(buffer) = &mut *self.write() {
+            buffer.set_owner(owner);
+        }
+    }
+
     /// The buffer, given up by the last who holds it; `None` for a recipe.
     pub(crate) fn into_buffer(self) -> Option<Buffer> {
         match self.state.into_inner().unwrap_or_else(PoisonError::into_inner) {
