@@ -19,7 +19,7 @@ fn tail<I: Isa, T: Real>(a: T) -> T {
     // e^(-a^2) with the square in two parts: its rounding error would be magnified by a^2.
     let upper = a.upper();
     let e = exp_sum::<I, T>(-(upper * upper), -((a - upper) * (a + upper)));
-    e * (T::erfc_poly::<I>(t) / (T::TWO.fma::<I>(a, T::ONE)))
+    e * (T::erfc_poly::<I>(t) / a)
 }
 
 /// erf x.
