@@ -19,12 +19,13 @@ fn bounded<T: Real>(x: T) -> T {
     select(x < T::EXP_LOW, T::EXP_LOW, x)
 }
 
-/// scale * e^r * 2^n, for `shifted` = n + SHIFTER.
+/// factor * e^r * 2^n, for `shifted` = n + SHIFTER.
 #[inline(always)]
-fn raise<I: Isa, T: Real>(r: T, shifted: T, scale: T) -> T {
+fn raise<I: Isa, T: Real>(r: T, shifted: T, factor: T) -> T {
     let (low, high) = T::pow2(shifted);
-    let p = (r * r).fma::<I>(T::exp_poly::<I>(r), r) + T::ONE;
-    p * (low * scale) * high
+    let q = (r * r).fma::<I>(T::exp_poly::<I>(r), r);
+    // The factor inside saves a rounding.
+    q.fma::<I>(factor, factor) * low * high
 }
 
 /// e^x. Overflows to infinity and underflows through the subnormal numbers to zero, as libm's does.
@@ -34,11 +35,11 @@ pub fn exp<I: Isa, T: Real>(x: T) -> T {
     raise::<I, T>(r, n, T::ONE)
 }
 
-/// e^(x + low) for a `low` of a few bits: what a product's rounding has lost.
+/// factor * e^(x + low) for a `low` of a few bits: what a product's rounding has lost.
 #[inline(always)]
-pub fn exp_sum<I: Isa, T: Real>(x: T, low: T) -> T {
+pub fn exp_sum<I: Isa, T: Real>(x: T, low: T, factor: T) -> T {
     let (r, n) = reduce::<I, T>(bounded(x));
-    raise::<I, T>(r + low, n, T::ONE)
+    raise::<I, T>(r + low, n, factor)
 }
 
 /// e^x / 2, which is finite a little longer than e^x.
