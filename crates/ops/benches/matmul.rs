@@ -39,7 +39,7 @@ const SIZES: [(usize, usize, usize); 12] = [
 /// The best time of one call, for each of two.
 fn race(ours: &mut dyn FnMut(), theirs: &mut dyn FnMut(), flops: f64) -> (Duration, Duration) {
     let calls = (5e8 / flops).clamp(1.0, 10_000.0) as u32;
-    let rounds = if flops > 1e10 { 3 } else { 9 };
+    let rounds = if flops > 1e10 { 3 } else { 40 };
     let time = |f: &mut dyn FnMut()| {
         let start = Instant::now();
         (0..calls).for_each(|_| f());

@@ -1,6 +1,7 @@
 //! Packing of strided matrices: the three ways memory can run, each with a loop that suits it.
 
 use super::compute::{Compute, Reads};
+use super::kernel::turn::{LINES, Turn};
 use super::operand::pack_with;
 
 /// A block of a strided matrix. The operand has checked that it lies in `data`.
@@ -93,7 +94,8 @@ fn by_runs<C: Compute, T: Reads<C>>(
     }
 }
 
-/// Depth runs along memory: each line is read in runs and spread over its panel.
+/// Depth runs along memory: lines are read in runs (widened on the way, where they have to be), some at a time, and
+/// transposed into their panel.
 fn transposed<C: Compute, T: Reads<C>>(
     source: &Source<'_, T>,
     lines: usize,
@@ -101,22 +103,30 @@ fn transposed<C: Compute, T: Reads<C>>(
     width: usize,
     out: &mut [C],
 ) {
-    /// Steps of depth at a time: the piece of the panel that is written stays in L1.
-    const RUN: usize = 32;
+    /// Steps of depth in a run: the widened ones and what they become stay in L1.
+    const RUN: usize = 64;
+    let computed = T::as_computed(source.data);
     for (first, panel) in (0..lines).step_by(width).zip(out.chunks_exact_mut(width * depth)) {
-        let count = width.min(lines - first);
-        for (r, part) in panel.chunks_mut(width * RUN).enumerate() {
-            let len = part.len() / width;
-            for i in 0..width {
-                if i < count {
-                    let at = source.start + (first + i) as isize * source.line + (r * RUN) as isize;
-                    let run = source.run(at, len);
-                    for (to, from) in part[i..].iter_mut().step_by(width).zip(run) {
-                        *to = from.read();
-                    }
-                } else {
-                    part[i..].iter_mut().step_by(width).for_each(|to| *to = C::ZERO);
+        for group in (0..width).step_by(LINES) {
+            let count = lines.saturating_sub(first + group).min(width - group).min(LINES);
+            let keep = (width - group).min(LINES);
+            let at = |i: usize| source.start + (first + group + i) as isize * source.line;
+            if let Some(data) = computed.filter(|_| count > 0) {
+                let all = Source { data, start: 0, line: 0, depth: 1 };
+                let line = |i: usize| if i < count { all.run(at(i), depth) } else { &[] };
+                let lines = std::array::from_fn(line);
+                C::turn(&Turn { lines, count, keep, width }, &mut panel[group..]);
+                continue;
+            }
+            for k in (0..depth).step_by(RUN) {
+                let len = RUN.min(depth - k);
+                let mut widened = [[C::ZERO; RUN]; LINES];
+                for (i, line) in widened.iter_mut().enumerate().take(count) {
+                    let run = source.run(at(i) + k as isize, len);
+                    line.iter_mut().zip(run).for_each(|(to, from)| *to = from.read());
                 }
+                let lines = std::array::from_fn(|i| &widened[i][..len]);
+                C::turn(&Turn { lines, count, keep, width }, &mut panel[k * width + group..]);
             }
         }
     }

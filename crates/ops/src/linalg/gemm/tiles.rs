@@ -108,7 +108,7 @@ where
         }
         let tile = kernel.rows_of_tile(part.rows);
         let deep = kernel.depth_of_block(depth).min(depth);
-        let tall = (kernel.block_rows / tile * tile).min(part.rows.next_multiple_of(tile));
+        let tall = kernel.rows_of_block(part.rows, tile);
         let wide = kernel.block_cols.min(part.cols.next_multiple_of(kernel.cols));
         let unit = ALIGN / size_of::<O::Compute>();
         let (a_space, b_space) = space.split_at_mut((tall * deep).next_multiple_of(unit));

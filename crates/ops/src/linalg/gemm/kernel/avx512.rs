@@ -27,7 +27,7 @@ macro_rules! avx512 {
                 cols: 2 * $lanes,
                 masks: true,
                 block_depth: $depth,
-                block_rows: 1024,
+                block_rows: 1120,
                 block_cols: 32 * $lanes,
                 tile,
                 stream: streams,
@@ -99,9 +99,9 @@ macro_rules! avx512 {
                 unsafe {
                     for i in 0..R {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
-                        _mm_prefetch::<_MM_HINT_T0>(c);
+                        _mm_prefetch::<_MM_HINT_T1>(c);
                         if V == 2 {
-                            _mm_prefetch::<_MM_HINT_T0>(c.wrapping_add(64));
+                            _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
                     }
                     for _ in 0..t.depth {

@@ -10,6 +10,7 @@ pub(super) mod avx2;
 pub(super) mod avx512;
 mod few;
 pub(super) mod portable;
+pub(super) mod turn;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
 
@@ -100,9 +101,9 @@ pub(super) struct Kernel<C: 'static> {
     pub masks: bool,
     /// Depth of a block: the cut along K. Part of what decides the bits of a result.
     pub block_depth: usize,
-    /// Rows of the left operand that are packed at once: a multiple of nothing, cut to panels.
+    /// The most rows of the left operand that are packed at once.
     pub block_rows: usize,
-    /// Columns of the right operand that are packed at once: a multiple of `cols`, a part of L2.
+    /// Columns of the right operand that are packed at once: a multiple of `cols`, for a part of L2.
     pub block_cols: usize,
     /// Computes a tile.
     pub tile: TileFn<C>,
@@ -127,5 +128,13 @@ impl<C: Compute> Kernel<C> {
     pub fn rows_of_tile(&self, rows: usize) -> usize {
         let tiles = rows.div_ceil(self.rows).max(1);
         rows.div_ceil(tiles).max(1)
+    }
+
+    /// Rows of the left operand that are packed at once, where `rows` are to be covered by tiles of `tile` rows: evened
+    /// out as well, for the right operand is packed anew for each.
+    pub fn rows_of_block(&self, rows: usize, tile: usize) -> usize {
+        let tiles = rows.div_ceil(tile);
+        let blocks = tiles.div_ceil((self.block_rows / tile).max(1)).max(1);
+        tiles.div_ceil(blocks) * tile
     }
 }
