@@ -77,6 +77,8 @@ pub(super) struct Tile<C> {
     pub a_depth: isize,
     pub b: *const C,
     pub b_depth: isize,
+    /// Where to keep `b` as a packed panel; null for nowhere. Then the tile must have at least [`Kernel::keeps`] rows.
+    pub keep: *mut C,
     pub c: *mut C,
     pub c_row: isize,
     /// 1 to [`Kernel::rows`].
@@ -88,7 +90,7 @@ pub(super) struct Tile<C> {
 }
 
 /// Needs the instructions of its level; `a`, `b` and `c` must be valid for the tile's extent, `b` for
-/// all of the kernel's columns unless the kernel `masks`.
+/// all of the kernel's columns unless the kernel `masks`, `keep` for a panel of the tile's depth.
 pub(super) type TileFn<C> = unsafe fn(&Tile<C>);
 
 /// The micro-kernel of one dtype at one level, with the block sizes that suit it.
@@ -99,6 +101,9 @@ pub(super) struct Kernel<C: 'static> {
     pub cols: usize,
     /// `tile` reads no column of `b` beyond the tile's own.
     pub masks: bool,
+    /// Tiles of that many rows can pack `b` as they go: their loads and stores have slots to spare, so that packing costs
+    /// nothing.
+    pub keeps: usize,
     /// Depth of a block: the cut along K. Part of what decides the bits of a result.
     pub block_depth: usize,
     /// The most rows of the left operand that are packed at once.
