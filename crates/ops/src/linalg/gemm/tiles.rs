@@ -14,8 +14,12 @@ use super::operand::{Direct, Operand};
 use super::plan::{ALIGN, SUMS};
 use super::run::Job;
 
-/// An operand that fewer strips of tiles read is not packed.
-const DIRECT_STRIPS: usize = 4;
+/// The left operand is not packed where at most that many tiles along a row read it: its elements are broadcast, so any
+/// stride will do, and just caches suffer.
+const LEFT_DIRECT: usize = 16;
+
+/// The right operand is not packed where at most that many tiles along a column read it.
+const RIGHT_DIRECT: usize = 4;
 
 /// Bytes over which an operand may be spread to be packed by the first tiles that read it.
 const NEAR: usize = 256 << 10;
@@ -228,7 +232,7 @@ where
     /// The left operand in place, where each element is used too few times to pay for packing.
     fn left_in_memory(&self, part: &Part<O::Compute>) -> Option<Direct<'_, O::Compute>> {
         let direct = self.a.direct(part.at.batch)?;
-        (part.cols <= DIRECT_STRIPS * self.kernel.cols
+        (part.cols <= LEFT_DIRECT * self.kernel.cols
             && direct.holds(self.size.rows, self.size.depth))
         .then_some(direct)
     }
@@ -241,9 +245,7 @@ where
             direct.line == 1 && fits && direct.holds(self.size.cols, self.size.depth)
         });
         match direct {
-            Some(direct) if part.rows <= DIRECT_STRIPS * self.kernel.rows => {
-                Access::InPlace(direct)
-            }
+            Some(direct) if part.rows <= RIGHT_DIRECT * self.kernel.rows => Access::InPlace(direct),
             Some(direct) if direct.is_near(deep) => Access::Kept(direct),
             _ => Access::Packed,
         }

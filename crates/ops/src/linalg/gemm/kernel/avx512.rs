@@ -190,7 +190,7 @@ macro_rules! avx512 {
 }
 
 avx512!(
-    single, f32, __m512, __mmask16, lanes 16, depth 384,
+    single, f32, __m512, __mmask16, lanes 16, depth 512,
     _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_maskz_loadu_ps,
     _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps
 );
