@@ -1,5 +1,7 @@
 //! `tonnage pack` as a user meets it: the binary, files and exit codes.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,5 +1,7 @@
 //! Packings are valid, as small as can be, and the same every time.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use proptest::prelude::*;
 use tonnage_plan::offsets::{Effort, Item, Packing, bound, check, pack, pack_within};
 
