@@ -25,7 +25,7 @@ use crate::system::Block;
 /// let result = (1 << 20..3 << 20, Owner::new(Kind::Output, "step"));
 /// let parts = arena.into_parts(&[result])?;
 /// assert_eq!(parts[0].bytes()[0], 42);
-/// assert_eq!(ledger.in_use(), Bytes::mib(2));
+/// assert_eq!(parts[0].reserved(), Bytes::mib(2));
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 pub struct Arena {
@@ -205,6 +205,8 @@ impl fmt::Debug for Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(unix)]
+    use crate::events::{Action, Scope};
     use crate::leak_check;
     use crate::system::Way;
     use tonnage_core::Kind;
@@ -255,8 +257,12 @@ mod tests {
     #[test]
     fn what_is_not_kept_is_no_longer_counted() {
         let ledger = Ledger::new(None);
+        let scope = Scope::open();
         let ranges = keep(&[10 * PAGE..20 * PAGE, 40 * PAGE..40 * PAGE + 100]);
         let mut parts = arena(&ledger, 100).into_parts(&ranges).unwrap();
+        let report = scope.report();
+        let left = report.total(Action::Allocated) - report.total(Action::Freed);
+        assert_eq!(left, ledger.in_use());
         assert_eq!(ledger.in_use(), Bytes::of(10 * PAGE + 128));
         assert_eq!(ledger.peak(), Bytes::of(100 * PAGE));
         assert_eq!(ledger.info().by_kind, [(Kind::Output, Bytes::of(10 * PAGE + 128))]);
@@ -294,7 +300,8 @@ mod tests {
                 assert_eq!(ledger.info().cached, if step < 2 { Bytes::ZERO } else { size });
                 let arena = arena(&ledger, size.as_usize() / PAGE);
                 assert_eq!(ledger.info().cached, Bytes::ZERO);
-                loss = arena.into_parts(&keep(&[7 * PAGE..7 * PAGE + 4])).unwrap();
+                let result = 7 * PAGE..7 * PAGE + 4;
+                loss = arena.into_parts(&[(result, owner(Kind::Output))]).unwrap();
                 assert_eq!(loss[0].bytes(), [7; 4]);
             }
             let info = ledger.info();
@@ -309,9 +316,9 @@ mod tests {
     fn misplaced_ranges_are_refused_and_the_arena_is_freed() {
         let ledger = Ledger::new(None);
         for (ranges, why) in [
-            (vec![1..PAGE], "does not start on a page"),
-            (vec![0..PAGE + 1, PAGE..2 * PAGE], "shares a page with another"),
-            (vec![99 * PAGE..101 * PAGE], "ends behind the arena"),
+            ([0..PAGE, PAGE + 64..2 * PAGE], "does not start on a page"),
+            ([0..PAGE + 1, PAGE..2 * PAGE], "shares a page with another"),
+            ([0..PAGE, 99 * PAGE..101 * PAGE], "ends behind the arena"),
         ] {
             leak_check(&ledger, || {
                 let error = arena(&ledger, 100).into_parts(&keep(&ranges)).unwrap_err();

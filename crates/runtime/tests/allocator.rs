@@ -1,5 +1,6 @@
 //! Tensor bytes come from nowhere but the ledger's blocks, and its books are small: a counting global
 //! allocator sees no large allocation.
+#![cfg(unix)]
 #![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -44,7 +45,6 @@ fn owner() -> Owner {
     Owner::new(Kind::Activation, "test")
 }
 
-#[cfg(unix)]
 #[test]
 fn large_buffers_and_their_books_leave_the_heap_alone() {
     let ledger = Ledger::new(None);

@@ -1,9 +1,9 @@
 //! The one place that gets memory from the system, and gives it back.
 //!
-//! A [`Block`] owns its bytes alone, always initialized: zeroed by the system, or what an earlier
-//! owner left. Blocks of [`LARGE`] bytes and more are pages of their own, mapped and unmapped, so that
+//! A `Block` owns its bytes alone, always initialized: zeroed by the system, or what an earlier
+//! owner left. Blocks of `LARGE` bytes and more are pages of their own, mapped and unmapped, so that
 //! the resident size falls when they are dropped; a range of one can go back alone. Smaller ones come
-//! from the allocator. Where pages cannot be mapped, [`Way::Plain`] serves all, without partial
+//! from the allocator. Where pages cannot be mapped, `Way::Plain` serves all, without partial
 //! release. The rest of the crate builds on `Block` in safe code.
 #![allow(unsafe_code, reason = "owns raw memory from the system")]
 
@@ -19,7 +19,9 @@ use std::slice;
 use std::sync::Arc;
 
 use tonnage_core::Bytes;
-use tonnage_core::bytes::{ALIGN, LARGE, PAGE};
+use tonnage_core::bytes::ALIGN;
+#[cfg(unix)]
+use tonnage_core::bytes::{LARGE, PAGE};
 
 pub use figures::{machine_memory, resident};
 
@@ -79,6 +81,7 @@ impl Default for Block {
 
 impl Block {
     /// So many bytes, rounded as all buffers are; `None` where the system refuses.
+    #[inline]
     pub(crate) fn obtain(way: Way, bytes: Bytes) -> Option<Block> {
         let bytes = bytes.rounded();
         if bytes.is_zero() {
@@ -162,6 +165,7 @@ impl Drop for Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tonnage_core::bytes::{LARGE, PAGE};
 
     const WAYS: &[Way] = &[Way::NATIVE, Way::Plain];
 
