@@ -1,0 +1,38 @@
+//! Threads for the tests: real ones, as many as asked for, and the second half first where none is free.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tonnage_core::Workers;
+
+/// So many threads.
+pub struct Team {
+    threads: usize,
+    free: AtomicUsize,
+}
+
+impl Team {
+    /// So many threads, the caller's own among them.
+    pub fn new(threads: usize) -> Team {
+        Team { threads, free: AtomicUsize::new(threads - 1) }
+    }
+}
+
+impl Workers for Team {
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+        let taken =
+            self.free.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+        if taken.is_err() {
+            b();
+            return a();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(b);
+            a();
+        });
+        self.free.fetch_add(1, Ordering::AcqRel);
+    }
+}

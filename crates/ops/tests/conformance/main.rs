@@ -1,0 +1,27 @@
+//! Conformance: what every row of the table promises, checked for every row and every sample.
+//!
+//! `exec` runs an op through its row as the runtime will; `reference` says in plain loops what it should give; each
+//! other file holds one promise. Nothing here names an op, except where a document does: a new row is tested by
+//! being in the table, and fails until it has a reference.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
+
+mod double;
+mod draw;
+mod exec;
+mod gradients;
+mod memory;
+mod pieces;
+mod plain;
+mod recipes;
+mod reference;
+mod sanity;
+mod special;
+mod threads;
+mod types;
+mod values;
+mod views;

@@ -1,0 +1,130 @@
+//! `axes` holds: an op on pieces, joined or added up, gives the whole.
+
+use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::layout::Slice;
+use tonnage_core::row::{AxisOf, Call, OpDef, Sample};
+use tonnage_core::{Dim, Shape, TensorType};
+
+use crate::draw::{Random, for_every_sample};
+use crate::exec::Engine;
+use crate::exec::tensor::Tensor;
+use crate::plain::unit;
+
+/// The attributes of a call on a piece, where they speak of the axis that is cut.
+pub fn attrs_of_piece(attrs: &Attrs, axis: usize, len: &Dim) -> Attrs {
+    let mut attrs = attrs.clone();
+    let cut_shape = |shape: &mut Shape| shape[axis] = len.clone();
+    let cut_slice = |slices: &mut Vec<AxisSlice>| slices[axis].len = len.clone();
+    match &mut attrs {
+        Attrs::Shape(shape) => cut_shape(shape),
+        Attrs::Slices(slices) => cut_slice(slices),
+        Attrs::Place { slices, shape } => {
+            cut_slice(slices);
+            cut_shape(shape);
+        }
+        _ => {}
+    }
+    attrs
+}
+
+/// Elements `start..start + len` along an axis.
+fn piece(tensor: &Tensor, axis: usize, start: usize, len: usize) -> Tensor {
+    let all = tensor.layout.sizes.iter().map(|n| Slice { start: 0, len: *n, step: 1 });
+    let mut slices: Vec<Slice> = all.collect();
+    slices[axis] = Slice { start, len, step: 1 };
+    Tensor { layout: tensor.layout.slice(&slices), ..tensor.clone() }
+}
+
+/// Where an axis is cut: unevenly, into two or three.
+fn cuts(len: usize) -> Vec<(usize, usize)> {
+    match len {
+        0 | 1 => vec![(0, len)],
+        2 => vec![(0, 1), (1, 1)],
+        _ => vec![(0, 1), (1, len / 2), (1 + len / 2, len - 1 - len / 2)],
+    }
+}
+
+struct Case<'a> {
+    op: &'static OpDef,
+    sample: &'a Sample,
+    inputs: Vec<Tensor>,
+}
+
+impl Case<'_> {
+    fn run(&self, inputs: Vec<Tensor>, attrs: &Attrs) -> Result<Vec<Tensor>, String> {
+        let mut engine = Engine::plain();
+        let made = engine.run(self.op, inputs, attrs, &self.sample.regions, false);
+        let made = made.and_then(|made| made.into_iter().map(|t| engine.resident(t)).collect());
+        made.map_err(|e| e.to_string())
+    }
+
+    /// The op on each piece along a group of input axes.
+    fn on_pieces(
+        &self,
+        group: &[(usize, usize)],
+        output_axis: Option<usize>,
+    ) -> Result<Vec<(usize, usize, Vec<Tensor>)>, String> {
+        let length = |(input, axis): &(usize, usize)| self.inputs[*input].layout.sizes[*axis];
+        let len = length(group.first().ok_or("a group of no axes")?);
+        if group.iter().any(|g| length(g) != len) {
+            return Err(format!("{group:?} have different lengths"));
+        }
+        let mut all = Vec::new();
+        for (start, len) in cuts(len) {
+            let mut inputs = self.inputs.clone();
+            for (input, axis) in group {
+                inputs[*input] = piece(&inputs[*input], *axis, start, len);
+            }
+            let attrs = match output_axis {
+                Some(axis) => attrs_of_piece(&self.sample.attrs, axis, &len.into()),
+                None => self.sample.attrs.clone(),
+            };
+            all.push((start, len, self.run(inputs, &attrs)?));
+        }
+        Ok(all)
+    }
+}
+
+fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(), String> {
+    let types: Vec<TensorType> = sample.inputs.iter().map(|i| i.ty.clone()).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
+    let (made, map) = ((op.infer)(&call).map_err(|e| e.to_string())?, (op.axes)(&call));
+    let ranks: Vec<usize> = made.iter().map(|ty| ty.shape.rank()).collect();
+    let mapped: Vec<usize> = map.outputs.iter().map(Vec::len).collect();
+    if ranks != mapped {
+        return Err(format!("outputs have ranks {ranks:?}, the axis map says {mapped:?}"));
+    }
+    let case = Case { op, sample, inputs: random.tensors(sample) };
+    let whole = case.run(case.inputs.clone(), &sample.attrs)?;
+    for (output, axes) in map.outputs.iter().enumerate() {
+        for (axis, of) in axes.iter().enumerate() {
+            let AxisOf::Along(group) = of else { continue };
+            for (start, len, made) in case.on_pieces(group, Some(axis))? {
+                if made[output].bits() != piece(&whole[output], axis, start, len).bits() {
+                    return Err(format!("axis {axis} of output {output}, {len} from {start}"));
+                }
+            }
+        }
+    }
+    for group in &map.summed {
+        let parts = case.on_pieces(group, None)?;
+        for (output, whole) in whole.iter().enumerate() {
+            let whole = whole.plain();
+            for (i, expected) in whole.values.iter().enumerate() {
+                let terms: Vec<f64> =
+                    parts.iter().map(|(_, _, made)| made[output].plain().values[i]).collect();
+                let sum = crate::plain::held(terms.iter().sum(), whole.dtype);
+                let scale: f64 = terms.iter().map(|x| x.abs()).sum::<f64>().max(1.0);
+                if (sum - expected).abs() > 8.0 * unit(whole.dtype) * scale {
+                    return Err(format!("pieces of {group:?} add up to {sum}, not {expected}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn pieces_along_mapped_axes_give_the_whole() {
+    for_every_sample(check);
+}

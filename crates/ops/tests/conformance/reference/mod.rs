@@ -1,0 +1,139 @@
+//! What every op is, in plain loops over f64: slow, obvious, and written from the ops' words alone.
+
+mod control;
+mod fused;
+mod index;
+mod linalg;
+mod math;
+mod nn;
+mod random;
+mod reduce;
+mod shape;
+mod state;
+
+use std::sync::Arc;
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::graph::Graph;
+
+use crate::plain::{Answer, Plain};
+
+/// A call of a reference.
+pub struct Asked<'a> {
+    /// Values of the inputs.
+    pub inputs: &'a [Plain],
+    /// What the op is told besides.
+    pub attrs: &'a Attrs,
+    /// Bodies and branches.
+    pub regions: &'a [Arc<Graph>],
+}
+
+/// What an op should give.
+pub type Reference = fn(&Asked) -> Vec<Answer>;
+
+const ALL: &[(&str, Reference)] = &[
+    ("add", math::add),
+    ("sub", math::sub),
+    ("mul", math::mul),
+    ("div", math::div),
+    ("maximum", math::maximum),
+    ("less", math::less),
+    ("equal", math::equal),
+    ("neg", math::neg),
+    ("square", math::square),
+    ("exp", math::exp),
+    ("log", math::log),
+    ("tanh", math::tanh),
+    ("relu", math::relu),
+    ("relu_grad", math::relu_grad),
+    ("cast", math::cast),
+    ("where", math::choose),
+    ("identity", math::same),
+    ("stop_gradient", math::same),
+    ("fused", fused::fused),
+    ("sum", reduce::sum),
+    ("max", reduce::max),
+    ("transpose", shape::transpose),
+    ("slice", shape::slice),
+    ("place", shape::place),
+    ("reshape", shape::reshape),
+    ("broadcast_to", shape::broadcast_to),
+    ("fill", shape::fill),
+    ("range", shape::range),
+    ("random_normal", random::normal),
+    ("random_uniform", random::uniform),
+    ("matmul", linalg::matmul),
+    ("cholesky", linalg::cholesky),
+    ("softmax", nn::softmax),
+    ("max_pool", nn::max_pool),
+    ("gather", index::gather),
+    ("scatter_add", index::scatter_add),
+    ("top_k", index::top_k),
+    ("boolean_mask", index::boolean_mask),
+    ("assign", state::assign),
+    ("assign_add", state::assign_add),
+    ("cond", control::cond),
+    ("while_loop", control::while_loop),
+    ("while_grad", control::while_grad),
+];
+
+/// The reference of that name.
+pub fn find(name: &str) -> Option<Reference> {
+    ALL.iter().find(|(known, _)| *known == name).map(|(_, reference)| *reference)
+}
+
+/// A whole graph, node by node.
+pub fn run_graph(graph: &Graph, inputs: &[Plain]) -> Vec<Plain> {
+    let mut held: Vec<Option<Plain>> = vec![None; graph.value_count()];
+    for (id, value) in graph.inputs.iter().zip(inputs) {
+        held[id.index()] = Some(value.clone());
+    }
+    for node in &graph.nodes {
+        let inputs: Vec<Plain> =
+            node.inputs.iter().map(|id| held[id.index()].clone().expect("made before")).collect();
+        let reference = find(node.op.name).expect("a reference");
+        let asked = Asked { inputs: &inputs, attrs: &node.attrs, regions: &node.regions };
+        for (id, made) in node.outputs.iter().zip(reference(&asked)) {
+            held[id.index()] = Some(made.plain());
+        }
+    }
+    graph.outputs.iter().map(|id| held[id.index()].clone().expect("made")).collect()
+}
+
+/// Every index of a shape, last axis fastest.
+pub fn indices(sizes: &[usize]) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for size in sizes {
+        let longer = |index: &Vec<usize>| {
+            (0..*size).map(|i| [&index[..], &[i]].concat()).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
+}
+
+impl Plain {
+    /// The element at an index.
+    pub fn at(&self, index: &[usize]) -> f64 {
+        let flat = index.iter().zip(&self.sizes).fold(0, |at, (i, n)| at * n + i);
+        self.values[flat]
+    }
+
+    /// The element that an index of a shape it stretches to reads.
+    pub fn stretched(&self, index: &[usize]) -> f64 {
+        let own = &index[index.len() - self.sizes.len()..];
+        let own: Vec<usize> =
+            own.iter().zip(&self.sizes).map(|(i, n)| if *n == 1 { 0 } else { *i }).collect();
+        self.at(&own)
+    }
+}
+
+/// The shape that all stretch to.
+pub fn common<'a>(shapes: impl Iterator<Item = &'a Vec<usize>> + Clone) -> Vec<usize> {
+    let rank = shapes.clone().map(Vec::len).max().unwrap_or(0);
+    let length = |axis: usize| {
+        let lengths = shapes.clone().filter_map(|s| s.get((axis + s.len()).checked_sub(rank)?));
+        lengths.copied().find(|n| *n != 1).unwrap_or(1)
+    };
+    (0..rank).map(length).collect()
+}

@@ -1,0 +1,345 @@
+//! Type rules: a bad call is an error and never a panic, and open dims give what known ones give.
+
+use std::sync::Arc;
+
+use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::recipe::{Distribution, Key};
+use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
+use tonnage_core::tile::TileProgram;
+use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType};
+use tonnage_ops::TABLE;
+
+use crate::draw::{Random, for_every_sample, none};
+use crate::exec::Engine;
+use crate::pieces::attrs_of_piece;
+
+fn sizes(all: &[usize]) -> Sizes {
+    Sizes::from_slice(all)
+}
+
+/// Attributes of every kind, most of them wrong for any op.
+fn all_attrs() -> Vec<Attrs> {
+    let slice =
+        |start: usize, len: usize, step| AxisSlice { start: start.into(), len: len.into(), step };
+    let open = AxisSlice { start: Dim::Known(0), len: Dim::symbol(Symbol::new("k")), step: 1 };
+    let (dtype, shape) = (DType::F32, Shape::from([2, 3]));
+    let key = Key::Fixed([1, 2]);
+    let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Bits];
+    let loop_grad = |carried, active: &[bool], wanted: &[bool]| Attrs::LoopGrad {
+        carried,
+        slots: None,
+        active: active.to_vec(),
+        wanted: wanted.to_vec(),
+        most: None,
+    };
+    let range =
+        |start, step, len: usize, dtype| Attrs::Range { start, step, len: len.into(), dtype };
+    let mut all = vec![
+        Attrs::None,
+        Attrs::Reduce { axes: sizes(&[0]), keep_dims: false },
+        Attrs::Reduce { axes: sizes(&[7]), keep_dims: true },
+        Attrs::Reduce { axes: sizes(&[0, 0]), keep_dims: false },
+        Attrs::Reduce { axes: sizes(&[usize::MAX]), keep_dims: false },
+        Attrs::Axis(0),
+        Attrs::Axis(usize::MAX),
+        Attrs::Order(sizes(&[1, 0])),
+        Attrs::Order(sizes(&[1, 1])),
+        Attrs::Order(sizes(&[usize::MAX, 0])),
+        Attrs::Slices(vec![]),
+        Attrs::Slices(vec![slice(0, 2, 1), slice(1, 1, 0)]),
+        Attrs::Slices(vec![slice(0, 2, 1), slice(usize::MAX, usize::MAX, isize::MIN)]),
+        Attrs::Slices(vec![slice(1, 2, -1), open.clone()]),
+        Attrs::Place { slices: vec![slice(0, 2, 1)], shape: Shape::from([4]) },
+        Attrs::Place { slices: vec![slice(0, 2, 1), open], shape: shape.clone() },
+        Attrs::Place { slices: vec![], shape: Shape::scalar() },
+        Attrs::Shape(Shape::scalar()),
+        Attrs::Shape(Shape::from([3, 2])),
+        Attrs::Shape(Shape::from([usize::MAX, usize::MAX, usize::MAX])),
+        Attrs::Shape([Dim::symbol(Symbol::new("s")), Dim::Known(3)].into_iter().collect()),
+        Attrs::DType(DType::Bool),
+        Attrs::DType(DType::BF16),
+        Attrs::Fill { value: Scalar::Float(0.5), dtype: DType::I8, shape: shape.clone() },
+        Attrs::Fill { value: Scalar::Int(i128::MAX), dtype, shape: shape.clone() },
+        range(Scalar::Float(0.5), Scalar::Int(1), 3, DType::I32),
+        range(Scalar::Int(0), Scalar::Float(0.5), 3, DType::I32),
+        range(Scalar::Int(0), Scalar::Int(i128::MAX), 3, DType::I64),
+        range(Scalar::Int(1), Scalar::Int(1), usize::MAX, DType::F64),
+        Attrs::Matmul { transpose_a: false, transpose_b: false },
+        Attrs::Matmul { transpose_a: true, transpose_b: true },
+        Attrs::Count(0),
+        Attrs::Count(usize::MAX),
+        Attrs::Window { size: [2, 2], stride: [1, 1], padding: [[0, 0], [0, 0]] },
+        Attrs::Window { size: [0, 2], stride: [0, 1], padding: [[0, 0], [0, 0]] },
+        Attrs::Window { size: [9, 9], stride: [1, 1], padding: [[usize::MAX, 1], [0, 0]] },
+        Attrs::Tile(Box::new(TileProgram::loading(&[DType::F32]))),
+        Attrs::Tile(Box::new(bad_program())),
+        Attrs::Loop { carried: 1, most: None },
+        Attrs::Loop { carried: 3, most: Some(0) },
+        Attrs::Loop { carried: usize::MAX, most: None },
+        loop_grad(1, &[true], &[]),
+        loop_grad(usize::MAX, &[true], &[false]),
+        loop_grad(2, &[true; 5], &[true; 3]),
+    ];
+    all.extend(distributions.map(|distribution| Attrs::Random {
+        key,
+        distribution,
+        dtype: DType::I32,
+        shape: shape.clone(),
+    }));
+    all
+}
+
+/// A program that folds over an axis that is not there and stores a register that nobody defines.
+fn bad_program() -> TileProgram {
+    let mut program = TileProgram::loading(&[DType::F32]);
+    program.store(9, DType::F32);
+    program.fold(tonnage_core::tile::Fold::Sum, &[5]);
+    program
+}
+
+/// Inputs of many dtypes and shapes, open ones among them.
+fn all_inputs() -> Vec<Vec<TensorType>> {
+    let n = Dim::symbol(Symbol::new("n"));
+    let data = Dim::symbol(Symbol::bounded("m", n.clone()));
+    let shapes: Vec<Shape> = vec![
+        Shape::scalar(),
+        Shape::from([3]),
+        Shape::from([2, 3]),
+        Shape::from([3, 2]),
+        Shape::from([0, 3]),
+        Shape::from([2, 4, 4, 3]),
+        [n.clone(), Dim::Known(3)].into_iter().collect(),
+        [data, n].into_iter().collect(),
+    ];
+    let dtypes = [DType::F32, DType::BF16, DType::I32, DType::U8, DType::Bool];
+    let types: Vec<TensorType> = dtypes
+        .iter()
+        .flat_map(|d| shapes.iter().map(|s| TensorType { dtype: *d, shape: s.clone() }))
+        .collect();
+    let mut all = vec![vec![]];
+    all.extend(types.iter().map(|a| vec![a.clone()]));
+    all.extend(types.iter().flat_map(|a| types.iter().map(|b| vec![a.clone(), b.clone()])));
+    for a in types.iter().step_by(3) {
+        for b in types.iter().step_by(4) {
+            all.push(vec![TensorType::new(DType::Bool, ()), a.clone(), b.clone()]);
+            all.push(vec![a.clone(), b.clone(), a.clone(), b.clone()]);
+        }
+    }
+    all
+}
+
+/// Bodies that fit no call, or only some.
+fn all_regions() -> Vec<Vec<Arc<Graph>>> {
+    let graph = |inputs: usize, outputs: usize, dtype| {
+        let mut builder = Builder::new();
+        let ty = TensorType::new(dtype, ());
+        let x: Vec<_> = (0..inputs).map(|_| builder.input(ty.clone(), Kind::Input, None)).collect();
+        let y: Vec<_> = (0..outputs).map(|_| x[0].clone()).collect();
+        Arc::new(builder.finish(&y).expect("a graph"))
+    };
+    let condition = graph(1, 1, DType::Bool);
+    vec![
+        vec![],
+        vec![condition.clone()],
+        vec![condition.clone(), condition.clone()],
+        vec![condition.clone(), graph(1, 3, DType::Bool)],
+        vec![condition.clone(), graph(1, 3, DType::Bool), condition.clone()],
+        vec![graph(1, 1, DType::F32), graph(2, 1, DType::F32)],
+        vec![condition.clone(), condition.clone(), condition.clone(), condition],
+    ]
+}
+
+/// Everything that is asked of types alone.
+fn ask(op: &OpDef, call: &Call) -> Result<Types> {
+    let made = (op.infer)(call)?;
+    let _ = (op.axes)(call);
+    let _ = (op.cost)(call);
+    let _ = (op.saves.aux)(call)?;
+    let fits = |ty: &TensorType| ty.bytes(op.name).is_ok();
+    if call.inputs.iter().chain(&made).all(fits) {
+        let _ = (op.scratch)(call, 3);
+    }
+    Ok(made)
+}
+
+fn caught<T>(f: impl FnOnce() -> T) -> std::result::Result<T, ()> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).map_err(|_| ())
+}
+
+#[test]
+fn a_bad_call_is_an_error_and_never_a_panic() {
+    let (attrs, inputs, regions) = (all_attrs(), all_inputs(), all_regions());
+    let mut wrong = Vec::new();
+    for op in TABLE {
+        let is_control = matches!(op.lower, tonnage_core::row::Lower::Region(_));
+        for attrs in &attrs {
+            // A type rule that refuses the attributes has said all there is to say.
+            for inputs in &inputs {
+                for regions in if is_control { &regions[..] } else { &regions[..1] } {
+                    let call = Call { op: op.name, inputs, attrs, regions };
+                    if caught(|| ask(op, &call)).is_err() {
+                        wrong.push(format!("{} panics on {inputs:?} {attrs:?}", op.name));
+                    }
+                }
+            }
+        }
+    }
+    wrong.truncate(20);
+    none(wrong);
+}
+
+/// A call of a sample, changed.
+fn refused(op: &OpDef, sample: &Sample, types: &[TensorType], attrs: &Attrs) -> bool {
+    let call = Call { op: op.name, inputs: types, attrs, regions: &sample.regions };
+    !matches!(caught(|| (op.infer)(&call)), Ok(Ok(_)))
+}
+
+fn check_count(
+    op: &'static OpDef,
+    sample: &Sample,
+    _: &mut Random,
+) -> std::result::Result<(), String> {
+    let types: Vec<TensorType> = sample.inputs.iter().map(|i| i.ty.clone()).collect();
+    let more = [&types[..], &[TensorType::new(DType::F32, [2])]].concat();
+    if !refused(op, sample, &more, &sample.attrs) {
+        return Err("one input too many is accepted".into());
+    }
+    if !types.is_empty() && !refused(op, sample, &types[1..], &sample.attrs) {
+        return Err("one input too few is accepted".into());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_wrong_number_of_inputs_is_refused() {
+    for_every_sample(check_count);
+}
+
+fn check_attrs(
+    op: &'static OpDef,
+    sample: &Sample,
+    _: &mut Random,
+) -> std::result::Result<(), String> {
+    let types: Vec<TensorType> = sample.inputs.iter().map(|i| i.ty.clone()).collect();
+    let kind = std::mem::discriminant(&sample.attrs);
+    // An op without attributes does not look at them.
+    if sample.attrs == Attrs::None {
+        return Ok(());
+    }
+    let others = all_attrs().into_iter().filter(|attrs| std::mem::discriminant(attrs) != kind);
+    match others.into_iter().find(|attrs| !refused(op, sample, &types, attrs)) {
+        Some(attrs) => Err(format!("{attrs:?} is accepted")),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn attributes_of_another_op_are_refused() {
+    for_every_sample(check_attrs);
+}
+
+/// Whatever dtypes a type rule lets through, the op runs on.
+fn check_dtypes(
+    op: &'static OpDef,
+    sample: &Sample,
+    random: &mut Random,
+) -> std::result::Result<(), String> {
+    let floats: usize = sample.inputs.iter().filter_map(|i| i.ty.shape.count()).sum();
+    if floats > 64 || !sample.regions.is_empty() || sample.inputs.is_empty() {
+        return Ok(());
+    }
+    for i in 0..sample.inputs.len() {
+        for dtype in DType::ALL {
+            for others in [None, Some(dtype)] {
+                let mut changed = sample.clone();
+                changed.inputs[i].ty.dtype = dtype;
+                if let Some(dtype) = others {
+                    changed.inputs.iter_mut().for_each(|input| input.ty.dtype = dtype);
+                }
+                let types: Vec<TensorType> = changed.inputs.iter().map(|i| i.ty.clone()).collect();
+                if refused(op, &changed, &types, &changed.attrs) {
+                    continue;
+                }
+                let tensors = random.tensors(&changed);
+                Engine::plain()
+                    .run(op, tensors, &changed.attrs, &[], false)
+                    .map_err(|e| format!("{types:?} has a type but does not run: {e}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_has_a_type_runs() {
+    for_every_sample(check_dtypes);
+}
+
+/// Axes that can be cut can be open: a symbol in their place, put back, gives the known types.
+fn check_open(
+    op: &'static OpDef,
+    sample: &Sample,
+    _: &mut Random,
+) -> std::result::Result<(), String> {
+    let types: Vec<TensorType> = sample.inputs.iter().map(|i| i.ty.clone()).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
+    let known = ask(op, &call).map_err(|e| e.to_string())?;
+    let known_aux = (op.saves.aux)(&call).map_err(|e| e.to_string())?;
+    let map = (op.axes)(&call);
+    for (axis, of) in map.outputs.iter().flat_map(|axes| axes.iter().enumerate()) {
+        let AxisOf::Along(group) = of else { continue };
+        let symbol = Symbol::new("n");
+        let open = Dim::symbol(symbol.clone());
+        let mut types = types.clone();
+        let mut size = Dim::Known(0);
+        for (input, axis) in group {
+            size = std::mem::replace(&mut types[*input].shape[*axis], open.clone());
+        }
+        let attrs = attrs_of_piece(&sample.attrs, axis, &open);
+        let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &sample.regions };
+        let made = ask(op, &call).map_err(|e| format!("axis {axis} open: {e}"))?;
+        let aux = (op.saves.aux)(&call).map_err(|e| e.to_string())?;
+        let back = |ty: &TensorType| ty.substitute(&|s| (*s == symbol).then(|| size.clone()));
+        for (made, known) in made.iter().chain(&aux).zip(known.iter().chain(&known_aux)) {
+            if back(made) != *known {
+                return Err(format!("axis {axis} open gives {made}, not {known}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn open_dims_give_the_types_that_known_ones_give() {
+    for_every_sample(check_open);
+}
+
+/// The leading dim of all inputs open, whether or not it can be cut: the same types, or an error.
+fn check_leading(
+    op: &'static OpDef,
+    sample: &Sample,
+    _: &mut Random,
+) -> std::result::Result<(), String> {
+    let types: Vec<TensorType> = sample.inputs.iter().map(|i| i.ty.clone()).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
+    let known = (op.infer)(&call).map_err(|e| e.to_string())?;
+    let symbol = Symbol::new("n");
+    let Some(size) = types.first().and_then(|ty| ty.shape.first().cloned()) else { return Ok(()) };
+    let mut open = types.clone();
+    for ty in &mut open {
+        if ty.shape.first() == Some(&size) {
+            ty.shape[0] = Dim::symbol(symbol.clone());
+        }
+    }
+    let call = Call { op: op.name, inputs: &open, attrs: &sample.attrs, regions: &sample.regions };
+    let Ok(made) = ask(op, &call) else { return Ok(()) };
+    let back = |ty: &TensorType| ty.substitute(&|s| (*s == symbol).then(|| size.clone()));
+    let same = made.iter().map(back).eq(known.iter().cloned());
+    if same { Ok(()) } else { Err(format!("{made:?}, not {known:?}")) }
+}
+
+#[test]
+fn an_open_leading_dim_gives_the_known_types_or_an_error() {
+    for_every_sample(check_leading);
+}
