@@ -1,0 +1,13 @@
+//! Picking elements and rows by index or by mask, and putting them back.
+//!
+//! An index counts from 0; a negative one is out of range, never counted from the back. Every op checks
+//! all its indices before it writes anything, so a call that fails leaves an output that it was to
+//! write in place as it was.
+
+pub mod gather;
+pub mod gather_last;
+pub mod scatter_add;
+pub mod scatter_update;
+
+mod indices;
+mod rows;
