@@ -56,6 +56,11 @@ pub fn number(op: &'static str, ty: &TensorType) -> Result<()> {
     dtype(op, ty, |d| d != DType::Bool, "a float or an integer")
 }
 
+/// A float that factorizations compute in.
+pub fn real(op: &'static str, ty: &TensorType) -> Result<()> {
+    dtype(op, ty, |d| matches!(d, DType::F32 | DType::F64), "f32 or f64")
+}
+
 /// The same dtype on both sides.
 pub fn same_dtype(op: &'static str, left: &TensorType, right: &TensorType) -> Result<()> {
     if left.dtype == right.dtype {

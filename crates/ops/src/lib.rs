@@ -5,6 +5,8 @@
 //! `number` for what kernels ask of an element.
 
 pub mod index;
+pub mod linalg;
+pub mod nn;
 
 mod infer;
 mod number;

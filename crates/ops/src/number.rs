@@ -49,6 +49,39 @@ macro_rules! integers {
     )*};
 }
 
+/// A float that factorizations compute in.
+pub trait Real:
+    Number
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Add<Output = Self>
+{
+    /// 0.5.
+    const HALF: Self;
+    /// The square root.
+    #[must_use]
+    fn root(self) -> Self;
+    /// A number above 0 and below infinity.
+    fn is_positive(self) -> bool;
+}
+
+macro_rules! reals {
+    ($($T:ty),*) => {$(
+        impl Real for $T {
+            const HALF: $T = 0.5;
+            fn root(self) -> $T {
+                self.sqrt()
+            }
+            fn is_positive(self) -> bool {
+                self > 0.0 && self < <$T>::INFINITY
+            }
+        }
+    )*};
+}
+
+reals!(f64, f32);
+
 floats! {
     f64, 0.0, |a, b| a + b;
     f32, 0.0, |a, b| a + b;
@@ -61,7 +94,6 @@ integers!(i64, i32, i16, i8, u64, u32, u16, u8);
 /// the error that the type rule of `$op` gives too.
 macro_rules! with_number {
     ($op:expr, $dtype:expr, $T:ident => $body:expr) => {{
-        use tonnage_core::{DType, ErrorKind, bf16, f16};
         macro_rules! arm {
             ($rust:ty) => {{
                 type $T = $rust;
@@ -69,21 +101,22 @@ macro_rules! with_number {
             }};
         }
         match $dtype {
-            DType::F64 => arm!(f64),
-            DType::F32 => arm!(f32),
-            DType::F16 => arm!(f16),
-            DType::BF16 => arm!(bf16),
-            DType::I64 => arm!(i64),
-            DType::I32 => arm!(i32),
-            DType::I16 => arm!(i16),
-            DType::I8 => arm!(i8),
-            DType::U64 => arm!(u64),
-            DType::U32 => arm!(u32),
-            DType::U16 => arm!(u16),
-            DType::U8 => arm!(u8),
-            dtype @ DType::Bool => {
+            tonnage_core::DType::F64 => arm!(f64),
+            tonnage_core::DType::F32 => arm!(f32),
+            tonnage_core::DType::F16 => arm!(tonnage_core::f16),
+            tonnage_core::DType::BF16 => arm!(tonnage_core::bf16),
+            tonnage_core::DType::I64 => arm!(i64),
+            tonnage_core::DType::I32 => arm!(i32),
+            tonnage_core::DType::I16 => arm!(i16),
+            tonnage_core::DType::I8 => arm!(i8),
+            tonnage_core::DType::U64 => arm!(u64),
+            tonnage_core::DType::U32 => arm!(u32),
+            tonnage_core::DType::U16 => arm!(u16),
+            tonnage_core::DType::U8 => arm!(u8),
+            dtype @ tonnage_core::DType::Bool => {
                 let supported = "a float or an integer";
-                return Err(ErrorKind::DTypeUnsupported { op: $op, dtype, supported }.into());
+                let kind = tonnage_core::ErrorKind::DTypeUnsupported { op: $op, dtype, supported };
+                return Err(kind.into());
             }
         }
     }};
@@ -114,4 +147,26 @@ macro_rules! with_width {
     };
 }
 
-pub(crate) use {with_number, with_width};
+/// Runs a block with `$T` bound to `f64` or `f32`; for any other dtype, returns the error that the type
+/// rule of `$op` gives too.
+macro_rules! with_real {
+    ($op:expr, $dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            tonnage_core::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            tonnage_core::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            dtype => {
+                let supported = "f32 or f64";
+                let kind = tonnage_core::ErrorKind::DTypeUnsupported { op: $op, dtype, supported };
+                return Err(kind.into());
+            }
+        }
+    };
+}
+
+pub(crate) use {with_number, with_real, with_width};

@@ -1,0 +1,12 @@
+//! Matrices: factorizations, triangular systems, and the small ops that their gradients need.
+//!
+//! A matrix is the last two axes; the axes before them are a batch.
+
+pub mod cholesky;
+pub mod half_tril;
+pub mod symmetrize;
+pub mod triangular_solve;
+pub mod tril;
+
+mod factor;
+mod matrix;
