@@ -22,13 +22,12 @@ pub struct Pair<'a, A, B> {
     pub chunk_b: usize,
 }
 
+/// What is done with the chunks of a number.
+pub type OnPair<'f, A, B> = &'f (dyn Fn(usize, &mut [A], &mut [B]) + Sync);
+
 /// Calls `f(index, chunk of a, chunk of b)` for each pair of chunks, on as many threads as are free;
 /// as [`tonnage_core::workers::for_each_chunk`] does for one slice. Both have the same number of them.
-pub fn for_each_pair<A: Send, B: Send>(
-    workers: &dyn Workers,
-    pair: Pair<A, B>,
-    f: &(dyn Fn(usize, &mut [A], &mut [B]) + Sync),
-) {
+pub fn for_each_pair<A: Send, B: Send>(workers: &dyn Workers, pair: Pair<A, B>, f: OnPair<A, B>) {
     let count = pair.a.len().div_ceil(pair.chunk_a.max(1));
     let grain = if workers.threads() < 2 { count } else { count.div_ceil(4 * workers.threads()) };
     split(workers, pair, 0, grain.max(1), f);
@@ -39,7 +38,7 @@ fn split<A: Send, B: Send>(
     pair: Pair<A, B>,
     first: usize,
     grain: usize,
-    f: &(dyn Fn(usize, &mut [A], &mut [B]) + Sync),
+    f: OnPair<A, B>,
 ) {
     let Pair { a, chunk_a, b, chunk_b } = pair;
     let count = a.len().div_ceil(chunk_a.max(1));
@@ -58,4 +57,23 @@ fn split<A: Send, B: Send>(
             split(workers, rest, first + half, grain, f);
         },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Backwards;
+
+    #[test]
+    fn chunks_of_both_slices_meet_under_the_same_number() {
+        for count in [0, 1, 2, 13, 100] {
+            let (mut a, mut b) = (vec![0; count * 3], vec![0; count * 2]);
+            let pair = Pair { a: &mut a, chunk_a: 3, b: &mut b, chunk_b: 2 };
+            for_each_pair(&Backwards, pair, &|number, a, b| {
+                a.iter_mut().chain(b).for_each(|x| *x += number + 1);
+            });
+            assert!(a.iter().enumerate().all(|(i, x)| *x == i / 3 + 1), "{count} chunks");
+            assert!(b.iter().enumerate().all(|(i, x)| *x == i / 2 + 1), "{count} chunks");
+        }
+    }
 }

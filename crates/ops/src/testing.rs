@@ -3,8 +3,9 @@
 //! [`run`] lends a kernel exactly what its row asks for, in buffers full of rubbish, so that an element
 //! that is not written, or scratch that is relied on, shows. [`check_samples`] compares every sample of
 //! a row with a naive reference, through contiguous and strided inputs, on one and on several threads,
-//! out of place and in place; [`check_gradients`] compares gradient rules with finite differences.
+//! out of place and in place, whole and in pieces; [`check_gradients`] compares gradient rules with finite differences.
 
+mod axes;
 mod eager;
 
 pub use eager::check_gradients;
@@ -84,7 +85,7 @@ impl Buffer {
 }
 
 /// Pretends to have threads and runs the later half first, so that work that leans on an order shows.
-struct Backwards;
+pub struct Backwards;
 
 impl Workers for Backwards {
     fn threads(&self) -> usize {
@@ -162,16 +163,17 @@ pub fn run_as(op: &'static OpDef, inputs: &[Array], attrs: &Attrs, how: How) -> 
         .collect();
     let workers: &dyn Workers = if how.threads { &Backwards } else { &Alone };
     let mut scratch = Buffer::rubbish((op.scratch)(&call, workers.threads()).as_usize());
-    // The kernel may narrow the sizes; they are read back through a copy that outlives its borrow.
     lend(kernel, attrs, &ins, &mut outs, scratch.get(), workers)?;
     Ok(outs.iter().map(|o| Array::from_bytes(o.dtype, &o.sizes, o.data)).collect())
 }
 
-fn lend<'a>(
+/// Calls the kernel with copies of `outputs` that live no longer than the call, as its signature wants,
+/// and reads the sizes back, which it may have narrowed.
+fn lend(
     kernel: fn(&mut Kernel) -> Result<()>,
     attrs: &Attrs,
     inputs: &[In],
-    outputs: &mut Vec<Out<'a>>,
+    outputs: &mut [Out],
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()> {
@@ -260,6 +262,7 @@ pub fn check_samples(op: &'static OpDef, reference: impl Fn(&[Array], &Attrs) ->
             }
         }
         check(How::default());
+        axes::check_axes(op, sample, &inputs);
         if let Mem::Reuse(reuse) = op.mem {
             let outputs = (op.infer)(&Call::new(&types, &sample.attrs)).unwrap();
             for &input in reuse.iter().filter(|i| types[**i] == outputs[0]) {

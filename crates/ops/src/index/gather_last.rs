@@ -7,7 +7,9 @@ use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::row::{
+    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
+};
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Bytes, Call, Element, Emit, OpDef, Scalar, TensorType, Workers};
 
@@ -19,7 +21,6 @@ use crate::infer::{along, cost, elements, inputs, number};
 use crate::number::with_width;
 use crate::parallel::rows_at_once;
 use crate::strided::{self, Positions};
-use tonnage_core::row::{AxisMap, AxisOf};
 
 /// `(table, indices) -> rows`; the axis as [`Attrs::Axis`], or none for axis 0.
 pub static GATHER_LAST: OpDef = OpDef {
@@ -100,7 +101,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     }
     let pick = Pick { table, axis, indices: &indices, last };
     // All zero bits are zero in every dtype that is a number.
-    with_width!(table.dtype, T => pick.into_rows::<T>(k.outputs[0].slice(), 0, k.workers));
+    with_width!(table.dtype, T => pick.fill::<T>(k.outputs[0].slice(), 0, k.workers));
     Ok(())
 }
 
@@ -117,7 +118,7 @@ struct Pick<'a> {
 }
 
 impl Pick<'_> {
-    fn into_rows<T: Element>(&self, out: &mut [T], zero: T, workers: &dyn Workers) {
+    fn fill<T: Element>(&self, out: &mut [T], zero: T, workers: &dyn Workers) {
         let (layout, data) = (&self.table.layout, self.table.slice::<T>());
         let outer = strided::axes(layout, 0..self.axis);
         let inner = strided::axes(layout, self.axis + 1..layout.sizes.len());

@@ -49,7 +49,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (_, _, n) = dims("half_tril", &k.outputs[0].sizes)?;
     with_real!("half_tril", k.outputs[0].dtype, T => each_matrix::<T>("half_tril", k, 0, &|_, matrix| {
         for (i, row) in matrix.chunks_mut(n).enumerate() {
-            row[i] = row[i] * T::HALF;
+            row[i] *= T::HALF;
             row[i + 1..].fill(T::ZERO);
         }
     }))

@@ -185,7 +185,7 @@ mod tests {
         for of in (MAX_POOL.samples)() {
             let image = draw(&of).remove(0);
             let how = How { aux: true, ..How::default() };
-            let mut made = run_as(&MAX_POOL, &[image.clone()], &of.attrs, how).unwrap();
+            let mut made = run_as(&MAX_POOL, std::slice::from_ref(&image), &of.attrs, how).unwrap();
             let numbers = made.pop().unwrap();
             let zeros = Array { data: vec![0.0; image.data.len()], ..image.clone() };
             let ones = Array { data: vec![1.0; numbers.data.len()], ..made.remove(0) };

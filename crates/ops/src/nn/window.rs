@@ -4,11 +4,10 @@
 //! small, whatever the image's size, and means the same for every window.
 
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
-use tonnage_core::row::AxisMap;
+use tonnage_core::row::{AxisMap, AxisOf};
 use tonnage_core::{Attrs, DType, Dim, Shape, TensorType};
 
 use crate::infer::{along, bad_attrs};
-use tonnage_core::row::AxisOf;
 
 /// A window's size, stride and padding, height before width.
 #[derive(Debug, Clone, Copy)]
