@@ -334,10 +334,9 @@ fn sources<'b>(
         .iter()
         .zip(&program.loads)
         .map(|(load, form)| match load {
-            tile::Composed::Generator(generator, layout) => Ok(tile::Source {
-                layout: layout.clone(),
-                read: tile::Read::Generator(*generator),
-            }),
+            tile::Composed::Generator(generator, layout) => {
+                Ok(tile::Source { layout: layout.clone(), read: tile::Read::Generator(*generator) })
+            }
             tile::Composed::Input(i) => {
                 let layout = match form {
                     Form::Bits => layouts[*i].clone(),

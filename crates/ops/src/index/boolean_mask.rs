@@ -27,7 +27,7 @@ pub static BOOLEAN_MASK: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs.first())),
     grad: Grad::Rule(grad),

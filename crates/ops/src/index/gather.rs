@@ -29,7 +29,7 @@ pub static GATHER: OpDef = OpDef {
     axes: gather_axes,
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

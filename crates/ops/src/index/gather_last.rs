@@ -30,7 +30,7 @@ pub static GATHER_LAST: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

@@ -25,7 +25,7 @@ pub static MASK_SCATTER: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0)]]),
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

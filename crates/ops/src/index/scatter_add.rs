@@ -26,7 +26,7 @@ pub static SCATTER_ADD: OpDef = OpDef {
     axes: scatter_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         cost(call.inputs.get(2).map_or(0, elements), call.inputs.iter().chain(call.inputs))

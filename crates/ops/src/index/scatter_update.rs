@@ -24,7 +24,7 @@ pub static SCATTER_UPDATE: OpDef = OpDef {
     axes: scatter_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call: &Call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),

@@ -30,7 +30,7 @@ pub static TAKE_ALONG_AXIS: OpDef = OpDef {
     },
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

@@ -31,7 +31,7 @@ pub static TOP_K: OpDef = OpDef {
     },
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Output(1)]]),
+    saves: Saves::one_of(&[&[Keep::Output(1).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

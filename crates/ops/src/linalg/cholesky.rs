@@ -27,7 +27,7 @@ pub static CHOLESKY: OpDef = OpDef {
     axes: batch_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Output(0)]]),
+    saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;

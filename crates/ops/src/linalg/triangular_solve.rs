@@ -28,7 +28,7 @@ pub static TRIANGULAR_SOLVE: OpDef = OpDef {
     axes,
     mem: Mem::Reuse(&[1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0), Keep::Output(0)]]),
+    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;

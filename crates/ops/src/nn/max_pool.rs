@@ -28,7 +28,7 @@ pub static MAX_POOL: OpDef = OpDef {
     axes: |_| window_axes(1),
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves { alternatives: &[&[Keep::Aux(0)]], aux },
+    saves: Saves { alternatives: &[&[Keep::Aux(0).always()]], aux },
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

@@ -31,7 +31,7 @@ pub static MAX_POOL_GRAD: OpDef = OpDef {
     axes: |_| window_axes(3),
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         cost(call.inputs.get(2).map_or(0, elements), call.inputs.iter().chain(call.inputs))

@@ -27,7 +27,7 @@ pub static MAX_POOL_PICK: OpDef = OpDef {
     axes: |_| window_axes(2),
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1)]]),
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();
