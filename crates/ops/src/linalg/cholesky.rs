@@ -8,16 +8,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::smallvec;
 use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
     Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
 };
-use tonnage_core::{Attrs, Call, DType, OpDef, TensorType};
+use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Sizes, TensorType};
 
+use super::half_tril::HALF_TRIL;
+use super::matmul::MATMUL;
 use super::matrix::{batch_axes, dims, each_matrix, square};
+use super::symmetrize::SYMMETRIZE;
+use super::triangular_solve::TRIANGULAR_SOLVE;
 use super::{factor, symmetrize};
 use crate::infer::{cost, elements, inputs, no_attrs, real};
 use crate::number::{Real, with_real};
+use crate::shape::transpose::TRANSPOSE;
 
 /// `a [.., n, n] -> l [.., n, n]`
 pub static CHOLESKY: OpDef = OpDef {
@@ -34,7 +40,7 @@ pub static CHOLESKY: OpDef = OpDef {
         let flops = call.inputs.first().map_or(0, elements).saturating_mul(n) / 3;
         cost(flops, call.inputs.iter().chain(call.inputs))
     },
-    grad: Grad::Stop("its rule needs matmul, which is not in the table yet"),
+    grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
@@ -47,6 +53,22 @@ fn infer(call: &Call) -> Result<Types> {
     real("cholesky", a)?;
     square("cholesky", a)?;
     Ok(smallvec![a.clone()])
+}
+
+/// With P the lower triangle of Lᵀ G with half its diagonal, the gradient is the symmetric part of
+/// L⁻ᵀ P L⁻¹. What is computed is that matrix transposed, L⁻ᵀ (L⁻ᵀ P)ᵀ, whose symmetric part is the same.
+fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let l = call.output(0)?;
+    let transposed = Attrs::Matmul { transpose_a: true, transpose_b: false };
+    let product = emit.apply(&MATMUL, vec![l.clone(), call.grad()?], transposed.clone())?;
+    let p = emit.apply(&HALF_TRIL, vec![product], Attrs::None)?;
+    let half = emit.apply(&TRIANGULAR_SOLVE, vec![l.clone(), p], transposed.clone())?;
+    let mut order: Sizes = (0..half.ty().shape.rank()).collect();
+    let rank = order.len();
+    order.swap(rank - 2, rank - 1);
+    let turned = emit.apply(&TRANSPOSE, vec![half], Attrs::Order(order))?;
+    let whole = emit.apply(&TRIANGULAR_SOLVE, vec![l, turned], transposed)?;
+    Ok(vec![Some(Cotangent::Dense(emit.apply(&SYMMETRIZE, vec![whole], Attrs::None)?))])
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
@@ -105,7 +127,7 @@ fn samples() -> Vec<Sample> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Array, check_samples, run};
+    use crate::testing::{Array, check_gradients, check_samples, run};
 
     fn reference(inputs: &[Array], _: &Attrs) -> Vec<Array> {
         let sizes = inputs[0].sizes();
@@ -129,6 +151,11 @@ mod tests {
     #[test]
     fn gives_the_lower_factor_of_every_matrix_of_a_batch() {
         check_samples(&CHOLESKY, reference);
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_symmetric_part() {
+        check_gradients(&CHOLESKY);
     }
 
     #[test]

@@ -6,16 +6,20 @@
 
 use smallvec::smallvec;
 use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
     no_scratch,
 };
-use tonnage_core::{Attrs, Call, DType, OpDef, TensorType};
+use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType};
 
 use super::factor::Triangle;
+use super::matmul::MATMUL;
 use super::matrix::{dims, each_matrix, matrices, square};
+use super::tril::TRIL;
 use crate::infer::{along, bad_attrs, cost, elements, inputs, joined, real, same_dtype, shape};
+use crate::math::neg::NEG;
 use crate::number::{Real, with_real};
 use crate::strided::{self, Positions};
 
@@ -35,7 +39,7 @@ pub static TRIANGULAR_SOLVE: OpDef = OpDef {
         let flops = call.inputs.get(1).map_or(0, elements).saturating_mul(n);
         cost(flops, call.inputs.iter().chain(call.inputs.get(1)))
     },
-    grad: Grad::Stop("its rule needs matmul, which is not in the table yet"),
+    grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
@@ -68,6 +72,25 @@ fn axes(call: &Call) -> AxisMap {
     let batch = (0..rank.saturating_sub(2)).map(|a| along(&[(0, a), (1, a)]));
     let axes = batch.chain([AxisOf::Mixed, along(&[(1, rank.saturating_sub(1))])]).collect();
     AxisMap { outputs: vec![axes], summed: Vec::new() }
+}
+
+/// The right side's gradient H solves the system of the other transpose; the left side's is -H Xᵀ, or
+/// -X Hᵀ where it was transposed, of which the op reads the lower triangle alone.
+fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let turned = transposed(call.attrs)?;
+    let (a, x) = (call.input(0)?, call.output(0)?);
+    let other = Attrs::Matmul { transpose_a: !turned, transpose_b: false };
+    let of_b = emit.apply(&TRIANGULAR_SOLVE, vec![a, call.grad()?], other)?;
+    let mut grads = vec![None, None];
+    if call.needs[0] {
+        let (left, right) = if turned { (x, of_b.clone()) } else { (of_b.clone(), x) };
+        let outer = Attrs::Matmul { transpose_a: false, transpose_b: true };
+        let outer = emit.apply(&MATMUL, vec![left, right], outer)?;
+        let below = emit.apply(&TRIL, vec![outer], Attrs::None)?;
+        grads[0] = Some(Cotangent::Dense(emit.apply(&NEG, vec![below], Attrs::None)?));
+    }
+    grads[1] = Some(Cotangent::Dense(of_b));
+    Ok(grads)
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
@@ -124,7 +147,7 @@ fn samples() -> Vec<Sample> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Array, check_samples, run};
+    use crate::testing::{Array, check_gradients, check_samples, run};
 
     fn reference(inputs: &[Array], attrs: &Attrs) -> Vec<Array> {
         let transposed = transposed(attrs).unwrap();
@@ -150,6 +173,11 @@ mod tests {
     #[test]
     fn solves_with_the_lower_triangle_and_with_its_transpose() {
         check_samples(&TRIANGULAR_SOLVE, reference);
+    }
+
+    #[test]
+    fn the_gradient_reaches_both_sides() {
+        check_gradients(&TRIANGULAR_SOLVE);
     }
 
     #[test]
