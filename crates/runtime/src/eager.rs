@@ -112,7 +112,7 @@ pub fn update(
     (op.infer)(&call).map_err(|e| e.at(mark.source))?;
     let in_place = target.is_sole() && target.as_recipe().is_none();
     let (Lower::Tile(make), true) = (op.lower, in_place) else {
-        let all = std::iter::once(Arg::Borrowed(&*target)).chain(args).collect();
+        let all = std::iter::once(Arg::Owned(target.clone())).chain(args).collect();
         let mut made = apply(op, all, attrs, &[], false, mark)?;
         *target = made.swap_remove(0);
         return Ok(());

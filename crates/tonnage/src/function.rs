@@ -44,7 +44,7 @@ struct Concrete<A, R> {
 ///
 /// ```
 /// use tonnage::{Tensor, function, tensor};
-/// let f = function(|x: Tensor| (x.square()? * 2.0 + 1.0));
+/// let f = function(|x: Tensor| (x.square()? * 2.0)? + 1.0);
 /// let x = tensor([1.0f32, 2.0, 3.0])?;
 /// println!("{}", f.plan(&x)?);
 /// assert_eq!(f.call(x)?.to_vec::<f32>()?, [3.0, 9.0, 19.0]);

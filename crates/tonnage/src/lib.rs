@@ -29,7 +29,7 @@ mod tree;
 mod variable;
 
 pub use control::{cond, while_loop, while_loop_at_most};
-pub use convert::Nested;
+pub use convert::{Native, Nested};
 pub use function::{Function, function};
 pub use make::{
     constant, full, ones, random_normal, random_uniform, range, set_seed, tensor, zeros,

@@ -1,5 +1,9 @@
 //! `+ - * /` and `-x` on tensors, references, numbers, and results of other operators.
 //!
+//! A result of an operator meets a tensor without a `?` in between, `(&a * &b + &c)?`. It cannot meet a
+//! number so: neither `Result` nor `f64` is ours, and Rust lets nobody else join them. `((x * 2.0)? + 1.0)?`
+//! is the way.
+//!
 //! A tensor that is moved in lends its bytes to the result where nobody else holds them: who allocates can
 //! be read in the code.
 
@@ -95,7 +99,6 @@ macro_rules! numbers {
         operator! { $Trait, $method, $op;
             Tensor, $T;
             &Tensor, $T;
-            Result<Tensor>, $T;
             $T, Tensor;
             $T, &Tensor;
         }

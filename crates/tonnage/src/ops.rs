@@ -5,9 +5,9 @@ use smallvec::{SmallVec, smallvec};
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, OpDef, Result, Scalar, Shape, Source};
-use tonnage_ops::{linalg, math, nn, reduce, shape};
+use tonnage_ops::{index, linalg, math, nn, reduce, shape};
 
-use crate::dispatch::{Input, Inputs, apply1};
+use crate::dispatch::{Input, Inputs, apply, apply1};
 use crate::make;
 use crate::tensor::Tensor;
 
@@ -326,6 +326,78 @@ impl Tensor {
         let source = Source::here();
         let axis = self.shape().axis("softmax", axis).map_err(|e| e.at(source))?;
         apply1(&nn::softmax::SOFTMAX, smallvec![self.into()], Attrs::Axis(axis), source)
+    }
+}
+
+impl Tensor {
+    /// Rows along the first axis, by index. An index out of range is an error; its gradient stays rows.
+    ///
+    /// ```
+    /// use tonnage::tensor;
+    /// let table = tensor([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]])?;
+    /// let rows = table.gather(&tensor([2i64, 0])?, 0)?;
+    /// assert_eq!(rows.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0]);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gather(&self, indices: &Tensor, axis: i64) -> Result<Tensor> {
+        let source = Source::here();
+        let axis = self.shape().axis("gather", axis).map_err(|e| e.at(source))?;
+        let inputs = smallvec![self.into(), indices.into()];
+        apply1(&index::gather::GATHER, inputs, Attrs::Axis(axis), source)
+    }
+
+    /// This table with rows added along the first axis; indices may repeat. Give the table up (`self` is
+    /// moved in) and it is changed in place.
+    #[track_caller]
+    pub fn scatter_add(self, indices: &Tensor, rows: &Tensor) -> Result<Tensor> {
+        let inputs = smallvec![self.into(), indices.into(), rows.into()];
+        apply1(&index::scatter_add::SCATTER_ADD, inputs, Attrs::None, Source::here())
+    }
+
+    /// This table with rows replaced along the first axis; of rows with the same index the last stays.
+    #[track_caller]
+    pub fn scatter_update(self, indices: &Tensor, rows: &Tensor) -> Result<Tensor> {
+        let inputs = smallvec![self.into(), indices.into(), rows.into()];
+        apply1(&index::scatter_update::SCATTER_UPDATE, inputs, Attrs::None, Source::here())
+    }
+
+    /// The `k` largest along the last axis, largest first, and where they were.
+    #[track_caller]
+    pub fn top_k(&self, k: usize) -> Result<(Tensor, Tensor)> {
+        let op = &index::top_k::TOP_K;
+        let mut made = apply(op, smallvec![self.into()], Attrs::Count(k), Source::here())?;
+        let indices = made.pop();
+        match (made.pop(), indices) {
+            (Some(values), Some(indices)) => Ok((values, indices)),
+            _ => Err(bad_argument(op.name, "two results are missing", "report this")),
+        }
+    }
+
+    /// The elements where a boolean mask over the leading axes is true, one after the other.
+    #[track_caller]
+    pub fn boolean_mask(&self, mask: &Tensor) -> Result<Tensor> {
+        let inputs = smallvec![self.into(), mask.into()];
+        apply1(&index::boolean_mask::BOOLEAN_MASK, inputs, Attrs::None, Source::here())
+    }
+
+    /// The lower triangle L with L * L^T = this, of symmetric positive definite matrices.
+    #[track_caller]
+    pub fn cholesky(&self) -> Result<Tensor> {
+        let op = &linalg::cholesky::CHOLESKY;
+        apply1(op, smallvec![self.into()], Attrs::None, Source::here())
+    }
+
+    /// The largest in each window of `[batch, height, width, channels]`.
+    #[track_caller]
+    pub fn max_pool(
+        &self,
+        size: [usize; 2],
+        stride: [usize; 2],
+        padding: [[usize; 2]; 2],
+    ) -> Result<Tensor> {
+        let attrs = Attrs::Window { size, stride, padding };
+        apply1(&nn::max_pool::MAX_POOL, smallvec![self.into()], attrs, Source::here())
     }
 }
 
