@@ -3,10 +3,11 @@
 //! Printing reads the elements that it shows and no others, and never makes a recipe resident: a
 //! tensor of a billion elements that takes no memory takes none after it was printed.
 //!
-//! In the order of the work: `read` fetches the elements, `words` and `float` make one word of each,
-//! all of a width, and `frame` sets the words in brackets and lines. What differs from NumPy: booleans
+//! In the order of the work: `read` fetches the elements, `words` with `float` and `digits` make one
+//! word of each, all of a width, and `frame` sets the words in brackets and lines. What differs from NumPy: booleans
 //! are written as Rust writes them.
 
+mod digits;
 mod float;
 mod frame;
 mod read;
