@@ -155,7 +155,8 @@ fn branch<R: Tree>(
         inputs.push(Input::Owned(variable.read()?));
     }
     let mark = Mark { source, kind: Kind::Activation };
-    let made = dispatch::apply_marked(&control::cond::COND, inputs, Attrs::None, joined.graphs, mark)?;
+    let made =
+        dispatch::apply_marked(&control::cond::COND, inputs, Attrs::None, joined.graphs, mark)?;
     finish(yes.result, made, &variables)
 }
 
@@ -246,7 +247,14 @@ fn run_loop<S: Tree>(
     let first = types.len() + joined.captured.len();
     for graph in &mut joined.graphs {
         let mut moved = (**graph).clone();
-        moved.inputs = reordered(&moved.inputs, types.len(), first, &variables, &joined.variables, &is_carried);
+        moved.inputs = reordered(
+            &moved.inputs,
+            types.len(),
+            first,
+            &variables,
+            &joined.variables,
+            &is_carried,
+        );
         *graph = Arc::new(moved);
     }
     let mut inputs: Vec<Tensor> = carried;

@@ -129,7 +129,13 @@ pub(crate) fn next_key() -> [u32; 2] {
 /// gives the same numbers.
 #[track_caller]
 pub fn random_normal(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
-    random(&random::normal::RANDOM_NORMAL, Distribution::Normal, shape.into(), dtype, Source::here())
+    random(
+        &random::normal::RANDOM_NORMAL,
+        Distribution::Normal,
+        shape.into(),
+        dtype,
+        Source::here(),
+    )
 }
 
 /// Random numbers in [0, 1). Takes a few bytes until it is written to.

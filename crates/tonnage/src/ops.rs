@@ -71,7 +71,8 @@ impl Part {
         }
         let from_front = |at: i64| if at < 0 { at.saturating_add(n) } else { at };
         let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
-        let start = self.start.map_or(if step > 0 { 0 } else { n - 1 }, from_front).clamp(low, high);
+        let start =
+            self.start.map_or(if step > 0 { 0 } else { n - 1 }, from_front).clamp(low, high);
         let stop = self.stop.map_or(if step > 0 { n } else { -1 }, from_front).clamp(low, high);
         let len = match step > 0 {
             true => (stop - start + step - 1) / step,
@@ -213,7 +214,13 @@ impl Tensor {
         binary_op(&math::div::DIV, Input::Owned(sum), count as f64, source)
     }
 
-    fn reduce(&self, op: &'static OpDef, axes: Axes, keep_dims: bool, source: Source) -> Result<Tensor> {
+    fn reduce(
+        &self,
+        op: &'static OpDef,
+        axes: Axes,
+        keep_dims: bool,
+        source: Source,
+    ) -> Result<Tensor> {
         let axes = match axes.0 {
             Some(axes) => self.shape().axes(op.name, &axes).map_err(|e| e.at(source))?,
             None => (0..self.rank()).collect(),
@@ -241,7 +248,9 @@ impl Tensor {
         let rank = self.rank();
         if rank < 2 {
             let what = format!("{} has no two axes to swap", self.shape());
-            return Err(bad_argument("transpose", what, "use a tensor of rank 2 or more").at(source));
+            return Err(
+                bad_argument("transpose", what, "use a tensor of rank 2 or more").at(source)
+            );
         }
         let mut order: tonnage_core::Sizes = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
@@ -438,7 +447,12 @@ macro_rules! numbers {
 numbers!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8, usize, bool);
 
 /// A number as a tensor of the other side's dtype.
-pub(crate) fn number(op: &'static OpDef, value: Scalar, dtype: DType, source: Source) -> Result<Tensor> {
+pub(crate) fn number(
+    op: &'static OpDef,
+    value: Scalar,
+    dtype: DType,
+    source: Source,
+) -> Result<Tensor> {
     if !value.fits(dtype) {
         let what = format!("{value} does not fit a tensor of dtype {dtype}");
         let help = "cast the tensor, or use a number of its kind";

@@ -13,9 +13,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::{Cotangent, Record, Rows, backward, choose};
 use tonnage_core::graph::{Graph, ValueId};
 use tonnage_core::row::{Call, Grad, Keep, kept};
-use tonnage_core::{
-    Bytes, ErrorKind, Kind, Mark, OpDef, Result, Source, TensorType, Value,
-};
+use tonnage_core::{Bytes, ErrorKind, Kind, Mark, OpDef, Result, Source, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit};
 
 use crate::dispatch::{Inputs, TensorEmit, hold, unhold};
@@ -242,7 +240,8 @@ impl GradientTape {
         }
         if let Some(output) = output {
             if output.ty() != target.ty() {
-                let what = format!("the gradient given is {}, the target {}", output.ty(), target.ty());
+                let what =
+                    format!("the gradient given is {}, the target {}", output.ty(), target.ty());
                 return Err(tape_error(what, "give a gradient of the target's type"));
             }
         }
@@ -446,13 +445,7 @@ fn begin(
         output_types: SmallVec::new(),
         kept: SmallVec::new(),
     };
-    Some(Recording {
-        logs,
-        record,
-        keep: SmallVec::new(),
-        inputs: SmallVec::new(),
-        tracked: all,
-    })
+    Some(Recording { logs, record, keep: SmallVec::new(), inputs: SmallVec::new(), tracked: all })
 }
 
 /// An eager op that a tape will want; decides what is kept, which may be an aux output.
@@ -553,7 +546,12 @@ impl Recording {
         Ok(())
     }
 
-    pub fn finish_symbolic(mut self, trace: &Trace, inputs: &[Tensor], made: &[Tensor]) -> Result<()> {
+    pub fn finish_symbolic(
+        mut self,
+        trace: &Trace,
+        inputs: &[Tensor],
+        made: &[Tensor],
+    ) -> Result<()> {
         // Concrete inputs were captured: they have a name in the trace.
         for (tensor, key) in inputs.iter().zip(self.record.inputs.iter_mut()) {
             let value = trace.value(tensor, "tape")?;

@@ -183,12 +183,23 @@ impl Variable {
             return Ok(array);
         }
         if array.is_sole() {
-            let owner = Owner { kind: Kind::Variable, what: "variable", name: Some(self.name().into()), source: self.0.made };
+            let owner = Owner {
+                kind: Kind::Variable,
+                what: "variable",
+                name: Some(self.name().into()),
+                source: self.0.made,
+            };
             return Ok(array.owned_by(owner));
         }
         let identity = &math::identity::IDENTITY;
-        let mut copy =
-            eager::apply(identity, smallvec![Arg::Borrowed(&array)], &Attrs::None, &[], false, mark)?;
+        let mut copy = eager::apply(
+            identity,
+            smallvec![Arg::Borrowed(&array)],
+            &Attrs::None,
+            &[],
+            false,
+            mark,
+        )?;
         Ok(copy.swap_remove(0))
     }
 
@@ -212,7 +223,8 @@ impl Variable {
     #[track_caller]
     pub fn assign_sub(&self, value: &Tensor) -> Result<()> {
         let source = Source::here();
-        let negative = dispatch::apply1(&math::neg::NEG, smallvec![value.into()], Attrs::None, source)?;
+        let negative =
+            dispatch::apply1(&math::neg::NEG, smallvec![value.into()], Attrs::None, source)?;
         self.update(&state::assign_add::ASSIGN_ADD, &negative, source)
     }
 

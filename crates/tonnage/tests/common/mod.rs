@@ -1,0 +1,50 @@
+//! What the tests share: calls whose memory is checked against the plan, byte for byte.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tonnage::{Bytes, Function, Result, Tensor, Tree, memory};
+
+/// The ledger is one for the process: tests that look at it take turns.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn in_use() -> Bytes {
+    memory::info("cpu:0").unwrap().in_use
+}
+
+/// Calls a function twice and checks that reserved = predicted, and used = predicted (at most that where
+/// data decide); returns the first result.
+#[track_caller]
+pub fn call_checked<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: &Function<A, R, F>, args: &A) -> R {
+    let plan = f.plan(args).unwrap();
+    let mut results = Vec::new();
+    for _ in 0..2 {
+        let before = in_use();
+        memory::reset_peak("cpu:0").unwrap();
+        let (result, measured) = f.call_measured(args.share()).unwrap();
+        let reserved = memory::info("cpu:0").unwrap().peak - before;
+        assert_eq!(reserved, plan.obtains(), "reserved and predicted\n{plan}");
+        let used = measured.unwrap().used;
+        if plan.is_bound {
+            assert!(used <= plan.peak(), "used {used} and predicted {}\n{plan}", plan.peak());
+        } else {
+            assert_eq!(used, plan.peak(), "used and predicted\n{plan}");
+        }
+        results.push(result);
+    }
+    results.swap_remove(0)
+}
+
+#[track_caller]
+pub fn close(got: &Tensor, expected: &[f64], tolerance: f64) {
+    let got: Vec<f64> = match got.dtype() {
+        tonnage::DType::F64 => got.to_vec::<f64>().unwrap(),
+        _ => got.cast(tonnage::DType::F64).unwrap().to_vec::<f64>().unwrap(),
+    };
+    assert_eq!(got.len(), expected.len(), "{got:?} {expected:?}");
+    for (a, b) in got.iter().zip(expected) {
+        assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{got:?}\n{expected:?}");
+    }
+}
