@@ -40,6 +40,9 @@ pub struct GradientTape {
 
 /// What a tape holds.
 struct Log {
+    /// The trace that it was made in; none where ops run at once. Bodies and branches inside of that
+    /// are recorded as a whole, by the op that runs them.
+    trace: Option<u64>,
     records: Vec<Record<u64>>,
     tracked: HashSet<u64>,
     /// Values that a variable was read as.
@@ -150,6 +153,7 @@ impl GradientTape {
 
     fn make(persistent: bool, watch_variables: bool) -> GradientTape {
         let log = Rc::new(RefCell::new(Log {
+            trace: trace::current().map(|t| t.number()),
             records: Vec::new(),
             tracked: HashSet::new(),
             variables: HashMap::new(),
@@ -395,12 +399,16 @@ pub(crate) struct Recording {
 }
 
 fn recording_logs(ids: &[u64]) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
+    let here = trace::current().map(|t| t.number());
     TAPES.with_borrow(|tapes| {
         tapes
             .iter()
             .filter(|log| {
                 let log = log.borrow();
-                !log.paused && !log.used && ids.iter().any(|id| log.tracked.contains(id))
+                log.trace == here
+                    && !log.paused
+                    && !log.used
+                    && ids.iter().any(|id| log.tracked.contains(id))
             })
             .cloned()
             .collect()
@@ -588,9 +596,13 @@ pub(crate) fn variable_read(variable: &Variable, tensor: &Tensor) {
     if quiet() {
         return;
     }
+    let here = trace::current().map(|t| t.number());
     TAPES.with_borrow(|tapes| {
         for log in tapes {
             let mut log = log.borrow_mut();
+            if log.trace != here {
+                continue;
+            }
             let number = variable.number();
             let by_itself = log.watch_variables && variable.is_trainable();
             if log.paused || !(by_itself || log.variables.contains_key(&number)) {

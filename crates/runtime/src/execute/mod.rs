@@ -85,7 +85,8 @@ pub fn execute(
         let top = plan.inputs + plan.own_outputs();
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
-        Measured { used: top + used? }
+        // What was lent lies in one block, which is rounded as every block is.
+        Measured { used: top + used?.rounded() }
     };
     let made = collect(plan, inputs, arena, results, mark)?;
     Ok((made, measured))
