@@ -72,7 +72,8 @@ impl Runs {
 
     /// Calls `visit(position, stride, length)` for every run among elements `start..start + len`.
     fn for_each(&self, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
-        let Some((&inner, outer)) = self.sizes.split_last() else {
+        // Also where the domain is empty and a length of 1 was stretched to it.
+        let (Some((&inner, outer)), false) = (self.sizes.split_last(), self.is_uniform()) else {
             return visit(self.offset, 0, len);
         };
         let stride = self.strides[outer.len()];
