@@ -176,7 +176,7 @@ fn values(generator: &Generator, start: u64, out: &mut [u8]) {
             } else {
                 let (first, step) = (first.to_i128(), step.to_i128());
                 for (i, x) in out.iter_mut().enumerate() {
-                    let value = first + step * (start as i128 + i as i128);
+                    let value = first.wrapping_add(step.wrapping_mul(start as i128 + i as i128));
                     *x = T::from_scalar(tonnage_core::Scalar::Int(value));
                 }
             }
