@@ -55,14 +55,10 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
         let capacity = args.capacity.map_or(0, Bytes::get);
         if least > capacity {
             eprintln!("no packing within {capacity} bytes: {least} are live at once");
-        } else if start.elapsed() < args.time_limit {
-            eprintln!(
-                "no packing within {capacity} bytes exists, though at most {least} are live at once"
-            );
         } else {
-            let seconds = args.time_limit.as_secs_f64();
+            let seconds = start.elapsed().as_secs_f64();
             eprintln!(
-                "no packing within {capacity} bytes found in {seconds} s; at most {least} are live at once"
+                "no packing within {capacity} bytes found in {seconds:.1} s; at most {least} are live at once"
             );
         }
         return Ok(ExitCode::from(1));

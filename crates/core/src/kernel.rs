@@ -70,13 +70,13 @@ impl Out<'_> {
 }
 
 /// One call of a kernel.
-pub struct Kernel<'a> {
+pub struct Kernel<'a, 'o> {
     /// What it is told besides its inputs.
     pub attrs: &'a Attrs,
     /// Lent to read.
     pub inputs: &'a [In<'a>],
     /// Lent to write; with the row's aux outputs behind the others where a gradient is wanted.
-    pub outputs: &'a mut [Out<'a>],
+    pub outputs: &'a mut [Out<'o>],
     /// Lent to use; as many bytes as the row asked for, aligned as buffers are.
     pub scratch: &'a mut [u8],
     /// Threads.

@@ -39,7 +39,13 @@ const SIZES: [(usize, usize, usize); 12] = [
 /// The best time of one call, for each of two.
 fn race(ours: &mut dyn FnMut(), theirs: &mut dyn FnMut(), flops: f64) -> (Duration, Duration) {
     let calls = (5e8 / flops).clamp(1.0, 10_000.0) as u32;
-    let rounds = if flops > 1e10 { 3 } else { 9 };
+    let rounds = if flops > 1e10 {
+        3
+    } else if flops > 1e9 {
+        10
+    } else {
+        40
+    };
     let time = |f: &mut dyn FnMut()| {
         let start = Instant::now();
         (0..calls).for_each(|_| f());
@@ -96,15 +102,13 @@ macro_rules! bench {
 }
 
 #[allow(unsafe_code, reason = "the yardstick takes pointers")]
-fn yardstick<T: 'static>(
+fn yardstick<T: From<u8> + 'static>(
     size: Size,
     (a, sa): (&[T], Strides),
     (b, sb): (&[T], Strides),
     c: &mut [T],
     threads: usize,
-) where
-    T: From<u8>,
-{
+) {
     let parallel =
         if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
     let Size { rows, cols, depth, .. } = size;

@@ -5,9 +5,13 @@
 
 pub mod control;
 pub mod emit;
+pub mod index;
+mod infer;
 pub mod linalg;
 pub mod math;
 pub mod nn;
+mod number;
+mod parallel;
 pub mod random;
 pub mod reduce;
 pub mod rules;
@@ -15,6 +19,9 @@ pub mod samples;
 pub mod shape;
 pub mod simd;
 pub mod state;
+mod strided;
+#[cfg(test)]
+mod testing;
 pub mod tile;
 
 use tonnage_core::OpDef;
@@ -64,6 +71,23 @@ table! {
     RandomNormal = random::normal::RANDOM_NORMAL,
     RandomUniform = random::uniform::RANDOM_UNIFORM,
     Matmul = linalg::matmul::MATMUL,
+    Cholesky = linalg::cholesky::CHOLESKY,
+    TriangularSolve = linalg::triangular_solve::TRIANGULAR_SOLVE,
+    Tril = linalg::tril::TRIL,
+    HalfTril = linalg::half_tril::HALF_TRIL,
+    Symmetrize = linalg::symmetrize::SYMMETRIZE,
+    Gather = index::gather::GATHER,
+    GatherLast = index::gather_last::GATHER_LAST,
+    TakeAlongAxis = index::take_along_axis::TAKE_ALONG_AXIS,
+    PutAlongAxis = index::put_along_axis::PUT_ALONG_AXIS,
+    ScatterAdd = index::scatter_add::SCATTER_ADD,
+    ScatterUpdate = index::scatter_update::SCATTER_UPDATE,
+    TopK = index::top_k::TOP_K,
+    BooleanMask = index::boolean_mask::BOOLEAN_MASK,
+    MaskScatter = index::mask_scatter::MASK_SCATTER,
+    MaxPool = nn::max_pool::MAX_POOL,
+    MaxPoolGrad = nn::max_pool_grad::MAX_POOL_GRAD,
+    MaxPoolPick = nn::max_pool_pick::MAX_POOL_PICK,
     Softmax = nn::softmax::SOFTMAX,
     Assign = state::assign::ASSIGN,
     AssignAdd = state::assign_add::ASSIGN_ADD,
@@ -86,5 +110,5 @@ pub fn find(name: &str) -> Option<&'static OpDef> {
 pub static GRAD_OPS: GradOps = GradOps {
     add: &math::add::ADD,
     fill: &shape::fill::FILL,
-    scatter_add: &math::add::ADD, // placeholder until index rows land
+    scatter_add: &index::scatter_add::SCATTER_ADD,
 };

@@ -1,4 +1,23 @@
-//! The planner: a pure function from a graph to a plan. No device, no clock, no randomness, no
-//! `unsafe`.
+//! The planner: a pure function from a graph to a [`Plan`], which says in what order it runs, where every
+//! buffer lies, and what the peak is. It touches no device and no clock.
+//!
+//! In the order that data flows: `lower` writes composites out and makes every copy explicit; `place`
+//! gives every value its bytes (a view's, a dying input's, or a buffer of its own) and `region` does so
+//! for bodies and branches; [`offsets`] packs the buffers into one arena; [`Plan`] is the result.
 
+mod lower;
 pub mod offsets;
+mod place;
+mod plan;
+mod print;
+mod region;
+mod tile;
+mod trips;
+
+pub use lower::lower;
+pub use place::{InputSpec, Options, plan};
+pub use plan::{
+    At, BufferId, BufferPlan, LoopGradPlan, LoopPlan, OutputPlan, Placed, Plan, Run, Step,
+    StepMemory, TileRead, TileRun,
+};
+pub use tile::ready as tile_run;

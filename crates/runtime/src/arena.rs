@@ -25,7 +25,7 @@ use crate::system::Block;
 /// let result = (1 << 20..3 << 20, Owner::new(Kind::Output, "step"));
 /// let parts = arena.into_parts(&[result])?;
 /// assert_eq!(parts[0].bytes()[0], 42);
-/// assert_eq!(ledger.in_use(), Bytes::mib(2));
+/// assert_eq!(parts[0].reserved(), Bytes::mib(2));
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 pub struct Arena {
@@ -199,5 +199,145 @@ fn cut(block: Block, copies: Vec<Block>, pieces: &[Piece<'_>]) -> (Vec<Block>, B
 impl fmt::Debug for Arena {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Arena({} for {})", self.reserved(), self.owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(unix)]
+    use crate::events::{Action, Scope};
+    use crate::leak_check;
+    use crate::system::Way;
+    use tonnage_core::Kind;
+
+    const PAGE: usize = 4096;
+
+    fn owner(kind: Kind) -> Owner {
+        Owner::new(kind, "step")
+    }
+
+    fn ways() -> Vec<Way> {
+        if Way::NATIVE == Way::Plain { vec![Way::Plain] } else { vec![Way::NATIVE, Way::Plain] }
+    }
+
+    /// An arena whose bytes tell their page.
+    fn arena(ledger: &Ledger, pages: usize) -> Arena {
+        let bytes = Bytes::of(pages * PAGE);
+        let mut arena = Arena::obtain(ledger, bytes, owner(Kind::Activation)).unwrap();
+        for (page, bytes) in arena.bytes_mut().chunks_mut(PAGE).enumerate() {
+            bytes.fill(page as u8);
+        }
+        arena
+    }
+
+    fn keep(ranges: &[Range<usize>]) -> Vec<(Range<usize>, Owner)> {
+        ranges.iter().map(|range| (range.clone(), owner(Kind::Output))).collect()
+    }
+
+    #[test]
+    fn kept_ranges_keep_their_bytes_and_the_order_given() {
+        for way in ways() {
+            let ledger = Ledger::with_way(None, way);
+            leak_check(&ledger, || {
+                let ranges =
+                    [90 * PAGE..100 * PAGE, 0..9 * PAGE + 5, 50 * PAGE..50 * PAGE + 70, 3..3];
+                let parts = arena(&ledger, 100).into_parts(&keep(&ranges)).unwrap();
+                for (part, range) in parts.iter().zip(&ranges) {
+                    assert_eq!(part.len(), range.len());
+                    let page = |at: usize| ((range.start + at) / PAGE) as u8;
+                    assert!(part.bytes().iter().enumerate().all(|(at, byte)| *byte == page(at)));
+                }
+            })
+            .unwrap();
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_kept_is_no_longer_counted() {
+        let ledger = Ledger::new(None);
+        let scope = Scope::open();
+        let ranges = keep(&[10 * PAGE..20 * PAGE, 40 * PAGE..40 * PAGE + 100]);
+        let mut parts = arena(&ledger, 100).into_parts(&ranges).unwrap();
+        let report = scope.report();
+        let left = report.total(Action::Allocated) - report.total(Action::Freed);
+        assert_eq!(left, ledger.in_use());
+        assert_eq!(ledger.in_use(), Bytes::of(10 * PAGE + 128));
+        assert_eq!(ledger.peak(), Bytes::of(100 * PAGE));
+        assert_eq!(ledger.info().by_kind, [(Kind::Output, Bytes::of(10 * PAGE + 128))]);
+        parts.remove(0);
+        assert_eq!(ledger.in_use(), Bytes::new(128));
+    }
+
+    #[test]
+    fn without_partial_release_the_whole_is_counted_until_its_last_part_goes() {
+        let ledger = Ledger::with_way(None, Way::Plain);
+        let ranges =
+            keep(&[10 * PAGE..20 * PAGE, 30 * PAGE..50 * PAGE, 60 * PAGE..60 * PAGE + 100]);
+        let mut parts = arena(&ledger, 100).into_parts(&ranges).unwrap();
+        let (whole, copy) = (Bytes::of(100 * PAGE), Bytes::new(128));
+        assert_eq!(ledger.in_use(), whole + copy);
+        let outputs = Bytes::of(30 * PAGE) + copy;
+        let by_kind = [(Kind::Activation, whole + copy - outputs), (Kind::Output, outputs)];
+        assert_eq!(ledger.info().by_kind, by_kind);
+        parts.remove(0);
+        assert_eq!(ledger.in_use(), whole + copy);
+        parts.remove(0);
+        assert_eq!(ledger.in_use(), copy);
+        drop(parts);
+        assert_eq!(ledger.in_use(), Bytes::ZERO);
+    }
+
+    #[test]
+    fn an_arena_with_small_results_alone_stays_warm() {
+        for way in ways() {
+            let ledger = Ledger::with_way(None, way);
+            let size = Bytes::mib(8);
+            let variable = Buffer::obtain(&ledger, Bytes::new(64), owner(Kind::Variable)).unwrap();
+            let mut loss = Vec::new();
+            for step in 0..4 {
+                assert_eq!(ledger.info().cached, if step < 2 { Bytes::ZERO } else { size });
+                let arena = arena(&ledger, size.as_usize() / PAGE);
+                assert_eq!(ledger.info().cached, Bytes::ZERO);
+                let result = 7 * PAGE..7 * PAGE + 4;
+                loss = arena.into_parts(&[(result, owner(Kind::Output))]).unwrap();
+                assert_eq!(loss[0].bytes(), [7; 4]);
+            }
+            let info = ledger.info();
+            assert_eq!((info.in_use, info.cached), (Bytes::new(128), size));
+            assert_eq!(info.peak, size + Bytes::new(128));
+            drop((variable, loss));
+            assert_eq!(ledger.info().cached, Bytes::ZERO);
+        }
+    }
+
+    #[test]
+    fn misplaced_ranges_are_refused_and_the_arena_is_freed() {
+        let ledger = Ledger::new(None);
+        for (ranges, why) in [
+            ([0..PAGE, PAGE + 64..2 * PAGE], "does not start on a page"),
+            ([0..PAGE + 1, PAGE..2 * PAGE], "shares a page with another"),
+            ([0..PAGE, 99 * PAGE..101 * PAGE], "ends behind the arena"),
+        ] {
+            leak_check(&ledger, || {
+                let error = arena(&ledger, 100).into_parts(&keep(&ranges)).unwrap_err();
+                assert!(error.to_string().contains(why), "{error}");
+            })
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn a_refused_copy_of_a_small_result_leaks_nothing() {
+        let ledger = Ledger::new(None);
+        leak_check(&ledger, || {
+            let arena = arena(&ledger, 100);
+            ledger.fail_nth(Some(2));
+            let ranges = [0..10, PAGE..20 * PAGE, 50 * PAGE..50 * PAGE + 10];
+            let error = arena.into_parts(&keep(&ranges)).unwrap_err();
+            assert!(error.to_string().starts_with("the system refused: output step"), "{error}");
+        })
+        .unwrap();
     }
 }

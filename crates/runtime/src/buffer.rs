@@ -52,7 +52,7 @@ impl Buffer {
         if bytes.is_zero() {
             return Ok(Buffer::default());
         }
-        let (block, id) = ledger.obtain(bytes, owner)?;
+        let (block, id) = ledger.obtain(bytes, &owner)?;
         let held = Some(Held { ledger: ledger.clone(), id, rest: None });
         Ok(Buffer { block, len: bytes.as_usize(), held })
     }

@@ -85,6 +85,7 @@ impl Cache {
     }
 
     /// Gives back the oldest until no more than `most` is held.
+    #[inline]
     pub(crate) fn shrink(&mut self, most: Bytes) {
         while self.bytes > most {
             self.release_oldest();

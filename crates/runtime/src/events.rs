@@ -165,7 +165,7 @@ impl fmt::Display for Report {
                 None => rows.push((*event, 1)),
             }
         }
-        writeln!(f, "{:<16} {:<9} {:>6} {:>11}  line", "op", "", "times", "bytes")?;
+        writeln!(f, "{:<16} {:<9} {:>6} {:>11}  line", "op", "action", "times", "bytes")?;
         for (Event { op, source, action, bytes }, times) in rows {
             writeln!(f, "{op:<16} {:<9} {times:>6} {bytes:>11}  {source}", action.name())?;
         }
@@ -178,5 +178,71 @@ impl fmt::Display for Report {
             }
         }
         if lead == ", " { writeln!(f) } else { writeln!(f, "nothing happened") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Buffer, Ledger, Owner};
+    use tonnage_core::Kind;
+
+    fn obtain(ledger: &Ledger, bytes: u64, what: &'static str, source: Source) -> Buffer {
+        let owner = Owner::new(Kind::Activation, what).at(source);
+        Buffer::obtain(ledger, Bytes::new(bytes), owner).unwrap()
+    }
+
+    #[test]
+    fn scopes_nest_and_each_sees_what_happened_since_it_was_opened() {
+        let (ledger, source) = (Ledger::new(None), Source::here());
+        drop(obtain(&ledger, 64, "before", source));
+        let outer = Scope::open();
+        let kept = obtain(&ledger, 64, "add", source);
+        let inner = Scope::open();
+        drop(kept);
+        record("reshape", source, Action::View, Bytes::new(64));
+        let actions = |report: Report| report.events.iter().map(|e| e.action).collect::<Vec<_>>();
+        assert_eq!(actions(inner.report()), [Action::Freed, Action::View]);
+        drop(inner);
+        assert_eq!(actions(outer.report()), [Action::Allocated, Action::Freed, Action::View]);
+        drop(outer);
+        assert!(Scope::open().report().events.is_empty());
+    }
+
+    #[test]
+    fn a_scope_hears_its_own_thread_alone() {
+        let (ledger, source) = (Ledger::new(None), Source::here());
+        let scope = Scope::open();
+        std::thread::scope(|threads| {
+            threads.spawn(|| drop(obtain(&ledger, 64, "elsewhere", source)));
+        });
+        assert!(scope.report().events.is_empty());
+    }
+
+    #[test]
+    fn the_report_sums_by_op_line_and_action() {
+        let (ledger, source) = (Ledger::new(None), Source::here());
+        let scope = Scope::open();
+        let first = obtain(&ledger, 1000, "matmul", source);
+        let second = obtain(&ledger, 1000, "matmul", source);
+        drop((first, second));
+        record("fill", source, Action::Recipe, Bytes::mib(4));
+        let report = scope.report();
+        assert_eq!(report.count(Action::Allocated), 2);
+        let expected = format!(
+            "\
+op               action     times       bytes  line
+matmul           allocated      2    2.00 KiB  {source}
+matmul           freed          2    2.00 KiB  {source}
+fill             recipe         1    4.00 MiB  {source}
+in all: allocated 2.00 KiB (2), recipe 4.00 MiB (1), freed 2.00 KiB (2)
+"
+        );
+        assert_eq!(report.to_string(), expected);
+    }
+
+    #[test]
+    fn an_empty_report_says_so() {
+        assert!(Scope::open().report().to_string().ends_with("nothing happened\n"));
     }
 }

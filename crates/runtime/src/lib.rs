@@ -2,14 +2,21 @@
 //! buffers and arenas that own them, and the threads that work on them.
 
 pub mod arena;
+pub mod array;
 pub mod buffer;
 mod cache;
+pub mod eager;
+pub mod emit;
 pub mod events;
+pub mod execute;
 pub mod ledger;
+pub mod lend;
 pub mod pool;
+pub mod storage;
 pub mod system;
 
 pub use arena::Arena;
+pub use array::Array;
 pub use buffer::Buffer;
 pub use ledger::{Holder, Info, Ledger, Owner, leak_check};
 pub use pool::{Pool, pool, set_threads};

@@ -31,6 +31,11 @@ use crate::source::Source;
 pub struct ValueId(u32);
 
 impl ValueId {
+    /// The value of that number.
+    pub fn new(index: usize) -> ValueId {
+        ValueId(index as u32)
+    }
+
     /// The number.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -106,6 +111,12 @@ impl Graph {
     pub fn add_value(&mut self, info: ValueInfo) -> ValueId {
         self.values.push(info);
         ValueId(self.values.len() as u32 - 1)
+    }
+
+    /// A new value for an input that nothing reads.
+    #[track_caller]
+    pub fn add_unused_input(&mut self, ty: TensorType, kind: Kind) -> ValueId {
+        self.add_value(ValueInfo { ty, kind, name: None, source: Source::here() })
     }
 
     /// Types of the inputs.

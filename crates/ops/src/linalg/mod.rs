@@ -1,4 +1,14 @@
-//! Matrices: products through the core in `gemm`, factorizations through `faer`.
+//! Matrices: products, factorizations, triangular systems, and the small ops that their gradients need.
+//!
+//! A matrix is the last two axes; the axes before them are a batch.
 
+pub mod cholesky;
 pub mod gemm;
+pub mod half_tril;
 pub mod matmul;
+pub mod symmetrize;
+pub mod triangular_solve;
+pub mod tril;
+
+mod factor;
+mod matrix;

@@ -9,7 +9,7 @@ use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
 use tonnage_core::tile::{Close, Form, Prim, Reg, TileProgram};
-use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
+use tonnage_core::{DType, Dim, OpDef, TensorType};
 
 use crate::rules;
 
@@ -38,22 +38,10 @@ fn program<'a>(call: &Call<'a>) -> Result<&'a TileProgram> {
     }
 }
 
-/// The shape that a fused call runs over.
-pub fn domain(call: &Call) -> Result<Shape> {
-    let program = program(call)?;
-    let mut domain = Shape::scalar();
-    for (ty, form) in call.inputs.iter().zip(&program.loads) {
-        if matches!(form, Form::Elements(_)) {
-            domain = domain.broadcast(&ty.shape, call.op)?;
-        }
-    }
-    Ok(domain)
-}
-
 fn infer(call: &Call) -> Result<Types> {
     let program = program(call)?;
     rules::infer::count(call, program.loads.len())?;
-    let domain = domain(call)?;
+    let domain = super::domain(call, program)?;
     for (ty, form) in call.inputs.iter().zip(&program.loads) {
         let expected = match form {
             Form::Elements(dtype) => *dtype,
@@ -152,10 +140,9 @@ fn axes(call: &Call) -> AxisMap {
 }
 
 fn scratch(call: &Call, _: usize) -> Bytes {
-    match (program(call), domain(call).ok().and_then(|d| d.most())) {
-        (Ok(program), Some(domain)) => super::scratch(program, &domain),
-        _ => Bytes::ZERO,
-    }
+    let Ok(program) = program(call) else { return Bytes::ZERO };
+    let domain = super::domain(call, program).ok().and_then(|d| d.most());
+    domain.map_or(Bytes::ZERO, |domain| super::scratch(program, &domain))
 }
 
 fn cost(call: &Call) -> Cost {

@@ -25,7 +25,8 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::row::Call;
-use tonnage_core::tile::{Close, TileProgram};
+use tonnage_core::shape::Shape;
+use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::workers::Workers;
 
 use ready::Ready;
@@ -48,6 +49,17 @@ pub fn run(
             fold::run(&ready, *fold, &shape, outputs, scratch, workers)
         }
     }
+}
+
+/// What a program runs over: its inputs broadcast together. Bits have no shape of their own.
+pub fn domain(call: &Call, program: &TileProgram) -> Result<Shape> {
+    let mut domain = Shape::scalar();
+    for (ty, form) in call.inputs.iter().zip(&program.loads) {
+        if matches!(form, Form::Elements(_)) {
+            domain = domain.broadcast(&ty.shape, call.op)?;
+        }
+    }
+    Ok(domain)
 }
 
 /// Whether the registers of a program fit on the stack; longer chains must be cut.

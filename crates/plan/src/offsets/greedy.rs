@@ -11,8 +11,11 @@ use std::cmp::Reverse;
 use super::sections::Part;
 use super::skyline::Skyline;
 
-/// Placed items that [`Gaps`] may look at in all attempts together: about a tenth of a second.
-const GAP_WORK: usize = 15_000_000;
+/// What the attempts may cost together, in placed items looked at: about a tenth of a second. The first
+/// attempt always ends.
+pub(super) const WORK: usize = 15_000_000;
+/// What placing an item on a pile costs, in the same measure.
+const PILE_WORK: usize = 256;
 
 /// Orders to place in. Each starts with what is hard to place later.
 #[derive(Clone, Copy)]
@@ -26,50 +29,93 @@ enum Order {
     End,
 }
 
+/// Which pile an item goes onto.
+#[derive(Clone, Copy)]
+enum Side {
+    /// The one that leaves the most room in the section that then has the least.
+    Roomy,
+    /// The one that wastes less area.
+    Tidy,
+}
+
 /// Rounds of [`Best::insist`].
 const ROUNDS: usize = 12;
 
 /// The lowest packing that the heuristics find, in units; the first one within `target` ends the work.
 pub(super) fn best(part: &Part, target: u64) -> Vec<u64> {
-    let mut best =
-        Best { part, target, height: u64::MAX, offsets: Vec::new(), over: Vec::new(), work: 0 };
-    let piles =
-        [Order::Length, Order::Peak, Order::Area, Order::Contention, Order::Start, Order::End];
-    let fits =
-        [Order::Size, Order::Area, Order::Length, Order::Contention, Order::Start, Order::End];
-    let met = piles.iter().any(|&order| best.two_ended(&sorted(part, order)))
-        || [Order::Length, Order::Peak].iter().any(|&order| best.insist(sorted(part, order)))
-        || fits.iter().any(|&order| {
-            let order = sorted(part, order);
+    let mut best = Best::new(part, target, WORK, &[]);
+    if !best.piles() {
+        let orders =
+            [Order::Size, Order::Area, Order::Length, Order::Contention, Order::Start, Order::End];
+        // Ends with the first that meets the target; what was kept is the answer either way.
+        orders.iter().map(|&order| sorted(part, order)).any(|order| {
             [Rule::Tightest, Rule::Lowest].iter().any(|&rule| best.gap_fit(&order, rule))
         });
-    // Whether the target was met shows in the result.
-    let _ = met;
+    }
     best.offsets
+}
+
+/// A packing within `target` units around items that are placed already: those come with their offsets, lowest
+/// first. What it costs is taken off `work`.
+pub(super) fn around(
+    part: &Part,
+    target: u64,
+    fixed: &[(u32, u64)],
+    work: &mut usize,
+) -> Option<Vec<u64>> {
+    let mut best = Best::new(part, target, *work, fixed);
+    // Nothing above the target is of use.
+    best.height = target + 1;
+    let orders = [Order::Length, Order::Peak];
+    let found = orders.iter().any(|&order| best.two_ended(&sorted(part, order), Side::Roomy));
+    *work = best.work;
+    found.then_some(best.offsets)
 }
 
 /// The best so far.
 struct Best<'a> {
     part: &'a Part,
     target: u64,
+    /// Items whose offsets are given, lowest first.
+    fixed: &'a [(u32, u64)],
     height: u64,
     offsets: Vec<u64>,
     /// Items that found no place below the ceiling, since this was cleared.
     over: Vec<u32>,
-    /// Placed items that were looked at.
+    /// What attempts may still cost.
     work: usize,
 }
 
-impl Best<'_> {
+impl<'a> Best<'a> {
+    fn new(part: &'a Part, target: u64, work: usize, fixed: &'a [(u32, u64)]) -> Best<'a> {
+        let (offsets, over) = (Vec::new(), Vec::new());
+        Best { part, target, fixed, height: u64::MAX, offsets, over, work }
+    }
+
+    /// All that [`Best::two_ended`] can do. True once the target is met.
+    fn piles(&mut self) -> bool {
+        let sides = [Side::Roomy, Side::Tidy];
+        let orders =
+            [Order::Length, Order::Peak, Order::Area, Order::Contention, Order::Start, Order::End];
+        let again = [Order::Length, Order::Peak];
+        orders
+            .iter()
+            .map(|&order| sorted(self.part, order))
+            .any(|order| sides.iter().any(|&side| self.two_ended(&order, side)))
+            || again
+                .iter()
+                .any(|&order| sides.iter().any(|&side| self.insist(sorted(self.part, order), side)))
+    }
+
     /// Tries an order again and again, each time with those items first that found no place below the
     /// ceiling.
-    fn insist(&mut self, mut order: Vec<u32>) -> bool {
+    fn insist(&mut self, mut order: Vec<u32>, side: Side) -> bool {
         for _ in 0..ROUNDS {
-            if self.work > GAP_WORK {
+            if self.work == 0 {
                 return false;
             }
             self.over.clear();
-            if self.two_ended(&order) {
+            if self.two_ended(&order, side) {
                 return true;
             }
             let mut first = vec![false; self.part.len()];
@@ -81,28 +127,49 @@ impl Best<'_> {
 
     /// Piles up from the floor and down from a ceiling at the bound. What fits between the piles no more
     /// goes into gaps, or over the ceiling. True once the target is met.
-    fn two_ended(&mut self, order: &[u32]) -> bool {
-        self.work += 64 * order.len();
+    fn two_ended(&mut self, order: &[u32], side: Side) -> bool {
         let part = self.part;
+        if self.work == 0 {
+            return false;
+        }
+        self.work = self.work.saturating_sub(PILE_WORK * order.len());
         let ceiling = part.bound / part.unit;
         let mut offsets = vec![0; part.len()];
-        let mut floor = Skyline::new(part.load.len());
-        let mut hanging = Skyline::new(part.load.len());
+        let mut floor = Skyline::new(&part.load);
+        let mut hanging = Skyline::new(&part.load);
         let (mut placed, mut late) = (Vec::new(), Vec::new());
-        for &i in order {
+        let mut given = vec![false; part.len()];
+        for &(i, offset) in self.fixed {
+            let (size, span) = (part.size[i as usize], part.span[i as usize]);
+            floor.set(span, offset + size);
+            floor.take(span, size);
+            hanging.take(span, size);
+            offsets[i as usize] = offset;
+            given[i as usize] = true;
+            placed.push(i);
+        }
+        for &i in order.iter().filter(|&&i| !given[i as usize]) {
             let (size, span) = (part.size[i as usize], part.span[i as usize]);
             let (up, down) = (floor.top(span), hanging.top(span));
             if up.height + down.height + size > ceiling {
                 late.push(i);
                 continue;
             }
-            offsets[i as usize] = if up.waste <= down.waste {
+            // The most that any section needs, were it put there: under the ceiling wherever possible.
+            let (below, above) = (up.height + down.both, down.height + up.both);
+            let rising = match side {
+                Side::Roomy if below != above => below < above,
+                _ => up.waste <= down.waste,
+            };
+            offsets[i as usize] = if rising {
                 floor.set(span, up.height + size);
                 up.height
             } else {
                 hanging.set(span, down.height + size);
                 ceiling - down.height - size
             };
+            floor.take(span, size);
+            hanging.take(span, size);
             placed.push(i);
         }
         let mut gaps = Gaps::new(part);
@@ -115,13 +182,16 @@ impl Best<'_> {
 
     /// Places all items into gaps. True once the target is met.
     fn gap_fit(&mut self, order: &[u32], rule: Rule) -> bool {
+        if self.work == 0 {
+            return false;
+        }
         self.fill(Gaps::new(self.part), order, rule, vec![0; self.part.len()])
     }
 
     /// Places the rest into gaps, and keeps the result where it is the best. Gives up where it cannot
     /// become that, and on all but the first when the work is spent.
     fn fill(&mut self, mut gaps: Gaps, rest: &[u32], rule: Rule, mut offsets: Vec<u64>) -> bool {
-        let first = self.offsets.is_empty();
+        let first = self.height == u64::MAX;
         let ceiling = self.part.bound / self.part.unit;
         for &i in rest {
             offsets[i as usize] = gaps.place(i, rule);
@@ -129,12 +199,12 @@ impl Best<'_> {
             if end > ceiling {
                 self.over.push(i);
             }
-            if !first && (end >= self.height || self.work + gaps.work > GAP_WORK) {
-                self.work += gaps.work;
+            if !first && (end >= self.height || gaps.work > self.work) {
+                self.work = self.work.saturating_sub(gaps.work);
                 return false;
             }
         }
-        self.work += gaps.work;
+        self.work = self.work.saturating_sub(gaps.work);
         let height = self.part.height(&offsets);
         if first || height < self.height {
             (self.height, self.offsets) = (height, offsets);

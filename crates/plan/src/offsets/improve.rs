@@ -1,6 +1,7 @@
 //! Which capacities the exact search is asked for, and how much of the effort each question gets.
 
 use super::greedy;
+use super::peak;
 use super::search::{Outcome, search};
 use super::sections::Part;
 
@@ -25,8 +26,8 @@ impl Budget<'_> {
     }
 }
 
-/// Nodes of the first question.
-const FIRST: u64 = 8_000;
+/// Nodes of the first question, beside some for each item.
+const FIRST: u64 = 4_000;
 
 /// A packing in units, as low as can be found, though no lower than `enough` bytes; and whether a lower
 /// one is known not to exist (or not to be wanted).
@@ -35,15 +36,23 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
     let mut proved = (enough / part.unit).max(part.bound / part.unit);
     let mut best = greedy::best(part, proved);
     let mut height = part.height(&best);
-    // Each sweep asks for `proved` first, since most instances have a packing there, and then bisects
-    // up from what was not found, ever more finely. The next sweep has more nodes for each question.
+    if height > proved && !budget.spent() {
+        let solve = &mut |piece: &Part, capacity| budget.search(piece, capacity, FIRST);
+        if let Some(found) = peak::pack(part, proved, solve) {
+            (height, best) = (part.height(&found), found);
+        }
+    }
+    // Each sweep asks for `proved` first and longest, since most instances have a packing there, and then
+    // bisects up from what was not found, ever more finely. The next sweep has more nodes for each question.
     for sweep in 0.. {
-        let nodes = FIRST.saturating_mul(1 << (2 * sweep).min(62));
+        let first = FIRST + 16 * part.len() as u64;
+        let nodes = first.saturating_mul(1 << (2 * sweep).min(40));
         let fineness = height.checked_shr(7 + sweep).unwrap_or(0);
         let (mut asked, mut missed) = (proved, proved);
         let before = (budget.nodes, proved, height);
         while asked < height && !budget.spent() {
-            match budget.search(part, asked, nodes) {
+            let share = if asked == proved { nodes.saturating_mul(8) } else { nodes };
+            match budget.search(part, asked, share) {
                 Outcome::Found(found) => (height, best) = (part.height(&found), found),
                 Outcome::None => (proved, missed) = (asked + 1, asked),
                 Outcome::Unknown => missed = asked,
@@ -66,6 +75,10 @@ pub(super) fn within(part: &Part, capacity: u64, budget: &mut Budget) -> Option<
     let best = greedy::best(part, capacity);
     if part.height(&best) <= capacity {
         return Some(best);
+    }
+    let solve = &mut |piece: &Part, capacity| budget.search(piece, capacity, FIRST);
+    if let Some(found) = peak::pack(part, capacity, solve) {
+        return Some(found);
     }
     match budget.search(part, capacity, u64::MAX) {
         Outcome::Found(found) => Some(found),

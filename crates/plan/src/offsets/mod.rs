@@ -2,10 +2,10 @@
 //! and the arena is as small as can be found.
 //!
 //! The problem is known as dynamic storage allocation, and is NP-hard. Three steps, each only where
-//! the one before did not reach the bound (the largest sum of live sizes):
-//! [`greedy`] places in several fixed orders and keeps the best; [`search`] looks for a packing within
-//! a capacity, exactly, up to a number of nodes; [`improve`] chooses the capacities to ask it for.
-//! Parts of the timeline that share no buffer are packed apart ([`sections`]).
+//! the one before did not reach the bound (the largest sum of live sizes): `greedy` places in
+//! several fixed orders and keeps the best; `search` looks for a packing within a capacity, exactly, up to
+//! a number of nodes, first (`peak`) in the crowded stretch alone; `improve` chooses the capacities to
+//! ask it for. Parts of the timeline that share no buffer are packed apart (`sections`).
 //!
 //! Invariants: a packing passes [`check`]; the same items and effort give the same packing, unless
 //! `stop` intervenes; every offset is a sum or difference of sizes, so sizes that are multiples of a
@@ -15,6 +15,7 @@
 mod check;
 mod greedy;
 mod improve;
+mod peak;
 mod search;
 mod sections;
 mod skyline;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tonnage_core::bytes::LARGE;
 use tonnage_core::error::{Holder as ErrorHolder, Shortage};
-use tonnage_core::{Bytes, ErrorKind, Kind, Result};
+use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source};
 
 use super::slab::{Id, Slab};
 use super::{Holder, Info, Owner};
@@ -19,11 +19,35 @@ const NAMED: usize = 5;
 
 /// One live buffer.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) owner: Owner,
-    pub(super) bytes: Bytes,
+struct Entry {
+    owner: Owner,
+    bytes: Bytes,
     /// Its size had been given back to the system, and was wanted again.
     wanted_again: bool,
+}
+
+/// What is still wanted of an entry that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) what: &'static str,
+    pub(super) source: Source,
+    pub(super) bytes: Bytes,
+    wanted_again: bool,
+}
+
+impl Ended {
+    /// The same, as if so much of it had not ended.
+    pub(super) fn without(self, kept: Bytes) -> Ended {
+        Ended { bytes: self.bytes.saturating_sub(kept), ..self }
+    }
+}
+
+impl Entry {
+    #[inline]
+    fn end(&self) -> Ended {
+        let Entry { owner: Owner { what, source, .. }, bytes, wanted_again } = *self;
+        Ended { what, source, bytes, wanted_again }
+    }
 }
 
 /// The state of a ledger.
@@ -38,6 +62,8 @@ pub(super) struct Books {
     ceiling: Bytes,
     limit: Option<Bytes>,
     machine: Option<Bytes>,
+    /// The lesser of the two: what nothing may exceed.
+    most: Bytes,
     /// Requests until one is made to fail.
     fail_in: Option<u64>,
 }
@@ -53,6 +79,7 @@ impl Books {
             ceiling: Bytes::ZERO,
             limit,
             machine,
+            most: lesser(limit, machine),
             fail_in: None,
         }
     }
@@ -72,6 +99,7 @@ impl Books {
 
     pub(super) fn set_limit(&mut self, limit: Option<Bytes>) {
         self.limit = limit;
+        self.most = lesser(limit, self.machine);
         self.settle();
     }
 
@@ -91,26 +119,16 @@ impl Books {
         }
     }
 
-    /// Enters a block that the allocator gave, or turns it down.
-    pub(super) fn enter_small(
-        &mut self,
-        block: Option<Block>,
-        bytes: Bytes,
-        owner: Owner,
-    ) -> Result<(Block, Id)> {
-        self.admit(bytes, &owner)?;
-        let Some(block) = block else { return Err(self.refused(bytes, &owner)) };
-        Ok((block, self.enter(bytes, owner, false)))
+    /// Enters a block that the allocator gave, or refuses it.
+    #[inline]
+    pub(super) fn enter_small(&mut self, bytes: Bytes, owner: &Owner) -> Result<Id> {
+        self.admit(bytes, owner)?;
+        Ok(self.enter(bytes, owner, false))
     }
 
-    /// Passes on a block for bytes that are counted already.
-    pub(super) fn check_small(
-        &mut self,
-        block: Option<Block>,
-        bytes: Bytes,
-        owner: &Owner,
-    ) -> Result<Block> {
-        block.filter(|_| !self.fails_now()).ok_or_else(|| self.refused(bytes, owner))
+    /// A small block for bytes that are counted already passes, unless it is the one to fail.
+    pub(super) fn check_small(&mut self, bytes: Bytes, owner: &Owner) -> Result<()> {
+        if self.fails_now() { Err(self.refused(bytes, owner)) } else { Ok(()) }
     }
 
     /// A block from the cache or the system.
@@ -118,9 +136,9 @@ impl Books {
         &mut self,
         way: Way,
         bytes: Bytes,
-        owner: Owner,
+        owner: &Owner,
     ) -> Result<(Block, Id)> {
-        self.admit(bytes, &owner)?;
+        self.admit(bytes, owner)?;
         if let Some(block) = self.cache.take(bytes) {
             return Ok((block, self.enter(bytes, owner, true)));
         }
@@ -131,13 +149,14 @@ impl Books {
             self.give_up_cache();
             Block::obtain(way, bytes)
         });
-        let Some(block) = block else { return Err(self.refused(bytes, &owner)) };
+        let Some(block) = block else { return Err(self.refused(bytes, owner)) };
         Ok((block, self.enter(bytes, owner, wanted_again)))
     }
 
     /// Ends an entry without touching its bytes.
-    pub(super) fn remove(&mut self, id: Id) -> Option<Entry> {
-        let entry = self.entries.remove(id)?;
+    #[inline]
+    pub(super) fn remove(&mut self, id: Id) -> Option<Ended> {
+        let entry = self.entries.remove(id, Entry::end)?;
         self.in_use -= entry.bytes;
         if self.in_use.is_zero() {
             self.cache.shrink(IDLE);
@@ -146,15 +165,15 @@ impl Books {
     }
 
     /// Ends an entry; its block goes to the cache if it may.
-    pub(super) fn free_large(&mut self, id: Id, block: Block) -> Option<Entry> {
+    pub(super) fn free_large(&mut self, id: Id, block: Block) -> Option<Ended> {
         let entry = self.remove(id)?;
         self.cache.put(block, entry.wanted_again);
         self.settle();
         Some(entry)
     }
 
-    pub(super) fn merge(&mut self, id: Id, rest: Id) -> Option<Entry> {
-        let entry = self.entries.remove(id)?;
+    pub(super) fn merge(&mut self, id: Id, rest: Id) -> Option<Ended> {
+        let entry = self.entries.remove(id, Entry::end)?;
         match self.entries.get_mut(rest) {
             Some(rest) => rest.bytes += entry.bytes,
             None => self.in_use -= entry.bytes,
@@ -167,8 +186,8 @@ impl Books {
         id: Option<Id>,
         left: Block,
         entries: Vec<(Bytes, Owner)>,
-    ) -> Vec<Id> {
-        let before = id.and_then(|id| self.entries.remove(id));
+    ) -> (Vec<Id>, Option<Ended>) {
+        let before = id.and_then(|id| self.entries.remove(id, Entry::end));
         let after: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
         let ids = entries
             .into_iter()
@@ -181,16 +200,18 @@ impl Books {
             }
         }
         self.mark();
-        ids
+        (ids, before)
     }
 
-    fn enter(&mut self, bytes: Bytes, owner: Owner, wanted_again: bool) -> Id {
+    #[inline]
+    fn enter(&mut self, bytes: Bytes, owner: &Owner, wanted_again: bool) -> Id {
         self.in_use += bytes;
         self.mark();
-        self.entries.insert(Entry { owner, bytes, wanted_again })
+        self.entries.insert(Entry { owner: owner.clone(), bytes, wanted_again })
     }
 
     /// Moves the marks up to where the sums are.
+    #[inline]
     fn mark(&mut self) {
         self.peak = self.peak.max(self.in_use);
         self.ceiling = self.ceiling.max(self.in_use);
@@ -206,32 +227,44 @@ impl Books {
     }
 
     /// Holds the cache under its bounds.
+    #[inline]
     fn settle(&mut self) {
+        if self.cache.bytes().is_zero() {
+            return;
+        }
         let room = self.bound(self.in_use).saturating_sub(self.in_use);
         self.cache.shrink(if self.in_use.is_zero() { room.min(IDLE) } else { room });
     }
 
     /// May so much be obtained at all? The cache need not be asked: it always makes room.
+    #[inline]
     fn admit(&mut self, bytes: Bytes, owner: &Owner) -> Result<()> {
+        if self.in_use + bytes <= self.most && self.fail_in.is_none() {
+            return Ok(());
+        }
+        self.why_not(bytes, owner)
+    }
+
+    #[cold]
+    fn why_not(&mut self, bytes: Bytes, owner: &Owner) -> Result<()> {
         if self.fails_now() {
             return Err(self.refused(bytes, owner));
         }
         let total = self.in_use + bytes;
-        let most = [self.limit, self.machine].into_iter().flatten().min();
-        if let Some(limit) = most.filter(|most| bytes > *most) {
-            let shortage = self.shortage(bytes, owner);
-            return Err(ErrorKind::NeverFits { shortage, limit }.into());
+        if total <= self.most {
+            return Ok(());
         }
-        if let Some(budget) = self.limit.filter(|limit| total > *limit) {
-            let shortage = self.shortage(bytes, owner);
-            return Err(ErrorKind::OverBudget { shortage, budget, least: None }.into());
+        let shortage = self.shortage(bytes, owner);
+        Err(match self.limit {
+            _ if bytes > self.most => ErrorKind::NeverFits { shortage, limit: self.most },
+            Some(budget) if total > budget => {
+                ErrorKind::OverBudget { shortage, budget, least: None }
+            }
+            // More than the machine has: a system that hands that out says no by killing the process.
+            // We say it first.
+            _ => ErrorKind::SystemRefused { shortage },
         }
-        // A system that hands out more than the machine has says no by killing the process. We say it
-        // first.
-        if self.machine.is_some_and(|machine| total > machine) {
-            return Err(self.refused(bytes, owner));
-        }
-        Ok(())
+        .into())
     }
 
     /// Counts down to the request that is made to fail.
@@ -241,7 +274,8 @@ impl Books {
         left <= 1
     }
 
-    fn refused(&self, bytes: Bytes, owner: &Owner) -> tonnage_core::Error {
+    #[cold]
+    pub(super) fn refused(&self, bytes: Bytes, owner: &Owner) -> tonnage_core::Error {
         ErrorKind::SystemRefused { shortage: self.shortage(bytes, owner) }.into()
     }
 
@@ -304,4 +338,9 @@ impl Books {
             holders,
         }
     }
+}
+
+/// What nothing may exceed; everything there is where nobody says.
+fn lesser(limit: Option<Bytes>, machine: Option<Bytes>) -> Bytes {
+    limit.into_iter().chain(machine).min().unwrap_or(Bytes::new(u64::MAX))
 }

@@ -53,7 +53,7 @@ impl fmt::Display for Info {
         if self.holders.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\n{:<HOLDER$} {:>11} {:>10}", "kind", "bytes", "")?;
+        writeln!(f, "\n{:<HOLDER$} {:>11}", "kind", "bytes")?;
         for (kind, bytes) in &self.by_kind {
             writeln!(f, "{:<HOLDER$} {bytes:>11}", kind.name())?;
         }
@@ -82,4 +82,59 @@ fn fitted(text: &str) -> String {
     let front = HOLDER / 2;
     let back = HOLDER - front - 1;
     text.chars().take(front).chain(['…']).chain(text.chars().skip(count - back)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonnage_core::Source;
+
+    fn holder(kind: Kind, what: &'static str, name: Option<&str>, source: Source) -> Holder {
+        let name = name.map(Into::into);
+        Holder { owner: Owner { kind, what, name, source }, bytes: Bytes::mib(3), buffers: 2 }
+    }
+
+    #[test]
+    fn prints_as_a_table_of_80_columns() {
+        let source = Source::here();
+        let info = Info {
+            in_use: Bytes::mib(6),
+            peak: Bytes::mib(9),
+            cached: Bytes::new(4096),
+            reserved: Bytes::mib(6) + Bytes::new(4096),
+            peak_reserved: Bytes::mib(9),
+            limit: Some(Bytes::mib(64)),
+            by_kind: vec![(Kind::Variable, Bytes::mib(3)), (Kind::Activation, Bytes::mib(3))],
+            holders: vec![
+                holder(Kind::Variable, "w", Some("a layer's own rather long name"), source),
+                holder(Kind::Activation, "add", None, source),
+            ],
+        };
+        let line = source.line();
+        let expected = format!(
+            "\
+in use 6.00 MiB, peak 9.00 MiB, cached 4.00 KiB, limit 64.00 MiB
+
+kind                                                            bytes
+variable                                                     3.00 MiB
+activation                                                   3.00 MiB
+
+holder                                                          bytes    buffers
+variable w `a layer's own ra…untime/src/ledger/info.rs:{line}    3.00 MiB          2
+activation add at crates/runtime/src/ledger/info.rs:{line:<5}    3.00 MiB          2
+"
+        );
+        assert_eq!(info.to_string(), expected);
+        assert!(info.to_string().lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn many_holders_are_summed_up_at_the_end() {
+        let holders = (0..20).map(|_| holder(Kind::Input, "x", None, Source::here())).collect();
+        let info = Info { holders, ..crate::Ledger::new(None).info() };
+        let text = info.to_string();
+        assert!(text.contains("and 8 more "), "{text}");
+        assert!(text.contains("24.00 MiB         16"), "{text}");
+        assert!(text.starts_with("in use 0 B, peak 0 B, cached 0 B, no limit"), "{text}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The ledger of one device: every byte that was obtained, who holds it, and what may yet be obtained.
 //!
-//! It is the only caller of [`Block::obtain`], so a byte that is not in the ledger does not exist. At
+//! It is the only caller of `Block::obtain`, so a byte that is not in the ledger does not exist. At
 //! every moment `in use + cached <= limit`, and in use + cached is no more than 2 MiB above the most
 //! that was ever in use: warm pages raise no peak.
 //!
@@ -20,7 +20,7 @@ use tonnage_core::{Bytes, Result};
 
 use crate::events::{self, Action};
 use crate::system::{self, Block, Way};
-use books::{Books, Entry};
+use books::{Books, Ended};
 
 pub use info::{Holder, Info};
 pub use leak::leak_check;
@@ -42,7 +42,14 @@ pub(crate) use slab::Id;
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Ledger(Arc<Shared>);
+pub struct Ledger(Handle);
+
+/// Every buffer holds one; a device's own costs no count of references.
+#[derive(Debug, Clone)]
+enum Handle {
+    Device(&'static Shared),
+    Own(Arc<Shared>),
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -53,8 +60,12 @@ struct Shared {
 impl Ledger {
     /// The ledger of `cpu:0`.
     pub fn cpu() -> &'static Ledger {
+        static SHARED: OnceLock<Shared> = OnceLock::new();
         static CPU: OnceLock<Ledger> = OnceLock::new();
-        CPU.get_or_init(|| Ledger::new(None))
+        CPU.get_or_init(|| {
+            let shared = SHARED.get_or_init(|| Shared::new(None, Way::NATIVE));
+            Ledger(Handle::Device(shared))
+        })
     }
 
     /// A ledger of its own, with or without a limit.
@@ -63,8 +74,7 @@ impl Ledger {
     }
 
     pub(crate) fn with_way(limit: Option<Bytes>, way: Way) -> Ledger {
-        let books = Mutex::new(Books::new(limit, system::machine_memory()));
-        Ledger(Arc::new(Shared { way, books }))
+        Ledger(Handle::Own(Arc::new(Shared::new(limit, way))))
     }
 
     /// What is in use now, as one figure.
@@ -114,18 +124,20 @@ impl Ledger {
         self.books().fail_nth(n);
     }
 
-    pub(crate) fn obtain(&self, asked: Bytes, owner: Owner) -> Result<(Block, Id)> {
+    pub(crate) fn obtain(&self, asked: Bytes, owner: &Owner) -> Result<(Block, Id)> {
         let bytes = asked.rounded();
-        let (what, source) = (owner.what, owner.source);
         let got = if bytes.get() < LARGE {
             // The allocator is asked outside of the lock: it has locks of its own.
-            let block = self.ask_allocator(bytes);
-            self.books().enter_small(block, bytes, owner)
+            let block = self.ask_allocator(bytes, owner)?;
+            match self.books().enter_small(bytes, owner) {
+                Ok(id) => (block, id),
+                Err(error) => return Err(error.at(owner.source)),
+            }
         } else {
-            self.books().obtain_large(self.0.way, bytes, owner)
+            let got = self.books().obtain_large(self.shared().way, bytes, owner);
+            got.map_err(|error| error.at(owner.source))?
         };
-        let got = got.map_err(|error| error.at(source))?;
-        events::record(what, source, Action::Allocated, bytes);
+        events::record(owner.what, owner.source, Action::Allocated, bytes);
         Ok(got)
     }
 
@@ -148,8 +160,8 @@ impl Ledger {
 
     /// A small block for bytes that an entry counts already.
     pub(crate) fn small_block(&self, bytes: Bytes, owner: &Owner) -> Result<Block> {
-        let block = self.ask_allocator(bytes);
-        self.books().check_small(block, bytes, owner).map_err(|error| error.at(owner.source))
+        self.books().check_small(bytes, owner).map_err(|error| error.at(owner.source))?;
+        self.ask_allocator(bytes, owner)
     }
 
     /// Replaces an entry by others. `left` is what remains of its block for the cache or the system.
@@ -159,28 +171,55 @@ impl Ledger {
         left: Block,
         entries: Vec<(Bytes, Owner)>,
     ) -> Vec<Id> {
-        self.books().exchange(id, left, entries)
+        let kept: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
+        let (ids, before) = self.books().exchange(id, left, entries);
+        Ledger::record_free(before.map(|before| before.without(kept)));
+        ids
     }
 
     pub(crate) fn set_owner(&self, id: Id, owner: Owner) {
         self.books().set_owner(id, owner);
     }
 
-    fn ask_allocator(&self, bytes: Bytes) -> Option<Block> {
-        Block::obtain(self.0.way, bytes).or_else(|| {
-            self.give_up_cache();
-            Block::obtain(self.0.way, bytes)
-        })
-    }
-
-    fn record_free(entry: Option<Entry>) {
-        if let Some(entry) = entry {
-            events::record(entry.owner.what, entry.owner.source, Action::Freed, entry.bytes);
+    #[inline]
+    fn ask_allocator(&self, bytes: Bytes, owner: &Owner) -> Result<Block> {
+        match Block::obtain(self.shared().way, bytes) {
+            Some(block) => Ok(block),
+            None => self.ask_allocator_again(bytes, owner),
         }
     }
 
+    #[cold]
+    fn ask_allocator_again(&self, bytes: Bytes, owner: &Owner) -> Result<Block> {
+        self.give_up_cache();
+        Block::obtain(self.shared().way, bytes)
+            .ok_or_else(|| self.books().refused(bytes, owner).at(owner.source))
+    }
+
+    #[inline]
+    fn record_free(entry: Option<Ended>) {
+        if let Some(Ended { what, source, bytes, .. }) = entry {
+            events::record(what, source, Action::Freed, bytes);
+        }
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared {
+        match &self.0 {
+            Handle::Device(shared) => shared,
+            Handle::Own(shared) => shared,
+        }
+    }
+
+    #[inline]
     fn books(&self) -> MutexGuard<'_, Books> {
         // Nothing in the books panics between two writes that belong together.
-        self.0.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared().books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn new(limit: Option<Bytes>, way: Way) -> Shared {
+        Shared { way, books: Mutex::new(Books::new(limit, system::machine_memory())) }
     }
 }

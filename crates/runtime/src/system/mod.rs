@@ -1,9 +1,9 @@
 //! The one place that gets memory from the system, and gives it back.
 //!
-//! A [`Block`] owns its bytes alone, always initialized: zeroed by the system, or what an earlier
-//! owner left. Blocks of [`LARGE`] bytes and more are pages of their own, mapped and unmapped, so that
+//! A `Block` owns its bytes alone, always initialized: zeroed by the system, or what an earlier
+//! owner left. Blocks of `LARGE` bytes and more are pages of their own, mapped and unmapped, so that
 //! the resident size falls when they are dropped; a range of one can go back alone. Smaller ones come
-//! from the allocator. Where pages cannot be mapped, [`Way::Plain`] serves all, without partial
+//! from the allocator. Where pages cannot be mapped, `Way::Plain` serves all, without partial
 //! release. The rest of the crate builds on `Block` in safe code.
 #![allow(unsafe_code, reason = "owns raw memory from the system")]
 
@@ -19,7 +19,9 @@ use std::slice;
 use std::sync::Arc;
 
 use tonnage_core::Bytes;
-use tonnage_core::bytes::{ALIGN, LARGE, PAGE};
+use tonnage_core::bytes::ALIGN;
+#[cfg(unix)]
+use tonnage_core::bytes::{LARGE, PAGE};
 
 pub use figures::{machine_memory, resident};
 
@@ -79,6 +81,7 @@ impl Default for Block {
 
 impl Block {
     /// So many bytes, rounded as all buffers are; `None` where the system refuses.
+    #[inline]
     pub(crate) fn obtain(way: Way, bytes: Bytes) -> Option<Block> {
         let bytes = bytes.rounded();
         if bytes.is_zero() {
@@ -155,6 +158,71 @@ impl Drop for Block {
             // SAFETY: the block owns these pages; a cut happens at whole pages.
             #[cfg(unix)]
             Hold::Mapped => unsafe { unix::unmap(self.ptr, self.len) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonnage_core::bytes::{LARGE, PAGE};
+
+    const WAYS: &[Way] = &[Way::NATIVE, Way::Plain];
+
+    #[test]
+    fn blocks_are_zeroed_aligned_and_rounded() {
+        for way in WAYS {
+            for asked in [1, 64, 65, 4096, LARGE - 1, LARGE, LARGE + 1, 5_000_000] {
+                let mut block = Block::obtain(*way, Bytes::new(asked)).unwrap();
+                assert_eq!(Bytes::of(block.len()), Bytes::new(asked).rounded());
+                assert!(block.bytes().iter().all(|byte| *byte == 0));
+                let align = if block.len() as u64 >= LARGE { PAGE as usize } else { ALIGN };
+                assert!(block.bytes().as_ptr().addr().is_multiple_of(align));
+                block.bytes_mut().fill(1);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_take_nothing_and_more_than_there_is_is_refused() {
+        for way in WAYS {
+            let block = Block::obtain(*way, Bytes::ZERO).unwrap();
+            assert!(block.bytes().is_empty());
+            assert!(block.bytes().as_ptr().addr().is_multiple_of(ALIGN));
+            assert!(Block::obtain(*way, Bytes::new(u64::MAX)).is_none());
+            assert!(Block::obtain(*way, Bytes::new(1 << 62)).is_none());
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_block_outlive_each_other() {
+        for way in WAYS {
+            for at in [4096, 40_960, 81_920 - 4096] {
+                for first_goes in [true, false] {
+                    let mut block = Block::obtain(*way, Bytes::new(81_920)).unwrap();
+                    block.bytes_mut()[..at].fill(1);
+                    block.bytes_mut()[at..].fill(2);
+                    let (first, second) = block.split(at);
+                    assert_eq!((first.len(), second.len()), (at, 81_920 - at));
+                    let (mut stays, byte) = if first_goes { (second, 2) } else { (first, 1) };
+                    assert!(stays.bytes().iter().all(|b| *b == byte));
+                    stays.bytes_mut().fill(3);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_that_is_no_page_makes_parts_of_one_whole() {
+        for way in WAYS {
+            let block = Block::obtain(*way, Bytes::new(81_920)).unwrap();
+            let (first, second) = block.split(1000);
+            assert!(first.is_part() && second.is_part());
+            let (mut left, mut right) = second.split(50_000);
+            drop(first);
+            left.bytes_mut().fill(1);
+            right.bytes_mut().fill(2);
+            assert!(left.bytes().iter().all(|b| *b == 1));
         }
     }
 }

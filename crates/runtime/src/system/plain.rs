@@ -14,6 +14,7 @@ fn layout(len: usize) -> Option<Layout> {
 }
 
 /// So many zeroed bytes; `None` where the allocator has none, and for no bytes at all.
+#[inline]
 pub(super) fn obtain(len: usize) -> Option<NonNull<u8>> {
     let layout = layout(len)?;
     // SAFETY: the layout's size is not zero.

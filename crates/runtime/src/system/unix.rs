@@ -7,6 +7,10 @@ use std::sync::OnceLock;
 use tonnage_core::Bytes;
 use tonnage_core::bytes::PAGE;
 
+/// From here on the system is asked for huge pages, each of which is half of it.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 4 << 20;
+
 /// Maps so many zeroed bytes, or `None` where the system refuses. Pages become resident when they are
 /// first touched.
 pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
@@ -15,7 +19,18 @@ pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
     // SAFETY: a new private anonymous mapping at an address of the system's choice touches nothing
     // that exists.
     let at = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
-    if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
+    if at == libc::MAP_FAILED {
+        return None;
+    }
+    // Measured on 256 MiB: the first touch takes 60 ms instead of 175, giving back 0.6 instead of 14,
+    // and the resident size is the same, also after a part of it went back. (The kernel keeps a huge
+    // page that was cut until it runs short: at most one at each end of what is kept.)
+    #[cfg(target_os = "linux")]
+    if len >= HUGE {
+        // SAFETY: advice on the pages just mapped; the answer does not matter.
+        unsafe { libc::madvise(at, len, libc::MADV_HUGEPAGE) };
+    }
+    NonNull::new(at.cast())
 }
 
 /// Gives pages back, all or part of what [`map`] gave.

@@ -6,6 +6,7 @@
 use half::slice::HalfFloatSliceExt;
 use tonnage_core::{Element, bf16, f16};
 
+use super::kernel::turn::Turn;
 #[cfg(target_arch = "x86_64")]
 use super::kernel::wide;
 use super::kernel::{Kernel, Level, portable};
@@ -31,6 +32,11 @@ pub trait Compute: Element + sealed::Sealed {
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "the trait is sealed: nobody else calls or writes this")]
     fn kernel(level: Level) -> &'static Kernel<Self>;
+
+    /// Transposes, the fastest way there is here.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "as above")]
+    fn turn(turn: &Turn<'_, Self>, out: &mut [Self]);
 }
 
 macro_rules! floats {
@@ -59,6 +65,14 @@ macro_rules! floats {
                     #[cfg(target_arch = "x86_64")]
                     Level::Avx512 => &super::kernel::avx512::$width::KERNEL,
                 }
+            }
+
+            #[allow(private_interfaces, reason = "as in the trait")]
+            fn turn(turn: &Turn<'_, Self>, out: &mut [Self]) {
+                #[cfg(target_arch = "x86_64")]
+                super::kernel::turn::$width(turn, out);
+                #[cfg(not(target_arch = "x86_64"))]
+                turn.plain(0, out);
             }
         }
     )*};
@@ -96,6 +110,11 @@ macro_rules! integers {
                     #[cfg(target_arch = "x86_64")]
                     Level::Avx512 => &AVX512,
                 }
+            }
+
+            #[allow(private_interfaces, reason = "as in the trait")]
+            fn turn(turn: &Turn<'_, Self>, out: &mut [Self]) {
+                turn.plain(0, out);
             }
         }
     )*};

@@ -1,6 +1,10 @@
+#![allow(unsafe_code, reason = "calls loops that are compiled for wider vectors")]
 //! Packing of strided matrices: the three ways memory can run, each with a loop that suits it.
 
 use super::compute::{Compute, Reads};
+#[cfg(target_arch = "x86_64")]
+use super::kernel::Level;
+use super::kernel::turn::{LINES, Turn};
 use super::operand::pack_with;
 
 /// A block of a strided matrix. The operand has checked that it lies in `data`.
@@ -13,13 +17,57 @@ pub(super) struct Source<'a, T> {
 }
 
 impl<T> Source<'_, T> {
+    #[inline(always)]
     fn run(&self, at: isize, len: usize) -> &[T] {
         &self.data[at as usize..][..len]
+    }
+
+    /// Asks the cache for elements that are read later. Any position will do.
+    #[inline(always)]
+    fn fetch(&self, at: isize, len: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for byte in (0..len * size_of::<T>()).step_by(64) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let line = self.data.as_ptr().wrapping_offset(at).cast::<i8>().wrapping_add(byte);
+            // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (at, len);
     }
 }
 
 /// Fills `out` as [`Operand::pack`](super::Operand::pack) says.
 pub(super) fn strided<C: Compute, T: Reads<C>>(
+    source: &Source<'_, T>,
+    lines: usize,
+    depth: usize,
+    width: usize,
+    out: &mut [C],
+) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        /// The same loops, compiled for wider vectors.
+        #[target_feature(enable = "avx2,fma")]
+        fn wide<C: Compute, T: Reads<C>>(
+            source: &Source<'_, T>,
+            lines: usize,
+            depth: usize,
+            width: usize,
+            out: &mut [C],
+        ) {
+            plain(source, lines, depth, width, out);
+        }
+        if Level::Avx2.is_available() {
+            // SAFETY: AVX2 is there.
+            return unsafe { wide(source, lines, depth, width, out) };
+        }
+    }
+    plain(source, lines, depth, width, out);
+}
+
+#[inline(always)]
+fn plain<C: Compute, T: Reads<C>>(
     source: &Source<'_, T>,
     lines: usize,
     depth: usize,
@@ -51,21 +99,28 @@ pub(super) fn strided<C: Compute, T: Reads<C>>(
     }
 }
 
-/// Lines lie side by side: whole panels of a width that the compiler knows. Depth is the outer loop, so that
-/// memory is read in its own order.
+/// Lines lie side by side: whole panels of a width that the compiler knows. Some steps of depth at a time: as many
+/// streams of memory are read, and each panel is written in runs. (A step at a time would write to all panels in
+/// turn, which share a set of the cache where their length is a power of two.)
+#[inline(always)]
 fn side_by_side<C: Compute, T: Reads<C>, const W: usize>(
     source: &Source<'_, T>,
     lines: usize,
     depth: usize,
     out: &mut [C],
 ) {
+    const RUN: usize = 8;
     let whole = lines / W;
-    for k in 0..depth {
-        let run = source.run(source.start + k as isize * source.depth, lines);
-        for (p, from) in run.as_chunks::<W>().0.iter().enumerate() {
-            let to = &mut out[(p * depth + k) * W..][..W];
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = from.read();
+    for first in (0..depth).step_by(RUN) {
+        let steps = RUN.min(depth - first);
+        for p in 0..whole {
+            let to = &mut out[(p * depth + first) * W..][..steps * W];
+            for (k, to) in to.as_chunks_mut::<W>().0.iter_mut().enumerate() {
+                let at = source.start + (p * W) as isize + (first + k) as isize * source.depth;
+                source.fetch(at + RUN as isize * source.depth, W);
+                for (to, from) in to.iter_mut().zip(source.run(at, W)) {
+                    *to = from.read();
+                }
             }
         }
     }
@@ -73,6 +128,7 @@ fn side_by_side<C: Compute, T: Reads<C>, const W: usize>(
 }
 
 /// Lines lie side by side, panels of any width, from line `first` on.
+#[inline(always)]
 fn by_runs<C: Compute, T: Reads<C>>(
     source: &Source<'_, T>,
     first: usize,
@@ -93,7 +149,9 @@ fn by_runs<C: Compute, T: Reads<C>>(
     }
 }
 
-/// Depth runs along memory: each line is read in runs and spread over its panel.
+/// Depth runs along memory: lines are read in runs (widened on the way, where they have to be), some at a time, and
+/// transposed into their panel.
+#[inline(always)]
 fn transposed<C: Compute, T: Reads<C>>(
     source: &Source<'_, T>,
     lines: usize,
@@ -101,22 +159,32 @@ fn transposed<C: Compute, T: Reads<C>>(
     width: usize,
     out: &mut [C],
 ) {
-    /// Steps of depth at a time: the piece of the panel that is written stays in L1.
-    const RUN: usize = 32;
+    /// Steps of depth in a run: the widened ones and what they become stay in L1.
+    const RUN: usize = 64;
+    let computed = T::as_computed(source.data);
     for (first, panel) in (0..lines).step_by(width).zip(out.chunks_exact_mut(width * depth)) {
-        let count = width.min(lines - first);
-        for (r, part) in panel.chunks_mut(width * RUN).enumerate() {
-            let len = part.len() / width;
-            for i in 0..width {
-                if i < count {
-                    let at = source.start + (first + i) as isize * source.line + (r * RUN) as isize;
-                    let run = source.run(at, len);
-                    for (to, from) in part[i..].iter_mut().step_by(width).zip(run) {
-                        *to = from.read();
-                    }
-                } else {
-                    part[i..].iter_mut().step_by(width).for_each(|to| *to = C::ZERO);
+        for group in (0..width).step_by(LINES) {
+            let count = lines.saturating_sub(first + group).min(width - group).min(LINES);
+            let keep = (width - group).min(LINES);
+            let at = |i: usize| source.start + (first + group + i) as isize * source.line;
+            if let Some(data) = computed.filter(|_| count > 0) {
+                let all = Source { data, start: 0, line: 0, depth: 1 };
+                let line = |i: usize| if i < count { all.run(at(i), depth) } else { &[] };
+                let lines = std::array::from_fn(line);
+                let ahead = 4 * source.line;
+                C::turn(&Turn { lines, count, keep, width, ahead }, &mut panel[group..]);
+                continue;
+            }
+            for k in (0..depth).step_by(RUN) {
+                let len = RUN.min(depth - k);
+                let mut widened = [[C::ZERO; RUN]; LINES];
+                for (i, line) in widened.iter_mut().enumerate().take(count) {
+                    let run = source.run(at(i) + k as isize, len);
+                    line.iter_mut().zip(run).for_each(|(to, from)| *to = from.read());
                 }
+                let lines = std::array::from_fn(|i| &widened[i][..len]);
+                let turn = Turn { lines, count, keep, width, ahead: 0 };
+                C::turn(&turn, &mut panel[k * width + group..]);
             }
         }
     }

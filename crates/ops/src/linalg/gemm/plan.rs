@@ -85,9 +85,11 @@ impl Plan {
             2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.depth as f64;
         let worth = (flops / FLOPS_PER_THREAD) as usize;
         let pieces = threads.min(worth).max(1);
-        // Enough parts that all pieces get the same, or so many that it does not show.
+        // Enough parts that all pieces get the same, or so many that it does not show. (Divisions are what a tiny
+        // product spends its time on: none of them for one piece.)
         let mut per_product = 1;
-        while !(size.batch * per_product).is_multiple_of(pieces)
+        while pieces > 1
+            && !(size.batch * per_product).is_multiple_of(pieces)
             && size.batch * per_product < 4 * pieces
         {
             per_product += 1;
@@ -110,12 +112,18 @@ impl Plan {
     /// The parts of all products that one piece computes.
     pub fn items(&self, piece: usize) -> Range<usize> {
         let all = self.size.batch * self.parts.0 * self.parts.1;
+        if self.pieces == 1 {
+            return 0..all;
+        }
         piece * all / self.pieces..(piece + 1) * all / self.pieces
     }
 
     /// An item's product, rows and columns.
     pub fn item(&self, item: usize) -> (usize, Range<usize>, Range<usize>) {
         let per_product = self.parts.0 * self.parts.1;
+        if per_product == 1 {
+            return (item, 0..self.size.rows, 0..self.size.cols);
+        }
         let (batch, part) = (item / per_product, item % per_product);
         let rows = cut(self.size.rows, self.tile.0, self.parts.0, part / self.parts.1);
         let cols = cut(self.size.cols, self.tile.1, self.parts.1, part % self.parts.1);
@@ -159,11 +167,17 @@ fn cut(len: usize, tile: usize, parts: usize, part: usize) -> Range<usize> {
 
 /// The length of the longest part.
 fn largest(len: usize, tile: usize, parts: usize) -> usize {
+    if parts == 1 {
+        return len;
+    }
     (len.div_ceil(tile).div_ceil(parts) * tile).min(len)
 }
 
 /// Cuts a product into at most `parts` parts: the rows times columns that let the slowest finish soonest.
 fn grid(size: Size, path: Path, tile: (usize, usize), parts: usize) -> (usize, usize) {
+    if parts == 1 {
+        return (1, 1);
+    }
     let most = (size.rows.div_ceil(tile.0), size.cols.div_ceil(tile.1));
     match path {
         Path::FewRows => return (1, parts.min(most.1).max(1)),

@@ -14,8 +14,19 @@ use super::operand::{Direct, Operand};
 use super::plan::{ALIGN, SUMS};
 use super::run::Job;
 
+/// The left operand is not packed where at most that many tiles along a row read it: its elements are broadcast, so any
+/// stride will do, and just caches suffer.
+const LEFT_DIRECT: usize = 16;
+
+/// The right operand is not packed where at most that many tiles along a column read it.
+const RIGHT_DIRECT: usize = 4;
+
+/// Bytes over which an operand may be spread to be packed by the first tiles that read it.
+const NEAR: usize = 256 << 10;
+
 /// A block of an operand as micro-kernels read it: panels, and in them elements at two strides.
 struct Panels<C> {
+    /// Written to only where it is packed.
     data: *const C,
     /// From one panel to the next.
     panel: isize,
@@ -108,32 +119,34 @@ where
         }
         let tile = kernel.rows_of_tile(part.rows);
         let deep = kernel.depth_of_block(depth).min(depth);
-        let tall = (kernel.block_rows / tile * tile).min(part.rows.next_multiple_of(tile));
+        let tall = kernel.rows_of_block(part.rows, tile);
         let wide = kernel.block_cols.min(part.cols.next_multiple_of(kernel.cols));
         let unit = ALIGN / size_of::<O::Compute>();
         let (a_space, b_space) = space.split_at_mut((tall * deep).next_multiple_of(unit));
         let a_direct = self.left_in_memory(part);
-        let b_direct = self.right_in_memory(part);
+        let b_access = self.right_access(part, deep);
         for i in (0..part.rows).step_by(tall) {
             let rows = tall.min(part.rows - i);
             for k in (0..depth).step_by(deep) {
                 let run = k..depth.min(k + deep);
                 let first = part.at.row + i;
-                let a = panels(
-                    self.a,
-                    a_direct,
-                    part.at.batch,
-                    first..first + rows,
-                    &run,
-                    tile,
-                    a_space,
-                );
+                let lines = first..first + rows;
+                let a = match &a_direct {
+                    Some(direct) => direct.panels(&lines, &run, tile),
+                    None => packed(self.a, part.at.batch, lines, &run, tile, a_space),
+                };
                 for j in (0..part.cols).step_by(wide) {
                     let cols = wide.min(part.cols - j);
                     let first = part.at.col + j;
                     let lines = first..first + cols;
-                    let b =
-                        panels(self.b, b_direct, part.at.batch, lines, &run, kernel.cols, b_space);
+                    let b = self.right_panels(
+                        &b_access,
+                        part.at.batch,
+                        lines,
+                        &run,
+                        tile.min(rows),
+                        b_space,
+                    );
                     let block = Part {
                         at: Position { row: part.at.row + i, col: first, ..part.at },
                         rows,
@@ -160,7 +173,7 @@ where
         tile: usize,
         depth: usize,
         a: &Panels<O::Compute>,
-        b: &Panels<O::Compute>,
+        b: &Right<O::Compute>,
         last: bool,
     ) {
         let kernel = self.kernel;
@@ -168,6 +181,11 @@ where
             let rows = tile.min(block.rows - i);
             // SAFETY: row `i` is in the block.
             let strip = unsafe { block.sums.offset(i as isize * block.sums_row) };
+            // The first strip reads where `b` lies and packs it for the others.
+            let (b, keep) = match &b.kept {
+                Some(kept) if p > 0 => (kept, None),
+                kept => (&b.first, kept.as_ref()),
+            };
             for (q, j) in (0..block.cols).step_by(kernel.cols).enumerate() {
                 let call = Tile {
                     depth,
@@ -176,6 +194,9 @@ where
                     a_depth: a.depth,
                     b: b.data.wrapping_offset(q as isize * b.panel),
                     b_depth: b.depth,
+                    keep: keep.map_or(std::ptr::null_mut(), |kept| {
+                        kept.data.wrapping_offset(q as isize * kept.panel).cast_mut()
+                    }),
                     c: strip.wrapping_add(j),
                     c_row: block.sums_row,
                     rows,
@@ -211,40 +232,99 @@ where
     /// The left operand in place, where each element is used too few times to pay for packing.
     fn left_in_memory(&self, part: &Part<O::Compute>) -> Option<Direct<'_, O::Compute>> {
         let direct = self.a.direct(part.at.batch)?;
-        (part.cols <= 4 * self.kernel.cols && direct.holds(self.size.rows, self.size.depth))
-            .then_some(direct)
+        (part.cols <= LEFT_DIRECT * self.kernel.cols
+            && direct.holds(self.size.rows, self.size.depth))
+        .then_some(direct)
     }
 
-    /// The right operand in place: its columns must lie side by side, and whole tiles of them where the
-    /// kernel has no masks.
-    fn right_in_memory(&self, part: &Part<O::Compute>) -> Option<Direct<'_, O::Compute>> {
-        let direct = self.b.direct(part.at.batch)?;
-        let fits = self.kernel.masks || part.cols % self.kernel.cols == 0;
-        (direct.line == 1
-            && fits
-            && part.rows <= 4 * self.kernel.rows
-            && direct.holds(self.size.cols, self.size.depth))
-        .then_some(direct)
+    /// How tiles get at the right operand. Where it lies, its columns must lie side by side, and be whole tiles of them
+    /// where the kernel has no masks.
+    fn right_access(&self, part: &Part<O::Compute>, deep: usize) -> Access<'_, O::Compute> {
+        let fits = self.kernel.masks || part.cols.is_multiple_of(self.kernel.cols);
+        let direct = self.b.direct(part.at.batch).filter(|direct| {
+            direct.line == 1 && fits && direct.holds(self.size.cols, self.size.depth)
+        });
+        match direct {
+            Some(direct) if part.rows <= RIGHT_DIRECT * self.kernel.rows => Access::InPlace(direct),
+            Some(direct) if direct.is_near(deep) => Access::Kept(direct),
+            _ => Access::Packed,
+        }
+    }
+
+    /// A block of the right operand; `strip` is the number of rows of the first tiles that read it.
+    fn right_panels(
+        &self,
+        access: &Access<'_, O::Compute>,
+        batch: usize,
+        lines: Range<usize>,
+        depth: &Range<usize>,
+        strip: usize,
+        space: &mut [O::Compute],
+    ) -> Right<O::Compute> {
+        let width = self.kernel.cols;
+        match access {
+            Access::InPlace(direct) => {
+                Right { first: direct.panels(&lines, depth, width), kept: None }
+            }
+            Access::Kept(direct) if strip >= self.kernel.keeps => {
+                let out = &mut space[..lines.len().next_multiple_of(width) * depth.len()];
+                let kept = Some(Panels::packed(out, depth.len(), width));
+                Right { first: direct.panels(&lines, depth, width), kept }
+            }
+            _ => Right { first: packed(self.b, batch, lines, depth, width, space), kept: None },
+        }
     }
 }
 
-/// A block of an operand, where it lies or packed into `space`.
-fn panels<C: Compute, X: Operand<C>>(
+/// How tiles get at the right operand.
+enum Access<'a, C> {
+    /// Where it lies: too few strips of tiles read it to pay for packing.
+    InPlace(Direct<'a, C>),
+    /// The first strip of tiles reads it where it lies and packs it for the others, if its tiles can.
+    Kept(Direct<'a, C>),
+    /// Packed beforehand.
+    Packed,
+}
+
+/// A block of the right operand, as the first strip of tiles reads it, and where that packs it for the others.
+struct Right<C> {
+    first: Panels<C>,
+    kept: Option<Panels<C>>,
+}
+
+impl<C> Panels<C> {
+    /// Panels in packing space.
+    fn packed(space: &mut [C], depth: usize, width: usize) -> Panels<C> {
+        let (depth, width) = (depth as isize, width as isize);
+        Panels { data: space.as_mut_ptr(), panel: width * depth, line: 1, depth: width }
+    }
+}
+
+impl<C> Direct<'_, C> {
+    /// True where that many steps of depth lie close enough together that reading a few columns of each costs no more than
+    /// reading them all: in L2, and in pages that are known.
+    fn is_near(&self, depth: usize) -> bool {
+        depth.saturating_mul(self.depth.unsigned_abs()) * size_of::<C>() <= NEAR
+    }
+
+    /// Panels of a block that is read where it lies.
+    fn panels(&self, lines: &Range<usize>, depth: &Range<usize>, width: usize) -> Panels<C> {
+        let at = lines.start as isize * self.line + depth.start as isize * self.depth;
+        let data = self.data.as_ptr().wrapping_offset(self.start as isize + at);
+        Panels { data, panel: width as isize * self.line, line: self.line, depth: self.depth }
+    }
+}
+
+/// A block of an operand, packed into `space`.
+fn packed<C: Compute, X: Operand<C>>(
     operand: &X,
-    direct: Option<Direct<'_, C>>,
     batch: usize,
     lines: Range<usize>,
     depth: &Range<usize>,
     width: usize,
     space: &mut [C],
 ) -> Panels<C> {
-    if let Some(Direct { data, start, line, depth: step }) = direct {
-        let at = start as isize + lines.start as isize * line + depth.start as isize * step;
-        let data = data.as_ptr().wrapping_offset(at);
-        return Panels { data, panel: width as isize * line, line, depth: step };
-    }
     let out = &mut space[..lines.len().next_multiple_of(width) * depth.len()];
     operand.pack(batch, lines, depth.clone(), width, out);
-    let width = width as isize;
-    Panels { data: out.as_ptr(), panel: width * depth.len() as isize, line: 1, depth: width }
+    Panels::packed(out, depth.len(), width)
 }

@@ -17,9 +17,11 @@ macro_rules! layout {
         const FRAC_PI_4: $T = std::$T::consts::FRAC_PI_4;
         const PI: $T = std::$T::consts::PI;
         const TAN_PI_8: $T = std::$T::consts::SQRT_2 - 1.0;
+        const TANH_SPLIT: $T = 0.55;
         const TINY: $T = $T::MIN_POSITIVE;
         const INTEGRAL: $T = ((1 as $Bits) << $mantissa) as $T;
         const MAGIC: $T = ((3 as $Bits) << ($mantissa - 1)) as $T;
+        const SHIFTER: $T = Self::MAGIC + ((1 << ($Bits::BITS - 1 - $mantissa)) - 2) as $T;
         const SMALL: $T = 0.25 / Self::INTEGRAL;
         const LIFT: ($T, $T) = (((1 as $Bits) << ($mantissa + 2)) as $T, ($mantissa + 2) as $T);
 
@@ -61,21 +63,15 @@ macro_rules! layout {
         }
         #[inline(always)]
         fn pow2(shifted: $T) -> ($T, $T) {
-            // n + OFFSET halves as a non-negative number: vectors of 64 bits have no arithmetic
-            // shift below AVX-512.
-            const BIAS: $Bits = (1 << ($Bits::BITS - 2 - $mantissa)) - 1;
-            const OFFSET: $Bits = 2 * (BIAS + 1);
-            let n = shifted.to_bits().wrapping_sub(Self::MAGIC.to_bits()).wrapping_add(OFFSET);
-            let low = n >> 1;
-            let high = n.wrapping_sub(low);
-            let factor = |half: $Bits| $T::from_bits(half.wrapping_sub(1) << $mantissa);
-            (factor(low), factor(high))
+            // The low bits are n + 2 BIAS: the exponent fields of the two factors add up to that.
+            let bits = shifted.to_bits();
+            let low = bits << ($mantissa - 1) & ((!0 as $Bits) << $mantissa);
+            ($T::from_bits(low), $T::from_bits((bits << $mantissa).wrapping_sub(low)))
         }
         #[inline(always)]
         fn half_pow2(shifted: $T) -> $T {
             const BIAS: $Bits = (1 << ($Bits::BITS - 2 - $mantissa)) - 1;
-            let n = shifted.to_bits().wrapping_sub(Self::MAGIC.to_bits());
-            $T::from_bits(n.wrapping_add(BIAS - 1) << $mantissa)
+            $T::from_bits(shifted.to_bits().wrapping_sub(BIAS + 1) << $mantissa)
         }
         #[inline(always)]
         fn split(self) -> ($T, $T) {
@@ -125,14 +121,15 @@ impl Real for f32 {
 
     const TRIG_FAST: f32 = 1_000_000.0;
     #[inline(always)]
-    fn quadrant(self) -> (f32, u32) {
+    fn quadrant(self) -> (f32, f32, u32) {
         // In f64, where two parts of pi/2 do for every f32 up to the limit, with no fused
         // multiply-add: f32 alone would need four parts and reach 2^16.
         let x = f64::from(self);
         let shifted = x * std::f64::consts::FRAC_2_PI + f64::MAGIC;
         let n = shifted - f64::MAGIC;
         let r = (x - n * PI_2_A) - n * (PI_2_B + PI_2_C);
-        (r as f32, shifted.to_bits() as u32)
+        let high = r as f32;
+        (high, (r - f64::from(high)) as f32, shifted.to_bits() as u32)
     }
 }
 
@@ -152,10 +149,13 @@ impl Real for f64 {
 
     const TRIG_FAST: f64 = 1_000_000.0;
     #[inline(always)]
-    fn quadrant(self) -> (f64, u32) {
+    fn quadrant(self) -> (f64, f64, u32) {
         let shifted = self * std::f64::consts::FRAC_2_PI + f64::MAGIC;
         let n = shifted - f64::MAGIC;
-        let r = ((self - n * PI_2_A) - n * PI_2_B) - n * PI_2_C;
-        (r, shifted.to_bits() as u32)
+        // The first difference is exact, the others leave a little.
+        let (a, b, c) = (self - n * PI_2_A, n * PI_2_B, n * PI_2_C);
+        let ab = a - b;
+        let r = ab - c;
+        (r, ((a - ab) - b) + ((ab - r) - c), shifted.to_bits() as u32)
     }
 }

@@ -4,13 +4,7 @@ use super::exp::exp_sum;
 use super::real::{Real, select};
 use crate::simd::Isa;
 
-/// erf(x) for |x| <= 1/2.
-#[inline(always)]
-fn small<I: Isa, T: Real>(x: T) -> T {
-    x.fma::<I>(T::erf_poly::<I>(x * x), x)
-}
-
-/// erfc(a) for a >= 1/2, down to the subnormal numbers.
+/// erfc(a) for a >= 1, down to the subnormal numbers.
 #[inline(always)]
 fn tail<I: Isa, T: Real>(a: T) -> T {
     // Far out the result is 0; the bound keeps infinities out of the quotients.
@@ -18,22 +12,25 @@ fn tail<I: Isa, T: Real>(a: T) -> T {
     let t = (a - T::ERFC_CENTRE) / (a + T::ERFC_CENTRE);
     // e^(-a^2) with the square in two parts: its rounding error would be magnified by a^2.
     let upper = a.upper();
-    let e = exp_sum::<I, T>(-(upper * upper), -((a - upper) * (a + upper)));
-    e * (T::erfc_poly::<I>(t) / (T::TWO.fma::<I>(a, T::ONE)))
+    let low = -((a - upper) * (a + upper));
+    exp_sum::<I, T>(-(upper * upper), low, T::erfc_poly::<I>(t) / a)
 }
 
 /// erf x.
 #[inline(always)]
 pub fn erf<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs();
-    select(a < T::HALF, small::<I, T>(a), T::ONE - tail::<I, T>(a)).copysign(x)
+    let near = a.fma::<I>(T::erf_poly::<I>(a * a), a);
+    select(a < T::ONE, near, T::ONE - tail::<I, T>(a)).copysign(x)
 }
 
 /// 1 - erf x, with relative precision far out on the positive side.
 #[inline(always)]
 pub fn erfc<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs();
+    // 1 - x is exact from 1/2 to 1, where 1 - erf x would lose two bits.
+    let near = (-x).fma::<I>(T::erf_poly::<I>(x * x), T::ONE - x);
     let far = tail::<I, T>(a);
     let far = select(x < T::ZERO, T::TWO - far, far);
-    select(a < T::HALF, T::ONE - small::<I, T>(x), far)
+    select(a < T::ONE, near, far)
 }

@@ -3,11 +3,11 @@
 use super::real::{Real, select};
 use crate::simd::Isa;
 
-/// r and n + MAGIC with x = r + n ln 2, |r| <= ln(2) / 2; x within the bounds of `exp`.
+/// r and n + SHIFTER with x = r + n ln 2, |r| <= ln(2) / 2; x within the bounds of `exp`.
 #[inline(always)]
 fn reduce<I: Isa, T: Real>(x: T) -> (T, T) {
-    let shifted = x.fma::<I>(T::LOG2_E, T::MAGIC);
-    let n = shifted - T::MAGIC;
+    let shifted = x.fma::<I>(T::LOG2_E, T::SHIFTER);
+    let n = shifted - T::SHIFTER;
     let r = n.fma::<I>(-T::LN_2_LOW, n.fma::<I>(-T::LN_2_HIGH, x));
     (r, shifted)
 }
@@ -19,12 +19,13 @@ fn bounded<T: Real>(x: T) -> T {
     select(x < T::EXP_LOW, T::EXP_LOW, x)
 }
 
-/// scale * e^r * 2^n, for `shifted` = n + MAGIC.
+/// factor * e^r * 2^n, for `shifted` = n + SHIFTER.
 #[inline(always)]
-fn raise<I: Isa, T: Real>(r: T, shifted: T, scale: T) -> T {
+fn raise<I: Isa, T: Real>(r: T, shifted: T, factor: T) -> T {
     let (low, high) = T::pow2(shifted);
-    let p = (r * r).fma::<I>(T::exp_poly::<I>(r), r) + T::ONE;
-    p * (low * scale) * high
+    let q = (r * r).fma::<I>(T::exp_poly::<I>(r), r);
+    // The factor inside saves a rounding.
+    q.fma::<I>(factor, factor) * low * high
 }
 
 /// e^x. Overflows to infinity and underflows through the subnormal numbers to zero, as libm's does.
@@ -34,11 +35,11 @@ pub fn exp<I: Isa, T: Real>(x: T) -> T {
     raise::<I, T>(r, n, T::ONE)
 }
 
-/// e^(x + low) for a `low` of a few bits: what a product's rounding has lost.
+/// factor * e^(x + low) for a `low` of a few bits: what a product's rounding has lost.
 #[inline(always)]
-pub fn exp_sum<I: Isa, T: Real>(x: T, low: T) -> T {
+pub fn exp_sum<I: Isa, T: Real>(x: T, low: T, factor: T) -> T {
     let (r, n) = reduce::<I, T>(bounded(x));
-    raise::<I, T>(r + low, n, T::ONE)
+    raise::<I, T>(r + low, n, factor)
 }
 
 /// e^x / 2, which is finite a little longer than e^x.
@@ -86,10 +87,18 @@ pub fn tanh<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs();
     let z = a * a;
     let small = (a * z).fma::<I>(T::tanh_poly::<I>(z), a);
-    // Beyond TANH_ONE the quotient is below half an ULP of 1; the bound keeps e^2a finite.
-    let e = exp::<I, T>(T::TWO * select(a > T::TANH_ONE, T::TANH_ONE, a));
-    let large = T::ONE - T::TWO / (e + T::ONE);
-    select(a < T::HALF + T::HALF * T::HALF * T::HALF, small, large).copysign(x)
+    // 1 - 2 / (e^2a + 1), with e^2a by halved constants: a is not doubled first, and half of it is
+    // what one power of 2 gives. Beyond TANH_ONE the quotient is below half an ULP of 1.
+    let within = select(a > T::TANH_ONE, T::TANH_ONE, a);
+    let shifted = within.fma::<I>(T::TWO * T::LOG2_E, T::SHIFTER);
+    let n = shifted - T::SHIFTER;
+    let r = n.fma::<I>(-(T::HALF * T::LN_2_HIGH), within);
+    let r = n.fma::<I>(-(T::HALF * T::LN_2_LOW), r);
+    let scale = T::half_pow2(shifted);
+    let half = scale.fma::<I>(r * T::tanh_exp::<I>(r), scale + T::HALF);
+    let large = T::ONE - T::ONE / half;
+    // Where tanh passes 1/2, so that the difference loses nothing.
+    select(a < T::TANH_SPLIT, small, large).copysign(x)
 }
 
 /// 1 / (1 + e^-x), with the small values on the negative side kept down to the subnormal numbers.

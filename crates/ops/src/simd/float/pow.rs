@@ -111,7 +111,7 @@ impl Pow for f64 {
         let (p, p_low) = product::<I>(y, l);
         let low = p_low + y * l_low;
         let ordinary = !edge & (p.abs() < f64::EXP_HIGH + 36.0);
-        let size = exp_sum::<I, f64>(p, select(ordinary, low, 0.0));
+        let size = exp_sum::<I, f64>(p, select(ordinary, low, 0.0), 1.0);
         finish::<I, f64>(x, y, size)
     }
 }

@@ -43,6 +43,8 @@ pub trait Real:
     const INTEGRAL: Self;
     /// 1.5 * INTEGRAL: adding it leaves the nearest integer in the low bits.
     const MAGIC: Self;
+    /// MAGIC plus twice the exponent's bias: adding it to n leaves in the low bits what `pow2` needs.
+    const SHIFTER: Self;
     /// Below this a function with f(x) = x + O(x^2) gives x.
     const SMALL: Self;
     /// ln 2 with trailing zeros, so that a small integer times it is exact, and the rest.
@@ -54,6 +56,8 @@ pub trait Real:
     /// Beyond these expm1 overflows, or is -1.
     const EXPM1_HIGH: Self;
     const EXPM1_LOW: Self;
+    /// artanh(1/2), about.
+    const TANH_SPLIT: Self;
     /// Beyond this tanh is 1.
     const TANH_ONE: Self;
 
@@ -73,19 +77,19 @@ pub trait Real:
     fn is_nan(self) -> bool;
     /// The upper half of the mantissa: its square is exact.
     fn upper(self) -> Self;
-    /// Two factors whose product is 2^n, for `shifted` = n + MAGIC, also where 2^n itself is
+    /// Two factors whose product is 2^n, for `shifted` = n + SHIFTER, also where 2^n itself is
     /// subnormal or just beyond the largest number.
     fn pow2(shifted: Self) -> (Self, Self);
-    /// 2^(n-1) for `shifted` = n + MAGIC and n above the subnormal numbers' exponents.
+    /// 2^(n-1) for `shifted` = n + SHIFTER and n above the subnormal numbers' exponents.
     fn half_pow2(shifted: Self) -> Self;
     /// m in [sqrt(1/2), sqrt(2)) and integral e with m * 2^e = self, for positive normal numbers.
     fn split(self) -> (Self, Self);
     /// 2^p with p above the mantissa's bits, and p: makes subnormal numbers normal.
     const LIFT: (Self, Self);
 
-    /// r in [-pi/4, pi/4] and the low bits of n with r + n * pi/2 = self, for |self| up to
-    /// [`Real::TRIG_FAST`].
-    fn quadrant(self) -> (Self, u32);
+    /// r in [-pi/4, pi/4], what r lacks, and the low bits of n, with r + n * pi/2 = self, for |self|
+    /// up to [`Real::TRIG_FAST`].
+    fn quadrant(self) -> (Self, Self, u32);
     const TRIG_FAST: Self;
     /// By the platform's own function: for the few arguments that `quadrant` cannot reduce.
     fn sin_slow(self) -> Self;

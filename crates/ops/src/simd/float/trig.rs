@@ -11,44 +11,51 @@ use crate::simd::Isa;
 /// sin r and cos r for |r| <= pi/4.
 #[inline(always)]
 pub fn sin_cos_reduced<I: Isa, T: Real>(r: T) -> (T, T) {
+    // Adding -0 changes nothing, and LLVM knows it.
+    parts::<I, T>(r, -T::ZERO, -T::ZERO)
+}
+
+/// sin r + sin_low and cos r + cos_low.
+#[inline(always)]
+fn parts<I: Isa, T: Real>(r: T, sin_low: T, cos_low: T) -> (T, T) {
     let z = r * r;
-    let sin = (r * z).fma::<I>(T::sin_poly::<I>(z), r);
+    let sin = (r * z).fma::<I>(T::sin_poly::<I>(z), sin_low) + r;
     // 1 - z/2 loses bits that `rest` brings back.
     let half = T::HALF * z;
     let one_less = T::ONE - half;
     let rest = (T::ONE - one_less) - half;
-    let cos = one_less + (z * z).fma::<I>(T::cos_poly::<I>(z), rest);
+    let cos = one_less + (z * z).fma::<I>(T::cos_poly::<I>(z), rest + cos_low);
     (sin, cos)
 }
 
-/// The sine of r plus n quarter turns.
+/// Sine and cosine of what is left of x after quarter turns, and how many those are.
 #[inline(always)]
-fn turned<I: Isa, T: Real>(r: T, n: u32) -> T {
-    let (sin, cos) = sin_cos_reduced::<I, T>(r);
-    let y = select(n & 1 == 0, sin, cos);
-    select(n & 2 == 0, y, -y)
+fn reduced<I: Isa, T: Real>(x: T) -> (T, T, u32) {
+    let (r, low, n) = x.quadrant();
+    let (sin, cos) = parts::<I, T>(r, low, -(r * low));
+    (sin, cos, n)
 }
 
 /// sin x for |x| <= TRIG_FAST.
 #[inline(always)]
 pub fn sin<I: Isa, T: Real>(x: T) -> T {
-    let (r, n) = x.quadrant();
-    let y = turned::<I, T>(r, n);
-    select(x.abs() < T::SMALL, x, y)
+    let (sin, cos, n) = reduced::<I, T>(x);
+    let y = select(n & 1 == 0, sin, cos);
+    select(x.abs() < T::SMALL, x, select(n & 2 == 0, y, -y))
 }
 
 /// cos x for |x| <= TRIG_FAST.
 #[inline(always)]
 pub fn cos<I: Isa, T: Real>(x: T) -> T {
-    let (r, n) = x.quadrant();
-    turned::<I, T>(r, n.wrapping_add(1))
+    let (sin, cos, n) = reduced::<I, T>(x);
+    let y = select(n & 1 == 0, cos, sin);
+    select(n.wrapping_add(1) & 2 == 0, y, -y)
 }
 
 /// tan x for |x| <= TRIG_FAST.
 #[inline(always)]
 pub fn tan<I: Isa, T: Real>(x: T) -> T {
-    let (r, n) = x.quadrant();
-    let (sin, cos) = sin_cos_reduced::<I, T>(r);
+    let (sin, cos, n) = reduced::<I, T>(x);
     let odd = n & 1 == 1;
     let y = select(odd, -cos, sin) / select(odd, sin, cos);
     select(x.abs() < T::SMALL, x, y)

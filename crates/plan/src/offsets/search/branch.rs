@@ -9,7 +9,7 @@ const NIL: usize = usize::MAX;
 /// Slots for what has failed: 16 MiB at most.
 const MAX_SLOTS: u64 = 1 << 20;
 /// Looked-at items that count as one node.
-const WORK: u64 = 8192;
+const WORK: u64 = 32_768;
 /// How often the caller is asked whether to stop, in nodes.
 const ASK: u64 = 64;
 

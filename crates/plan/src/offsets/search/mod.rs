@@ -33,8 +33,8 @@ pub(super) enum Outcome {
 
 /// Above this many pairs of an item and a section, a single decision takes too long for a search to be of use.
 const MAX_PAIRS: u64 = 4_000_000;
-/// Nodes of the shortest attempt.
-const ATTEMPT: u64 = 1000;
+/// Nodes of the shortest attempt, beside what placing every item takes: a little over one for each.
+const ATTEMPT: u64 = 200;
 
 /// Looks for a packing within `capacity` units, trying at most `nodes` decisions, which are taken off it.
 pub(super) fn search(
@@ -47,13 +47,15 @@ pub(super) fn search(
         return Outcome::None;
     }
     let pairs: u64 = part.span.iter().map(|span| u64::from(span.1 - span.0)).sum();
-    if pairs > MAX_PAIRS || *nodes == 0 {
+    // Every item takes a decision: with fewer nodes than items nothing can be found.
+    if pairs > MAX_PAIRS || *nodes < part.len() as u64 {
         return Outcome::Unknown;
     }
     let given = *nodes;
+    let shortest = ATTEMPT + part.len() as u64 * 5 / 4;
     let mut attempt = Attempt::new(part, capacity, given);
     for round in 0u64.. {
-        let length = ATTEMPT * luby(round / PREFERENCES.len() as u64 + 1);
+        let length = shortest * luby(round / PREFERENCES.len() as u64 + 1);
         let limit = attempt.nodes().saturating_add(length).min(given);
         let outcome = attempt.run(ranks(part, round), limit, stop);
         *nodes = given.saturating_sub(attempt.nodes());

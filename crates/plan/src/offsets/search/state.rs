@@ -66,7 +66,8 @@ impl<'a> State<'a> {
     /// The unplaced items of a section.
     pub(super) fn open(&self, section: u32) -> impl Iterator<Item = u32> + '_ {
         let members = &self.members[section as usize];
-        self.work.set(self.work.get() + members.len() as u64);
+        // A section costs something by itself.
+        self.work.set(self.work.get() + members.len() as u64 + 4);
         members.iter().copied().filter(|&i| !self.placed[i as usize])
     }
 

@@ -24,6 +24,7 @@ macro_rules! avx2 {
                 rows: ROWS,
                 cols: 2 * $lanes,
                 masks: false,
+                keeps: usize::MAX,
                 block_depth: $depth,
                 block_rows: 1024,
                 block_cols: 32 * $lanes,

@@ -12,6 +12,9 @@ use super::{Kernel, Tile, TileFn};
 
 const ROWS: usize = 14;
 
+/// A product with more than a few tiles of rows has tiles of at least that many.
+const KEEPS: usize = 12;
+
 macro_rules! avx512 {
     (
         $name:ident, $t:ty, $vector:ty, $mask:ty, lanes $lanes:literal, depth $depth:literal,
@@ -26,8 +29,9 @@ macro_rules! avx512 {
                 rows: ROWS,
                 cols: 2 * $lanes,
                 masks: true,
+                keeps: KEEPS,
                 block_depth: $depth,
-                block_rows: 1024,
+                block_rows: 1120,
                 block_cols: 32 * $lanes,
                 tile,
                 stream: streams,
@@ -65,12 +69,27 @@ macro_rules! avx512 {
 
             const fn of_rows<const R: usize>() -> [TileFn<$t>; 6] {
                 [
-                    body::<R, 2, false, true>,
-                    body::<R, 2, true, true>,
-                    body::<R, 1, true, true>,
-                    body::<R, 2, false, false>,
-                    body::<R, 2, true, false>,
-                    body::<R, 1, true, false>,
+                    body::<R, 2, false, true, false>,
+                    body::<R, 2, true, true, false>,
+                    body::<R, 1, true, true, false>,
+                    body::<R, 2, false, false, false>,
+                    body::<R, 2, true, false, false>,
+                    body::<R, 1, true, false, false>,
+                ]
+            }
+
+            /// The same, for tiles that keep `b`.
+            static KEEPING: [[TileFn<$t>; 6]; ROWS + 1 - KEEPS] =
+                [keeping::<12>(), keeping::<13>(), keeping::<14>()];
+
+            const fn keeping<const R: usize>() -> [TileFn<$t>; 6] {
+                [
+                    body::<R, 2, false, true, true>,
+                    body::<R, 2, true, true, true>,
+                    body::<R, 1, true, true, true>,
+                    body::<R, 2, false, false, true>,
+                    body::<R, 2, true, false, true>,
+                    body::<R, 1, true, false, true>,
                 ]
             }
 
@@ -83,25 +102,38 @@ macro_rules! avx512 {
                 let layout = if t.a_row == 1 { 0 } else { 3 };
                 // SAFETY: the body for the tile's shape; the caller promises the instructions and
                 // the pointers.
-                unsafe { TILES[t.rows - 1][shape + layout](t) }
+                unsafe {
+                    if t.keep.is_null() {
+                        TILES[t.rows - 1][shape + layout](t)
+                    } else {
+                        KEEPING[t.rows - KEEPS][shape + layout](t)
+                    }
+                }
             }
 
             #[target_feature(enable = "avx512f")]
-            unsafe fn body<const R: usize, const V: usize, const MASKED: bool, const UNIT: bool>(
+            unsafe fn body<
+                const R: usize,
+                const V: usize,
+                const MASKED: bool,
+                const UNIT: bool,
+                const KEEP: bool,
+            >(
                 t: &Tile<$t>,
             ) {
                 let last: $mask = (u32::MAX >> (32 - (t.cols - (V - 1) * $lanes))) as $mask;
                 let mut sums = [[$zero(); V]; R];
-                let (mut a, mut b) = (t.a, t.b);
+                let (mut a, mut b, mut keep) = (t.a, t.b, t.keep);
                 let a_row = if UNIT { 1 } else { t.a_row };
                 // SAFETY: `c` has R rows and `cols` columns, `a` R rows and `depth` steps, `b` `depth`
-                // steps and as many columns as the mask lets through. Prefetches may point anywhere.
+                // steps and as many columns as the mask lets through, `keep`
+                // (if at all) `depth` steps of two vectors. Prefetches may point anywhere.
                 unsafe {
                     for i in 0..R {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
-                        _mm_prefetch::<_MM_HINT_T0>(c);
+                        _mm_prefetch::<_MM_HINT_T1>(c);
                         if V == 2 {
-                            _mm_prefetch::<_MM_HINT_T0>(c.wrapping_add(64));
+                            _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
                     }
                     for _ in 0..t.depth {
@@ -113,7 +145,11 @@ macro_rules! avx512 {
                             } else {
                                 $load(at)
                             };
+                            if KEEP {
+                                $store(keep.add(v * $lanes), y[v]);
+                            }
                         }
+                        keep = keep.wrapping_add(2 * $lanes);
                         _mm_prefetch::<_MM_HINT_T0>(b.wrapping_offset(8 * t.b_depth).cast::<i8>());
                         if V == 2 {
                             _mm_prefetch::<_MM_HINT_T0>(
@@ -154,7 +190,7 @@ macro_rules! avx512 {
 }
 
 avx512!(
-    single, f32, __m512, __mmask16, lanes 16, depth 384,
+    single, f32, __m512, __mmask16, lanes 16, depth 512,
     _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_maskz_loadu_ps,
     _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps
 );

@@ -10,6 +10,7 @@ pub(super) mod avx2;
 pub(super) mod avx512;
 mod few;
 pub(super) mod portable;
+pub(super) mod turn;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
 
@@ -76,6 +77,8 @@ pub(super) struct Tile<C> {
     pub a_depth: isize,
     pub b: *const C,
     pub b_depth: isize,
+    /// Where to keep `b` as a packed panel; null for nowhere. Then the tile must have at least [`Kernel::keeps`] rows.
+    pub keep: *mut C,
     pub c: *mut C,
     pub c_row: isize,
     /// 1 to [`Kernel::rows`].
@@ -87,7 +90,7 @@ pub(super) struct Tile<C> {
 }
 
 /// Needs the instructions of its level; `a`, `b` and `c` must be valid for the tile's extent, `b` for
-/// all of the kernel's columns unless the kernel `masks`.
+/// all of the kernel's columns unless the kernel `masks`, `keep` for a panel of the tile's depth.
 pub(super) type TileFn<C> = unsafe fn(&Tile<C>);
 
 /// The micro-kernel of one dtype at one level, with the block sizes that suit it.
@@ -98,11 +101,14 @@ pub(super) struct Kernel<C: 'static> {
     pub cols: usize,
     /// `tile` reads no column of `b` beyond the tile's own.
     pub masks: bool,
+    /// Tiles of that many rows can pack `b` as they go: their loads and stores have slots to spare, so that packing costs
+    /// nothing.
+    pub keeps: usize,
     /// Depth of a block: the cut along K. Part of what decides the bits of a result.
     pub block_depth: usize,
-    /// Rows of the left operand that are packed at once: a multiple of nothing, cut to panels.
+    /// The most rows of the left operand that are packed at once.
     pub block_rows: usize,
-    /// Columns of the right operand that are packed at once: a multiple of `cols`, a part of L2.
+    /// Columns of the right operand that are packed at once: a multiple of `cols`, for a part of L2.
     pub block_cols: usize,
     /// Computes a tile.
     pub tile: TileFn<C>,
@@ -127,5 +133,13 @@ impl<C: Compute> Kernel<C> {
     pub fn rows_of_tile(&self, rows: usize) -> usize {
         let tiles = rows.div_ceil(self.rows).max(1);
         rows.div_ceil(tiles).max(1)
+    }
+
+    /// Rows of the left operand that are packed at once, where `rows` are to be covered by tiles of `tile` rows: evened
+    /// out as well, for the right operand is packed anew for each.
+    pub fn rows_of_block(&self, rows: usize, tile: usize) -> usize {
+        let tiles = rows.div_ceil(tile);
+        let blocks = tiles.div_ceil((self.block_rows / tile).max(1)).max(1);
+        tiles.div_ceil(blocks) * tile
     }
 }

@@ -19,6 +19,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
         rows: ROWS,
         cols: COLS,
         masks: false,
+        keeps: usize::MAX,
         block_depth: 256,
         block_rows: 512,
         block_cols: 128,

@@ -56,6 +56,7 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
         rows: ROWS,
         cols: COLS,
         masks: false,
+        keeps: usize::MAX,
         block_depth: 256,
         block_rows: 512,
         block_cols: 128,

@@ -1,0 +1,175 @@
+//! `boolean_mask`: the rows of a tensor where a mask over its leading axes is true, in order.
+//!
+//! Only the data decide how many there are: the type has a symbol of its own, bounded by the elements of
+//! the mask, and the kernel says the real number. Where a caller already has the result's shape, as the
+//! gradient of `mask_scatter` does, it passes it along and no new symbol is made.
+
+use smallvec::smallvec;
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{
+    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+};
+use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, Shape, Symbol, TensorType};
+
+use super::mask::{Mask, Owned, mask_type};
+use super::mask_scatter::MASK_SCATTER;
+use crate::infer::{along, bad_attrs, cost, inputs, joined, rank_at_least, shape};
+use crate::number::with_width;
+use crate::strided;
+
+/// `(x, mask) -> rows`; no attributes, or the result's shape as [`Attrs::Shape`] where it is known.
+pub static BOOLEAN_MASK: OpDef = OpDef {
+    name: "boolean_mask",
+    doc: "The rows of a tensor where a mask over its leading axes is true.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| cost(0, call.inputs.iter().chain(call.inputs.first())),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [x, mask] = inputs("boolean_mask", call)?;
+    mask_type("boolean_mask", mask)?;
+    let rank = mask.shape.rank();
+    rank_at_least("boolean_mask", x, rank, "the mask's axes are its leading ones")?;
+    let leading: Shape = x.shape[..rank].iter().cloned().collect();
+    let help = "the mask must have the shape of the leading axes";
+    shape("boolean_mask", &mask.shape, &leading, help)?;
+    let row = &x.shape[rank..];
+    let made = match call.attrs {
+        Attrs::None => {
+            let count = Symbol::bounded("mask_count", mask.shape.elements());
+            joined(&[&[Dim::symbol(count)], row])
+        }
+        Attrs::Shape(made) if made.rank() == 1 + row.len() => {
+            let needed = joined(&[&made[..1], row]);
+            shape("boolean_mask", made, &needed, "pass the shape that the result has")?;
+            made.clone()
+        }
+        other => return Err(bad_attrs("boolean_mask", other, "none, or the result's shape")),
+    };
+    Ok(smallvec![TensorType { dtype: x.dtype, shape: made }])
+}
+
+/// Pieces of the masked axes could be joined too, but where each would go is known only after the run.
+fn axes(call: &Call) -> AxisMap {
+    let (rank, masked) = (call.inputs[0].shape.rank(), call.inputs[1].shape.rank());
+    let rows = (masked..rank).map(|a| along(&[(0, a)]));
+    AxisMap { outputs: vec![[AxisOf::Mixed].into_iter().chain(rows).collect()], summed: vec![] }
+}
+
+fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let put = emit.apply(&MASK_SCATTER, vec![call.input(1)?, call.grad()?], Attrs::None)?;
+    Ok(vec![Some(Cotangent::Dense(put)), None])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let (x, mask) = (&k.inputs[0], Mask::new(&k.inputs[1]));
+    let out = &mut k.outputs[0];
+    let (count, room) = (mask.count(0, mask.len()), out.sizes[0]);
+    if count > room {
+        let what = format!("the mask selects {count} rows, but the shape passed along has {room}");
+        return Err(bad_argument("boolean_mask", what, "pass the shape that the result has"));
+    }
+    out.sizes[0] = count;
+    let row: usize = out.sizes[1..].iter().product();
+    with_width!(x.dtype, T => {
+        let data = x.slice::<T>();
+        let out = &mut out.slice::<T>()[..count * row];
+        mask.for_each_part(k.workers, out, row, Owned::Selected, &|part, rows| {
+            let mut done = 0;
+            for i in (part.start..part.start + part.len).filter(|i| mask.get(*i)) {
+                strided::copy(&x.layout, data, i * row, &mut rows[done..done + row]);
+                done += row;
+            }
+        });
+    });
+    Ok(())
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, x: &[usize], masked: usize| {
+        let mask = TensorType::new(DType::Bool, &x[..masked]);
+        Sample::of(&[TensorType::new(dtype, x), mask], Attrs::None)
+    };
+    vec![
+        of(DType::F64, &[7], 1),
+        of(DType::F64, &[5, 3], 1),
+        of(DType::F64, &[3, 4, 2], 2),
+        of(DType::F32, &[1023], 1),
+        of(DType::F32, &[1025, 30], 1),
+        of(DType::F32, &[32, 32, 17], 3),
+        of(DType::F16, &[6, 2], 1),
+        of(DType::BF16, &[6, 2], 1),
+        of(DType::I64, &[6, 2], 1),
+        of(DType::U8, &[6, 2], 2),
+        of(DType::Bool, &[6, 2], 1),
+        of(DType::F32, &[0, 3], 1),
+        of(DType::F32, &[3, 0], 1),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Array, check_gradients, check_samples, run};
+    use tonnage_core::ErrorKind;
+
+    fn reference(inputs: &[Array], _: &Attrs) -> Vec<Array> {
+        let (mask, sizes) = (&inputs[1].data, inputs[0].sizes());
+        let row: usize = sizes[inputs[1].sizes().len()..].iter().product();
+        let chosen = || (0..mask.len()).filter(|i| mask[*i] == 1.0);
+        let data = chosen().flat_map(|i| inputs[0].data[i * row..(i + 1) * row].to_vec()).collect();
+        let shape = [&[chosen().count()], &sizes[inputs[1].sizes().len()..]].concat();
+        vec![Array::new(inputs[0].ty.dtype, &shape, data)]
+    }
+
+    #[test]
+    fn the_chosen_rows_come_in_order_and_the_size_is_the_real_one() {
+        check_samples(&BOOLEAN_MASK, reference);
+    }
+
+    #[test]
+    fn the_gradient_goes_back_to_the_chosen_rows() {
+        check_gradients(&BOOLEAN_MASK);
+    }
+
+    #[test]
+    fn all_and_none_can_be_chosen() {
+        let x = Array::new(DType::I16, &[3], vec![1.0, 2.0, 3.0]);
+        for (bit, expected) in [(1.0, vec![1.0, 2.0, 3.0]), (0.0, vec![])] {
+            let mask = Array::new(DType::Bool, &[3], vec![bit; 3]);
+            let got = run(&BOOLEAN_MASK, &[x.clone(), mask], &Attrs::None).unwrap();
+            assert_eq!(got[0].data, expected);
+        }
+    }
+
+    #[test]
+    fn the_size_is_a_symbol_bounded_by_the_mask_and_bad_masks_are_refused() {
+        let x = TensorType::new(DType::F32, [2, 3, 4]);
+        let typed = |mask: TensorType, attrs| infer(&Call::new(&[x.clone(), mask], attrs));
+        let made = typed(TensorType::new(DType::Bool, [2, 3]), &Attrs::None).unwrap();
+        assert_eq!(made[0].shape.most().unwrap().as_slice(), [6, 4]);
+        assert_eq!(made[0].shape[0].known(), None);
+        let known = Attrs::Shape(made[0].shape.clone());
+        assert_eq!(typed(TensorType::new(DType::Bool, [2, 3]), &known).unwrap(), made);
+
+        let kind = |mask| typed(mask, &Attrs::None).unwrap_err().kind().clone();
+        let wrong = TensorType::new(DType::Bool, [3]);
+        assert!(matches!(kind(wrong), ErrorKind::ShapeMismatch { .. }));
+        let number = TensorType::new(DType::U8, [2]);
+        assert!(matches!(kind(number), ErrorKind::DTypeUnsupported { .. }));
+        let deep = TensorType::new(DType::Bool, [2, 3, 4, 1]);
+        assert!(matches!(kind(deep), ErrorKind::RankMismatch { .. }));
+    }
+}

@@ -1,0 +1,189 @@
+//! `gather`: rows of a table by index, along any axis.
+//!
+//! The gradient stays rows and indices where the axis is the first one, so that an optimizer can update
+//! those rows alone; along another axis it is added into zeros.
+
+use smallvec::smallvec;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall, Rows};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::row::{
+    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
+};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
+
+use super::indices::Indices;
+use super::rows::{axis, gather_axes, rows_shape};
+use super::scatter_add::SCATTER_ADD;
+use crate::infer::{cost, inputs};
+use crate::number::with_width;
+use crate::parallel::rows_at_once;
+use crate::strided::{self, Positions};
+
+/// `(table, indices) -> rows`; the axis as [`Attrs::Axis`], or none for axis 0.
+pub static GATHER: OpDef = OpDef {
+    name: "gather",
+    doc: "Rows of a tensor by index, along one axis.",
+    infer,
+    axes: gather_axes,
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| {
+        let made = infer(call).unwrap_or_default();
+        cost(0, made.iter().chain(&made).chain(call.inputs.get(1)))
+    },
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::OnData,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [table, indices] = inputs("gather", call)?;
+    let shape = rows_shape("gather", table, indices, call.attrs)?;
+    Ok(smallvec![TensorType { dtype: table.dtype, shape }])
+}
+
+fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (indices, values) = (call.input(1)?, call.grad()?);
+    let of = call.inputs[0].clone();
+    let of_table = match axis("gather", call.attrs)? {
+        0 => Cotangent::Sparse { of, parts: vec![Rows { indices, values }] },
+        _ => {
+            let fill = Attrs::Fill { value: Scalar::Int(0), dtype: of.dtype, shape: of.shape };
+            let zeros = emit.apply(call.ops.fill, Vec::new(), fill)?;
+            let inputs = vec![zeros, indices, values];
+            Cotangent::Dense(emit.apply(&SCATTER_ADD, inputs, call.attrs.clone())?)
+        }
+    };
+    Ok(vec![Some(of_table), None])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let axis = axis("gather", k.attrs)?;
+    let table = &k.inputs[0];
+    let indices = Indices::checked("gather", &k.inputs[1], table.layout.sizes[axis])?;
+    with_width!(table.dtype, T => gather::<T>(table, axis, &indices, k.outputs[0].slice(), k.workers));
+    Ok(())
+}
+
+fn gather<T: Element>(
+    table: &In,
+    axis: usize,
+    indices: &Indices,
+    out: &mut [T],
+    workers: &dyn Workers,
+) {
+    let (layout, data) = (&table.layout, table.slice::<T>());
+    let outer = strided::axes(layout, 0..axis);
+    let inner = strided::axes(layout, axis + 1..layout.sizes.len());
+    let (row, blocks, step) = (inner.count(), Positions::of(&outer), layout.strides[axis]);
+    let (count, at_once) = (indices.count(), rows_at_once(inner.count()));
+    for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
+        let mut from = inner.clone();
+        for (i, to) in rows.chunks_mut(row).enumerate() {
+            let number = chunk * at_once + i;
+            let index = indices.get(number % count) as isize;
+            from.offset = (blocks.at(number / count) as isize + index * step) as usize;
+            strided::copy(&from, data, 0, to);
+        }
+    });
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, table: &[usize], index, indices: &[usize], attrs: Attrs| {
+        let below = Values::Below(table[axis("gather", &attrs).unwrap_or(0)]);
+        let types = [TensorType::new(dtype, table), TensorType::new(index, indices)];
+        Sample::of(&types, attrs).with(1, below)
+    };
+    vec![
+        of(DType::F64, &[5, 3], DType::I32, &[4], Attrs::Axis(0)),
+        of(DType::F64, &[5, 3], DType::I64, &[2, 3], Attrs::None),
+        of(DType::F64, &[3, 4, 5], DType::I64, &[6], Attrs::Axis(1)),
+        of(DType::F64, &[3, 2, 4], DType::U8, &[2, 2], Attrs::Axis(2)),
+        of(DType::F32, &[7], DType::I32, &[], Attrs::Axis(0)),
+        of(DType::F32, &[1025, 3], DType::U16, &[1023], Attrs::Axis(0)),
+        of(DType::F32, &[40, 1024], DType::I16, &[33], Attrs::Axis(0)),
+        of(DType::F16, &[6, 2], DType::I8, &[3], Attrs::Axis(0)),
+        of(DType::BF16, &[2, 6], DType::U32, &[3], Attrs::Axis(1)),
+        of(DType::I64, &[4, 2], DType::U64, &[3], Attrs::Axis(0)),
+        of(DType::U8, &[4, 2], DType::I32, &[3], Attrs::Axis(1)),
+        of(DType::Bool, &[4, 2], DType::I32, &[5], Attrs::Axis(0)),
+        of(DType::F32, &[4, 0], DType::I32, &[5], Attrs::Axis(0)),
+        of(DType::F32, &[4, 2], DType::I32, &[0], Attrs::Axis(0)),
+        of(DType::F32, &[0, 2], DType::I32, &[0], Attrs::Axis(0)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Array, check_gradients, check_samples, run};
+    use tonnage_core::{Dim, ErrorKind, Shape, Symbol};
+
+    fn reference(inputs: &[Array], attrs: &Attrs) -> Vec<Array> {
+        let at = axis("gather", attrs).unwrap();
+        let (sizes, indices) = (inputs[0].sizes(), &inputs[1].data);
+        let row: usize = sizes[at + 1..].iter().product();
+        let mut data = Vec::new();
+        for block in 0..sizes[..at].iter().product() {
+            for index in indices {
+                let from = (block * sizes[at] + *index as usize) * row;
+                data.extend_from_slice(&inputs[0].data[from..from + row]);
+            }
+        }
+        let shape = [&sizes[..at], &inputs[1].sizes(), &sizes[at + 1..]].concat();
+        vec![Array::new(inputs[0].ty.dtype, &shape, data)]
+    }
+
+    #[test]
+    fn gives_the_rows_that_the_indices_name() {
+        check_samples(&GATHER, reference);
+    }
+
+    #[test]
+    fn the_gradient_adds_up_where_indices_repeat() {
+        check_gradients(&GATHER);
+    }
+
+    #[test]
+    fn an_index_outside_of_the_axis_is_an_error_that_names_it() {
+        let table = Array::new(DType::F32, &[3], vec![0.0; 3]);
+        for (dtype, bad) in [(DType::I32, -1.0), (DType::I64, 3.0), (DType::U64, 1e19)] {
+            let indices = Array::new(dtype, &[2], vec![2.0, bad]);
+            let error = run(&GATHER, &[table.clone(), indices], &Attrs::Axis(0)).unwrap_err();
+            let expected = bad.min(i64::MAX as f64) as i64;
+            assert_eq!(
+                *error.kind(),
+                ErrorKind::IndexOutOfRange { op: "gather", index: expected, position: 1, size: 3 }
+            );
+        }
+    }
+
+    #[test]
+    fn types_are_refused_by_distinct_errors_and_open_dims_pass() {
+        let kind = |table: &TensorType, indices: &TensorType, attrs: Attrs| {
+            infer(&Call::new(&[table.clone(), indices.clone()], &attrs)).unwrap_err().kind().clone()
+        };
+        let (f, i) = (TensorType::new(DType::F32, [3, 2]), TensorType::new(DType::I32, [4]));
+        let scalar = TensorType::new(DType::F32, ());
+        assert!(matches!(kind(&f, &f, Attrs::None), ErrorKind::DTypeUnsupported { .. }));
+        assert!(matches!(kind(&scalar, &i, Attrs::None), ErrorKind::RankMismatch { .. }));
+        assert!(matches!(kind(&f, &i, Attrs::Axis(2)), ErrorKind::AxisOutOfRange { .. }));
+        assert!(matches!(kind(&f, &i, Attrs::Count(1)), ErrorKind::BadArgument { .. }));
+        let error = infer(&Call::new(&[f], &Attrs::None)).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InputCount { got: 1, .. }));
+
+        let n = Dim::symbol(Symbol::new("n"));
+        let open: Shape = [n.clone(), Dim::Known(2)].into_iter().collect();
+        let open_table = TensorType::new(DType::F32, open);
+        let open_indices =
+            TensorType { dtype: DType::I32, shape: [n.clone()].into_iter().collect() };
+        let made = infer(&Call::new(&[open_table, open_indices], &Attrs::Axis(1))).unwrap();
+        assert_eq!(made[0].shape, [n.clone(), n].into_iter().collect());
+    }
+}

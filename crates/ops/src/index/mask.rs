@@ -1,0 +1,124 @@
+//! Rows that a boolean mask over the leading axes selects: what `boolean_mask` and `mask_scatter` share.
+//!
+//! Where a row goes depends on how many come before it. Work is cut by halving the mask and counting
+//! its first half, so both halves know where they start and no scratch is needed.
+
+use tonnage_core::Bool;
+use tonnage_core::error::Result;
+use tonnage_core::kernel::In;
+use tonnage_core::{TensorType, Workers};
+
+use crate::infer::{dtype, rank_at_least};
+use crate::parallel::rows_at_once;
+use crate::strided::{Positions, for_each_run};
+
+/// The type rule of a mask.
+pub fn mask_type(op: &'static str, mask: &TensorType) -> Result<()> {
+    dtype(op, mask, |d| d == tonnage_core::DType::Bool, "bool for the mask")?;
+    rank_at_least(op, mask, 1, "a mask has elements to select by")
+}
+
+/// A lent mask.
+#[derive(Clone, Copy)]
+pub struct Mask<'a> {
+    input: &'a In<'a>,
+    positions: Positions<'a>,
+}
+
+/// A part of a mask, and how many rows the mask selects before it.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// Its first element.
+    pub start: usize,
+    /// How many elements.
+    pub len: usize,
+    /// Selected before it.
+    pub before: usize,
+}
+
+impl<'a> Mask<'a> {
+    pub fn new(input: &'a In<'a>) -> Mask<'a> {
+        Mask { input, positions: Positions::of(&input.layout) }
+    }
+
+    pub fn len(self) -> usize {
+        self.input.layout.count()
+    }
+
+    pub fn get(self, i: usize) -> bool {
+        self.input.slice::<Bool>()[self.positions.at(i)].get()
+    }
+
+    /// How many of these elements are true.
+    pub fn count(self, start: usize, len: usize) -> usize {
+        let (data, mut count) = (self.input.slice::<Bool>(), 0);
+        for_each_run(&self.input.layout, start, len, |at, step, n| match step {
+            1 => count += data[at..at + n].iter().filter(|b| b.get()).count(),
+            _ => {
+                let place = |i: usize| (at as isize + i as isize * step) as usize;
+                count += (0..n).filter(|i| data[place(*i)].get()).count();
+            }
+        });
+        count
+    }
+
+    /// Calls `f(part, rows)` for parts of the mask that make up the whole, with the rows of `out` that
+    /// `owned` says are a part's; on as many threads as are free.
+    pub fn for_each_part<T: Send>(
+        self,
+        workers: &dyn Workers,
+        out: &mut [T],
+        row: usize,
+        owned: Owned,
+        f: &(dyn Fn(Part, &mut [T]) + Sync),
+    ) {
+        let whole = Part { start: 0, len: self.len(), before: 0 };
+        let shared = self.len().div_ceil(4 * workers.threads());
+        let grain = match workers.threads() {
+            0 | 1 => self.len(),
+            _ => shared.max(rows_at_once(row)),
+        };
+        self.split(workers, whole, out, row, grain.max(1), owned, f);
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "one recursion, whose arguments are all its state"
+    )]
+    fn split<T: Send>(
+        self,
+        workers: &dyn Workers,
+        part: Part,
+        out: &mut [T],
+        row: usize,
+        grain: usize,
+        owned: Owned,
+        f: &(dyn Fn(Part, &mut [T]) + Sync),
+    ) {
+        if part.len <= grain {
+            return f(part, out);
+        }
+        let half = part.len / 2;
+        let selected = self.count(part.start, half);
+        let left = Part { len: half, ..part };
+        let right =
+            Part { start: part.start + half, len: part.len - half, before: part.before + selected };
+        let mine = match owned {
+            Owned::Selected => selected,
+            Owned::All => half,
+        };
+        let (a, b) = out.split_at_mut((mine * row).min(out.len()));
+        workers.join(&mut || self.split(workers, left, a, row, grain, owned, f), &mut || {
+            self.split(workers, right, b, row, grain, owned, f);
+        });
+    }
+}
+
+/// Which rows of an output belong to a part of the mask.
+#[derive(Clone, Copy)]
+pub enum Owned {
+    /// One for every element that is true.
+    Selected,
+    /// One for every element.
+    All,
+}

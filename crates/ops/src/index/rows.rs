@@ -1,0 +1,119 @@
+//! Rows along an axis: what `gather`, `gather_last` and the two scatters share.
+//!
+//! With `indices` of shape `I` into axis `a` of a table, the rows have the shape
+//! `table[..a] + I + table[a + 1..]`. No attributes mean axis 0.
+
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::kernel::{Data, Kernel};
+use tonnage_core::row::{AxisMap, AxisOf};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Attrs, Call, Element, Shape, TensorType};
+
+use super::indices::Indices;
+use crate::infer::{along, bad_attrs, inputs, integer, joined, rank_at_least, same_dtype, shape};
+use crate::parallel::GRAIN;
+use crate::strided;
+
+/// The axis that the indices point into.
+pub fn axis(op: &'static str, attrs: &Attrs) -> Result<usize> {
+    match attrs {
+        Attrs::None => Ok(0),
+        Attrs::Axis(axis) => Ok(*axis),
+        other => Err(bad_attrs(op, other, "an axis, or nothing for axis 0")),
+    }
+}
+
+/// The shape of the rows that `indices` name in `table`.
+pub fn rows_shape(
+    op: &'static str,
+    table: &TensorType,
+    indices: &TensorType,
+    attrs: &Attrs,
+) -> Result<Shape> {
+    integer(op, indices)?;
+    rank_at_least(op, table, 1, "the table has rows to point at")?;
+    let axis = table.shape.axis(op, axis(op, attrs)? as i64)?;
+    Ok(joined(&[&table.shape[..axis], &indices.shape, &table.shape[axis + 1..]]))
+}
+
+/// The type rule of the scatters: table, indices, rows; gives the table's type.
+pub fn scatter_type(op: &'static str, call: &Call) -> Result<TensorType> {
+    let [table, indices, rows] = inputs(op, call)?;
+    let needed = rows_shape(op, table, indices, call.attrs)?;
+    same_dtype(op, table, rows)?;
+    let help = "rows must have the shape of the indices in place of the table's axis";
+    shape(op, &rows.shape, &needed, help)?;
+    Ok(table.clone())
+}
+
+/// Axes of a table that is written by rows: the one that is pointed into cannot be cut, for the
+/// indices would point beside the pieces.
+pub fn scatter_axes(call: &Call) -> AxisMap {
+    let at = axis("scatter", call.attrs).unwrap_or(0);
+    let between = call.inputs[1].shape.rank();
+    let axes = (0..call.inputs[0].shape.rank())
+        .map(|a| match a {
+            a if a < at => along(&[(0, a), (2, a)]),
+            a if a == at => AxisOf::Mixed,
+            a => along(&[(0, a), (2, a + between - 1)]),
+        })
+        .collect();
+    AxisMap { outputs: vec![axes], summed: Vec::new() }
+}
+
+/// Axes of rows that are read from a table.
+pub fn gather_axes(call: &Call) -> AxisMap {
+    let at = axis("gather", call.attrs).unwrap_or(0);
+    let (rank, between) = (call.inputs[0].shape.rank(), call.inputs[1].shape.rank());
+    let axes = (0..at)
+        .map(|a| along(&[(0, a)]))
+        .chain((0..between).map(|a| along(&[(1, a)])))
+        .chain((at + 1..rank).map(|a| along(&[(0, a)])))
+        .collect();
+    AxisMap { outputs: vec![axes], summed: Vec::new() }
+}
+
+/// The table, with `put` done for every row in the order of the indices.
+///
+/// Each thread owns a part of the table and goes through all indices for the rows that fall into it,
+/// so every element sees its rows in index order at any number of threads, without atomics.
+pub fn scatter<T: Element>(
+    op: &'static str,
+    k: &mut Kernel,
+    put: impl Fn(&mut T, T) + Sync,
+) -> Result<()> {
+    let axis = axis(op, k.attrs)?;
+    let [table, indices, rows] = k.inputs else {
+        return Err(bad_argument(op, "the kernel was lent no three inputs", "report this"));
+    };
+    let [out, ..] = &mut *k.outputs else {
+        return Err(bad_argument(op, "the kernel was lent no output", "report this"));
+    };
+    let size = out.sizes[axis];
+    let row: usize = out.sizes[axis + 1..].iter().product();
+    let blocks: usize = out.sizes[..axis].iter().product();
+    let indices = Indices::checked(op, indices, size)?;
+    let count = indices.count();
+
+    let pieces = match blocks {
+        1 if (count + size) * row >= GRAIN => k.workers.threads().clamp(1, size.max(1)),
+        _ => 1,
+    };
+    let (block, chunk) = (size * row, size.div_ceil(pieces) * row);
+    for_each_chunk(k.workers, out.slice::<T>(), chunk, &|number, piece| {
+        let start = number * chunk;
+        if let Data::Slice(_) = table.data {
+            strided::copy(&table.layout, table.slice::<T>(), start, piece);
+        }
+        let (first, here) = (start % block / row, piece.len() / row);
+        for i in 0..count {
+            let Some(at) = indices.get(i).checked_sub(first).filter(|at| *at < here) else {
+                continue;
+            };
+            let to = &mut piece[at * row..(at + 1) * row];
+            let from = (start / block * count + i) * row;
+            strided::combine(&rows.layout, rows.slice::<T>(), from, to, &put);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! `take_along_axis`: elements of each row by an index of their own, along the last axis.
+//! The transpose of `put_along_axis`.
+
+use smallvec::smallvec;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::row::{
+    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
+};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Shape, TensorType, Workers};
+
+use super::along::{leading_axes, one_output};
+use super::indices::Indices;
+use super::put_along_axis::PUT_ALONG_AXIS;
+use crate::infer::{along, cost, inputs, integer, no_attrs, rank_at_least, shape};
+use crate::number::with_width;
+use crate::parallel::rows_at_once;
+use crate::strided::{self, Positions};
+
+/// `(x [.., n], indices [.., k]) -> [.., k]`
+pub static TAKE_ALONG_AXIS: OpDef = OpDef {
+    name: "take_along_axis",
+    doc: "Elements of each row of the last axis, by indices of their own.",
+    infer,
+    axes: |call| {
+        let rank = call.inputs[1].shape.rank();
+        one_output(leading_axes(rank, 2, along(&[(1, rank.saturating_sub(1))])))
+    },
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| {
+        let made = infer(call).unwrap_or_default();
+        cost(0, made.iter().chain(&made).chain(call.inputs.get(1)))
+    },
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::OnData,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [x, indices] = inputs("take_along_axis", call)?;
+    no_attrs("take_along_axis", call)?;
+    integer("take_along_axis", indices)?;
+    rank_at_least("take_along_axis", x, 1, "it takes along the last axis")?;
+    rank_at_least("take_along_axis", indices, 1, "it takes along the last axis")?;
+    let mut needed: Shape = indices.shape.clone();
+    if let (Some(last), Some(own)) = (needed.last_mut(), x.shape.last()) {
+        *last = own.clone();
+    }
+    shape("take_along_axis", &x.shape, &needed, "all axes but the last must be equal")?;
+    Ok(smallvec![TensorType { dtype: x.dtype, shape: indices.shape.clone() }])
+}
+
+fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let last = call.inputs[0].shape.last().cloned();
+    let length = Attrs::Shape(last.into_iter().collect());
+    let put = emit.apply(&PUT_ALONG_AXIS, vec![call.input(1)?, call.grad()?], length)?;
+    Ok(vec![Some(Cotangent::Dense(put)), None])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let x = &k.inputs[0];
+    let size = x.layout.sizes.last().copied().unwrap_or(1);
+    let indices = Indices::checked("take_along_axis", &k.inputs[1], size)?;
+    let row = k.outputs[0].sizes.last().copied().unwrap_or(1);
+    with_width!(x.dtype, T => take::<T>(x, &indices, k.outputs[0].slice(), row, k.workers));
+    Ok(())
+}
+
+fn take<T: Element>(x: &In, indices: &Indices, out: &mut [T], row: usize, workers: &dyn Workers) {
+    let (data, last) = (x.slice::<T>(), x.layout.sizes.len() - 1);
+    let (outer, step) = (strided::axes(&x.layout, 0..last), x.layout.strides[last]);
+    let (starts, at_once) = (Positions::of(&outer), rows_at_once(row));
+    for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
+        for (i, to) in rows.chunks_mut(row).enumerate() {
+            let number = chunk * at_once + i;
+            let start = starts.at(number) as isize;
+            for (j, to) in to.iter_mut().enumerate() {
+                *to = data[(start + indices.get(number * row + j) as isize * step) as usize];
+            }
+        }
+    });
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, lead: &[usize], n: usize, index, k: usize| {
+        let ty = |dtype, last| TensorType::new(dtype, [lead, &[last]].concat());
+        Sample::of(&[ty(dtype, n), ty(index, k)], Attrs::None).with(1, Values::Below(n))
+    };
+    vec![
+        of(DType::F64, &[3], 5, DType::I32, 4),
+        of(DType::F64, &[2, 3], 4, DType::I64, 6),
+        of(DType::F32, &[], 7, DType::U8, 3),
+        of(DType::F32, &[3], 1025, DType::I16, 1023),
+        of(DType::F32, &[1024], 3, DType::I32, 2),
+        of(DType::F16, &[2], 4, DType::I8, 3),
+        of(DType::BF16, &[2], 4, DType::U16, 3),
+        of(DType::I64, &[2], 4, DType::U32, 3),
+        of(DType::U8, &[2], 4, DType::U64, 3),
+        of(DType::F32, &[2], 4, DType::I32, 0),
+        of(DType::F32, &[0], 4, DType::I32, 2),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Array, check_gradients, check_samples, run};
+    use tonnage_core::ErrorKind;
+
+    fn reference(inputs: &[Array], _: &Attrs) -> Vec<Array> {
+        let (sizes, shape) = (inputs[0].sizes(), inputs[1].sizes());
+        let (n, k) = (sizes[sizes.len() - 1], shape[shape.len() - 1]);
+        let indices = inputs[1].data.iter().enumerate();
+        let data = indices.map(|(i, at)| inputs[0].data[i / k * n + *at as usize]).collect();
+        vec![Array::new(inputs[0].ty.dtype, &shape, data)]
+    }
+
+    #[test]
+    fn gives_each_row_its_own_elements() {
+        check_samples(&TAKE_ALONG_AXIS, reference);
+    }
+
+    #[test]
+    fn the_gradient_adds_up_where_an_element_was_taken_twice() {
+        check_gradients(&TAKE_ALONG_AXIS);
+    }
+
+    #[test]
+    fn rows_that_do_not_pair_up_are_refused() {
+        let x = Array::new(DType::F32, &[2, 3], vec![0.0; 6]);
+        let kind = |indices: Array| {
+            run(&TAKE_ALONG_AXIS, &[x.clone(), indices], &Attrs::None).unwrap_err().kind().clone()
+        };
+        let rows = Array::new(DType::I32, &[3, 1], vec![0.0; 3]);
+        assert!(matches!(kind(rows), ErrorKind::ShapeMismatch { .. }));
+        let beside = Array::new(DType::I32, &[2, 1], vec![0.0, 3.0]);
+        assert!(matches!(kind(beside), ErrorKind::IndexOutOfRange { index: 3, position: 1, .. }));
+    }
+}

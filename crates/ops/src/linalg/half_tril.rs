@@ -1,0 +1,84 @@
+//! `half_tril`: the lower triangle of each square matrix with half its diagonal.
+//!
+//! The derivative of a Cholesky factor is this of a symmetric matrix; see `cholesky`.
+
+use smallvec::smallvec;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch};
+use tonnage_core::{Attrs, Call, Emit, OpDef};
+
+use super::matrix::{batch_axes, dims, each_matrix, square};
+use super::symmetrize;
+use crate::infer::{cost, inputs, no_attrs, real};
+use crate::number::{Number, Real, with_real};
+
+/// `x [.., n, n] -> [.., n, n]`
+pub static HALF_TRIL: OpDef = OpDef {
+    name: "half_tril",
+    doc: "The lower triangle of a square matrix with half its diagonal.",
+    infer,
+    axes: batch_axes,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples: symmetrize::samples,
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [x] = inputs("half_tril", call)?;
+    no_attrs("half_tril", call)?;
+    real("half_tril", x)?;
+    square("half_tril", x)?;
+    Ok(smallvec![x.clone()])
+}
+
+fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let below = emit.apply(&HALF_TRIL, vec![call.grad()?], Attrs::None)?;
+    Ok(vec![Some(Cotangent::Dense(below))])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let (_, _, n) = dims("half_tril", &k.outputs[0].sizes)?;
+    with_real!("half_tril", k.outputs[0].dtype, T => each_matrix::<T>("half_tril", k, 0, &|_, matrix| {
+        for (i, row) in matrix.chunks_mut(n).enumerate() {
+            row[i] *= T::HALF;
+            row[i + 1..].fill(T::ZERO);
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Array, check_gradients, check_samples};
+
+    fn reference(inputs: &[Array], _: &Attrs) -> Vec<Array> {
+        let sizes = inputs[0].sizes();
+        let n = sizes[sizes.len() - 1];
+        let keep = |(at, x): (usize, &f64)| match (at % n).cmp(&(at / n % n)) {
+            std::cmp::Ordering::Less => *x,
+            std::cmp::Ordering::Equal => x / 2.0,
+            std::cmp::Ordering::Greater => 0.0,
+        };
+        let data = inputs[0].data.iter().enumerate().map(keep).collect();
+        vec![Array::new(inputs[0].ty.dtype, &sizes, data)]
+    }
+
+    #[test]
+    fn the_diagonal_is_halved_and_what_lies_above_becomes_zero() {
+        check_samples(&HALF_TRIL, reference);
+    }
+
+    #[test]
+    fn the_gradient_is_the_same_again() {
+        check_gradients(&HALF_TRIL);
+    }
+}

@@ -1,0 +1,70 @@
+//! What ops on matrices share: type rules, axes, and kernels that work on a matrix where it lies.
+
+use tonnage_core::error::{ErrorKind, Result, bad_argument};
+use tonnage_core::kernel::{Data, Kernel};
+use tonnage_core::row::{AxisMap, AxisOf};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Call, Element, TensorType};
+
+use crate::infer::{along, rank_at_least};
+use crate::parallel::rows_at_once;
+use crate::strided;
+
+/// A batch of matrices.
+pub fn matrices(op: &'static str, ty: &TensorType) -> Result<()> {
+    rank_at_least(op, ty, 2, "a matrix is the last two axes")
+}
+
+/// A batch of square matrices.
+pub fn square(op: &'static str, ty: &TensorType) -> Result<()> {
+    matrices(op, ty)?;
+    let rank = ty.shape.rank();
+    if ty.shape[rank - 2] == ty.shape[rank - 1] {
+        return Ok(());
+    }
+    let what = format!("the matrices of {ty} are not square");
+    Err(bad_argument(op, what, "the last two axes must have the same length"))
+}
+
+/// The batch runs along that of the only input; a matrix cannot be cut.
+pub fn batch_axes(call: &Call) -> AxisMap {
+    let batch = call.inputs[0].shape.rank().saturating_sub(2);
+    let batch = (0..batch).map(|a| along(&[(0, a)]));
+    let axes = batch.chain([AxisOf::Mixed, AxisOf::Mixed]).collect();
+    AxisMap { outputs: vec![axes], summed: Vec::new() }
+}
+
+/// How many matrices, and their rows and columns.
+pub fn dims(op: &'static str, sizes: &[usize]) -> Result<(usize, usize, usize)> {
+    match sizes {
+        [batch @ .., rows, columns] => Ok((batch.iter().product(), *rows, *columns)),
+        _ => {
+            let (shape, expected) = (sizes.into(), "at least 2".into());
+            Err(ErrorKind::RankMismatch { op, shape, expected }.into())
+        }
+    }
+}
+
+/// Fills the output with input `from`, where it is not there already, and calls `f(number, matrix)` for
+/// each of its matrices.
+pub fn each_matrix<T: Element>(
+    op: &'static str,
+    k: &mut Kernel,
+    from: usize,
+    f: &(dyn Fn(usize, &mut [T]) + Sync),
+) -> Result<()> {
+    let (input, out) = (&k.inputs[from], &mut k.outputs[0]);
+    let (_, rows, columns) = dims(op, &out.sizes)?;
+    let size = rows * columns;
+    let at_once = rows_at_once(size);
+    for_each_chunk(k.workers, out.slice::<T>(), size * at_once, &|chunk, matrices| {
+        for (i, matrix) in matrices.chunks_mut(size).enumerate() {
+            let number = chunk * at_once + i;
+            if let Data::Slice(_) = input.data {
+                strided::copy(&input.layout, input.slice::<T>(), number * size, matrix);
+            }
+            f(number, matrix);
+        }
+    });
+    Ok(())
+}

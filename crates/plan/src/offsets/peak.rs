@@ -1,0 +1,89 @@
+//! The crowded stretch around the peak first, exactly; then everything else around it.
+//!
+//! A large training step is tight in a few sections only. Most items there span the whole stretch: they are a
+//! block whose inner order does not matter to it, and what is left is a small instance. The heuristics
+//! decide its items one by one among thousands, and miss by a fraction of a percent; the search
+//! on the whole instance cannot see that only a few of them matter.
+
+use super::greedy;
+use super::sections::{Part, split};
+use super::{Item, search::Outcome};
+
+/// Items that a stretch may have, beside those that span it: more are no small instance.
+const MOST: usize = 160;
+
+/// A packing within `ceiling` units, where one comes of solving a stretch around the peak with `solve`.
+pub(super) fn pack(
+    part: &Part,
+    ceiling: u64,
+    solve: &mut dyn FnMut(&Part, u64) -> Outcome,
+) -> Option<Vec<u64>> {
+    let sections = part.load.len();
+    let peak = (0..sections).max_by_key(|&s| part.load[s])?;
+    // The stretch grows until the rest fits around it, or it is not small any more.
+    let (mut reach, mut work) = (4, 4 * greedy::WORK);
+    while reach < sections && work > 0 {
+        let stretch = (peak.saturating_sub(reach) as u32, (peak + reach).min(sections) as u32);
+        reach *= 2;
+        let (mut block, mut inner) = (Vec::new(), Vec::new());
+        for (i, &span) in part.span.iter().enumerate() {
+            if span.0 <= stretch.0 && stretch.1 <= span.1 {
+                block.push(i as u32);
+            } else if span.0 < stretch.1 && stretch.0 < span.1 {
+                inner.push(i as u32);
+            }
+        }
+        if inner.len() > MOST {
+            return None;
+        }
+        // Longer ones below, so that they nest outside of the stretch too.
+        block.sort_by_key(|&i| std::cmp::Reverse(part.steps[i as usize]));
+        let mut fixed = Vec::with_capacity(block.len() + inner.len());
+        let mut height = 0;
+        for i in block {
+            fixed.push((i, height));
+            height += part.size[i as usize];
+        }
+        let offsets = stretch_offsets(part, stretch, &inner, ceiling - height, solve)?;
+        fixed.extend(inner.iter().zip(offsets).map(|(&i, offset)| (i, height + offset)));
+        fixed.sort_by_key(|&(_, offset)| offset);
+        if let Some(packed) = greedy::around(part, ceiling, &fixed, &mut work) {
+            return Some(packed);
+        }
+    }
+    None
+}
+
+/// Offsets for the parts of items that lie in a stretch.
+fn stretch_offsets(
+    part: &Part,
+    stretch: (u32, u32),
+    inner: &[u32],
+    capacity: u64,
+    solve: &mut dyn FnMut(&Part, u64) -> Outcome,
+) -> Option<Vec<u64>> {
+    let clip = |&i: &u32| {
+        let (first, last) = part.span[i as usize];
+        Item {
+            lower: first.max(stretch.0),
+            upper: last.min(stretch.1),
+            size: part.size[i as usize],
+        }
+    };
+    let items: Vec<Item> = inner.iter().map(clip).collect();
+    let mut offsets = vec![0; items.len()];
+    for piece in split(&items) {
+        // The piece counts in a unit of its own.
+        let within = capacity / piece.unit;
+        let plain = greedy::best(&piece, within);
+        let packed = match piece.height(&plain) <= within {
+            true => plain,
+            false => match solve(&piece, within) {
+                Outcome::Found(packed) => packed,
+                Outcome::None | Outcome::Unknown => return None,
+            },
+        };
+        piece.store(&packed, &mut offsets);
+    }
+    Some(offsets)
+}

@@ -1,0 +1,704 @@
+//! Giving every value its bytes: a view's, a dying input's, or a buffer of its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::bytes::{Bytes, LARGE, PAGE};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::layout::Layout;
+use tonnage_core::recipe::Recipe;
+use tonnage_core::row::{Lower, Mem};
+use tonnage_core::shape::{Sizes, TensorType};
+use tonnage_core::tile::{Form, TileProgram};
+use tonnage_core::{Kind, Source};
+
+use crate::offsets::{self, Effort, Item};
+use crate::plan::{
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, StepMemory, TileRun,
+};
+use crate::{region, tile};
+
+/// What is known of an input before the call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InputSpec {
+    /// It lies in memory.
+    Bytes {
+        /// Where in its bytes.
+        layout: Layout,
+        /// What its bytes take; nothing for the second input that shares them.
+        bytes: Bytes,
+        /// Whether the call may overwrite them.
+        donated: bool,
+    },
+    /// It is a recipe.
+    Recipe(Arc<Recipe>),
+}
+
+impl InputSpec {
+    /// A tensor of that type that lies close together in bytes of its own.
+    pub fn contiguous(ty: &TensorType, op: &'static str, donated: bool) -> Result<InputSpec> {
+        let layout = Layout::contiguous(most(ty, op)?);
+        Ok(InputSpec::Bytes { layout, bytes: ty.bytes(op)?.rounded(), donated })
+    }
+}
+
+/// What planning is told besides.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Threads that kernels will run on.
+    pub threads: usize,
+    /// Whether the caller gives the bytes of the outputs, as for a region.
+    pub outputs_given: bool,
+}
+
+/// Plans a lowered graph.
+pub fn plan(graph: &Graph, inputs: &[InputSpec], options: Options) -> Result<Plan> {
+    let mut planner = Planner::new(graph, inputs, options)?;
+    for at in 0..graph.nodes.len() {
+        planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
+    }
+    planner.finish()
+}
+
+/// The sizes of a type, with those that the data decide at their bound.
+pub(crate) fn most(ty: &TensorType, op: &'static str) -> Result<Sizes> {
+    ty.bytes(op)?;
+    ty.shape.most().ok_or_else(|| {
+        let what = format!("{op} has the open type {ty} where sizes must be known");
+        ErrorKind::BadGraph { what }.into()
+    })
+}
+
+/// Whose bytes, as a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Store {
+    Input(usize),
+    Buffer(usize),
+    Output(usize),
+}
+
+fn store(at: &At) -> Option<Store> {
+    match at {
+        At::Input(i) => Some(Store::Input(*i)),
+        At::Buffer(b) => Some(Store::Buffer(b.0)),
+        At::Output(k) => Some(Store::Output(*k)),
+        At::Recipe(_) => None,
+    }
+}
+
+pub(crate) struct Planner<'g> {
+    pub graph: &'g Graph,
+    pub options: Options,
+    pub places: Vec<Option<Placed>>,
+    pub steps: Vec<Step>,
+    pub is_bound: bool,
+    buffers: Vec<BufferPlan>,
+    /// The last node that reads each value; `usize::MAX` for outputs.
+    last_use: Vec<usize>,
+    sharing: HashMap<Store, Vec<ValueId>>,
+    donated: Vec<bool>,
+    input_bytes: Bytes,
+    /// Steps that read or write each buffer last.
+    at: usize,
+}
+
+impl<'g> Planner<'g> {
+    fn new(graph: &'g Graph, inputs: &[InputSpec], options: Options) -> Result<Planner<'g>> {
+        if inputs.len() != graph.inputs.len() {
+            let what = format!("{} inputs for a graph of {}", inputs.len(), graph.inputs.len());
+            return Err(ErrorKind::BadGraph { what }.into());
+        }
+        let mut last_use = vec![0; graph.value_count()];
+        for (at, node) in graph.nodes.iter().enumerate() {
+            for id in &node.inputs {
+                last_use[id.index()] = at;
+            }
+        }
+        for id in &graph.outputs {
+            last_use[id.index()] = usize::MAX;
+        }
+        let mut planner = Planner {
+            graph,
+            options,
+            places: vec![None; graph.value_count()],
+            steps: Vec::new(),
+            is_bound: false,
+            buffers: Vec::new(),
+            last_use,
+            sharing: HashMap::new(),
+            donated: Vec::new(),
+            input_bytes: Bytes::ZERO,
+            at: 0,
+        };
+        for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
+            match spec {
+                InputSpec::Bytes { layout, bytes, donated } => {
+                    planner.input_bytes += *bytes;
+                    planner.donated.push(*donated);
+                    let placed = Placed { at: At::Input(i), layout: layout.clone() };
+                    planner.put(*id, placed);
+                }
+                InputSpec::Recipe(recipe) => {
+                    planner.donated.push(false);
+                    let layout = Layout::contiguous(recipe.sizes.clone());
+                    planner.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
+                }
+            }
+        }
+        Ok(planner)
+    }
+
+    pub fn put(&mut self, id: ValueId, placed: Placed) {
+        if let Some(key) = store(&placed.at) {
+            self.sharing.entry(key).or_default().push(id);
+        }
+        self.places[id.index()] = Some(placed);
+    }
+
+    pub fn place(&self, id: ValueId) -> Result<&Placed> {
+        self.places[id.index()].as_ref().ok_or_else(|| {
+            ErrorKind::BadGraph { what: format!("%{} has no place", id.index()) }.into()
+        })
+    }
+
+    fn node(&mut self, at: usize) -> Result<()> {
+        self.at = at;
+        let node = &self.graph.nodes[at];
+        match node.op.lower {
+            Lower::View(view) => self.view(node, view),
+            Lower::Recipe(make) => {
+                let recipe = self.graph.with_call(node, make)?;
+                self.recipe(node, Arc::new(recipe));
+                Ok(())
+            }
+            Lower::Tile(make) => {
+                let program = self.graph.with_call(node, |call| make(call, node.aux))?;
+                self.tile(node, &program)
+            }
+            Lower::Slices(_) => {
+                self.in_memory(node)?;
+                let memory = self.outputs(node)?;
+                let scratch = self
+                    .graph
+                    .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
+                self.step(node, Run::Kernel, memory, scratch)
+            }
+            Lower::Region(kind) => {
+                self.in_memory(node)?;
+                region::node(self, node, kind)
+            }
+            Lower::Composite(_) => {
+                let what = format!("the composite {} was not written out", node.op.name);
+                Err(ErrorKind::BadGraph { what }.into())
+            }
+        }
+    }
+
+    fn recipe(&mut self, node: &Node, recipe: Arc<Recipe>) {
+        let layout = Layout::contiguous(recipe.sizes.clone());
+        self.put(node.outputs[0], Placed { at: At::Recipe(recipe), layout });
+        self.note(node, StepMemory::Recipe);
+    }
+
+    fn view(
+        &mut self,
+        node: &Node,
+        view: fn(&tonnage_core::row::Call, &Layout) -> Option<Layout>,
+    ) -> Result<()> {
+        let (input, output) = (node.inputs[0], node.outputs[0]);
+        let placed = self.place(input)?.clone();
+        let sizes = most(self.graph.ty(output), node.op.name)?;
+        let made = self.graph.with_call(node, |call| match &placed.at {
+            At::Recipe(recipe) => {
+                let recipe = recipe.view(sizes.clone(), |layout| view(call, layout))?;
+                Some((At::Recipe(Arc::new(recipe)), Layout::contiguous(sizes.clone())))
+            }
+            at => Some((at.clone(), view(call, &placed.layout)?)),
+        });
+        // A view of something whose size the data decide is laid out as it runs.
+        let dynamic = self.is_dynamic(node);
+        match made {
+            Some((at, layout)) => {
+                self.put(output, Placed { at, layout });
+                self.note(node, StepMemory::Aliases);
+                Ok(())
+            }
+            None if dynamic => {
+                self.put(output, Placed { layout: Layout::contiguous(sizes), ..placed });
+                self.note(node, StepMemory::Aliases);
+                Ok(())
+            }
+            None => {
+                // The elements do not lie in that order: a copy puts them so.
+                let run = match &placed.at {
+                    At::Recipe(recipe) => tile::materialize(recipe),
+                    _ => {
+                        let dtype = self.graph.ty(input).dtype;
+                        let mut program = TileProgram::loading(&[dtype]);
+                        program.store(0, dtype);
+                        let domain = placed.layout.sizes.clone();
+                        tile::ready(&program, domain, &[&placed]).ok_or_else(|| no_layout(node))?
+                    }
+                };
+                self.fresh(node, output)?;
+                self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO)
+            }
+        }
+    }
+
+    fn tile(&mut self, node: &Node, program: &TileProgram) -> Result<()> {
+        let domain = self.graph.with_call(node, |call| tonnage_ops::tile::domain(call, program))?;
+        let domain = most(&TensorType::new(tonnage_core::DType::U8, domain), node.op.name)?;
+        for (id, form) in node.inputs.iter().zip(&program.loads) {
+            if *form == Form::Bits {
+                self.materialize(node, *id)?;
+            }
+        }
+        let placed =
+            node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
+        let run = tile::ready(program, domain, &placed).ok_or_else(|| no_layout(node))?;
+        if let Some(recipe) = tile::as_recipe(&run).filter(|_| !self.is_dynamic(node)) {
+            if !matches!(node.op.mem, Mem::Update(_)) {
+                self.recipe(node, recipe);
+                return Ok(());
+            }
+        }
+        let memory = self.outputs(node)?;
+        let scratch = tonnage_ops::tile::scratch(&run.program, &run.domain);
+        self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
+    }
+
+    /// Makes every input of a node that is a recipe resident.
+    fn in_memory(&mut self, node: &Node) -> Result<()> {
+        for id in &node.inputs {
+            self.materialize(node, *id)?;
+        }
+        Ok(())
+    }
+
+    fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
+        let At::Recipe(recipe) = &self.place(id)?.at else { return Ok(()) };
+        let run = tile::materialize(recipe);
+        self.fresh(node, id)?;
+        let writes = SmallVec::from_iter([id]);
+        self.push(
+            node,
+            Run::Tile(Arc::new(run)),
+            StepMemory::Allocates,
+            Bytes::ZERO,
+            SmallVec::new(),
+            writes,
+        )
+    }
+
+    /// A buffer of its own for a value.
+    pub fn fresh(&mut self, node: &Node, id: ValueId) -> Result<()> {
+        let info = self.graph.value(id);
+        let layout = Layout::contiguous(most(&info.ty, node.op.name)?);
+        let bytes = info.ty.bytes(node.op.name)?.rounded();
+        let buffer = self.buffer(bytes, info.kind, node.op.name, node.source);
+        self.put(id, Placed { at: At::Buffer(buffer), layout });
+        Ok(())
+    }
+
+    fn buffer(&mut self, bytes: Bytes, kind: Kind, what: &'static str, source: Source) -> BufferId {
+        let at = self.steps.len();
+        self.buffers.push(BufferPlan {
+            bytes,
+            offset: Bytes::ZERO,
+            first: at,
+            last: at,
+            kind,
+            what,
+            source,
+            kept: false,
+        });
+        BufferId(self.buffers.len() - 1)
+    }
+
+    /// Places all outputs of a node, in place where its row allows and the bytes are free.
+    fn outputs(&mut self, node: &Node) -> Result<StepMemory> {
+        let first = node.outputs[0];
+        let memory = match node.op.mem {
+            Mem::Update(input) => {
+                let placed = self.place(node.inputs[input])?.clone();
+                self.put(first, placed);
+                StepMemory::Updates
+            }
+            Mem::Reuse(candidates) => match self.reusable(node, candidates) {
+                Some(input) => {
+                    let placed = self.place(node.inputs[input])?.clone();
+                    let layout = Layout::contiguous(most(self.graph.ty(first), node.op.name)?);
+                    self.put(first, Placed { layout, ..placed });
+                    StepMemory::InPlace(input)
+                }
+                None => {
+                    self.fresh(node, first)?;
+                    StepMemory::Allocates
+                }
+            },
+            _ => {
+                self.fresh(node, first)?;
+                StepMemory::Allocates
+            }
+        };
+        for id in &node.outputs[1..] {
+            self.fresh(node, *id)?;
+        }
+        Ok(memory)
+    }
+
+    fn reusable(&self, node: &Node, candidates: &[usize]) -> Option<usize> {
+        let output = self.graph.ty(node.outputs[0]);
+        candidates
+            .iter()
+            .copied()
+            .filter(|i| *i < node.inputs.len())
+            .find(|i| self.can_take_over(node, *i, output))
+    }
+
+    /// Whether the bytes of an input can become those of an output of that type: it dies here with all
+    /// its views, lies close together, has elements of the same size, and nothing else that the node
+    /// reads lies in the same bytes in another way.
+    pub fn can_take_over(&self, node: &Node, input: usize, output: &TensorType) -> bool {
+        let id = node.inputs[input];
+        let ty = self.graph.ty(id);
+        let Some(placed) = &self.places[id.index()] else { return false };
+        let free = match &placed.at {
+            At::Buffer(_) => true,
+            At::Input(i) => self.donated[*i],
+            _ => false,
+        };
+        let Some(key) = store(&placed.at).filter(|_| free) else { return false };
+        let dies = self
+            .sharing
+            .get(&key)
+            .is_none_or(|all| all.iter().all(|v| self.last_use[v.index()] <= self.at));
+        let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
+        let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
+        let alone = node.inputs.iter().all(|other| {
+            let other = self.places[other.index()].as_ref();
+            other.is_none_or(|p| store(&p.at) != Some(key) || p.layout == placed.layout)
+        });
+        // A buffer that was cut at a bound holds more than the type says.
+        let fits = match (&placed.at, ty.bytes(node.op.name)) {
+            (At::Buffer(b), Ok(bytes)) => self.buffers[b.0].bytes == bytes.rounded(),
+            (_, Ok(_)) => true,
+            _ => false,
+        };
+        dies && whole && same && alone && fits
+    }
+
+    /// A value that starts as a copy of another.
+    pub fn copy_value(&mut self, node: &Node, from: ValueId, to: ValueId) -> Result<()> {
+        let placed = self.place(from)?.clone();
+        let dtype = self.graph.ty(from).dtype;
+        let mut program = TileProgram::loading(&[dtype]);
+        program.store(0, dtype);
+        let domain = placed.layout.sizes.clone();
+        let run = tile::ready(&program, domain, &[&placed]).ok_or_else(|| no_layout(node))?;
+        self.fill_value(node, run, SmallVec::from_iter([from]), to)
+    }
+
+    /// A value that starts as zeros.
+    pub fn zero_value(&mut self, node: &Node, to: ValueId) -> Result<()> {
+        let ty = self.graph.ty(to);
+        let sizes = most(ty, node.op.name)?;
+        let zeros = Recipe::fill(tonnage_core::Scalar::Int(0), ty.dtype, sizes);
+        self.fill_value(node, tile::materialize(&zeros), SmallVec::new(), to)
+    }
+
+    fn fill_value(
+        &mut self,
+        node: &Node,
+        run: TileRun,
+        reads: SmallVec<[ValueId; 4]>,
+        to: ValueId,
+    ) -> Result<()> {
+        self.fresh(node, to)?;
+        let writes = SmallVec::from_iter([to]);
+        let run = Run::Tile(Arc::new(run));
+        self.push(node, run, StepMemory::Allocates, Bytes::ZERO, reads, writes)
+    }
+
+    /// A step that does nothing.
+    fn note(&mut self, node: &Node, memory: StepMemory) {
+        let at = self.at;
+        let dynamic = self.is_dynamic(node);
+        self.steps.push(Step {
+            node: at,
+            run: Run::Nothing,
+            memory,
+            begins: Vec::new(),
+            ends: Vec::new(),
+            scratch: None,
+            dynamic,
+            live: Bytes::ZERO,
+            reads: SmallVec::new(),
+            writes: node.outputs.iter().copied().collect(),
+        });
+    }
+
+    pub fn step(
+        &mut self,
+        node: &Node,
+        run: Run,
+        memory: StepMemory,
+        scratch: Bytes,
+    ) -> Result<()> {
+        let (reads, writes) =
+            (node.inputs.iter().copied().collect(), node.outputs.iter().copied().collect());
+        self.push(node, run, memory, scratch, reads, writes)
+    }
+
+    pub fn push(
+        &mut self,
+        node: &Node,
+        run: Run,
+        memory: StepMemory,
+        scratch: Bytes,
+        reads: SmallVec<[ValueId; 4]>,
+        writes: SmallVec<[ValueId; 2]>,
+    ) -> Result<()> {
+        let at = self.steps.len();
+        let scratch = (!scratch.is_zero())
+            .then(|| self.buffer(scratch.rounded(), Kind::Scratch, node.op.name, node.source));
+        for id in reads.iter().chain(&writes) {
+            if let Some(Placed { at: At::Buffer(b), .. }) = &self.places[id.index()] {
+                self.buffers[b.0].last = at;
+            }
+        }
+        let dynamic = self.is_dynamic(node);
+        self.is_bound |= dynamic;
+        self.steps.push(Step {
+            node: self.at,
+            run,
+            memory,
+            begins: Vec::new(),
+            ends: Vec::new(),
+            scratch,
+            dynamic,
+            live: Bytes::ZERO,
+            reads,
+            writes,
+        });
+        Ok(())
+    }
+
+    fn is_dynamic(&self, node: &Node) -> bool {
+        node.inputs.iter().chain(&node.outputs).any(|id| self.graph.ty(*id).shape.sizes().is_none())
+    }
+
+    fn finish(mut self) -> Result<Plan> {
+        let mut outputs = Vec::new();
+        for (k, id) in self.graph.outputs.clone().into_iter().enumerate() {
+            let made = match self.options.outputs_given {
+                true => self.given_output(k, id)?,
+                false => self.own_output(k, id)?,
+            };
+            outputs.push(made);
+        }
+        let end = self.steps.len();
+        for output in &outputs {
+            if let OutputPlan::Buffer { buffer, .. } = output {
+                self.buffers[buffer.0].last = end.saturating_sub(1);
+                self.buffers[buffer.0].kept = true;
+            }
+        }
+        let bound = self.pack()?;
+        let arena = self.buffers.iter().map(|b| b.offset + b.bytes).max().unwrap_or(Bytes::ZERO);
+        self.figures();
+        Ok(Plan {
+            graph: self.graph.clone(),
+            places: self.places,
+            steps: self.steps,
+            buffers: self.buffers,
+            outputs,
+            arena: arena.rounded(),
+            bound,
+            inputs: self.input_bytes,
+            is_bound: self.is_bound,
+        })
+    }
+
+    /// An output of a region: in the bytes that the caller gives, or in place in its own input.
+    fn given_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let placed = self.place(id)?.clone();
+        let ty = self.graph.ty(id).clone();
+        let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
+        match placed.at {
+            At::Input(i) if i == k + self.first_donated() && self.donated[i] && whole => {
+                let layout = placed.layout;
+                Ok(OutputPlan::Input { input: i, layout })
+            }
+            At::Buffer(b) if whole && self.buffers[b.0].bytes == ty.bytes("return")?.rounded() => {
+                self.move_to_output(b, k);
+                Ok(OutputPlan::Given)
+            }
+            _ => {
+                self.copy_to_output(k, id)?;
+                Ok(OutputPlan::Given)
+            }
+        }
+    }
+
+    /// Donated inputs are those whose updates are the outputs, in order.
+    fn first_donated(&self) -> usize {
+        self.donated.iter().position(|d| *d).unwrap_or(0)
+    }
+
+    /// An output of a whole call.
+    fn own_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let placed = self.place(id)?.clone();
+        let info = self.graph.value(id);
+        match placed.at {
+            At::Recipe(recipe) => Ok(OutputPlan::Recipe(recipe)),
+            At::Input(input) => {
+                let variable = self.graph.value(self.graph.inputs[input]).kind == Kind::Variable;
+                let updated = id != self.graph.inputs[input];
+                match variable && !updated {
+                    // What a variable is now must not change with it.
+                    true => self.copied_output(k, id),
+                    false => Ok(OutputPlan::Input { input, layout: placed.layout }),
+                }
+            }
+            At::Buffer(b) => {
+                let elements = info.ty.bytes("return")?.rounded();
+                let whole = self.buffers[b.0].bytes == elements && !self.buffers[b.0].kept;
+                match (whole, elements.get() < LARGE) {
+                    (false, _) => self.copied_output(k, id),
+                    (true, true) => {
+                        self.move_to_output(b, k);
+                        Ok(OutputPlan::Own { bytes: elements, layout: placed.layout })
+                    }
+                    (true, false) => {
+                        self.buffers[b.0].kept = true;
+                        Ok(OutputPlan::Buffer { buffer: b, layout: placed.layout })
+                    }
+                }
+            }
+            At::Output(_) => self.copied_output(k, id),
+        }
+    }
+
+    fn copied_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let ty = self.graph.ty(id).clone();
+        let bytes = ty.bytes("return")?.rounded();
+        let layout = Layout::contiguous(most(&ty, "return")?);
+        if bytes.get() < LARGE {
+            self.copy_to_output(k, id)?;
+            return Ok(OutputPlan::Own { bytes, layout });
+        }
+        let source = self.graph.value(id).source;
+        let buffer = self.buffer(bytes, Kind::Output, "return", source);
+        let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
+        self.copy(id, to)?;
+        self.buffers[buffer.0].kept = true;
+        Ok(OutputPlan::Buffer { buffer, layout })
+    }
+
+    fn copy_to_output(&mut self, k: usize, id: ValueId) -> Result<()> {
+        let layout = Layout::contiguous(most(self.graph.ty(id), "return")?);
+        self.copy(id, Placed { at: At::Output(k), layout })
+    }
+
+    /// A last step that copies a value somewhere else.
+    fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
+        let from = self.place(id)?.clone();
+        let dtype = self.graph.ty(id).dtype;
+        let run = match &from.at {
+            At::Recipe(recipe) => tile::materialize(recipe),
+            _ => {
+                let mut program = TileProgram::loading(&[dtype]);
+                program.store(0, dtype);
+                let domain = from.layout.sizes.clone();
+                tile::ready(&program, domain, &[&from]).ok_or_else(|| {
+                    tonnage_core::Error::from(ErrorKind::BadGraph { what: "no layout".into() })
+                })?
+            }
+        };
+        let at = self.steps.len();
+        if let At::Buffer(b) = &from.at {
+            self.buffers[b.0].last = at;
+        }
+        self.steps.push(Step {
+            node: usize::MAX,
+            run: Run::Copy { run: Arc::new(run), from: id, to },
+            memory: StepMemory::Output,
+            begins: Vec::new(),
+            ends: Vec::new(),
+            scratch: None,
+            dynamic: self.graph.ty(id).shape.sizes().is_none(),
+            live: Bytes::ZERO,
+            reads: SmallVec::from_iter([id]),
+            writes: SmallVec::new(),
+        });
+        Ok(())
+    }
+
+    /// Everything in a buffer lies in an output's bytes instead.
+    fn move_to_output(&mut self, buffer: BufferId, k: usize) {
+        for placed in self.places.iter_mut().flatten() {
+            if placed.at == At::Buffer(buffer) {
+                placed.at = At::Output(k);
+            }
+        }
+        for step in &mut self.steps {
+            if let Run::Copy { to, .. } = &mut step.run {
+                if to.at == At::Buffer(buffer) {
+                    to.at = At::Output(k);
+                }
+            }
+        }
+        self.buffers[buffer.0].bytes = Bytes::ZERO;
+    }
+
+    /// Offsets for all buffers; the largest sum that lives together.
+    fn pack(&mut self) -> Result<Bytes> {
+        let items = |unit: u64, buffers: &[BufferPlan]| -> Vec<Item> {
+            buffers
+                .iter()
+                .map(|b| Item {
+                    lower: b.first as u32,
+                    upper: b.last as u32 + 1,
+                    size: b.bytes.get().next_multiple_of(unit),
+                })
+                .collect()
+        };
+        let mut packing = offsets::pack(&items(1, &self.buffers), Effort::PLAN, &mut || false)?;
+        let bound = Bytes::new(packing.bound);
+        let aligned = self
+            .buffers
+            .iter()
+            .zip(&packing.offsets)
+            .all(|(b, offset)| !b.kept || offset.is_multiple_of(PAGE));
+        if !aligned {
+            packing = offsets::pack(&items(PAGE, &self.buffers), Effort::PLAN, &mut || false)?;
+        }
+        for (buffer, offset) in self.buffers.iter_mut().zip(packing.offsets) {
+            buffer.offset = Bytes::new(offset);
+        }
+        Ok(bound)
+    }
+
+    /// What lives at every step.
+    fn figures(&mut self) {
+        for (i, buffer) in self.buffers.iter().enumerate().filter(|(_, b)| !b.bytes.is_zero()) {
+            self.steps[buffer.first].begins.push(BufferId(i));
+            self.steps[buffer.last].ends.push(BufferId(i));
+        }
+        let mut live = Bytes::ZERO;
+        for step in &mut self.steps {
+            live += step.begins.iter().map(|b| self.buffers[b.0].bytes).sum();
+            step.live = live;
+            live -= step.ends.iter().map(|b| self.buffers[b.0].bytes).sum();
+        }
+    }
+}
+
+fn no_layout(node: &Node) -> tonnage_core::Error {
+    let what = format!("the inputs of {} do not stretch to what it runs over", node.op.name);
+    ErrorKind::BadGraph { what }.into()
+}

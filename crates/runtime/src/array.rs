@@ -1,0 +1,151 @@
+//! A tensor with bytes or a recipe: storage that is shared, and where in it the elements lie.
+
+use std::sync::Arc;
+
+use tonnage_core::layout::Layout;
+use tonnage_core::recipe::Recipe;
+use tonnage_core::shape::Sizes;
+use tonnage_core::{Bytes, DType, Element, Kind, Mark, Result, Shape, Source, TensorType};
+
+use crate::buffer::Buffer;
+use crate::ledger::{Ledger, Owner};
+use crate::storage::{Pinned, Storage};
+
+/// A cheap handle to storage; a clone shares the bytes.
+#[derive(Debug, Clone)]
+pub struct Array {
+    storage: Arc<Storage>,
+    dtype: DType,
+    layout: Layout,
+}
+
+impl Array {
+    /// A tensor that is computed as it is read.
+    pub fn from_recipe(recipe: Arc<Recipe>) -> Array {
+        let (dtype, layout) = (recipe.dtype(), Layout::contiguous(recipe.sizes.clone()));
+        Array { storage: Arc::new(Storage::recipe(recipe)), dtype, layout }
+    }
+
+    /// A tensor in a buffer.
+    pub fn from_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Array {
+        Array { storage: Arc::new(Storage::resident(buffer)), dtype, layout }
+    }
+
+    /// A tensor of these elements, copied into a buffer of its own.
+    pub fn from_slice<T: Element>(
+        values: &[T],
+        sizes: &[usize],
+        mark: Mark,
+        what: &'static str,
+    ) -> Result<Array> {
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let mut buffer = Buffer::obtain(Ledger::cpu(), Bytes::of(bytes.len()), owner(mark, what))?;
+        buffer.bytes_mut().copy_from_slice(bytes);
+        Ok(Array::from_buffer(buffer, T::DTYPE, Layout::contiguous(Sizes::from(sizes))))
+    }
+
+    /// The same bytes through another layout.
+    #[must_use]
+    pub fn view(&self, layout: Layout) -> Array {
+        Array { storage: self.storage.clone(), dtype: self.dtype, layout }
+    }
+
+    /// Dtype of its elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Where its elements lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Its sizes.
+    pub fn sizes(&self) -> &[usize] {
+        &self.layout.sizes
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> TensorType {
+        TensorType { dtype: self.dtype, shape: Shape::from(self.sizes()) }
+    }
+
+    /// The storage that it shares.
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
+    }
+
+    /// The recipe, while it is one.
+    pub fn as_recipe(&self) -> Option<Arc<Recipe>> {
+        self.storage.as_recipe()
+    }
+
+    /// Whether nobody else holds the bytes, and they are just its elements in order.
+    pub fn is_sole(&self) -> bool {
+        Arc::strong_count(&self.storage) == 1 && self.is_whole()
+    }
+
+    /// Whether its elements are all there is in the bytes, in order.
+    pub fn is_whole(&self) -> bool {
+        self.layout.offset == 0 && self.layout.is_contiguous()
+    }
+
+    /// Pins its bytes, made resident first if it is a recipe.
+    pub fn pin(&self, what: &'static str, source: Source) -> Result<Pinned<'_>> {
+        let mark = Mark { source, kind: Kind::Activation };
+        self.storage.pin(Ledger::cpu(), owner(mark, what))
+    }
+
+    /// The same, held by another owner in the ledger.
+    #[must_use]
+    pub fn owned_by(self, owner: Owner) -> Array {
+        self.storage.set_owner(owner);
+        self
+    }
+
+    /// A copy in bytes of its own, close together.
+    pub fn copied(&self, mark: Mark, what: &'static str) -> Result<Array> {
+        let bytes = self.ty().bytes(what)?;
+        let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, what))?;
+        self.copy_to(buffer.bytes_mut())?;
+        let layout = Layout::contiguous(self.layout.sizes.clone());
+        Ok(Array::from_buffer(buffer, self.dtype, layout))
+    }
+
+    pub(crate) fn into_storage(self) -> Arc<Storage> {
+        self.storage
+    }
+
+    /// Its elements in logical order. A recipe is computed straight into the result.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let mut values = vec![T::zeroed(); self.layout.count()];
+        self.copy_to(bytemuck::cast_slice_mut(&mut values))?;
+        Ok(values)
+    }
+
+    /// Copies its elements in logical order.
+    pub fn copy_to(&self, out: &mut [u8]) -> Result<()> {
+        if let Some(recipe) = self.as_recipe() {
+            return crate::storage::write_recipe(&recipe, out);
+        }
+        let pinned = self.pin("read", Source::here())?;
+        let size = self.dtype.size();
+        if self.layout.is_contiguous() {
+            let first = self.layout.offset * size;
+            out.copy_from_slice(&pinned.bytes()[first..first + out.len()]);
+            return Ok(());
+        }
+        let mut chunks = out.chunks_exact_mut(size);
+        self.layout.for_each(|at| {
+            if let Some(chunk) = chunks.next() {
+                chunk.copy_from_slice(&pinned.bytes()[at * size..(at + 1) * size]);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The owner of what an op makes.
+pub(crate) fn owner(mark: Mark, what: &'static str) -> Owner {
+    Owner { kind: mark.kind, what, name: None, source: mark.source }
+}

@@ -1,0 +1,163 @@
+//! Where the values of one graph lie while it runs.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+use tonnage_core::bytes::Bytes;
+use tonnage_core::dim::{Dim, Symbol};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::layout::Layout;
+use tonnage_core::{TensorType, ValueId};
+use tonnage_plan::{At, Placed, Plan};
+
+use crate::lend::{Lender, Region};
+
+/// One run of one graph.
+pub struct Frame<'p> {
+    pub plan: &'p Plan,
+    /// The base that the arena is in, and where it starts there.
+    pub arena: (usize, usize),
+    pub inputs: SmallVec<[Region; 8]>,
+    pub outputs: SmallVec<[Region; 4]>,
+    /// What random ops are made of.
+    pub key: [u32; 2],
+    /// Layouts of values whose size the data decided.
+    pub layouts: HashMap<ValueId, Layout>,
+    /// Sizes that the data decided.
+    pub decided: Vec<(Symbol, usize)>,
+    used: Used,
+}
+
+/// Bytes that kernels were lent and that still live.
+#[derive(Default)]
+struct Used {
+    live: Vec<(usize, Bytes)>,
+    now: Bytes,
+    most: Bytes,
+}
+
+impl<'p> Frame<'p> {
+    pub fn new(
+        plan: &'p Plan,
+        arena: (usize, usize),
+        inputs: SmallVec<[Region; 8]>,
+        outputs: SmallVec<[Region; 4]>,
+        key: [u32; 2],
+    ) -> Frame<'p> {
+        Frame {
+            plan,
+            arena,
+            inputs,
+            outputs,
+            key,
+            layouts: HashMap::new(),
+            decided: Vec::new(),
+            used: Used::default(),
+        }
+    }
+
+    /// Runs every step; the high-water mark of what was lent of the arena.
+    pub fn run(&mut self, lender: &mut Lender, watch: bool) -> Result<Bytes> {
+        for at in 0..self.plan.steps.len() {
+            let step = &self.plan.steps[at];
+            if watch {
+                for id in &step.begins {
+                    let region = self.buffer(*id);
+                    lender.begin(region)?;
+                }
+            }
+            let source = self.plan.graph.nodes.get(step.node).map(|n| n.source);
+            self.step(lender, step).map_err(|e| match source {
+                Some(source) => e.at(source),
+                None => e,
+            })?;
+            if watch {
+                for id in &step.ends {
+                    let region = self.buffer(*id);
+                    lender.end(region);
+                    self.used.end(region.offset);
+                }
+            }
+        }
+        Ok(self.used.most)
+    }
+
+    /// Notes that a kernel was lent these bytes of the arena to write.
+    pub fn lent(&mut self, region: &Region) {
+        if region.base == self.arena.0 && region.len > 0 {
+            self.used.begin(region.offset, Bytes::of(region.len).rounded());
+        }
+    }
+
+    pub fn buffer(&self, id: tonnage_plan::BufferId) -> Region {
+        let buffer = &self.plan.buffers[id.0];
+        Region {
+            base: self.arena.0,
+            offset: self.arena.1 + buffer.offset.as_usize(),
+            len: buffer.bytes.as_usize(),
+            align: 1,
+        }
+    }
+
+    pub fn placed(&self, id: ValueId) -> Result<&'p Placed> {
+        self.plan.place(id).ok_or_else(|| {
+            ErrorKind::BadGraph { what: format!("%{} has no place", id.index()) }.into()
+        })
+    }
+
+    /// All bytes that a place belongs to.
+    pub fn whole(&self, at: &At) -> Option<Region> {
+        match at {
+            At::Input(i) => self.inputs.get(*i).copied(),
+            At::Buffer(id) => Some(self.buffer(*id)),
+            At::Output(k) => self.outputs.get(*k).copied(),
+            At::Recipe(_) => None,
+        }
+    }
+
+    /// A value's layout: as planned, or as the data decided.
+    pub fn layout(&self, id: ValueId) -> Result<Layout> {
+        match self.layouts.get(&id) {
+            Some(layout) => Ok(layout.clone()),
+            None => Ok(self.placed(id)?.layout.clone()),
+        }
+    }
+
+    /// A value's type, with the sizes that the data decided.
+    pub fn ty(&self, id: ValueId) -> TensorType {
+        self.plan.graph.ty(id).substitute(&|s| self.find(s))
+    }
+
+    pub fn find(&self, symbol: &Symbol) -> Option<Dim> {
+        self.decided.iter().find(|(s, _)| s == symbol).map(|(_, n)| Dim::Known(*n))
+    }
+
+    /// Remembers what a kernel said of its output's sizes.
+    pub fn decide(&mut self, id: ValueId, sizes: &[usize]) {
+        for (dim, size) in self.plan.graph.ty(id).shape.iter().zip(sizes) {
+            dim.symbols(&mut |symbol| {
+                if *dim == Dim::symbol(symbol.clone()) && self.find(symbol).is_none() {
+                    self.decided.push((symbol.clone(), *size));
+                }
+            });
+        }
+        self.layouts.insert(id, Layout::contiguous(tonnage_core::Sizes::from(sizes)));
+    }
+}
+
+impl Used {
+    fn begin(&mut self, offset: usize, bytes: Bytes) {
+        if !self.live.iter().any(|(at, _)| *at == offset) {
+            self.live.push((offset, bytes));
+            self.now += bytes;
+            self.most = self.most.max(self.now);
+        }
+    }
+
+    fn end(&mut self, offset: usize) {
+        if let Some(at) = self.live.iter().position(|(o, _)| *o == offset) {
+            let (_, bytes) = self.live.swap_remove(at);
+            self.now -= bytes;
+        }
+    }
+}

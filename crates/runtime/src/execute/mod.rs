@@ -1,0 +1,251 @@
+//! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
+//!
+//! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
+//! of it; `region` runs branches and loops; `checkpoint` is the order in which a loop is gone back
+//! through.
+
+mod checkpoint;
+mod frame;
+mod region;
+mod step;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::bytes::Bytes;
+use tonnage_core::emit::Mark;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::row::OpDef;
+use tonnage_core::{Emit, Kind, ValueId};
+use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, StepMemory, lower, plan};
+
+use crate::arena::Arena;
+use crate::array::{Array, owner};
+use crate::buffer::Buffer;
+use crate::eager::{Args, Arrays};
+use crate::ledger::{Ledger, Owner};
+use crate::lend::{Lender, Region};
+use crate::pool::pool;
+use crate::storage::{Pinned, PinnedMut, Storage};
+
+use frame::Frame;
+
+/// What a run took, as the executor saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    /// The high-water mark of what kernels were lent, with the inputs and the small results.
+    pub used: Bytes,
+}
+
+/// What is known of a tensor for planning; `seen` are storages that were counted already.
+pub fn spec(array: &Array, donated: bool, seen: &mut Vec<*const Storage>) -> InputSpec {
+    if let Some(recipe) = array.as_recipe() {
+        return InputSpec::Recipe(recipe);
+    }
+    let storage = Arc::as_ptr(array.storage());
+    let bytes = match seen.contains(&storage) {
+        true => Bytes::ZERO,
+        false => array.storage().reserved(),
+    };
+    seen.push(storage);
+    InputSpec::Bytes { layout: array.layout().clone(), bytes, donated }
+}
+
+/// Runs a plan. `inputs` are what it was planned for; `key` makes its random numbers.
+pub fn execute(
+    plan: &Plan,
+    inputs: &[Array],
+    key: [u32; 2],
+    mark: Mark,
+) -> Result<(Arrays, Measured)> {
+    let written = written_inputs(plan);
+    let ledger = Ledger::cpu();
+    let own = |kind| owner(Mark { kind, ..mark }, "function");
+    let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
+    let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
+    for output in &plan.outputs {
+        results.push(match output {
+            OutputPlan::Own { bytes, .. } => Buffer::obtain(ledger, *bytes, own(Kind::Output))?,
+            _ => Buffer::default(),
+        });
+    }
+    let measured = {
+        let mut pins = Pins::new(plan, inputs, &written, mark)?;
+        let mut lender = Lender::default();
+        let base = lender.add(arena.bytes_mut());
+        let given = pins.lend(&mut lender);
+        let mut outputs: SmallVec<[Region; 4]> = SmallVec::new();
+        for buffer in &mut results {
+            let len = buffer.len();
+            outputs.push(Region { base: lender.add(buffer.bytes_mut()), offset: 0, len, align: 1 });
+        }
+        let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
+        let top = plan.inputs + plan.own_outputs();
+        let mut go = || frame.run(&mut lender, true);
+        let used = if is_small(plan) { go() } else { pool().inside(go) };
+        Measured { used: top + used? }
+    };
+    let made = collect(plan, inputs, arena, results, mark)?;
+    Ok((made, measured))
+}
+
+/// A plan whose whole arena is small is not worth entering the pool for.
+fn is_small(plan: &Plan) -> bool {
+    plan.peak() < Bytes::new(64 * 1024)
+        && plan.steps.iter().all(|s| matches!(s.run, Run::Nothing | Run::Tile(_) | Run::Kernel))
+}
+
+/// Which inputs the plan writes: variables, and arguments that were given up.
+fn written_inputs(plan: &Plan) -> Vec<bool> {
+    let mut written = vec![false; plan.graph.inputs.len()];
+    let mut mark = |id: &ValueId| {
+        if let Some(At::Input(i)) = plan.place(*id).map(|p| &p.at) {
+            written[*i] = true;
+        }
+    };
+    for step in &plan.steps {
+        let writes = !matches!(step.run, Run::Nothing)
+            && !matches!(step.memory, StepMemory::Aliases | StepMemory::Recipe);
+        if writes {
+            step.writes.iter().for_each(&mut mark);
+        }
+    }
+    written
+}
+
+/// The inputs' bytes, pinned: each storage once, to be written if any of its inputs is.
+struct Pins<'a> {
+    read: SmallVec<[Option<Pinned<'a>>; 4]>,
+    write: SmallVec<[Option<PinnedMut<'a>>; 4]>,
+    /// For each input, the one that pinned its storage.
+    owner: SmallVec<[usize; 8]>,
+}
+
+impl<'a> Pins<'a> {
+    fn new(plan: &Plan, inputs: &'a [Array], written: &[bool], mark: Mark) -> Result<Pins<'a>> {
+        let mut pins =
+            Pins { read: SmallVec::new(), write: SmallVec::new(), owner: SmallVec::new() };
+        for (i, array) in inputs.iter().enumerate() {
+            let first = inputs[..i]
+                .iter()
+                .position(|other| Arc::ptr_eq(other.storage(), array.storage()))
+                .unwrap_or(i);
+            pins.owner.push(first);
+            let (mut read, mut write) = (None, None);
+            if first == i && array.as_recipe().is_none() {
+                let any = inputs
+                    .iter()
+                    .zip(written)
+                    .any(|(a, w)| *w && Arc::ptr_eq(a.storage(), array.storage()));
+                let own = owner(mark, "function");
+                match any {
+                    true => write = Some(array.storage().pin_mut(Ledger::cpu(), own)?),
+                    false => read = Some(array.storage().pin(Ledger::cpu(), own)?),
+                }
+            }
+            pins.read.push(read);
+            pins.write.push(write);
+        }
+        debug_assert_eq!(inputs.len(), plan.graph.inputs.len());
+        Ok(pins)
+    }
+
+    fn lend<'p>(&'p mut self, lender: &mut Lender<'p>) -> SmallVec<[Region; 8]> {
+        let mut bases: SmallVec<[Region; 8]> = SmallVec::new();
+        for (read, write) in self.read.iter().zip(&mut self.write) {
+            bases.push(match (read, write) {
+                (Some(pin), _) => {
+                    let len = pin.bytes().len();
+                    Region { base: lender.add(pin.bytes()), offset: 0, len, align: 1 }
+                }
+                (None, Some(pin)) => {
+                    let bytes = pin.bytes_mut();
+                    let len = bytes.len();
+                    Region { base: lender.add(bytes), offset: 0, len, align: 1 }
+                }
+                (None, None) => Region { base: 0, offset: 0, len: 0, align: 1 },
+            });
+        }
+        self.owner.iter().map(|i| bases[*i]).collect()
+    }
+}
+
+/// The results, each where the plan says that it lives.
+fn collect(
+    plan: &Plan,
+    inputs: &[Array],
+    arena: Arena,
+    results: SmallVec<[Buffer; 2]>,
+    mark: Mark,
+) -> Result<Arrays> {
+    let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
+        .outputs
+        .iter()
+        .filter_map(|output| match output {
+            OutputPlan::Buffer { buffer, .. } => {
+                let planned = &plan.buffers[buffer.0];
+                let start = planned.offset.as_usize();
+                let own = owner(Mark { kind: Kind::Output, ..mark }, "function");
+                Some((start..start + planned.bytes.as_usize(), own))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut parts = match keep.is_empty() {
+        true => {
+            drop(arena);
+            Vec::new()
+        }
+        false => arena.into_parts(&keep)?,
+    }
+    .into_iter();
+    let ids = &plan.graph.outputs;
+    let mut made = Arrays::new();
+    for ((output, own), id) in plan.outputs.iter().zip(results).zip(ids) {
+        let dtype = plan.graph.ty(*id).dtype;
+        made.push(match output {
+            OutputPlan::Own { layout, .. } => Array::from_buffer(own, dtype, layout.clone()),
+            OutputPlan::Buffer { layout, .. } => {
+                let part = parts.next().ok_or_else(missing)?;
+                Array::from_buffer(part, dtype, layout.clone())
+            }
+            OutputPlan::Input { input, layout } => inputs[*input].view(layout.clone()),
+            OutputPlan::Recipe(recipe) => Array::from_recipe(recipe.clone()),
+            OutputPlan::Given => return Err(missing()),
+        });
+    }
+    Ok(made)
+}
+
+fn missing() -> tonnage_core::Error {
+    ErrorKind::BadGraph { what: "a result that is nowhere".into() }.into()
+}
+
+/// An op with regions, eagerly: a graph of one node, planned and run.
+pub(crate) fn region_op(
+    op: &'static OpDef,
+    args: Args,
+    attrs: &Attrs,
+    regions: &[Arc<Graph>],
+    aux: bool,
+    mark: Mark,
+) -> Result<Arrays> {
+    let mut builder = Builder::new();
+    builder.mark(mark);
+    let mut inputs = Vec::new();
+    let mut arrays: Vec<Array> = Vec::new();
+    for arg in &args {
+        inputs.push(builder.input(arg.array().ty(), Kind::Input, None));
+        arrays.push(arg.array().clone());
+    }
+    drop(args);
+    let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
+    let graph = lower(&builder.finish(&made)?)?;
+    let mut seen = Vec::new();
+    let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
+    let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
+    let planned = plan(&graph, &specs, options)?;
+    Ok(execute(&planned, &arrays, [0, 0], mark)?.0)
+}

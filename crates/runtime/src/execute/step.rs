@@ -1,0 +1,333 @@
+//! One step: its regions lent, its kernel run.
+
+use smallvec::SmallVec;
+use tonnage_core::bytes::ALIGN;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::kernel::{Data, In, Kernel, Out};
+use tonnage_core::layout::Layout;
+use tonnage_core::recipe::{Generator, Key};
+use tonnage_core::row::{Call, Cost, Lower};
+use tonnage_core::shape::Sizes;
+use tonnage_core::tile::Form;
+use tonnage_core::{Node, TensorType, ValueId};
+use tonnage_ops::simd::philox;
+use tonnage_ops::tile;
+use tonnage_plan::{Placed, Run, Step, TileRead, TileRun};
+
+use super::frame::Frame;
+use crate::lend::{Lender, Region};
+use crate::pool::pool;
+
+impl Frame<'_> {
+    pub fn step(&mut self, lender: &mut Lender, step: &Step) -> Result<()> {
+        match &step.run {
+            Run::Nothing if step.dynamic => self.look_again(step),
+            Run::Nothing => Ok(()),
+            Run::Tile(run) if step.dynamic => self.tile_anew(lender, step, run),
+            Run::Tile(run) => self.tile(lender, step, run, &[]),
+            Run::Copy { run, from, to } => self.copy(lender, run, *from, to),
+            Run::Kernel => self.kernel(lender, step),
+            Run::Branch(plans) => self.branch(lender, step, plans),
+            Run::Loop(plan) => self.while_loop(lender, step, plan),
+            Run::LoopGrad(plan) => self.while_grad(lender, step, plan),
+        }
+    }
+
+    pub fn node(&self, step: &Step) -> Result<&Node> {
+        self.plan
+            .graph
+            .nodes
+            .get(step.node)
+            .ok_or_else(|| ErrorKind::BadGraph { what: "a step without a node".into() }.into())
+    }
+
+    /// The bytes of a value: from where its storage starts, as many as its elements take.
+    pub fn written(&self, id: ValueId, sizes: &[usize]) -> Result<Region> {
+        let size = self.plan.graph.ty(id).dtype.size();
+        let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| nowhere(id))?;
+        let len = (sizes.iter().product::<usize>() * size).min(whole.len);
+        Ok(Region { len, align: size, ..whole })
+    }
+
+    pub fn read(&self, id: ValueId) -> Result<Region> {
+        let size = self.plan.graph.ty(id).dtype.size();
+        let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| nowhere(id))?;
+        // Storage may end in the middle of an element of this dtype: it ends behind the last whole one.
+        Ok(Region { len: whole.len / size * size, align: size, ..whole })
+    }
+
+    /// A view of something whose size the data decided.
+    fn look_again(&mut self, step: &Step) -> Result<()> {
+        let node = self.node(step)?;
+        let Lower::View(view) = node.op.lower else { return Ok(()) };
+        let (input, output) = (node.inputs[0], node.outputs[0]);
+        let types = [self.ty(input)];
+        let attrs = node.attrs.substitute(&|s| self.find(s));
+        let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
+        let layout = view(&call, &self.layout(input)?).ok_or_else(|| {
+            let what = format!("{} of a size that the data decide needs a copy", node.op.name);
+            tonnage_core::Error::from(ErrorKind::BadGraph { what })
+        })?;
+        self.layouts.insert(output, layout);
+        Ok(())
+    }
+
+    /// A tile program over sizes that the data decided.
+    fn tile_anew(&mut self, lender: &mut Lender, step: &Step, planned: &TileRun) -> Result<()> {
+        let node = self.node(step)?;
+        let types: SmallVec<[TensorType; 4]> = node.inputs.iter().map(|id| self.ty(*id)).collect();
+        let attrs = node.attrs.substitute(&|s| self.find(s));
+        let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
+        let whole = step.writes.as_slice() == node.outputs.as_slice();
+        let (Lower::Tile(make), true) = (node.op.lower, whole) else {
+            return self.tile(lender, step, planned, &[]); // a recipe is written out
+        };
+        let program = make(&call, node.aux)?;
+        let domain =
+            tile::domain(&call, &program)?.sizes().ok_or_else(|| nowhere(step.writes[0]))?;
+        let placed = node
+            .inputs
+            .iter()
+            .map(|id| Ok(Placed { at: self.placed(*id)?.at.clone(), layout: self.layout(*id)? }))
+            .collect::<Result<SmallVec<[Placed; 4]>>>()?;
+        let placed: SmallVec<[&Placed; 4]> = placed.iter().collect();
+        let run = tonnage_plan::tile_run(&program, domain, &placed)
+            .ok_or_else(|| nowhere(step.writes[0]))?;
+        let sizes: Vec<Sizes> =
+            (node.op.infer)(&call)?.iter().map(|ty| ty.shape.most().unwrap_or_default()).collect();
+        let writes = step.writes.clone();
+        self.tile(lender, step, &run, &sizes)?;
+        for (id, sizes) in writes.iter().zip(&sizes) {
+            self.layouts.insert(*id, Layout::contiguous(sizes.clone()));
+        }
+        Ok(())
+    }
+
+    fn tile(
+        &mut self,
+        lender: &mut Lender,
+        step: &Step,
+        run: &TileRun,
+        decided: &[Sizes],
+    ) -> Result<()> {
+        let mut writes: SmallVec<[Region; 2]> = SmallVec::new();
+        for (k, id) in step.writes.iter().enumerate() {
+            let region = match decided.get(k) {
+                Some(sizes) => self.written(*id, sizes)?,
+                None => self.written(*id, &self.placed(*id)?.layout.sizes)?,
+            };
+            writes.push(region);
+        }
+        let cost = match self.plan.graph.nodes.get(step.node) {
+            Some(_) => tile_cost(run),
+            None => Cost::default(),
+        };
+        self.run_tile(lender, run, &step.reads, writes, step.scratch, cost)
+    }
+
+    fn copy(
+        &mut self,
+        lender: &mut Lender,
+        run: &TileRun,
+        from: ValueId,
+        to: &Placed,
+    ) -> Result<()> {
+        let dtype = self.plan.graph.ty(from).dtype;
+        let layout = self.layout(from)?;
+        let whole = self.whole(&to.at).ok_or_else(|| nowhere(from))?;
+        let len = (layout.count() * dtype.size()).min(whole.len);
+        let writes = SmallVec::from_iter([Region { len, align: dtype.size(), ..whole }]);
+        let anew = TileRun {
+            domain: layout.sizes.clone(),
+            reads: match run.reads.as_slice() {
+                [TileRead::Input(i, _)] => vec![TileRead::Input(*i, layout.clone())],
+                other => other.to_vec(),
+            },
+            program: run.program.clone(),
+        };
+        let cost = tile_cost(&anew);
+        self.run_tile(lender, &anew, &[from], writes, None, cost)
+    }
+
+    fn run_tile(
+        &mut self,
+        lender: &mut Lender,
+        run: &TileRun,
+        inputs: &[ValueId],
+        mut writes: SmallVec<[Region; 2]>,
+        scratch: Option<tonnage_plan::BufferId>,
+        cost: Cost,
+    ) -> Result<()> {
+        let outputs = writes.len();
+        for region in &writes {
+            self.lent(region);
+        }
+        if let Some(id) = scratch {
+            let region = Region { align: ALIGN, ..self.buffer(id) };
+            self.lent(&region);
+            writes.push(region);
+        }
+        let mut reads: SmallVec<[Region; 4]> = SmallVec::new();
+        let mut from: SmallVec<[From; 4]> = SmallVec::new();
+        for (read, form) in run.reads.iter().zip(&run.program.loads) {
+            from.push(match read {
+                TileRead::Generator(generator, _) => From::Generator(self.fixed(*generator)),
+                TileRead::Input(i, _) => {
+                    let mut region = self.read(inputs[*i])?;
+                    if *form == Form::Bits {
+                        region.align = 1;
+                    }
+                    match writes[..outputs].iter().position(|w| same_start(w, &region)) {
+                        Some(output) => From::Output(output),
+                        None => {
+                            reads.push(region);
+                            From::Lent(reads.len() - 1)
+                        }
+                    }
+                }
+            });
+        }
+        let mut lent = lender.lend(&reads, &writes)?;
+        let sources: SmallVec<[tile::Source; 4]> = from
+            .iter()
+            .zip(&run.reads)
+            .map(|(from, read)| {
+                let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
+                let read = match from {
+                    From::Generator(generator) => tile::Read::Generator(*generator),
+                    From::Output(output) => tile::Read::Output(*output),
+                    From::Lent(i) => tile::Read::Slice(lent.reads[*i]),
+                };
+                tile::Source { layout: layout.clone(), read }
+            })
+            .collect();
+        let (outs, rest) = lent.writes.split_at_mut(outputs);
+        let scratch: &mut [u8] = rest.first_mut().map_or(&mut [], |s| &mut **s);
+        pool().run(cost, |workers| {
+            tile::run(&run.program, &run.domain, &sources, outs, scratch, workers)
+        })
+    }
+
+    fn kernel(&mut self, lender: &mut Lender, step: &Step) -> Result<()> {
+        let node = self.node(step)?;
+        let (op, aux) = (node.op, node.aux);
+        let Lower::Slices(kernel) = op.lower else { return Ok(()) };
+        let types: SmallVec<[TensorType; 4]> = node.inputs.iter().map(|id| self.ty(*id)).collect();
+        let attrs = node.attrs.substitute(&|s| self.find(s));
+        let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &[] };
+        let mut made = (op.infer)(&call)?;
+        if aux {
+            made.extend((op.saves.aux)(&call)?);
+        }
+        let sizes: SmallVec<[Sizes; 2]> =
+            made.iter().map(|ty| ty.shape.most().unwrap_or_default()).collect();
+        let ids = (node.inputs.clone(), node.outputs.clone());
+        let mut writes: SmallVec<[Region; 3]> = SmallVec::new();
+        for (id, sizes) in ids.1.iter().zip(&sizes) {
+            writes.push(self.written(*id, sizes)?);
+        }
+        let outputs = writes.len();
+        if let Some(id) = step.scratch {
+            writes.push(Region { align: ALIGN, ..self.buffer(id) });
+        }
+        for region in writes.clone() {
+            self.lent(&region);
+        }
+        let (mut reads, mut layouts) = (SmallVec::<[Region; 4]>::new(), Vec::new());
+        let mut from: SmallVec<[From; 4]> = SmallVec::new();
+        for id in &ids.0 {
+            layouts.push(self.layout(*id)?);
+            let region = self.read(*id)?;
+            from.push(match writes[..outputs].iter().position(|w| same_start(w, &region)) {
+                Some(output) => From::Output(output),
+                None => {
+                    reads.push(region);
+                    From::Lent(reads.len() - 1)
+                }
+            });
+        }
+        let real: SmallVec<[Sizes; 2]> = {
+            let lent = lender.lend(&reads, &writes)?;
+            let inputs: SmallVec<[In; 4]> = from
+                .iter()
+                .zip(layouts)
+                .zip(&types)
+                .map(|((from, layout), ty)| In {
+                    dtype: ty.dtype,
+                    layout,
+                    data: match from {
+                        From::Output(output) => Data::Output(*output),
+                        From::Lent(i) => Data::Slice(lent.reads[*i]),
+                        From::Generator(_) => Data::Slice(&[]),
+                    },
+                })
+                .collect();
+            let mut lent_writes = lent.writes.into_iter();
+            let mut outs: SmallVec<[Out; 2]> = made
+                .iter()
+                .zip(sizes)
+                .zip(lent_writes.by_ref())
+                .map(|((ty, sizes), data)| Out { dtype: ty.dtype, sizes, data })
+                .collect();
+            let scratch: &mut [u8] = lent_writes.next().unwrap_or(&mut []);
+            pool().run((op.cost)(&call), |workers| {
+                kernel(&mut Kernel {
+                    attrs: &attrs,
+                    inputs: &inputs,
+                    outputs: &mut outs,
+                    scratch,
+                    workers,
+                })
+            })?;
+            outs.into_iter().map(|out| out.sizes).collect()
+        };
+        if step.dynamic {
+            for (id, sizes) in ids.1.iter().zip(&real) {
+                self.decide(*id, sizes);
+            }
+        }
+        Ok(())
+    }
+
+    /// A generator with the key of this run.
+    fn fixed(&self, generator: Generator) -> Generator {
+        match generator {
+            Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
+                Generator::Random { key: Key::Fixed(mix(self.key, n, 0)), distribution, dtype }
+            }
+            other => other,
+        }
+    }
+}
+
+/// A key of its own for the n-th random op, or the n-th region, in its i-th round.
+pub fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
+    let words = philox::block(key, [n, i as u32, (i >> 32) as u32, 0x746f_6e6e]);
+    [words[0], words[1]]
+}
+
+enum From {
+    Lent(usize),
+    Output(usize),
+    Generator(Generator),
+}
+
+fn same_start(a: &Region, b: &Region) -> bool {
+    a.base == b.base && a.offset == b.offset && a.len > 0 && b.len > 0
+}
+
+fn tile_cost(run: &TileRun) -> Cost {
+    let elements: u64 = run.domain.iter().map(|n| *n as u64).product();
+    let size = |form: &Form| match form {
+        Form::Elements(dtype) => dtype.size() as u64,
+        Form::Bits => 0,
+    };
+    let bytes: u64 = run.program.loads.iter().map(size).sum::<u64>()
+        + run.program.stores.iter().map(|(_, form)| size(form)).sum::<u64>();
+    Cost { flops: elements * run.program.flops(), bytes: elements * bytes }
+}
+
+#[cold]
+fn nowhere(id: ValueId) -> tonnage_core::Error {
+    ErrorKind::BadGraph { what: format!("%{} has no bytes here", id.index()) }.into()
+}

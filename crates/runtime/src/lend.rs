@@ -1,0 +1,374 @@
+//! The one file that turns offsets into slices: what a plan places in an arena, a kernel is lent as
+//! `&[u8]` and `&mut [u8]`.
+//!
+//! A [`Lender`] holds the borrows of all blocks that a call works on, so their owners can neither free
+//! nor touch them. Each [`Lender::lend`] hands out the slices of one kernel call and borrows the lender
+//! itself, so the slices of one call are gone before the next is made. Within a call no written byte
+//! is lent twice; that is checked always, because the regions are few and a wrong plan would otherwise
+//! be undefined behaviour. Debug builds also know which buffers live ([`Lender::begin`]).
+#![allow(unsafe_code, reason = "makes slices from a base address and an offset")]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::{ptr, slice};
+
+use smallvec::SmallVec;
+use tonnage_core::bytes::ALIGN;
+use tonnage_core::{Bytes, ErrorKind, Result};
+
+/// A block that regions can be lent of, borrowed from its owner.
+#[derive(Debug)]
+pub struct Base<'a> {
+    start: *mut u8,
+    len: usize,
+    writable: bool,
+    owner: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: a base is a borrow of bytes, shared or exclusive, and both are `Send`.
+unsafe impl Send for Base<'_> {}
+// SAFETY: `&Base` gives no way to the bytes.
+unsafe impl Sync for Base<'_> {}
+
+impl<'a> From<&'a [u8]> for Base<'a> {
+    /// Bytes that are only read, and that others may read at the same time.
+    fn from(bytes: &'a [u8]) -> Base<'a> {
+        let start = bytes.as_ptr().cast_mut();
+        Base { start, len: bytes.len(), writable: false, owner: PhantomData }
+    }
+}
+
+impl<'a> From<&'a mut [u8]> for Base<'a> {
+    /// Bytes that may be written.
+    fn from(bytes: &'a mut [u8]) -> Base<'a> {
+        let (start, len) = (bytes.as_mut_ptr(), bytes.len());
+        Base { start, len, writable: true, owner: PhantomData }
+    }
+}
+
+/// A piece of a base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// The number of the base.
+    pub base: usize,
+    /// Where it starts in it, in bytes.
+    pub offset: usize,
+    /// How many bytes.
+    pub len: usize,
+    /// What its address is a multiple of: the size of its elements, or [`ALIGN`].
+    pub align: usize,
+}
+
+/// The slices of one kernel call, in the order of the regions.
+#[derive(Debug)]
+pub struct Lent<'l> {
+    /// To read.
+    pub reads: SmallVec<[&'l [u8]; 6]>,
+    /// To write.
+    pub writes: SmallVec<[&'l mut [u8]; 4]>,
+}
+
+/// Lends regions of the blocks that it was given.
+///
+/// ```
+/// use tonnage_runtime::lend::{Lender, Region};
+/// let weights = [1u8; 64];
+/// let mut arena = [0u8; 256];
+/// let mut lender = Lender::default();
+/// let weights = lender.add(&weights[..]);
+/// let arena = lender.add(&mut arena[..]);
+/// let x = Region { base: weights, offset: 8, len: 8, align: 1 };
+/// let y = Region { base: arena, offset: 128, len: 8, align: 1 };
+/// let mut lent = lender.lend(&[x], &[y])?;
+/// lent.writes[0].copy_from_slice(lent.reads[0]);
+/// drop(lent);
+/// assert_eq!(lender.lend(&[y], &[])?.reads[0], [1; 8]);
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+///
+/// The slices of two calls never live together:
+///
+/// ```compile_fail,E0499
+/// # use tonnage_runtime::lend::{Lender, Region};
+/// # let mut arena = [0u8; 64];
+/// # let mut lender = Lender::default();
+/// # let base = lender.add(&mut arena[..]);
+/// # let x = Region { base, offset: 0, len: 8, align: 1 };
+/// let mut first = lender.lend(&[], &[x])?;
+/// let second = lender.lend(&[x], &[])?;
+/// first.writes[0][0] = second.reads[0][0];
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+///
+/// And no block is touched by its owner meanwhile:
+///
+/// ```compile_fail,E0505
+/// # use tonnage_runtime::lend::{Lender, Region};
+/// let arena = vec![0u8; 64];
+/// let mut lender = Lender::default();
+/// let base = lender.add(&arena[..]);
+/// drop(arena);
+/// lender.lend(&[Region { base, offset: 0, len: 8, align: 1 }], &[])?;
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Lender<'a> {
+    bases: SmallVec<[Base<'a>; 8]>,
+    /// Buffers that live; empty in release builds.
+    live: Vec<Region>,
+}
+
+impl<'a> Lender<'a> {
+    /// Takes a block to lend of, and says its number. The first is 0.
+    pub fn add(&mut self, base: impl Into<Base<'a>>) -> usize {
+        self.bases.push(base.into());
+        self.bases.len() - 1
+    }
+
+    /// The slices for one kernel call.
+    ///
+    /// # Errors
+    /// Where a region leaves its base or is not aligned, where a base that is only read should be
+    /// written, where a written region overlaps any other, and, in debug builds, where a write leaves
+    /// the live buffers of its base. All of these are bugs in a plan.
+    pub fn lend(&mut self, reads: &[Region], writes: &[Region]) -> Result<Lent<'_>> {
+        let mut taken: SmallVec<[Range<usize>; 10]> = SmallVec::new();
+        let mut lent = Lent { reads: SmallVec::new(), writes: SmallVec::new() };
+        for region in writes {
+            let start = self.start(region, true)?;
+            self.check_live(region)?;
+            let range = start.addr()..start.addr() + region.len;
+            if taken.iter().any(|other| overlap(other, &range)) {
+                return Err(wrong(region, "is written twice by one call"));
+            }
+            taken.push(range);
+            // SAFETY: `start` says that the bytes lie in a base that is borrowed exclusively for 'a;
+            // they are initialized because the base was made of a slice. No other slice of them
+            // exists: earlier calls' slices borrowed the lender and are gone, and those of this call
+            // were compared above and below.
+            lent.writes.push(unsafe { slice::from_raw_parts_mut(start, region.len) });
+        }
+        for region in reads {
+            let start = self.start(region, false)?;
+            let range = start.addr()..start.addr() + region.len;
+            if taken.iter().any(|other| overlap(other, &range)) {
+                return Err(wrong(region, "is read and written by one call"));
+            }
+            // SAFETY: as above, of a base that is borrowed for 'a; no written slice overlaps it.
+            lent.reads.push(unsafe { slice::from_raw_parts(start, region.len) });
+        }
+        Ok(lent)
+    }
+
+    /// Says that a buffer lives from here on. It may overlap no other that lives. Release builds do
+    /// not look.
+    ///
+    /// # Errors
+    /// Where it overlaps one that lives, or leaves its base.
+    pub fn begin(&mut self, region: Region) -> Result<()> {
+        if !cfg!(debug_assertions) || region.len == 0 {
+            return Ok(());
+        }
+        self.start(&region, false)?;
+        let range = range_of(&region);
+        let same = |other: &&Region| other.base == region.base && overlap(&range_of(other), &range);
+        if let Some(other) = self.live.iter().find(same) {
+            return Err(wrong(&region, &format!("overlaps {}, which lives", text(other))));
+        }
+        self.live.push(region);
+        Ok(())
+    }
+
+    /// Says that a buffer is dead: its bytes may serve another.
+    pub fn end(&mut self, region: Region) {
+        self.live.retain(|other| *other != region);
+    }
+
+    /// Where a region starts, if all of it lies in its base.
+    fn start(&self, region: &Region, write: bool) -> Result<*mut u8> {
+        let Some(base) = self.bases.get(region.base) else {
+            return Err(wrong(region, "is of a base that is not there"));
+        };
+        if write && !base.writable {
+            return Err(wrong(region, "is written, but its base is only lent to read"));
+        }
+        if region.offset.checked_add(region.len).is_none_or(|end| end > base.len) {
+            return Err(wrong(region, &format!("leaves its base of {} bytes", base.len)));
+        }
+        if region.len == 0 {
+            // No bytes, at an address that suits any element: a cast of them must not fail.
+            return Ok(ptr::without_provenance_mut(ALIGN));
+        }
+        // SAFETY: the offset lies in the base, which is one allocation.
+        let start = unsafe { base.start.add(region.offset) };
+        if !region.align.is_power_of_two() || !start.addr().is_multiple_of(region.align) {
+            return Err(wrong(region, &format!("is not aligned to {} bytes", region.align)));
+        }
+        Ok(start)
+    }
+
+    /// In a base with live buffers, a write belongs into one of them.
+    fn check_live(&self, region: &Region) -> Result<()> {
+        let range = range_of(region);
+        let mut live = self.live.iter().filter(|other| other.base == region.base).peekable();
+        if live.peek().is_none() || region.len == 0 {
+            return Ok(());
+        }
+        let inside = |other: &Region| {
+            let other = range_of(other);
+            other.start <= range.start && range.end <= other.end
+        };
+        if live.any(inside) { Ok(()) } else { Err(wrong(region, "is written, but lives nowhere")) }
+    }
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+/// Bases hold less than 2^63 bytes, and a region was found inside of its base: no overflow.
+fn range_of(region: &Region) -> Range<usize> {
+    region.offset..region.offset.saturating_add(region.len)
+}
+
+fn text(region: &Region) -> String {
+    let Region { base, offset, len, .. } = region;
+    format!("the region of {} at {offset} of base {base}", Bytes::of(*len))
+}
+
+#[cold]
+fn wrong(region: &Region, why: &str) -> tonnage_core::Error {
+    ErrorKind::BadGraph { what: format!("{} {why}", text(region)) }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Arena, Buffer, Ledger, Owner};
+    use tonnage_core::Kind;
+
+    fn region(base: usize, offset: usize, len: usize) -> Region {
+        Region { base, offset, len, align: 1 }
+    }
+
+    fn refused(reads: &[Region], writes: &[Region]) -> String {
+        let (shared, mut own) = ([0u64; 8], [0u64; 8]);
+        let mut lender = Lender::default();
+        lender.add(bytes_of(&shared));
+        lender.add(bytes_of_mut(&mut own));
+        match lender.lend(reads, writes) {
+            Ok(_) => "lent".to_string(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    fn bytes_of(words: &[u64; 8]) -> &[u8] {
+        // SAFETY: 8 words are 64 initialized bytes.
+        unsafe { slice::from_raw_parts(words.as_ptr().cast(), 64) }
+    }
+
+    fn bytes_of_mut(words: &mut [u64; 8]) -> &mut [u8] {
+        // SAFETY: as above, and any byte makes a word.
+        unsafe { slice::from_raw_parts_mut(words.as_mut_ptr().cast(), 64) }
+    }
+
+    #[test]
+    fn regions_of_arena_arguments_and_outputs_are_lent_side_by_side() {
+        let ledger = Ledger::new(None);
+        let owner = || Owner::new(Kind::Activation, "test");
+        let mut arena = Arena::obtain(&ledger, Bytes::new(100_000), owner()).unwrap();
+        let mut argument = Buffer::obtain(&ledger, Bytes::new(100), owner()).unwrap();
+        let mut output = Buffer::obtain(&ledger, Bytes::new(200), owner()).unwrap();
+        argument.bytes_mut().fill(3);
+        {
+            let mut lender = Lender::default();
+            let (a, x) = (lender.add(arena.bytes_mut()), lender.add(argument.bytes()));
+            // The same argument twice is two bases over the same bytes: both are only read.
+            let (again, out) = (lender.add(argument.bytes()), lender.add(output.bytes_mut()));
+            let first = region(a, 4096, 100);
+            let last = region(a, 99_900, 100);
+            let reads = [region(x, 0, 100), region(again, 0, 100)];
+            let mut lent = lender.lend(&reads, &[first, last]).unwrap();
+            for (i, write) in lent.writes.iter_mut().enumerate() {
+                for (to, from) in write.iter_mut().zip(lent.reads[i]) {
+                    *to = from + i as u8;
+                }
+            }
+            drop(lent);
+            let mut lent = lender.lend(&[first, last], &[region(out, 100, 100)]).unwrap();
+            for (i, to) in lent.writes[0].iter_mut().enumerate() {
+                *to = lent.reads[0][i] * lent.reads[1][i];
+            }
+        }
+        assert!(output.bytes()[100..].iter().all(|b| *b == 12));
+        assert!(output.bytes()[..100].iter().all(|b| *b == 0));
+    }
+
+    #[test]
+    fn what_leaves_its_base_or_is_not_aligned_is_refused() {
+        assert_eq!(refused(&[region(0, 0, 64)], &[region(1, 0, 64)]), "lent");
+        assert!(refused(&[region(0, 1, 64)], &[]).contains("leaves its base of 64 bytes"));
+        assert!(refused(&[], &[region(1, usize::MAX, 2)]).contains("leaves its base"));
+        assert!(refused(&[region(2, 0, 1)], &[]).contains("a base that is not there"));
+        let aligned = Region { base: 1, offset: 8, len: 8, align: 8 };
+        assert_eq!(refused(&[], &[aligned]), "lent");
+        let off = Region { offset: 12, ..aligned };
+        assert!(refused(&[], &[off]).contains("is not aligned to 8 bytes"));
+        assert!(refused(&[], &[Region { align: 0, ..aligned }]).contains("is not aligned"));
+    }
+
+    #[test]
+    fn a_written_byte_is_lent_once() {
+        assert!(refused(&[], &[region(0, 0, 4)]).contains("only lent to read"));
+        let twice = refused(&[], &[region(1, 0, 9), region(1, 8, 8)]);
+        assert!(twice.contains("is written twice by one call"), "{twice}");
+        let both = refused(&[region(1, 15, 1)], &[region(1, 8, 8)]);
+        assert!(both.contains("is read and written by one call"), "{both}");
+        assert_eq!(refused(&[region(1, 0, 8), region(1, 4, 4)], &[region(1, 8, 8)]), "lent");
+    }
+
+    #[test]
+    fn no_bytes_are_lent_at_an_address_that_suits_every_element() {
+        let mut bytes = [1u8; 3];
+        let mut lender = Lender::default();
+        let base = lender.add(&mut bytes[..]);
+        let lent = lender.lend(&[region(base, 3, 0)], &[region(base, 1, 0)]).unwrap();
+        assert!(lent.reads[0].is_empty() && lent.writes[0].is_empty());
+        assert!(lent.reads[0].as_ptr().addr().is_multiple_of(ALIGN));
+        assert!(lent.writes[0].as_ptr().addr().is_multiple_of(ALIGN));
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn live_buffers_neither_overlap_nor_are_written_from_outside() {
+        let mut bytes = [0u8; 256];
+        let mut lender = Lender::default();
+        let base = lender.add(&mut bytes[..]);
+        lender.begin(region(base, 0, 64)).unwrap();
+        lender.begin(region(base, 64, 64)).unwrap();
+        let error = lender.begin(region(base, 127, 10)).unwrap_err().to_string();
+        assert!(error.contains("overlaps the region of 64 B at 64 of base 0"), "{error}");
+        assert!(lender.lend(&[], &[region(base, 70, 10)]).is_ok());
+        let error = lender.lend(&[], &[region(base, 120, 10)]).unwrap_err().to_string();
+        assert!(error.contains("lives nowhere"), "{error}");
+        lender.end(region(base, 64, 64));
+        lender.begin(region(base, 120, 16)).unwrap();
+        assert!(lender.lend(&[], &[region(base, 120, 10)]).is_ok());
+    }
+
+    #[test]
+    fn a_lender_moves_to_the_threads_that_run_the_call() {
+        let mut bytes = vec![0u8; 1000];
+        let mut lender = Lender::default();
+        let base = lender.add(&mut bytes[..]);
+        let pool = crate::Pool::new(2).unwrap();
+        pool.inside(|| {
+            let halves = [region(base, 0, 500), region(base, 500, 500)];
+            let mut lent = lender.lend(&[], &halves).unwrap();
+            let (left, right) = lent.writes.split_at_mut(1);
+            rayon::join(|| left[0].fill(1), || right[0].fill(2));
+        });
+        drop(lender);
+        assert_eq!(bytes.iter().map(|b| u32::from(*b)).sum::<u32>(), 1500);
+    }
+}

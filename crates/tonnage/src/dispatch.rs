@@ -1,0 +1,164 @@
+//! Where every op goes through: to the trace, or to the kernel and the tapes.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::graph::Graph;
+use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Source, Value};
+use tonnage_runtime::eager::{self, Arg, Args};
+
+use crate::tape;
+use crate::tensor::{Repr, Tensor};
+use crate::trace;
+
+/// An input of an op: borrowed, or moved in.
+pub(crate) enum Input<'a> {
+    Borrowed(&'a Tensor),
+    Owned(Tensor),
+}
+
+impl Input<'_> {
+    pub fn tensor(&self) -> &Tensor {
+        match self {
+            Input::Borrowed(tensor) => tensor,
+            Input::Owned(tensor) => tensor,
+        }
+    }
+}
+
+impl<'a> From<&'a Tensor> for Input<'a> {
+    fn from(tensor: &'a Tensor) -> Input<'a> {
+        Input::Borrowed(tensor)
+    }
+}
+
+impl From<Tensor> for Input<'_> {
+    fn from(tensor: Tensor) -> Self {
+        Input::Owned(tensor)
+    }
+}
+
+/// Inputs of an op.
+pub(crate) type Inputs<'a> = SmallVec<[Input<'a>; 3]>;
+
+/// Applies an op: now, or in the graph that is being traced.
+pub(crate) fn apply(
+    op: &'static OpDef,
+    inputs: Inputs,
+    attrs: Attrs,
+    source: Source,
+) -> Result<SmallVec<[Tensor; 1]>> {
+    let mark = Mark { source, kind: Kind::Activation };
+    apply_marked(op, inputs, attrs, Vec::new(), mark)
+}
+
+/// Applies an op that has one output.
+pub(crate) fn apply1(
+    op: &'static OpDef,
+    inputs: Inputs,
+    attrs: Attrs,
+    source: Source,
+) -> Result<Tensor> {
+    let mut made = apply(op, inputs, attrs, source)?;
+    debug_assert_eq!(made.len(), 1, "{}", op.name);
+    Ok(made.swap_remove(0))
+}
+
+/// Applies an op that may have bodies or branches, for whoever the mark says.
+pub(crate) fn apply_marked(
+    op: &'static OpDef,
+    inputs: Inputs,
+    attrs: Attrs,
+    regions: Vec<Arc<Graph>>,
+    mark: Mark,
+) -> Result<SmallVec<[Tensor; 1]>> {
+    let source = mark.source;
+    let trace = trace::current().or_else(|| foreign(&inputs));
+    if let Some(trace) = trace {
+        let tensors: Vec<Tensor> = inputs.iter().map(|i| i.tensor().clone()).collect();
+        let recording = tape::symbolic(op, &tensors, &attrs, &regions, source);
+        let made = trace.apply(op, &tensors, attrs, regions, mark)?;
+        if let Some(recording) = recording {
+            recording.finish_symbolic(&trace, &tensors, &made)?;
+        }
+        return Ok(made.into_iter().collect());
+    }
+    let recording = tape::eager(op, &inputs, &attrs, &regions, source)?;
+    let aux = recording.as_ref().is_some_and(|r| r.wants_aux());
+    let args: Args = inputs
+        .into_iter()
+        .map(|input| match input {
+            Input::Borrowed(tensor) => tensor.array(op.name).map(Arg::Borrowed),
+            Input::Owned(tensor) => match tensor.into_repr() {
+                Repr::Array(array) => Ok(Arg::Owned(array)),
+                Repr::Symbol(_) => Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into()),
+            },
+        })
+        .collect::<Result<_>>()?;
+    let made = eager::apply(op, args, &attrs, &regions, aux, mark)?;
+    let mut tensors: SmallVec<[Tensor; 1]> = made.into_iter().map(Tensor::from_array).collect();
+    if let Some(recording) = recording {
+        recording.finish_eager(&mut tensors)?;
+    }
+    Ok(tensors)
+}
+
+/// A symbolic input outside of its trace: its own trace says what is wrong with that.
+fn foreign(inputs: &Inputs) -> Option<trace::Trace> {
+    inputs.iter().find_map(|input| match input.tensor().repr() {
+        Repr::Symbol(symbol) => Some(symbol.trace.clone()),
+        Repr::Array(_) => None,
+    })
+}
+
+/// Rules and composites on tensors: what they emit goes where every op goes, so that tapes around the one
+/// that goes back record it too.
+pub(crate) struct TensorEmit {
+    mark: Mark,
+}
+
+impl TensorEmit {
+    pub fn new(mark: Mark) -> TensorEmit {
+        TensorEmit { mark }
+    }
+}
+
+/// A tensor as a value that rules can hold.
+pub(crate) fn hold(tensor: Tensor) -> Value {
+    Value::held(tensor.ty(), Arc::new(tensor))
+}
+
+/// The tensor that a value holds, given up by the last who has it.
+pub(crate) fn unhold(value: Value) -> Result<Tensor> {
+    match value.into_held().and_then(|any| any.downcast::<Tensor>().ok()) {
+        Some(tensor) => Ok(Arc::try_unwrap(tensor).unwrap_or_else(|shared| (*shared).clone())),
+        None => Err(tonnage_core::ErrorKind::Symbolic { what: "the value" }.into()),
+    }
+}
+
+impl Emit for TensorEmit {
+    fn emit(
+        &mut self,
+        op: &'static OpDef,
+        inputs: Vec<Value>,
+        attrs: Attrs,
+        regions: Vec<Arc<Graph>>,
+        aux: bool,
+    ) -> Result<Vec<Value>> {
+        if aux {
+            let what = format!("{} was asked for aux outputs while it is taped", op.name);
+            return Err(tonnage_core::ErrorKind::BadGraph { what }.into());
+        }
+        let inputs = inputs
+            .into_iter()
+            .map(|value| unhold(value).map(Input::Owned))
+            .collect::<Result<Inputs>>()?;
+        let made = apply_marked(op, inputs, attrs, regions, self.mark)?;
+        Ok(made.into_iter().map(hold).collect())
+    }
+
+    fn mark(&mut self, mark: Mark) -> Mark {
+        std::mem::replace(&mut self.mark, mark)
+    }
+}

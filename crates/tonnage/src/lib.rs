@@ -1,0 +1,47 @@
+//! Tonnage: tensors whose every byte is planned and accounted for.
+//!
+//! Eager ops, traced functions, gradient tapes, variables and loops, in the manner of TensorFlow. The
+//! peak of a function is known before it runs ([`Function::plan`]), and running it takes exactly that.
+//!
+//! ```
+//! use tonnage::{Tensor, constant, function, memory};
+//! // A tensor is a recipe until someone needs its bytes.
+//! let x = constant(1.0f32, [1000, 1000])?;
+//! assert_eq!(((&x * 2.0)? + 1.0)?.sum_all()?.to_vec::<f32>()?, [3e6]);
+//! # Ok::<(), tonnage::Error>(())
+//! ```
+
+mod control;
+mod convert;
+mod dispatch;
+mod display;
+mod function;
+mod make;
+pub mod memory;
+mod operators;
+mod ops;
+mod read;
+mod scope;
+mod tape;
+mod tensor;
+mod trace;
+mod tree;
+mod variable;
+
+pub use control::{cond, while_loop, while_loop_at_most};
+pub use convert::Nested;
+pub use function::{Function, function};
+pub use make::{
+    constant, full, ones, random_normal, random_uniform, range, set_seed, tensor, zeros,
+};
+pub use ops::{Axes, Operand, Part};
+pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
+pub use tape::{Gradient, GradientTape, Watched};
+pub use tensor::Tensor;
+pub use tonnage_core::{
+    Bool, Bytes, DType, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType, bf16, f16,
+};
+pub use tonnage_plan::Plan;
+pub use tonnage_runtime::set_threads;
+pub use tree::Tree;
+pub use variable::Variable;

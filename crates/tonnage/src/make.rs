@@ -1,0 +1,155 @@
+//! Making tensors: from Rust data, fills, ranges and random numbers.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::bad_argument;
+use tonnage_core::recipe::{Distribution, Key};
+use tonnage_core::{DType, Dim, FromScalar, Kind, Mark, Result, Scalar, Shape, Source, TensorType};
+use tonnage_ops::simd::philox;
+use tonnage_ops::{random, shape};
+
+use crate::convert::{self, Nested};
+use crate::dispatch;
+use crate::tensor::Tensor;
+use crate::trace;
+
+/// A tensor of nested Rust data: a number, arrays, slices, vectors.
+///
+/// ```
+/// use tonnage::tensor;
+/// let x = tensor([[1, 2, 3], [4, 5, 6]])?;
+/// assert_eq!(x.ty().to_string(), "i32[2, 3]");
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn tensor<N: Nested>(data: N) -> Result<Tensor> {
+    let source = Source::here();
+    let mark = Mark { source, kind: Kind::Input };
+    let array = convert::to_array(&data, mark).map_err(|e| e.at(source))?;
+    Ok(Tensor::from_array(array))
+}
+
+/// The same number everywhere, in the number's own dtype. Takes a few bytes, whatever the shape.
+///
+/// ```
+/// use tonnage::{constant, memory};
+/// let x = constant(1.0f32, [1000, 1000, 1000])?;
+/// assert!(x.is_recipe());
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn constant<T: FromScalar>(value: T, shape: impl Into<Shape>) -> Result<Tensor> {
+    fill(value.to_scalar(), T::DTYPE, shape.into(), Source::here())
+}
+
+/// A number of any kind everywhere, in that dtype.
+#[track_caller]
+pub fn full(value: impl Into<Scalar>, dtype: DType, shape: impl Into<Shape>) -> Result<Tensor> {
+    fill(value.into(), dtype, shape.into(), Source::here())
+}
+
+/// Zeros, f32.
+#[track_caller]
+pub fn zeros(shape: impl Into<Shape>) -> Result<Tensor> {
+    fill(Scalar::Int(0), DType::F32, shape.into(), Source::here())
+}
+
+/// Ones, f32.
+#[track_caller]
+pub fn ones(shape: impl Into<Shape>) -> Result<Tensor> {
+    fill(Scalar::Int(1), DType::F32, shape.into(), Source::here())
+}
+
+pub(crate) fn zeros_of(ty: &TensorType, source: Source) -> Result<Tensor> {
+    fill(Scalar::Int(0), ty.dtype, ty.shape.clone(), source)
+}
+
+pub(crate) fn fill(value: Scalar, dtype: DType, shape: Shape, source: Source) -> Result<Tensor> {
+    let attrs = Attrs::Fill { value, dtype, shape };
+    dispatch::apply1(&shape::fill::FILL, smallvec![], attrs, source)
+}
+
+/// Counting from `start` up or down to, without, `stop`.
+///
+/// ```
+/// let x = tonnage::range(0i32, 10, 3)?;
+/// assert_eq!(x.to_vec::<i32>()?, [0, 3, 6, 9]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn range<T: FromScalar>(start: T, stop: T, step: T) -> Result<Tensor> {
+    let source = Source::here();
+    let (start, stop, step) = (start.to_scalar(), stop.to_scalar(), step.to_scalar());
+    let len = match (start, stop, step) {
+        (Scalar::Int(a), Scalar::Int(b), Scalar::Int(s)) if s != 0 => {
+            let steps = if s > 0 { b - a + s - 1 } else { a - b - s - 1 } / s.abs();
+            steps.max(0) as f64
+        }
+        (a, b, s) if s.to_f64() != 0.0 => ((b.to_f64() - a.to_f64()) / s.to_f64()).ceil().max(0.0),
+        _ => return Err(bad_argument("range", "a step of 0", "use a step").at(source)),
+    };
+    if !len.is_finite() || len > isize::MAX as f64 {
+        let what = format!("{start} to {stop} by {step} has no end");
+        return Err(bad_argument("range", what, "use finite numbers").at(source));
+    }
+    let attrs = Attrs::Range { start, step, len: Dim::Known(len as usize), dtype: T::DTYPE };
+    dispatch::apply1(&shape::range::RANGE, smallvec![], attrs, source)
+}
+
+/// The state of the global generator: the seed, and how many keys were drawn.
+static GENERATOR: Mutex<([u32; 2], u64)> = Mutex::new(([0x746f, 0x6e6e], 0));
+
+/// Lets the random numbers that follow be those of a seed.
+///
+/// ```
+/// use tonnage::{DType, random_normal, set_seed};
+/// set_seed(7);
+/// let a = random_normal([3], DType::F32)?.to_vec::<f32>()?;
+/// set_seed(7);
+/// assert_eq!(a, random_normal([3], DType::F32)?.to_vec::<f32>()?);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn set_seed(seed: u64) {
+    let key = [seed as u32, (seed >> 32) as u32];
+    *GENERATOR.lock().unwrap_or_else(PoisonError::into_inner) = (key, 0);
+}
+
+/// A key that was not drawn before.
+pub(crate) fn next_key() -> [u32; 2] {
+    let mut state = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = philox::block(state.0, [state.1 as u32, (state.1 >> 32) as u32, 1, 0]);
+    state.1 += 1;
+    [words[0], words[1]]
+}
+
+/// Random numbers of mean 0 and deviation 1. Takes a few bytes until it is written to; reading it again
+/// gives the same numbers.
+#[track_caller]
+pub fn random_normal(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
+    random(&random::normal::RANDOM_NORMAL, Distribution::Normal, shape.into(), dtype, Source::here())
+}
+
+/// Random numbers in [0, 1). Takes a few bytes until it is written to.
+#[track_caller]
+pub fn random_uniform(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
+    let op = &random::uniform::RANDOM_UNIFORM;
+    random(op, Distribution::Uniform, shape.into(), dtype, Source::here())
+}
+
+fn random(
+    op: &'static tonnage_core::OpDef,
+    distribution: Distribution,
+    shape: Shape,
+    dtype: DType,
+    source: Source,
+) -> Result<Tensor> {
+    // In a function each call brings a key of its own.
+    let key = match trace::current() {
+        Some(trace) => Key::PerCall(trace.next_random()),
+        None => Key::Fixed(next_key()),
+    };
+    dispatch::apply1(op, smallvec![], Attrs::Random { key, distribution, dtype, shape }, source)
+}

@@ -1,0 +1,138 @@
+//! `+ - * /` and `-x` on tensors, references, numbers, and results of other operators.
+//!
+//! A tensor that is moved in lends its bytes to the result where nobody else holds them: who allocates can
+//! be read in the code.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::{OpDef, Result, Source};
+use tonnage_ops::math;
+
+use crate::dispatch::{Input, apply1};
+use crate::ops::number;
+use crate::tensor::Tensor;
+
+/// One side of an operator.
+pub(crate) enum Side<'a> {
+    Tensor(Input<'a>),
+    Number(tonnage_core::Scalar),
+    Failed(tonnage_core::Error),
+}
+
+impl From<Tensor> for Side<'_> {
+    fn from(tensor: Tensor) -> Self {
+        Side::Tensor(Input::Owned(tensor))
+    }
+}
+
+impl<'a> From<&'a Tensor> for Side<'a> {
+    fn from(tensor: &'a Tensor) -> Side<'a> {
+        Side::Tensor(Input::Borrowed(tensor))
+    }
+}
+
+impl From<Result<Tensor>> for Side<'_> {
+    fn from(result: Result<Tensor>) -> Self {
+        match result {
+            Ok(tensor) => Side::Tensor(Input::Owned(tensor)),
+            Err(error) => Side::Failed(error),
+        }
+    }
+}
+
+fn operate(op: &'static OpDef, left: Side, right: Side, source: Source) -> Result<Tensor> {
+    let (left, right) = match (left, right) {
+        (Side::Failed(error), _) | (_, Side::Failed(error)) => return Err(error),
+        (Side::Tensor(left), Side::Tensor(right)) => (left, right),
+        (Side::Tensor(left), Side::Number(value)) => {
+            let right = number(op, value, left.tensor().dtype(), source)?;
+            (left, Input::Owned(right))
+        }
+        (Side::Number(value), Side::Tensor(right)) => {
+            let left = number(op, value, right.tensor().dtype(), source)?;
+            (Input::Owned(left), right)
+        }
+        (Side::Number(a), Side::Number(b)) => {
+            let help = "use Rust's own operators";
+            return Err(tonnage_core::error::bad_argument(op.name, format!("{a} and {b}"), help));
+        }
+    };
+    apply1(op, smallvec![left, right], Attrs::None, source)
+}
+
+macro_rules! operator {
+    ($Trait:ident, $method:ident, $op:path; $($L:ty, $R:ty;)*) => {$(
+        impl $Trait<$R> for $L {
+            type Output = Result<Tensor>;
+            #[track_caller]
+            fn $method(self, right: $R) -> Result<Tensor> {
+                operate(&$op, self.into(), right.into(), Source::here())
+            }
+        }
+    )*};
+}
+
+macro_rules! operators {
+    ($($Trait:ident, $method:ident, $op:path;)*) => {$(
+        operator! { $Trait, $method, $op;
+            Tensor, Tensor;
+            Tensor, &Tensor;
+            &Tensor, Tensor;
+            &Tensor, &Tensor;
+            Result<Tensor>, Tensor;
+            Result<Tensor>, &Tensor;
+            Tensor, Result<Tensor>;
+            &Tensor, Result<Tensor>;
+        }
+        numbers! { $Trait, $method, $op; f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 }
+    )*};
+}
+
+macro_rules! numbers {
+    ($Trait:ident, $method:ident, $op:path; $($T:ty)*) => {$(
+        operator! { $Trait, $method, $op;
+            Tensor, $T;
+            &Tensor, $T;
+            Result<Tensor>, $T;
+            $T, Tensor;
+            $T, &Tensor;
+        }
+    )*};
+}
+
+macro_rules! number_sides {
+    ($($T:ty)*) => {$(
+        impl From<$T> for Side<'_> {
+            fn from(value: $T) -> Self {
+                Side::Number(value.into())
+            }
+        }
+    )*};
+}
+
+number_sides! { f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 }
+
+operators! {
+    Add, add, math::add::ADD;
+    Sub, sub, math::sub::SUB;
+    Mul, mul, math::mul::MUL;
+    Div, div, math::div::DIV;
+}
+
+impl Neg for Tensor {
+    type Output = Result<Tensor>;
+    #[track_caller]
+    fn neg(self) -> Result<Tensor> {
+        apply1(&math::neg::NEG, smallvec![self.into()], Attrs::None, Source::here())
+    }
+}
+
+impl Neg for &Tensor {
+    type Output = Result<Tensor>;
+    #[track_caller]
+    fn neg(self) -> Result<Tensor> {
+        apply1(&math::neg::NEG, smallvec![self.into()], Attrs::None, Source::here())
+    }
+}

@@ -1,0 +1,392 @@
+//! The ops as methods of the tensor. Each is its row's name; `self` is borrowed unless the name of the
+//! operator says otherwise (see `operators`).
+
+use smallvec::{SmallVec, smallvec};
+use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::error::bad_argument;
+use tonnage_core::{DType, Dim, OpDef, Result, Scalar, Shape, Source};
+use tonnage_ops::{linalg, math, nn, reduce, shape};
+
+use crate::dispatch::{Input, Inputs, apply1};
+use crate::make;
+use crate::tensor::Tensor;
+
+/// Axes to reduce over: all of them, one, or several; negative ones count from the back.
+#[derive(Debug, Clone)]
+pub struct Axes(Option<SmallVec<[i64; 4]>>);
+
+impl Axes {
+    /// All axes.
+    pub const ALL: Axes = Axes(None);
+}
+
+impl From<i64> for Axes {
+    fn from(axis: i64) -> Axes {
+        Axes(Some(smallvec![axis]))
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for Axes {
+    fn from(axes: [i64; N]) -> Axes {
+        Axes(Some(axes.into_iter().collect()))
+    }
+}
+
+impl From<&[i64]> for Axes {
+    fn from(axes: &[i64]) -> Axes {
+        Axes(Some(axes.into()))
+    }
+}
+
+/// A part of one axis, as `start..stop` by `step`, with the rules of Python: negative positions count
+/// from the back, and positions outside are moved to the end.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: i64,
+}
+
+impl Part {
+    /// All of the axis.
+    pub const ALL: Part = Part { start: None, stop: None, step: 1 };
+
+    /// The same by that step; a negative one walks backwards.
+    #[must_use]
+    pub fn by(self, step: i64) -> Part {
+        Part { step, ..self }
+    }
+
+    fn resolve(&self, op: &'static str, dim: &Dim) -> Result<AxisSlice> {
+        if self.start.is_none() && self.stop.is_none() && self.step == 1 {
+            return Ok(AxisSlice::all(dim.clone()));
+        }
+        let Some(n) = dim.known() else {
+            let what = format!("a part of the open dim {dim}");
+            return Err(bad_argument(op, what, "take all of it, or fix it in the signature"));
+        };
+        let (n, step) = (n as i64, self.step);
+        if step == 0 {
+            return Err(bad_argument(op, "a step of 0", "use 1, -1 or more"));
+        }
+        let from_front = |at: i64| if at < 0 { at.saturating_add(n) } else { at };
+        let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+        let start = self.start.map_or(if step > 0 { 0 } else { n - 1 }, from_front).clamp(low, high);
+        let stop = self.stop.map_or(if step > 0 { n } else { -1 }, from_front).clamp(low, high);
+        let len = match step > 0 {
+            true => (stop - start + step - 1) / step,
+            false => (start - stop - step - 1) / -step,
+        };
+        let len = len.max(0) as usize;
+        let start = if len == 0 { 0 } else { start as usize };
+        Ok(AxisSlice { start: start.into(), len: len.into(), step: step as isize })
+    }
+}
+
+macro_rules! part_from {
+    ($($range:ty, |$r:ident| $start:expr, $stop:expr;)*) => {$(
+        impl From<$range> for Part {
+            fn from($r: $range) -> Part {
+                Part { start: $start, stop: $stop, step: 1 }
+            }
+        }
+    )*};
+}
+
+part_from! {
+    std::ops::RangeFull, |_r| None, None;
+    std::ops::Range<i64>, |r| Some(r.start), Some(r.end);
+    std::ops::RangeFrom<i64>, |r| Some(r.start), None;
+    std::ops::RangeTo<i64>, |r| None, Some(r.end);
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident => $op:path;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name(&self) -> Result<Tensor> {
+            apply1(&$op, smallvec![self.into()], Attrs::None, Source::here())
+        }
+    )*};
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident => $op:path;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name(&self, other: impl Operand) -> Result<Tensor> {
+            binary_op(&$op, self.into(), other, Source::here())
+        }
+    )*};
+}
+
+impl Tensor {
+    unary! {
+        /// The negative of every element.
+        neg => math::neg::NEG;
+        /// Every element times itself.
+        square => math::square::SQUARE;
+        /// e to the power of every element.
+        exp => math::exp::EXP;
+        /// The natural logarithm of every element.
+        log => math::log::LOG;
+        /// The hyperbolic tangent of every element.
+        tanh => math::tanh::TANH;
+        /// Every element, or 0 where it is negative.
+        relu => math::relu::RELU;
+        /// The same values; no gradient goes through.
+        stop_gradient => math::stop_gradient::STOP_GRADIENT;
+    }
+
+    binary! {
+        /// The sum, broadcast.
+        add => math::add::ADD;
+        /// The difference, broadcast.
+        sub => math::sub::SUB;
+        /// The product element by element, broadcast.
+        mul => math::mul::MUL;
+        /// The quotient, broadcast.
+        div => math::div::DIV;
+        /// The larger one, broadcast.
+        maximum => math::maximum::MAXIMUM;
+        /// Where it is less, broadcast.
+        less => math::less::LESS;
+        /// Where it is equal, broadcast.
+        equal => math::equal::EQUAL;
+    }
+
+    /// The same values in bytes of their own.
+    #[track_caller]
+    pub fn identity(&self) -> Result<Tensor> {
+        apply1(&math::identity::IDENTITY, smallvec![self.into()], Attrs::None, Source::here())
+    }
+
+    /// Every element in another dtype.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        apply1(&math::cast::CAST, smallvec![self.into()], Attrs::DType(dtype), Source::here())
+    }
+
+    /// `yes` where this is true, `no` elsewhere; all broadcast.
+    #[track_caller]
+    pub fn where_(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+        let inputs = smallvec![self.into(), yes.into(), no.into()];
+        apply1(&math::where_::WHERE, inputs, Attrs::None, Source::here())
+    }
+
+    /// Added up over axes.
+    #[track_caller]
+    pub fn sum(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(&reduce::sum::SUM, axes.into(), false, Source::here())
+    }
+
+    /// Added up over all axes.
+    #[track_caller]
+    pub fn sum_all(&self) -> Result<Tensor> {
+        self.reduce(&reduce::sum::SUM, Axes::ALL, false, Source::here())
+    }
+
+    /// Added up over axes, which stay as lengths of 1.
+    #[track_caller]
+    pub fn sum_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(&reduce::sum::SUM, axes.into(), true, Source::here())
+    }
+
+    /// The largest over axes.
+    #[track_caller]
+    pub fn max(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(&reduce::max::MAX, axes.into(), false, Source::here())
+    }
+
+    /// The largest over axes, which stay as lengths of 1.
+    #[track_caller]
+    pub fn max_keep(&self, axes: impl Into<Axes>) -> Result<Tensor> {
+        self.reduce(&reduce::max::MAX, axes.into(), true, Source::here())
+    }
+
+    /// The mean over all axes of a float tensor.
+    #[track_caller]
+    pub fn mean_all(&self) -> Result<Tensor> {
+        let source = Source::here();
+        let sum = self.reduce(&reduce::sum::SUM, Axes::ALL, false, source)?;
+        let count = self.shape().elements().most().unwrap_or(1);
+        binary_op(&math::div::DIV, Input::Owned(sum), count as f64, source)
+    }
+
+    fn reduce(&self, op: &'static OpDef, axes: Axes, keep_dims: bool, source: Source) -> Result<Tensor> {
+        let axes = match axes.0 {
+            Some(axes) => self.shape().axes(op.name, &axes).map_err(|e| e.at(source))?,
+            None => (0..self.rank()).collect(),
+        };
+        apply1(op, smallvec![self.into()], Attrs::Reduce { axes, keep_dims }, source)
+    }
+
+    /// The axes in another order; without a copy.
+    #[track_caller]
+    pub fn transpose(&self, order: &[i64]) -> Result<Tensor> {
+        let source = Source::here();
+        let shape = self.shape();
+        let order = order
+            .iter()
+            .map(|a| shape.axis("transpose", *a))
+            .collect::<Result<_>>()
+            .map_err(|e| e.at(source))?;
+        apply1(&shape::transpose::TRANSPOSE, smallvec![self.into()], Attrs::Order(order), source)
+    }
+
+    /// The last two axes swapped; without a copy.
+    #[track_caller]
+    pub fn t(&self) -> Result<Tensor> {
+        let source = Source::here();
+        let rank = self.rank();
+        if rank < 2 {
+            let what = format!("{} has no two axes to swap", self.shape());
+            return Err(bad_argument("transpose", what, "use a tensor of rank 2 or more").at(source));
+        }
+        let mut order: tonnage_core::Sizes = (0..rank).collect();
+        order.swap(rank - 2, rank - 1);
+        apply1(&shape::transpose::TRANSPOSE, smallvec![self.into()], Attrs::Order(order), source)
+    }
+
+    /// A part of the leading axes; without a copy.
+    ///
+    /// ```
+    /// use tonnage::{Part, tensor};
+    /// let x = tensor([[1, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(x.slice(&[Part::ALL, (1..).into()])?.to_vec::<i32>()?, [2, 3, 5, 6]);
+    /// assert_eq!(x.slice(&[(-1..).into(), Part::ALL.by(-1)])?.to_vec::<i32>()?, [6, 5, 4]);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn slice(&self, parts: &[Part]) -> Result<Tensor> {
+        let source = Source::here();
+        let shape = self.shape();
+        if parts.len() > shape.rank() {
+            let what = format!("{} parts for the shape {shape}", parts.len());
+            return Err(bad_argument("slice", what, "give at most one an axis").at(source));
+        }
+        let slices = shape
+            .iter()
+            .enumerate()
+            .map(|(i, dim)| parts.get(i).unwrap_or(&Part::ALL).resolve("slice", dim))
+            .collect::<Result<_>>()
+            .map_err(|e| e.at(source))?;
+        apply1(&shape::slice::SLICE, smallvec![self.into()], Attrs::Slices(slices), source)
+    }
+
+    /// The same elements under another shape; one length may be -1, for what is left.
+    ///
+    /// ```
+    /// let x = tonnage::range(0i32, 6, 1)?.reshape(&[2, -1])?;
+    /// assert_eq!(x.shape().to_string(), "[2, 3]");
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn reshape(&self, lengths: &[i64]) -> Result<Tensor> {
+        let source = Source::here();
+        let to = self.completed(lengths).map_err(|e| e.at(source))?;
+        apply1(&shape::reshape::RESHAPE, smallvec![self.into()], Attrs::Shape(to), source)
+    }
+
+    fn completed(&self, lengths: &[i64]) -> Result<Shape> {
+        let open = lengths.iter().filter(|n| **n == -1).count();
+        if open > 1 || lengths.iter().any(|n| *n < -1) {
+            let what = format!("the shape {lengths:?}");
+            return Err(bad_argument("reshape", what, "use lengths, and -1 at most once"));
+        }
+        let known = lengths
+            .iter()
+            .filter(|n| **n >= 0)
+            .fold(Dim::Known(1), |n, d| n.times(&Dim::Known(*d as usize)));
+        let rest = self.shape().elements().divided_by(&known);
+        Ok(lengths
+            .iter()
+            .map(|n| if *n < 0 { rest.clone() } else { Dim::Known(*n as usize) })
+            .collect())
+    }
+
+    /// Stretched to a shape; without a copy.
+    #[track_caller]
+    pub fn broadcast_to(&self, to: impl Into<Shape>) -> Result<Tensor> {
+        let attrs = Attrs::Shape(to.into());
+        apply1(&shape::broadcast_to::BROADCAST_TO, smallvec![self.into()], attrs, Source::here())
+    }
+
+    /// The product of matrices, batched over leading axes. A transposed operand (`x.t()?`) is read as it
+    /// lies: no copy is made.
+    #[track_caller]
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+        apply1(&linalg::matmul::MATMUL, smallvec![self.into(), other.into()], attrs, Source::here())
+    }
+
+    /// Positive numbers that add up to 1 along an axis.
+    #[track_caller]
+    pub fn softmax(&self, axis: i64) -> Result<Tensor> {
+        let source = Source::here();
+        let axis = self.shape().axis("softmax", axis).map_err(|e| e.at(source))?;
+        apply1(&nn::softmax::SOFTMAX, smallvec![self.into()], Attrs::Axis(axis), source)
+    }
+}
+
+/// The right side of an elementwise op: a tensor, borrowed or moved in, or a number, which takes the
+/// tensor's dtype.
+pub trait Operand {
+    #[doc(hidden)]
+    fn side(&self) -> Side<'_>;
+}
+
+#[doc(hidden)]
+pub enum Side<'a> {
+    Tensor(&'a Tensor),
+    Number(Scalar),
+}
+
+impl Operand for &Tensor {
+    fn side(&self) -> Side<'_> {
+        Side::Tensor(self)
+    }
+}
+
+impl Operand for Tensor {
+    fn side(&self) -> Side<'_> {
+        Side::Tensor(self)
+    }
+}
+
+macro_rules! numbers {
+    ($($T:ty),*) => {$(
+        impl Operand for $T {
+            fn side(&self) -> Side<'_> {
+                Side::Number((*self).into())
+            }
+        }
+    )*};
+}
+numbers!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8, usize, bool);
+
+/// A number as a tensor of the other side's dtype.
+pub(crate) fn number(op: &'static OpDef, value: Scalar, dtype: DType, source: Source) -> Result<Tensor> {
+    if !value.fits(dtype) {
+        let what = format!("{value} does not fit a tensor of dtype {dtype}");
+        let help = "cast the tensor, or use a number of its kind";
+        return Err(bad_argument(op.name, what, help).at(source));
+    }
+    make::fill(value, dtype, Shape::scalar(), source)
+}
+
+pub(crate) fn binary_op(
+    op: &'static OpDef,
+    left: Input,
+    right: impl Operand,
+    source: Source,
+) -> Result<Tensor> {
+    let inputs: Inputs = match right.side() {
+        Side::Tensor(tensor) => smallvec![left, Input::Borrowed(tensor)],
+        Side::Number(value) => {
+            let number = number(op, value, left.tensor().dtype(), source)?;
+            smallvec![left, Input::Owned(number)]
+        }
+    };
+    apply1(op, inputs, Attrs::None, source)
+}

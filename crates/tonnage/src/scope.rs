@@ -1,0 +1,186 @@
+//! Names of variables: scopes that nest, a registry of what was made, and containers that free it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tonnage_core::{ErrorKind, Result, Source};
+
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+thread_local! {
+    static SCOPES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static CONTAINERS: RefCell<Vec<Rc<Held>>> = const { RefCell::new(Vec::new()) };
+    /// Variables by full name, of no container.
+    static LOOSE: RefCell<HashMap<String, Variable>> = RefCell::new(HashMap::new());
+}
+
+/// Whether `get_variable` makes a variable or finds one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reuse {
+    /// Makes it; a name that is taken is an error.
+    #[default]
+    Never,
+    /// Finds it; a name that is unknown is an error.
+    Always,
+    /// Finds it, or makes it.
+    Auto,
+}
+
+/// Runs `f` with `name/` before the names of all variables that it makes.
+///
+/// ```
+/// use tonnage::{Reuse, get_variable, name_scope, zeros};
+/// let w = name_scope("layer", || get_variable("w", Reuse::Auto, || zeros([2, 2])))?;
+/// assert_eq!(w.name(), "layer/w");
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn name_scope<R>(name: &str, f: impl FnOnce() -> R) -> R {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            SCOPES.with_borrow_mut(|scopes| {
+                scopes.pop();
+            });
+        }
+    }
+    SCOPES.with_borrow_mut(|scopes| scopes.push(name.to_string()));
+    let _leave = Leave;
+    f()
+}
+
+pub(crate) fn full_name(name: &str) -> String {
+    SCOPES.with_borrow(|scopes| match scopes.is_empty() {
+        true => name.to_string(),
+        false => format!("{}/{name}", scopes.join("/")),
+    })
+}
+
+/// The variable of that name in the current scope and container: found or made, as `reuse` says. A value
+/// is asked for only where one is made.
+#[track_caller]
+pub fn get_variable(
+    name: &str,
+    reuse: Reuse,
+    value: impl FnOnce() -> Result<Tensor>,
+) -> Result<Variable> {
+    let source = Source::here();
+    let full = full_name(name);
+    let found = CONTAINERS.with_borrow(|open| match open.last() {
+        Some(held) => held.named.borrow().get(&full).cloned(),
+        None => LOOSE.with_borrow(|loose| loose.get(&full).cloned()),
+    });
+    match (found, reuse) {
+        (Some(variable), Reuse::Always | Reuse::Auto) => Ok(variable),
+        (Some(first), Reuse::Never) => Err(ErrorKind::NameTaken {
+            name: full,
+            first: first.made(),
+            second: source,
+            help: "use another name or scope, or `Reuse::Auto` to share it".into(),
+        }
+        .into()),
+        (None, Reuse::Always) => Err(tonnage_core::error::bad_argument(
+            "get_variable",
+            format!("there is no variable `{full}` to reuse"),
+            "make it first, or use `Reuse::Auto`",
+        )
+        .at(source)),
+        (None, _) => {
+            let value = value()?;
+            let variable = Variable::new_at(name, value, source)?;
+            CONTAINERS.with_borrow(|open| match open.last() {
+                Some(held) => {
+                    held.named.borrow_mut().insert(full.clone(), variable.clone());
+                }
+                None => LOOSE.with_borrow_mut(|loose| {
+                    loose.insert(full.clone(), variable.clone());
+                }),
+            });
+            Ok(variable)
+        }
+    }
+}
+
+/// Forgets the names of variables outside of containers; those that nobody else holds are freed.
+pub fn forget_variables() {
+    LOOSE.with_borrow_mut(HashMap::clear);
+}
+
+struct Held {
+    name: String,
+    variables: RefCell<Vec<Variable>>,
+    named: RefCell<HashMap<String, Variable>>,
+    closed: std::cell::Cell<bool>,
+}
+
+/// Holds every variable that is made inside of it, and frees them all when it is closed.
+///
+/// ```
+/// use tonnage::{Container, Variable, ones};
+/// let container = Container::new("weights");
+/// let v = container.enter(|| Variable::new("v", ones([2])?))?;
+/// container.close();
+/// container.close(); // closing twice is harmless
+/// assert!(v.read().is_err());
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub struct Container(Rc<Held>);
+
+impl Container {
+    /// An open container.
+    pub fn new(name: &str) -> Container {
+        Container(Rc::new(Held {
+            name: name.to_string(),
+            variables: RefCell::default(),
+            named: RefCell::default(),
+            closed: std::cell::Cell::new(false),
+        }))
+    }
+
+    /// Runs `f`; variables that it makes are held here.
+    pub fn enter<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
+        if self.0.closed.get() {
+            let what = format!("container `{}`", self.0.name);
+            return Err(ErrorKind::Closed { what, help: "make another one".into() }.into());
+        }
+        struct Leave;
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                CONTAINERS.with_borrow_mut(|open| {
+                    open.pop();
+                });
+            }
+        }
+        CONTAINERS.with_borrow_mut(|open| open.push(self.0.clone()));
+        let _leave = Leave;
+        f()
+    }
+
+    /// The variables that it holds.
+    pub fn variables(&self) -> Vec<Variable> {
+        self.0.variables.borrow().clone()
+    }
+
+    /// Frees everything that it holds. Closing twice is harmless.
+    pub fn close(&self) {
+        self.0.closed.set(true);
+        self.0.named.borrow_mut().clear();
+        self.0.variables.take().iter().for_each(Variable::close);
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// A variable that was just made belongs to the innermost container.
+pub(crate) fn enter(variable: &Variable) {
+    CONTAINERS.with_borrow(|open| {
+        if let Some(held) = open.last() {
+            held.variables.borrow_mut().push(variable.clone());
+        }
+    });
+}
