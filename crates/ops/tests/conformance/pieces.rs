@@ -3,7 +3,7 @@
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::layout::Slice;
 use tonnage_core::row::{AxisOf, Call, Lower, OpDef, Sample};
-use tonnage_core::{Dim, Shape, TensorType};
+use tonnage_core::{Dim, TensorType};
 
 use crate::draw::{Random, for_every_sample};
 use crate::exec::Engine;
@@ -11,17 +11,16 @@ use crate::exec::tensor::Tensor;
 use crate::plain::{Plain, unit};
 use crate::values;
 
-/// The attributes of a call on a piece, where they speak of the axis that is cut.
-pub fn attrs_of_piece(attrs: &Attrs, axis: usize, len: &Dim) -> Attrs {
+/// The attributes of a call on a piece, where they speak of the output's axis that is cut.
+pub fn attrs_of_piece(attrs: &Attrs, of: &TensorType, axis: usize, len: &Dim) -> Attrs {
     let mut attrs = attrs.clone();
-    let cut_shape = |shape: &mut Shape| shape[axis] = len.clone();
     let cut_slice = |slices: &mut Vec<AxisSlice>| slices[axis].len = len.clone();
     match &mut attrs {
-        Attrs::Shape(shape) => cut_shape(shape),
+        Attrs::Shape(shape) if *shape == of.shape => shape[axis] = len.clone(),
         Attrs::Slices(slices) => cut_slice(slices),
         Attrs::Place { slices, shape } => {
             cut_slice(slices);
-            cut_shape(shape);
+            shape[axis] = len.clone();
         }
         _ => {}
     }
@@ -82,7 +81,7 @@ impl Case<'_> {
     fn on_pieces(
         &self,
         group: &[(usize, usize)],
-        output_axis: Option<usize>,
+        cut: Option<(&TensorType, usize)>,
     ) -> Result<Vec<(usize, usize, Vec<Tensor>)>, String> {
         let length = |(input, axis): &(usize, usize)| self.inputs[*input].layout.sizes[*axis];
         let len = length(group.first().ok_or("a group of no axes")?);
@@ -95,8 +94,8 @@ impl Case<'_> {
             for (input, axis) in group {
                 inputs[*input] = piece(&inputs[*input], *axis, start, len);
             }
-            let attrs = match output_axis {
-                Some(axis) => attrs_of_piece(&self.sample.attrs, axis, &len.into()),
+            let attrs = match cut {
+                Some((of, axis)) => attrs_of_piece(&self.sample.attrs, of, axis, &len.into()),
                 None => self.sample.attrs.clone(),
             };
             all.push((start, len, self.run(inputs, &attrs)?));
@@ -120,11 +119,11 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
         for (axis, of) in axes.iter().enumerate() {
             let AxisOf::Along(group) = of else { continue };
             let exact = case.is_exact(output)?;
-            for (start, len, made) in case.on_pieces(group, Some(axis))? {
+            for (start, len, parts) in case.on_pieces(group, Some((&made[output], axis)))? {
                 let part = piece(&whole[output], axis, start, len);
                 let same = match exact {
-                    true => made[output].bits() == part.bits(),
-                    false => near(&made[output], &part),
+                    true => parts[output].bits() == part.bits(),
+                    false => near(&parts[output], &part),
                 };
                 if !same {
                     return Err(format!("axis {axis} of output {output}, {len} from {start}"));
