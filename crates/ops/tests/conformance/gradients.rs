@@ -103,15 +103,14 @@ fn run(
 /// Gradients by the row's rule, from what one alternative keeps.
 fn by_rule(
     op: &'static OpDef,
-    sample: &Sample,
+    case: &Case,
     inputs: &[Tensor],
-    made: &[Tensor],
-    plain: usize,
     needs: &[bool],
-    seeds: &[Option<Plain>],
     alternative: &[Saved],
     in_place: bool,
 ) -> Result<Vec<Option<Plain>>, String> {
+    let Case { sample, made, plain, seeds, .. } = case;
+    let plain = *plain;
     let find = |keep: Keep| -> Value {
         let tensor = match keep {
             Keep::Input(i) => &inputs[i],
@@ -220,20 +219,8 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
         for alternative in op.saves.alternatives {
             let mut both = Vec::new();
             for in_place in [false, true] {
-                let (sample, made, plain, seeds) =
-                    (&case.sample, &case.made, case.plain, &case.seeds);
-                let grads = by_rule(
-                    op,
-                    sample,
-                    &tensors,
-                    made,
-                    plain,
-                    &needs,
-                    seeds,
-                    alternative,
-                    in_place,
-                )
-                .map_err(|e| format!("{needs:?} from {alternative:?}: {e}"))?;
+                let grads = by_rule(op, &case, &tensors, &needs, alternative, in_place)
+                    .map_err(|e| format!("{needs:?} from {alternative:?}: {e}"))?;
                 agree(&grads, &directions, slopes)
                     .map_err(|e| format!("{needs:?} from {alternative:?}: {e}"))?;
                 both.push(grads);

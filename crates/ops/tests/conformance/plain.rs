@@ -104,7 +104,7 @@ impl Answer {
             let scale = self.scale[*i].abs().max(expected.abs());
             let near =
                 (got - expected).abs() <= ulps * unit(self.dtype) * scale + least(self.dtype);
-            !same && !(self.dtype.is_float() && near)
+            !(same || self.dtype.is_float() && near)
         })?;
         Some(format!("element {off} is {}, not {}", got.values[off], self.values[off]))
     }
