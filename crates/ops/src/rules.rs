@@ -114,10 +114,16 @@ pub mod infer {
         Ok(smallvec![TensorType::new(DType::Bool, a.shape.broadcast(&b.shape, call.op)?)])
     }
 
+    /// An axis of attributes, which count from the front, as [`Shape::axis`] takes it: a number so large that it
+    /// would turn negative must not count from the back.
+    pub fn from_front(axis: usize) -> i64 {
+        i64::try_from(axis).unwrap_or(i64::MAX)
+    }
+
     /// The shape that is left after a reduction.
     pub fn reduced(call: &Call, ty: &TensorType) -> Result<Shape> {
         let Attrs::Reduce { axes, keep_dims } = call.attrs else { return Err(wrong_attrs(call)) };
-        let named: SmallVec<[i64; 4]> = axes.iter().map(|a| *a as i64).collect();
+        let named: SmallVec<[i64; 4]> = axes.iter().map(|a| from_front(*a)).collect();
         let axes = ty.shape.axes(call.op, &named)?;
         Ok(ty
             .shape

@@ -57,6 +57,10 @@ fn infer(call: &Call) -> Result<Types> {
     let [condition, body, step] = call.regions else {
         return Err(bad_argument(call.op, "not three regions", "give condition, body and step"));
     };
+    if active.len() != *carried {
+        let what = format!("{} flags for {carried} carried values", active.len());
+        return Err(bad_argument(call.op, what, "say of each whether it has a gradient"));
+    }
     let of_loop = carried + wanted.len();
     let seeds = active.iter().filter(|a| **a).count();
     rules::infer::count(call, of_loop + seeds)?;

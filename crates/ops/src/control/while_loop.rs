@@ -66,6 +66,10 @@ fn infer(call: &Call) -> Result<Types> {
         }
     }
     let made = body.output_types();
+    if carried > call.inputs.len() {
+        let what = format!("{carried} carried values among {} inputs", call.inputs.len());
+        return Err(bad_argument(call.op, what, "give every carried value"));
+    }
     if made.len() != carried {
         let what = format!("the body returns {} values for {carried} carried", made.len());
         return Err(bad_argument(call.op, what, "return every carried value"));

@@ -12,7 +12,7 @@ use tonnage_core::{Attrs, Call, Element, Shape, TensorType};
 use super::indices::Indices;
 use crate::infer::{along, bad_attrs, inputs, integer, joined, rank_at_least, same_dtype, shape};
 use crate::parallel::GRAIN;
-use crate::strided;
+use crate::{rules, strided};
 
 /// The axis that the indices point into.
 pub fn axis(op: &'static str, attrs: &Attrs) -> Result<usize> {
@@ -32,7 +32,7 @@ pub fn rows_shape(
 ) -> Result<Shape> {
     integer(op, indices)?;
     rank_at_least(op, table, 1, "the table has rows to point at")?;
-    let axis = table.shape.axis(op, axis(op, attrs)? as i64)?;
+    let axis = table.shape.axis(op, rules::infer::from_front(axis(op, attrs)?))?;
     Ok(joined(&[&table.shape[..axis], &indices.shape, &table.shape[axis + 1..]]))
 }
 

@@ -39,7 +39,7 @@ pub static SOFTMAX: OpDef = OpDef {
 
 fn axis(call: &Call) -> Result<usize> {
     match call.attrs {
-        Attrs::Axis(axis) => call.inputs[0].shape.axis(call.op, *axis as i64),
+        Attrs::Axis(axis) => call.inputs[0].shape.axis(call.op, rules::infer::from_front(*axis)),
         _ => Err(rules::infer::wrong_attrs(call)),
     }
 }

@@ -12,11 +12,14 @@ use tonnage_core::{DType, TensorType};
 
 use crate::rules;
 
-fn infer(call: &Call) -> Result<Types> {
+fn infer(call: &Call, expected: Distribution) -> Result<Types> {
     rules::infer::count(call, 0)?;
-    let Attrs::Random { dtype, shape, .. } = call.attrs else {
+    let Attrs::Random { distribution, dtype, shape, .. } = call.attrs else {
         return Err(rules::infer::wrong_attrs(call));
     };
+    if *distribution != expected {
+        return Err(rules::infer::wrong_attrs(call));
+    }
     if !dtype.is_float() {
         let supported = "f64, f32, f16 or bf16";
         return Err(ErrorKind::DTypeUnsupported { op: call.op, dtype: *dtype, supported }.into());

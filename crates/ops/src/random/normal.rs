@@ -1,8 +1,9 @@
 //! `random_normal`: random numbers of mean 0 and deviation 1; a recipe of a key.
 
 use tonnage_core::OpDef;
+use tonnage_core::error::Result;
 use tonnage_core::recipe::Distribution;
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch};
 
 use crate::rules;
 
@@ -10,8 +11,8 @@ use crate::rules;
 pub static RANDOM_NORMAL: OpDef = OpDef {
     name: "random_normal",
     doc: "Random numbers of mean 0 and deviation 1; takes no bytes until it is written to.",
-    infer: super::infer,
-    axes: |call| rules::axes::mixed(&[super::infer(call).map_or(0, |t| t[0].shape.rank())]),
+    infer,
+    axes: |call| rules::axes::mixed(&[infer(call).map_or(0, |t| t[0].shape.rank())]),
     mem: Mem::Recipe,
     scratch: no_scratch,
     saves: Saves::NOTHING,
@@ -23,3 +24,7 @@ pub static RANDOM_NORMAL: OpDef = OpDef {
     lower: Lower::Recipe(super::recipe),
     samples: || super::samples(Distribution::Normal),
 };
+
+fn infer(call: &Call) -> Result<Types> {
+    super::infer(call, Distribution::Normal)
+}

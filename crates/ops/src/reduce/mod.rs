@@ -57,6 +57,8 @@ pub(crate) fn samples(dtypes: &[DType]) -> Vec<Sample> {
         (&[2, 3, 4], &[0, 2], false),
         (&[0, 3], &[0], false),
         (&[3, 0], &[0], false),
+        (&[3, 0], &[1], false),
+        (&[2, 0, 3], &[0, 1], true),
         (&[1023], &[0], false),
         (&[1025], &[0], false),
         (&[3, 1025], &[1], false),

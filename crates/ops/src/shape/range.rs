@@ -34,7 +34,9 @@ fn infer(call: &Call) -> Result<Types> {
     let Attrs::Range { start, step, len, dtype } = call.attrs else {
         return Err(rules::infer::wrong_attrs(call));
     };
-    if *dtype == DType::Bool || !start.fits(*dtype) {
+    // A step may be negative where the dtype is not, but no part of a whole number.
+    let in_parts = matches!(step, Scalar::Float(_)) && !dtype.is_float();
+    if *dtype == DType::Bool || !start.fits(*dtype) || in_parts {
         let what = format!("{start} by {step} is no range of {dtype}");
         return Err(bad_argument(call.op, what, "use a dtype that holds the numbers"));
     }

@@ -10,7 +10,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
-use tonnage_core::{DType, OpDef, Shape, TensorType};
+use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
 use crate::{emit, rules};
 
@@ -49,11 +49,15 @@ fn infer(call: &Call) -> Result<Types> {
     Ok(smallvec![TensorType { dtype: ty.dtype, shape: to.clone() }])
 }
 
-// Leading axes that both shapes share run along; the rest is mixed.
+// Leading axes that both shapes share run along, as far as what is left of both has as many elements
+// (which it need not where a length is 0); the rest is mixed.
 fn axes(call: &Call) -> AxisMap {
     let Ok(to) = shape(call) else { return AxisMap::default() };
     let from = &call.inputs[0].shape;
+    let rest =
+        |shape: &Shape, from: usize| shape[from..].iter().fold(Dim::Known(1), |n, d| n.times(d));
     let shared = to.iter().zip(from.iter()).take_while(|(a, b)| a == b).count();
+    let shared = (0..=shared).rev().find(|n| rest(from, *n) == rest(to, *n)).unwrap_or(0);
     let along = |axis| match axis < shared {
         true => AxisOf::Along(smallvec![(0, axis)]),
         false => AxisOf::Mixed,

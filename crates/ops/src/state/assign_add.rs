@@ -4,7 +4,9 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch,
+};
 use tonnage_core::tile::{Prim, TileProgram};
 
 use crate::{emit, rules};
@@ -13,7 +15,7 @@ use crate::{emit, rules};
 pub static ASSIGN_ADD: OpDef = OpDef {
     name: "assign_add",
     doc: "A variable becomes its sum with a value, in place.",
-    infer: super::infer,
+    infer,
     axes: rules::axes::elementwise,
     mem: Mem::Update(0),
     scratch: no_scratch,
@@ -26,6 +28,12 @@ pub static ASSIGN_ADD: OpDef = OpDef {
     lower: Lower::Tile(tile),
     samples: super::samples,
 };
+
+fn infer(call: &Call) -> Result<Types> {
+    let made = super::infer(call)?;
+    rules::infer::number(call, &call.inputs[0])?;
+    Ok(made)
+}
 
 fn cost(call: &Call) -> Cost {
     rules::cost::elementwise(call, &call.inputs[..1], 1)

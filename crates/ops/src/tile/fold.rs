@@ -219,7 +219,7 @@ impl Job<'_, '_> {
         let mut slots: [Slot; SLOTS] = [[0; 512]; SLOTS];
         if self.shape.width > 1 {
             self.columns(first, units, sums, &mut slots);
-        } else if self.shape.rows_in_order() && self.shape.run <= BLOCK / 2 {
+        } else if self.shape.rows_in_order() && (1..=BLOCK / 2).contains(&self.shape.run) {
             self.short_rows(first, sums, &mut slots);
         } else {
             for (i, sum) in sums.iter_mut().enumerate() {

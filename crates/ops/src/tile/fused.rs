@@ -4,11 +4,11 @@
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::row::{
-    AxisMap, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
-use tonnage_core::tile::{Close, Form, Prim, TileProgram};
+use tonnage_core::tile::{Close, Form, Prim, Reg, TileProgram};
 use tonnage_core::{DType, Dim, OpDef, TensorType};
 
 use crate::rules;
@@ -54,6 +54,7 @@ fn infer(call: &Call) -> Result<Types> {
             );
         }
     }
+    check(call, program, domain.rank())?;
     let of = |form: &Form| match (form, &program.close) {
         (Form::Bits, _) => {
             let bytes = domain.elements().plus(&Dim::from(7)).divided_by(&Dim::from(8));
@@ -68,13 +69,65 @@ fn infer(call: &Call) -> Result<Types> {
     Ok(program.stores.iter().map(|(_, form)| of(form)).collect())
 }
 
-fn axes(call: &Call) -> AxisMap {
-    let Ok(program) = program(call) else { return AxisMap::default() };
+/// Refuses a program that reads what it has not made, or means bits as another dtype than they are.
+fn check(call: &Call, program: &TileProgram, rank: usize) -> Result<()> {
+    let bad = |what: String| -> Result<()> {
+        Err(bad_argument(call.op, what, "make programs with the methods of TileProgram"))
+    };
+    for (i, instr) in program.code.iter().enumerate() {
+        let reg = program.loads.len() + i;
+        let made_before = instr.args.iter().all(|arg| usize::from(*arg) < reg);
+        if instr.args.len() != instr.prim.arity() || !made_before {
+            return bad(format!("{:?} of the registers {:?}", instr.prim, instr.args));
+        }
+        let fits = |(n, arg): (usize, &Reg)| {
+            let chooses = instr.prim == Prim::Select && n == 0;
+            program.register(*arg) == if chooses { DType::Bool } else { instr.dtype }
+        };
+        if !instr.args.iter().enumerate().all(fits) {
+            return bad(format!("{:?} in {} of another dtype", instr.prim, instr.dtype));
+        }
+    }
+    let count = program.loads.len() + program.code.len();
+    for (reg, form) in &program.stores {
+        let folds = matches!(program.close, Close::Fold { .. });
+        let fits = usize::from(*reg) < count
+            && match (form, program.register(*reg)) {
+                (Form::Bits, held) => held == DType::Bool && !folds,
+                // A fold's result is cut to its dtype, not converted.
+                (Form::Elements(dtype), held) => !folds || dtype.class() == held.class(),
+            };
+        if !fits {
+            return bad(format!("a store of register {reg} as {form:?}"));
+        }
+    }
     match &program.close {
-        Close::Store if program.loads.contains(&Form::Bits) => rules::axes::mixed(&[]),
+        Close::Store => Ok(()),
+        Close::Fold { axes, .. }
+            if program.stores.len() != 1 || !axes.is_sorted_by(|a, b| a < b) =>
+        {
+            bad(format!("a fold of {} stores over {axes:?}", program.stores.len()))
+        }
+        Close::Fold { axes, .. } => match axes.last().filter(|axis| **axis >= rank) {
+            Some(axis) => bad(format!("a fold over axis {axis} of {rank}")),
+            None => Ok(()),
+        },
+    }
+}
+
+// Bits stand eight to a byte over the whole domain: nothing that could be cut.
+fn axes(call: &Call) -> AxisMap {
+    let (Ok(program), Ok(made)) = (program(call), infer(call)) else { return AxisMap::default() };
+    let ranks: Vec<usize> = made.iter().map(|ty| ty.shape.rank()).collect();
+    match &program.close {
+        _ if program.loads.contains(&Form::Bits) => rules::axes::mixed(&ranks),
         Close::Store => {
             let one = rules::axes::elementwise(call).outputs.swap_remove(0);
-            AxisMap { outputs: vec![one; program.stores.len()], summed: Vec::new() }
+            let of = |(_, form): &(Reg, Form)| match form {
+                Form::Bits => vec![AxisOf::Mixed],
+                Form::Elements(_) => one.clone(),
+            };
+            AxisMap { outputs: program.stores.iter().map(of).collect(), summed: Vec::new() }
         }
         Close::Fold { axes, .. } => {
             let mut all = rules::axes::elementwise(call).outputs.swap_remove(0);

@@ -72,7 +72,8 @@ impl Runs {
 
     /// Calls `visit(position, stride, length)` for every run among elements `start..start + len`.
     fn for_each(&self, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
-        let Some((&inner, outer)) = self.sizes.split_last() else {
+        // Also where the domain is empty and a length of 1 was stretched to it.
+        let (Some((&inner, outer)), false) = (self.sizes.split_last(), self.is_uniform()) else {
             return visit(self.offset, 0, len);
         };
         let stride = self.strides[outer.len()];
@@ -175,7 +176,7 @@ fn values(generator: &Generator, start: u64, out: &mut [u8]) {
             } else {
                 let (first, step) = (first.to_i128(), step.to_i128());
                 for (i, x) in out.iter_mut().enumerate() {
-                    let value = first + step * (start as i128 + i as i128);
+                    let value = first.wrapping_add(step.wrapping_mul(start as i128 + i as i128));
                     *x = T::from_scalar(tonnage_core::Scalar::Int(value));
                 }
             }

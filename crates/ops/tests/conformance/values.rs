@@ -1,13 +1,13 @@
 //! Values against the references, for every op and every sample.
 
-use tonnage_core::DType;
 use tonnage_core::row::{Lower, OpDef, Sample};
+use tonnage_core::{Attrs, DType};
 use tonnage_ops::TABLE;
 
 use crate::draw::{Random, for_every_sample, none};
 use crate::exec::Engine;
 use crate::exec::tensor::Tensor;
-use crate::plain::Plain;
+use crate::plain::{Answer, Plain};
 use crate::reference::{self, Asked};
 
 /// Units in the last place that a result may be off: a few for polynomials and sums in f32 and f64; one for
@@ -27,6 +27,30 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
     compare(op, sample, &inputs)
 }
 
+/// What the reference gives.
+pub fn expected(
+    op: &OpDef,
+    sample: &Sample,
+    attrs: &Attrs,
+    inputs: &[Plain],
+) -> Result<Vec<Answer>, String> {
+    let reference = reference::find(op.name).ok_or("no reference")?;
+    Ok(reference(&Asked { inputs, attrs, regions: &sample.regions }))
+}
+
+/// What is wrong with results, against a reference.
+pub fn differ(op: &OpDef, made: &[Plain], expected: &[Answer]) -> Result<(), String> {
+    if made.len() != expected.len() {
+        return Err(format!("{} outputs, not {}", made.len(), expected.len()));
+    }
+    for (i, (made, expected)) in made.iter().zip(expected).enumerate() {
+        if let Some(problem) = expected.differs(made, allowed(op, made.dtype)) {
+            return Err(format!("output {i}: {problem}"));
+        }
+    }
+    Ok(())
+}
+
 /// Runs the op and its reference on those inputs.
 pub fn compare(op: &'static OpDef, sample: &Sample, inputs: &[Plain]) -> Result<(), String> {
     let tensors = inputs.iter().map(Tensor::from_plain).collect();
@@ -37,18 +61,8 @@ pub fn compare(op: &'static OpDef, sample: &Sample, inputs: &[Plain]) -> Result<
             made.into_iter().map(|t| engine.resident(t)).collect::<Result<Vec<_>, _>>()
         })
         .map_err(|e| e.to_string())?;
-    let reference = reference::find(op.name).ok_or("no reference")?;
-    let asked = Asked { inputs, attrs: &sample.attrs, regions: &sample.regions };
-    let expected = reference(&asked);
-    if made.len() != expected.len() {
-        return Err(format!("{} outputs, not {}", made.len(), expected.len()));
-    }
-    for (i, (made, expected)) in made.iter().zip(&expected).enumerate() {
-        if let Some(problem) = expected.differs(&made.plain(), allowed(op, made.dtype)) {
-            return Err(format!("output {i}: {problem}"));
-        }
-    }
-    Ok(())
+    let made: Vec<Plain> = made.iter().map(Tensor::plain).collect();
+    differ(op, &made, &expected(op, sample, &sample.attrs, inputs)?)
 }
 
 #[test]

@@ -24,6 +24,9 @@ use tonnage_core::{Emit, Mark, TensorType, Value, Workers};
 use buffer::Buffer;
 use tensor::{Store, Tensor};
 
+/// An input whose bytes an output took over, and that output.
+type Taken = Option<(usize, usize)>;
+
 /// Runs ops.
 pub struct Engine<'w> {
     /// Lent to kernels.
@@ -134,7 +137,7 @@ impl<'w> Engine<'w> {
 
     /// Which input's bytes which output may take over: the first that the row names, that nobody else holds,
     /// and that has the output's type.
-    fn reuse(&self, op: &OpDef, inputs: &[Tensor], made: &Types) -> Option<(usize, usize)> {
+    fn reuse(&self, op: &OpDef, inputs: &[Tensor], made: &Types) -> Taken {
         let Mem::Reuse(named) = op.mem else { return None };
         if !self.in_place {
             return None;
@@ -151,7 +154,7 @@ impl<'w> Engine<'w> {
         op: &OpDef,
         inputs: &mut [Tensor],
         made: &Types,
-    ) -> Result<(Vec<Buffer>, Option<(usize, usize)>)> {
+    ) -> Result<(Vec<Buffer>, Taken)> {
         let mut buffers = made
             .iter()
             .map(|ty| Ok(Buffer::new(ty.bytes(op.name)?.as_usize())))

@@ -56,3 +56,58 @@ pub fn cholesky(asked: &Asked) -> Vec<Answer> {
     }
     vec![Answer::scaled(x.dtype, x.sizes.clone(), values, scale)]
 }
+
+/// X with A X = B, or its transpose, where A is the lower triangle of the left.
+pub fn triangular_solve(asked: &Asked) -> Vec<Answer> {
+    let Attrs::Matmul { transpose_a, .. } = *asked.attrs else { panic!("no transposes") };
+    let (a, b) = (&asked.inputs[0], &asked.inputs[1]);
+    let (n, width) = (b.sizes[b.sizes.len() - 2], b.sizes[b.sizes.len() - 1]);
+    let mut values = b.values.clone();
+    let mut scale = vec![0.0; values.len()];
+    for at in 0..b.sizes[..b.sizes.len() - 2].iter().product::<usize>() {
+        let matrix = &a.values[at * n * n..(at + 1) * n * n];
+        let x = &mut values[at * n * width..(at + 1) * n * width];
+        let read =
+            |i: usize, j: usize| if transpose_a { matrix[j * n + i] } else { matrix[i * n + j] };
+        let order: Vec<usize> = if transpose_a { (0..n).rev().collect() } else { (0..n).collect() };
+        for (step, i) in order.iter().enumerate() {
+            for column in 0..width {
+                let known: f64 =
+                    order[..step].iter().map(|j| read(*i, *j) * x[j * width + column]).sum();
+                x[i * width + column] = (x[i * width + column] - known) / read(*i, *i);
+            }
+        }
+        let largest = x.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        scale[at * n * width..(at + 1) * n * width].fill(largest * n as f64);
+    }
+    vec![Answer::scaled(b.dtype, b.sizes.clone(), values, scale)]
+}
+
+/// Every element, by its row and column, and the element across the diagonal where there is one.
+fn by_place(asked: &Asked, f: impl Fn(usize, usize, f64, f64) -> f64) -> Vec<Answer> {
+    let x = &asked.inputs[0];
+    let value = |index: &Vec<usize>| {
+        let (i, j) = (index[index.len() - 2], index[index.len() - 1]);
+        let mut across = index.clone();
+        across.swap(index.len() - 2, index.len() - 1);
+        let there = across.iter().zip(&x.sizes).all(|(i, n)| i < n);
+        f(i, j, x.at(index), if there { x.at(&across) } else { 0.0 })
+    };
+    vec![Answer::new(x.dtype, x.sizes.clone(), indices(&x.sizes).iter().map(value).collect())]
+}
+
+pub fn tril(asked: &Asked) -> Vec<Answer> {
+    by_place(asked, |i, j, x, _| if j <= i { x } else { 0.0 })
+}
+
+pub fn half_tril(asked: &Asked) -> Vec<Answer> {
+    by_place(asked, |i, j, x, _| match j.cmp(&i) {
+        std::cmp::Ordering::Less => x,
+        std::cmp::Ordering::Equal => x / 2.0,
+        std::cmp::Ordering::Greater => 0.0,
+    })
+}
+
+pub fn symmetrize(asked: &Asked) -> Vec<Answer> {
+    by_place(asked, |_, _, x, across| (x + across) / 2.0)
+}
