@@ -20,8 +20,6 @@ pub mod shape;
 pub mod simd;
 pub mod state;
 mod strided;
-#[cfg(test)]
-mod testing;
 pub mod tile;
 
 use tonnage_core::OpDef;

@@ -58,22 +58,3 @@ fn split<A: Send, B: Send>(
         },
     );
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Backwards;
-
-    #[test]
-    fn chunks_of_both_slices_meet_under_the_same_number() {
-        for count in [0, 1, 2, 13, 100] {
-            let (mut a, mut b) = (vec![0; count * 3], vec![0; count * 2]);
-            let pair = Pair { a: &mut a, chunk_a: 3, b: &mut b, chunk_b: 2 };
-            for_each_pair(&Backwards, pair, &|number, a, b| {
-                a.iter_mut().chain(b).for_each(|x| *x += number + 1);
-            });
-            assert!(a.iter().enumerate().all(|(i, x)| *x == i / 3 + 1), "{count} chunks");
-            assert!(b.iter().enumerate().all(|(i, x)| *x == i / 2 + 1), "{count} chunks");
-        }
-    }
-}

@@ -11,7 +11,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::row::{Lower, Mem};
 use tonnage_core::shape::{Sizes, TensorType};
-use tonnage_core::tile::{Form, TileProgram};
+use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
 use crate::offsets::{self, Effort, Item};
@@ -259,13 +259,16 @@ impl<'g> Planner<'g> {
         let placed =
             node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
         let run = tile::ready(program, domain, &placed).ok_or_else(|| no_layout(node))?;
-        if let Some(recipe) = tile::as_recipe(&run).filter(|_| !self.is_dynamic(node)) {
-            if !matches!(node.op.mem, Mem::Update(_)) {
-                self.recipe(node, recipe);
-                return Ok(());
-            }
+        let lazy = !self.is_dynamic(node) && !matches!(node.op.mem, Mem::Update(_));
+        if let Some(recipe) = tile::as_recipe(&run).filter(|_| lazy) {
+            self.recipe(node, recipe);
+            return Ok(());
         }
-        let memory = self.outputs(node)?;
+        // A fold reads its inputs while others of its results are written: never in place.
+        let memory = match run.program.close {
+            Close::Store => self.outputs(node)?,
+            Close::Fold { .. } => self.fresh_outputs(node)?,
+        };
         let scratch = tonnage_ops::tile::scratch(&run.program, &run.domain);
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
     }
@@ -348,6 +351,13 @@ impl<'g> Planner<'g> {
             self.fresh(node, *id)?;
         }
         Ok(memory)
+    }
+
+    fn fresh_outputs(&mut self, node: &Node) -> Result<StepMemory> {
+        for id in &node.outputs {
+            self.fresh(node, *id)?;
+        }
+        Ok(StepMemory::Allocates)
     }
 
     fn reusable(&self, node: &Node, candidates: &[usize]) -> Option<usize> {
@@ -646,10 +656,9 @@ impl<'g> Planner<'g> {
             }
         }
         for step in &mut self.steps {
-            if let Run::Copy { to, .. } = &mut step.run {
-                if to.at == At::Buffer(buffer) {
-                    to.at = At::Output(k);
-                }
+            match &mut step.run {
+                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
+                _ => {}
             }
         }
         self.buffers[buffer.0].bytes = Bytes::ZERO;

@@ -140,37 +140,3 @@ impl Pick<'_> {
         });
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Array, check_gradients, check_samples};
-
-    fn reference(inputs: &[Array], attrs: &Attrs) -> Vec<Array> {
-        let at = axis("gather_last", attrs).unwrap();
-        let (sizes, indices) = (inputs[0].sizes(), &inputs[1].data);
-        let row: usize = sizes[at + 1..].iter().product();
-        let mut data = Vec::new();
-        for block in 0..sizes[..at].iter().product() {
-            for (i, index) in indices.iter().enumerate() {
-                let from = (block * sizes[at] + *index as usize) * row;
-                match indices[i + 1..].contains(index) {
-                    true => data.extend(vec![0.0; row]),
-                    false => data.extend_from_slice(&inputs[0].data[from..from + row]),
-                }
-            }
-        }
-        let shape = [&sizes[..at], &inputs[1].sizes(), &sizes[at + 1..]].concat();
-        vec![Array::new(inputs[0].ty.dtype, &shape, data)]
-    }
-
-    #[test]
-    fn only_the_last_of_equal_indices_gets_the_row() {
-        check_samples(&GATHER_LAST, reference);
-    }
-
-    #[test]
-    fn the_gradient_is_put_back_by_the_last_writer() {
-        check_gradients(&GATHER_LAST);
-    }
-}

@@ -124,31 +124,3 @@ fn samples() -> Vec<Sample> {
         of(DType::F32, &[2], 0, DType::I32, 0),
     ]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Array, check_gradients, check_samples};
-
-    fn reference(inputs: &[Array], attrs: &Attrs) -> Vec<Array> {
-        let Attrs::Shape(length) = attrs else { panic!("{attrs:?}") };
-        let (mut sizes, n) = (inputs[1].sizes(), length[0].known().unwrap());
-        let k = sizes.pop().unwrap();
-        let mut data = vec![0.0; sizes.iter().product::<usize>() * n];
-        for (i, (at, value)) in inputs[0].data.iter().zip(&inputs[1].data).enumerate() {
-            data[i / k * n + *at as usize] += value;
-        }
-        sizes.push(n);
-        vec![Array::new(inputs[1].ty.dtype, &sizes, data)]
-    }
-
-    #[test]
-    fn values_at_equal_indices_add_up_and_the_rest_is_zero() {
-        check_samples(&PUT_ALONG_AXIS, reference);
-    }
-
-    #[test]
-    fn the_gradient_takes_them_back() {
-        check_gradients(&PUT_ALONG_AXIS);
-    }
-}

@@ -54,31 +54,3 @@ fn kernel(k: &mut Kernel) -> Result<()> {
         }
     }))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Array, check_gradients, check_samples};
-
-    fn reference(inputs: &[Array], _: &Attrs) -> Vec<Array> {
-        let sizes = inputs[0].sizes();
-        let n = sizes[sizes.len() - 1];
-        let keep = |(at, x): (usize, &f64)| match (at % n).cmp(&(at / n % n)) {
-            std::cmp::Ordering::Less => *x,
-            std::cmp::Ordering::Equal => x / 2.0,
-            std::cmp::Ordering::Greater => 0.0,
-        };
-        let data = inputs[0].data.iter().enumerate().map(keep).collect();
-        vec![Array::new(inputs[0].ty.dtype, &sizes, data)]
-    }
-
-    #[test]
-    fn the_diagonal_is_halved_and_what_lies_above_becomes_zero() {
-        check_samples(&HALF_TRIL, reference);
-    }
-
-    #[test]
-    fn the_gradient_is_the_same_again() {
-        check_gradients(&HALF_TRIL);
-    }
-}

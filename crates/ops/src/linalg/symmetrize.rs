@@ -82,30 +82,3 @@ pub(super) fn samples() -> Vec<Sample> {
         of(DType::F32, &[0, 3, 3]),
     ]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Array, check_gradients, check_samples};
-
-    fn reference(inputs: &[Array], _: &Attrs) -> Vec<Array> {
-        let sizes = inputs[0].sizes();
-        let n = sizes[sizes.len() - 1];
-        let mean = |at: usize| {
-            let (i, j, first) = (at / n % n, at % n, at / (n * n) * n * n);
-            (inputs[0].data[at] + inputs[0].data[first + j * n + i]) / 2.0
-        };
-        let data = (0..inputs[0].data.len()).map(mean).collect();
-        vec![Array::new(inputs[0].ty.dtype, &sizes, data)]
-    }
-
-    #[test]
-    fn a_matrix_and_its_transpose_are_averaged() {
-        check_samples(&SYMMETRIZE, reference);
-    }
-
-    #[test]
-    fn the_gradient_is_the_same_again() {
-        check_gradients(&SYMMETRIZE);
-    }
-}

@@ -69,27 +69,3 @@ fn samples() -> Vec<Sample> {
         of(DType::F32, &[2, 3, 0]),
     ]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Array, check_gradients, check_samples};
-
-    fn reference(inputs: &[Array], _: &Attrs) -> Vec<Array> {
-        let sizes = inputs[0].sizes();
-        let (n, m) = (sizes[sizes.len() - 2], sizes[sizes.len() - 1]);
-        let keep = |(at, x): (usize, &f64)| if at % m <= at / m % n { *x } else { 0.0 };
-        let data = inputs[0].data.iter().enumerate().map(keep).collect();
-        vec![Array::new(inputs[0].ty.dtype, &sizes, data)]
-    }
-
-    #[test]
-    fn what_lies_above_the_diagonal_becomes_zero() {
-        check_samples(&TRIL, reference);
-    }
-
-    #[test]
-    fn the_gradient_is_the_lower_triangle_again() {
-        check_gradients(&TRIL);
-    }
-}

@@ -106,36 +106,3 @@ fn pick<T: Element, I: Element + Into<usize>>(
         }
     });
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Array, check_gradients, check_samples};
-
-    fn reference(inputs: &[Array], attrs: &Attrs) -> Vec<Array> {
-        let Attrs::Window { size, stride, padding } = attrs else { panic!("{attrs:?}") };
-        let (s, o) = (inputs[0].sizes(), inputs[1].sizes());
-        let pick = |(at, number): (usize, &f64)| {
-            let (c, w, h) = (at % o[3], at / o[3] % o[2], at / o[3] / o[2] % o[1]);
-            let (n, number) = (at / o[3] / o[2] / o[1], *number as usize);
-            let y = (h * stride[0] + number / size[1]).wrapping_sub(padding[0][0]);
-            let x = (w * stride[1] + number % size[1]).wrapping_sub(padding[1][0]);
-            match y < s[1] && x < s[2] {
-                true => inputs[0].data[((n * s[1] + y) * s[2] + x) * s[3] + c],
-                false => 0.0,
-            }
-        };
-        let data = inputs[1].data.iter().enumerate().map(pick).collect();
-        vec![Array::new(inputs[0].ty.dtype, &o, data)]
-    }
-
-    #[test]
-    fn gives_the_element_that_the_number_names() {
-        check_samples(&MAX_POOL_PICK, reference);
-    }
-
-    #[test]
-    fn the_gradient_is_put_back_into_the_image() {
-        check_gradients(&MAX_POOL_PICK);
-    }
-}

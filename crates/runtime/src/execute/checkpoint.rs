@@ -37,7 +37,7 @@ impl Schedule {
 
     /// The slot for the state before that round, if it is to be kept.
     pub fn keep(&mut self, round: u64) -> Option<usize> {
-        if round % self.stride != 0 {
+        if !round.is_multiple_of(self.stride) {
             return None;
         }
         if self.free.is_empty() {
@@ -47,7 +47,7 @@ impl Schedule {
                 self.kept.iter().filter(|(r, _)| r % stride != 0).map(|(_, s)| *s).collect();
             self.kept.retain(|(r, _)| r % stride == 0);
             self.free.extend(dropped);
-            if round % self.stride != 0 {
+            if !round.is_multiple_of(self.stride) {
                 return None;
             }
         }
