@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use tonnage::{Bytes, DType, Result, Tensor, constant, function, memory, random_normal, tensor};
+use tonnage::{
+    Bytes, DType, Elementwise, Result, Tensor, constant, function, memory, random_normal, tensor,
+};
 
 /// The best of several runs, and the most that was resident above the start at their ends.
 fn best(runs: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
@@ -74,7 +76,7 @@ fn main() -> Result<()> {
         let mut least = Duration::MAX;
         for _ in 0..runs {
             let start = Instant::now();
-            let y = ((square(x)? * 2.0)? + 1.0)?;
+            let y = ((x.square()? * 2.0)? + 1.0)?;
             least = least.min(start.elapsed());
             x = (y * 0.3)?;
         }
@@ -135,9 +137,4 @@ fn main() -> Result<()> {
 /// Resident ones.
 fn ones(n: usize) -> Result<Tensor> {
     tensor(vec![1.0f32; n])
-}
-
-fn square(x: Tensor) -> Result<Tensor> {
-    let other = x.clone();
-    x * other
 }

@@ -43,7 +43,7 @@ struct Concrete<A, R> {
 /// A tensor that is moved into a call, and that nobody else holds, may be overwritten by it.
 ///
 /// ```
-/// use tonnage::{Tensor, function, tensor};
+/// use tonnage::{Elementwise, Tensor, function, tensor};
 /// let f = function(|x: Tensor| (x.square()? * 2.0)? + 1.0);
 /// let x = tensor([1.0f32, 2.0, 3.0])?;
 /// println!("{}", f.plan(&x)?);

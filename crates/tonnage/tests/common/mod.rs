@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tonnage::{Bytes, Function, Result, Tensor, Tree, memory};
+use tonnage::{Bytes, Elementwise, Function, Result, Tensor, Tree, memory};
 
 /// The ledger is one for the process: tests that look at it take turns.
 pub fn alone() -> MutexGuard<'static, ()> {
