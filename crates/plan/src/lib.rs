@@ -2,11 +2,16 @@
 //! buffer lies, and what the peak is. It touches no device and no clock.
 //!
 //! In the order that data flows: `lower` writes composites out and makes every copy explicit; `place`
-//! gives every value its bytes (a view's, a dying input's, or a buffer of its own) and `region` does so
-//! for bodies and branches; [`offsets`] packs the buffers into one arena; [`Plan`] is the result.
+//! gives every value its bytes (a view's, a dying input's as `in_place` allows, or a buffer of its own) and
+//! `region` does so for bodies and branches, with `copy` for what they start from; `outputs` says where
+//! results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result.
 
+mod arena;
+mod copy;
+mod in_place;
 mod lower;
 pub mod offsets;
+mod outputs;
 mod place;
 mod plan;
 mod print;

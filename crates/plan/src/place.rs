@@ -1,10 +1,12 @@
-//! Giving every value its bytes: a view's, a dying input's, or a buffer of its own.
+//! Giving every value its bytes: a view's, a dying input's, or a buffer of its own. It walks the nodes in the
+//! order that they will run; `in_place` decides whose bytes a result may take,
+//! `copy` and `region` serve loops and branches, `outputs` and `arena` close the plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::bytes::{Bytes, LARGE, PAGE};
+use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::layout::Layout;
@@ -14,10 +16,7 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
-use crate::offsets::{self, Effort, Item};
-use crate::plan::{
-    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, StepMemory, TileRun,
-};
+use crate::plan::{At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, StepMemory};
 use crate::{region, tile};
 
 /// What is known of an input before the call.
@@ -79,7 +78,7 @@ pub(crate) enum Store {
     Output(usize),
 }
 
-fn store(at: &At) -> Option<Store> {
+pub(crate) fn store(at: &At) -> Option<Store> {
     match at {
         At::Input(i) => Some(Store::Input(*i)),
         At::Buffer(b) => Some(Store::Buffer(b.0)),
@@ -94,14 +93,14 @@ pub(crate) struct Planner<'g> {
     pub places: Vec<Option<Placed>>,
     pub steps: Vec<Step>,
     pub is_bound: bool,
-    buffers: Vec<BufferPlan>,
+    pub buffers: Vec<BufferPlan>,
     /// The last node that reads each value; `usize::MAX` for outputs.
-    last_use: Vec<usize>,
-    sharing: HashMap<Store, Vec<ValueId>>,
-    donated: Vec<bool>,
+    pub last_use: Vec<usize>,
+    pub sharing: HashMap<Store, Vec<ValueId>>,
+    pub donated: Vec<bool>,
     input_bytes: Bytes,
-    /// Steps that read or write each buffer last.
-    at: usize,
+    /// The node whose place is being found.
+    pub at: usize,
 }
 
 impl<'g> Planner<'g> {
@@ -306,7 +305,13 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    fn buffer(&mut self, bytes: Bytes, kind: Kind, what: &'static str, source: Source) -> BufferId {
+    pub fn buffer(
+        &mut self,
+        bytes: Bytes,
+        kind: Kind,
+        what: &'static str,
+        source: Source,
+    ) -> BufferId {
         let at = self.steps.len();
         self.buffers.push(BufferPlan {
             bytes,
@@ -319,118 +324,6 @@ impl<'g> Planner<'g> {
             kept: false,
         });
         BufferId(self.buffers.len() - 1)
-    }
-
-    /// Places all outputs of a node, in place where its row allows and the bytes are free.
-    fn outputs(&mut self, node: &Node) -> Result<StepMemory> {
-        let first = node.outputs[0];
-        let memory = match node.op.mem {
-            Mem::Update(input) => {
-                let placed = self.place(node.inputs[input])?.clone();
-                self.put(first, placed);
-                StepMemory::Updates
-            }
-            Mem::Reuse(candidates) => match self.reusable(node, candidates) {
-                Some(input) => {
-                    let placed = self.place(node.inputs[input])?.clone();
-                    let layout = Layout::contiguous(most(self.graph.ty(first), node.op.name)?);
-                    self.put(first, Placed { layout, ..placed });
-                    StepMemory::InPlace(input)
-                }
-                None => {
-                    self.fresh(node, first)?;
-                    StepMemory::Allocates
-                }
-            },
-            _ => {
-                self.fresh(node, first)?;
-                StepMemory::Allocates
-            }
-        };
-        for id in &node.outputs[1..] {
-            self.fresh(node, *id)?;
-        }
-        Ok(memory)
-    }
-
-    fn fresh_outputs(&mut self, node: &Node) -> Result<StepMemory> {
-        for id in &node.outputs {
-            self.fresh(node, *id)?;
-        }
-        Ok(StepMemory::Allocates)
-    }
-
-    fn reusable(&self, node: &Node, candidates: &[usize]) -> Option<usize> {
-        let output = self.graph.ty(node.outputs[0]);
-        candidates
-            .iter()
-            .copied()
-            .filter(|i| *i < node.inputs.len())
-            .find(|i| self.can_take_over(node, *i, output))
-    }
-
-    /// Whether the bytes of an input can become those of an output of that type: it dies here with all
-    /// its views, lies close together, has elements of the same size, and nothing else that the node
-    /// reads lies in the same bytes in another way.
-    pub fn can_take_over(&self, node: &Node, input: usize, output: &TensorType) -> bool {
-        let id = node.inputs[input];
-        let ty = self.graph.ty(id);
-        let Some(placed) = &self.places[id.index()] else { return false };
-        let free = match &placed.at {
-            At::Buffer(_) => true,
-            At::Input(i) => self.donated[*i],
-            _ => false,
-        };
-        let Some(key) = store(&placed.at).filter(|_| free) else { return false };
-        let dies = self
-            .sharing
-            .get(&key)
-            .is_none_or(|all| all.iter().all(|v| self.last_use[v.index()] <= self.at));
-        let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
-        let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
-        let alone = node.inputs.iter().all(|other| {
-            let other = self.places[other.index()].as_ref();
-            other.is_none_or(|p| store(&p.at) != Some(key) || p.layout == placed.layout)
-        });
-        // A buffer that was cut at a bound holds more than the type says.
-        let fits = match (&placed.at, ty.bytes(node.op.name)) {
-            (At::Buffer(b), Ok(bytes)) => self.buffers[b.0].bytes == bytes.rounded(),
-            (_, Ok(_)) => true,
-            _ => false,
-        };
-        dies && whole && same && alone && fits
-    }
-
-    /// A value that starts as a copy of another.
-    pub fn copy_value(&mut self, node: &Node, from: ValueId, to: ValueId) -> Result<()> {
-        let placed = self.place(from)?.clone();
-        let dtype = self.graph.ty(from).dtype;
-        let mut program = TileProgram::loading(&[dtype]);
-        program.store(0, dtype);
-        let domain = placed.layout.sizes.clone();
-        let run = tile::ready(&program, domain, &[&placed]).ok_or_else(|| no_layout(node))?;
-        self.fill_value(node, run, SmallVec::from_iter([from]), to)
-    }
-
-    /// A value that starts as zeros.
-    pub fn zero_value(&mut self, node: &Node, to: ValueId) -> Result<()> {
-        let ty = self.graph.ty(to);
-        let sizes = most(ty, node.op.name)?;
-        let zeros = Recipe::fill(tonnage_core::Scalar::Int(0), ty.dtype, sizes);
-        self.fill_value(node, tile::materialize(&zeros), SmallVec::new(), to)
-    }
-
-    fn fill_value(
-        &mut self,
-        node: &Node,
-        run: TileRun,
-        reads: SmallVec<[ValueId; 4]>,
-        to: ValueId,
-    ) -> Result<()> {
-        self.fresh(node, to)?;
-        let writes = SmallVec::from_iter([to]);
-        let run = Run::Tile(Arc::new(run));
-        self.push(node, run, StepMemory::Allocates, Bytes::ZERO, reads, writes)
     }
 
     /// A step that does nothing.
@@ -532,182 +425,9 @@ impl<'g> Planner<'g> {
             is_bound: self.is_bound,
         })
     }
-
-    /// An output of a region: in the bytes that the caller gives, or in place in its own input.
-    fn given_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
-        let placed = self.place(id)?.clone();
-        let ty = self.graph.ty(id).clone();
-        let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
-        match placed.at {
-            At::Input(i) if i == k + self.first_donated() && self.donated[i] && whole => {
-                let layout = placed.layout;
-                Ok(OutputPlan::Input { input: i, layout })
-            }
-            At::Buffer(b) if whole && self.buffers[b.0].bytes == ty.bytes("return")?.rounded() => {
-                self.move_to_output(b, k);
-                Ok(OutputPlan::Given)
-            }
-            _ => {
-                self.copy_to_output(k, id)?;
-                Ok(OutputPlan::Given)
-            }
-        }
-    }
-
-    /// Donated inputs are those whose updates are the outputs, in order.
-    fn first_donated(&self) -> usize {
-        self.donated.iter().position(|d| *d).unwrap_or(0)
-    }
-
-    /// An output of a whole call.
-    fn own_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
-        let placed = self.place(id)?.clone();
-        let info = self.graph.value(id);
-        match placed.at {
-            At::Recipe(recipe) => Ok(OutputPlan::Recipe(recipe)),
-            At::Input(input) => {
-                let variable = self.graph.value(self.graph.inputs[input]).kind == Kind::Variable;
-                let updated = id != self.graph.inputs[input];
-                match variable && !updated {
-                    // What a variable is now must not change with it.
-                    true => self.copied_output(k, id),
-                    false => Ok(OutputPlan::Input { input, layout: placed.layout }),
-                }
-            }
-            At::Buffer(b) => {
-                let elements = info.ty.bytes("return")?.rounded();
-                let whole = self.buffers[b.0].bytes == elements && !self.buffers[b.0].kept;
-                match (whole, elements.get() < LARGE) {
-                    (false, _) => self.copied_output(k, id),
-                    (true, true) => {
-                        self.move_to_output(b, k);
-                        Ok(OutputPlan::Own { bytes: elements, layout: placed.layout })
-                    }
-                    (true, false) => {
-                        self.buffers[b.0].kept = true;
-                        Ok(OutputPlan::Buffer { buffer: b, layout: placed.layout })
-                    }
-                }
-            }
-            At::Output(_) => self.copied_output(k, id),
-        }
-    }
-
-    fn copied_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
-        let ty = self.graph.ty(id).clone();
-        let bytes = ty.bytes("return")?.rounded();
-        let layout = Layout::contiguous(most(&ty, "return")?);
-        if bytes.get() < LARGE {
-            self.copy_to_output(k, id)?;
-            return Ok(OutputPlan::Own { bytes, layout });
-        }
-        let source = self.graph.value(id).source;
-        let buffer = self.buffer(bytes, Kind::Output, "return", source);
-        let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
-        self.copy(id, to)?;
-        self.buffers[buffer.0].kept = true;
-        Ok(OutputPlan::Buffer { buffer, layout })
-    }
-
-    fn copy_to_output(&mut self, k: usize, id: ValueId) -> Result<()> {
-        let layout = Layout::contiguous(most(self.graph.ty(id), "return")?);
-        self.copy(id, Placed { at: At::Output(k), layout })
-    }
-
-    /// A last step that copies a value somewhere else.
-    fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
-        let from = self.place(id)?.clone();
-        let dtype = self.graph.ty(id).dtype;
-        let run = match &from.at {
-            At::Recipe(recipe) => tile::materialize(recipe),
-            _ => {
-                let mut program = TileProgram::loading(&[dtype]);
-                program.store(0, dtype);
-                let domain = from.layout.sizes.clone();
-                tile::ready(&program, domain, &[&from]).ok_or_else(|| {
-                    tonnage_core::Error::from(ErrorKind::BadGraph { what: "no layout".into() })
-                })?
-            }
-        };
-        let at = self.steps.len();
-        if let At::Buffer(b) = &from.at {
-            self.buffers[b.0].last = at;
-        }
-        self.steps.push(Step {
-            node: usize::MAX,
-            run: Run::Copy { run: Arc::new(run), from: id, to },
-            memory: StepMemory::Output,
-            begins: Vec::new(),
-            ends: Vec::new(),
-            scratch: None,
-            dynamic: self.graph.ty(id).shape.sizes().is_none(),
-            live: Bytes::ZERO,
-            reads: SmallVec::from_iter([id]),
-            writes: SmallVec::new(),
-        });
-        Ok(())
-    }
-
-    /// Everything in a buffer lies in an output's bytes instead.
-    fn move_to_output(&mut self, buffer: BufferId, k: usize) {
-        for placed in self.places.iter_mut().flatten() {
-            if placed.at == At::Buffer(buffer) {
-                placed.at = At::Output(k);
-            }
-        }
-        for step in &mut self.steps {
-            match &mut step.run {
-                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
-                _ => {}
-            }
-        }
-        self.buffers[buffer.0].bytes = Bytes::ZERO;
-    }
-
-    /// Offsets for all buffers; the largest sum that lives together.
-    fn pack(&mut self) -> Result<Bytes> {
-        let items = |unit: u64, buffers: &[BufferPlan]| -> Vec<Item> {
-            buffers
-                .iter()
-                .map(|b| Item {
-                    lower: b.first as u32,
-                    upper: b.last as u32 + 1,
-                    size: b.bytes.get().next_multiple_of(unit),
-                })
-                .collect()
-        };
-        let mut packing = offsets::pack(&items(1, &self.buffers), Effort::PLAN, &mut || false)?;
-        let bound = Bytes::new(packing.bound);
-        let aligned = self
-            .buffers
-            .iter()
-            .zip(&packing.offsets)
-            .all(|(b, offset)| !b.kept || offset.is_multiple_of(PAGE));
-        if !aligned {
-            packing = offsets::pack(&items(PAGE, &self.buffers), Effort::PLAN, &mut || false)?;
-        }
-        for (buffer, offset) in self.buffers.iter_mut().zip(packing.offsets) {
-            buffer.offset = Bytes::new(offset);
-        }
-        Ok(bound)
-    }
-
-    /// What lives at every step.
-    fn figures(&mut self) {
-        for (i, buffer) in self.buffers.iter().enumerate().filter(|(_, b)| !b.bytes.is_zero()) {
-            self.steps[buffer.first].begins.push(BufferId(i));
-            self.steps[buffer.last].ends.push(BufferId(i));
-        }
-        let mut live = Bytes::ZERO;
-        for step in &mut self.steps {
-            live += step.begins.iter().map(|b| self.buffers[b.0].bytes).sum();
-            step.live = live;
-            live -= step.ends.iter().map(|b| self.buffers[b.0].bytes).sum();
-        }
-    }
 }
 
-fn no_layout(node: &Node) -> tonnage_core::Error {
+pub(crate) fn no_layout(node: &Node) -> tonnage_core::Error {
     let what = format!("the inputs of {} do not stretch to what it runs over", node.op.name);
     ErrorKind::BadGraph { what }.into()
 }

@@ -18,6 +18,7 @@ struct Counting;
 
 // SAFETY: hands everything on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
+    // SAFETY: as the trait asks of the caller.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (largest, times) = SEEN.get();
         SEEN.set((largest.max(layout.size()), times + 1));
@@ -25,6 +26,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: as the trait asks of the caller.
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         // SAFETY: as above.
         unsafe { System.dealloc(ptr, layout) }

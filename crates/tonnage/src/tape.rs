@@ -3,23 +3,24 @@
 //! A record keeps what the op's row declares and nothing else. While a function is traced the records are
 //! of its graph, so the gradient becomes more graph and the planner sees it all.
 
+mod record;
+
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::{Cotangent, Record, Rows, backward, choose};
-use tonnage_core::graph::{Graph, ValueId};
-use tonnage_core::row::{Call, Grad, Keep, kept};
-use tonnage_core::{Bytes, ErrorKind, Kind, Mark, OpDef, Result, Source, TensorType, Value};
+use tonnage_core::graph::ValueId;
+use tonnage_core::{Bytes, ErrorKind, Kind, Mark, Result, Source, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit};
 
-use crate::dispatch::{Inputs, TensorEmit, hold, unhold};
+use crate::dispatch::{TensorEmit, hold, unhold};
 use crate::tensor::{Repr, Tensor};
 use crate::trace::{self, Trace};
 use crate::variable::Variable;
+
+pub(crate) use record::{eager, symbolic, variable_read};
 
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.
 ///
@@ -242,12 +243,11 @@ impl GradientTape {
             let what = format!("a source of dtype {} has no gradient", bad.dtype_of());
             return Err(tape_error(what, "use float sources"));
         }
-        if let Some(output) = output {
-            if output.ty() != target.ty() {
-                let what =
-                    format!("the gradient given is {}, the target {}", output.ty(), target.ty());
-                return Err(tape_error(what, "give a gradient of the target's type"));
-            }
+        if let Some(output) = output
+            && output.ty() != target.ty()
+        {
+            let what = format!("the gradient given is {}, the target {}", output.ty(), target.ty());
+            return Err(tape_error(what, "give a gradient of the target's type"));
         }
         let (records, groups, aliases) = {
             let mut log = self.log.borrow_mut();
@@ -387,232 +387,4 @@ fn renamed<K: Copy, L>(
         output_types: record.output_types,
         kept: record.kept.into_iter().map(|(keep, v)| (keep, value(v))).collect(),
     }
-}
-
-/// An op that is about to be recorded.
-pub(crate) struct Recording {
-    logs: SmallVec<[Rc<RefCell<Log>>; 1]>,
-    record: Record<u64>,
-    keep: SmallVec<[Keep; 2]>,
-    inputs: SmallVec<[Option<Value>; 3]>,
-    tracked: SmallVec<[u64; 3]>,
-}
-
-fn recording_logs(ids: &[u64]) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
-    let here = trace::current().map(|t| t.number());
-    TAPES.with_borrow(|tapes| {
-        tapes
-            .iter()
-            .filter(|log| {
-                let log = log.borrow();
-                log.trace == here
-                    && !log.paused
-                    && !log.used
-                    && ids.iter().any(|id| log.tracked.contains(id))
-            })
-            .cloned()
-            .collect()
-    })
-}
-
-/// Whether any tape is there at all: what nearly every call asks first.
-fn quiet() -> bool {
-    TAPES.with_borrow(|tapes| tapes.is_empty())
-}
-
-fn begin(
-    op: &'static OpDef,
-    ids: &[(u64, TensorType)],
-    attrs: &Attrs,
-    regions: &[Arc<Graph>],
-    source: Source,
-) -> Option<Recording> {
-    let all: SmallVec<[u64; 3]> = ids.iter().map(|(id, _)| *id).collect();
-    let logs = recording_logs(&all);
-    if logs.is_empty() {
-        return None;
-    }
-    let tracked: SmallVec<[bool; 2]> = ids
-        .iter()
-        .map(|(id, ty)| {
-            ty.dtype.is_float() && logs.iter().any(|log| log.borrow().tracked.contains(id))
-        })
-        .collect();
-    if !tracked.contains(&true) {
-        return None;
-    }
-    let record = Record {
-        op,
-        attrs: attrs.clone(),
-        regions: regions.to_vec(),
-        source,
-        inputs: all.iter().copied().collect(),
-        needs: tracked,
-        input_types: ids.iter().map(|(_, ty)| ty.clone()).collect(),
-        outputs: SmallVec::new(),
-        output_types: SmallVec::new(),
-        kept: SmallVec::new(),
-    };
-    Some(Recording { logs, record, keep: SmallVec::new(), inputs: SmallVec::new(), tracked: all })
-}
-
-/// An eager op that a tape will want; decides what is kept, which may be an aux output.
-pub(crate) fn eager(
-    op: &'static OpDef,
-    inputs: &Inputs,
-    attrs: &Attrs,
-    regions: &[Arc<Graph>],
-    source: Source,
-) -> Result<Option<Recording>> {
-    if quiet() {
-        return Ok(None);
-    }
-    let ids: SmallVec<[(u64, TensorType); 3]> =
-        inputs.iter().map(|i| (i.tensor().id(), i.tensor().ty())).collect();
-    let Some(mut recording) = begin(op, &ids, attrs, regions, source) else { return Ok(None) };
-    if matches!(op.grad, Grad::Stop(_)) {
-        return Ok(Some(recording));
-    }
-    let types: SmallVec<[TensorType; 3]> = ids.into_iter().map(|(_, ty)| ty).collect();
-    let call = Call { op: op.name, inputs: &types, attrs, regions };
-    let (made, aux) = ((op.infer)(&call)?, (op.saves.aux)(&call)?);
-    let bytes = |ty: Option<&TensorType>| {
-        ty.and_then(|ty| ty.bytes(op.name).ok()).map_or(u64::MAX, Bytes::get)
-    };
-    let price = |set: &&'static [tonnage_core::row::Saved]| -> u64 {
-        kept(set, &recording.record.needs)
-            .into_iter()
-            .map(|keep| match keep {
-                Keep::Input(i) => bytes(types.get(i)),
-                Keep::Output(i) => bytes(made.get(i)),
-                Keep::Aux(i) => bytes(aux.get(i)),
-                Keep::Inputs => 0,
-            })
-            .fold(0, u64::saturating_add)
-    };
-    let best = op.saves.alternatives.iter().copied().min_by_key(price).unwrap_or(&[]);
-    recording.keep = kept(best, &recording.record.needs);
-    let mut held = SmallVec::new();
-    for (i, input) in inputs.iter().enumerate() {
-        held.push(match recording.keep.contains(&Keep::Input(i)) {
-            true => Some(hold(input.tensor().clone())),
-            false => None,
-        });
-    }
-    recording.inputs = held;
-    Ok(Some(recording))
-}
-
-/// A traced op that a tape will want.
-pub(crate) fn symbolic(
-    op: &'static OpDef,
-    inputs: &[Tensor],
-    attrs: &Attrs,
-    regions: &[Arc<Graph>],
-    source: Source,
-) -> Option<Recording> {
-    if quiet() {
-        return None;
-    }
-    let ids: SmallVec<[(u64, TensorType); 3]> = inputs.iter().map(|t| (t.id(), t.ty())).collect();
-    begin(op, &ids, attrs, regions, source)
-}
-
-impl Recording {
-    pub fn wants_aux(&self) -> bool {
-        self.keep.iter().any(|k| matches!(k, Keep::Aux(_)))
-    }
-
-    /// The outputs are there: the record is complete. Aux outputs leave the list.
-    pub fn finish_eager(mut self, made: &mut SmallVec<[Tensor; 1]>) -> Result<()> {
-        let aux = match self.wants_aux() {
-            true => {
-                let record = &self.record;
-                let call = Call {
-                    op: record.op.name,
-                    inputs: &record.input_types,
-                    attrs: &record.attrs,
-                    regions: &record.regions,
-                };
-                (record.op.saves.aux)(&call)?.len()
-            }
-            false => 0,
-        };
-        let plain = made.len() - aux;
-        let value = |tensor: &Tensor| hold(tensor.clone());
-        for keep in &self.keep {
-            let kept = match *keep {
-                Keep::Input(i) => self.inputs.get(i).cloned().flatten(),
-                Keep::Output(i) => made.get(i).map(value),
-                Keep::Aux(i) => made.get(plain + i).map(value),
-                Keep::Inputs => None,
-            };
-            self.record.kept.extend(kept.map(|value| (*keep, value)));
-        }
-        made.truncate(plain);
-        self.commit(made.iter());
-        Ok(())
-    }
-
-    pub fn finish_symbolic(
-        mut self,
-        trace: &Trace,
-        inputs: &[Tensor],
-        made: &[Tensor],
-    ) -> Result<()> {
-        // Concrete inputs were captured: they have a name in the trace.
-        for (tensor, key) in inputs.iter().zip(self.record.inputs.iter_mut()) {
-            let value = trace.value(tensor, "tape")?;
-            let name = crate::tensor::symbol_key(trace, &value);
-            if name != *key {
-                for log in &self.logs {
-                    log.borrow_mut().aliases.insert(*key, name);
-                }
-                *key = name;
-            }
-        }
-        self.commit(made.iter());
-        Ok(())
-    }
-
-    fn commit<'t>(mut self, made: impl Iterator<Item = &'t Tensor>) {
-        for tensor in made {
-            self.record.outputs.push(tensor.id());
-            self.record.output_types.push(tensor.ty());
-        }
-        for log in &self.logs {
-            let mut log = log.borrow_mut();
-            // Each tape records what leads from what it watches, and no more.
-            if self.tracked.iter().any(|id| log.tracked.contains(id)) {
-                log.tracked.extend(self.record.outputs.iter().copied());
-                log.records.push(self.record.clone());
-            }
-        }
-    }
-}
-
-/// Tells the tapes that a variable was read as that tensor.
-pub(crate) fn variable_read(variable: &Variable, tensor: &Tensor) {
-    if quiet() {
-        return;
-    }
-    let here = trace::current().map(|t| t.number());
-    TAPES.with_borrow(|tapes| {
-        for log in tapes {
-            let mut log = log.borrow_mut();
-            if log.trace != here {
-                continue;
-            }
-            let number = variable.number();
-            let by_itself = log.watch_variables && variable.is_trainable();
-            if log.paused || !(by_itself || log.variables.contains_key(&number)) {
-                continue;
-            }
-            log.tracked.insert(tensor.id());
-            let keys = log.variables.entry(number).or_default();
-            if !keys.contains(&tensor.id()) {
-                keys.push(tensor.id());
-            }
-        }
-    });
 }

@@ -7,12 +7,17 @@ use crate::none;
 use crate::rust::{Line, lines, words};
 use crate::tree::{File, rust_files};
 
-/// The only files, and directories of files, that may hold `unsafe`.
-const ALLOWED: [&str; 4] = [
+/// The only files, and directories of files, that may hold `unsafe`: vectors, the matmul core, lending, the
+/// system's pages; and three that no user runs: a global allocator that counts is an unsafe trait, and two
+/// benchmarks call what they compare with.
+const ALLOWED: [&str; 7] = [
+    "crates/ops/benches/matmul.rs",
     "crates/ops/src/linalg/gemm/",
     "crates/ops/src/simd/",
+    "crates/runtime/benches/ledger.rs",
     "crates/runtime/src/lend.rs",
     "crates/runtime/src/system/",
+    "crates/runtime/tests/allocator.rs",
 ];
 
 fn is_allowed(path: &str) -> bool {

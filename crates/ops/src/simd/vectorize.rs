@@ -1,4 +1,3 @@
-#![allow(unsafe_code, reason = "entering a function that was compiled for a wider vector")]
 //! One safe loop, compiled three times and entered by [`Level`].
 //!
 //! A [`Kernel`] is a plain safe loop, generic over a marker [`Isa`]. [`Level::run`] has one function
@@ -8,6 +7,8 @@
 //!
 //! The marker tells the loop what it may use where the *choice* of instructions, not their width,
 //! matters: a fused multiply-add is one instruction or a slow library call.
+
+#![allow(unsafe_code, reason = "entering a function that was compiled for a wider vector")]
 
 use super::level::Level;
 

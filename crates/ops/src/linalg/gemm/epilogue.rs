@@ -1,8 +1,9 @@
+//! What happens to a block of the result once its sums are complete, while it is still in cache.
+
 #![allow(
     unsafe_code,
     reason = "threads share a result whose rows interleave, so blocks hold pointers"
 )]
-//! What happens to a block of the result once its sums are complete, while it is still in cache.
 
 use std::marker::PhantomData;
 

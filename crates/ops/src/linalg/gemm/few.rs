@@ -1,8 +1,9 @@
-#![allow(unsafe_code, reason = "calls kernels that need the instructions of their level")]
 //! Products with a few rows or a few columns: matrix times vector and its kin.
 //!
 //! The large operand is read once, in the order of memory, and not packed where it lies as it is computed in.
 //! Sums of a chunk of the result are kept in scratch until they are complete.
+
+#![allow(unsafe_code, reason = "calls kernels that need the instructions of their level")]
 
 use std::ops::Range;
 

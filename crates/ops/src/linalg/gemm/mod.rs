@@ -1,4 +1,3 @@
-#![allow(unsafe_code, reason = "the result is handed to threads as a pointer")]
 //! The matmul core: blocked products in the manner of GOTO and BLIS, with every byte of packing space lent.
 //!
 //! * **Ask, then lend.** [`scratch_bytes`] answers from sizes alone; [`gemm`] allocates nothing.
@@ -12,6 +11,8 @@
 //!
 //! The layers, outermost first: `plan` (how a product is cut), `run` (threads), `tiles` and `few` (the two kinds of
 //! loops), `pack`, `kernel`.
+
+#![allow(unsafe_code, reason = "the result is handed to threads as a pointer")]
 
 mod compute;
 mod epilogue;

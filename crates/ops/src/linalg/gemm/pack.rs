@@ -1,5 +1,6 @@
-#![allow(unsafe_code, reason = "calls loops that are compiled for wider vectors")]
 //! Packing of strided matrices: the three ways memory can run, each with a loop that suits it.
+
+#![allow(unsafe_code, reason = "calls loops that are compiled for wider vectors")]
 
 use super::compute::{Compute, Reads};
 #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,9 @@
+//! One product from the outside in: pieces for threads, and a piece's parts through one of the paths.
+
 #![allow(
     unsafe_code,
     reason = "threads write to one result whose rows interleave, through a pointer"
 )]
-//! One product from the outside in: pieces for threads, and a piece's parts through one of the paths.
 
 use tonnage_core::Workers;
 

@@ -1,9 +1,10 @@
-#![allow(unsafe_code, reason = "hands pointers into packed blocks and the result to micro-kernels")]
 //! The blocked loops: a block of the left operand is packed once and stays in the outer cache, a block of the right
 //! one is packed into L2, a panel of the left one stays in L1 while the tiles along a row pass by.
 //!
 //! Rows outside and columns inside, the mirror of the usual order: results are rows, so a finished strip of
 //! tiles is a run of whole rows, still in L1 when the epilogue sees it.
+
+#![allow(unsafe_code, reason = "hands pointers into packed blocks and the result to micro-kernels")]
 
 use std::ops::Range;
 

@@ -1,8 +1,9 @@
-#![allow(unsafe_code, reason = "AVX2 intrinsics over the pointers of the blocked loops")]
 //! AVX2 with FMA: a tile of 6 rows and two vectors of columns, 12 of the 16 registers.
 //!
 //! AVX2's masked moves are slow on some machines, so `b` is padded to whole vectors, and the columns of `c`
 //! at an edge go through a small array.
+
+#![allow(unsafe_code, reason = "AVX2 intrinsics over the pointers of the blocked loops")]
 
 use std::arch::x86_64::*;
 
@@ -52,6 +53,8 @@ macro_rules! avx2 {
                 [body::<6, true>, body::<6, false>],
             ];
 
+            /// # Safety
+            /// As `TileFn`.
             unsafe fn tile(t: &Tile<$t>) {
                 let layout = if t.a_row == 1 { 0 } else { 1 };
                 // SAFETY: the body for the tile's rows; the caller promises the instructions and the
@@ -59,6 +62,8 @@ macro_rules! avx2 {
                 unsafe { TILES[t.rows - 1][layout](t) }
             }
 
+            /// # Safety
+            /// As `TileFn`, with `R` the tile's rows.
             #[target_feature(enable = "avx2,fma")]
             unsafe fn body<const R: usize, const UNIT: bool>(t: &Tile<$t>) {
                 let mut sums = [[$zero(); 2]; R];

@@ -1,9 +1,10 @@
-#![allow(unsafe_code, reason = "AVX-512 intrinsics over the pointers of the blocked loops")]
 //! AVX-512: a tile of 14 rows and two vectors of columns.
 //!
 //! 28 of the 32 registers hold sums, two hold a step of `b`, and each element of `a` is broadcast once for
 //! two multiply-adds: 16 loads for 28 of those. Rows of `c` are stored as they lie; columns beyond
 //! the tile are masked, so that a product with a few columns needs neither padding nor a copy.
+
+#![allow(unsafe_code, reason = "AVX-512 intrinsics over the pointers of the blocked loops")]
 
 use std::arch::x86_64::*;
 
@@ -93,6 +94,8 @@ macro_rules! avx512 {
                 ]
             }
 
+            /// # Safety
+            /// As `TileFn`.
             unsafe fn tile(t: &Tile<$t>) {
                 let shape = match t.cols {
                     cols if cols == 2 * $lanes => 0,
@@ -111,6 +114,8 @@ macro_rules! avx512 {
                 }
             }
 
+            /// # Safety
+            /// As `TileFn`, for a tile of the shape that the parameters say.
             #[target_feature(enable = "avx512f")]
             unsafe fn body<
                 const R: usize,

@@ -1,7 +1,8 @@
-#![allow(unsafe_code, reason = "reads and writes tiles through the pointers of the blocked loops")]
 //! The micro-kernel of every machine and every dtype: plain loops over arrays that fit in registers,
 //! left to the compiler to vectorize. Products are rounded before they are added (no fused
 //! multiply-add: without hardware for it that is a function call), integers wrap.
+
+#![allow(unsafe_code, reason = "reads and writes tiles through the pointers of the blocked loops")]
 
 use super::few::{Stream, dot, stream};
 use super::{Kernel, Tile};
@@ -37,6 +38,8 @@ fn plain_dot<C: Compute>(x: &[C], y: &[C]) -> C {
     dot::<C, false>(x, y)
 }
 
+/// # Safety
+/// As `TileFn`.
 unsafe fn tile<C: Compute, const N: usize>(t: &Tile<C>) {
     // SAFETY: the caller's promise, passed on.
     unsafe { by_rows::<C, N>(t) }
@@ -59,6 +62,8 @@ pub(super) unsafe fn by_rows<C: Compute, const N: usize>(t: &Tile<C>) {
     }
 }
 
+/// # Safety
+/// As `TileFn`, with `R` the tile's rows and `N` readable columns of `b`.
 #[inline(always)]
 unsafe fn body<C: Compute, const R: usize, const N: usize>(t: &Tile<C>) {
     let mut sums = [[C::ZERO; N]; R];

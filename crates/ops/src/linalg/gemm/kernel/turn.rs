@@ -1,5 +1,6 @@
-#![allow(unsafe_code, reason = "AVX-512 intrinsics behind a safe function")]
 //! Transposing runs of lines into a panel: what packing spends its time on where depth runs along memory.
+
+#![allow(unsafe_code, reason = "AVX-512 intrinsics behind a safe function")]
 
 use crate::linalg::gemm::compute::Compute;
 
@@ -61,6 +62,9 @@ macro_rules! avx512 {
             }
             turn.plain(steps, out);
 
+            /// # Safety
+            /// The machine has these instructions. Lines have at least `steps` elements. From `out` on, every step
+            /// has room for a whole group, or for the lines that `keep` marks where not `WHOLE`.
             #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
             unsafe fn group<const WHOLE: bool>(
                 turn: &Turn<'_, $t>,

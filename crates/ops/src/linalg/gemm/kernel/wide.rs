@@ -1,6 +1,7 @@
-#![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
 //! The portable loops, compiled for AVX2 and AVX-512: the kernels of the integers. The same arithmetic,
 //! so the same bits as the portable ones.
+
+#![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
 
 use super::few::{Stream, dot, stream};
 use super::portable::{ROWS, by_rows};
@@ -15,6 +16,8 @@ macro_rules! compile_for {
         mod $module {
             use super::*;
 
+            /// # Safety
+            /// As `TileFn`.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn tile<C: Compute>(t: &Tile<C>) {
                 // SAFETY: the caller's promise, passed on.

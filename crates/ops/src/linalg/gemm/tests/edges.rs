@@ -1,0 +1,184 @@
+//! The edges of a product: no depth, epilogues, NaN, and what is refused.
+
+use super::*;
+
+#[test]
+fn no_depth_gives_zeros_or_leaves_the_result() {
+    for level in levels() {
+        for (rows, cols) in [(1, 1), (20, 30), (2, 50), (50, 2)] {
+            for add in [false, true] {
+                check::<f32>(
+                    level,
+                    Size { batch: 2, rows, cols, depth: 0 },
+                    (0, 0),
+                    add,
+                    2,
+                    &mut Numbers(5),
+                );
+                check::<f16>(
+                    level,
+                    Size { batch: 2, rows, cols, depth: 0 },
+                    (0, 0),
+                    add,
+                    2,
+                    &mut Numbers(5),
+                );
+            }
+        }
+    }
+}
+
+/// Adds `1000 * row + col` and counts visits.
+struct Positions;
+
+impl Epilogue<f32> for Positions {
+    fn finish(&self, block: &mut Block<'_, f32>) {
+        let at = block.at();
+        for i in 0..block.rows() {
+            let first = 1e6 * at.batch as f32 + 1000.0 * (at.row + i) as f32 + at.col as f32;
+            block.row(i).iter_mut().enumerate().for_each(|(j, c)| *c += first + j as f32);
+        }
+    }
+}
+
+#[test]
+fn an_epilogue_sees_every_element_once_at_its_position() {
+    for level in levels() {
+        for (batch, rows, cols, depth) in
+            [(2, 100, 90, 800), (3, 1, 1500, 4), (2, 999, 3, 4), (2, 5, 6, 0), (1, 40, 990, 300)]
+        {
+            let size = Size { batch, rows, cols, depth };
+            let ones = vec![1f32; batch * depth * rows.max(cols)];
+            let mut c = vec![0f32; batch * rows * cols];
+            with_scratch(scratch_at(level, size, DType::F32, 2), |scratch| {
+                let a = Matrix::left(&ones, rows_of_batch(rows, depth));
+                let b = Matrix::right(&ones, rows_of_batch(depth, cols));
+                gemm_at(
+                    level,
+                    size,
+                    &a,
+                    &b,
+                    Target::new(&mut c, size),
+                    &Positions,
+                    scratch,
+                    &Pretend(2),
+                )
+                .unwrap();
+            });
+            for (i, &c) in c.iter().enumerate() {
+                let (n, row, col) = (i / (rows * cols), i / cols % rows, i % cols);
+                assert_eq!(
+                    c,
+                    (1_000_000 * n + 1000 * row + col + depth) as f32,
+                    "{level:?} {size:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_epilogue_comes_before_rounding_to_16_bits() {
+    let size = Size::single(20, 20, 3);
+    let (a, b) = (vec![f16::from_f32(200.0); 60], vec![f16::from_f32(200.0); 60]);
+    let mut c = vec![f16::ZERO; 400];
+    struct Scale;
+    impl Epilogue<f32> for Scale {
+        fn finish(&self, block: &mut Block<'_, f32>) {
+            (0..block.rows()).for_each(|i| block.row(i).iter_mut().for_each(|c| *c /= 1000.0));
+        }
+    }
+    with_scratch(scratch_bytes(size, DType::F16, 1).as_usize(), |scratch| {
+        let (a, b) =
+            (Matrix::left(&a, Strides::rows_of(3)), Matrix::right(&b, Strides::rows_of(20)));
+        gemm(size, &a, &b, Target::new(&mut c, size), &Scale, scratch, &Alone).unwrap();
+    });
+    assert!(
+        c.iter().all(|&c| c == f16::from_f32(120.0)),
+        "120000 is no f16: it was not rounded first"
+    );
+}
+
+#[test]
+fn nan_and_infinity_go_the_way_of_plain_arithmetic() {
+    for level in levels() {
+        for rows in [1, 20] {
+            let size = Size::single(rows, 20, 20);
+            let (mut a, mut b) = (vec![0f32; rows * 20], vec![1f32; 400]);
+            (a[3], b[3 * 20 + 7], b[5]) = (2.0, f32::INFINITY, f32::NAN);
+            let mut c = vec![f32::NAN; rows * 20];
+            with_scratch(scratch_at(level, size, DType::F32, 1), |scratch| {
+                let (a, b) = (
+                    Matrix::left(&a, Strides::rows_of(20)),
+                    Matrix::right(&b, Strides::rows_of(20)),
+                );
+                gemm_at(level, size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Alone)
+                    .unwrap();
+            });
+            assert_eq!((c[0], c[7]), (2.0, f32::INFINITY), "{level:?}");
+            assert!(c[5].is_nan(), "zero times NaN is NaN");
+            assert!(rows == 1 || c[27].is_nan(), "zero times infinity is NaN");
+        }
+    }
+}
+
+#[test]
+fn packing_space_stays_under_4_mib_a_thread_and_grows_with_no_size() {
+    for dtype in DType::ALL {
+        for n in [1, 3, 100, 1000, 4096, 100_000] {
+            for (rows, cols, depth) in [(n, n, n), (1, n, n), (n, 1, n), (n, n, 1), (64, n, 4096)] {
+                for threads in [1, 2, 16] {
+                    let bytes = scratch_bytes(Size::single(rows, cols, depth), dtype, threads);
+                    assert!(
+                        bytes <= Bytes::mib(4 * threads as u64),
+                        "{dtype} {rows} {cols} {depth}: {bytes}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scratch_for_one_thread_serves_many_and_less_is_refused() {
+    let size = Size::single(300, 300, 300);
+    let ones = vec![1f32; 300 * 300];
+    let (a, b) =
+        (Matrix::left(&ones, Strides::rows_of(300)), Matrix::right(&ones, Strides::rows_of(300)));
+    let mut c = vec![0f32; 300 * 300];
+    with_scratch(scratch_bytes(size, DType::F32, 1).as_usize(), |scratch| {
+        gemm(size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Pretend(4)).unwrap();
+    });
+    assert!(c.iter().all(|&c| c == 300.0));
+    let error =
+        gemm(size, &a, &b, Target::new(&mut c, size), &Store, &mut [0; 100], &Alone).unwrap_err();
+    assert!(error.to_string().contains("100 B of scratch are too few"), "{error}");
+}
+
+#[test]
+fn strides_that_leave_a_slice_or_overlap_are_refused() {
+    let size = Size::single(8, 8, 8);
+    let ones = [1f32; 64];
+    let plain = Strides::rows_of(8);
+    let try_with = |a: Strides, b: Strides, row_stride: usize, len: usize| {
+        let mut c = vec![0f32; len];
+        let target = Target { data: &mut c, batch_stride: 0, row_stride, add: false };
+        let mut scratch = vec![0; scratch_bytes(size, DType::F32, 1).as_usize()];
+        gemm(
+            size,
+            &Matrix::left(&ones, a),
+            &Matrix::right(&ones, b),
+            target,
+            &Store,
+            &mut scratch,
+            &Alone,
+        )
+    };
+    assert!(try_with(plain, plain, 8, 64).is_ok());
+    assert!(try_with(Strides { start: 1, ..plain }, plain, 8, 64).is_err());
+    assert!(try_with(plain, Strides { row: -8, ..plain }, 8, 64).is_err());
+    assert!(try_with(plain, Strides { col: isize::MAX, ..plain }, 8, 64).is_err());
+    assert!(try_with(plain, plain, 7, 64).is_err());
+    assert!(try_with(plain, plain, 8, 63).is_err());
+    assert!(try_with(plain, plain, usize::MAX, 64).is_err());
+}

@@ -1,0 +1,152 @@
+//! Where the outputs of a graph lie, and the copies that put them there. Part of [`Planner`]: it comes after
+//! the last node has its place and before the arena is packed.
+//!
+//! The invariant: an output that the call makes shares its bytes with no other output, and what a variable
+//! was at the call is copied out of it, so that no later update can change a result.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::Kind;
+use tonnage_core::bytes::{Bytes, LARGE};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::ValueId;
+use tonnage_core::layout::Layout;
+use tonnage_core::tile::TileProgram;
+
+use crate::place::{Planner, most};
+use crate::plan::{At, BufferId, OutputPlan, Placed, Run, Step, StepMemory};
+use crate::tile;
+
+impl Planner<'_> {
+    /// An output of a region: in the bytes that the caller gives, or in place in its own input.
+    pub fn given_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let placed = self.place(id)?.clone();
+        let ty = self.graph.ty(id).clone();
+        let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
+        match placed.at {
+            At::Input(i) if i == k + self.first_donated() && self.donated[i] && whole => {
+                let layout = placed.layout;
+                Ok(OutputPlan::Input { input: i, layout })
+            }
+            At::Buffer(b) if whole && self.buffers[b.0].bytes == ty.bytes("return")?.rounded() => {
+                self.move_to_output(b, k);
+                Ok(OutputPlan::Given)
+            }
+            _ => {
+                self.copy_to_output(k, id)?;
+                Ok(OutputPlan::Given)
+            }
+        }
+    }
+
+    /// Donated inputs are those whose updates are the outputs, in order.
+    fn first_donated(&self) -> usize {
+        self.donated.iter().position(|d| *d).unwrap_or(0)
+    }
+
+    /// An output of a whole call.
+    pub fn own_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let placed = self.place(id)?.clone();
+        let info = self.graph.value(id);
+        match placed.at {
+            At::Recipe(recipe) => Ok(OutputPlan::Recipe(recipe)),
+            At::Input(input) => {
+                let variable = self.graph.value(self.graph.inputs[input]).kind == Kind::Variable;
+                let updated = id != self.graph.inputs[input];
+                match variable && !updated {
+                    // What a variable is now must not change with it.
+                    true => self.copied_output(k, id),
+                    false => Ok(OutputPlan::Input { input, layout: placed.layout }),
+                }
+            }
+            At::Buffer(b) => {
+                let elements = info.ty.bytes("return")?.rounded();
+                let whole = self.buffers[b.0].bytes == elements && !self.buffers[b.0].kept;
+                match (whole, elements.get() < LARGE) {
+                    (false, _) => self.copied_output(k, id),
+                    (true, true) => {
+                        self.move_to_output(b, k);
+                        Ok(OutputPlan::Own { bytes: elements, layout: placed.layout })
+                    }
+                    (true, false) => {
+                        self.buffers[b.0].kept = true;
+                        Ok(OutputPlan::Buffer { buffer: b, layout: placed.layout })
+                    }
+                }
+            }
+            At::Output(_) => self.copied_output(k, id),
+        }
+    }
+
+    fn copied_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let ty = self.graph.ty(id).clone();
+        let bytes = ty.bytes("return")?.rounded();
+        let layout = Layout::contiguous(most(&ty, "return")?);
+        if bytes.get() < LARGE {
+            self.copy_to_output(k, id)?;
+            return Ok(OutputPlan::Own { bytes, layout });
+        }
+        let source = self.graph.value(id).source;
+        let buffer = self.buffer(bytes, Kind::Output, "return", source);
+        let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
+        self.copy(id, to)?;
+        self.buffers[buffer.0].kept = true;
+        Ok(OutputPlan::Buffer { buffer, layout })
+    }
+
+    fn copy_to_output(&mut self, k: usize, id: ValueId) -> Result<()> {
+        let layout = Layout::contiguous(most(self.graph.ty(id), "return")?);
+        self.copy(id, Placed { at: At::Output(k), layout })
+    }
+
+    /// A last step that copies a value somewhere else.
+    fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
+        let from = self.place(id)?.clone();
+        let dtype = self.graph.ty(id).dtype;
+        let run = match &from.at {
+            At::Recipe(recipe) => tile::materialize(recipe),
+            _ => {
+                let mut program = TileProgram::loading(&[dtype]);
+                program.store(0, dtype);
+                let domain = from.layout.sizes.clone();
+                tile::ready(&program, domain, &[&from]).ok_or_else(|| {
+                    tonnage_core::Error::from(ErrorKind::BadGraph { what: "no layout".into() })
+                })?
+            }
+        };
+        let at = self.steps.len();
+        if let At::Buffer(b) = &from.at {
+            self.buffers[b.0].last = at;
+        }
+        self.steps.push(Step {
+            node: usize::MAX,
+            run: Run::Copy { run: Arc::new(run), from: id, to },
+            memory: StepMemory::Output,
+            begins: Vec::new(),
+            ends: Vec::new(),
+            scratch: None,
+            dynamic: self.graph.ty(id).shape.sizes().is_none(),
+            live: Bytes::ZERO,
+            reads: SmallVec::from_iter([id]),
+            writes: SmallVec::new(),
+        });
+        Ok(())
+    }
+
+    /// Everything in a buffer lies in an output's bytes instead.
+    fn move_to_output(&mut self, buffer: BufferId, k: usize) {
+        for placed in self.places.iter_mut().flatten() {
+            if placed.at == At::Buffer(buffer) {
+                placed.at = At::Output(k);
+            }
+        }
+        for step in &mut self.steps {
+            match &mut step.run {
+                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
+                _ => {}
+            }
+        }
+        self.buffers[buffer.0].bytes = Bytes::ZERO;
+    }
+}
