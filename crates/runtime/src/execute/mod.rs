@@ -212,7 +212,8 @@ fn collect(
                 let part = parts.next().ok_or_else(missing)?;
                 Array::from_buffer(part, dtype, layout.clone())
             }
-            OutputPlan::Input { input, layout } => inputs[*input].view(layout.clone()),
+            // A cast in place leaves another dtype in the input's bytes.
+            OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, layout.clone()),
             OutputPlan::Recipe(recipe) => Array::from_recipe(recipe.clone()),
             OutputPlan::Given => return Err(missing()),
         });
