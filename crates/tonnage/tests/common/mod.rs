@@ -1,4 +1,13 @@
 //! What the tests share: calls whose memory is checked against the plan, byte for byte.
+#![allow(dead_code, reason = "no test binary uses all of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
+
+pub mod draw;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
