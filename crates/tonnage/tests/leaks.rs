@@ -12,8 +12,8 @@ mod common;
 use common::draw::{bits, for_every_sample, mark};
 use common::{alone, in_use};
 use tonnage::{
-    Bytes, DType, ErrorKind, GradientTape, Result, Tensor, Variable, constant, function, memory,
-    random_normal, tensor, while_loop,
+    Bytes, DType, Elementwise, ErrorKind, GradientTape, Result, Tensor, Variable, constant,
+    function, memory, random_normal, tensor, while_loop,
 };
 use tonnage_core::row::{Mem, OpDef, Sample};
 use tonnage_core::{Builder, Emit, Kind, Workers};
@@ -179,7 +179,9 @@ fn a_planned_op_gives_the_bits_of_the_eager_one_in_just_the_memory_predicted() {
                     return Err(format!("output {i}: {} and {}", eager.ty(), made.ty()));
                 }
                 if bits(eager) != bits(made) {
-                    return Err(format!("output {i} differs (aux {aux}, donated {donated})\n{plan}"));
+                    return Err(format!(
+                        "output {i} differs (aux {aux}, donated {donated})\n{plan}"
+                    ));
                 }
             }
             if eager.len() != made.len() {
