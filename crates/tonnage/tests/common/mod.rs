@@ -1,5 +1,7 @@
 //! What the tests share: calls whose memory is checked against the plan, byte for byte.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tonnage::{Bytes, Function, Result, Tensor, Tree, memory};
