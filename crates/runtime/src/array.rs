@@ -50,6 +50,11 @@ impl Array {
         Array { storage: self.storage.clone(), dtype: self.dtype, layout }
     }
 
+    /// The same bytes as elements of another dtype.
+    pub(crate) fn view_as(&self, dtype: DType, layout: Layout) -> Array {
+        Array { storage: self.storage.clone(), dtype, layout }
+    }
+
     /// Dtype of its elements.
     pub fn dtype(&self) -> DType {
         self.dtype

@@ -24,7 +24,7 @@ use crate::events::{self, Action};
 use crate::execute;
 use crate::ledger::Ledger;
 use crate::pool::pool;
-use crate::storage::Pinned;
+use crate::storage::{Pinned, State};
 
 /// An input of an eager op.
 #[derive(Debug)]
@@ -263,8 +263,16 @@ fn apply_tile(
     program: &TileProgram,
     mark: Mark,
 ) -> Result<Arrays> {
-    let domain =
-        sizes(&TensorType::new(tonnage_core::DType::U8, tile::domain(call, program)?), op.name)?;
+    if let Some(made) = small_tile(op, &args, outputs, program, mark)? {
+        return Ok(smallvec![made]);
+    }
+    let domain = match program.close {
+        Close::Store => sizes(&outputs[0], op.name)?,
+        Close::Fold { .. } => {
+            let domain = tile::domain(call, program)?;
+            sizes(&TensorType::new(tonnage_core::DType::U8, domain), op.name)?
+        }
+    };
     let mut inputs = Inputs::new(args);
     let composed;
     let (program, loads) = match inputs.recipes.iter().any(Option::is_some) {
@@ -319,6 +327,44 @@ fn apply_tile(
             Ok(Array::from_buffer(buffer, ty.dtype, Layout::contiguous(sizes(ty, op.name)?)))
         })
         .collect()
+}
+
+/// A small op whose inputs lie in memory as they are computed, and stay there.
+fn small_tile(
+    op: &'static OpDef,
+    args: &Args,
+    outputs: &Types,
+    program: &TileProgram,
+    mark: Mark,
+) -> Result<Option<Array>> {
+    let [output] = outputs.as_slice() else { return Ok(None) };
+    let Some(count) = output.shape.count().filter(|n| *n < SMALL && *n > 0) else {
+        return Ok(None);
+    };
+    let fits = |arg: &Arg| {
+        let array = arg.array();
+        let stays = matches!(arg, Arg::Borrowed(_)) || !array.is_sole();
+        let n = array.layout().count();
+        // A shape of as many elements that stretches to the result's is the result's, but for lengths
+        // of 1: the order is the same.
+        stays && array.layout().is_contiguous() && (n == count || n == 1)
+    };
+    if !tile::is_direct(program) || !args.iter().all(fits) {
+        return Ok(None);
+    }
+    let guards: SmallVec<[_; 3]> = args.iter().map(|a| a.array().storage().read()).collect();
+    let mut inputs: SmallVec<[&[u8]; 3]> = SmallVec::new();
+    for (guard, arg) in guards.iter().zip(args) {
+        let State::Resident(buffer) = &**guard else { return Ok(None) };
+        let (layout, size) = (arg.array().layout(), arg.array().dtype().size());
+        let start = layout.offset * size;
+        inputs.push(&buffer.bytes()[start..start + layout.count() * size]);
+    }
+    let bytes = tonnage_core::Bytes::of(count * output.dtype.size());
+    let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, op.name))?;
+    tile::direct(program, &inputs, buffer.bytes_mut())?;
+    let layout = Layout::contiguous(output.shape.sizes().unwrap_or_default());
+    Ok(Some(Array::from_buffer(buffer, output.dtype, layout)))
 }
 
 /// What the loads of a program read.

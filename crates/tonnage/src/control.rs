@@ -19,10 +19,10 @@ use crate::variable::Variable;
 /// One of two results, as a boolean scalar says. Only the branch that is taken runs.
 ///
 /// ```
-/// use tonnage::{cond, tensor};
+/// use tonnage::{Elementwise, cond, tensor};
 /// let x = tensor([1.0f32, -2.0])?;
 /// let positive = tensor(0.0f32)?.less(&x.sum_all()?)?;
-/// let y = cond(&positive, || x.exp(), || x.neg())?;
+/// let y = cond(&positive, || (&x).exp(), || -&x)?;
 /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 2.0]);
 /// # Ok::<(), tonnage::Error>(())
 /// ```

@@ -43,7 +43,7 @@ struct Concrete<A, R> {
 /// A tensor that is moved into a call, and that nobody else holds, may be overwritten by it.
 ///
 /// ```
-/// use tonnage::{Tensor, function, tensor};
+/// use tonnage::{Elementwise, Tensor, function, tensor};
 /// let f = function(|x: Tensor| (x.square()? * 2.0)? + 1.0);
 /// let x = tensor([1.0f32, 2.0, 3.0])?;
 /// println!("{}", f.plan(&x)?);
@@ -72,15 +72,12 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let mut leaves = Vec::new();
         // The arguments are given up here: those that nobody else holds are the call's to overwrite.
         let mut failed = None;
-        arguments.map(&mut |tensor| {
-            match tensor.into_repr() {
-                Repr::Array(array) => leaves.push(array),
-                Repr::Symbol(_) => {
-                    failed = Some(tonnage_core::ErrorKind::Escaped { op: "function" });
-                }
+        arguments.take(&mut |tensor| match tensor.into_repr() {
+            Repr::Array(array) => leaves.push(array),
+            Repr::Symbol(_) => {
+                failed = Some(tonnage_core::ErrorKind::Escaped { op: "function" });
             }
-            crate::make::zeros_of(&TensorType::new(tonnage_core::DType::U8, ()), source)
-        })?;
+        });
         if let Some(kind) = failed {
             return Err(tonnage_core::Error::from(kind).at(source));
         }

@@ -34,7 +34,7 @@ pub use function::{Function, function};
 pub use make::{
     constant, full, ones, random_normal, random_uniform, range, set_seed, tensor, zeros,
 };
-pub use ops::{Axes, Operand, Part};
+pub use ops::{Axes, Elementwise, Operand, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Watched};
 pub use tensor::Tensor;

@@ -16,6 +16,9 @@ pub trait Tree: Sized {
     /// The same with every tensor replaced, in the order of [`Tree::for_each`].
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Self>;
 
+    /// Gives every tensor up to `f`, in the order of [`Tree::for_each`].
+    fn take(self, f: &mut dyn FnMut(Tensor));
+
     /// A copy that shares the tensors.
     fn share(&self) -> Self;
 
@@ -30,6 +33,9 @@ impl Tree for Tensor {
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Tensor> {
         f(self)
     }
+    fn take(self, f: &mut dyn FnMut(Tensor)) {
+        f(self);
+    }
     fn share(&self) -> Tensor {
         self.clone()
     }
@@ -43,6 +49,7 @@ impl Tree for () {
     fn map(self, _: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<()> {
         Ok(())
     }
+    fn take(self, _: &mut dyn FnMut(Tensor)) {}
     fn share(&self) {}
     fn describe(&self, text: &mut String) {
         text.push_str("()");
@@ -56,6 +63,7 @@ macro_rules! plain {
             fn map(self, _: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<$T> {
                 Ok(self)
             }
+            fn take(self, _: &mut dyn FnMut(Tensor)) {}
             fn share(&self) -> $T {
                 self.clone()
             }
@@ -78,6 +86,11 @@ impl<T: Tree> Tree for Option<T> {
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Option<T>> {
         self.map(|inner| inner.map(f)).transpose()
     }
+    fn take(self, f: &mut dyn FnMut(Tensor)) {
+        if let Some(inner) = self {
+            inner.take(f);
+        }
+    }
     fn share(&self) -> Option<T> {
         self.as_ref().map(Tree::share)
     }
@@ -99,6 +112,9 @@ impl<T: Tree> Tree for Vec<T> {
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Vec<T>> {
         self.into_iter().map(|inner| inner.map(f)).collect()
     }
+    fn take(self, f: &mut dyn FnMut(Tensor)) {
+        self.into_iter().for_each(|inner| inner.take(f));
+    }
     fn share(&self) -> Vec<T> {
         self.iter().map(Tree::share).collect()
     }
@@ -115,6 +131,9 @@ impl<K: Ord + Clone + std::fmt::Debug, T: Tree> Tree for BTreeMap<K, T> {
     }
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<BTreeMap<K, T>> {
         self.into_iter().map(|(key, inner)| Ok((key, inner.map(f)?))).collect()
+    }
+    fn take(self, f: &mut dyn FnMut(Tensor)) {
+        self.into_values().for_each(|inner| inner.take(f));
     }
     fn share(&self) -> BTreeMap<K, T> {
         self.iter().map(|(key, inner)| (key.clone(), inner.share())).collect()
@@ -137,6 +156,9 @@ macro_rules! tuples {
             }
             fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<($($T,)+)> {
                 Ok(($(self.$i.map(f)?,)+))
+            }
+            fn take(self, f: &mut dyn FnMut(Tensor)) {
+                $(self.$i.take(f);)+
             }
             fn share(&self) -> ($($T,)+) {
                 ($(self.$i.share(),)+)

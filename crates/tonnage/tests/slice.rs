@@ -4,8 +4,8 @@ mod common;
 
 use common::{alone, call_checked, close, in_use};
 use tonnage::{
-    Bytes, DType, GradientTape, Part, Result, Tensor, Variable, cond, constant, function, memory,
-    random_normal, tensor, while_loop, zeros,
+    Bytes, DType, Elementwise, GradientTape, Part, Result, Tensor, Variable, cond, constant,
+    function, memory, random_normal, tensor, while_loop, zeros,
 };
 
 #[test]
@@ -189,7 +189,7 @@ fn only_the_taken_branch_runs_and_its_gradient_is_right() {
         let mut tape = GradientTape::new();
         tape.watch(&x);
         let big = constant(1.0f64, ())?.less(&x.sum_all()?)?;
-        let y = cond(&big, || x.square(), || x.exp())?;
+        let y = cond(&big, || (&x).square(), || (&x).exp())?;
         let loss = y.sum_all()?;
         let grads = tape.gradient(&loss, &[&x])?;
         Ok((loss, grads[0].tensor()?))
@@ -239,7 +239,7 @@ fn second_derivatives_come_from_nested_tapes() {
     outer.watch(&x);
     let mut inner = GradientTape::new();
     inner.watch(&x);
-    let y = (x.square().unwrap() * &x).unwrap().sum_all().unwrap();
+    let y = ((&x).square().unwrap() * &x).unwrap().sum_all().unwrap();
     let first = inner.gradient(&y, &[&x]).unwrap()[0].tensor().unwrap();
     close(&first, &[3.0, 12.0], 1e-12);
     let second = outer.gradient(&first.sum_all().unwrap(), &[&x]).unwrap();

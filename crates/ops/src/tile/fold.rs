@@ -262,6 +262,7 @@ impl Job<'_, '_> {
         let per_run = shape.run.div_ceil(BLOCK);
         let size = self.held.size();
         let mut spread = [0u64; BLOCK];
+        let mut same = None;
         let mut unit = units.start;
         while unit < units.end {
             let (outer, block) = (unit / per_run, unit % per_run);
@@ -272,13 +273,33 @@ impl Job<'_, '_> {
             let start = base + at(&shape.folded, outer) + from;
             self.ready.eval(start, len, &mut [], slots);
             let value = self.ready.value(self.reg, start, len, slots);
-            let one = value.len() == size && len > 1;
+            if value.len() == size && len > 1 {
+                // The same value everywhere: a whole block is folded once for all of them.
+                let left = units.end - unit;
+                let whole = left.min((shape.run / BLOCK).saturating_sub(block));
+                if whole > 0 {
+                    let bits = *same.get_or_insert_with(|| {
+                        partial::block(self.fold, self.held, spread_out(value, BLOCK, &mut spread))
+                    });
+                    for _ in 0..whole {
+                        sum = partial::join(self.fold, self.held, sum, bits);
+                    }
+                    unit += whole;
+                    continue;
+                }
+                let row = spread_out(value, shape.run - from, &mut spread);
+                sum = partial::join(
+                    self.fold,
+                    self.held,
+                    sum,
+                    partial::block(self.fold, self.held, row),
+                );
+                unit += 1;
+                continue;
+            }
             for i in 0..blocks {
                 let n = BLOCK.min(len - i * BLOCK);
-                let part = match one {
-                    true => spread_out(value, n, &mut spread),
-                    false => &value[i * BLOCK * size..(i * BLOCK + n) * size],
-                };
+                let part = &value[i * BLOCK * size..(i * BLOCK + n) * size];
                 let bits = partial::block(self.fold, self.held, part);
                 sum = partial::join(self.fold, self.held, sum, bits);
             }

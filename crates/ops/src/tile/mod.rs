@@ -9,6 +9,7 @@
 //! same at every thread count.
 
 mod compose;
+mod direct;
 mod eval;
 mod fold;
 pub mod fused;
@@ -19,6 +20,7 @@ mod source;
 mod store;
 
 pub use compose::{Composed, compose};
+pub use direct::{direct, is_direct};
 pub use source::{Read, Source};
 
 use tonnage_core::attrs::Attrs;

@@ -9,6 +9,7 @@ mod frame;
 mod region;
 mod step;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -17,6 +18,7 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::emit::Mark;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::{Emit, Kind, ValueId};
 use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, StepMemory, lower, plan};
@@ -71,7 +73,7 @@ pub fn execute(
             _ => Buffer::default(),
         });
     }
-    let measured = {
+    let (measured, decided) = {
         let mut pins = Pins::new(plan, inputs, &written, mark)?;
         let mut lender = Lender::default();
         let base = lender.add(arena.bytes_mut());
@@ -86,9 +88,9 @@ pub fn execute(
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
         // What was lent lies in one block, which is rounded as every block is.
-        Measured { used: top + used?.rounded() }
+        (Measured { used: top + used?.rounded() }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, mark)?;
     Ok((made, measured))
 }
 
@@ -173,12 +175,13 @@ impl<'a> Pins<'a> {
     }
 }
 
-/// The results, each where the plan says that it lives.
+/// The results, each where the plan says that it lives, and as large as the data decided.
 fn collect(
     plan: &Plan,
     inputs: &[Array],
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
+    decided: &HashMap<ValueId, Layout>,
     mark: Mark,
 ) -> Result<Arrays> {
     let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -204,15 +207,28 @@ fn collect(
     .into_iter();
     let ids = &plan.graph.outputs;
     let mut made = Arrays::new();
-    for ((output, own), id) in plan.outputs.iter().zip(results).zip(ids) {
+    for (k, ((output, own), id)) in plan.outputs.iter().zip(results).zip(ids).enumerate() {
         let dtype = plan.graph.ty(*id).dtype;
+        // A value that was copied to where it is returned lies close together there.
+        let is_copy = match (plan.place(*id).map(|p| &p.at), output) {
+            (Some(At::Buffer(b)), OutputPlan::Buffer { buffer, .. }) => b != buffer,
+            (Some(At::Output(at)), OutputPlan::Own { .. }) => *at != k,
+            (Some(At::Input(i)), OutputPlan::Input { input, .. }) => i != input,
+            _ => true,
+        };
+        let real = |planned: &Layout| match decided.get(id) {
+            None => planned.clone(),
+            Some(layout) if is_copy => Layout::contiguous(layout.sizes.clone()),
+            Some(layout) => layout.clone(),
+        };
         made.push(match output {
-            OutputPlan::Own { layout, .. } => Array::from_buffer(own, dtype, layout.clone()),
+            OutputPlan::Own { layout, .. } => Array::from_buffer(own, dtype, real(layout)),
             OutputPlan::Buffer { layout, .. } => {
                 let part = parts.next().ok_or_else(missing)?;
-                Array::from_buffer(part, dtype, layout.clone())
+                Array::from_buffer(part, dtype, real(layout))
             }
-            OutputPlan::Input { input, layout } => inputs[*input].view(layout.clone()),
+            // A cast in place leaves another dtype in the input's bytes.
+            OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
             OutputPlan::Recipe(recipe) => Array::from_recipe(recipe.clone()),
             OutputPlan::Given => return Err(missing()),
         });

@@ -1,10 +1,19 @@
 //! What the tests share: calls whose memory is checked against the plan, byte for byte.
+#![allow(dead_code, reason = "no test binary uses all of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
+
+pub mod draw;
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tonnage::{Bytes, Function, Result, Tensor, Tree, memory};
+use tonnage::{Bytes, Elementwise, Function, Result, Tensor, Tree, memory};
 
 /// The ledger is one for the process: tests that look at it take turns.
 pub fn alone() -> MutexGuard<'static, ()> {
