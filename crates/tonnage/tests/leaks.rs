@@ -179,7 +179,9 @@ fn a_planned_op_gives_the_bits_of_the_eager_one_in_just_the_memory_predicted() {
                     return Err(format!("output {i}: {} and {}", eager.ty(), made.ty()));
                 }
                 if bits(eager) != bits(made) {
-                    return Err(format!("output {i} differs (aux {aux}, donated {donated})\n{plan}"));
+                    return Err(format!(
+                        "output {i} differs (aux {aux}, donated {donated})\n{plan}"
+                    ));
                 }
             }
             if eager.len() != made.len() {
