@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example first_slice -p tonnage`
 
-use tonnage::{GradientTape, Result, Tensor, constant, function, memory, tensor};
+use tonnage::{Elementwise, GradientTape, Result, Tensor, constant, function, memory, tensor};
 
 fn main() -> Result<()> {
     // Eager: an op runs where it stands. A tensor that is moved in lends its bytes to the result.

@@ -2,7 +2,9 @@
 //!
 //! `cargo run --release --example training_step -p tonnage`
 
-use tonnage::{DType, GradientTape, Result, Tensor, Variable, function, random_normal, set_seed};
+use tonnage::{
+    DType, Elementwise, GradientTape, Result, Tensor, Variable, function, random_normal, set_seed,
+};
 
 fn main() -> Result<()> {
     set_seed(1);
