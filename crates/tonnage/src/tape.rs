@@ -242,12 +242,9 @@ impl GradientTape {
             let what = format!("a source of dtype {} has no gradient", bad.dtype_of());
             return Err(tape_error(what, "use float sources"));
         }
-        if let Some(output) = output {
-            if output.ty() != target.ty() {
-                let what =
-                    format!("the gradient given is {}, the target {}", output.ty(), target.ty());
-                return Err(tape_error(what, "give a gradient of the target's type"));
-            }
+        if let Some(output) = output.filter(|output| output.ty() != target.ty()) {
+            let what = format!("the gradient given is {}, the target {}", output.ty(), target.ty());
+            return Err(tape_error(what, "give a gradient of the target's type"));
         }
         let (records, groups, aliases) = {
             let mut log = self.log.borrow_mut();
