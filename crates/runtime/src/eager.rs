@@ -113,8 +113,12 @@ pub fn update(
     let in_place = target.is_sole() && target.as_recipe().is_none();
     let (Lower::Tile(make), true) = (op.lower, in_place) else {
         let all = std::iter::once(Arg::Owned(target.clone())).chain(args).collect();
-        let mut made = apply(op, all, attrs, &[], false, mark)?;
-        *target = made.swap_remove(0);
+        let made = apply(op, all, attrs, &[], false, mark)?.swap_remove(0);
+        // What is written is in memory from then on: a chain of updates would be computed at each read.
+        *target = match made.as_recipe() {
+            Some(_) => made.copied(mark, op.name)?,
+            None => made,
+        };
         return Ok(());
     };
     let program = make(&call, false)?;

@@ -184,13 +184,7 @@ impl Variable {
             return Ok(array);
         }
         if array.is_sole() {
-            let owner = Owner {
-                kind: Kind::Variable,
-                what: "variable",
-                name: Some(self.name().into()),
-                source: self.0.made,
-            };
-            return Ok(array.owned_by(owner));
+            return Ok(array.owned_by(self.owner()));
         }
         let identity = &math::identity::IDENTITY;
         let mut copy = eager::apply(
@@ -201,7 +195,17 @@ impl Variable {
             false,
             mark,
         )?;
-        Ok(copy.swap_remove(0))
+        Ok(copy.swap_remove(0).owned_by(self.owner()))
+    }
+
+    /// How the ledger knows its bytes.
+    fn owner(&self) -> Owner {
+        Owner {
+            kind: Kind::Variable,
+            what: "variable",
+            name: Some(self.name().into()),
+            source: self.0.made,
+        }
     }
 
     fn mark(&self, source: Source) -> Mark {
@@ -258,7 +262,11 @@ impl Variable {
             State::Waiting => Err(self.unreadable(&State::Waiting).at(source)),
             State::Holds(array, id) => {
                 let args = smallvec![Arg::Borrowed(value)];
+                let in_place = array.as_recipe().is_none() && array.is_sole();
                 eager::update(op, array, args, &Attrs::None, self.mark(source))?;
+                if !in_place {
+                    array.storage().set_owner(self.owner()); // the bytes are new
+                }
                 *id = next_id();
                 Ok(())
             }
@@ -298,7 +306,8 @@ impl Variable {
         match &mut *state {
             State::Holds(array, _) => {
                 if written && (array.as_recipe().is_some() || !array.is_sole()) {
-                    *array = array.copied(self.mark(self.0.made), "variable")?;
+                    let copy = array.copied(self.mark(self.0.made), "variable")?;
+                    *array = copy.owned_by(self.owner());
                 }
                 Ok(array.clone())
             }

@@ -268,3 +268,24 @@ fn variables_change_in_branches_and_loops() {
     f.call(tensor(-4.0f32).unwrap()).unwrap();
     assert_eq!(v.read().unwrap().scalar::<f32>().unwrap(), 320.0);
 }
+
+#[test]
+fn a_result_whose_size_the_data_decide_is_as_large_as_they_say() {
+    let _turn = alone();
+    let f = function(|x: Tensor| {
+        let picked = x.boolean_mask(&constant(0.0f32, ())?.less(&x)?)?;
+        Ok((picked.square()?, picked))
+    });
+    for len in [4usize, 40_000] {
+        let x: Vec<f32> = (0..len).map(|i| if i % 4 == 1 { i as f32 } else { -1.0 }).collect();
+        let expected: Vec<f32> = x.iter().copied().filter(|x| *x > 0.0).collect();
+        let (squares, picked) = call_checked(&f, &tensor(x).unwrap());
+        assert_eq!(picked.to_vec::<f32>().unwrap(), expected);
+        assert_eq!(squares.shape(), picked.shape());
+        // Moved into an op it gives its bytes up, which are more than its elements.
+        let doubled = (picked * 2.0).unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(doubled, expected.iter().map(|x| 2.0 * x).collect::<Vec<_>>());
+        let sum = squares.sum_all().unwrap().cast(DType::F64).unwrap();
+        close(&sum, &[expected.iter().map(|x| f64::from(*x) * f64::from(*x)).sum()], 1e-6);
+    }
+}

@@ -43,8 +43,8 @@ fn a_variable_of_most_of_the_limit_is_made_and_updated_within_it() {
     let _turn = alone();
     let bytes = Bytes::mib(9);
     let count = bytes.as_usize() / 4;
-    type Maker = fn(usize) -> Result<Tensor>;
-    let makers: [(&str, Maker); 3] = [
+    type Make = fn(usize) -> Result<Tensor>;
+    let makers: [(&str, Make); 3] = [
         ("zeros", |n| zeros([n])),
         ("random", |n| random_normal([n], DType::F32)),
         ("a chain of both", |n| (random_normal([n], DType::F32)? * 0.5)? + ones([n])?),
