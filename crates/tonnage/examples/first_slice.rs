@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example first_slice -p tonnage`
 
-use tonnage::{GradientTape, Result, Tensor, constant, function, memory, tensor};
+use tonnage::{Elementwise, GradientTape, Result, Tensor, constant, function, memory, tensor};
 
 fn main() -> Result<()> {
     // Eager: an op runs where it stands. A tensor that is moved in lends its bytes to the result.
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     let x = tensor([0.0f32, 0.5, 1.0])?;
     let mut tape = GradientTape::new();
     tape.watch(&x);
-    let y = x.tanh()?.sum_all()?;
+    let y = (&x).tanh()?.sum_all()?;
     for (op, line, bytes) in tape.holds() {
         println!("kept for {op} at {line}: {bytes}");
     }

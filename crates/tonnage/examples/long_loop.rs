@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release --example long_loop -p tonnage`
 
-use tonnage::{GradientTape, Result, Tensor, constant, function, tensor, while_loop};
+use tonnage::{Elementwise, GradientTape, Result, Tensor, constant, function, tensor, while_loop};
 
 fn main() -> Result<()> {
     let h = tensor(vec![0.5f32; 65_536])?;

@@ -46,3 +46,8 @@ pub use tonnage_plan::Plan;
 pub use tonnage_runtime::set_threads;
 pub use tree::Tree;
 pub use variable::Variable;
+
+/// The README's example, which runs with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -9,8 +9,6 @@
 
 pub mod draw;
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
-
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tonnage::{Bytes, Elementwise, Function, Result, Tensor, Tree, memory};
