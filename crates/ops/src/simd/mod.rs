@@ -1,7 +1,7 @@
 //! The vector layer: all that is special to a vector width, and the loops that everything
 //! elementwise runs on.
 //!
-//! In the order that data flows: [`level`] finds out what the machine has; [`vectorize`] compiles a
+//! In the order that data flows: [`mod@level`] finds out what the machine has; [`vectorize`] compiles a
 //! safe loop for each level and enters the right one; [`float`] holds branch-free functions of one
 //! number that such loops are made of; [`philox`] and [`random`] make random numbers.
 //!
