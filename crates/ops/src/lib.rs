@@ -57,6 +57,7 @@ table! {
     Identity = math::identity::IDENTITY,
     StopGradient = math::stop_gradient::STOP_GRADIENT,
     Fused = tile::fused::FUSED,
+    FusedUpdate = tile::fused_update::FUSED_UPDATE,
     Sum = reduce::sum::SUM,
     Max = reduce::max::MAX,
     Transpose = shape::transpose::TRANSPOSE,

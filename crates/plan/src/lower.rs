@@ -10,7 +10,10 @@ use tonnage_core::graph::{Builder, Graph, Node, ValueId, ValueInfo, replay};
 use tonnage_core::row::{Call, Lower, Mem, OpDef};
 use tonnage_ops::math::identity::IDENTITY;
 
-/// The graph with composites written out, here and in its regions, and reads protected from updates.
+use crate::fuse::fuse;
+
+/// The graph with composites written out, here and in its regions, reads protected from updates, and
+/// elementwise chains joined.
 pub fn lower(graph: &Graph) -> Result<Graph> {
     let mut builder = Builder::new();
     let inputs: Vec<Value> = graph
@@ -29,7 +32,7 @@ pub fn lower(graph: &Graph) -> Result<Graph> {
     }
     made.prune();
     protect_reads(&mut made);
-    Ok(made)
+    fuse(&made)
 }
 
 /// Writes composites out as it goes, and lowers regions.

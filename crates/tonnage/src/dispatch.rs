@@ -74,15 +74,18 @@ pub(crate) fn apply_marked(
     mark: Mark,
 ) -> Result<SmallVec<[Tensor; 1]>> {
     let source = mark.source;
-    let trace = trace::current().or_else(|| foreign(&inputs));
-    if let Some(trace) = trace {
+    if let Some(trace) = trace::current() {
         let tensors: Vec<Tensor> = inputs.iter().map(|i| i.tensor().clone()).collect();
         let recording = tape::symbolic(op, &tensors, &attrs, &regions, source);
-        let made = trace.apply(op, &tensors, attrs, regions, mark)?;
+        let made = trace.apply(op, &tensors, attrs, regions, mark).map_err(|e| e.at(source))?;
         if let Some(recording) = recording {
             recording.finish_symbolic(&trace, &tensors, &made)?;
         }
         return Ok(made.into_iter().collect());
+    }
+    if inputs.iter().any(|input| input.tensor().is_symbolic()) {
+        let error = tonnage_core::Error::from(tonnage_core::ErrorKind::Escaped { op: op.name });
+        return Err(error.at(source));
     }
     let recording = tape::eager(op, &inputs, &attrs, &regions, source)?;
     let aux = recording.as_ref().is_some_and(|r| r.wants_aux());
@@ -102,14 +105,6 @@ pub(crate) fn apply_marked(
         recording.finish_eager(&mut tensors)?;
     }
     Ok(tensors)
-}
-
-/// A symbolic input outside of its trace: its own trace says what is wrong with that.
-fn foreign(inputs: &Inputs) -> Option<trace::Trace> {
-    inputs.iter().find_map(|input| match input.tensor().repr() {
-        Repr::Symbol(symbol) => Some(symbol.trace.clone()),
-        Repr::Array(_) => None,
-    })
 }
 
 /// Rules and composites on tensors: what they emit goes where every op goes, so that tapes around the one

@@ -174,7 +174,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         result.for_each(&mut |tensor| outputs.push(tensor.clone()));
         let results = outputs.len();
         outputs.extend(trace.written());
-        let traced = trace.finish(&outputs)?;
+        let traced = trace.finish(&outputs).map_err(|e| e.at(source))?;
         let captured = traced
             .captured
             .iter()

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use tonnage_core::Result;
+use tonnage_core::{Result, Source};
+use tonnage_runtime::Array;
 
 use crate::convert::{self, Native};
 use crate::display;
@@ -10,23 +11,37 @@ use crate::tensor::{Repr, Tensor};
 
 impl Tensor {
     /// Its elements in logical order. The dtype must be `T`'s.
+    #[track_caller]
     pub fn to_vec<T: Native>(&self) -> Result<Vec<T>> {
-        convert::to_vec(self.array("reading the values")?)
+        self.at_line(Source::here(), "reading the values", convert::to_vec)
     }
 
     /// Its only element.
+    #[track_caller]
     pub fn scalar<T: Native>(&self) -> Result<T> {
-        convert::scalar(self.array("reading the value")?)
+        self.at_line(Source::here(), "reading the value", convert::scalar)
     }
 
     /// The rows of a matrix.
+    #[track_caller]
     pub fn to_vec2<T: Native>(&self) -> Result<Vec<Vec<T>>> {
-        convert::to_vec2(self.array("reading the values")?)
+        self.at_line(Source::here(), "reading the values", convert::to_vec2)
     }
 
     /// The matrices of a tensor of rank 3.
+    #[track_caller]
     pub fn to_vec3<T: Native>(&self) -> Result<Vec<Vec<Vec<T>>>> {
-        convert::to_vec3(self.array("reading the values")?)
+        self.at_line(Source::here(), "reading the values", convert::to_vec3)
+    }
+
+    /// Reads its array; an error gets the user's line.
+    fn at_line<R>(
+        &self,
+        source: Source,
+        what: &'static str,
+        read: fn(&Array) -> Result<R>,
+    ) -> Result<R> {
+        self.array(what).and_then(read).map_err(|e| e.at(source))
     }
 }
 

@@ -78,8 +78,8 @@ pub fn get_variable(
             first: first.made(),
             second: source,
             help: "use another name or scope, or `Reuse::Auto` to share it".into(),
-        }
-        .into()),
+        })
+        .map_err(|kind| tonnage_core::Error::from(kind).at(source)),
         (None, Reuse::Always) => Err(tonnage_core::error::bad_argument(
             "get_variable",
             format!("there is no variable `{full}` to reuse"),
@@ -139,10 +139,12 @@ impl Container {
     }
 
     /// Runs `f`; variables that it makes are held here.
+    #[track_caller]
     pub fn enter<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
         if self.0.closed.get() {
             let what = format!("container `{}`", self.0.name);
-            return Err(ErrorKind::Closed { what, help: "make another one".into() }.into());
+            let kind = ErrorKind::Closed { what, help: "make another one".into() };
+            return Err(tonnage_core::Error::from(kind).at(Source::here()));
         }
         struct Leave;
         impl Drop for Leave {

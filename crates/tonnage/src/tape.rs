@@ -83,11 +83,11 @@ impl Gradient {
     pub fn tensor(&self) -> Result<Tensor> {
         match self {
             Gradient::Dense(tensor) => Ok(tensor.clone()),
-            Gradient::Unconnected => Err(ErrorKind::Tape {
-                what: "the target does not depend on this source".into(),
-                help: "watch it before it is used, or take `or_zeros`".into(),
+            Gradient::Unconnected => {
+                let what = "the target does not depend on this source";
+                let help = "watch it before it is used, or take `or_zeros`";
+                Err(tape_error(what, help).at(Source::here()))
             }
-            .into()),
             Gradient::Rows { indices, values, ty } => {
                 let mut sum = crate::make::zeros_of(ty, Source::here())?;
                 for (i, v) in indices.iter().zip(values) {

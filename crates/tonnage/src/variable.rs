@@ -168,7 +168,8 @@ impl Variable {
         let array = match value.into_repr() {
             crate::tensor::Repr::Array(array) => array,
             crate::tensor::Repr::Symbol(_) => {
-                return Err(ErrorKind::Symbolic { what: "a variable's first value" }.into());
+                let kind = ErrorKind::Symbolic { what: "a variable's first value" };
+                return Err(tonnage_core::Error::from(kind).at(self.0.made));
             }
         };
         let array = self.own(array)?;
@@ -232,7 +233,7 @@ impl Variable {
         if let Some(trace) = trace::current() {
             return self.update_traced(op, value, source, &trace).map_err(|e| e.at(source));
         }
-        let value = value.array(op.name)?;
+        let value = value.array(op.name).map_err(|e| e.at(source))?;
         let mut state = self.state();
         match &mut *state {
             State::Closed => Err(self.unreadable(&State::Closed).at(source)),

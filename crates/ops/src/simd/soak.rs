@@ -307,7 +307,8 @@ mod tests {
     #[test]
     fn functions_of_two_floats_have_libms_special_cases_and_keep_their_error() {
         let (a, b) = pairs();
-        let subjects: [(Binary, fn(f64, f64) -> f64, f64, f64); 3] = [
+        type Exact = fn(f64, f64) -> f64;
+        let subjects: [(Binary, Exact, f64, f64); 3] = [
             (Binary::Pow, f64::powf, 1.0, 2.0),
             (Binary::Atan2, f64::atan2, 3.0, 4.0),
             (Binary::Hypot, f64::hypot, 2.0, 3.0),

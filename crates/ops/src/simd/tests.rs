@@ -123,9 +123,9 @@ macro_rules! check_integers {
 }
 
 /// x^n by repeated squaring, for numbers that any of the integer types wraps to.
-fn wrapping_power<T: Copy + From<u8> + Pod>(x: T, n: u128) -> T
+fn wrapping_power<T>(x: T, n: u128) -> T
 where
-    T: super::number::Integer,
+    T: super::number::Integer + Copy + From<u8> + Pod,
 {
     let (mut out, mut base, mut n) = (T::from(1u8), x, n);
     while n > 0 {
@@ -233,8 +233,8 @@ fn select_picks_by_the_first_operand_and_any_operand_may_be_one_element() {
             let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
             let mut out = vec![0f32; n];
             select(level, cast_slice_mut(&mut out), &c, cast_slice(&a), cast_slice(&[-1f32]));
-            for i in 0..n {
-                assert_eq!(out[i], if i % 3 == 0 { -1.0 } else { i as f32 });
+            for (i, x) in out.into_iter().enumerate() {
+                assert_eq!(x, if i % 3 == 0 { -1.0 } else { i as f32 });
             }
         }
     }

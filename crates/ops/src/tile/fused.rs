@@ -31,14 +31,14 @@ pub static FUSED: OpDef = OpDef {
     samples,
 };
 
-fn program<'a>(call: &Call<'a>) -> Result<&'a TileProgram> {
+pub(super) fn program<'a>(call: &Call<'a>) -> Result<&'a TileProgram> {
     match call.attrs {
         Attrs::Tile(program) => Ok(program),
         _ => Err(rules::infer::wrong_attrs(call)),
     }
 }
 
-fn infer(call: &Call) -> Result<Types> {
+pub(super) fn infer(call: &Call) -> Result<Types> {
     let program = program(call)?;
     rules::infer::count(call, program.loads.len())?;
     let domain = super::domain(call, program)?;
@@ -116,7 +116,7 @@ fn check(call: &Call, program: &TileProgram, rank: usize) -> Result<()> {
 }
 
 // Bits stand eight to a byte over the whole domain: nothing that could be cut.
-fn axes(call: &Call) -> AxisMap {
+pub(super) fn axes(call: &Call) -> AxisMap {
     let (Ok(program), Ok(made)) = (program(call), infer(call)) else { return AxisMap::default() };
     let ranks: Vec<usize> = made.iter().map(|ty| ty.shape.rank()).collect();
     match &program.close {
@@ -139,13 +139,13 @@ fn axes(call: &Call) -> AxisMap {
     }
 }
 
-fn scratch(call: &Call, _: usize) -> Bytes {
+pub(super) fn scratch(call: &Call, _: usize) -> Bytes {
     let Ok(program) = program(call) else { return Bytes::ZERO };
     let domain = super::domain(call, program).ok().and_then(|d| d.most());
     domain.map_or(Bytes::ZERO, |domain| super::scratch(program, &domain))
 }
 
-fn cost(call: &Call) -> Cost {
+pub(super) fn cost(call: &Call) -> Cost {
     let flops = program(call).map_or(0, TileProgram::flops);
     rules::cost::elementwise(call, &infer(call).unwrap_or_default(), flops)
 }

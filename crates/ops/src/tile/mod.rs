@@ -13,6 +13,7 @@ mod direct;
 mod eval;
 mod fold;
 pub mod fused;
+pub mod fused_update;
 mod partial;
 mod ready;
 mod resolve;

@@ -47,7 +47,9 @@ impl Random {
             // Ones and a heavy diagonal: symmetric, and positive definite.
             Values::PositiveDefinite => {
                 let n = sizes[sizes.len() - 1];
-                let at = |i: usize| if i % (n * n) % (n + 1) == 0 { 2.0 + n as f64 } else { 1.0 };
+                let at = |i: usize| {
+                    if (i % (n * n)).is_multiple_of(n + 1) { 2.0 + n as f64 } else { 1.0 }
+                };
                 (0..count).map(at).collect()
             }
             other => (0..count).map(|_| self.value(dtype.class(), other)).collect(),

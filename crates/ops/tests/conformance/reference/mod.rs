@@ -51,6 +51,7 @@ const ALL: &[(&str, Reference)] = &[
     ("identity", math::same),
     ("stop_gradient", math::same),
     ("fused", fused::fused),
+    ("fused_update", fused::fused),
     ("sum", reduce::sum),
     ("max", reduce::max),
     ("transpose", shape::transpose),
