@@ -13,9 +13,9 @@ use std::sync::Mutex;
 
 use common::{alone, in_use};
 use tonnage::{
-    Bytes, Container, DType, Error, ErrorKind, GradientTape, Result, Reuse, Tensor, TensorType,
-    Variable, cond, constant, forget_variables, full, function, get_variable, memory, name_scope,
-    ones, random_normal, random_uniform, range, tensor, while_loop, zeros,
+    Bytes, Container, DType, Elementwise, Error, ErrorKind, GradientTape, Result, Reuse, Tensor,
+    TensorType, Variable, cond, constant, forget_variables, full, function, get_variable, memory,
+    name_scope, ones, random_normal, random_uniform, range, tensor, while_loop, zeros,
 };
 
 /// The error of a call, which must hold these texts and the line of the call, and must have leaked
@@ -86,10 +86,10 @@ fn dtypes_that_do_not_agree_are_named_both() {
     refused!(v.assign(&b), ErrorKind::DTypeMismatch { .. }, "assign: ", "f32", "i32", "cast");
     refused!(v.assign_add(&b), ErrorKind::DTypeMismatch { .. }, "assign_add: ", "f32", "i32");
     refused!(a.to_vec::<f64>(), ErrorKind::DTypeMismatch { .. }, "to_vec: ", "f32", "f64", "cast");
-    refused!(b.exp(), ErrorKind::DTypeUnsupported { .. }, "exp: ", "i32", "use ");
+    refused!((&b).exp(), ErrorKind::DTypeUnsupported { .. }, "exp: ", "i32", "use ");
     let mask = a.less(2).unwrap();
     refused!(a.where_(&a, &a), ErrorKind::DTypeUnsupported { .. }, "where: ", "f32", "bool");
-    refused!(mask.neg(), ErrorKind::DTypeUnsupported { .. }, "neg: ", "bool");
+    refused!(-&mask, ErrorKind::DTypeUnsupported { .. }, "neg: ", "bool");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_symbolic_tensor_cannot_leave_its_trace() {
     refused!(&x + &argument, ErrorKind::Escaped { .. }, "add: ");
     refused!(&symbol + &x, ErrorKind::Escaped { .. }, "add: ", "another trace", "results");
     refused!(&x + &symbol, ErrorKind::Escaped { .. }, "add: ");
-    refused!(symbol.exp(), ErrorKind::Escaped { .. }, "exp: ");
+    refused!((&symbol).exp(), ErrorKind::Escaped { .. }, "exp: ");
     refused!(symbol.to_vec::<f32>(), ErrorKind::Symbolic { .. }, "reading");
     refused!(f.call(symbol.clone()), ErrorKind::Escaped { .. }, "function: ");
     refused!(Variable::new("v", symbol.clone()), ErrorKind::Symbolic { .. }, "first value");
@@ -338,7 +338,7 @@ fn a_symbolic_tensor_cannot_leave_its_trace() {
         *inner.lock().unwrap() = Some(y.clone());
         Ok(y)
     };
-    cond(&yes, || keep((&x * 2.0)?), || x.neg()).unwrap();
+    cond(&yes, || keep((&x * 2.0)?), || -&x).unwrap();
     let symbol = inner.lock().unwrap().take().unwrap();
     refused!(&symbol + &x, ErrorKind::Escaped { .. }, "add: ");
 }
@@ -384,7 +384,7 @@ fn branches_and_bodies_keep_their_types() {
     refused!(while_loop(x.clone(), |x| x.less(9), |x: Tensor| x + 1), _, "while_loop: ", "bool[2]");
     // An error inside of a branch is the branch's own.
     refused!(
-        cond(&yes, || x.matmul(&x), || x.neg()),
+        cond(&yes, || x.matmul(&x), || -&x),
         ErrorKind::ShapeMismatch { .. } | ErrorKind::RankMismatch { .. },
         "matmul: "
     );

@@ -69,17 +69,17 @@ real_maps1! {
     Floor floor;
     /// [`float::ceil`]
     Ceil ceil;
-    /// [`float::round()`]
+    /// [`fn@float::round`]
     Round round;
     /// [`float::sqrt`]
     Sqrt sqrt;
     /// [`float::rsqrt`]
     Rsqrt rsqrt;
-    /// [`float::exp()`]
+    /// [`fn@float::exp`]
     Exp exp;
     /// [`float::expm1`]
     Expm1 expm1;
-    /// [`float::log()`]
+    /// [`fn@float::log`]
     Log log;
     /// [`float::log1p`]
     Log1p log1p;
@@ -105,7 +105,7 @@ real_maps1! {
     Sigmoid sigmoid;
     /// [`float::softplus`]
     Softplus softplus;
-    /// [`float::erf()`]
+    /// [`fn@float::erf`]
     Erf erf;
     /// [`float::erfc`]
     Erfc erfc;
