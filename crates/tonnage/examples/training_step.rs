@@ -3,7 +3,8 @@
 //! `cargo run --release --example training_step -p tonnage`
 
 use tonnage::{
-    DType, Elementwise, GradientTape, Result, Tensor, Variable, function, random_normal, set_seed,
+    DType, Elementwise, GradientTape, Part, Result, Tensor, Variable, function, random_normal,
+    set_seed,
 };
 
 fn main() -> Result<()> {
@@ -24,7 +25,7 @@ fn main() -> Result<()> {
     // Something to learn: the sum of the first two columns, on 512 rows of noise. The noise is a recipe: it
     // takes no memory between calls, and the plan has a step that writes it out for matmul.
     let x = random_normal([512, 32], DType::F32)?;
-    let y = x.slice(&[tonnage::Part::ALL, (0..2).into()])?.sum_keep([1])?;
+    let y = x.slice(&[Part::ALL, (0..2).into()])?.sum_keep([1])?;
     println!("{}", step.plan(&(x.clone(), y.clone()))?);
     for round in 0..=200 {
         let (loss, measured) = step.call_measured((x.clone(), y.clone()))?;

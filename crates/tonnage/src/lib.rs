@@ -20,6 +20,7 @@ mod make;
 pub mod memory;
 mod operators;
 mod ops;
+mod part;
 mod read;
 mod scope;
 mod tape;
@@ -34,7 +35,8 @@ pub use function::{Function, function};
 pub use make::{
     constant, full, ones, random_normal, random_uniform, range, set_seed, tensor, zeros,
 };
-pub use ops::{Axes, Elementwise, Operand, Part};
+pub use ops::{Elementwise, Operand};
+pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Watched};
 pub use tensor::Tensor;
@@ -46,3 +48,8 @@ pub use tonnage_plan::Plan;
 pub use tonnage_runtime::set_threads;
 pub use tree::Tree;
 pub use variable::Variable;
+
+/// The README's example, which runs with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

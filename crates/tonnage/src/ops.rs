@@ -1,105 +1,16 @@
 //! The ops as methods of the tensor. Each is its row's name; `self` is borrowed unless the name of the
 //! operator says otherwise (see `operators`).
 
-use smallvec::{SmallVec, smallvec};
-use tonnage_core::attrs::{Attrs, AxisSlice};
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, OpDef, Result, Scalar, Shape, Source};
 use tonnage_ops::{index, linalg, math, nn, reduce, shape};
 
 use crate::dispatch::{Input, Inputs, apply, apply1};
 use crate::make;
+use crate::part::{Axes, Part};
 use crate::tensor::Tensor;
-
-/// Axes to reduce over: all of them, one, or several; negative ones count from the back.
-#[derive(Debug, Clone)]
-pub struct Axes(Option<SmallVec<[i64; 4]>>);
-
-impl Axes {
-    /// All axes.
-    pub const ALL: Axes = Axes(None);
-}
-
-impl From<i64> for Axes {
-    fn from(axis: i64) -> Axes {
-        Axes(Some(smallvec![axis]))
-    }
-}
-
-impl<const N: usize> From<[i64; N]> for Axes {
-    fn from(axes: [i64; N]) -> Axes {
-        Axes(Some(axes.into_iter().collect()))
-    }
-}
-
-impl From<&[i64]> for Axes {
-    fn from(axes: &[i64]) -> Axes {
-        Axes(Some(axes.into()))
-    }
-}
-
-/// A part of one axis, as `start..stop` by `step`, with the rules of Python: negative positions count
-/// from the back, and positions outside are moved to the end.
-#[derive(Debug, Clone, Copy)]
-pub struct Part {
-    start: Option<i64>,
-    stop: Option<i64>,
-    step: i64,
-}
-
-impl Part {
-    /// All of the axis.
-    pub const ALL: Part = Part { start: None, stop: None, step: 1 };
-
-    /// The same by that step; a negative one walks backwards.
-    #[must_use]
-    pub fn by(self, step: i64) -> Part {
-        Part { step, ..self }
-    }
-
-    fn resolve(&self, op: &'static str, dim: &Dim) -> Result<AxisSlice> {
-        if self.start.is_none() && self.stop.is_none() && self.step == 1 {
-            return Ok(AxisSlice::all(dim.clone()));
-        }
-        let Some(n) = dim.known() else {
-            let what = format!("a part of the open dim {dim}");
-            return Err(bad_argument(op, what, "take all of it, or fix it in the signature"));
-        };
-        let (n, step) = (n as i64, self.step);
-        if step == 0 {
-            return Err(bad_argument(op, "a step of 0", "use 1, -1 or more"));
-        }
-        let from_front = |at: i64| if at < 0 { at.saturating_add(n) } else { at };
-        let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
-        let start =
-            self.start.map_or(if step > 0 { 0 } else { n - 1 }, from_front).clamp(low, high);
-        let stop = self.stop.map_or(if step > 0 { n } else { -1 }, from_front).clamp(low, high);
-        let len = match step > 0 {
-            true => (stop - start + step - 1) / step,
-            false => (start - stop - step - 1) / -step,
-        };
-        let len = len.max(0) as usize;
-        let start = if len == 0 { 0 } else { start as usize };
-        Ok(AxisSlice { start: start.into(), len: len.into(), step: step as isize })
-    }
-}
-
-macro_rules! part_from {
-    ($($range:ty, |$r:ident| $start:expr, $stop:expr;)*) => {$(
-        impl From<$range> for Part {
-            fn from($r: $range) -> Part {
-                Part { start: $start, stop: $stop, step: 1 }
-            }
-        }
-    )*};
-}
-
-part_from! {
-    std::ops::RangeFull, |_r| None, None;
-    std::ops::Range<i64>, |r| Some(r.start), Some(r.end);
-    std::ops::RangeFrom<i64>, |r| Some(r.start), None;
-    std::ops::RangeTo<i64>, |r| None, Some(r.end);
-}
 
 macro_rules! elementwise {
     ($($(#[$doc:meta])* $name:ident $(($arg:ident: $T:ty))? => $op:path, $attrs:expr;)*) => {

@@ -1,5 +1,7 @@
 //! Chains of elementwise ops run in one pass, and what lies between them never exists.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use common::{alone, call_checked};
