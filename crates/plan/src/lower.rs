@@ -1,13 +1,13 @@
 //! A graph as it runs: composites written out, every copy explicit, nothing that nobody reads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Builder, Graph, Node, ValueId, ValueInfo, replay};
-use tonnage_core::row::{Call, Lower, Mem, OpDef};
+use tonnage_core::row::{Call, Fails, Lower, Mem, OpDef};
 use tonnage_ops::math::identity::IDENTITY;
 
 use crate::fuse::fuse;
@@ -31,6 +31,7 @@ pub fn lower(graph: &Graph) -> Result<Graph> {
         made.value_mut(new).source = graph.value(*old).source;
     }
     made.prune();
+    updates_wait(&mut made);
     protect_reads(&mut made);
     fuse(&made)
 }
@@ -62,6 +63,41 @@ impl Emit for Expand<'_> {
     fn mark(&mut self, mark: Mark) -> Mark {
         self.builder.mark(mark)
     }
+}
+
+/// Moves updates of variables, and what depends on them, behind the last node that can fail without
+/// depending on one: a call that fails leaves variables as they were. Updates behind that node stay
+/// where they are, so that a gradient need not wait for all others.
+fn updates_wait(graph: &mut Graph) {
+    let mut after: HashSet<ValueId> = HashSet::new();
+    let waits: Vec<bool> = graph
+        .nodes
+        .iter()
+        .map(|node| {
+            let waits = matches!(node.op.mem, Mem::Update(_))
+                || node.inputs.iter().any(|id| after.contains(id));
+            if waits {
+                after.extend(node.outputs.iter().copied());
+            }
+            waits
+        })
+        .collect();
+    let last = graph.nodes.iter().zip(&waits).rposition(|(node, waits)| !waits && can_fail(node));
+    let Some(last) = last else { return };
+    let nodes = std::mem::take(&mut graph.nodes);
+    let (mut first, mut waiting, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, (node, waits)) in nodes.into_iter().zip(waits).enumerate() {
+        match (at <= last, waits) {
+            (true, false) => first.push(node),
+            (true, true) => waiting.push(node),
+            (false, _) => rest.push(node),
+        }
+    }
+    graph.nodes = first.into_iter().chain(waiting).chain(rest).collect();
+}
+
+fn can_fail(node: &Node) -> bool {
+    node.op.fails != Fails::Never || node.regions.iter().any(|g| g.nodes.iter().any(can_fail))
 }
 
 /// Gives a value that is read after its bytes are updated a copy that is made before.

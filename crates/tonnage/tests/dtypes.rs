@@ -6,7 +6,7 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-use tonnage::{DType, GradientTape, Tensor, bf16, f16, full, range, tensor};
+use tonnage::{DType, Elementwise, GradientTape, Tensor, bf16, f16, full, range, tensor};
 
 fn plain(x: &Tensor) -> Vec<f64> {
     x.cast(DType::F64).unwrap().to_vec::<f64>().unwrap()
@@ -25,7 +25,7 @@ fn every_dtype_adds_multiplies_casts_sums_and_prints() {
         };
         assert!(text.contains(yes) && text.contains(no), "{dtype}: {text}");
         for to in DType::ALL {
-            assert_eq!(plain(&x.cast(to).unwrap()), plain(&x), "{dtype} to {to}");
+            assert_eq!(plain(&(&x).cast(to).unwrap()), plain(&x), "{dtype} to {to}");
         }
         if dtype == DType::Bool {
             assert!((&x + &x).is_err(), "booleans are no numbers");
@@ -69,7 +69,7 @@ fn half_floats_compute_in_f32_and_round_once() {
         assert_eq!(plain(&product), [5.0, 14.0, 14.0, 50.0], "{dtype}");
         let mut tape = GradientTape::new();
         tape.watch(&a);
-        let loss = a.square().unwrap().sum_all().unwrap();
+        let loss = (&a).square().unwrap().sum_all().unwrap();
         let grads = tape.gradient(&loss, &[&a]).unwrap();
         let grad = grads[0].tensor().unwrap();
         assert_eq!(grad.dtype(), dtype);

@@ -12,8 +12,8 @@ use std::process::Command;
 
 use common::{alone, in_use};
 use tonnage::{
-    DType, Error, ErrorKind, Function, Result, Tensor, Variable, function, ones, random_normal,
-    set_seed, tensor,
+    DType, Elementwise, Error, ErrorKind, Function, Result, Tensor, Variable, function, ones,
+    random_normal, set_seed, tensor,
 };
 
 const fn goes_anywhere<T: Send + Sync>() {}

@@ -274,7 +274,7 @@ fn a_result_whose_size_the_data_decide_is_as_large_as_they_say() {
     let _turn = alone();
     let f = function(|x: Tensor| {
         let picked = x.boolean_mask(&constant(0.0f32, ())?.less(&x)?)?;
-        Ok((picked.square()?, picked))
+        Ok(((&picked).square()?, picked))
     });
     for len in [4usize, 40_000] {
         let x: Vec<f32> = (0..len).map(|i| if i % 4 == 1 { i as f32 } else { -1.0 }).collect();

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::{alone, in_use};
 use tonnage::{
-    Bytes, DType, GradientTape, Result, Tensor, Variable, function, memory, random_normal, tensor,
+    Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, function, memory,
+    random_normal, tensor,
 };
 
 /// The system's allocator; while it is armed, it counts what is as large as a tensor.
