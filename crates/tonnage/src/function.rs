@@ -154,6 +154,10 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         }
         let concrete = Arc::new(self.trace(arguments, signature, source)?);
         let mut traces = self.traced();
+        // Another thread may have traced it meanwhile: the first one stays.
+        if let Some(first) = traces.iter().find(|c| c.signature == concrete.signature) {
+            return Ok(first.clone());
+        }
         if traces.len() >= REMEMBERED {
             traces.remove(0);
         }
