@@ -37,24 +37,28 @@ fn note(size: usize) {
 
 // SAFETY: every call is passed on to the system's allocator as it came.
 unsafe impl GlobalAlloc for Counting {
+    // SAFETY: what the caller promises is passed on as it came.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: the caller's promises are the system's.
         unsafe { System.alloc(layout) }
     }
 
+    // SAFETY: what the caller promises is passed on as it came.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: the caller's promises are the system's.
         unsafe { System.alloc_zeroed(layout) }
     }
 
+    // SAFETY: what the caller promises is passed on as it came.
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size);
         // SAFETY: the caller's promises are the system's.
         unsafe { System.realloc(at, layout, size) }
     }
 
+    // SAFETY: what the caller promises is passed on as it came.
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         // SAFETY: the caller's promises are the system's.
         unsafe { System.dealloc(at, layout) }

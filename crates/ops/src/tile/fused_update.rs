@@ -30,9 +30,9 @@ fn samples() -> Vec<Sample> {
     use tonnage_core::tile::{Prim, TileProgram};
     use tonnage_core::{DType, TensorType};
 
-    // A step of gradient descent: v - 0.1 * g.
+    // A step of gradient descent: v - g / 8.
     let mut step = TileProgram::loading(&[DType::F32, DType::F32]);
-    let rate = step.constant(0.1, DType::F32);
+    let rate = step.constant(0.125, DType::F32);
     let change = step.push(Prim::Mul, &[1, rate]);
     let after = step.push(Prim::Sub, &[0, change]);
     step.store(after, DType::F32);

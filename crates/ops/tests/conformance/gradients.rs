@@ -193,7 +193,7 @@ fn directions(random: &mut Random, case: &Case, needs: &[bool]) -> Vec<Option<Pl
         if let (Some(d), Values::PositiveDefinite) = (&mut direction, input.values) {
             // Only symmetric neighbours of a symmetric matrix are in the op's domain.
             let n = *x.sizes.last().expect("a matrix");
-            for matrix in d.values.chunks_mut(n * n) {
+            for matrix in d.values.chunks_mut((n * n).max(1)) {
                 (0..n * n).for_each(|at| matrix[at % n * n + at / n] = matrix[at]);
             }
         }
