@@ -7,7 +7,6 @@ use std::time::Instant;
 use tonnage_core::DType;
 use tonnage_ops::simd::philox::Stream;
 use tonnage_ops::simd::prim::{Binary, Unary};
-use tonnage_ops::simd::reduce::Reduce;
 use tonnage_ops::simd::{Level, cast::cast, random};
 
 const N: usize = 8192;
@@ -55,11 +54,6 @@ fn functions(level: Level, dtype: DType, a: &[u8]) {
             f(level, &mut out[..len], a, a);
         });
         print!("{prim:?} {gb:.1}  ");
-    }
-    println!();
-    for prim in Reduce::ALL {
-        let Some(f) = prim.function(dtype) else { continue };
-        print!("{prim:?} {:.1}  ", tiles(dtype, &mut out, a, |out, a| f(level, &mut out[..8], a)));
     }
     println!();
 }

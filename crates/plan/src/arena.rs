@@ -8,7 +8,7 @@ use tonnage_core::error::Result;
 
 use crate::offsets::{self, Effort, Item};
 use crate::place::Planner;
-use crate::plan::{BufferId, BufferPlan};
+use crate::plan::{At, BufferId, BufferPlan, Placed, Run, StepMemory};
 
 impl Planner<'_> {
     /// Offsets for all buffers; the largest sum that lives together.
@@ -51,5 +51,20 @@ impl Planner<'_> {
             step.live = live;
             live -= step.ends.iter().map(|b| self.buffers[b.0].bytes).sum();
         }
+    }
+
+    /// Which inputs any step writes.
+    pub(crate) fn written_inputs(&self) -> Vec<bool> {
+        let mut written = vec![false; self.graph.inputs.len()];
+        for step in &self.steps {
+            let writes = !matches!(step.run, Run::Nothing)
+                && !matches!(step.memory, StepMemory::Aliases | StepMemory::Recipe);
+            for id in step.writes.iter().filter(|_| writes) {
+                if let Some(Placed { at: At::Input(i), .. }) = &self.places[id.index()] {
+                    written[*i] = true;
+                }
+            }
+        }
+        written
     }
 }

@@ -413,6 +413,7 @@ impl<'g> Planner<'g> {
         let bound = self.pack()?;
         let arena = self.buffers.iter().map(|b| b.offset + b.bytes).max().unwrap_or(Bytes::ZERO);
         self.figures();
+        let written = self.written_inputs();
         Ok(Plan {
             graph: self.graph.clone(),
             places: self.places,
@@ -422,6 +423,7 @@ impl<'g> Planner<'g> {
             arena: arena.rounded(),
             bound,
             inputs: self.input_bytes,
+            written,
             is_bound: self.is_bound,
         })
     }

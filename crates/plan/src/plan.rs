@@ -238,6 +238,8 @@ pub struct Plan {
     pub arena: Bytes,
     /// The largest sum of buffers that live together: no arena is smaller.
     pub bound: Bytes,
+    /// Which inputs are written: variables, and arguments that were given up.
+    pub written: Vec<bool>,
     /// What the inputs take: bytes of arguments, variables and constants that are no recipes.
     pub inputs: Bytes,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.

@@ -12,6 +12,7 @@ pub mod execute;
 pub mod ledger;
 pub mod lend;
 pub mod pool;
+pub mod random;
 pub mod storage;
 pub mod system;
 

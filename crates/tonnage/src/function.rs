@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tonnage_core::{Kind, Mark, Result, Source, TensorType, Workers};
 use tonnage_plan::{InputSpec, Options, Plan, lower, plan};
+use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, execute, pool};
 
-use crate::make::next_key;
 use crate::tensor::{Repr, Tensor};
 use crate::trace::{self, Trace};
 use crate::tree::Tree;
-use crate::variable::Variable;
+use crate::variable::{Foreseen, Variable};
 
 /// Traces and plans that a function remembers; the oldest gives way.
 const REMEMBERED: usize = 64;
@@ -87,7 +87,15 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         for (variable, written) in &concrete.variables {
             inputs.push(variable.for_call(*written).map_err(|e| e.at(source))?);
         }
-        let planned = concrete.planned(&inputs, &donated)?;
+        let mut seen = Vec::new();
+        let specs = inputs
+            .iter()
+            .enumerate()
+            .map(|(i, array)| {
+                execute::spec(array, donated.get(i).copied().unwrap_or(false), &mut seen)
+            })
+            .collect();
+        let planned = concrete.planned(specs)?;
         let mark = Mark { source, kind: Kind::Activation };
         let (made, measured) = execute::execute(&planned, &inputs, next_key(), mark)?;
         for (variable, written) in &concrete.variables {
@@ -113,18 +121,23 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     pub fn plan(&self, arguments: &A) -> Result<Arc<Plan>> {
         let source = Source::here();
         let concrete = self.concrete(arguments, source)?;
-        let mut inputs = Vec::new();
-        arguments.for_each(&mut |tensor| {
-            if let Repr::Array(array) = tensor.repr() {
-                inputs.push(array.clone());
-            }
+        let (mut seen, mut specs) = (Vec::new(), Vec::new());
+        let mut failed = None;
+        arguments.for_each(&mut |tensor| match tensor.repr() {
+            Repr::Array(array) => specs.push(execute::spec(array, false, &mut seen)),
+            Repr::Symbol(_) => failed = Some(tonnage_core::ErrorKind::Escaped { op: "plan" }),
         });
-        let donated = vec![false; inputs.len()];
-        inputs.extend(concrete.captured.iter().cloned());
-        for (variable, written) in &concrete.variables {
-            inputs.push(variable.for_call(*written).map_err(|e| e.at(source))?);
+        if let Some(kind) = failed {
+            return Err(tonnage_core::Error::from(kind).at(source));
         }
-        concrete.planned(&inputs, &donated)
+        specs.extend(concrete.captured.iter().map(|a| execute::spec(a, false, &mut seen)));
+        for (variable, written) in &concrete.variables {
+            specs.push(match variable.foreseen(*written).map_err(|e| e.at(source))? {
+                Foreseen::AsIs(array) => execute::spec(&array, false, &mut seen),
+                Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
+            });
+        }
+        concrete.planned(specs)
     }
 
     /// The graph for such arguments, as text.
@@ -198,16 +211,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
 }
 
 impl<A, R> Concrete<A, R> {
-    fn planned(&self, inputs: &[Array], donated: &[bool]) -> Result<Arc<Plan>> {
-        let mut seen = Vec::new();
-        let specs: Vec<InputSpec> = inputs
-            .iter()
-            .enumerate()
-            .map(|(i, array)| {
-                let donated = donated.get(i).copied().unwrap_or(false);
-                execute::spec(array, donated, &mut seen)
-            })
-            .collect();
+    fn planned(&self, specs: Vec<InputSpec>) -> Result<Arc<Plan>> {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, plan)) = plans.iter().find(|(key, _)| *key == specs) {
             return Ok(plan.clone());

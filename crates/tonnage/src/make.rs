@@ -1,14 +1,10 @@
 //! Making tensors: from Rust data, fills, ranges and random numbers.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::{DType, Dim, FromScalar, Kind, Mark, Result, Scalar, Shape, Source, TensorType};
-use tonnage_ops::simd::philox;
 use tonnage_ops::{random, shape};
 
 use crate::convert::{self, Nested};
@@ -99,9 +95,6 @@ pub fn range<T: FromScalar>(start: T, stop: T, step: T) -> Result<Tensor> {
     dispatch::apply1(&shape::range::RANGE, smallvec![], attrs, source)
 }
 
-/// The state of the global generator: the seed, and how many keys were drawn.
-static GENERATOR: Mutex<([u32; 2], u64)> = Mutex::new(([0x746f, 0x6e6e], 0));
-
 /// Lets the random numbers that follow be those of a seed.
 ///
 /// ```
@@ -113,16 +106,7 @@ static GENERATOR: Mutex<([u32; 2], u64)> = Mutex::new(([0x746f, 0x6e6e], 0));
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub fn set_seed(seed: u64) {
-    let key = [seed as u32, (seed >> 32) as u32];
-    *GENERATOR.lock().unwrap_or_else(PoisonError::into_inner) = (key, 0);
-}
-
-/// A key that was not drawn before.
-pub(crate) fn next_key() -> [u32; 2] {
-    let mut state = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
-    let words = philox::block(state.0, [state.1 as u32, (state.1 >> 32) as u32, 1, 0]);
-    state.1 += 1;
-    [words[0], words[1]]
+    tonnage_runtime::random::set_seed(seed);
 }
 
 /// Random numbers of mean 0 and deviation 1. Takes a few bytes until it is written to; reading it again
@@ -155,7 +139,7 @@ fn random(
     // In a function each call brings a key of its own.
     let key = match trace::current() {
         Some(trace) => Key::PerCall(trace.next_random()),
-        None => Key::Fixed(next_key()),
+        None => Key::Fixed(tonnage_runtime::random::next_key()),
     };
     dispatch::apply1(op, smallvec![], Attrs::Random { key, distribution, dtype, shape }, source)
 }

@@ -52,6 +52,14 @@ enum State {
     Closed,
 }
 
+/// How a variable will lie in a planned call.
+pub(crate) enum Foreseen {
+    /// As it lies now.
+    AsIs(Array),
+    /// In bytes of its own that do not exist yet.
+    Copy(TensorType),
+}
+
 impl Variable {
     /// A trainable variable that starts as `value`, whose bytes it takes over where nobody else holds
     /// them.
@@ -310,6 +318,18 @@ impl Variable {
                     *array = copy.owned_by(self.owner());
                 }
                 Ok(array.clone())
+            }
+            other => Err(self.unreadable(other)),
+        }
+    }
+
+    /// What a planned call will find, without making it so: one that is to be written will be resident
+    /// and the variable's alone.
+    pub(crate) fn foreseen(&self, written: bool) -> Result<Foreseen> {
+        match &*self.state() {
+            State::Holds(array, _) => {
+                let copies = written && (array.as_recipe().is_some() || !array.is_sole());
+                Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
             }
             other => Err(self.unreadable(other)),
         }

@@ -289,3 +289,51 @@ fn a_result_whose_size_the_data_decide_is_as_large_as_they_say() {
         close(&sum, &[expected.iter().map(|x| f64::from(*x) * f64::from(*x)).sum()], 1e-6);
     }
 }
+
+#[test]
+fn random_numbers_are_fresh_in_every_round_and_every_call() {
+    let _turn = alone();
+    let draw = || -> Result<Tensor> {
+        let start = (constant(0i32, ())?, zeros([3])?);
+        let (_, x) = while_loop(
+            start,
+            |(i, _)| i.less(2),
+            |(i, x): (Tensor, Tensor)| {
+                Ok(((i + 1)?, ((x * 10.0)? + random_normal([3], DType::F32)?)?))
+            },
+        )?;
+        Ok(x)
+    };
+    let values = |t: Tensor| t.to_vec::<f32>().unwrap();
+    let (a, b) = (values(draw().unwrap()), values(draw().unwrap()));
+    assert_ne!(a, b, "eager loops draw fresh numbers");
+    let f = function(move |(): ()| draw());
+    let (a, b) = (values(f.call(()).unwrap()), values(f.call(()).unwrap()));
+    assert_ne!(a, b, "calls draw fresh numbers");
+    tonnage::set_seed(3);
+    let a = values(f.call(()).unwrap());
+    tonnage::set_seed(3);
+    assert_eq!(a, values(f.call(()).unwrap()), "a seed repeats them");
+}
+
+#[test]
+fn planning_obtains_nothing_and_foresees_what_a_call_will() {
+    let _turn = alone();
+    let v = Variable::new("v", zeros([100, 100]).unwrap()).unwrap();
+    let w = v.clone();
+    let f = function(move |x: Tensor| {
+        w.assign_add(&x)?;
+        w.read()?.sum_all()
+    });
+    let x = tensor(vec![vec![1.0f32; 100]; 100]).unwrap();
+    let before = in_use();
+    let plan = f.plan(&x).unwrap();
+    assert_eq!(in_use(), before, "the variable is a recipe still");
+    assert_eq!(v.bytes(), Bytes::ZERO);
+    memory::reset_peak("cpu:0").unwrap();
+    f.call(x.clone()).unwrap();
+    let peak = memory::info("cpu:0").unwrap().peak;
+    assert_eq!(peak, before + v.bytes() + plan.obtains());
+    assert_eq!(f.plan(&x).unwrap().peak(), plan.peak());
+    call_checked(&f, &x);
+}

@@ -18,7 +18,6 @@ pub mod number;
 pub mod philox;
 pub mod prim;
 pub mod random;
-pub mod reduce;
 #[doc(hidden)]
 pub mod soak;
 #[cfg(test)]

@@ -21,7 +21,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::{Emit, Kind, ValueId};
-use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, StepMemory, lower, plan};
+use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower, plan};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
@@ -62,7 +62,6 @@ pub fn execute(
     key: [u32; 2],
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
-    let written = written_inputs(plan);
     let ledger = Ledger::cpu();
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
@@ -74,7 +73,7 @@ pub fn execute(
         });
     }
     let (measured, decided) = {
-        let mut pins = Pins::new(plan, inputs, &written, mark)?;
+        let mut pins = Pins::new(plan, inputs, &plan.written, mark)?;
         let mut lender = Lender::default();
         let base = lender.add(arena.bytes_mut());
         let given = pins.lend(&mut lender);
@@ -98,24 +97,6 @@ pub fn execute(
 fn is_small(plan: &Plan) -> bool {
     plan.peak() < Bytes::new(64 * 1024)
         && plan.steps.iter().all(|s| matches!(s.run, Run::Nothing | Run::Tile(_) | Run::Kernel))
-}
-
-/// Which inputs the plan writes: variables, and arguments that were given up.
-fn written_inputs(plan: &Plan) -> Vec<bool> {
-    let mut written = vec![false; plan.graph.inputs.len()];
-    let mut mark = |id: &ValueId| {
-        if let Some(At::Input(i)) = plan.place(*id).map(|p| &p.at) {
-            written[*i] = true;
-        }
-    };
-    for step in &plan.steps {
-        let writes = !matches!(step.run, Run::Nothing)
-            && !matches!(step.memory, StepMemory::Aliases | StepMemory::Recipe);
-        if writes {
-            step.writes.iter().for_each(&mut mark);
-        }
-    }
-    written
 }
 
 /// The inputs' bytes, pinned: each storage once, to be written if any of its inputs is.
@@ -264,5 +245,5 @@ pub(crate) fn region_op(
     let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
     let planned = plan(&graph, &specs, options)?;
-    Ok(execute(&planned, &arrays, [0, 0], mark)?.0)
+    Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)
 }

@@ -1,0 +1,29 @@
+//! The global generator of random keys: a seed, and how many keys were drawn.
+//!
+//! A key and a position give a random number wherever it is computed (`ops::simd::philox`), so the order
+//! in which keys are drawn is all the state there is.
+
+use std::sync::{Mutex, PoisonError};
+
+use tonnage_ops::simd::philox;
+
+struct State {
+    seed: [u32; 2],
+    drawn: u64,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { seed: [0x746f, 0x6e6e], drawn: 0 });
+
+/// Lets the keys that follow be those of a seed.
+pub fn set_seed(seed: u64) {
+    let seed = [seed as u32, (seed >> 32) as u32];
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { seed, drawn: 0 };
+}
+
+/// A key that was not drawn before.
+pub fn next_key() -> [u32; 2] {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = philox::block(state.seed, [state.drawn as u32, (state.drawn >> 32) as u32, 1, 0]);
+    state.drawn += 1;
+    [words[0], words[1]]
+}
