@@ -128,8 +128,13 @@ fn large_tensors_are_in_the_ledger_and_nowhere_else() {
     nothing_large(|| step(&v, &x).unwrap());
 }
 
+/// How many times longer a soak runs than its slice in the tests.
+fn soak() -> usize {
+    if std::env::var_os("TONNAGE_SOAK").is_some() { 100 } else { 1 }
+}
+
 #[test]
-fn ten_thousand_small_ops_leave_memory_flat() {
+fn soak_small_ops_leave_memory_flat() {
     let _turn = alone();
     let start = in_use();
     let x = resident([16, 16]);
@@ -143,7 +148,7 @@ fn ten_thousand_small_ops_leave_memory_flat() {
     };
     drop(run(1000));
     let (held, before) = (in_use(), in_memory());
-    let last = run(10_000);
+    let last = run(10_000 * soak());
     assert_eq!(in_use(), held + Bytes::new(16 * 16 * 4), "one result");
     let grown = in_memory().saturating_sub(before);
     assert!(grown < 1 << 20, "{grown} bytes more in memory");
@@ -168,7 +173,7 @@ fn a_loop_of_matmuls_outside_of_a_tape_holds_one_result() {
 }
 
 #[test]
-fn three_thousand_planned_steps_leave_memory_flat() {
+fn soak_planned_steps_leave_memory_flat() {
     let _turn = alone();
     let start = in_use();
     {
@@ -179,7 +184,7 @@ fn three_thousand_planned_steps_leave_memory_flat() {
         run(300);
         let (held, before) = (in_use(), in_memory());
         memory::reset_peak("cpu:0").unwrap();
-        run(3000);
+        run(3000 * soak());
         assert_eq!(in_use(), held);
         let peak = memory::info("cpu:0").unwrap().peak - held;
         assert_eq!(peak, f.plan(&x).unwrap().obtains(), "what one call obtains");

@@ -1,0 +1,200 @@
+//! Eager mode: one op, now.
+//!
+//! An input that is given by value and held by nobody else lends its bytes to the result where the row
+//! allows: who allocates can be read in the code. `inputs` decides that; `tile_op` and `kernel` run what the
+//! row says.
+
+mod inputs;
+mod kernel;
+mod tile_op;
+
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+use tonnage_core::attrs::Attrs;
+use tonnage_core::graph::Graph;
+use tonnage_core::layout::Layout;
+use tonnage_core::recipe::Recipe;
+use tonnage_core::row::{Call, Lower, OpDef};
+use tonnage_core::shape::Sizes;
+use tonnage_core::{Mark, Result, TensorType};
+use tonnage_ops::tile;
+
+use self::inputs::Inputs;
+use self::tile_op::sources;
+use crate::array::{Array, owner};
+use crate::emit::EagerEmit;
+use crate::events::{self, Action};
+use crate::execute;
+use crate::ledger::Ledger;
+use crate::pool::pool;
+
+/// An input of an eager op.
+#[derive(Debug)]
+pub enum Arg<'a> {
+    /// Left as it is.
+    Borrowed(&'a Array),
+    /// Given up: its bytes may become the result's.
+    Owned(Array),
+}
+
+impl Arg<'_> {
+    /// The tensor.
+    pub fn array(&self) -> &Array {
+        match self {
+            Arg::Borrowed(array) => array,
+            Arg::Owned(array) => array,
+        }
+    }
+}
+
+/// Inputs of an eager op.
+pub type Args<'a> = SmallVec<[Arg<'a>; 3]>;
+/// Results of an eager op.
+pub type Arrays = SmallVec<[Array; 1]>;
+
+/// Applies an op now. With `aux`, the row's extra outputs follow the others.
+pub fn apply(
+    op: &'static OpDef,
+    args: Args,
+    attrs: &Attrs,
+    regions: &[Arc<Graph>],
+    aux: bool,
+    mark: Mark,
+) -> Result<Arrays> {
+    run(op, args, attrs, regions, aux, mark).map_err(|e| e.at(mark.source))
+}
+
+fn run(
+    op: &'static OpDef,
+    args: Args,
+    attrs: &Attrs,
+    regions: &[Arc<Graph>],
+    aux: bool,
+    mark: Mark,
+) -> Result<Arrays> {
+    let types: SmallVec<[TensorType; 3]> = args.iter().map(|a| a.array().ty()).collect();
+    let call = Call { op: op.name, inputs: &types, attrs, regions };
+    let mut outputs = (op.infer)(&call)?;
+    if aux {
+        outputs.extend((op.saves.aux)(&call)?);
+    }
+    match op.lower {
+        Lower::View(view) => apply_view(op, &call, args, &outputs[0], view, mark),
+        Lower::Recipe(make) => {
+            events::record(op.name, mark.source, Action::Recipe, tonnage_core::Bytes::ZERO);
+            Ok(smallvec![Array::from_recipe(Arc::new(make(&call)?))])
+        }
+        Lower::Tile(make) => {
+            let program = make(&call, aux)?;
+            tile_op::apply(op, &call, args, &outputs, &program, mark)
+        }
+        Lower::Slices(kernel) => kernel::apply(op, &call, args, &outputs, kernel, mark),
+        Lower::Composite(expand) => {
+            let mut emit = EagerEmit::new(mark);
+            let inputs = args.into_iter().map(crate::emit::value).collect();
+            let made = expand(&mut emit, &call, inputs)?;
+            made.into_iter().map(crate::emit::array).collect()
+        }
+        Lower::Region(_) => execute::region_op(op, args, attrs, regions, aux, mark),
+    }
+}
+
+/// Applies an op that updates its first input, which is `target`: in place where nobody else holds its
+/// bytes, into bytes of its own otherwise. On an error the target is what it was.
+pub fn update(
+    op: &'static OpDef,
+    target: &mut Array,
+    args: Args,
+    attrs: &Attrs,
+    mark: Mark,
+) -> Result<()> {
+    let mut types: SmallVec<[TensorType; 3]> = smallvec![target.ty()];
+    types.extend(args.iter().map(|a| a.array().ty()));
+    let call = Call { op: op.name, inputs: &types, attrs, regions: &[] };
+    (op.infer)(&call).map_err(|e| e.at(mark.source))?;
+    let in_place = target.is_sole() && target.as_recipe().is_none();
+    let (Lower::Tile(make), true) = (op.lower, in_place) else {
+        let all = std::iter::once(Arg::Owned(target.clone())).chain(args).collect();
+        let made = apply(op, all, attrs, &[], false, mark)?.swap_remove(0);
+        // What is written is in memory from then on: a chain of updates would be computed at each read.
+        *target = match made.as_recipe() {
+            Some(_) => made.copied(mark, op.name)?,
+            None => made,
+        };
+        return Ok(());
+    };
+    let program = make(&call, false)?;
+    let mut inputs = Inputs::new(args);
+    let domain: Sizes = target.sizes().into();
+    let owner = owner(mark, op.name);
+    // The value may be a view of other bytes, but not of these: nobody else holds them.
+    let recipes: SmallVec<[Option<&Recipe>; 3]> =
+        std::iter::once(None).chain(inputs.recipes.iter().map(Option::as_deref)).collect();
+    let Some((program, loads)) = tile::compose(&program, &recipes, &domain) else {
+        return Err(bad_layout(op));
+    };
+    inputs.layouts.insert(0, target.layout().clone());
+    let pins = inputs.pins(op, mark)?;
+    let sources = sources(op, &program, &loads, &inputs.layouts, &domain, |i| match i {
+        0 => tile::Read::Output(0),
+        i => pins[i - 1].as_ref().map_or(tile::Read::Slice(&[]), |p| tile::Read::Slice(p.bytes())),
+    })?;
+    let mut bytes = target.storage().pin_mut(Ledger::cpu(), owner)?;
+    events::record(op.name, mark.source, Action::InPlace, types[0].bytes(op.name)?.rounded());
+    let out = bytes.bytes_mut();
+    pool().run((op.cost)(&call), |workers| {
+        tile::run(&program, &domain, &sources, &mut [out], &mut [], workers)
+    })
+}
+
+fn sizes(ty: &TensorType, op: &'static str) -> Result<Sizes> {
+    ty.bytes(op)?;
+    // Known, or decided by the data and bounded: infer gives nothing else for known inputs.
+    Ok(ty.shape.most().unwrap_or_default())
+}
+
+fn apply_view(
+    op: &'static OpDef,
+    call: &Call,
+    mut args: Args,
+    output: &TensorType,
+    view: fn(&Call, &Layout) -> Option<Layout>,
+    mark: Mark,
+) -> Result<Arrays> {
+    let array = args[0].array();
+    let sizes = sizes(output, op.name)?;
+    let made = match array.as_recipe() {
+        Some(recipe) => recipe
+            .view(sizes.clone(), |layout| view(call, layout))
+            .map(|recipe| Array::from_recipe(Arc::new(recipe))),
+        None => view(call, array.layout()).map(|layout| array.view(layout)),
+    };
+    if let Some(made) = made {
+        events::record(op.name, mark.source, Action::View, made.storage().reserved());
+        return Ok(smallvec![made]);
+    }
+    // The elements do not lie in that order: a copy puts them so.
+    let copy = apply(
+        &tonnage_ops::math::identity::IDENTITY,
+        smallvec![args.swap_remove(0)],
+        &Attrs::None,
+        &[],
+        false,
+        mark,
+    )?;
+    let made = match copy[0].as_recipe() {
+        // A recipe that cannot be looked at in that order is written out first.
+        Some(recipe) => {
+            let buffer = crate::storage::materialize(&recipe, Ledger::cpu(), owner(mark, op.name))?;
+            Array::from_buffer(buffer, output.dtype, Layout::contiguous(sizes))
+        }
+        None => copy[0].view(Layout::contiguous(sizes)),
+    };
+    Ok(smallvec![made])
+}
+
+fn bad_layout(op: &'static OpDef) -> tonnage_core::Error {
+    let what = format!("the inputs of {} do not stretch to what it runs over", op.name);
+    tonnage_core::ErrorKind::BadGraph { what }.into()
+}
