@@ -13,22 +13,30 @@ use crate::storage::{Pinned, Storage};
 
 /// A cheap handle to storage; a clone shares the bytes.
 #[derive(Debug, Clone)]
-pub struct Array {
+pub struct Array(Arc<Inner>);
+
+/// What a handle points at. Behind a pointer, so that handles are cheap to move from call to call.
+#[derive(Debug)]
+struct Inner {
     storage: Arc<Storage>,
     dtype: DType,
     layout: Layout,
 }
 
 impl Array {
+    fn over(storage: Arc<Storage>, dtype: DType, layout: Layout) -> Array {
+        Array(Arc::new(Inner { storage, dtype, layout }))
+    }
+
     /// A tensor that is computed as it is read.
     pub fn from_recipe(recipe: Arc<Recipe>) -> Array {
         let (dtype, layout) = (recipe.dtype(), Layout::contiguous(recipe.sizes.clone()));
-        Array { storage: Arc::new(Storage::recipe(recipe)), dtype, layout }
+        Array::over(Arc::new(Storage::recipe(recipe)), dtype, layout)
     }
 
     /// A tensor in a buffer.
     pub fn from_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Array {
-        Array { storage: Arc::new(Storage::resident(buffer)), dtype, layout }
+        Array::over(Arc::new(Storage::resident(buffer)), dtype, layout)
     }
 
     /// A tensor of these elements, copied into a buffer of its own.
@@ -47,64 +55,66 @@ impl Array {
     /// The same bytes through another layout.
     #[must_use]
     pub fn view(&self, layout: Layout) -> Array {
-        Array { storage: self.storage.clone(), dtype: self.dtype, layout }
+        Array::over(self.0.storage.clone(), self.0.dtype, layout)
     }
 
     /// The same bytes as elements of another dtype.
     pub(crate) fn view_as(&self, dtype: DType, layout: Layout) -> Array {
-        Array { storage: self.storage.clone(), dtype, layout }
+        Array::over(self.0.storage.clone(), dtype, layout)
     }
 
     /// Dtype of its elements.
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.0.dtype
     }
 
     /// Where its elements lie.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        &self.0.layout
     }
 
     /// Its sizes.
     pub fn sizes(&self) -> &[usize] {
-        &self.layout.sizes
+        &self.0.layout.sizes
     }
 
     /// Its type.
     pub fn ty(&self) -> TensorType {
-        TensorType { dtype: self.dtype, shape: Shape::from(self.sizes()) }
+        TensorType { dtype: self.0.dtype, shape: Shape::from(self.sizes()) }
     }
 
     /// The storage that it shares.
     pub fn storage(&self) -> &Arc<Storage> {
-        &self.storage
+        &self.0.storage
     }
 
     /// The recipe, while it is one.
     pub fn as_recipe(&self) -> Option<Arc<Recipe>> {
-        self.storage.as_recipe()
+        self.0.storage.as_recipe()
     }
 
     /// Whether nobody else holds the bytes, and they are just its elements in order.
     pub fn is_sole(&self) -> bool {
-        Arc::strong_count(&self.storage) == 1 && self.is_whole()
+        Arc::strong_count(&self.0) == 1
+            && Arc::strong_count(&self.0.storage) == 1
+            && self.is_whole()
     }
 
     /// Whether its elements are all there is in the bytes, in order.
     pub fn is_whole(&self) -> bool {
-        self.layout.offset == 0 && self.layout.is_contiguous()
+        self.0.layout.offset == 0 && self.0.layout.is_contiguous()
     }
 
     /// Pins its bytes, made resident first if it is a recipe.
     pub fn pin(&self, what: &'static str, source: Source) -> Result<Pinned<'_>> {
         let mark = Mark { source, kind: Kind::Activation };
-        self.storage.pin(Ledger::cpu(), owner(mark, what))
+        self.0.storage.pin(Ledger::cpu(), owner(mark, what))
     }
 
     /// The same, held by another owner in the ledger.
     #[must_use]
     pub fn owned_by(self, owner: Owner) -> Array {
-        self.storage.set_owner(owner);
+        self.0.storage.set_owner(owner);
         self
     }
 
@@ -113,17 +123,20 @@ impl Array {
         let bytes = self.ty().bytes(what)?;
         let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, what))?;
         self.copy_to(buffer.bytes_mut())?;
-        let layout = Layout::contiguous(self.layout.sizes.clone());
-        Ok(Array::from_buffer(buffer, self.dtype, layout))
+        let layout = Layout::contiguous(self.0.layout.sizes.clone());
+        Ok(Array::from_buffer(buffer, self.0.dtype, layout))
     }
 
     pub(crate) fn into_storage(self) -> Arc<Storage> {
-        self.storage
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => inner.storage,
+            Err(shared) => shared.storage.clone(),
+        }
     }
 
     /// Its elements in logical order. A recipe is computed straight into the result.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let mut values = vec![T::zeroed(); self.layout.count()];
+        let mut values = vec![T::zeroed(); self.0.layout.count()];
         self.copy_to(bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
@@ -134,14 +147,14 @@ impl Array {
             return crate::storage::write_recipe(&recipe, out);
         }
         let pinned = self.pin("read", Source::here())?;
-        let size = self.dtype.size();
-        if self.layout.is_contiguous() {
-            let first = self.layout.offset * size;
+        let size = self.0.dtype.size();
+        if self.0.layout.is_contiguous() {
+            let first = self.0.layout.offset * size;
             out.copy_from_slice(&pinned.bytes()[first..first + out.len()]);
             return Ok(());
         }
         let mut chunks = out.chunks_exact_mut(size);
-        self.layout.for_each(|at| {
+        self.0.layout.for_each(|at| {
             if let Some(chunk) = chunks.next() {
                 chunk.copy_from_slice(&pinned.bytes()[at * size..(at + 1) * size]);
             }

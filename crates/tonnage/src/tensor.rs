@@ -1,5 +1,6 @@
 //! The tensor: a cheap handle, concrete or symbolic.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonnage_core::{DType, Error, ErrorKind, Result, Shape, TensorType, Value};
@@ -26,11 +27,10 @@ pub struct Tensor {
 #[derive(Clone)]
 pub(crate) enum Repr {
     Array(Array),
-    Symbol(Symbol),
+    Symbol(Arc<Symbol>),
 }
 
 /// A value of a graph in the making.
-#[derive(Clone)]
 pub(crate) struct Symbol {
     pub value: Value,
     pub trace: Trace,
@@ -43,7 +43,7 @@ impl Tensor {
 
     pub(crate) fn from_symbol(value: Value, trace: Trace) -> Tensor {
         let id = symbol_key(&trace, &value);
-        Tensor { repr: Repr::Symbol(Symbol { value, trace }), id }
+        Tensor { repr: Repr::Symbol(Arc::new(Symbol { value, trace })), id }
     }
 
     /// The same bytes under an identity of its own: a variable keeps its identity from read to read.
