@@ -155,8 +155,13 @@ impl<const N: usize> From<[usize; N]> for Shape {
 }
 
 impl From<&[usize]> for Shape {
+    // Every small eager op comes by here: pushing is quicker than collecting.
     fn from(dims: &[usize]) -> Shape {
-        dims.iter().copied().collect()
+        let mut shape = SmallVec::new();
+        for dim in dims {
+            shape.push(Dim::Known(*dim));
+        }
+        Shape(shape)
     }
 }
 

@@ -226,12 +226,11 @@ pub struct TileProgram {
 impl TileProgram {
     /// A program that loads inputs of these dtypes and does nothing yet.
     pub fn loading(dtypes: &[DType]) -> TileProgram {
-        TileProgram {
-            loads: dtypes.iter().map(|d| Form::Elements(*d)).collect(),
-            code: SmallVec::new(),
-            stores: SmallVec::new(),
-            close: Close::Store,
+        let mut loads = SmallVec::new();
+        for dtype in dtypes {
+            loads.push(Form::Elements(*dtype));
         }
+        TileProgram { loads, code: SmallVec::new(), stores: SmallVec::new(), close: Close::Store }
     }
 
     /// Dtype of a register.
@@ -279,12 +278,12 @@ impl TileProgram {
     /// A program of one instruction over inputs that are first converted to `compute`.
     pub fn single(prim: Prim, inputs: &[DType], compute: DType, out: DType) -> TileProgram {
         let mut program = TileProgram::loading(inputs);
-        let args: SmallVec<[Reg; 3]> = (0..inputs.len() as Reg)
-            .map(|r| {
-                let to = compute.compute();
-                if program.register(r) == to { r } else { program.push(Prim::Cast(to), &[r]) }
-            })
-            .collect();
+        let to = compute.compute();
+        let mut args: SmallVec<[Reg; 3]> = SmallVec::new();
+        for reg in 0..inputs.len() as Reg {
+            let held = program.register(reg) == to;
+            args.push(if held { reg } else { program.push(Prim::Cast(to), &[reg]) });
+        }
         let result = program.push_as(prim, compute, &args);
         program.store(result, out);
         program

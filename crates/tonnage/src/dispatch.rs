@@ -89,18 +89,23 @@ pub(crate) fn apply_marked(
     }
     let recording = tape::eager(op, &inputs, &attrs, &regions, source)?;
     let aux = recording.as_ref().is_some_and(|r| r.wants_aux());
-    let args: Args = inputs
-        .into_iter()
-        .map(|input| match input {
-            Input::Borrowed(tensor) => tensor.array(op.name).map(Arg::Borrowed),
+    let mut args = Args::new();
+    for input in inputs {
+        args.push(match input {
+            Input::Borrowed(tensor) => Arg::Borrowed(tensor.array(op.name)?),
             Input::Owned(tensor) => match tensor.into_repr() {
-                Repr::Array(array) => Ok(Arg::Owned(array)),
-                Repr::Symbol(_) => Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into()),
+                Repr::Array(array) => Arg::Owned(array),
+                Repr::Symbol(_) => {
+                    return Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into());
+                }
             },
-        })
-        .collect::<Result<_>>()?;
+        });
+    }
     let made = eager::apply(op, args, &attrs, &regions, aux, mark)?;
-    let mut tensors: SmallVec<[Tensor; 1]> = made.into_iter().map(Tensor::from_array).collect();
+    let mut tensors: SmallVec<[Tensor; 1]> = SmallVec::new();
+    for array in made {
+        tensors.push(Tensor::from_array(array));
+    }
     if let Some(recording) = recording {
         recording.finish_eager(&mut tensors)?;
     }

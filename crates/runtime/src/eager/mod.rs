@@ -73,7 +73,10 @@ fn run(
     aux: bool,
     mark: Mark,
 ) -> Result<Arrays> {
-    let types: SmallVec<[TensorType; 3]> = args.iter().map(|a| a.array().ty()).collect();
+    let mut types: SmallVec<[TensorType; 3]> = SmallVec::new();
+    for arg in &args {
+        types.push(arg.array().ty());
+    }
     let call = Call { op: op.name, inputs: &types, attrs, regions };
     let mut outputs = (op.infer)(&call)?;
     if aux {

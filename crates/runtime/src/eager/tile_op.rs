@@ -117,7 +117,10 @@ fn small_tile(
     if !tile::is_direct(program) || !args.iter().all(fits) {
         return Ok(None);
     }
-    let guards: SmallVec<[_; 3]> = args.iter().map(|a| a.array().storage().read()).collect();
+    let mut guards: SmallVec<[_; 3]> = SmallVec::new();
+    for arg in args {
+        guards.push(arg.array().storage().read());
+    }
     let mut inputs: SmallVec<[&[u8]; 3]> = SmallVec::new();
     for (guard, arg) in guards.iter().zip(args) {
         let State::Resident(buffer) = &**guard else { return Ok(None) };
@@ -128,7 +131,15 @@ fn small_tile(
     let bytes = tonnage_core::Bytes::of(count * output.dtype.size());
     let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, op.name))?;
     tile::direct(program, &inputs, buffer.bytes_mut())?;
-    let layout = Layout::contiguous(output.shape.sizes().unwrap_or_default());
+    // Mostly the result lies as an input does.
+    let like = args
+        .iter()
+        .map(|a| a.array().layout())
+        .find(|l| l.sizes.len() == output.shape.rank() && l.count() == count);
+    let layout = match like {
+        Some(layout) => Layout { offset: 0, ..layout.clone() },
+        None => Layout::contiguous(output.shape.sizes().unwrap_or_default()),
+    };
     Ok(Some(Array::from_buffer(buffer, output.dtype, layout)))
 }
 
