@@ -41,11 +41,13 @@ impl Layout {
     }
 
     /// How many elements.
+    #[inline]
     pub fn count(&self) -> usize {
         self.sizes.iter().product()
     }
 
     /// True where the elements lie close together in order, from the offset on.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1isize;
         for (size, stride) in self.sizes.iter().zip(&self.strides).rev() {

@@ -43,6 +43,7 @@ impl Shape {
     }
 
     /// The number of elements, where all lengths are known and their product does not overflow.
+    #[inline]
     pub fn count(&self) -> Option<usize> {
         self.0.iter().try_fold(1usize, |n, d| n.checked_mul(d.known()?))
     }
@@ -93,6 +94,7 @@ impl Shape {
     ///
     /// An open dim meets only itself or 1: a size that would have to be checked at run time would
     /// make the plan a guess.
+    #[inline]
     pub fn broadcast(&self, other: &Shape, op: &'static str) -> Result<Shape> {
         if self == other {
             return Ok(self.clone());
@@ -156,6 +158,7 @@ impl<const N: usize> From<[usize; N]> for Shape {
 
 impl From<&[usize]> for Shape {
     // Every small eager op comes by here: pushing is quicker than collecting.
+    #[inline]
     fn from(dims: &[usize]) -> Shape {
         let mut shape = SmallVec::new();
         for dim in dims {

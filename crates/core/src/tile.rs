@@ -225,6 +225,7 @@ pub struct TileProgram {
 
 impl TileProgram {
     /// A program that loads inputs of these dtypes and does nothing yet.
+    #[inline]
     pub fn loading(dtypes: &[DType]) -> TileProgram {
         let mut loads = SmallVec::new();
         for dtype in dtypes {
@@ -234,6 +235,7 @@ impl TileProgram {
     }
 
     /// Dtype of a register.
+    #[inline]
     pub fn register(&self, reg: Reg) -> DType {
         let reg = reg as usize;
         match self.loads.get(reg) {
@@ -249,6 +251,7 @@ impl TileProgram {
     }
 
     /// Adds an instruction that computes in that dtype.
+    #[inline]
     pub fn push_as(&mut self, prim: Prim, dtype: DType, args: &[Reg]) -> Reg {
         debug_assert_eq!(prim.arity(), args.len(), "{prim:?}");
         self.code.push(Instr { prim, dtype: dtype.compute(), args: args.into() });
@@ -276,6 +279,7 @@ impl TileProgram {
     }
 
     /// A program of one instruction over inputs that are first converted to `compute`.
+    #[inline]
     pub fn single(prim: Prim, inputs: &[DType], compute: DType, out: DType) -> TileProgram {
         let mut program = TileProgram::loading(inputs);
         let to = compute.compute();
