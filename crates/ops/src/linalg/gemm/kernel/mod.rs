@@ -78,6 +78,7 @@ pub(super) struct Tile<C> {
     pub b: *const C,
     pub b_depth: isize,
     /// Where to keep `b` as a packed panel; null for nowhere. Then the tile must have at least [`Kernel::keeps`] rows.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "vector kernels read it"))]
     pub keep: *mut C,
     pub c: *mut C,
     pub c_row: isize,

@@ -16,6 +16,7 @@ pub(in super::super) struct Turn<'a, C> {
     pub keep: usize,
     pub width: usize,
     /// How far on memory is read next, in elements: what to fetch ahead.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "vector kernels read it"))]
     pub ahead: isize,
 }
 
