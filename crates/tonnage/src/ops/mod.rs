@@ -1,0 +1,87 @@
+//! The ops as methods of the tensor, a file for each kind. Each is its row's name; `self` is borrowed
+//! unless the op can work in place (see [`Elementwise`]).
+
+mod elementwise;
+mod index;
+mod linalg;
+mod nn;
+mod reduce;
+mod shape;
+
+pub use elementwise::Elementwise;
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::bad_argument;
+use tonnage_core::{DType, OpDef, Result, Scalar, Shape, Source};
+
+use crate::dispatch::{Input, Inputs, apply1};
+use crate::make;
+use crate::tensor::Tensor;
+
+/// The right side of an elementwise op: a tensor, borrowed or moved in, or a number, which takes the
+/// tensor's dtype.
+pub trait Operand {
+    #[doc(hidden)]
+    fn side(&self) -> Side<'_>;
+}
+
+#[doc(hidden)]
+pub enum Side<'a> {
+    Tensor(&'a Tensor),
+    Number(Scalar),
+}
+
+impl Operand for &Tensor {
+    fn side(&self) -> Side<'_> {
+        Side::Tensor(self)
+    }
+}
+
+impl Operand for Tensor {
+    fn side(&self) -> Side<'_> {
+        Side::Tensor(self)
+    }
+}
+
+macro_rules! numbers {
+    ($($T:ty),*) => {$(
+        impl Operand for $T {
+            fn side(&self) -> Side<'_> {
+                Side::Number((*self).into())
+            }
+        }
+    )*};
+}
+numbers!(f64, f32, i64, i32, i16, i8, u64, u32, u16, u8, usize, bool);
+
+/// A number as a tensor of the other side's dtype.
+pub(crate) fn number(
+    op: &'static OpDef,
+    value: Scalar,
+    dtype: DType,
+    source: Source,
+) -> Result<Tensor> {
+    if !value.fits(dtype) {
+        let what = format!("{value} does not fit a tensor of dtype {dtype}");
+        let help = "cast the tensor, or use a number of its kind";
+        return Err(bad_argument(op.name, what, help).at(source));
+    }
+    make::fill(value, dtype, Shape::scalar(), source)
+}
+
+pub(crate) fn binary_op(
+    op: &'static OpDef,
+    left: Input,
+    right: impl Operand,
+    source: Source,
+) -> Result<Tensor> {
+    let inputs: Inputs = match right.side() {
+        Side::Tensor(tensor) => smallvec![left, Input::Borrowed(tensor)],
+        Side::Number(value) => {
+            let number = number(op, value, left.tensor().dtype(), source)?;
+            smallvec![left, Input::Owned(number)]
+        }
+    };
+    apply1(op, inputs, Attrs::None, source)
+}
