@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::dim::{Dim, Symbol};
 use crate::dtype::DType;
+use crate::grad::Returned;
 use crate::layout::Slice;
 use crate::recipe::{Distribution, Key};
+use crate::row::Keep;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
 use crate::tile::TileProgram;
@@ -96,6 +98,8 @@ pub enum Attrs {
         /// Of the result.
         shape: Shape,
     },
+    /// Which random numbers the bodies or branches of an op draw.
+    Stream(Key),
     /// Which operands of a matrix product are transposed.
     Matmul {
         /// The left one.
@@ -122,6 +126,19 @@ pub enum Attrs {
         carried: usize,
         /// Stop after so many rounds, whatever the condition says.
         most: Option<u64>,
+    },
+    /// A graph with a gradient that its user wrote.
+    Custom {
+        /// Inputs that the user's gradient speaks of; the rest it only captured.
+        args: usize,
+        /// Outputs that are results; the rest is there to be kept.
+        results: usize,
+        /// What the user's gradient reads.
+        saved: Vec<Keep>,
+        /// What it returns for each of the inputs that it speaks of.
+        returns: Vec<Returned>,
+        /// Whether it is the derivative of the graph, and not another one that its user prefers.
+        exact: bool,
     },
     /// The gradient of a loop.
     LoopGrad {

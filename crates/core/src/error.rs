@@ -320,6 +320,20 @@ pub enum ErrorKind {
         /// Its row's reason.
         why: String,
     },
+    /// A derivative that is not what differences say.
+    #[error("check_gradients: input {input}, {ty}: {mode} is {got}, differences say {slope}")]
+    WrongGradient {
+        /// Which input.
+        input: usize,
+        /// Its type.
+        ty: String,
+        /// Which derivative, in which mode.
+        mode: String,
+        /// What the derivative says.
+        got: f64,
+        /// What differences say.
+        slope: f64,
+    },
     /// A tape that cannot answer.
     #[error("tape: {what}; {help}")]
     Tape {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::attrs::Attrs;
@@ -106,7 +107,7 @@ pub enum Mem {
 }
 
 /// Something that a gradient rule reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Keep {
     /// An input's value.
     Input(usize),
@@ -116,6 +117,8 @@ pub enum Keep {
     Output(usize),
     /// An extra output that is made only when a gradient is wanted.
     Aux(usize),
+    /// What the attributes list, of an op whose gradient its user wrote.
+    Declared,
 }
 
 impl Keep {
@@ -165,13 +168,27 @@ impl Saves {
     }
 }
 
-/// What one alternative keeps where the gradients of these inputs are wanted.
-pub fn kept(alternative: &[Saved], needs: &[bool]) -> SmallVec<[Keep; 2]> {
-    let mut all = SmallVec::new();
+/// What one alternative keeps where the gradients of these inputs are wanted; `twice`: where the
+/// gradient may be differentiated itself.
+pub fn kept(
+    alternative: &[Saved],
+    needs: &[bool],
+    attrs: &Attrs,
+    twice: bool,
+) -> SmallVec<[Keep; 2]> {
+    let mut all: SmallVec<[Keep; 2]> = SmallVec::new();
     for saved in alternative.iter().filter(|s| s.is_for(needs)) {
-        match saved.keep {
-            Keep::Inputs => all.extend((0..needs.len()).map(Keep::Input)),
-            keep => all.push(keep),
+        match (saved.keep, attrs) {
+            (Keep::Inputs, _) => all.extend((0..needs.len()).map(Keep::Input)),
+            (Keep::Declared, Attrs::Custom { args, saved, .. }) => {
+                all.extend(saved.iter().copied());
+                // What its user's rule does not speak of is differentiated from the inputs.
+                if twice || needs.get(*args..).is_some_and(|rest| rest.contains(&true)) {
+                    let inputs = (0..needs.len()).map(Keep::Input);
+                    all.extend(inputs.filter(|input| !saved.contains(input)));
+                }
+            }
+            (keep, _) => all.push(keep),
         }
     }
     all
@@ -213,6 +230,9 @@ pub type GradRule = fn(&mut dyn Emit, &GradCall) -> Result<Vec<Option<Cotangent>
 /// A forward rule: tangents of the inputs in, tangents of the outputs out; `None` is zero.
 pub type JvpRule = fn(&mut dyn Emit, &JvpCall) -> Result<Vec<Option<Value>>>;
 
+/// A forward rule that makes the results too: outputs, then their tangents; `None` is zero.
+pub type PairRule = fn(&mut dyn Emit, &JvpCall) -> Result<(Vec<Value>, Vec<Option<Value>>)>;
+
 /// Backward mode of an op.
 #[derive(Clone, Copy)]
 pub enum Grad {
@@ -227,6 +247,15 @@ pub enum Grad {
 pub enum Jvp {
     /// It has one of its own.
     Rule(JvpRule),
+    /// It is linear in each of these groups of inputs while the others stand still: its tangent is the
+    /// op itself on the tangents of a group, added up over the groups. A sum is linear in both inputs
+    /// together (one group), a product in each alone (two groups).
+    Linear(&'static [&'static [usize]]),
+    /// Its Jacobian is symmetric, as that of every elementwise function of one input is: the backward
+    /// rule, given the tangent, makes the tangent.
+    Symmetric,
+    /// Results and tangents come of one run, in place of the op: bodies and branches.
+    Together(PairRule),
     /// It is the transpose of the transpose: derived from the backward rule.
     FromGrad,
     /// It has none, and why.
@@ -253,6 +282,8 @@ pub enum Region {
     Loop,
     /// The gradient of a loop.
     LoopGrad,
+    /// A graph that stands where the op does: the planner writes it out.
+    Call,
 }
 
 /// A composite op in terms of others.

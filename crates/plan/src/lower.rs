@@ -7,7 +7,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Builder, Graph, Node, ValueId, ValueInfo, replay};
-use tonnage_core::row::{Call, Fails, Lower, Mem, OpDef};
+use tonnage_core::row::{Call, Fails, Lower, Mem, OpDef, Region};
 use tonnage_ops::math::identity::IDENTITY;
 
 use crate::fuse::fuse;
@@ -54,6 +54,9 @@ impl Emit for Expand<'_> {
             let types: Vec<_> = inputs.iter().map(|v| v.ty().clone()).collect();
             let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &regions };
             return expand(self, &call, inputs);
+        }
+        if let (Lower::Region(Region::Call), Some(body)) = (op.lower, regions.first()) {
+            return replay(body, inputs, self);
         }
         let regions =
             regions.iter().map(|g| Ok(Arc::new(lower(g)?))).collect::<Result<Vec<_>>>()?;

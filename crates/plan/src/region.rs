@@ -20,6 +20,7 @@ pub(crate) fn node(planner: &mut Planner, node: &Node, kind: Region) -> Result<(
         Region::Branch => branch(planner, node),
         Region::Loop => while_loop(planner, node),
         Region::LoopGrad => while_grad(planner, node),
+        Region::Call => Err(bad(node)), // written out before
     }
 }
 

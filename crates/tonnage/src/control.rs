@@ -155,8 +155,8 @@ fn branch<R: Tree>(
         inputs.push(Input::Owned(variable.read()?));
     }
     let mark = Mark { source, kind: Kind::Activation };
-    let made =
-        dispatch::apply_marked(&control::cond::COND, inputs, Attrs::None, joined.graphs, mark)?;
+    let attrs = Attrs::Stream(crate::make::next_key());
+    let made = dispatch::apply_marked(&control::cond::COND, inputs, attrs, joined.graphs, mark)?;
     finish(yes.result, made, &variables)
 }
 

@@ -10,6 +10,7 @@ use tonnage_plan::{InputSpec, Options, Plan, lower, plan};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, execute, pool};
 
+use crate::grad::function::{Whole, is_watched};
 use crate::tensor::{Repr, Tensor};
 use crate::trace::{self, Trace};
 use crate::tree::Tree;
@@ -28,7 +29,9 @@ pub struct Function<A, R, F> {
 struct Concrete<A, R> {
     signature: (String, Vec<TensorType>),
     graph: tonnage_core::Graph,
-    captured: Vec<Array>,
+    /// For those who differentiate it.
+    whole: Whole,
+    captured: Vec<Tensor>,
     variables: Vec<(Variable, bool)>,
     /// The result as it was traced, whose tensors are replaced by those of a call.
     result: R,
@@ -69,6 +72,11 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
             return Ok(((self.f)(arguments)?, None));
         }
         let concrete = self.concrete(&arguments, source)?;
+        if is_watched()
+            && let Some(result) = concrete.differentiated(&arguments, source)?
+        {
+            return Ok((result, None));
+        }
         let mut leaves = Vec::new();
         // The arguments are given up here: those that nobody else holds are the call's to overwrite.
         let mut failed = None;
@@ -83,7 +91,9 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         }
         let donated: Vec<bool> = leaves.iter().map(Array::is_sole).collect();
         let mut inputs = leaves;
-        inputs.extend(concrete.captured.iter().cloned());
+        for tensor in &concrete.captured {
+            inputs.push(tensor.array("a captured tensor")?.clone());
+        }
         for (variable, written) in &concrete.variables {
             inputs.push(variable.for_call(*written).map_err(|e| e.at(source))?);
         }
@@ -130,7 +140,10 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         if let Some(kind) = failed {
             return Err(tonnage_core::Error::from(kind).at(source));
         }
-        specs.extend(concrete.captured.iter().map(|a| execute::spec(a, false, &mut seen)));
+        for tensor in &concrete.captured {
+            let array = tensor.array("a captured tensor")?;
+            specs.push(execute::spec(array, false, &mut seen));
+        }
         for (variable, written) in &concrete.variables {
             specs.push(match variable.foreseen(*written).map_err(|e| e.at(source))? {
                 Foreseen::AsIs(array) => execute::spec(&array, false, &mut seen),
@@ -192,21 +205,38 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let results = outputs.len();
         outputs.extend(trace.written());
         let traced = trace.finish(&outputs).map_err(|e| e.at(source))?;
-        let captured = traced
-            .captured
-            .iter()
-            .map(|tensor| tensor.array("a captured tensor").cloned())
-            .collect::<Result<_>>()?;
         Ok(Concrete {
             signature,
             graph: lower(&traced.graph)?,
-            captured,
+            whole: Whole::new(&traced.graph),
+            captured: traced.captured,
             variables: traced.variables.into_iter().map(|u| (u.variable, u.written)).collect(),
             result,
             results,
             plans: Mutex::new(Vec::new()),
             arguments: std::marker::PhantomData,
         })
+    }
+}
+
+impl<A: Tree, R: Tree> Concrete<A, R> {
+    /// The result of a call that a tape records, or that goes forwards with tangents; `None` where nobody
+    /// differentiates it. Variables that it writes are written with what it made of them.
+    fn differentiated(&self, arguments: &A, source: Source) -> Result<Option<R>> {
+        let mut inputs = Vec::new();
+        arguments.for_each(&mut |tensor| inputs.push(tensor.clone()));
+        inputs.extend(self.captured.iter().cloned());
+        for (variable, _) in &self.variables {
+            inputs.push(variable.read().map_err(|e| e.at(source))?);
+        }
+        let Some(mut made) = self.whole.call(&inputs, source)? else { return Ok(None) };
+        let written = self.variables.iter().filter(|(_, written)| *written);
+        for ((variable, _), value) in written.zip(made.split_off(self.results)) {
+            variable.assign(&value)?;
+        }
+        let mut made = made.into_iter();
+        let result = self.result.share().map(&mut |t| Ok(made.next().unwrap_or(t)))?;
+        Ok(Some(result))
     }
 }
 

@@ -13,9 +13,11 @@
 
 mod control;
 mod convert;
+mod delta;
 mod dispatch;
 mod display;
 mod function;
+mod grad;
 mod make;
 pub mod memory;
 mod operators;
@@ -31,14 +33,19 @@ mod variable;
 
 pub use control::{cond, while_loop, while_loop_at_most};
 pub use convert::{Native, Nested};
+pub use delta::Delta;
 pub use function::{Function, function};
+pub use grad::{
+    Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,
+    value_and_grad, value_and_grad_wrt, vjp,
+};
 pub use make::{
     constant, full, ones, random_normal, random_uniform, range, set_seed, tensor, zeros,
 };
 pub use ops::{Elementwise, Operand};
 pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
-pub use tape::{Gradient, GradientTape, Watched};
+pub use tape::{Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched};
 pub use tensor::Tensor;
 pub use tonnage_core::{
     Bool, Bytes, DType, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType, bf16,

@@ -136,10 +136,14 @@ fn random(
     dtype: DType,
     source: Source,
 ) -> Result<Tensor> {
-    // In a function each call brings a key of its own.
-    let key = match trace::current() {
-        Some(trace) => Key::PerCall(trace.next_random()),
-        None => Key::Fixed(tonnage_runtime::random::next_key()),
-    };
+    let key = next_key();
     dispatch::apply1(op, smallvec![], Attrs::Random { key, distribution, dtype, shape }, source)
+}
+
+/// The key of the next random op: in a function each call brings one of its own.
+pub(crate) fn next_key() -> Key {
+    match trace::current() {
+        Some(trace) => trace.next_random(),
+        None => Key::Fixed(tonnage_runtime::random::next_key()),
+    }
 }

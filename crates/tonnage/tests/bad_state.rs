@@ -83,16 +83,16 @@ fn a_tape_says_why_it_cannot_answer() {
     refused!(
         tape.gradient(&whole, &[&x]),
         ErrorKind::Tape { .. },
-        "tape: the target is i32",
+        "tape: target 0 is i32[]",
         "float"
     );
     let ints = tensor([1i32]).unwrap();
-    refused!(tape.gradient(&y, &[&ints]), ErrorKind::Tape { .. }, "tape: a source of dtype i32");
+    refused!(tape.gradient(&y, &[&ints]), ErrorKind::Tape { .. }, "tape: source 0 is i32[1]");
     let wrong = floats(&[3]);
     refused!(
-        tape.gradient_from(&y, Some(&wrong), &[&x]),
+        tape.gradient_from(&y, &wrong, &[&x]),
         ErrorKind::Tape { .. },
-        "tape: the gradient given is f32[3], the target f32[]",
+        "tape: the gradient given for target 0 is f32[3], the target f32[]",
         ";"
     );
     // None of these used the tape up.
@@ -106,16 +106,25 @@ fn a_tape_says_why_it_cannot_answer() {
 }
 
 #[test]
-fn a_source_that_is_not_watched_has_no_gradient() {
+fn a_source_that_is_not_watched_is_told_apart_from_one_that_does_not_matter() {
     let _turn = alone();
-    let (x, other) = (floats(&[2]), floats(&[2]));
+    let (x, other, apart) = (floats(&[2]), floats(&[2]), floats(&[2]));
     let mut tape = GradientTape::persistent();
-    tape.watch(&x);
+    tape.watch((&x, &apart));
     let y = (&x * &other).unwrap().sum_all().unwrap();
-    let grads = tape.gradient(&y, &[&other, &x]).unwrap();
-    refused!(grads[0].tensor(), ErrorKind::Tape { .. }, "does not depend", "watch", "or_zeros");
-    assert_eq!(grads[0].or_zeros(&other).unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0]);
+    refused!(
+        tape.gradient(&y, &[&x, &other]),
+        ErrorKind::Tape { .. },
+        "tape: source 1, f32[2], was not watched",
+        "`watch`"
+    );
+    let grads = tape.gradient(&y, &[&apart, &x]).unwrap();
+    refused!(grads[0].tensor(), ErrorKind::Tape { .. }, "does not depend", "or_zeros");
+    assert_eq!(grads[0].or_zeros(&apart).unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0]);
     assert_eq!(grads[1].tensor().unwrap().to_vec::<f32>().unwrap(), [1.0, 1.0]);
+    let (a, b) = tape.gradient_or_zeros(&y, (&apart, &x)).unwrap();
+    assert_eq!(a.tensor().unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0]);
+    assert_eq!(b.tensor().unwrap().to_vec::<f32>().unwrap(), [1.0, 1.0]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Shape(_) | Attrs::DType(_) => Ok(()), // the result's type says it
         Attrs::Fill { value, .. } => write!(f, " with {value}"),
         Attrs::Range { start, step, .. } => write!(f, " from {start} by {step}"),
-        Attrs::Random { key, .. } => write!(f, " {key:?}"),
+        Attrs::Random { key, .. } | Attrs::Stream(key) => write!(f, " {key:?}"),
         Attrs::Matmul { transpose_a, transpose_b } => match (transpose_a, transpose_b) {
             (false, false) => Ok(()),
             (true, false) => write!(f, " left transposed"),
@@ -93,6 +93,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             write!(f, " carrying {carried}")?;
             most.map_or(Ok(()), |n| write!(f, ", at most {n} rounds"))
         }
+        Attrs::Custom { saved, .. } => write!(f, " keeping {saved:?}"),
         Attrs::LoopGrad { carried, slots, .. } => {
             write!(f, " carrying {carried}")?;
             slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))

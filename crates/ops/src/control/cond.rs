@@ -1,13 +1,14 @@
 //! `cond`: one of two branches, as a boolean says. Only that one runs, and both share their memory.
 //!
 //! Inputs: the boolean, then whatever the branches use. Regions: what to do where it is true, and where
-//! it is false; each takes all inputs but the boolean.
+//! it is false; each takes all inputs but the boolean. Attributes: none, or which random numbers the
+//! branches draw.
 
 use std::sync::Arc;
 
-use tonnage_core::emit::Emit;
+use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::grad::{Cotangent, GradCall, VjpGraph, vjp_graph};
+use tonnage_core::grad::{Cotangent, GradCall, JvpCall, VjpGraph, jvp_graph, reached, vjp_graph};
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::row::{
     Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, Values,
@@ -33,7 +34,7 @@ pub static COND: OpDef = OpDef {
     remat: Remat::Costly,
     cost: |call| call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), most),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Together(jvp),
     fails: Fails::Never,
     lower: Lower::Region(Region::Branch),
     samples,
@@ -44,6 +45,9 @@ fn most(a: Cost, b: Cost) -> Cost {
 }
 
 fn infer(call: &Call) -> Result<Types> {
+    if !matches!(call.attrs, Attrs::None | Attrs::Stream(_)) {
+        return Err(rules::infer::wrong_attrs(call));
+    }
     let [yes, no] = call.regions else {
         return Err(bad_argument(call.op, "not two branches", "give one for true, one for false"));
     };
@@ -82,12 +86,34 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         .collect::<Result<Vec<Arc<Graph>>>>()?;
     let mut inputs = (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
     inputs.extend(call.grads.iter().flatten().cloned());
-    let mut made = e.emit(&COND, inputs, Attrs::None, regions, false)?.into_iter();
+    // The same attributes: a branch that is computed again draws the same random numbers.
+    let mut made = e.emit(&COND, inputs, call.attrs.clone(), regions, false)?.into_iter();
     let mut grads = vec![None];
     for wanted in wanted {
         grads.push(if *wanted { made.next().and_then(emit::dense) } else { None });
     }
     Ok(grads)
+}
+
+// Values and tangents of the branch that is taken, and of no other.
+fn jvp(e: &mut dyn Emit, call: &JvpCall) -> Result<(Vec<Value>, Vec<Option<Value>>)> {
+    let active: Vec<bool> = call.tangents[1..].iter().map(Option::is_some).collect();
+    let mut moves = Vec::new();
+    for branch in call.regions {
+        moves.push(reached(branch, &active));
+    }
+    let wanted: Vec<bool> =
+        (0..moves[0].len()).map(|i| moves.iter().any(|branch| branch[i])).collect();
+    let regions = call
+        .regions
+        .iter()
+        .map(|branch| Ok(Arc::new(jvp_graph(branch, &active, &wanted, call.ops)?)))
+        .collect::<Result<Vec<Arc<Graph>>>>()?;
+    let inputs = call.inputs.iter().chain(call.tangents.iter().flatten()).cloned().collect();
+    let mut made = e.emit(&COND, inputs, call.attrs.clone(), regions, false)?;
+    let mut tangents = made.split_off(wanted.len()).into_iter();
+    let tangents = wanted.iter().map(|w| if *w { tangents.next() } else { None }).collect();
+    Ok((made, tangents))
 }
 
 fn samples() -> Vec<Sample> {

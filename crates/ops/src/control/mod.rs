@@ -1,7 +1,10 @@
 //! Control flow: ops whose bodies and branches are graphs. The executor runs them.
 
+pub mod call;
 pub mod cond;
+pub mod custom;
 pub mod while_grad;
+mod while_jvp;
 pub mod while_loop;
 
 use tonnage_core::TensorType;

@@ -37,7 +37,7 @@ pub static WHILE_LOOP: OpDef = OpDef {
     // Of one round: how many there will be is not known from types.
     cost: |call| call.regions.get(1).map_or(Cost::default(), |body| super::region_cost(body)),
     grad: Grad::Rule(grad),
-    jvp: Jvp::Stop("forward mode through a loop needs a loop over pairs; differentiate its body"),
+    jvp: Jvp::Together(super::while_jvp::jvp),
     fails: Fails::Never,
     lower: Lower::Region(Region::Loop),
     samples,

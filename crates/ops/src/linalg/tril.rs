@@ -23,7 +23,7 @@ pub static TRIL: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,

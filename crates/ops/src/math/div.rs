@@ -1,9 +1,9 @@
 //! `div`: The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the divisor is 0.
 
 use tonnage_core::OpDef;
-use tonnage_core::emit::Emit;
+use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
-use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
 use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
 use tonnage_core::tile::{Prim, TileProgram};
 
@@ -21,7 +21,7 @@ pub static DIV: OpDef = OpDef {
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Rule(jvp),
     fails: Fails::Never,
     lower: Lower::Tile(tile),
     samples: || samples::binary_divisor(),
@@ -58,4 +58,20 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         false => None,
     };
     Ok(vec![left, right])
+}
+
+// Of the quotient y = a / b: (ta - y tb) / b.
+fn jvp(e: &mut dyn Emit, call: &JvpCall) -> Result<Vec<Option<Value>>> {
+    let (b, y) = (call.inputs[1].clone(), call.outputs[0].clone());
+    let through = match &call.tangents[1] {
+        Some(tb) => Some(emit::mul(e, y, tb.clone())?),
+        None => None,
+    };
+    let top = match (call.tangents[0].clone(), through) {
+        (Some(ta), Some(through)) => emit::sub(e, ta, through)?,
+        (Some(ta), None) => ta,
+        (None, Some(through)) => emit::neg(e, through)?,
+        (None, None) => return Ok(vec![None]),
+    };
+    Ok(vec![Some(emit::div(e, top, b)?)])
 }

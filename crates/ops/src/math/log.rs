@@ -21,7 +21,7 @@ pub static LOG: OpDef = OpDef {
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(tile),
     samples: || samples::unary_float_between(0.1, 4.0),

@@ -21,7 +21,7 @@ pub static TANH: OpDef = OpDef {
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(tile),
     samples: || samples::unary_float(),

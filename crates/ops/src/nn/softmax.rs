@@ -31,7 +31,7 @@ pub static SOFTMAX: OpDef = OpDef {
         ..rules::cost::elementwise(call, &call.inputs[..1], 15)
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Composite(expand),
     samples,

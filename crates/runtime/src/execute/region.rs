@@ -2,8 +2,10 @@
 
 use smallvec::SmallVec;
 use tonnage_core::ValueId;
+use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::recipe::Key;
 use tonnage_plan::{LoopGradPlan, LoopPlan, OutputPlan, Plan, Step};
 
 use super::checkpoint::{Action, Schedule};
@@ -48,7 +50,12 @@ impl Frame<'_> {
             step.reads[1..].iter().map(|id| self.read(*id)).collect::<Result<Regions>>()?;
         let plan = if chosen { &plans[0] } else { &plans[1] };
         let outputs = outputs.into_iter().collect();
-        let key = self.key_of(step, !chosen as u64);
+        let key = match self.node(step)?.attrs {
+            // Wherever the branch is computed again, it draws the same numbers.
+            Attrs::Stream(Key::Fixed(key)) => mix(key, 0, !chosen as u64),
+            Attrs::Stream(Key::PerCall(n)) => mix(mix(self.key, n, 0), 0, !chosen as u64),
+            _ => self.key_of(step, !chosen as u64),
+        };
         Frame::new(plan, (scratch.base, scratch.offset), inputs, outputs, key)
             .run(lender, false)?;
         Ok(())

@@ -1,0 +1,125 @@
+//! A planned function that someone differentiates: on the way there it makes what the way back needs.
+//!
+//! Its graph is cut in two for the inputs whose gradients may be asked for. The first half is planned with
+//! what the rows keep as further results, which the tape holds; the second half is the way back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::grad::split;
+use tonnage_core::graph::Graph;
+use tonnage_core::recipe::Key;
+use tonnage_core::row::Mem;
+use tonnage_core::{Kind, Mark, Result, Source};
+use tonnage_ops::control::{call::CALL, custom::CUSTOM};
+use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
+use tonnage_ops::{GRAD_OPS, state};
+use tonnage_runtime::random;
+
+use super::dual;
+use crate::dispatch::{self, Input};
+use crate::tape;
+use crate::tensor::Tensor;
+
+/// A function's graph as it was traced, and its halves for those who asked.
+pub(crate) struct Whole {
+    /// Nothing in it writes: variables leave as values.
+    graph: Graph,
+    halves: Mutex<Vec<(Vec<bool>, Arc<Halves>)>>,
+}
+
+/// A graph cut in two.
+struct Halves {
+    forward: Graph,
+    backward: Graph,
+    attrs: Attrs,
+}
+
+/// Ways of asking that a function remembers.
+const REMEMBERED: usize = 8;
+
+/// Whether anyone may want to differentiate what is called now.
+pub(crate) fn is_watched() -> bool {
+    !tape::quiet() || !dual::quiet()
+}
+
+impl Whole {
+    pub fn new(graph: &Graph) -> Whole {
+        let mut graph = graph.clone();
+        for at in 0..graph.nodes.len() {
+            let (op, output) = (graph.nodes[at].op, graph.nodes[at].outputs.first().copied());
+            let (Mem::Update(_), Some(output)) = (op.mem, output) else { continue };
+            let shape = graph.ty(output).shape.clone();
+            let node = &mut graph.nodes[at];
+            if *op == state::assign::ASSIGN {
+                node.op = &BROADCAST_TO;
+                node.inputs.remove(0);
+                node.attrs = Attrs::Shape(shape);
+            } else {
+                node.op = state::pure(op);
+            }
+        }
+        Whole { graph, halves: Mutex::new(Vec::new()) }
+    }
+
+    /// Calls the function for whoever differentiates it; `None` where nobody does. The results are those of
+    /// the graph.
+    pub fn call(&self, inputs: &[Tensor], source: Source) -> Result<Option<Vec<Tensor>>> {
+        let needs = tape::tracked(inputs);
+        let moves = dual::moves(inputs);
+        if !moves && !needs.contains(&true) {
+            return Ok(None);
+        }
+        // Both halves are to draw the same random numbers.
+        let key = random::next_key();
+        let given = inputs.iter().map(Input::Borrowed).collect();
+        let mark = Mark { source, kind: Kind::Activation };
+        if !needs.contains(&true) {
+            let regions = vec![Arc::new(fixed(&self.graph, key))];
+            let made = dispatch::apply_marked(&CALL, given, Attrs::None, regions, mark)?;
+            return Ok(Some(made.into_vec()));
+        }
+        let halves = self.halves(needs)?;
+        let regions =
+            vec![Arc::new(fixed(&halves.forward, key)), Arc::new(fixed(&halves.backward, key))];
+        let attrs = halves.attrs.clone();
+        let mut made = dispatch::apply_marked(&CUSTOM, given, attrs, regions, mark)?.into_vec();
+        made.truncate(self.graph.outputs.len());
+        Ok(Some(made))
+    }
+
+    fn halves(&self, needs: Vec<bool>) -> Result<Arc<Halves>> {
+        let mut all = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, halves)) = all.iter().find(|(key, _)| *key == needs) {
+            return Ok(halves.clone());
+        }
+        let made = split(&self.graph, &needs, &GRAD_OPS)?;
+        let attrs = Attrs::Custom {
+            args: needs.len(),
+            results: self.graph.outputs.len(),
+            saved: made.saved,
+            returns: made.returns,
+            exact: true,
+        };
+        let (forward, backward) = (made.forward, made.backward);
+        let halves = Arc::new(Halves { forward, backward, attrs });
+        if all.len() >= REMEMBERED {
+            all.remove(0);
+        }
+        all.push((needs, halves.clone()));
+        Ok(halves)
+    }
+}
+
+/// The graph with the random numbers of one call.
+fn fixed(graph: &Graph, call: [u32; 2]) -> Graph {
+    let mut graph = graph.clone();
+    for node in &mut graph.nodes {
+        if let Attrs::Random { key, .. } | Attrs::Stream(key) = &mut node.attrs
+            && let Key::PerCall(n) = *key
+        {
+            *key = Key::Fixed(random::derived(call, n));
+        }
+    }
+    graph
+}
