@@ -2,7 +2,7 @@
 //! buffer lies, and what the peak is. It touches no device and no clock.
 //!
 //! In the order that data flows: `lower` writes composites out and makes every copy explicit; `fuse` joins
-//! chains of elementwise ops; `place`
+//! chains of elementwise ops; `order` says when each node runs; `place`
 //! gives every value its bytes (a view's, a dying input's as `in_place` allows, or a buffer of its own) and
 //! `region` does so for bodies and branches, with `copy` for what they start from; `outputs` says where
 //! results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result.
@@ -13,6 +13,7 @@ mod fuse;
 mod in_place;
 mod lower;
 pub mod offsets;
+mod order;
 mod outputs;
 mod place;
 mod plan;

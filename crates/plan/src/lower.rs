@@ -7,7 +7,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Builder, Graph, Node, ValueId, ValueInfo, replay};
-use tonnage_core::row::{Call, Fails, Lower, Mem, OpDef};
+use tonnage_core::row::{Call, Lower, Mem, OpDef};
 use tonnage_ops::math::identity::IDENTITY;
 
 use crate::fuse::fuse;
@@ -82,7 +82,7 @@ fn updates_wait(graph: &mut Graph) {
             waits
         })
         .collect();
-    let last = graph.nodes.iter().zip(&waits).rposition(|(node, waits)| !waits && can_fail(node));
+    let last = graph.nodes.iter().zip(&waits).rposition(|(node, waits)| !waits && node.can_fail());
     let Some(last) = last else { return };
     let nodes = std::mem::take(&mut graph.nodes);
     let (mut first, mut waiting, mut rest) = (Vec::new(), Vec::new(), Vec::new());
@@ -94,10 +94,6 @@ fn updates_wait(graph: &mut Graph) {
         }
     }
     graph.nodes = first.into_iter().chain(waiting).chain(rest).collect();
-}
-
-fn can_fail(node: &Node) -> bool {
-    node.op.fails != Fails::Never || node.regions.iter().any(|g| g.nodes.iter().any(can_fail))
 }
 
 /// Gives a value that is read after its bytes are updated a copy that is made before.

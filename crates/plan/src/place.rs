@@ -17,7 +17,7 @@ use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
 use crate::plan::{At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, StepMemory};
-use crate::{region, tile};
+use crate::{order, region, tile};
 
 /// What is known of an input before the call.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +53,8 @@ pub struct Options {
 }
 
 /// Plans a lowered graph.
-pub fn plan(graph: &Graph, inputs: &[InputSpec], options: Options) -> Result<Plan> {
+pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
+    let graph = &order::low_peak(graph, inputs, options.threads);
     let mut planner = Planner::new(graph, inputs, options)?;
     for at in 0..graph.nodes.len() {
         planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
@@ -88,7 +89,7 @@ pub(crate) fn store(at: &At) -> Option<Store> {
 }
 
 pub(crate) struct Planner<'g> {
-    pub graph: &'g Graph,
+    pub graph: &'g Arc<Graph>,
     pub options: Options,
     pub places: Vec<Option<Placed>>,
     pub steps: Vec<Step>,
@@ -104,7 +105,7 @@ pub(crate) struct Planner<'g> {
 }
 
 impl<'g> Planner<'g> {
-    fn new(graph: &'g Graph, inputs: &[InputSpec], options: Options) -> Result<Planner<'g>> {
+    fn new(graph: &'g Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Planner<'g>> {
         if inputs.len() != graph.inputs.len() {
             let what = format!("{} inputs for a graph of {}", inputs.len(), graph.inputs.len());
             return Err(ErrorKind::BadGraph { what }.into());

@@ -225,7 +225,7 @@ pub struct Step {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The graph as it runs.
-    pub graph: Graph,
+    pub graph: Arc<Graph>,
     /// Where each value lies, by its number.
     pub places: Vec<Option<Placed>>,
     /// In the order in which they run.
