@@ -16,7 +16,9 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
-use crate::plan::{At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, StepMemory};
+use crate::plan::{
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory,
+};
 use crate::{order, region, tile};
 
 /// What is known of an input before the call.
@@ -99,7 +101,9 @@ pub(crate) struct Planner<'g> {
     pub last_use: Vec<usize>,
     pub sharing: HashMap<Store, Vec<ValueId>>,
     pub donated: Vec<bool>,
-    input_bytes: Bytes,
+    input_bytes: Vec<Bytes>,
+    /// Why the node at hand takes over none of its inputs.
+    pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// The node whose place is being found.
     pub at: usize,
 }
@@ -129,18 +133,20 @@ impl<'g> Planner<'g> {
             last_use,
             sharing: HashMap::new(),
             donated: Vec::new(),
-            input_bytes: Bytes::ZERO,
+            input_bytes: Vec::with_capacity(inputs.len()),
+            refused: SmallVec::new(),
             at: 0,
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
             match spec {
                 InputSpec::Bytes { layout, bytes, donated } => {
-                    planner.input_bytes += *bytes;
+                    planner.input_bytes.push(*bytes);
                     planner.donated.push(*donated);
                     let placed = Placed { at: At::Input(i), layout: layout.clone() };
                     planner.put(*id, placed);
                 }
                 InputSpec::Recipe(recipe) => {
+                    planner.input_bytes.push(Bytes::ZERO);
                     planner.donated.push(false);
                     let layout = Layout::contiguous(recipe.sizes.clone());
                     planner.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
@@ -165,6 +171,7 @@ impl<'g> Planner<'g> {
 
     fn node(&mut self, at: usize) -> Result<()> {
         self.at = at;
+        self.refused.clear();
         let node = &self.graph.nodes[at];
         match node.op.lower {
             Lower::View(view) => self.view(node, view),
@@ -335,6 +342,7 @@ impl<'g> Planner<'g> {
             node: at,
             run: Run::Nothing,
             memory,
+            refused: SmallVec::new(),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch: None,
@@ -380,6 +388,7 @@ impl<'g> Planner<'g> {
             node: self.at,
             run,
             memory,
+            refused: std::mem::take(&mut self.refused),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch,
@@ -423,7 +432,8 @@ impl<'g> Planner<'g> {
             outputs,
             arena: arena.rounded(),
             bound,
-            inputs: self.input_bytes,
+            inputs: self.input_bytes.iter().copied().sum(),
+            input_bytes: self.input_bytes,
             written,
             is_bound: self.is_bound,
         })

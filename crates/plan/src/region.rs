@@ -78,7 +78,7 @@ fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> R
     let id = node.inputs[input];
     let ty = planner.graph.ty(output).clone();
     let alone = node.inputs.iter().filter(|other| **other == id).count() == 1;
-    if alone && planner.can_take_over(node, input, &ty) {
+    if alone && planner.can_take_over(node, input, &ty).is_ok() {
         let placed = planner.place(id)?.clone();
         planner.put(output, placed);
         return Ok(());
