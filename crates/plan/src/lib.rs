@@ -8,6 +8,7 @@
 //! results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as data.
 
 mod arena;
+mod budget;
 mod copy;
 mod explain;
 mod fuse;
@@ -23,6 +24,7 @@ mod region;
 mod tile;
 mod trips;
 
+pub use budget::{Fitted, Ladder, Machine, Price};
 pub use explain::{Explanation, Holder, StepLine};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};

@@ -56,7 +56,15 @@ pub struct Options {
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
-    let graph = &order::low_peak(graph, inputs, options.threads);
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, options)
+}
+
+/// Plans a lowered graph whose nodes stand in the order in which they run.
+pub(crate) fn plan_in_order(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    options: Options,
+) -> Result<Plan> {
     let mut planner = Planner::new(graph, inputs, options)?;
     for at in 0..graph.nodes.len() {
         planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
@@ -436,6 +444,7 @@ impl<'g> Planner<'g> {
             input_bytes: self.input_bytes,
             written,
             is_bound: self.is_bound,
+            fitted: None,
         })
     }
 }

@@ -9,6 +9,8 @@ use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
+use crate::budget::Fitted;
+
 /// The number of a buffer in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub usize);
@@ -289,6 +291,8 @@ pub struct Plan {
     pub input_bytes: Vec<Bytes>,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
+    /// What was done to fit a budget, where one was asked for.
+    pub fitted: Option<Fitted>,
 }
 
 impl Plan {
