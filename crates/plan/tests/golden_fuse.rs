@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, DType, Graph, Value};
@@ -17,7 +19,7 @@ fn planned(graph: &Graph) -> Plan {
         .iter()
         .map(|ty| InputSpec::contiguous(ty, "test", false).unwrap())
         .collect();
-    plan(graph, &inputs, Options { threads: 1, outputs_given: false }).unwrap()
+    plan(&Arc::new(graph.clone()), &inputs, Options { threads: 1, outputs_given: false }).unwrap()
 }
 
 /// The lowered graph reads like that, and a call obtains its result and at most `more` bytes.

@@ -27,7 +27,7 @@ pub struct Function<A, R, F> {
 /// A function for one signature.
 struct Concrete<A, R> {
     signature: (String, Vec<TensorType>),
-    graph: tonnage_core::Graph,
+    graph: Arc<tonnage_core::Graph>,
     captured: Vec<Array>,
     variables: Vec<(Variable, bool)>,
     /// The result as it was traced, whose tensors are replaced by those of a call.
@@ -199,7 +199,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
             .collect::<Result<_>>()?;
         Ok(Concrete {
             signature,
-            graph: lower(&traced.graph)?,
+            graph: Arc::new(lower(&traced.graph)?),
             captured,
             variables: traced.variables.into_iter().map(|u| (u.variable, u.written)).collect(),
             result,

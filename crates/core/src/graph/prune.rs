@@ -2,7 +2,7 @@
 //! nobody needs.
 
 use super::Graph;
-use crate::row::Remat;
+use crate::row::{Fails, Remat};
 
 impl Graph {
     /// Removes every node that neither leads to an output nor has an effect; results of branches and loops
@@ -46,5 +46,11 @@ impl super::Node {
     pub fn has_effect(&self) -> bool {
         self.op.remat == Remat::Never
             || self.regions.iter().any(|g| g.nodes.iter().any(super::Node::has_effect))
+    }
+
+    /// True where it can fail once its types are right, here or in a region.
+    pub fn can_fail(&self) -> bool {
+        self.op.fails != Fails::Never
+            || self.regions.iter().any(|g| g.nodes.iter().any(super::Node::can_fail))
     }
 }

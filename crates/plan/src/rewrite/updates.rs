@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
-use tonnage_core::row::{Fails, Mem};
+use tonnage_core::row::Mem;
 use tonnage_ops::math::identity::IDENTITY;
 
 use super::checked;
@@ -24,7 +24,7 @@ pub(crate) fn updates_wait(mut graph: Graph) -> Result<Graph> {
         }
         waits.push(wait);
     }
-    let last = graph.nodes.iter().zip(&waits).rposition(|(node, waits)| !waits && can_fail(node));
+    let last = graph.nodes.iter().zip(&waits).rposition(|(node, waits)| !waits && node.can_fail());
     let Some(last) = last else { return Ok(graph) };
     let nodes = std::mem::take(&mut graph.nodes);
     let (mut first, mut waiting, mut rest) = (Vec::new(), Vec::new(), Vec::new());
@@ -37,10 +37,6 @@ pub(crate) fn updates_wait(mut graph: Graph) -> Result<Graph> {
     }
     graph.nodes = first.into_iter().chain(waiting).chain(rest).collect();
     checked(graph)
-}
-
-fn can_fail(node: &Node) -> bool {
-    node.op.fails != Fails::Never || node.regions.iter().any(|g| g.nodes.iter().any(can_fail))
 }
 
 /// Gives a value that is read after its bytes are updated a copy that is made before.
