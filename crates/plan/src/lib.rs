@@ -1,9 +1,9 @@
 //! The planner: a pure function from a graph to a [`Plan`], which says in what order it runs, where every
 //! buffer lies, and what the peak is. It touches no device and no clock.
 //!
-//! In the order that data flows: `lower` writes composites out and makes every copy explicit; `fuse` joins
-//! chains of elementwise ops; `order` says when each node runs; `place`
-//! gives every value its bytes (a view's, a dying input's as `in_place` allows, or a buffer of its own) and
+//! In the order that data flows: [`rewrite`](fn@rewrite) simplifies, a rule a file; [`lower`] does that, writes
+//! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when
+//! each node runs; `place` gives every value its bytes (a view's, a dying input's as `in_place` allows, or a buffer of its own) and
 //! `region` does so for bodies and branches, with `copy` for what they start from; `outputs` says where
 //! results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as data.
 
@@ -21,6 +21,7 @@ mod place;
 mod plan;
 mod print;
 mod region;
+mod rewrite;
 mod tile;
 mod trips;
 
@@ -32,4 +33,5 @@ pub use plan::{
     At, BufferId, BufferPlan, LoopGradPlan, LoopPlan, OutputPlan, Placed, Plan, Refusal, Run, Step,
     StepMemory, TileRead, TileRun,
 };
+pub use rewrite::{Rewrite, rewrite};
 pub use tile::ready as tile_run;
