@@ -10,6 +10,7 @@
 mod arena;
 mod copy;
 mod fuse;
+mod heap;
 mod in_place;
 mod lower;
 pub mod offsets;

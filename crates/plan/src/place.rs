@@ -20,7 +20,7 @@ use crate::plan::{At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step,
 use crate::{region, tile};
 
 /// What is known of an input before the call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputSpec {
     /// It lies in memory.
     Bytes {
