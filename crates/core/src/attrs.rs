@@ -85,6 +85,13 @@ pub enum Attrs {
         /// Of the result.
         dtype: DType,
     },
+    /// A length, or a number of elements, as a number.
+    Size {
+        /// Which.
+        size: Dim,
+        /// Of the result.
+        dtype: DType,
+    },
     /// Random numbers.
     Random {
         /// Which ones.
@@ -153,6 +160,7 @@ impl Attrs {
                 *shape = shape.substitute(find);
             }
             Attrs::Range { len, .. } => *len = len.substitute(find),
+            Attrs::Size { size, .. } => *size = size.substitute(find),
             _ => {}
         }
         attrs

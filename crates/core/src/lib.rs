@@ -9,6 +9,7 @@ pub mod emit;
 pub mod error;
 pub mod grad;
 pub mod graph;
+pub mod heap;
 pub mod kernel;
 pub mod kind;
 pub mod layout;

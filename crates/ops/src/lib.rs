@@ -67,6 +67,7 @@ table! {
     BroadcastTo = shape::broadcast_to::BROADCAST_TO,
     Fill = shape::fill::FILL,
     Range = shape::range::RANGE,
+    Size = shape::size::SIZE,
     RandomNormal = random::normal::RANDOM_NORMAL,
     RandomUniform = random::uniform::RANDOM_UNIFORM,
     Matmul = linalg::matmul::MATMUL,

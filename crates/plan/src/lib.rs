@@ -12,6 +12,7 @@ mod budget;
 mod copy;
 mod explain;
 mod fuse;
+mod heap;
 mod in_place;
 mod lower;
 pub mod offsets;

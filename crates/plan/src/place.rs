@@ -22,7 +22,7 @@ use crate::plan::{
 use crate::{order, region, tile};
 
 /// What is known of an input before the call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputSpec {
     /// It lies in memory.
     Bytes {

@@ -77,6 +77,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Shape(_) | Attrs::DType(_) => Ok(()), // the result's type says it
         Attrs::Fill { value, .. } => write!(f, " with {value}"),
         Attrs::Range { start, step, .. } => write!(f, " from {start} by {step}"),
+        Attrs::Size { size, .. } => write!(f, " {size}"),
         Attrs::Random { key, .. } => write!(f, " {key:?}"),
         Attrs::Matmul { transpose_a, transpose_b } => match (transpose_a, transpose_b) {
             (false, false) => Ok(()),

@@ -65,6 +65,8 @@ fn all_attrs() -> Vec<Attrs> {
         range(Scalar::Int(0), Scalar::Float(0.5), 3, DType::I32),
         range(Scalar::Int(0), Scalar::Int(i128::MAX), 3, DType::I64),
         range(Scalar::Int(1), Scalar::Int(1), usize::MAX, DType::F64),
+        Attrs::Size { size: Dim::Known(usize::MAX), dtype: DType::I8 },
+        Attrs::Size { size: Dim::open("n"), dtype: DType::Bool },
         Attrs::Matmul { transpose_a: false, transpose_b: false },
         Attrs::Matmul { transpose_a: true, transpose_b: true },
         Attrs::Count(0),

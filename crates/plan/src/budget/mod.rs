@@ -104,7 +104,7 @@ impl Ladder {
             0 => self.graph.clone(),
             _ => {
                 // What is computed again may now be written into what reads it.
-                Arc::new(fuse(&again::graph(&self.graph, &self.pressure, &choice.sketch.runs))?)
+                Arc::new(fuse(again::graph(&self.graph, &self.pressure, &choice.sketch.runs))?)
             }
         };
         let mut made = plan_in_order(&graph, &self.inputs, self.options)?;

@@ -61,6 +61,7 @@ const ALL: &[(&str, Reference)] = &[
     ("broadcast_to", shape::broadcast_to),
     ("fill", shape::fill),
     ("range", shape::range),
+    ("size", shape::size),
     ("random_normal", random::normal),
     ("random_uniform", random::uniform),
     ("matmul", linalg::matmul),

@@ -2,7 +2,11 @@
 //!
 //! Traces nest: a function is traced in one, and each body or branch inside of it in one of its own. What
 //! a trace uses from outside (a concrete tensor, or a value of a trace around it) it captures: the value
-//! becomes an input.
+//! becomes an input. `lift` takes out of a trace what does not depend on its arguments; `part` is what some
+//! of its values need, of a trace that goes on.
+
+mod lift;
+mod part;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,6 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::{Emit, ErrorKind, Kind, Mark, OpDef, Result, TensorType, Value};
+
+pub(crate) use lift::lift;
+pub(crate) use part::Origin;
 
 use crate::tensor::{Repr, Tensor};
 use crate::variable::Variable;
@@ -124,8 +131,13 @@ impl Trace {
 
     /// An input that stands for an argument.
     pub fn argument(&self, ty: TensorType) -> Tensor {
+        self.named_argument(ty, None)
+    }
+
+    /// The same with a name.
+    pub fn named_argument(&self, ty: TensorType, name: Option<Arc<str>>) -> Tensor {
         let mut state = self.state();
-        let value = state.builder.input(ty, Kind::Input, None);
+        let value = state.builder.input(ty, Kind::Input, name);
         state.arguments.push(value.clone());
         drop(state);
         Tensor::from_symbol(value, self.clone())
@@ -133,6 +145,9 @@ impl Trace {
 
     /// The value of a tensor in this trace; captured if it comes from outside.
     pub fn value(&self, tensor: &Tensor, op: &'static str) -> Result<Value> {
+        if tensor.spec_type().is_some() {
+            return Err(tensor.no_values(op));
+        }
         if let Repr::Symbol(symbol) = tensor.repr() {
             if self.is(&symbol.trace) {
                 return Ok(symbol.value.clone());
@@ -152,7 +167,7 @@ impl Trace {
         Ok(value)
     }
 
-    fn is(&self, other: &Trace) -> bool {
+    pub fn is(&self, other: &Trace) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

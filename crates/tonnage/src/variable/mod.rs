@@ -4,7 +4,8 @@
 //! keeps the value that it read: an update works in place where nobody else holds the bytes, and
 //! otherwise writes a copy of its own.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod first;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::smallvec;
@@ -15,10 +16,10 @@ use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::{Array, Owner};
 
 use crate::dispatch::{self, Input};
-use crate::scope;
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
+pub(crate) use first::First;
 
 /// A named value that is updated in place. Clones are the same variable.
 ///
@@ -46,6 +47,13 @@ struct Shared {
 enum State {
     /// Its shape is known; it has no value yet.
     Waiting,
+    /// It was made while a function was traced, and its first value is computed when it is first needed:
+    /// tracing obtains nothing.
+    Pending(First),
+    /// It is a deferred graph's, and lives in sessions; its first value there, if it has one.
+    Declared(Option<Arc<First>>),
+    /// What is wrong with it, where it could not be said as it was made.
+    Refused(tonnage_core::Error),
     /// Its value, and who that is to a tape.
     Holds(Array, u64),
     /// Its container is closed.
@@ -61,48 +69,6 @@ pub(crate) enum Foreseen {
 }
 
 impl Variable {
-    /// A trainable variable that starts as `value`, whose bytes it takes over where nobody else holds
-    /// them.
-    #[track_caller]
-    pub fn new(name: &str, value: Tensor) -> Result<Variable> {
-        Variable::new_at(name, value, Source::here())
-    }
-
-    pub(crate) fn new_at(name: &str, value: Tensor, made: Source) -> Result<Variable> {
-        let variable = Variable::make(name, value.ty(), true, made);
-        variable.initialize(value)?;
-        Ok(variable)
-    }
-
-    /// The same, left alone by tapes and optimizers.
-    #[track_caller]
-    pub fn not_trainable(name: &str, value: Tensor) -> Result<Variable> {
-        let variable = Variable::make(name, value.ty(), false, Source::here());
-        variable.initialize(value)?;
-        Ok(variable)
-    }
-
-    /// A variable whose type is known and whose bytes come with its first value. To read it before is
-    /// an error that names it.
-    #[track_caller]
-    pub fn deferred(name: &str, ty: TensorType) -> Variable {
-        Variable::make(name, ty, true, Source::here())
-    }
-
-    fn make(name: &str, ty: TensorType, trainable: bool, made: Source) -> Variable {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let variable = Variable(Arc::new(Shared {
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
-            name: scope::full_name(name),
-            ty,
-            made,
-            trainable,
-            state: Mutex::new(State::Waiting),
-        }));
-        scope::enter(&variable);
-        variable
-    }
-
     /// Its full name, scopes included.
     pub fn name(&self) -> &str {
         &self.0.name
@@ -125,7 +91,7 @@ impl Variable {
 
     /// Whether it has a value.
     pub fn is_initialized(&self) -> bool {
-        matches!(*self.state(), State::Holds(..))
+        matches!(*self.state(), State::Holds(..) | State::Pending(_))
     }
 
     /// What its bytes take; nothing before it has a value, or while that is a recipe.
@@ -150,7 +116,7 @@ impl Variable {
         let source = Source::here();
         let tensor = match trace::current() {
             Some(trace) => trace.read(self)?,
-            None => match &*self.state() {
+            None => match &*self.settled().map_err(|e| e.at(source))? {
                 State::Holds(array, id) => Tensor::with_id(array.clone(), *id),
                 other => return Err(self.unreadable(other).at(source)),
             },
@@ -165,24 +131,15 @@ impl Variable {
                 what: format!("variable `{}` (its container)", self.name()),
                 help: "make it in a container that is open".into(),
             },
+            State::Refused(error) => return error.clone(),
+            State::Declared(_) => ErrorKind::BadArgument {
+                op: "variable",
+                what: format!("`{}` (made at {}) lives in sessions", self.name(), self.0.made),
+                help: "fetch it in `Session::run`, or ask `Session::variable` for it".into(),
+            },
             _ => ErrorKind::Uninitialized { name: self.name().into(), made: self.0.made },
         }
         .into()
-    }
-
-    /// Gives a variable that waits for it its first value; does nothing to one that has one.
-    fn initialize(&self, value: Tensor) -> Result<()> {
-        let id = value.id();
-        let array = match value.into_repr() {
-            crate::tensor::Repr::Array(array) => array,
-            crate::tensor::Repr::Symbol(_) => {
-                let kind = ErrorKind::Symbolic { what: "a variable's first value" };
-                return Err(tonnage_core::Error::from(kind).at(self.0.made));
-            }
-        };
-        let array = self.own(array)?;
-        *self.state() = State::Holds(array, id);
-        Ok(())
     }
 
     /// An array that is the variable's alone: taken over, or copied.
@@ -246,9 +203,8 @@ impl Variable {
             return self.update_traced(op, value, source, &trace).map_err(|e| e.at(source));
         }
         let value = value.array(op.name).map_err(|e| e.at(source))?;
-        let mut state = self.state();
+        let mut state = self.settled().map_err(|e| e.at(source))?;
         match &mut *state {
-            State::Closed => Err(self.unreadable(&State::Closed).at(source)),
             State::Waiting if *op == state::assign::ASSIGN => {
                 let types = [self.ty(), value.ty()];
                 (op.infer)(&tonnage_core::Call::new(op, &types, &Attrs::None))
@@ -267,7 +223,6 @@ impl Variable {
                 *state = State::Holds(array, next_id());
                 Ok(())
             }
-            State::Waiting => Err(self.unreadable(&State::Waiting).at(source)),
             State::Holds(array, id) => {
                 let args = smallvec![Arg::Borrowed(value)];
                 let in_place = array.as_recipe().is_none() && array.is_sole();
@@ -278,6 +233,7 @@ impl Variable {
                 *id = next_id();
                 Ok(())
             }
+            other => Err(self.unreadable(other).at(source)),
         }
     }
 
@@ -310,7 +266,7 @@ impl Variable {
 
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
     pub(crate) fn for_call(&self, written: bool) -> Result<Array> {
-        let mut state = self.state();
+        let mut state = self.settled()?;
         match &mut *state {
             State::Holds(array, _) => {
                 if written && (array.as_recipe().is_some() || !array.is_sole()) {
@@ -331,6 +287,7 @@ impl Variable {
                 let copies = written && (array.as_recipe().is_some() || !array.is_sole());
                 Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
             }
+            State::Pending(_) => Ok(Foreseen::Copy(self.ty())),
             other => Err(self.unreadable(other)),
         }
     }
@@ -356,6 +313,9 @@ impl std::fmt::Debug for Variable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = match &*self.state() {
             State::Waiting => "waiting for its value",
+            State::Pending(_) => "computed when it is needed",
+            State::Declared(_) => "in sessions",
+            State::Refused(_) => "refused",
             State::Holds(array, _) if array.as_recipe().is_some() => "recipe",
             State::Holds(..) => "resident",
             State::Closed => "closed",

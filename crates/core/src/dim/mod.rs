@@ -6,12 +6,17 @@
 //!
 //! Expressions are polynomials in a normal form: equal expressions are equal values.
 
-use std::collections::BTreeMap;
+mod expr;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Serialize, Serializer};
+
+use crate::heap::{Heap, Seen};
+use expr::Atom;
+pub use expr::Expr;
 
 /// The length of an axis.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,20 +25,6 @@ pub enum Dim {
     Known(usize),
     /// An expression with at least one symbol in it.
     Expr(Arc<Expr>),
-}
-
-/// A sum of products, in normal form.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Expr {
-    /// Product of atoms to its factor; sorted, no factor is 0; the empty product is the constant.
-    terms: BTreeMap<Vec<Atom>, i64>,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Atom {
-    Symbol(Symbol),
-    /// Division that is rounded down.
-    Quotient(Dim, Dim),
 }
 
 /// A named unknown.
@@ -105,7 +96,30 @@ impl fmt::Debug for Symbol {
 impl Dim {
     /// The symbol as a dimension.
     pub fn symbol(symbol: Symbol) -> Dim {
-        Expr { terms: BTreeMap::from([(vec![Atom::Symbol(symbol)], 1)]) }.into_dim()
+        Expr::atom(Atom::Symbol(symbol)).into_dim()
+    }
+
+    /// An open length of that name. In one signature the same name is the same length.
+    ///
+    /// ```
+    /// use tonnage_core::{Dim, Shape};
+    /// let shape = Shape::from([Dim::open("batch"), Dim::from(784)]);
+    /// assert_eq!(shape.to_string(), "[batch, 784]");
+    /// ```
+    pub fn open(name: &str) -> Dim {
+        Dim::symbol(Symbol::new(name))
+    }
+
+    /// The symbol, if it is one and nothing else.
+    pub fn as_symbol(&self) -> Option<&Symbol> {
+        let Dim::Expr(expr) = self else { return None };
+        match expr.terms.first_key_value() {
+            Some((product, 1)) if expr.terms.len() == 1 => match product.as_slice() {
+                [Atom::Symbol(symbol)] => Some(symbol),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The number, if it is one.
@@ -140,6 +154,31 @@ impl Dim {
         }
     }
 
+    /// The difference, or 0 where it would be negative.
+    #[must_use]
+    pub fn less(&self, other: &Dim) -> Dim {
+        match (self, other) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.saturating_sub(*b)),
+            _ => self.expr().add(&other.expr(), -1).positive().into_dim(),
+        }
+    }
+
+    /// The lesser of the two.
+    ///
+    /// ```
+    /// use tonnage_core::Dim;
+    /// let n = Dim::open("n");
+    /// let (head, tail) = (n.least(&Dim::from(2)), n.less(&Dim::from(2)));
+    /// assert_eq!(head.plus(&tail), n);
+    /// ```
+    #[must_use]
+    pub fn least(&self, other: &Dim) -> Dim {
+        match (self, other) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(*a.min(b)),
+            _ => self.minus(&self.less(other)),
+        }
+    }
+
     /// The product.
     #[must_use]
     pub fn times(&self, other: &Dim) -> Dim {
@@ -158,12 +197,19 @@ impl Dim {
             (_, Dim::Known(1)) => self.clone(),
             (a, b) if a == b => Dim::Known(1),
             _ => self.expr().divide_evenly(&other.expr()).map_or_else(
-                || {
-                    let atom = Atom::Quotient(self.clone(), other.clone());
-                    Expr { terms: BTreeMap::from([(vec![atom], 1)]) }.into_dim()
-                },
+                || Expr::atom(Atom::Quotient(self.clone(), other.clone())).into_dim(),
                 Expr::into_dim,
             ),
+        }
+    }
+
+    /// Whether the two can be equal for some sizes of at least 1: false for two numbers that differ, and
+    /// for two multiples of the same expression.
+    pub fn may_equal(&self, other: &Dim) -> bool {
+        match (self, other) {
+            (Dim::Expr(a), Dim::Expr(b)) => a == b || !a.is_other_multiple(b),
+            (Dim::Known(a), Dim::Known(b)) => a == b,
+            _ => true,
         }
     }
 
@@ -178,6 +224,7 @@ impl Dim {
                 let value = match atom {
                     Atom::Symbol(s) => find(s).unwrap_or_else(|| Dim::symbol(s.clone())),
                     Atom::Quotient(a, b) => a.substitute(find).divided_by(&b.substitute(find)),
+                    Atom::Positive(a) => a.substitute(find).expr().positive().into_dim(),
                 };
                 term = term.multiply(&value.expr());
             }
@@ -199,6 +246,7 @@ impl Dim {
                 let most = match atom {
                     Atom::Symbol(s) => s.bound()?.most()?,
                     Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
+                    Atom::Positive(a) => a.most()?,
                 };
                 term = term.saturating_mul(most);
             }
@@ -217,6 +265,7 @@ impl Dim {
                     a.symbols(visit);
                     b.symbols(visit);
                 }
+                Atom::Positive(a) => a.symbols(visit),
             }
         }
     }
@@ -226,66 +275,6 @@ impl Dim {
             Dim::Known(n) => Expr::constant(i64::try_from(*n).unwrap_or(i64::MAX)),
             Dim::Expr(expr) => (**expr).clone(),
         }
-    }
-}
-
-impl Expr {
-    fn constant(n: i64) -> Expr {
-        let mut terms = BTreeMap::new();
-        if n != 0 {
-            terms.insert(Vec::new(), n);
-        }
-        Expr { terms }
-    }
-
-    fn into_dim(self) -> Dim {
-        match self.terms.iter().next() {
-            None => Dim::Known(0),
-            Some((product, n)) if self.terms.len() == 1 && product.is_empty() => {
-                Dim::Known(usize::try_from(*n).unwrap_or(0))
-            }
-            _ => Dim::Expr(Arc::new(self)),
-        }
-    }
-
-    fn add(mut self, other: &Expr, sign: i64) -> Expr {
-        for (product, factor) in &other.terms {
-            let entry = self.terms.entry(product.clone()).or_insert(0);
-            *entry = entry.saturating_add(factor.saturating_mul(sign));
-        }
-        self.terms.retain(|_, factor| *factor != 0);
-        self
-    }
-
-    fn multiply(&self, other: &Expr) -> Expr {
-        let mut terms = BTreeMap::new();
-        for (a, x) in &self.terms {
-            for (b, y) in &other.terms {
-                let mut product = [a.as_slice(), b.as_slice()].concat();
-                product.sort();
-                let entry = terms.entry(product).or_insert(0i64);
-                *entry = entry.saturating_add(x.saturating_mul(*y));
-            }
-        }
-        terms.retain(|_, factor| *factor != 0);
-        Expr { terms }
-    }
-
-    /// Divides by a single product where every term contains it.
-    fn divide_evenly(&self, other: &Expr) -> Option<Expr> {
-        let (divisor, by) = other.terms.iter().next().filter(|_| other.terms.len() == 1)?;
-        let mut terms = BTreeMap::new();
-        for (product, factor) in &self.terms {
-            let mut rest = product.clone();
-            for atom in divisor {
-                rest.remove(rest.iter().position(|a| a == atom)?);
-            }
-            if factor % by != 0 {
-                return None;
-            }
-            terms.insert(rest, factor / by);
-        }
-        Some(Expr { terms })
     }
 }
 
@@ -310,39 +299,24 @@ impl fmt::Debug for Dim {
     }
 }
 
-impl fmt::Display for Expr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Reversed: the constant comes last, as people write it.
-        for (i, (product, factor)) in self.terms.iter().rev().enumerate() {
-            let sign = match (i, *factor < 0) {
-                (0, false) => "",
-                (_, true) => "-",
-                (_, false) => "+",
-            };
-            write!(f, "{sign}")?;
-            let size = factor.unsigned_abs();
-            if product.is_empty() {
-                write!(f, "{size}")?;
-            } else if size != 1 {
-                write!(f, "{size}*")?;
-            }
-            for (j, atom) in product.iter().enumerate() {
-                if j > 0 {
-                    write!(f, "*")?;
-                }
-                match atom {
-                    Atom::Symbol(s) => write!(f, "{}", s.name())?,
-                    Atom::Quotient(a, b) => write!(f, "(({a})/({b}))")?,
-                }
-            }
+impl Heap for Dim {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        match self {
+            Dim::Known(_) => 0,
+            Dim::Expr(expr) => expr.heap(seen),
         }
-        Ok(())
     }
 }
 
-impl fmt::Debug for Expr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+impl Heap for Symbol {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.0.heap(seen)
+    }
+}
+
+impl Heap for SymbolData {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.name.capacity() + self.bound.heap(seen)
     }
 }
 
@@ -379,6 +353,27 @@ mod tests {
         let half = expr.substitute(&|x| (*x == s).then(|| Dim::from(7)));
         assert_eq!(half.to_string(), "7*m+2");
         assert_eq!(half.substitute(&|_| Some(Dim::from(5))), Dim::Known(37));
+    }
+
+    #[test]
+    fn parts_of_an_open_axis_add_up_to_it() {
+        let s = Symbol::new("n");
+        let n = Dim::symbol(s.clone());
+        let one = Dim::from(1);
+        assert_eq!(n.less(&one).to_string(), "max(n-1,0)");
+        assert_eq!(n.less(&one).plus(&n.least(&one)), n);
+        assert_eq!(one.least(&n), n.least(&one));
+        assert_eq!(n.plus(&one).less(&n), one);
+        assert_eq!(n.less(&n.plus(&one)), Dim::Known(0));
+        for size in 0..4 {
+            let at = |dim: &Dim| dim.substitute(&|x| (*x == s).then(|| Dim::from(size)));
+            assert_eq!(at(&n.less(&one)), Dim::Known(size.saturating_sub(1)));
+            assert_eq!(at(&n.least(&Dim::from(2))), Dim::Known(size.min(2)));
+            let more = n.less(&Dim::from(2)).plus(&Dim::from(5));
+            assert_eq!(at(&more), Dim::Known(size.saturating_sub(2) + 5));
+        }
+        assert_eq!(n.as_symbol(), Some(&s));
+        assert_eq!(n.plus(&one).as_symbol(), None);
     }
 
     #[test]
