@@ -7,6 +7,7 @@ use serde::Serialize;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, Kind, Source};
 
+use crate::budget::Fitted;
 use crate::plan::{Plan, Refusal, Run, Step, StepMemory};
 
 /// What a plan says, for people and tools.
@@ -24,6 +25,8 @@ pub struct Explanation {
     pub small_results: Bytes,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
+    /// What was done to fit a budget.
+    pub fitted: Option<Fitted>,
     /// The step at which the arena is fullest.
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
@@ -129,6 +132,7 @@ impl Plan {
             bound: self.bound,
             small_results: self.own_outputs(),
             is_bound: self.is_bound,
+            fitted: self.fitted,
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
             steps: self.steps.iter().map(|step| self.line(step)).collect(),

@@ -6,8 +6,9 @@
 //! In the order in which a call goes through them: `key` is what a call is looked up by, `signature` says
 //! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned,
 //! `program` is a graph with all that it takes from outside, `home` keeps the variables that were made while
-//! tracing, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
+//! tracing, `budget` is what a call may take, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
 
+mod budget;
 mod cache;
 mod concrete;
 pub(crate) mod home;
