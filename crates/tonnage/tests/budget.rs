@@ -87,7 +87,7 @@ fn what_a_budget_predicts_is_what_a_call_takes() {
     let weights = weights(16);
     let x = drawn([ROWS, WIDTH], 1.0);
     let unlimited = step(&weights).plan(&x).unwrap().peak();
-    for percent in [80, 60, 45] {
+    for percent in [80, 60, 50] {
         let budget = Bytes::new(unlimited.get() * percent / 100);
         let step = step(&weights).budget(budget).unwrap();
         let plan = step.plan(&x).unwrap();
