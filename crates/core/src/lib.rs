@@ -19,6 +19,7 @@ pub mod scalar;
 pub mod shape;
 pub mod source;
 pub mod tile;
+pub mod window;
 pub mod workers;
 
 pub use attrs::Attrs;

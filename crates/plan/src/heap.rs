@@ -23,6 +23,7 @@ impl Heap for Plan {
             + self.buffers.heap(seen)
             + self.outputs.heap(seen)
             + self.written.heap(seen)
+            + self.input_bytes.capacity() * size_of::<Bytes>()
     }
 }
 
@@ -41,6 +42,7 @@ impl Heap for Step {
         self.run.heap(seen)
             + self.begins.heap(seen)
             + self.ends.heap(seen)
+            + if self.refused.spilled() { size_of_val(&*self.refused) } else { 0 }
             + self.reads.heap(seen)
             + self.writes.heap(seen)
     }

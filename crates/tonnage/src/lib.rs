@@ -30,6 +30,7 @@ mod tensor;
 mod trace;
 mod tree;
 mod variable;
+mod window;
 
 pub use control::{cond, while_loop, while_loop_at_most};
 pub use convert::{Native, Nested};
@@ -51,6 +52,7 @@ pub use tonnage_plan::Plan;
 pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
 pub use variable::Variable;
+pub use window::{Conv, Padding, PerAxis, Pool};
 
 /// The README's example, which runs with the others.
 #[cfg(doctest)]

@@ -10,6 +10,7 @@
 mod build;
 mod print;
 mod prune;
+mod shrink;
 mod slice;
 mod verify;
 

@@ -241,7 +241,7 @@ pub(crate) fn region_op(
     }
     drop(args);
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
-    let graph = lower(&builder.finish(&made)?)?;
+    let graph = Arc::new(lower(&builder.finish(&made)?)?);
     let mut seen = Vec::new();
     let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };

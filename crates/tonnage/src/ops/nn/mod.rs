@@ -1,5 +1,8 @@
 //! What networks are made of.
 
+mod conv;
+mod pool;
+
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Result, Source};
@@ -15,17 +18,5 @@ impl Tensor {
         let source = Source::here();
         let axis = self.shape().axis("softmax", axis).map_err(|e| e.at(source))?;
         apply1(&nn::softmax::SOFTMAX, smallvec![self.into()], Attrs::Axis(axis), source)
-    }
-
-    /// The largest in each window of `[batch, height, width, channels]`.
-    #[track_caller]
-    pub fn max_pool(
-        &self,
-        size: [usize; 2],
-        stride: [usize; 2],
-        padding: [[usize; 2]; 2],
-    ) -> Result<Tensor> {
-        let attrs = Attrs::Window { size, stride, padding };
-        apply1(&nn::max_pool::MAX_POOL, smallvec![self.into()], attrs, Source::here())
     }
 }

@@ -13,18 +13,21 @@ use tonnage_core::row::{
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
 
-use super::max_pool_grad::MAX_POOL_GRAD;
-use super::window::{Window, window_axes};
+use super::max_grad::MAX_POOL_GRAD;
+use super::{Line, axes, index_dtype, slid, window};
 use crate::infer::{cost, dtype, inputs, number, shape};
+use crate::nn::window::{Pixels, Window};
 use crate::number::with_width;
 use crate::strided::Positions;
 
+const NAME: &str = "max_pool_pick";
+
 /// `(image, numbers) -> elements`; the window as [`Attrs::Window`].
 pub static MAX_POOL_PICK: OpDef = OpDef {
-    name: "max_pool_pick",
+    name: NAME,
     doc: "The element of each window of an image that has a given number.",
     infer,
-    axes: |_| window_axes(2),
+    axes: |call| axes(call.inputs[0].shape.rank(), 2),
     mem: Mem::Alloc,
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
@@ -47,13 +50,12 @@ pub static MAX_POOL_PICK: OpDef = OpDef {
 };
 
 fn infer(call: &Call) -> Result<Types> {
-    let op = "max_pool_pick";
-    let [image, numbers] = inputs(op, call)?;
-    number(op, image)?;
-    let window = Window::of(op, call.attrs)?;
-    dtype(op, numbers, |d| d == window.index_dtype(), "the dtype that `max_pool` gave")?;
-    let made = window.slide(op, image)?;
-    shape(op, &numbers.shape, &made, "pass the numbers that `max_pool` gave for this image")?;
+    let [image, numbers] = inputs(NAME, call)?;
+    number(NAME, image)?;
+    let window = window(NAME, call.attrs)?;
+    dtype(NAME, numbers, |d| d == index_dtype(&window), "the dtype that `max_pool` gave")?;
+    let made = slid(NAME, &window, image)?;
+    shape(NAME, &numbers.shape, &made, "pass the numbers that `max_pool` gave for this image")?;
     Ok(smallvec![TensorType { dtype: image.dtype, shape: made }])
 }
 
@@ -67,7 +69,7 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
-    let window = Window::of("max_pool_pick", k.attrs)?;
+    let window = window(NAME, k.attrs)?;
     let (image, numbers, out) = (&k.inputs[0], &k.inputs[1], &mut k.outputs[0]);
     // All zero bits are zero in every dtype that is a number.
     with_width!(image.dtype, T => match numbers.dtype {
@@ -85,21 +87,25 @@ fn pick<T: Element, I: Element + Into<usize>>(
     zero: T,
     workers: &dyn Workers,
 ) {
-    let [_, height, width, _] = image.layout.sizes[..] else { return };
-    let [_, rows, columns, channels] = out.sizes[..] else { return };
-    let (row, data) = (columns * channels, image.slice::<T>());
+    let (sizes, pixels, data) = (out.sizes.clone(), Pixels::of(&image.layout), image.slice::<T>());
+    let ([zs, ys, xs], lengths, channels) = (window.axes, pixels.lengths, pixels.channels);
+    let line = sizes[sizes.len() - 2] * channels;
     let (numbers, number_at) = (numbers.slice::<I>(), Positions::of(&numbers.layout));
-    for_each_chunk(workers, out.slice::<T>(), row, &|number, to| {
-        let (batch, line) = (number / rows, number % rows);
-        let lines = window.inside(0, line, height);
+    for_each_chunk(workers, out.slice::<T>(), line, &|number, to| {
+        let Line { batch, at: [z, y] } = Line::of(number, &sizes);
+        let (slabs, rows) = (zs.inside(z, lengths[0]), ys.inside(y, lengths[1]));
         for (i, to) in to.iter_mut().enumerate() {
             let (column, channel) = (i / channels, i % channels);
-            let which: usize = numbers[number_at.at(number * row + i)].into();
-            let (dy, dx) = (which / window.size[1], which % window.size[1]);
-            *to = match lines.contains(&dy) && window.inside(1, column, width).contains(&dx) {
+            let which: usize = numbers[number_at.at(number * line + i)].into();
+            let taps = [which / xs.size / ys.size, which / xs.size % ys.size, which % xs.size];
+            let inside = slabs.contains(&taps[0])
+                && rows.contains(&taps[1])
+                && xs.inside(column, lengths[2]).contains(&taps[2]);
+            *to = match inside {
                 true => {
-                    let (y, x) = (window.place(0, line, dy), window.place(1, column, dx));
-                    data[image.layout.position(&[batch, y, x, channel])]
+                    let place =
+                        [zs.place(z, taps[0]), ys.place(y, taps[1]), xs.place(column, taps[2])];
+                    data[(pixels.at(batch, place) + channel as isize * pixels.channel) as usize]
                 }
                 false => zero,
             };
