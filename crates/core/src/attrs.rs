@@ -13,6 +13,7 @@ use crate::row::Keep;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
 use crate::tile::TileProgram;
+use crate::window::{Conv, Window};
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -87,6 +88,13 @@ pub enum Attrs {
         /// Of the result.
         dtype: DType,
     },
+    /// A length, or a number of elements, as a number.
+    Size {
+        /// Which.
+        size: Dim,
+        /// Of the result.
+        dtype: DType,
+    },
     /// Random numbers.
     Random {
         /// Which ones.
@@ -109,15 +117,10 @@ pub enum Attrs {
     },
     /// How many.
     Count(usize),
-    /// A window that slides over the two inner axes of `[batch, height, width, channels]`.
-    Window {
-        /// Height and width.
-        size: [usize; 2],
-        /// From one window to the next.
-        stride: [usize; 2],
-        /// Rows above and below, columns left and right.
-        padding: [[usize; 2]; 2],
-    },
+    /// Windows of an image.
+    Window(Box<Window>),
+    /// Filters under the windows of an image.
+    Conv(Box<Conv>),
     /// An elementwise chain.
     Tile(Box<TileProgram>),
     /// A loop.
@@ -170,6 +173,8 @@ impl Attrs {
                 *shape = shape.substitute(find);
             }
             Attrs::Range { len, .. } => *len = len.substitute(find),
+            Attrs::Size { size, .. } => *size = size.substitute(find),
+            Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
             _ => {}
         }
         attrs

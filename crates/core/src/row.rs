@@ -282,8 +282,6 @@ pub enum Region {
     Loop,
     /// The gradient of a loop.
     LoopGrad,
-    /// A graph that stands where the op does: the planner writes it out.
-    Call,
 }
 
 /// A composite op in terms of others.

@@ -1,5 +1,7 @@
 //! Bodies and branches: planned once, in the scratch of the step that runs them.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;
@@ -20,7 +22,6 @@ pub(crate) fn node(planner: &mut Planner, node: &Node, kind: Region) -> Result<(
         Region::Branch => branch(planner, node),
         Region::Loop => while_loop(planner, node),
         Region::LoopGrad => while_grad(planner, node),
-        Region::Call => Err(bad(node)), // written out before
     }
 }
 
@@ -36,7 +37,7 @@ impl Shelf {
     }
 }
 
-fn inner(graph: &Graph, inputs: &[InputSpec], planner: &mut Planner) -> Result<Plan> {
+fn inner(graph: &Arc<Graph>, inputs: &[InputSpec], planner: &mut Planner) -> Result<Plan> {
     let options = Options { outputs_given: true, ..planner.options };
     let made = plan(graph, inputs, options)?;
     planner.is_bound |= made.is_bound;
@@ -77,7 +78,7 @@ fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> R
     let id = node.inputs[input];
     let ty = planner.graph.ty(output).clone();
     let alone = node.inputs.iter().filter(|other| **other == id).count() == 1;
-    if alone && planner.can_take_over(node, input, &ty) {
+    if alone && planner.can_take_over(node, input, &ty).is_ok() {
         let placed = planner.place(id)?.clone();
         planner.put(output, placed);
         return Ok(());

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Graph, Node};
 use crate::attrs::Attrs;
+use crate::window::Window;
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +79,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Fill { value, .. } => write!(f, " with {value}"),
         Attrs::Range { start, step, .. } => write!(f, " from {start} by {step}"),
         Attrs::Random { key, .. } | Attrs::Stream(key) => write!(f, " {key:?}"),
+        Attrs::Size { size, .. } => write!(f, " {size}"),
         Attrs::Matmul { transpose_a, transpose_b } => match (transpose_a, transpose_b) {
             (false, false) => Ok(()),
             (true, false) => write!(f, " left transposed"),
@@ -85,8 +87,10 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             (true, true) => write!(f, " both transposed"),
         },
         Attrs::Count(n) => write!(f, " {n}"),
-        Attrs::Window { size, stride, padding } => {
-            write!(f, " window {size:?} by {stride:?}, padding {padding:?}")
+        Attrs::Window(window) => write_window(f, window),
+        Attrs::Conv(conv) => {
+            write_window(f, &conv.window)?;
+            if conv.groups != 1 { write!(f, ", {} groups", conv.groups) } else { Ok(()) }
         }
         Attrs::Tile(program) => write!(f, " {{ {program} }}"),
         Attrs::Loop { carried, most } => {
@@ -99,4 +103,10 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))
         }
     }
+}
+
+fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
+    let Window { size, stride, padding, dilation } = window;
+    write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
+    if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
 }

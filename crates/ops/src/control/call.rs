@@ -12,9 +12,9 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{
     Cotangent, GradCall, JvpCall, VjpGraph, assemble, jvp_graph, reached, vjp_parts,
 };
-use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::graph::{Builder, Graph, replay};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
 use tonnage_core::{Attrs, DType, Kind, OpDef, TensorType};
 
@@ -38,7 +38,7 @@ pub static CALL: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Together(jvp),
     fails: Fails::Never,
-    lower: Lower::Region(Region::Call),
+    lower: Lower::Composite(expand),
     samples,
 };
 
@@ -48,6 +48,10 @@ fn infer(call: &Call) -> Result<Types> {
     };
     super::check_inputs(call, "graph", call.inputs, &body.input_types())?;
     Ok(body.output_types().into_iter().collect())
+}
+
+pub(super) fn expand(e: &mut dyn Emit, call: &Call, inputs: Vec<Value>) -> Result<Vec<Value>> {
+    replay(&call.regions[0], inputs, e)
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -14,7 +14,7 @@ use tonnage_core::grad::{
 };
 use tonnage_core::graph::{Graph, replay};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
 use tonnage_core::{Attrs, OpDef};
 
@@ -39,7 +39,7 @@ pub static CUSTOM: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Rule(jvp),
     fails: Fails::Never,
-    lower: Lower::Region(Region::Call),
+    lower: Lower::Composite(call::expand),
     samples,
 };
 

@@ -93,6 +93,10 @@ fn run(
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
         Lower::Slices(kernel) => kernel::apply(op, &call, args, &outputs, kernel, mark),
+        // A graph as one op is planned as one.
+        Lower::Composite(_) if !regions.is_empty() => {
+            execute::region_op(op, args, attrs, regions, aux, mark)
+        }
         Lower::Composite(expand) => {
             let mut emit = EagerEmit::new(mark);
             let inputs = args.into_iter().map(crate::emit::value).collect();

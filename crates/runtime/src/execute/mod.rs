@@ -89,7 +89,7 @@ pub fn execute(
         // What was lent lies in one block, which is rounded as every block is.
         (Measured { used: top + used?.rounded() }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, &decided, mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, key, mark)?;
     Ok((made, measured))
 }
 
@@ -163,6 +163,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
+    key: [u32; 2],
     mark: Mark,
 ) -> Result<Arrays> {
     let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -210,7 +211,7 @@ fn collect(
             }
             // A cast in place leaves another dtype in the input's bytes.
             OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
-            OutputPlan::Recipe(recipe) => Array::from_recipe(recipe.clone()),
+            OutputPlan::Recipe(recipe) => Array::from_recipe(step::fixed_recipe(recipe, key)),
             OutputPlan::Given => return Err(missing()),
         });
     }
@@ -240,7 +241,7 @@ pub(crate) fn region_op(
     }
     drop(args);
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
-    let graph = lower(&builder.finish(&made)?)?;
+    let graph = Arc::new(lower(&builder.finish(&made)?)?);
     let mut seen = Vec::new();
     let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };

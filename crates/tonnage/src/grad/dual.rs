@@ -84,7 +84,7 @@ impl Tangents {
         }
         let alive = match tensor.repr() {
             Repr::Array(array) => Some(array.alive()),
-            Repr::Symbol(_) => None, // a number of a graph, which takes no memory
+            _ => None, // a number of a graph, which takes no memory
         };
         self.of.insert(tensor.id(), (alive, tangent));
     }

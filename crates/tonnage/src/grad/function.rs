@@ -14,18 +14,27 @@ use tonnage_core::{Kind, Mark, Result, Source};
 use tonnage_ops::control::{call::CALL, custom::CUSTOM};
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::{GRAD_OPS, state};
-use tonnage_runtime::random;
+use tonnage_runtime::{Ledger, Owner, Tally, random};
 
 use super::dual;
 use crate::dispatch::{self, Input};
+use crate::function::program::Program;
 use crate::tape;
 use crate::tensor::Tensor;
+use crate::trace::Traced;
+use crate::tree::Tree;
+use crate::variable::Variable;
 
-/// A function's graph as it was traced, and its halves for those who asked.
+/// A function's graph as it was traced, what it takes from outside, and its halves for those who asked.
 pub(crate) struct Whole {
     /// Nothing in it writes: variables leave as values.
     graph: Graph,
+    captured: Vec<Tensor>,
+    variables: Vec<(Variable, bool)>,
+    results: usize,
     halves: Mutex<Vec<(Vec<bool>, Arc<Halves>)>>,
+    /// What all of it takes.
+    tally: Tally,
 }
 
 /// A graph cut in two.
@@ -35,17 +44,23 @@ struct Halves {
     attrs: Attrs,
 }
 
-/// Ways of asking that a function remembers.
+/// Ways of asking that are remembered.
 const REMEMBERED: usize = 8;
 
-/// Whether anyone may want to differentiate what is called now.
-pub(crate) fn is_watched() -> bool {
-    !tape::quiet() || !dual::quiet()
+/// Whether someone differentiates a call: a tape that records it, or a forward pass that an argument moves
+/// in.
+pub(crate) fn is_watched<A: Tree>(arguments: &A, program: &Program) -> bool {
+    let moves = || {
+        let mut all = program.captured.clone();
+        arguments.for_each(&mut |tensor| all.push(tensor.clone()));
+        dual::moves(&all)
+    };
+    tape::sees(arguments, program) || (!dual::quiet() && moves())
 }
 
 impl Whole {
-    pub fn new(graph: &Graph) -> Whole {
-        let mut graph = graph.clone();
+    pub fn new(traced: Traced, results: usize, made: Source) -> Whole {
+        let mut graph = traced.graph;
         for at in 0..graph.nodes.len() {
             let (op, output) = (graph.nodes[at].op, graph.nodes[at].outputs.first().copied());
             let (Mem::Update(_), Some(output)) = (op.mem, output) else { continue };
@@ -59,25 +74,43 @@ impl Whole {
                 node.op = state::pure(op);
             }
         }
-        Whole { graph, halves: Mutex::new(Vec::new()) }
+        graph.prune();
+        let variables = traced.variables.into_iter().map(|u| (u.variable, u.written)).collect();
+        let owner =
+            Owner { kind: Kind::Graph, what: "gradient of a function", name: None, source: made };
+        let tally = Ledger::cpu().tally(owner);
+        tally.set(graph.bytes());
+        let captured = traced.captured;
+        Whole { graph, captured, variables, results, halves: Mutex::default(), tally }
     }
 
-    /// Calls the function for whoever differentiates it; `None` where nobody does. The results are those of
-    /// the graph.
-    pub fn call(&self, inputs: &[Tensor], source: Source) -> Result<Option<Vec<Tensor>>> {
-        let needs = tape::tracked(inputs);
-        let moves = dual::moves(inputs);
-        if !moves && !needs.contains(&true) {
-            return Ok(None);
+    /// Calls the function for whoever differentiates it. Variables that it writes are written with what
+    /// it made of them.
+    pub fn call<A: Tree>(&self, arguments: A, source: Source) -> Result<Vec<Tensor>> {
+        let mut inputs = Vec::new();
+        arguments.take(&mut |tensor| inputs.push(tensor));
+        inputs.extend(self.captured.iter().cloned());
+        for (variable, _) in &self.variables {
+            inputs.push(variable.read()?);
         }
+        let mut made = self.run(inputs, source)?;
+        let written = self.variables.iter().filter(|(_, written)| *written);
+        for ((variable, _), value) in written.zip(made.split_off(self.results)) {
+            variable.assign(&value)?;
+        }
+        Ok(made)
+    }
+
+    fn run(&self, inputs: Vec<Tensor>, source: Source) -> Result<Vec<Tensor>> {
+        let needs = tape::tracked(&inputs);
         // Both halves are to draw the same random numbers.
         let key = random::next_key();
-        let given = inputs.iter().map(Input::Borrowed).collect();
+        let given = inputs.into_iter().map(Input::Owned).collect();
         let mark = Mark { source, kind: Kind::Activation };
         if !needs.contains(&true) {
             let regions = vec![Arc::new(fixed(&self.graph, key))];
             let made = dispatch::apply_marked(&CALL, given, Attrs::None, regions, mark)?;
-            return Ok(Some(made.into_vec()));
+            return Ok(made.into_vec());
         }
         let halves = self.halves(needs)?;
         let regions =
@@ -85,7 +118,7 @@ impl Whole {
         let attrs = halves.attrs.clone();
         let mut made = dispatch::apply_marked(&CUSTOM, given, attrs, regions, mark)?.into_vec();
         made.truncate(self.graph.outputs.len());
-        Ok(Some(made))
+        Ok(made)
     }
 
     fn halves(&self, needs: Vec<bool>) -> Result<Arc<Halves>> {
@@ -107,6 +140,8 @@ impl Whole {
             all.remove(0);
         }
         all.push((needs, halves.clone()));
+        let cut = all.iter().map(|(_, halves)| halves.forward.bytes() + halves.backward.bytes());
+        self.tally.set(self.graph.bytes() + cut.sum());
         Ok(halves)
     }
 }

@@ -15,9 +15,11 @@ use tonnage_core::{Bytes, OpDef, Result, Source, TensorType, Value};
 
 use super::{Log, TAPES};
 use crate::dispatch::{Inputs, hold};
+use crate::function::program::Program;
 use crate::grad::{dual, level};
 use crate::tensor::Tensor;
 use crate::trace;
+use crate::tree::Tree;
 use crate::variable::Variable;
 
 /// An op that is about to be recorded.
@@ -57,7 +59,7 @@ pub(crate) fn tracked(inputs: &[Tensor]) -> Vec<bool> {
 }
 
 /// Whether any tape is there at all: what nearly every call asks first.
-pub(crate) fn quiet() -> bool {
+fn quiet() -> bool {
     TAPES.with_borrow(|tapes| tapes.is_empty())
 }
 
@@ -270,6 +272,25 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// Whether a tape outside of all traces would record something of a program that runs.
+pub(crate) fn sees<A: Tree>(arguments: &A, program: &Program) -> bool {
+    if quiet() {
+        return false;
+    }
+    let mut ids: Vec<u64> = program.captured.iter().map(Tensor::id).collect();
+    arguments.for_each(&mut |tensor| ids.push(tensor.id()));
+    let levels = level::listening();
+    TAPES.with_borrow(|tapes| {
+        tapes.iter().map(|log| log.borrow()).any(|log| {
+            log.trace.is_none()
+                && levels.contains(&log.level)
+                && log.records()
+                && (ids.iter().any(|id| log.tracked.contains(id))
+                    || program.variables.iter().any(|(variable, _)| log.watches(variable)))
+        })
+    })
 }
 
 /// Tells the tapes that a variable was read as that tensor.

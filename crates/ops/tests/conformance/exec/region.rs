@@ -20,7 +20,6 @@ impl Engine<'_> {
         mut inputs: Vec<Tensor>,
     ) -> Result<Vec<Tensor>> {
         match (kind, attrs) {
-            (Region::Call, _) => self.replay(&regions[0], inputs),
             (Region::Branch, _) => {
                 let choice = inputs.remove(0);
                 let yes = self.truth(choice)?;
