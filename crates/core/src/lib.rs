@@ -12,6 +12,7 @@ pub mod graph;
 pub mod kernel;
 pub mod kind;
 pub mod layout;
+pub mod looping;
 pub mod recipe;
 pub mod row;
 pub mod scalar;

@@ -3,14 +3,16 @@
 //!
 //! In the order that data flows: `lower` writes composites out and makes every copy explicit; `fuse` joins
 //! chains of elementwise ops; `order` says when each node runs; `place`
-//! gives every value its bytes (a view's, a dying input's as `in_place` allows, or a buffer of its own) and
-//! `region` does so for bodies and branches, with `copy` for what they start from; `outputs` says where
+//! gives every value its bytes (a view's, a dying input's as `in_place` allows, or a buffer of its own);
+//! `region` does so for branches, and `looping` for loops, with `rows` for what each round sees of an input, `copy`
+//! for what loops start from, and [`schedule`] for what their gradients keep; `outputs` says where
 //! results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result.
 
 mod arena;
 mod copy;
 mod fuse;
 mod in_place;
+mod looping;
 mod lower;
 pub mod offsets;
 mod order;
@@ -19,13 +21,14 @@ mod place;
 mod plan;
 mod print;
 mod region;
+mod rows;
+pub mod schedule;
 mod tile;
-mod trips;
 
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
-    At, BufferId, BufferPlan, LoopGradPlan, LoopPlan, OutputPlan, Placed, Plan, Run, Step,
-    StepMemory, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, Held, Keeps, LoopGradPlan, LoopPlan, OutputPlan, Placed,
+    Plan, Run, Sliced, Step, StepMemory, TileRead, TileRun,
 };
 pub use tile::ready as tile_run;

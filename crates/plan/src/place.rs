@@ -54,8 +54,20 @@ pub struct Options {
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
+    plan_region(graph, inputs, &[], options)
+}
+
+/// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that
+/// is given up.
+pub(crate) fn plan_region(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: Options,
+) -> Result<Plan> {
     let graph = &order::low_peak(graph, inputs, options.threads);
     let mut planner = Planner::new(graph, inputs, options)?;
+    planner.homes = homes.to_vec();
     for at in 0..graph.nodes.len() {
         planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
     }
@@ -99,6 +111,8 @@ pub(crate) struct Planner<'g> {
     pub last_use: Vec<usize>,
     pub sharing: HashMap<Store, Vec<ValueId>>,
     pub donated: Vec<bool>,
+    /// For each output of a region, the input in whose bytes it may stay.
+    pub homes: Vec<Option<usize>>,
     input_bytes: Bytes,
     /// The node whose place is being found.
     pub at: usize,
@@ -129,6 +143,7 @@ impl<'g> Planner<'g> {
             last_use,
             sharing: HashMap::new(),
             donated: Vec::new(),
+            homes: Vec::new(),
             input_bytes: Bytes::ZERO,
             at: 0,
         };
@@ -185,10 +200,7 @@ impl<'g> Planner<'g> {
                     .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
                 self.step(node, Run::Kernel, memory, scratch)
             }
-            Lower::Region(kind) => {
-                self.in_memory(node)?;
-                region::node(self, node, kind)
-            }
+            Lower::Region(kind) => region::node(self, node, kind),
             Lower::Composite(_) => {
                 let what = format!("the composite {} was not written out", node.op.name);
                 Err(ErrorKind::BadGraph { what }.into())
@@ -281,7 +293,8 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
+    /// Makes a value that is a recipe resident.
+    pub fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let At::Recipe(recipe) = &self.place(id)?.at else { return Ok(()) };
         let run = tile::materialize(recipe);
         self.fresh(node, id)?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::plan::{At, Plan, Run, Step, StepMemory};
+use crate::plan::{At, LoopGradPlan, Plan, Run, Step, StepMemory};
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -15,6 +15,11 @@ impl fmt::Display for Plan {
             self.own_outputs(),
             if self.is_bound { " (a bound: data decide)" } else { "" }
         )?;
+        match self.rounds_again() {
+            Some(0) => {}
+            Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
+            None => writeln!(f, "gradients run rounds of loops again: data decide how many")?,
+        }
         writeln!(
             f,
             "{:>5}  {:<16} {:<12} {:>10} {:>10}  line",
@@ -35,9 +40,29 @@ impl fmt::Display for Plan {
                 step.live.to_string(),
                 tail(&source, 20),
             )?;
+            if let Run::LoopGrad(plan) = &step.run {
+                writeln!(f, "{:>7}{}", "", loop_text(plan))?;
+            }
         }
         Ok(())
     }
+}
+
+/// What the gradient of a loop keeps, and what that costs.
+fn loop_text(plan: &LoopGradPlan) -> String {
+    let state = plan.state;
+    let rounds = match plan.spec.of.known_rounds() {
+        Some(n) => format!("{n} rounds"),
+        None => "rounds as the data say".to_string(),
+    };
+    let again = match plan.again {
+        Some(n) => format!("{n} run again"),
+        None => "some run again".to_string(),
+    };
+    format!(
+        "back through {rounds}: {} states of {state} kept besides the first, {again}",
+        plan.rows
+    )
 }
 
 fn memory(step: &Step) -> &'static str {

@@ -29,7 +29,7 @@ mod trace;
 mod tree;
 mod variable;
 
-pub use control::{cond, while_loop, while_loop_at_most};
+pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_loop};
 pub use convert::{Native, Nested};
 pub use function::{Function, function};
 pub use make::{
