@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::dim::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::layout::Slice;
+use crate::looping::{Loop, LoopGrad};
 use crate::recipe::{Distribution, Key};
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
@@ -119,26 +120,19 @@ pub enum Attrs {
     Conv(Box<Conv>),
     /// An elementwise chain.
     Tile(Box<TileProgram>),
+    /// Branches.
+    Branch {
+        /// What random ops in them are made of, so that a branch that is run again draws the same; `None`: the
+        /// numbers of what is around it, as if there were no branch.
+        key: Option<Key>,
+        /// Inputs that are variables, each with the output that is written into its bytes. The planner's
+        /// word: in a graph as it is traced there are none.
+        updates: Vec<(usize, usize)>,
+    },
     /// A loop.
-    Loop {
-        /// Inputs that the body changes; the rest it only reads.
-        carried: usize,
-        /// Stop after so many rounds, whatever the condition says.
-        most: Option<u64>,
-    },
+    Loop(Box<Loop>),
     /// The gradient of a loop.
-    LoopGrad {
-        /// Inputs that the body changes.
-        carried: usize,
-        /// Carried states that are kept at once; `None`: the planner decides.
-        slots: Option<usize>,
-        /// Which carried inputs have a gradient.
-        active: Vec<bool>,
-        /// Which inputs that the body only reads have a gradient.
-        wanted: Vec<bool>,
-        /// As of the loop itself.
-        most: Option<u64>,
-    },
+    LoopGrad(Box<LoopGrad>),
 }
 
 impl Attrs {
@@ -158,6 +152,8 @@ impl Attrs {
             Attrs::Range { len, .. } => *len = len.substitute(find),
             Attrs::Size { size, .. } => *size = size.substitute(find),
             Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
+            Attrs::Loop(spec) => **spec = spec.substitute(find),
+            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
             _ => {}
         }
         attrs

@@ -95,6 +95,7 @@ table! {
     Assign = state::assign::ASSIGN,
     AssignAdd = state::assign_add::ASSIGN_ADD,
     Cond = control::cond::COND,
+    Switch = control::switch::SWITCH,
     WhileLoop = control::while_loop::WHILE_LOOP,
     WhileGrad = control::while_grad::WHILE_GRAD,
 }

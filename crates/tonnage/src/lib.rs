@@ -32,7 +32,7 @@ mod tree;
 mod variable;
 mod window;
 
-pub use control::{cond, while_loop, while_loop_at_most};
+pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_loop};
 pub use convert::{Native, Nested};
 pub use deferred::{Graph, Session};
 pub use function::{ConcreteFunction, Function, function, run_functions_eagerly};

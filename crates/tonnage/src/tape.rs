@@ -20,7 +20,7 @@ use crate::tensor::{Repr, Tensor};
 use crate::trace::{self, Trace};
 use crate::variable::Variable;
 
-pub(crate) use record::{eager, sees, symbolic, variable_read};
+pub(crate) use record::{eager, is_quiet, sees, symbolic, variable_read};
 
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.
 ///

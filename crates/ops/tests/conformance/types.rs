@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::looping::{Loop, LoopGrad, Rounds};
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
@@ -27,12 +28,20 @@ fn all_attrs() -> Vec<Attrs> {
     let (dtype, shape) = (DType::F32, Shape::from([2, 3]));
     let key = Key::Fixed([1, 2]);
     let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Bits];
-    let loop_grad = |carried, active: &[bool], wanted: &[bool]| Attrs::LoopGrad {
+    let looping = |carried, sliced, stacked, rounds| Loop {
         carried,
-        slots: None,
-        active: active.to_vec(),
-        wanted: wanted.to_vec(),
-        most: None,
+        sliced,
+        stacked,
+        rounds,
+        reverse: true,
+        slots: Some(0),
+        key,
+        updates: Vec::new(),
+    };
+    let endless = Rounds::While { most: None };
+    let loop_grad = |carried, handed, [seeds, back, stacked]: [usize; 3]| {
+        let of = looping(carried, 0, 0, Rounds::Times(2.into()));
+        Attrs::LoopGrad(Box::new(LoopGrad { of, handed, seeds, back, stacked }))
     };
     let range =
         |start, step, len: usize, dtype| Attrs::Range { start, step, len: len.into(), dtype };
@@ -92,12 +101,16 @@ fn all_attrs() -> Vec<Attrs> {
         conv(window(&[], 1, 1, 0), usize::MAX),
         Attrs::Tile(Box::new(TileProgram::loading(&[DType::F32]))),
         Attrs::Tile(Box::new(bad_program())),
-        Attrs::Loop { carried: 1, most: None },
-        Attrs::Loop { carried: 3, most: Some(0) },
-        Attrs::Loop { carried: usize::MAX, most: None },
-        loop_grad(1, &[true], &[]),
-        loop_grad(usize::MAX, &[true], &[false]),
-        loop_grad(2, &[true; 5], &[true; 3]),
+        Attrs::Branch { key: None, updates: Vec::new() },
+        Attrs::Loop(Box::new(looping(1, 0, 0, endless.clone()))),
+        Attrs::Loop(Box::new(looping(3, 1, usize::MAX, endless.clone()))),
+        Attrs::Loop(Box::new(looping(usize::MAX, 0, 0, endless))),
+        Attrs::Loop(Box::new(looping(0, 1, 1, Rounds::Times(2.into())))),
+        Attrs::Loop(Box::new(looping(1, usize::MAX, 1, Rounds::Times(usize::MAX.into())))),
+        loop_grad(1, false, [0, 1, 0]),
+        loop_grad(1, true, [1, 0, 1]),
+        loop_grad(usize::MAX, true, [usize::MAX; 3]),
+        loop_grad(2, false, [0; 3]),
     ];
     all.extend(distributions.map(|distribution| Attrs::Random {
         key,

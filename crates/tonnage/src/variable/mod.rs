@@ -183,6 +183,11 @@ impl Variable {
         self.update(&state::assign::ASSIGN, value, Source::here())
     }
 
+    /// The same for whoever is at that line.
+    pub(crate) fn assign_from(&self, value: &Tensor, source: Source) -> Result<()> {
+        self.update(&state::assign::ASSIGN, value, source)
+    }
+
     /// Grows by `value`, in place.
     #[track_caller]
     pub fn assign_add(&self, value: &Tensor) -> Result<()> {

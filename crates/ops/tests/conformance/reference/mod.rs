@@ -90,7 +90,8 @@ const ALL: &[(&str, Reference)] = &[
     ("boolean_mask", index::boolean_mask),
     ("assign", state::assign),
     ("assign_add", state::assign_add),
-    ("cond", control::cond),
+    ("cond", control::branch),
+    ("switch", control::branch),
     ("while_loop", control::while_loop),
     ("while_grad", control::while_grad),
 ];
