@@ -33,13 +33,15 @@ pub use control::{cond, while_loop, while_loop_at_most};
 pub use convert::{Native, Nested};
 pub use function::{Function, function};
 pub use make::{
-    constant, full, ones, random_normal, random_uniform, range, set_seed, tensor, zeros,
+    constant, eye, eye_of, full, linspace, ones, random_normal, random_uniform, range, set_seed,
+    tensor, zeros,
 };
-pub use ops::{Elementwise, Operand};
+pub use ops::{Elementwise, Operand, Scan, concat, stack};
 pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Watched};
 pub use tensor::Tensor;
+pub use tonnage_core::attrs::Padding;
 pub use tonnage_core::{
     Bool, Bytes, DType, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType, bf16,
     f16,
