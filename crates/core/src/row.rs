@@ -115,8 +115,12 @@ pub enum Keep {
     Inputs,
     /// An output's value.
     Output(usize),
+    /// The carried values that a loop ends with.
+    Ends,
     /// An extra output that is made only when a gradient is wanted.
     Aux(usize),
+    /// All extra outputs, of an op that has any number.
+    Auxes,
     /// What the attributes list, of an op whose gradient its user wrote.
     Declared,
 }
@@ -168,18 +172,21 @@ impl Saves {
     }
 }
 
-/// What one alternative keeps where the gradients of these inputs are wanted; `twice`: where the
-/// gradient may be differentiated itself.
+/// What one alternative keeps of a call where the gradients of these inputs are wanted, one by one; `twice`:
+/// where the gradient may be differentiated itself.
 pub fn kept(
+    op: &OpDef,
     alternative: &[Saved],
     needs: &[bool],
-    attrs: &Attrs,
+    call: &Call,
     twice: bool,
-) -> SmallVec<[Keep; 2]> {
+) -> Result<SmallVec<[Keep; 2]>> {
     let mut all: SmallVec<[Keep; 2]> = SmallVec::new();
     for saved in alternative.iter().filter(|s| s.is_for(needs)) {
-        match (saved.keep, attrs) {
+        match (saved.keep, call.attrs) {
             (Keep::Inputs, _) => all.extend((0..needs.len()).map(Keep::Input)),
+            (Keep::Ends, Attrs::Loop(spec)) => all.extend((0..spec.carried).map(Keep::Output)),
+            (Keep::Auxes, _) => all.extend((0..(op.saves.aux)(call)?.len()).map(Keep::Aux)),
             (Keep::Declared, Attrs::Custom { args, saved, .. }) => {
                 all.extend(saved.iter().copied());
                 // What its user's rule does not speak of is differentiated from the inputs.
@@ -188,10 +195,11 @@ pub fn kept(
                     all.extend(inputs.filter(|input| !saved.contains(input)));
                 }
             }
+            (Keep::Ends | Keep::Declared, _) => {}
             (keep, _) => all.push(keep),
         }
     }
-    all
+    Ok(all)
 }
 
 /// For rows without extra outputs.
@@ -249,7 +257,8 @@ pub enum Jvp {
     Rule(JvpRule),
     /// It is linear in each of these groups of inputs while the others stand still: its tangent is the
     /// op itself on the tangents of a group, added up over the groups. A sum is linear in both inputs
-    /// together (one group), a product in each alone (two groups).
+    /// together (one group), a product in each alone (two groups). No groups at all: in all inputs together,
+    /// of an op that takes any number.
     Linear(&'static [&'static [usize]]),
     /// Its Jacobian is symmetric, as that of every elementwise function of one input is: the backward
     /// rule, given the tangent, makes the tangent.

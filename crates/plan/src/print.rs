@@ -30,6 +30,11 @@ impl fmt::Display for Explanation {
         if let Some(fitted) = &self.fitted {
             writeln!(f, "{fitted}")?;
         }
+        match self.rounds_again {
+            Some(0) => {}
+            Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
+            None => writeln!(f, "gradients run rounds of loops again: data decide how many")?,
+        }
         writeln!(f, "at the peak, step {}:", self.peak_step)?;
         for holder in self.live_at_peak.iter().take(HOLDERS) {
             writeln!(f, "  {holder}")?;
@@ -52,6 +57,9 @@ impl fmt::Display for Explanation {
                 || i.abs_diff(self.peak_step) <= AROUND / 2;
             if shown {
                 writeln!(f, "{i:>5}  {step}")?;
+                if let Some(note) = &step.note {
+                    writeln!(f, "       {note}")?;
+                }
             } else if !cut {
                 writeln!(f, "    …")?;
             }

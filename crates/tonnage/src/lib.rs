@@ -34,7 +34,7 @@ mod tree;
 mod variable;
 mod window;
 
-pub use control::{cond, while_loop, while_loop_at_most};
+pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_loop};
 pub use convert::{Native, Nested};
 pub use deferred::{Graph, Session};
 pub use delta::Delta;
@@ -44,13 +44,15 @@ pub use grad::{
     value_and_grad, value_and_grad_wrt, vjp,
 };
 pub use make::{
-    constant, full, ones, positions, random_normal, random_uniform, range, set_seed, tensor, zeros,
+    constant, eye, eye_of, full, linspace, ones, positions, random_normal, random_uniform, range,
+    set_seed, tensor, zeros,
 };
-pub use ops::{Elementwise, Lengths, Operand};
+pub use ops::{Elementwise, Lengths, Operand, Scan, concat, stack};
 pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched};
 pub use tensor::Tensor;
+pub use tonnage_core::attrs::PadMode;
 pub use tonnage_core::{
     Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
     bf16, f16,

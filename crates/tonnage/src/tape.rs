@@ -26,7 +26,9 @@ use crate::variable::Variable;
 pub(crate) use gradient::unconnected;
 pub use gradient::{Gradient, Rows};
 pub use held::{Held, HeldBy};
-pub(crate) use record::{aux_count, eager, record, sees, symbolic, tracked, variable_read};
+pub(crate) use record::{
+    aux_count, eager, is_quiet, record, sees, symbolic, tracked, variable_read,
+};
 pub use sources::{Sources, Watched};
 
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.

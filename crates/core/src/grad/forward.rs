@@ -36,8 +36,9 @@ pub fn push_forward(emit: &mut dyn Emit, call: &JvpCall, aux: bool) -> Result<Du
     }
     let alternative = alternative(op);
     let needs: SmallVec<[bool; 4]> = call.tangents.iter().map(Option::is_some).collect();
+    let reads = with_types(call, |c| kept(op, alternative, &needs, c, false))?;
     let needs_aux = matches!(op.jvp, Jvp::FromGrad | Jvp::Symmetric)
-        && kept(alternative, &needs, call.attrs, false).iter().any(|k| matches!(k, Keep::Aux(_)));
+        && reads.iter().any(|k| matches!(k, Keep::Aux(_)));
     let mut outputs = emit.emit(op, call.inputs.to_vec(), attrs, regions, aux || needs_aux)?;
     let extra = match aux || needs_aux {
         true => with_types(call, |c| (op.saves.aux)(c))?.len(),
@@ -132,8 +133,8 @@ fn linear(emit: &mut dyn Emit, call: &JvpCall, groups: &[&[usize]]) -> Result<Ve
 
 /// What a backward rule reads: the first alternative that takes no aux outputs, if there is one.
 fn alternative(op: &OpDef) -> &'static [Saved] {
-    let plain =
-        |set: &&&'static [Saved]| !set.iter().any(|saved| matches!(saved.keep, Keep::Aux(_)));
+    let is_aux = |saved: &Saved| matches!(saved.keep, Keep::Aux(_) | Keep::Auxes);
+    let plain = |set: &&&'static [Saved]| !set.iter().any(is_aux);
     let all = op.saves.alternatives;
     all.iter().find(plain).or(all.first()).copied().unwrap_or(&[])
 }
@@ -143,7 +144,7 @@ fn value_of(call: &JvpCall, plain: usize, keep: Keep) -> Option<Value> {
         Keep::Input(i) => call.inputs.get(i).cloned(),
         Keep::Output(i) => call.outputs.get(i).cloned(),
         Keep::Aux(i) => call.outputs.get(plain + i).cloned(),
-        Keep::Inputs | Keep::Declared => None,
+        Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => None,
     }
 }
 
@@ -186,9 +187,14 @@ fn apply_rule(
         .collect()
 }
 
-fn keeps(call: &JvpCall, plain: usize, needs: &[bool], set: &[Saved]) -> Vec<(Keep, Value)> {
-    let all = kept(set, needs, call.attrs, true).into_iter();
-    all.filter_map(|keep| Some((keep, value_of(call, plain, keep)?))).collect()
+fn keeps(
+    call: &JvpCall,
+    plain: usize,
+    needs: &[bool],
+    set: &[Saved],
+) -> Result<Vec<(Keep, Value)>> {
+    let all = with_types(call, |c| kept(call.op, set, needs, c, true))?.into_iter();
+    Ok(all.filter_map(|keep| Some((keep, value_of(call, plain, keep)?))).collect())
 }
 
 fn symmetric(
@@ -197,7 +203,7 @@ fn symmetric(
     plain: usize,
     set: &[Saved],
 ) -> Result<Vec<Option<Value>>> {
-    let kept = keeps(call, plain, &[true], set);
+    let kept = keeps(call, plain, &[true], set)?;
     apply_rule(emit, call, plain, &[true], call.tangents, &kept)
 }
 
@@ -210,7 +216,7 @@ fn transposed(
     set: &[Saved],
 ) -> Result<Vec<Option<Value>>> {
     let needs: SmallVec<[bool; 4]> = call.tangents.iter().map(Option::is_some).collect();
-    let kept = keeps(call, plain, &needs, set);
+    let kept = keeps(call, plain, &needs, set)?;
     let mut builder = Builder::new();
     let inside: Vec<(Keep, Value)> = kept
         .iter()
@@ -238,7 +244,7 @@ fn transposed(
     let back = builder.finish(&results)?;
     let seeded = vec![true; results.len()];
     let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= kept.len()).collect();
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let forth = vjp_graph(&back, what, call.ops)?;
     let mut inputs: Vec<Value> = kept.into_iter().map(|(_, value)| value).collect();
     for value in call.outputs[..plain].iter().filter(|v| v.ty().dtype.is_float()) {

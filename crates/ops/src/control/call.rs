@@ -18,18 +18,14 @@ use tonnage_core::row::{
 };
 use tonnage_core::{Attrs, DType, Kind, OpDef, TensorType};
 
-use crate::{emit, math, rules};
+use crate::{emit, math};
 
 /// A graph as one op.
 pub static CALL: OpDef = OpDef {
     name: "call",
     doc: "A graph as one op; its gradient keeps the inputs and computes the rest again.",
     infer,
-    axes: |call| {
-        let ranks: Vec<usize> = infer(call)
-            .map_or(Vec::new(), |types| types.iter().map(|ty| ty.shape.rank()).collect());
-        rules::axes::mixed(&ranks)
-    },
+    axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
@@ -70,7 +66,7 @@ pub(super) fn gradient(
     call: &GradCall,
 ) -> Result<Vec<Option<Cotangent>>> {
     let seeded: Vec<bool> = seeds.iter().map(Option::is_some).collect();
-    let what = VjpGraph { seeded: &seeded, wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &seeded, wanted, known: &[], sums: &[] };
     let (back, returned) = vjp_parts(body, what, call.ops)?;
     inputs.extend(seeds.into_iter().flatten());
     let made = e.emit(&CALL, inputs, Attrs::None, vec![Arc::new(back)], false)?;

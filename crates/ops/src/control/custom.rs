@@ -19,18 +19,14 @@ use tonnage_core::row::{
 use tonnage_core::{Attrs, OpDef};
 
 use super::call::{self, CALL};
-use crate::{emit, rules};
+use crate::emit;
 
 /// A graph with a gradient of its own.
 pub static CUSTOM: OpDef = OpDef {
     name: "custom",
     doc: "A graph with a gradient that its user wrote; that gradient says what it keeps.",
     infer,
-    axes: |call| {
-        let ranks: Vec<usize> = infer(call)
-            .map_or(Vec::new(), |types| types.iter().map(|ty| ty.shape.rank()).collect());
-        rules::axes::mixed(&ranks)
-    },
+    axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Declared.always()]]),
@@ -231,7 +227,7 @@ fn transposed(e: &mut dyn Emit, call: &JvpCall, custom: &Custom) -> Result<Vec<O
     }
     let kept = custom.saved.len();
     let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= kept).collect();
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let forth = vjp_graph(back, what, call.ops)?;
     let mut inputs = saved(custom, |keep| match keep {
         Keep::Input(i) => call.inputs.get(i).cloned().ok_or_else(|| not_kept(keep)),

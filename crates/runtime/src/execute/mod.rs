@@ -1,11 +1,11 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
-//! of it; `region` runs branches and loops; `checkpoint` is the order in which a loop is gone back
-//! through.
+//! of it; `region` runs branches, `looping` loops, and `back` goes back through them.
 
-mod checkpoint;
+mod back;
 mod frame;
+mod looping;
 mod region;
 mod step;
 
@@ -39,6 +39,8 @@ use frame::Frame;
 pub struct Measured {
     /// The high-water mark of what kernels were lent, with the inputs and the small results.
     pub used: Bytes,
+    /// Rounds of loops that gradients ran again.
+    pub rounds_again: u64,
 }
 
 /// What is known of a tensor for planning; `seen` are storages that were counted already.
@@ -87,7 +89,8 @@ pub fn execute(
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
         // What was lent lies in one block, which is rounded as every block is.
-        (Measured { used: top + used?.rounded() }, frame.layouts)
+        let used = top + used?.rounded();
+        (Measured { used, rounds_again: frame.again }, frame.layouts)
     };
     let made = collect(plan, inputs, arena, results, &decided, key, mark)?;
     Ok((made, measured))

@@ -150,9 +150,13 @@ impl Whole {
 fn fixed(graph: &Graph, call: [u32; 2]) -> Graph {
     let mut graph = graph.clone();
     for node in &mut graph.nodes {
-        if let Attrs::Random { key, .. } | Attrs::Stream(key) = &mut node.attrs
-            && let Key::PerCall(n) = *key
-        {
+        let key = match &mut node.attrs {
+            Attrs::Random { key, .. } | Attrs::Branch { key: Some(key), .. } => key,
+            Attrs::Loop(spec) => &mut spec.key,
+            Attrs::LoopGrad(spec) => &mut spec.of.key,
+            _ => continue,
+        };
+        if let Key::PerCall(n) = *key {
             *key = Key::Fixed(random::derived(call, n));
         }
     }

@@ -139,12 +139,13 @@ fn in_graph(log: &Log, trace: &Trace, of_variables: &HashSet<u64>) -> Held {
             let bytes = |ty: &tonnage_core::TensorType| {
                 ty.bytes(op.name).map_or(Bytes::ZERO, Bytes::rounded)
             };
-            let parts = kept(set, &record.needs, attrs, false).into_iter().filter_map(|keep| {
+            let keep = kept(op, set, &record.needs, &call, false).unwrap_or_default();
+            let parts = keep.into_iter().filter_map(|keep| {
                 let id = match keep {
                     Keep::Input(i) => record.inputs.get(i).copied()?,
                     Keep::Output(i) => record.outputs.get(i).copied()?,
                     Keep::Aux(i) => return aux.get(i).map(|ty| (bytes(ty), false)),
-                    Keep::Inputs | Keep::Declared => return None,
+                    Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => return None,
                 };
                 let first = seen.insert(id);
                 first.then(|| (bytes(graph.ty(id)), of_variables.contains(&name(id))))

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::Record;
 use tonnage_core::graph::Graph;
-use tonnage_core::row::{Call, Grad, Keep, Saved, kept};
+use tonnage_core::row::{Call, Grad, Keep, kept};
 use tonnage_core::{Bytes, OpDef, Result, Source, TensorType, Value};
 
 use super::{Log, TAPES};
@@ -58,8 +58,8 @@ pub(crate) fn tracked(inputs: &[Tensor]) -> Vec<bool> {
     inputs.iter().map(|t| t.dtype().is_float() && is(t)).collect()
 }
 
-/// Whether any tape is there at all: what nearly every call asks first.
-fn quiet() -> bool {
+/// Whether there is no tape at all: what nearly every call asks first.
+pub(crate) fn is_quiet() -> bool {
     TAPES.with_borrow(|tapes| tapes.is_empty())
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn eager(
     regions: &[Arc<Graph>],
     source: Source,
 ) -> Result<Option<Recording>> {
-    if quiet() {
+    if is_quiet() {
         return Ok(None);
     }
     let ids: Ids = inputs.iter().map(|i| (i.tensor().id(), i.tensor().ty())).collect();
@@ -136,7 +136,7 @@ pub(crate) fn symbolic(
     regions: &[Arc<Graph>],
     source: Source,
 ) -> Option<Recording> {
-    if quiet() {
+    if is_quiet() {
         return None;
     }
     let ids: Ids = inputs.iter().map(|t| (t.id(), t.ty())).collect();
@@ -152,7 +152,7 @@ pub(crate) fn record(
     source: Source,
     levels: Range<u64>,
 ) -> Result<Option<Recording>> {
-    if quiet() {
+    if is_quiet() {
         return Ok(None);
     }
     let ids: Ids = inputs.iter().map(|t| (t.id(), t.ty())).collect();
@@ -194,21 +194,26 @@ impl Recording {
         let bytes = |ty: Option<&TensorType>| {
             ty.and_then(|ty| ty.bytes(op.name).ok()).map_or(u64::MAX, Bytes::get)
         };
-        let Record { needs, attrs, input_types, .. } = &self.record;
+        let Record { needs, input_types, .. } = &self.record;
         let twice = self.logs.len() > 1 || !dual::quiet();
-        let price = |set: &&'static [Saved]| -> u64 {
-            kept(set, needs, attrs, twice)
-                .into_iter()
+        let mut best: Option<(u64, SmallVec<[Keep; 2]>)> = None;
+        for set in op.saves.alternatives {
+            let keep = kept(op, set, needs, &self.call(), twice)?;
+            let price = keep
+                .iter()
                 .map(|keep| match keep {
-                    Keep::Input(i) => bytes(input_types.get(i)),
-                    Keep::Output(i) => bytes(made.get(i)),
-                    Keep::Aux(i) => bytes(aux.get(i)),
-                    Keep::Inputs | Keep::Declared => 0,
+                    Keep::Input(i) => bytes(input_types.get(*i)),
+                    Keep::Output(i) => bytes(made.get(*i)),
+                    Keep::Aux(i) => bytes(aux.get(*i)),
+                    // Spelled out.
+                    Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => 0,
                 })
-                .fold(0, u64::saturating_add)
-        };
-        let best = op.saves.alternatives.iter().copied().min_by_key(price).unwrap_or(&[]);
-        self.keep = kept(best, needs, attrs, twice);
+                .fold(0, u64::saturating_add);
+            if best.as_ref().is_none_or(|(least, _)| price < *least) {
+                best = Some((price, keep));
+            }
+        }
+        self.keep = best.map(|(_, keep)| keep).unwrap_or_default();
         Ok(())
     }
 
@@ -254,7 +259,7 @@ impl Recording {
                 Keep::Input(i) => self.inputs.get(i).cloned().flatten(),
                 Keep::Output(i) => made.get(i).cloned().map(hold),
                 Keep::Aux(i) => made.get(plain + i).cloned().map(hold),
-                Keep::Inputs | Keep::Declared => None,
+                Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => None,
             };
             self.record.kept.extend(kept.map(|value| (*keep, value)));
         }
@@ -276,7 +281,7 @@ impl Recording {
 
 /// Whether a tape outside of all traces would record something of a program that runs.
 pub(crate) fn sees<A: Tree>(arguments: &A, program: &Program) -> bool {
-    if quiet() {
+    if is_quiet() {
         return false;
     }
     let mut ids: Vec<u64> = program.captured.iter().map(Tensor::id).collect();
@@ -295,7 +300,7 @@ pub(crate) fn sees<A: Tree>(arguments: &A, program: &Program) -> bool {
 
 /// Tells the tapes that a variable was read as that tensor.
 pub(crate) fn variable_read(variable: &Variable, tensor: &Tensor) {
-    if quiet() {
+    if is_quiet() {
         return;
     }
     let here = trace::current().map(|t| t.number());

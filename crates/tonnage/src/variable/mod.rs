@@ -192,6 +192,11 @@ impl Variable {
         self.update(&state::assign::ASSIGN, &[value], Source::here())
     }
 
+    /// The same for whoever is at that line.
+    pub(crate) fn assign_from(&self, value: &Tensor, source: Source) -> Result<()> {
+        self.update(&state::assign::ASSIGN, &[value], source)
+    }
+
     /// Grows by `value`, in place; by rows, where it is a gradient that is rows.
     #[track_caller]
     pub fn assign_add(&self, value: &impl Delta) -> Result<()> {
