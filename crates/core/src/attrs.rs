@@ -12,6 +12,7 @@ use crate::recipe::{Distribution, Key};
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
 use crate::tile::TileProgram;
+use crate::window::{Conv, Window};
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -86,6 +87,13 @@ pub enum Attrs {
         /// Of the result.
         dtype: DType,
     },
+    /// A length, or a number of elements, as a number.
+    Size {
+        /// Which.
+        size: Dim,
+        /// Of the result.
+        dtype: DType,
+    },
     /// Random numbers.
     Random {
         /// Which ones.
@@ -106,15 +114,10 @@ pub enum Attrs {
     },
     /// How many.
     Count(usize),
-    /// A window that slides over the two inner axes of `[batch, height, width, channels]`.
-    Window {
-        /// Height and width.
-        size: [usize; 2],
-        /// From one window to the next.
-        stride: [usize; 2],
-        /// Rows above and below, columns left and right.
-        padding: [[usize; 2]; 2],
-    },
+    /// Windows of an image.
+    Window(Box<Window>),
+    /// Filters under the windows of an image.
+    Conv(Box<Conv>),
     /// An elementwise chain.
     Tile(Box<TileProgram>),
     /// Branches.
@@ -149,6 +152,8 @@ impl Attrs {
             Attrs::Range { len, .. } => *len = len.substitute(find),
             Attrs::Loop(spec) => **spec = spec.substitute(find),
             Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
+            Attrs::Size { size, .. } => *size = size.substitute(find),
+            Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
             _ => {}
         }
         attrs

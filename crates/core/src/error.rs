@@ -312,6 +312,16 @@ pub enum ErrorKind {
         /// The op.
         op: &'static str,
     },
+    /// A function that calls itself again and again while it is traced.
+    #[error(
+        "function: the one made at {function} is inside of {depth} others, or of itself, and calls on; end the recursion by a plain argument, or loop with `while_loop`"
+    )]
+    Recursion {
+        /// Where the function was made.
+        function: Source,
+        /// How many functions are inside of one another.
+        depth: usize,
+    },
     /// Asking for a gradient that does not exist.
     #[error("no gradient through {op}: {why}")]
     NoGradient {

@@ -9,6 +9,7 @@ pub mod emit;
 pub mod error;
 pub mod grad;
 pub mod graph;
+pub mod heap;
 pub mod kernel;
 pub mod kind;
 pub mod layout;
@@ -19,6 +20,7 @@ pub mod scalar;
 pub mod shape;
 pub mod source;
 pub mod tile;
+pub mod window;
 pub mod workers;
 
 pub use attrs::Attrs;

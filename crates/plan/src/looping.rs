@@ -18,7 +18,7 @@ use crate::schedule::{SPARE, revolve};
 fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
     let id = node.inputs[input];
     let ty = planner.graph.ty(output).clone();
-    if is_alone(planner, node, input) && planner.can_take_over(node, input, &ty) {
+    if is_alone(planner, node, input) && planner.can_take_over(node, input, &ty).is_ok() {
         let placed = planner.place(id)?.clone();
         planner.put(output, placed);
         return Ok(());
@@ -154,7 +154,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         let input = at.checkpoints.start + j;
         let taken = spec.handed
             && is_alone(planner, node, input)
-            && planner.can_take_over(node, input, &ty);
+            && planner.can_take_over(node, input, &ty).is_ok();
         if taken {
             writes.push(node.inputs[input]);
             checkpoints.push(None);

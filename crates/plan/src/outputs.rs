@@ -14,7 +14,7 @@ use tonnage_core::graph::ValueId;
 use tonnage_core::layout::Layout;
 use tonnage_core::tile::TileProgram;
 
-use crate::place::{Planner, most};
+use crate::place::{Planner, Store, most};
 use crate::plan::{At, BufferId, OutputPlan, Placed, Run, Step, StepMemory};
 use crate::tile;
 
@@ -118,6 +118,7 @@ impl Planner<'_> {
             node: usize::MAX,
             run: Run::Copy { run: Arc::new(run), from: id, to },
             memory: StepMemory::Output,
+            refused: SmallVec::new(),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch: None,
@@ -131,17 +132,13 @@ impl Planner<'_> {
 
     /// Everything in a buffer lies in an output's bytes instead.
     fn move_to_output(&mut self, buffer: BufferId, k: usize) {
-        for placed in self.places.iter_mut().flatten() {
-            if placed.at == At::Buffer(buffer) {
+        let sharing = self.sharing.remove(&Store::Buffer(buffer.0)).unwrap_or_default();
+        for id in &sharing {
+            if let Some(placed) = &mut self.places[id.index()] {
                 placed.at = At::Output(k);
             }
         }
-        for step in &mut self.steps {
-            match &mut step.run {
-                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
-                _ => {}
-            }
-        }
+        self.sharing.insert(Store::Output(k), sharing);
         self.buffers[buffer.0].bytes = Bytes::ZERO;
     }
 }

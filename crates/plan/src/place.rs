@@ -16,11 +16,13 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
-use crate::plan::{At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, StepMemory};
+use crate::plan::{
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory,
+};
 use crate::{order, region, tile};
 
 /// What is known of an input before the call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputSpec {
     /// It lies in memory.
     Bytes {
@@ -54,7 +56,7 @@ pub struct Options {
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
-    plan_region(graph, inputs, &[], options)
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, &[], options)
 }
 
 /// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that
@@ -65,7 +67,16 @@ pub(crate) fn plan_region(
     homes: &[Option<usize>],
     options: Options,
 ) -> Result<Plan> {
-    let graph = &order::low_peak(graph, inputs, options.threads);
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, homes, options)
+}
+
+/// Plans a lowered graph whose nodes stand in the order in which they run.
+pub(crate) fn plan_in_order(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: Options,
+) -> Result<Plan> {
     let mut planner = Planner::new(graph, inputs, options)?;
     planner.homes = homes.to_vec();
     for at in 0..graph.nodes.len() {
@@ -113,7 +124,9 @@ pub(crate) struct Planner<'g> {
     pub donated: Vec<bool>,
     /// For each output of a region, the input in whose bytes it may stay.
     pub homes: Vec<Option<usize>>,
-    input_bytes: Bytes,
+    input_bytes: Vec<Bytes>,
+    /// Why the node at hand takes over none of its inputs.
+    pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// The node whose place is being found.
     pub at: usize,
 }
@@ -144,18 +157,20 @@ impl<'g> Planner<'g> {
             sharing: HashMap::new(),
             donated: Vec::new(),
             homes: Vec::new(),
-            input_bytes: Bytes::ZERO,
+            input_bytes: Vec::with_capacity(inputs.len()),
+            refused: SmallVec::new(),
             at: 0,
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
             match spec {
                 InputSpec::Bytes { layout, bytes, donated } => {
-                    planner.input_bytes += *bytes;
+                    planner.input_bytes.push(*bytes);
                     planner.donated.push(*donated);
                     let placed = Placed { at: At::Input(i), layout: layout.clone() };
                     planner.put(*id, placed);
                 }
                 InputSpec::Recipe(recipe) => {
+                    planner.input_bytes.push(Bytes::ZERO);
                     planner.donated.push(false);
                     let layout = Layout::contiguous(recipe.sizes.clone());
                     planner.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
@@ -180,6 +195,7 @@ impl<'g> Planner<'g> {
 
     fn node(&mut self, at: usize) -> Result<()> {
         self.at = at;
+        self.refused.clear();
         let node = &self.graph.nodes[at];
         match node.op.lower {
             Lower::View(view) => self.view(node, view),
@@ -348,6 +364,7 @@ impl<'g> Planner<'g> {
             node: at,
             run: Run::Nothing,
             memory,
+            refused: SmallVec::new(),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch: None,
@@ -393,6 +410,7 @@ impl<'g> Planner<'g> {
             node: self.at,
             run,
             memory,
+            refused: std::mem::take(&mut self.refused),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch,
@@ -436,9 +454,11 @@ impl<'g> Planner<'g> {
             outputs,
             arena: arena.rounded(),
             bound,
-            inputs: self.input_bytes,
+            inputs: self.input_bytes.iter().copied().sum(),
+            input_bytes: self.input_bytes,
             written,
             is_bound: self.is_bound,
+            fitted: None,
         })
     }
 }

@@ -10,6 +10,8 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
+use crate::budget::Fitted;
+
 /// The number of a buffer in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub usize);
@@ -87,6 +89,16 @@ pub enum OutputPlan {
     Given,
 }
 
+impl OutputPlan {
+    /// Bytes of its own, if it is small.
+    pub fn own_bytes(&self) -> Bytes {
+        match self {
+            OutputPlan::Own { bytes, .. } => *bytes,
+            _ => Bytes::ZERO,
+        }
+    }
+}
+
 /// What a step does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +115,37 @@ pub enum StepMemory {
     Updates,
     /// Writes straight where the result will live.
     Output,
+}
+
+/// Why a step does not take over an input's bytes, although its row would allow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// Somebody reads it, or a view of it, later.
+    ReadLater,
+    /// It is an argument or a constant that the caller keeps.
+    NotGivenUp,
+    /// It has another number of bytes than the result.
+    OtherSize,
+    /// Its elements do not lie close together.
+    Strided,
+    /// Another input of the step lies in the same bytes in another way.
+    Shared,
+    /// It has no bytes of its own: it is a recipe.
+    Recipe,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Refusal::ReadLater => "it is read later",
+            Refusal::NotGivenUp => "it was not given up",
+            Refusal::OtherSize => "it has another size",
+            Refusal::Strided => "its elements do not lie close together",
+            Refusal::Shared => "another input lies in the same bytes",
+            Refusal::Recipe => "it is a recipe",
+        })
+    }
 }
 
 /// What a load of a tile step reads.
@@ -299,6 +342,8 @@ pub struct Step {
     pub run: Run,
     /// What it does to memory.
     pub memory: StepMemory,
+    /// Inputs that its row would let it take over, and why it does not.
+    pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// Buffers that begin here, scratch included.
     pub begins: Vec<BufferId>,
     /// Buffers that end here.
@@ -362,20 +407,18 @@ pub struct Plan {
     pub written: Vec<bool>,
     /// What the inputs take: bytes of arguments, variables and constants that are no recipes.
     pub inputs: Bytes,
+    /// The same input by input; nothing for a second input in the same bytes.
+    pub input_bytes: Vec<Bytes>,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
+    /// What was done to fit a budget, where one was asked for.
+    pub fitted: Option<Fitted>,
 }
 
 impl Plan {
     /// Bytes of small outputs, which have bytes of their own from the start.
     pub fn own_outputs(&self) -> Bytes {
-        self.outputs
-            .iter()
-            .map(|o| match o {
-                OutputPlan::Own { bytes, .. } => *bytes,
-                _ => Bytes::ZERO,
-            })
-            .sum()
+        self.outputs.iter().map(OutputPlan::own_bytes).sum()
     }
 
     /// What the call obtains: the arena and the small outputs.
@@ -396,14 +439,5 @@ impl Plan {
     /// Where a value lies.
     pub fn place(&self, id: ValueId) -> Option<&Placed> {
         self.places[id.index()].as_ref()
-    }
-
-    /// The buffers that live at the peak of the arena, largest first.
-    pub fn live_at_peak(&self) -> Vec<&BufferPlan> {
-        let at = self.steps.iter().enumerate().max_by_key(|(_, s)| s.live).map_or(0, |(i, _)| i);
-        let mut live: Vec<&BufferPlan> =
-            self.buffers.iter().filter(|b| b.first <= at && at <= b.last).collect();
-        live.sort_by_key(|b| std::cmp::Reverse(b.bytes));
-        live
     }
 }

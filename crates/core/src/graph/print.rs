@@ -5,6 +5,7 @@ use std::fmt;
 use super::{Graph, Node};
 use crate::attrs::Attrs;
 use crate::looping::{Loop, Rounds};
+use crate::window::Window;
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +79,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Shape(_) | Attrs::DType(_) => Ok(()), // the result's type says it
         Attrs::Fill { value, .. } => write!(f, " with {value}"),
         Attrs::Range { start, step, .. } => write!(f, " from {start} by {step}"),
+        Attrs::Size { size, .. } => write!(f, " {size}"),
         Attrs::Random { key, .. } => write!(f, " {key:?}"),
         Attrs::Matmul { transpose_a, transpose_b } => match (transpose_a, transpose_b) {
             (false, false) => Ok(()),
@@ -86,8 +88,10 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             (true, true) => write!(f, " both transposed"),
         },
         Attrs::Count(n) => write!(f, " {n}"),
-        Attrs::Window { size, stride, padding } => {
-            write!(f, " window {size:?} by {stride:?}, padding {padding:?}")
+        Attrs::Window(window) => write_window(f, window),
+        Attrs::Conv(conv) => {
+            write_window(f, &conv.window)?;
+            if conv.groups != 1 { write!(f, ", {} groups", conv.groups) } else { Ok(()) }
         }
         Attrs::Tile(program) => write!(f, " {{ {program} }}"),
         Attrs::Branch { updates, .. } => print_updates(f, updates.iter().map(|(input, _)| *input)),
@@ -123,4 +127,10 @@ fn print_updates(
     mut inputs: impl Iterator<Item = usize>,
 ) -> fmt::Result {
     inputs.try_for_each(|input| write!(f, ", writes input {input}"))
+}
+
+fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
+    let Window { size, stride, padding, dilation } = window;
+    write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
+    if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
 }

@@ -19,10 +19,12 @@ mod ready;
 mod resolve;
 mod source;
 mod store;
+mod uniform;
 
 pub use compose::{Composed, compose};
 pub use direct::{direct, is_direct};
 pub use source::{Read, Source};
+pub use uniform::{element, uniform};
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;

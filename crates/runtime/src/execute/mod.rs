@@ -26,7 +26,7 @@ use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower, plan};
 use crate::arena::Arena;
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
-use crate::eager::{Args, Arrays};
+use crate::eager::{Arg, Args, Arrays};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
@@ -92,7 +92,7 @@ pub fn execute(
         let used = top + used?.rounded();
         (Measured { used, rounds_again: frame.again }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, &decided, mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, key, mark)?;
     Ok((made, measured))
 }
 
@@ -166,6 +166,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
+    key: [u32; 2],
     mark: Mark,
 ) -> Result<Arrays> {
     let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -213,7 +214,7 @@ fn collect(
             }
             // A cast in place leaves another dtype in the input's bytes.
             OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
-            OutputPlan::Recipe(recipe) => Array::from_recipe(recipe.clone()),
+            OutputPlan::Recipe(recipe) => Array::from_recipe(step::fixed_recipe(recipe, key)),
             OutputPlan::Given => return Err(missing()),
         });
     }
@@ -236,16 +237,24 @@ pub(crate) fn region_op(
     let mut builder = Builder::new();
     builder.mark(mark);
     let mut inputs = Vec::new();
-    let mut arrays: Vec<Array> = Vec::new();
-    for arg in &args {
+    let (mut arrays, mut owned): (Vec<Array>, Vec<bool>) = (Vec::new(), Vec::new());
+    for arg in args {
         inputs.push(builder.input(arg.array().ty(), Kind::Input, None));
-        arrays.push(arg.array().clone());
+        owned.push(matches!(arg, Arg::Owned(_)));
+        arrays.push(match arg {
+            Arg::Owned(array) => array,
+            Arg::Borrowed(array) => array.clone(),
+        });
     }
-    drop(args);
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
     let graph = Arc::new(lower(&builder.finish(&made)?)?);
     let mut seen = Vec::new();
-    let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
+    // What was moved in, and nobody else holds, may be overwritten.
+    let specs: Vec<InputSpec> = arrays
+        .iter()
+        .zip(&owned)
+        .map(|(array, owned)| spec(array, *owned && array.is_sole(), &mut seen))
+        .collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
     let planned = plan(&graph, &specs, options)?;
     Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)

@@ -1,11 +1,13 @@
 //! One step: its regions lent, its kernel run.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::{Generator, Key};
+use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::{Call, Cost, Lower};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::Form;
@@ -291,13 +293,30 @@ impl<'p> Frame<'p> {
 
     /// A generator with the key of this run.
     fn fixed(&self, generator: Generator) -> Generator {
-        match generator {
-            Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
-                Generator::Random { key: Key::Fixed(mix(self.key, n, 0)), distribution, dtype }
-            }
-            other => other,
-        }
+        fixed(generator, self.key)
     }
+}
+
+/// A generator with the key of a run.
+fn fixed(generator: Generator, key: [u32; 2]) -> Generator {
+    match generator {
+        Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
+            Generator::Random { key: Key::Fixed(mix(key, n, 0)), distribution, dtype }
+        }
+        other => other,
+    }
+}
+
+/// A recipe that leaves a run: its random numbers are those of that run, whenever it is read.
+pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2]) -> Arc<Recipe> {
+    if recipe.sources.iter().all(|(generator, _)| fixed(*generator, key) == *generator) {
+        return recipe.clone();
+    }
+    let mut made = (**recipe).clone();
+    for (generator, _) in &mut made.sources {
+        *generator = fixed(*generator, key);
+    }
+    Arc::new(made)
 }
 
 /// A key of its own for the n-th random op, or the n-th region, in its i-th round.

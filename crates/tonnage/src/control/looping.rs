@@ -105,7 +105,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
         rounds,
         reverse: options.reverse,
         slots: options.slots,
-        key: key(),
+        key: key(&regions),
         updates: Vec::new(),
     }));
     let mut inputs: SmallVec<[Given; 3]> = carried.into_iter().map(Given::Tensor).collect();
@@ -156,6 +156,6 @@ fn integer(tensor: &Tensor) -> Option<i128> {
             let bits = u64::from_le_bytes(bytes) << shift;
             Some(if signed { i128::from(bits as i64 >> shift) } else { i128::from(bits >> shift) })
         }
-        Repr::Array(_) => None,
+        Repr::Array(_) | Repr::Spec(_) => None,
     }
 }

@@ -14,8 +14,10 @@ use tonnage_core::{Bytes, OpDef, Result, Source, TensorType, Value};
 
 use super::{Log, TAPES};
 use crate::dispatch::{Inputs, hold};
+use crate::function::program::Program;
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
+use crate::tree::Tree;
 use crate::variable::Variable;
 
 /// An op that is about to be recorded.
@@ -221,6 +223,29 @@ impl Recording {
             }
         }
     }
+}
+
+/// Whether a tape outside of all traces would record something of a program that runs: then it runs op by
+/// op instead, so that the tape can see it.
+pub(crate) fn sees<A: Tree>(arguments: &A, program: &Program) -> bool {
+    if is_quiet() {
+        return false;
+    }
+    let mut ids: Vec<u64> = program.captured.iter().map(Tensor::id).collect();
+    arguments.for_each(&mut |tensor| ids.push(tensor.id()));
+    TAPES.with_borrow(|tapes| {
+        tapes.iter().map(|log| log.borrow()).any(|log| {
+            let watches = |variable: &Variable| {
+                (log.watch_variables && variable.is_trainable())
+                    || log.variables.contains_key(&variable.number())
+            };
+            log.trace.is_none()
+                && !log.paused
+                && !log.used
+                && (ids.iter().any(|id| log.tracked.contains(id))
+                    || program.variables.iter().any(|(variable, _)| watches(variable)))
+        })
+    })
 }
 
 /// Tells the tapes that a variable was read as that tensor.
