@@ -33,6 +33,8 @@ pub struct Explanation {
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
     pub live_at_peak: Vec<Holder>,
+    /// Rounds of loops that gradients will run again; `None` where only the data know.
+    pub rounds_again: Option<u64>,
     /// Every step.
     pub steps: Vec<StepLine>,
 }
@@ -71,6 +73,21 @@ pub struct StepLine {
     pub note: Option<String>,
     /// The user's line.
     pub source: Option<Source>,
+    /// Of the gradient of a loop: what it keeps, and what that costs.
+    pub back: Option<BackLine>,
+}
+
+/// What the gradient of a loop keeps, and what that costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BackLine {
+    /// How many rounds the loop has; `None` where only the data know.
+    pub rounds: Option<u64>,
+    /// States that are kept besides the first.
+    pub states: usize,
+    /// What one takes.
+    pub state: Bytes,
+    /// Rounds that are run again; `None` where only the data know.
+    pub again: Option<u64>,
 }
 
 impl Plan {
@@ -140,6 +157,7 @@ impl Plan {
             rounds_again: self.rounds_again(),
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
+            rounds_again: self.rounds_again(),
             steps: self.steps.iter().map(|step| self.line(step)).collect(),
         }
     }
@@ -162,6 +180,15 @@ impl Plan {
                 _ => None,
             },
             source: node.map(|n| n.source),
+            back: match &step.run {
+                Run::LoopGrad(plan) => Some(BackLine {
+                    rounds: plan.spec.of.known_rounds(),
+                    states: plan.rows,
+                    state: plan.state,
+                    again: plan.again,
+                }),
+                _ => None,
+            },
         }
     }
 }

@@ -159,19 +159,23 @@ impl<'r> Walk<'r> {
         self.node(node.op, inputs, node.attrs.clone(), regions, node.aux, infos)
     }
 
-    /// The branch that a condition chooses that is known. Random numbers are told apart by where they are
-    /// drawn, so a branch that draws some stays where it is.
+    /// The branch that a condition or an index chooses that is known. Random numbers are told apart by where
+    /// they are drawn, so a branch that draws some of its own stays where it is.
     fn taken(&self, node: &Node, inputs: &[ValueId]) -> Option<Arc<Graph>> {
-        let (Lower::Region(Region::Branch), [yes, no]) = (node.op.lower, node.regions.as_slice())
+        let (Lower::Region(Region::Branch), Attrs::Branch { key, .. }) =
+            (node.op.lower, &node.attrs)
         else {
             return None;
         };
-        let branch = match self.constant(*inputs.first()?)? {
-            Scalar::Bool(true) => yes,
-            Scalar::Bool(false) => no,
+        let last = node.regions.len().checked_sub(1)?;
+        let chosen = match self.constant(*inputs.first()?) {
+            _ if last == 0 => 0,
+            Some(Scalar::Bool(yes)) => usize::from(!yes),
+            Some(Scalar::Int(n)) => usize::try_from(n).unwrap_or(last).min(last),
             _ => return None,
         };
-        (!draws(branch)).then(|| branch.clone())
+        let branch = &node.regions[chosen];
+        (key.is_none() || !draws(branch)).then(|| branch.clone())
     }
 
     /// A region, walked alone and once: a loop and its gradient hold the same body.

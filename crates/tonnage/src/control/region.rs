@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::Graph;
 use tonnage_core::recipe::Key;
 use tonnage_core::{Kind, Result, Source, TensorType};
@@ -137,10 +138,19 @@ pub(super) fn arranged(part: &Traced, arguments: usize, order: &[Takes]) -> Arc<
     Arc::new(graph)
 }
 
-/// What random ops in a region are made of: of the call in a function, fixed now otherwise.
-pub(super) fn key() -> Key {
+/// What random ops in these regions are made of: of the call in a function, fixed now otherwise. Where none
+/// is drawn there is no key of its own, so that two loops that say the same are the same.
+pub(super) fn key(regions: &[Arc<Graph>]) -> Key {
     match trace::current() {
+        _ if !regions.iter().any(|g| draws(g)) => Key::Fixed([0; 2]),
         Some(trace) => Key::PerCall(trace.next_random()),
         None => Key::Fixed(next_key()),
     }
+}
+
+fn draws(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| {
+        matches!(node.attrs, Attrs::Random { key: Key::PerCall(_), .. })
+            || node.regions.iter().any(|g| draws(g))
+    })
 }
