@@ -270,11 +270,20 @@ impl Attrs {
                 substitute_slices(slices, find);
                 *shape = shape.substitute(find);
             }
-            Attrs::Range { len, .. } => *len = len.substitute(find),
-            Attrs::Loop(spec) => **spec = spec.substitute(find),
-            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
+            Attrs::Range { len, .. } | Attrs::Linspace { len, .. } => *len = len.substitute(find),
+            Attrs::OneHot { depth, .. } => *depth = depth.substitute(find),
+            Attrs::Eye { rows, columns, .. } | Attrs::Diag { rows, columns, .. } => {
+                *rows = rows.substitute(find);
+                *columns = columns.substitute(find);
+            }
+            Attrs::Lengths { of, .. } => *of = of.substitute(find),
+            Attrs::Split { lengths, .. } => {
+                lengths.iter_mut().for_each(|len| *len = len.substitute(find));
+            }
             Attrs::Size { size, .. } => *size = size.substitute(find),
             Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
+            Attrs::Loop(spec) => **spec = spec.substitute(find),
+            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
             _ => {}
         }
         attrs

@@ -8,7 +8,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, Kind, Source};
 
 use crate::budget::Fitted;
-use crate::plan::{LoopGradPlan, Plan, Refusal, Run, Step, StepMemory};
+use crate::plan::{Plan, Refusal, Run, Step, StepMemory};
 
 /// What a plan says, for people and tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,8 +27,6 @@ pub struct Explanation {
     pub is_bound: bool,
     /// What was done to fit a budget.
     pub fitted: Option<Fitted>,
-    /// Rounds of loops that gradients run again; `None` where the data decide.
-    pub rounds_again: Option<u64>,
     /// The step at which the arena is fullest.
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
@@ -69,8 +67,6 @@ pub struct StepLine {
     pub bytes: Bytes,
     /// Bytes that live in the arena while it runs.
     pub live: Bytes,
-    /// What the gradient of a loop keeps, and what that costs.
-    pub note: Option<String>,
     /// The user's line.
     pub source: Option<Source>,
     /// Of the gradient of a loop: what it keeps, and what that costs.
@@ -154,7 +150,6 @@ impl Plan {
             small_results: self.own_outputs(),
             is_bound: self.is_bound,
             fitted: self.fitted,
-            rounds_again: self.rounds_again(),
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
             rounds_again: self.rounds_again(),
@@ -175,10 +170,6 @@ impl Plan {
             refused: step.refused.to_vec(),
             bytes: step.begins.iter().map(|b| self.buffers[b.0].bytes).sum(),
             live: step.live,
-            note: match &step.run {
-                Run::LoopGrad(plan) => Some(loop_text(plan)),
-                _ => None,
-            },
             source: node.map(|n| n.source),
             back: match &step.run {
                 Run::LoopGrad(plan) => Some(BackLine {
@@ -191,19 +182,4 @@ impl Plan {
             },
         }
     }
-}
-
-/// What the gradient of a loop keeps, and what that costs.
-fn loop_text(plan: &LoopGradPlan) -> String {
-    let state = plan.state;
-    let rounds = match plan.spec.of.known_rounds() {
-        Some(n) => format!("{n} rounds"),
-        None => "rounds as the data say".to_string(),
-    };
-    let again = match plan.again {
-        Some(n) => format!("{n} run again"),
-        None => "some run again".to_string(),
-    };
-    let kept = plan.rows;
-    format!("back through {rounds}: {kept} states of {state} kept besides the first, {again}")
 }

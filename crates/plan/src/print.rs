@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::budget::Fitted;
 use crate::explain::{BackLine, Explanation, Holder, StepLine};
 use crate::plan::{Plan, StepMemory};
 
@@ -26,6 +27,9 @@ impl fmt::Display for Explanation {
             "peak {}: inputs {}, arena {}, small results {}{bound}",
             self.peak, self.inputs, self.arena, self.small_results,
         )?;
+        if let Some(fitted) = &self.fitted {
+            writeln!(f, "{fitted}")?;
+        }
         match self.rounds_again {
             Some(0) => {}
             Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
@@ -62,6 +66,17 @@ impl fmt::Display for Explanation {
             cut = !shown;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Fitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (now, before) = (self.seconds, self.unlimited_seconds);
+        let longer = if before > 0.0 { now / before } else { 1.0 };
+        match self.recomputed {
+            0 => write!(f, "fits as it is"),
+            n => write!(f, "fitted: {n} nodes run again, {longer:.2} times the time expected"),
+        }
     }
 }
 

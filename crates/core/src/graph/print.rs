@@ -125,6 +125,12 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
     }
 }
 
+fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
+    let Window { size, stride, padding, dilation } = window;
+    write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
+    if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
+}
+
 fn print_loop(f: &mut fmt::Formatter<'_>, spec: &Loop) -> fmt::Result {
     write!(f, " carrying {}", spec.carried)?;
     for (count, what) in [(spec.sliced, "sliced"), (spec.stacked, "stacked")] {
@@ -148,10 +154,4 @@ fn print_updates(
     mut inputs: impl Iterator<Item = usize>,
 ) -> fmt::Result {
     inputs.try_for_each(|input| write!(f, ", writes input {input}"))
-}
-
-fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
-    let Window { size, stride, padding, dilation } = window;
-    write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
-    if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
 }
