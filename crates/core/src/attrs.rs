@@ -7,10 +7,12 @@ use serde::Serialize;
 use crate::dim::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::layout::Slice;
+use crate::looping::{Loop, LoopGrad};
 use crate::recipe::{Distribution, Key};
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
 use crate::tile::TileProgram;
+use crate::window::{Conv, Window};
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -85,6 +87,13 @@ pub enum Attrs {
         /// Of the result.
         dtype: DType,
     },
+    /// A length, or a number of elements, as a number.
+    Size {
+        /// Which.
+        size: Dim,
+        /// Of the result.
+        dtype: DType,
+    },
     /// Random numbers.
     Random {
         /// Which ones.
@@ -105,37 +114,25 @@ pub enum Attrs {
     },
     /// How many.
     Count(usize),
-    /// A window that slides over the two inner axes of `[batch, height, width, channels]`.
-    Window {
-        /// Height and width.
-        size: [usize; 2],
-        /// From one window to the next.
-        stride: [usize; 2],
-        /// Rows above and below, columns left and right.
-        padding: [[usize; 2]; 2],
-    },
+    /// Windows of an image.
+    Window(Box<Window>),
+    /// Filters under the windows of an image.
+    Conv(Box<Conv>),
     /// An elementwise chain.
     Tile(Box<TileProgram>),
+    /// Branches.
+    Branch {
+        /// What random ops in them are made of, so that a branch that is run again draws the same; `None`: the
+        /// numbers of what is around it, as if there were no branch.
+        key: Option<Key>,
+        /// Inputs that are variables, each with the output that is written into its bytes. The planner's
+        /// word: in a graph as it is traced there are none.
+        updates: Vec<(usize, usize)>,
+    },
     /// A loop.
-    Loop {
-        /// Inputs that the body changes; the rest it only reads.
-        carried: usize,
-        /// Stop after so many rounds, whatever the condition says.
-        most: Option<u64>,
-    },
+    Loop(Box<Loop>),
     /// The gradient of a loop.
-    LoopGrad {
-        /// Inputs that the body changes.
-        carried: usize,
-        /// Carried states that are kept at once; `None`: the planner decides.
-        slots: Option<usize>,
-        /// Which carried inputs have a gradient.
-        active: Vec<bool>,
-        /// Which inputs that the body only reads have a gradient.
-        wanted: Vec<bool>,
-        /// As of the loop itself.
-        most: Option<u64>,
-    },
+    LoopGrad(Box<LoopGrad>),
 }
 
 impl Attrs {
@@ -153,6 +150,10 @@ impl Attrs {
                 *shape = shape.substitute(find);
             }
             Attrs::Range { len, .. } => *len = len.substitute(find),
+            Attrs::Size { size, .. } => *size = size.substitute(find),
+            Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
+            Attrs::Loop(spec) => **spec = spec.substitute(find),
+            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
             _ => {}
         }
         attrs

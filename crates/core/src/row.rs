@@ -114,8 +114,12 @@ pub enum Keep {
     Inputs,
     /// An output's value.
     Output(usize),
+    /// The carried values that a loop ends with.
+    Ends,
     /// An extra output that is made only when a gradient is wanted.
     Aux(usize),
+    /// All extra outputs, of an op that has any number.
+    Auxes,
 }
 
 impl Keep {
@@ -165,16 +169,27 @@ impl Saves {
     }
 }
 
-/// What one alternative keeps where the gradients of these inputs are wanted.
-pub fn kept(alternative: &[Saved], needs: &[bool]) -> SmallVec<[Keep; 2]> {
+/// What one alternative keeps of a call where the gradients of these inputs are wanted, one by one.
+pub fn kept(
+    op: &OpDef,
+    alternative: &[Saved],
+    needs: &[bool],
+    call: &Call,
+) -> Result<SmallVec<[Keep; 2]>> {
     let mut all = SmallVec::new();
     for saved in alternative.iter().filter(|s| s.is_for(needs)) {
         match saved.keep {
             Keep::Inputs => all.extend((0..needs.len()).map(Keep::Input)),
+            Keep::Ends => {
+                if let Attrs::Loop(spec) = call.attrs {
+                    all.extend((0..spec.carried).map(Keep::Output));
+                }
+            }
+            Keep::Auxes => all.extend((0..(op.saves.aux)(call)?.len()).map(Keep::Aux)),
             keep => all.push(keep),
         }
     }
-    all
+    Ok(all)
 }
 
 /// For rows without extra outputs.

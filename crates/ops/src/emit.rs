@@ -4,7 +4,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::Cotangent;
-use tonnage_core::{DType, OpDef, Scalar, Shape, Sizes, TensorType};
+use tonnage_core::{DType, Dim, OpDef, Scalar, Shape, Sizes, TensorType};
 
 use crate::{linalg, math, reduce, shape};
 
@@ -47,6 +47,17 @@ pub fn neg(e: &mut dyn Emit, a: Value) -> Result<Value> {
 pub fn number(e: &mut dyn Emit, value: impl Into<Scalar>, dtype: DType) -> Result<Value> {
     let attrs = Attrs::Fill { value: value.into(), dtype, shape: Shape::scalar() };
     e.apply(&shape::fill::FILL, Vec::new(), attrs)
+}
+
+/// A length as a scalar tensor of that dtype; a recipe, also where the length is open.
+pub fn size(e: &mut dyn Emit, size: &Dim, dtype: DType) -> Result<Value> {
+    match size.known() {
+        Some(n) => number(e, n, dtype),
+        None => {
+            let attrs = Attrs::Size { size: size.clone(), dtype };
+            e.apply(&shape::size::SIZE, Vec::new(), attrs)
+        }
+    }
 }
 
 /// Zeros of that type; a recipe.

@@ -7,7 +7,8 @@ use serde::Serialize;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, Kind, Source};
 
-use crate::plan::{Plan, Refusal, Run, Step, StepMemory};
+use crate::budget::Fitted;
+use crate::plan::{LoopGradPlan, Plan, Refusal, Run, Step, StepMemory};
 
 /// What a plan says, for people and tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,6 +25,10 @@ pub struct Explanation {
     pub small_results: Bytes,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
+    /// What was done to fit a budget.
+    pub fitted: Option<Fitted>,
+    /// Rounds of loops that gradients run again; `None` where the data decide.
+    pub rounds_again: Option<u64>,
     /// The step at which the arena is fullest.
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
@@ -62,6 +67,8 @@ pub struct StepLine {
     pub bytes: Bytes,
     /// Bytes that live in the arena while it runs.
     pub live: Bytes,
+    /// What the gradient of a loop keeps, and what that costs.
+    pub note: Option<String>,
     /// The user's line.
     pub source: Option<Source>,
 }
@@ -129,6 +136,8 @@ impl Plan {
             bound: self.bound,
             small_results: self.own_outputs(),
             is_bound: self.is_bound,
+            fitted: self.fitted,
+            rounds_again: self.rounds_again(),
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
             steps: self.steps.iter().map(|step| self.line(step)).collect(),
@@ -148,7 +157,26 @@ impl Plan {
             refused: step.refused.to_vec(),
             bytes: step.begins.iter().map(|b| self.buffers[b.0].bytes).sum(),
             live: step.live,
+            note: match &step.run {
+                Run::LoopGrad(plan) => Some(loop_text(plan)),
+                _ => None,
+            },
             source: node.map(|n| n.source),
         }
     }
+}
+
+/// What the gradient of a loop keeps, and what that costs.
+fn loop_text(plan: &LoopGradPlan) -> String {
+    let state = plan.state;
+    let rounds = match plan.spec.of.known_rounds() {
+        Some(n) => format!("{n} rounds"),
+        None => "rounds as the data say".to_string(),
+    };
+    let again = match plan.again {
+        Some(n) => format!("{n} run again"),
+        None => "some run again".to_string(),
+    };
+    let kept = plan.rows;
+    format!("back through {rounds}: {kept} states of {state} kept besides the first, {again}")
 }

@@ -22,7 +22,7 @@ use crate::plan::{
 use crate::{order, region, tile};
 
 /// What is known of an input before the call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputSpec {
     /// It lies in memory.
     Bytes {
@@ -56,8 +56,29 @@ pub struct Options {
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
-    let graph = &order::low_peak(graph, inputs, options.threads);
+    plan_region(graph, inputs, &[], options)
+}
+
+/// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that
+/// is given up.
+pub(crate) fn plan_region(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: Options,
+) -> Result<Plan> {
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, homes, options)
+}
+
+/// Plans a lowered graph whose nodes stand in the order in which they run.
+pub(crate) fn plan_in_order(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: Options,
+) -> Result<Plan> {
     let mut planner = Planner::new(graph, inputs, options)?;
+    planner.homes = homes.to_vec();
     for at in 0..graph.nodes.len() {
         planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
     }
@@ -101,6 +122,8 @@ pub(crate) struct Planner<'g> {
     pub last_use: Vec<usize>,
     pub sharing: HashMap<Store, Vec<ValueId>>,
     pub donated: Vec<bool>,
+    /// For each output of a region, the input in whose bytes it may stay.
+    pub homes: Vec<Option<usize>>,
     input_bytes: Vec<Bytes>,
     /// Why the node at hand takes over none of its inputs.
     pub refused: SmallVec<[(usize, Refusal); 1]>,
@@ -133,6 +156,7 @@ impl<'g> Planner<'g> {
             last_use,
             sharing: HashMap::new(),
             donated: Vec::new(),
+            homes: Vec::new(),
             input_bytes: Vec::with_capacity(inputs.len()),
             refused: SmallVec::new(),
             at: 0,
@@ -192,10 +216,7 @@ impl<'g> Planner<'g> {
                     .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
                 self.step(node, Run::Kernel, memory, scratch)
             }
-            Lower::Region(kind) => {
-                self.in_memory(node)?;
-                region::node(self, node, kind)
-            }
+            Lower::Region(kind) => region::node(self, node, kind),
             Lower::Composite(_) => {
                 let what = format!("the composite {} was not written out", node.op.name);
                 Err(ErrorKind::BadGraph { what }.into())
@@ -288,7 +309,8 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
+    /// Makes a value that is a recipe resident.
+    pub fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let At::Recipe(recipe) = &self.place(id)?.at else { return Ok(()) };
         let run = tile::materialize(recipe);
         self.fresh(node, id)?;
@@ -436,6 +458,7 @@ impl<'g> Planner<'g> {
             input_bytes: self.input_bytes,
             written,
             is_bound: self.is_bound,
+            fitted: None,
         })
     }
 }

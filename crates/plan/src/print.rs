@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::budget::Fitted;
 use crate::explain::{Explanation, Holder, StepLine};
 use crate::plan::{Plan, StepMemory};
 
@@ -26,6 +27,14 @@ impl fmt::Display for Explanation {
             "peak {}: inputs {}, arena {}, small results {}{bound}",
             self.peak, self.inputs, self.arena, self.small_results,
         )?;
+        if let Some(fitted) = &self.fitted {
+            writeln!(f, "{fitted}")?;
+        }
+        match self.rounds_again {
+            Some(0) => {}
+            Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
+            None => writeln!(f, "gradients run rounds of loops again: data decide how many")?,
+        }
         writeln!(f, "at the peak, step {}:", self.peak_step)?;
         for holder in self.live_at_peak.iter().take(HOLDERS) {
             writeln!(f, "  {holder}")?;
@@ -48,12 +57,26 @@ impl fmt::Display for Explanation {
                 || i.abs_diff(self.peak_step) <= AROUND / 2;
             if shown {
                 writeln!(f, "{i:>5}  {step}")?;
+                if let Some(note) = &step.note {
+                    writeln!(f, "       {note}")?;
+                }
             } else if !cut {
                 writeln!(f, "    …")?;
             }
             cut = !shown;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Fitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (now, before) = (self.seconds, self.unlimited_seconds);
+        let longer = if before > 0.0 { now / before } else { 1.0 };
+        match self.recomputed {
+            0 => write!(f, "fits as it is"),
+            n => write!(f, "fitted: {n} nodes run again, {longer:.2} times the time expected"),
+        }
     }
 }
 

@@ -83,9 +83,8 @@ pub(crate) fn apply_marked(
         }
         return Ok(made.into_iter().collect());
     }
-    if inputs.iter().any(|input| input.tensor().is_symbolic()) {
-        let error = tonnage_core::Error::from(tonnage_core::ErrorKind::Escaped { op: op.name });
-        return Err(error.at(source));
+    if let Some(input) = inputs.iter().find(|input| !input.tensor().is_concrete()) {
+        return Err(no_values(input.tensor(), op).at(source));
     }
     let recording = tape::eager(op, &inputs, &attrs, &regions, source)?;
     let aux = recording.as_ref().is_some_and(|r| r.wants_aux());
@@ -95,9 +94,7 @@ pub(crate) fn apply_marked(
             Input::Borrowed(tensor) => Arg::Borrowed(tensor.array(op.name)?),
             Input::Owned(tensor) => match tensor.into_repr() {
                 Repr::Array(array) => Arg::Owned(array),
-                Repr::Symbol(_) => {
-                    return Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into());
-                }
+                _ => return Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into()),
             },
         });
     }
@@ -110,6 +107,14 @@ pub(crate) fn apply_marked(
         recording.finish_eager(&mut tensors)?;
     }
     Ok(tensors)
+}
+
+#[cold]
+fn no_values(tensor: &Tensor, op: &'static OpDef) -> tonnage_core::Error {
+    match tensor.spec_type() {
+        Some(_) => tensor.no_values(op.name),
+        None => tonnage_core::ErrorKind::Escaped { op: op.name }.into(),
+    }
 }
 
 /// Rules and composites on tensors: what they emit goes where every op goes, so that tapes around the one

@@ -20,7 +20,7 @@ use crate::tensor::{Repr, Tensor};
 use crate::trace::{self, Trace};
 use crate::variable::Variable;
 
-pub(crate) use record::{eager, symbolic, variable_read};
+pub(crate) use record::{eager, is_quiet, sees, symbolic, variable_read};
 
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.
 ///
@@ -293,7 +293,7 @@ fn go_back(
 ) -> Result<Vec<Gradient>> {
     let trace = match target.repr() {
         Repr::Symbol(symbol) => Some(symbol.trace.clone()),
-        Repr::Array(_) => trace::current(),
+        Repr::Array(_) | Repr::Spec(_) => trace::current(),
     };
     let records = match &trace {
         Some(trace) => chosen(trace, records, aliases)?,

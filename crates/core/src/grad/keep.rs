@@ -20,12 +20,13 @@ pub fn choose(
 ) -> Result<Vec<Record<ValueId>>> {
     for record in &records {
         if let [only] = record.op.saves.alternatives {
-            let kept = kept(only, &record.needs);
+            let kept = kept(record.op, only, &record.needs, &call(record))?;
             held.extend(kept.into_iter().filter_map(|k| value_of(record, k)));
         }
     }
     for record in &mut records {
-        let set = kept(cheapest(record, &held, builder)?, &record.needs);
+        let best = cheapest(record, &held, builder)?;
+        let set = kept(record.op, best, &record.needs, &call(record))?;
         held.extend(set.iter().filter_map(|k| value_of(record, *k)));
         let aux = match set.iter().any(|k| matches!(k, Keep::Aux(_))) {
             true => builder.aux(record.outputs[0])?,
@@ -54,20 +55,16 @@ fn cheapest(
     if let [only] = alternatives {
         return Ok(only);
     }
-    let call = Call {
-        op: record.op.name,
-        inputs: &record.input_types,
-        attrs: &record.attrs,
-        regions: &record.regions,
-    };
+    let call = call(record);
     let aux = (record.op.saves.aux)(&call)?;
     // Open dims have no bytes yet; their elements are compared as if each were 1024.
     let weight = |ty: &crate::TensorType| -> u128 {
         let elements: u128 = ty.shape.iter().map(|d| d.most().unwrap_or(1024) as u128).product();
         elements * ty.dtype.size() as u128
     };
-    let price = |set: &&'static [Saved]| -> u128 {
-        kept(set, &record.needs)
+    let mut best: Option<(u128, &'static [Saved])> = None;
+    for set in alternatives {
+        let price = kept(record.op, set, &record.needs, &call)?
             .into_iter()
             .map(|keep| match (keep, value_of(record, keep)) {
                 (_, Some(id)) if held.contains(&id) => 0,
@@ -75,15 +72,28 @@ fn cheapest(
                 (Keep::Aux(i), None) => aux.get(i).map_or(0, weight),
                 _ => 0,
             })
-            .sum()
-    };
-    Ok(alternatives.iter().copied().min_by_key(price).unwrap_or(&[]))
+            .sum();
+        if best.is_none_or(|(least, _)| price < least) {
+            best = Some((price, set));
+        }
+    }
+    Ok(best.map_or(&[], |(_, set)| set))
+}
+
+fn call(record: &Record<ValueId>) -> Call<'_> {
+    Call {
+        op: record.op.name,
+        inputs: &record.input_types,
+        attrs: &record.attrs,
+        regions: &record.regions,
+    }
 }
 
 fn value_of(record: &Record<ValueId>, keep: Keep) -> Option<ValueId> {
     match keep {
         Keep::Input(i) => record.inputs.get(i).copied(),
         Keep::Output(i) => record.outputs.get(i).copied(),
-        Keep::Aux(_) | Keep::Inputs => None,
+        // The others were spelled out.
+        Keep::Aux(_) | Keep::Inputs | Keep::Ends | Keep::Auxes => None,
     }
 }

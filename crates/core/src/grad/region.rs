@@ -72,14 +72,18 @@ pub struct VjpGraph<'a> {
     pub seeded: &'a [bool],
     /// Which inputs' gradients are wanted; each adds an output to the result.
     pub wanted: &'a [bool],
-    /// Whether the outputs' values come in as inputs too, so that what the rules keep of them need
-    /// not be computed again.
-    pub outputs_known: bool,
+    /// Outputs whose values come in as inputs too, so that what the rules keep of them need not be
+    /// computed again; none where it is empty.
+    pub known: &'a [bool],
+    /// Inputs whose gradients are added to what comes in: each adds an input to the result. Those of a
+    /// table's rows are then added row by row, and no gradient of the whole table is made on its own. None
+    /// where it is empty.
+    pub sums: &'a [bool],
 }
 
-/// A graph that takes the inputs of `graph`, its outputs where they are known, and gradients of the
-/// seeded outputs, and returns gradients of the wanted inputs. It computes again whatever of `graph`
-/// the rules keep, and nothing else.
+/// A graph that takes the inputs of `graph`, its outputs that are known, gradients of the seeded
+/// outputs and sums to add to, and returns gradients of the wanted inputs. It computes again whatever of
+/// `graph` the rules keep, and nothing else.
 pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result<Graph> {
     let mut builder = Builder::new();
     let inputs: Vec<Value> = graph
@@ -90,20 +94,31 @@ pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result
             builder.input(info.ty.clone(), info.kind, info.name.clone())
         })
         .collect();
-    let known: Vec<Value> = match what.outputs_known {
-        true => graph
-            .outputs
-            .iter()
-            .map(|id| builder.input(graph.ty(*id).clone(), Kind::Activation, None))
-            .collect(),
-        false => Vec::new(),
-    };
+    let flag = |flags: &[bool], i: usize| flags.get(i) == Some(&true);
+    let known: Vec<Option<Value>> = graph
+        .outputs
+        .iter()
+        .enumerate()
+        .map(|(i, id)| {
+            let is_known = flag(what.known, i);
+            is_known.then(|| builder.input(graph.ty(*id).clone(), Kind::Activation, None))
+        })
+        .collect();
     let seeds: Vec<Option<Value>> = graph
         .outputs
         .iter()
         .zip(what.seeded)
         .map(|(id, seeded)| {
             seeded.then(|| builder.input(graph.ty(*id).clone(), Kind::Gradient, None))
+        })
+        .collect();
+    let sums: Vec<(ValueId, Value)> = graph
+        .inputs
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| flag(what.sums, *i))
+        .filter_map(|(i, id)| {
+            Some((inputs[i].id()?, builder.input(graph.ty(*id).clone(), Kind::Gradient, None)))
         })
         .collect();
     let wanted: Vec<ValueId> =
@@ -114,14 +129,12 @@ pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result
     let records = recorder.records;
 
     let given: Vec<ValueId> = outputs.iter().filter_map(Value::id).collect();
-    let held: HashSet<ValueId> = match what.outputs_known {
-        true => given.iter().copied().collect(),
-        false => HashSet::new(),
-    };
+    let held: HashSet<ValueId> =
+        given.iter().zip(&known).filter(|(_, k)| k.is_some()).map(|(id, _)| *id).collect();
     let mut records = choose(records, held, &mut builder)?;
     for (_, value) in records.iter_mut().flat_map(|r| &mut r.kept) {
-        let output = given.iter().position(|id| Some(*id) == value.id());
-        if let Some(better) = output.and_then(|i| known.get(i)) {
+        let mut outputs = given.iter().zip(&known).filter(|(id, _)| Some(**id) == value.id());
+        if let Some(better) = outputs.find_map(|(_, known)| known.as_ref()) {
             *value = better.clone();
         }
     }
@@ -129,6 +142,7 @@ pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result
         .iter()
         .zip(seeds)
         .filter_map(|(id, seed)| Some((*id, Cotangent::Dense(seed?))))
+        .chain(sums.into_iter().map(|(id, sum)| (id, Cotangent::Dense(sum))))
         .collect();
     let grads = backward(records, seeds, &wanted, &mut builder, ops)?;
     let results = grads

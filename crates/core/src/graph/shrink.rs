@@ -8,15 +8,21 @@ use std::sync::Arc;
 
 use super::{Graph, Node, ValueId};
 use crate::attrs::Attrs;
+use crate::looping::Loop;
 use crate::row::{Lower, Region};
 
 /// Shrinks a node with regions; `live` are values that somebody reads later.
 pub(super) fn shrink(node: &mut Node, live: &[bool]) {
     match (node.op.lower, &node.attrs) {
-        (Lower::Region(Region::Branch), _) => branch(node, live),
-        (Lower::Region(Region::Loop), Attrs::Loop { carried, .. }) => {
-            let carried = *carried;
-            repeat(node, carried, live);
+        (Lower::Region(Region::Branch), Attrs::Branch { updates, .. }) if updates.is_empty() => {
+            branch(node, live);
+        }
+        // The gradient of a loop that hands its states over knows all of them.
+        (Lower::Region(Region::Loop), Attrs::Loop(spec))
+            if !node.aux && spec.updates.is_empty() =>
+        {
+            let spec = (**spec).clone();
+            repeat(node, spec, live);
         }
         _ => {}
     }
@@ -45,31 +51,41 @@ fn branch(node: &mut Node, live: &[bool]) {
     node.regions = graphs.into_iter().map(Arc::new).collect();
 }
 
-/// Condition and body take the carried values and what they only read; the body returns the carried ones.
-fn repeat(node: &mut Node, carried: usize, live: &[bool]) {
-    let [condition, body] = node.regions.as_slice() else { return };
-    let asked = condition.read_values();
-    let mut needed: Vec<bool> = (0..carried)
-        .map(|i| live[node.outputs[i].index()] || asked[condition.inputs[i].index()])
+/// Condition and body take the carried values, rows, and what they only read; the body returns the carried ones
+/// and rows.
+fn repeat(node: &mut Node, mut spec: Loop, live: &[bool]) {
+    let Some((condition, body)) = spec.regions(&node.regions) else { return };
+    let asked = condition.map(|c| (c.read_values(), c));
+    let is_asked = |i: usize| asked.as_ref().is_some_and(|(read, c)| read[c.inputs[i].index()]);
+    let mut needed: Vec<bool> = node
+        .outputs
+        .iter()
+        .enumerate()
+        .map(|(i, id)| live[id.index()] || (i < spec.carried && is_asked(i)))
         .collect();
     // What a needed value is made of in the body is needed in the next round.
     loop {
         let made = reaches(body, &needed);
-        let more: Vec<bool> =
-            (0..carried).map(|i| needed[i] || made[body.inputs[i].index()]).collect();
+        let mut more = needed.clone();
+        for (i, needed) in more[..spec.carried].iter_mut().enumerate() {
+            *needed |= made[body.inputs[i].index()];
+        }
         if more == needed {
             break;
         }
         needed = more;
     }
-    let mut graphs = [(**condition).clone(), (**body).clone()];
-    keep(&mut graphs[1].outputs, &needed);
+    let mut graphs: Vec<Graph> =
+        condition.into_iter().chain([body]).map(|g| (**g).clone()).collect();
+    if let Some(body) = graphs.last_mut() {
+        keep(&mut body.outputs, &needed);
+    }
     for graph in &mut graphs {
         graph.prune();
     }
     let mut read = read_by_any(&graphs, node.inputs.len());
-    read[..carried].copy_from_slice(&needed);
-    if read.iter().all(|yes| *yes) {
+    read[..spec.carried].copy_from_slice(&needed[..spec.carried]);
+    if read.iter().chain(&needed).all(|yes| *yes) {
         return;
     }
     keep(&mut node.outputs, &needed);
@@ -77,9 +93,11 @@ fn repeat(node: &mut Node, carried: usize, live: &[bool]) {
     for graph in &mut graphs {
         keep(&mut graph.inputs, &read);
     }
-    if let Attrs::Loop { carried, .. } = &mut node.attrs {
-        *carried = needed.iter().filter(|yes| **yes).count();
-    }
+    let count = |which: &[bool]| which.iter().filter(|yes| **yes).count();
+    spec.sliced = count(&read[spec.sliced_inputs()]);
+    spec.stacked = count(&needed[spec.carried..]);
+    spec.carried = count(&needed[..spec.carried]);
+    node.attrs = Attrs::Loop(Box::new(spec));
     node.regions = graphs.into_iter().map(Arc::new).collect();
 }
 

@@ -5,5 +5,6 @@ pub mod fill;
 pub mod place;
 pub mod range;
 pub mod reshape;
+pub mod size;
 pub mod slice;
 pub mod transpose;

@@ -21,6 +21,7 @@ fn attrs(attrs: &Attrs) -> Attrs {
         Attrs::DType(dtype)
         | Attrs::Fill { dtype, .. }
         | Attrs::Range { dtype, .. }
+        | Attrs::Size { dtype, .. }
         | Attrs::Random { dtype, .. } => *dtype = wide(*dtype),
         _ => {}
     }

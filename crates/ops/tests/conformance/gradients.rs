@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tonnage_core::emit::Value;
 use tonnage_core::grad::{Record, VjpGraph, backward, vjp_graph};
 use tonnage_core::graph::{Builder, Graph};
-use tonnage_core::row::{Grad, Keep, OpDef, Sample, Saved, Values, kept};
+use tonnage_core::row::{Call, Grad, Keep, OpDef, Sample, Saved, Values, kept};
 use tonnage_core::source::Source;
 use tonnage_core::{Emit, ErrorKind, Kind};
 use tonnage_ops::GRAD_OPS;
@@ -116,11 +116,14 @@ fn by_rule(
             Keep::Input(i) => &inputs[i],
             Keep::Output(i) => &made[i],
             Keep::Aux(i) => &made[plain + i],
-            Keep::Inputs => panic!("it was spelled out"),
+            Keep::Inputs | Keep::Ends | Keep::Auxes => panic!("it was spelled out"),
         };
         tensor.clone().value()
     };
     let count = inputs.len();
+    let types: Vec<_> = inputs.iter().map(Tensor::ty).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
+    let keeps = kept(op, alternative, needs, &call).map_err(|e| e.to_string())?;
     let record = Record {
         op,
         attrs: sample.attrs.clone(),
@@ -131,7 +134,7 @@ fn by_rule(
         input_types: inputs.iter().map(Tensor::ty).collect(),
         outputs: (count..count + plain).collect(),
         output_types: made[..plain].iter().map(Tensor::ty).collect(),
-        kept: kept(alternative, needs).into_iter().map(|k| (k, find(k))).collect::<SmallVec<_>>(),
+        kept: keeps.into_iter().map(|k| (k, find(k))).collect::<SmallVec<_>>(),
     };
     let seeds = seeds.iter().enumerate().filter_map(|(i, seed)| {
         let seed = Tensor::from_plain(seed.as_ref()?).value();
@@ -266,11 +269,11 @@ fn check_twice(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Resu
     let text = |e: tonnage_core::Error| e.to_string();
     let graph = graph_of(op, &case.sample).map_err(text)?;
     let (wanted, seeded) = floats(&graph);
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let once = vjp_graph(&graph, what, &GRAD_OPS).map_err(text)?;
     once.verify().map_err(text)?;
     let (wanted, seeded) = floats(&once);
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let twice = match vjp_graph(&once, what, &GRAD_OPS) {
         // A row that says why is enough.
         Err(e) if matches!(e.kind(), ErrorKind::NoGradient { .. }) => return Ok(()),

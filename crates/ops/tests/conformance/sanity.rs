@@ -35,7 +35,7 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
             Keep::Input(i) => i < types.len(),
             Keep::Output(i) => i < made.len(),
             Keep::Aux(i) => i < aux.len(),
-            Keep::Inputs => true,
+            Keep::Inputs | Keep::Ends | Keep::Auxes => true,
         };
         say(!there, "a gradient keeps something that is not there")?;
         say(saved.by.is_some_and(|i| i >= types.len()), "kept for an input that is not there")?;

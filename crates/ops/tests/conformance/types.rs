@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::looping::{Loop, LoopGrad, Rounds};
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
+use tonnage_core::window::{Conv, Window};
 use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType};
 use tonnage_ops::TABLE;
 
@@ -26,15 +28,33 @@ fn all_attrs() -> Vec<Attrs> {
     let (dtype, shape) = (DType::F32, Shape::from([2, 3]));
     let key = Key::Fixed([1, 2]);
     let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Bits];
-    let loop_grad = |carried, active: &[bool], wanted: &[bool]| Attrs::LoopGrad {
+    let looping = |carried, sliced, stacked, rounds| Loop {
         carried,
-        slots: None,
-        active: active.to_vec(),
-        wanted: wanted.to_vec(),
-        most: None,
+        sliced,
+        stacked,
+        rounds,
+        reverse: true,
+        slots: Some(0),
+        key,
+        updates: Vec::new(),
+    };
+    let endless = Rounds::While { most: None };
+    let loop_grad = |carried, handed, [seeds, back, stacked]: [usize; 3]| {
+        let of = looping(carried, 0, 0, Rounds::Times(2.into()));
+        Attrs::LoopGrad(Box::new(LoopGrad { of, handed, seeds, back, stacked }))
     };
     let range =
         |start, step, len: usize, dtype| Attrs::Range { start, step, len: len.into(), dtype };
+    let window = |size: &[usize], stride, dilation, padding| Window {
+        size: sizes(size),
+        stride: size.iter().map(|_| stride).collect(),
+        padding: size.iter().map(|_| [padding, 1]).collect(),
+        dilation: size.iter().map(|_| dilation).collect(),
+    };
+    let conv = |window: Window, groups| {
+        let image = Shape::from([4, 4]);
+        Attrs::Conv(Box::new(Conv { window, groups, image }))
+    };
     let mut all = vec![
         Attrs::None,
         Attrs::Reduce { axes: sizes(&[0]), keep_dims: false },
@@ -65,21 +85,32 @@ fn all_attrs() -> Vec<Attrs> {
         range(Scalar::Int(0), Scalar::Float(0.5), 3, DType::I32),
         range(Scalar::Int(0), Scalar::Int(i128::MAX), 3, DType::I64),
         range(Scalar::Int(1), Scalar::Int(1), usize::MAX, DType::F64),
+        Attrs::Size { size: Dim::Known(usize::MAX), dtype: DType::I8 },
+        Attrs::Size { size: Dim::open("n"), dtype: DType::Bool },
         Attrs::Matmul { transpose_a: false, transpose_b: false },
         Attrs::Matmul { transpose_a: true, transpose_b: true },
         Attrs::Count(0),
         Attrs::Count(usize::MAX),
-        Attrs::Window { size: [2, 2], stride: [1, 1], padding: [[0, 0], [0, 0]] },
-        Attrs::Window { size: [0, 2], stride: [0, 1], padding: [[0, 0], [0, 0]] },
-        Attrs::Window { size: [9, 9], stride: [1, 1], padding: [[usize::MAX, 1], [0, 0]] },
+        Attrs::Window(Box::new(window(&[2, 2], 1, 1, 0))),
+        Attrs::Window(Box::new(window(&[0, 2], 0, 1, 0))),
+        Attrs::Window(Box::new(window(&[9, 9], 1, 0, usize::MAX))),
+        conv(window(&[2, 2], 1, 1, 1), 1),
+        conv(window(&[2, 2], 0, 1, 0), 1),
+        conv(window(&[3, 2], 1, 1, usize::MAX), 1),
+        conv(window(&[2, 2], usize::MAX, usize::MAX, 0), 0),
+        conv(window(&[], 1, 1, 0), usize::MAX),
         Attrs::Tile(Box::new(TileProgram::loading(&[DType::F32]))),
         Attrs::Tile(Box::new(bad_program())),
-        Attrs::Loop { carried: 1, most: None },
-        Attrs::Loop { carried: 3, most: Some(0) },
-        Attrs::Loop { carried: usize::MAX, most: None },
-        loop_grad(1, &[true], &[]),
-        loop_grad(usize::MAX, &[true], &[false]),
-        loop_grad(2, &[true; 5], &[true; 3]),
+        Attrs::Branch { key: None, updates: Vec::new() },
+        Attrs::Loop(Box::new(looping(1, 0, 0, endless.clone()))),
+        Attrs::Loop(Box::new(looping(3, 1, usize::MAX, endless.clone()))),
+        Attrs::Loop(Box::new(looping(usize::MAX, 0, 0, endless))),
+        Attrs::Loop(Box::new(looping(0, 1, 1, Rounds::Times(2.into())))),
+        Attrs::Loop(Box::new(looping(1, usize::MAX, 1, Rounds::Times(usize::MAX.into())))),
+        loop_grad(1, false, [0, 1, 0]),
+        loop_grad(1, true, [1, 0, 1]),
+        loop_grad(usize::MAX, true, [usize::MAX; 3]),
+        loop_grad(2, false, [0; 3]),
     ];
     all.extend(distributions.map(|distribution| Attrs::Random {
         key,

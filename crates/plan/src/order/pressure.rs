@@ -8,6 +8,7 @@
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::looping::Loop;
 use tonnage_core::row::{Lower, Mem, Region};
 use tonnage_core::shape::TensorType;
 use tonnage_core::tile::Close;
@@ -206,9 +207,15 @@ fn region(graph: &Graph, node: &Node, kind: Region, threads: usize) -> u64 {
         Pressure::of(g, &inputs, threads).peak(&order).bytes
     };
     let most = node.regions.iter().map(|g| of(g)).max().unwrap_or(0);
+    let states = |spec: &Loop| -> u64 {
+        node.inputs[..spec.carried].iter().map(|id: &ValueId| bytes(graph.ty(*id))).sum()
+    };
     let carried: u64 = match &node.attrs {
-        Attrs::Loop { carried, .. } => {
-            node.inputs[..*carried].iter().map(|id: &ValueId| bytes(graph.ty(*id))).sum()
+        Attrs::Loop(spec) => states(spec),
+        // States on their way, and checkpoints that were not handed over.
+        Attrs::LoopGrad(spec) => {
+            let kept = if spec.handed { 0 } else { spec.of.kept().most().unwrap_or(0) as u64 };
+            states(&spec.of).saturating_mul(kept.saturating_add(2))
         }
         _ => 0,
     };

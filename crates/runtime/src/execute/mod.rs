@@ -1,11 +1,11 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
-//! of it; `region` runs branches and loops; `checkpoint` is the order in which a loop is gone back
-//! through.
+//! of it; `region` runs branches, `looping` loops, and `back` goes back through them.
 
-mod checkpoint;
+mod back;
 mod frame;
+mod looping;
 mod region;
 mod step;
 
@@ -39,6 +39,8 @@ use frame::Frame;
 pub struct Measured {
     /// The high-water mark of what kernels were lent, with the inputs and the small results.
     pub used: Bytes,
+    /// Rounds of loops that gradients ran again.
+    pub rounds_again: u64,
 }
 
 /// What is known of a tensor for planning; `seen` are storages that were counted already.
@@ -87,9 +89,10 @@ pub fn execute(
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
         // What was lent lies in one block, which is rounded as every block is.
-        (Measured { used: top + used?.rounded() }, frame.layouts)
+        let used = top + used?.rounded();
+        (Measured { used, rounds_again: frame.again }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, &decided, mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, key, mark)?;
     Ok((made, measured))
 }
 
@@ -163,6 +166,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
+    key: [u32; 2],
     mark: Mark,
 ) -> Result<Arrays> {
     let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -210,7 +214,7 @@ fn collect(
             }
             // A cast in place leaves another dtype in the input's bytes.
             OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
-            OutputPlan::Recipe(recipe) => Array::from_recipe(recipe.clone()),
+            OutputPlan::Recipe(recipe) => Array::from_recipe(step::fixed_recipe(recipe, key)),
             OutputPlan::Given => return Err(missing()),
         });
     }

@@ -9,6 +9,7 @@ mod reduce;
 mod shape;
 
 pub use elementwise::Elementwise;
+pub use shape::Lengths;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;

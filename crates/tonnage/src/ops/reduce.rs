@@ -3,7 +3,7 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{OpDef, Result, Source};
-use tonnage_ops::{math, reduce};
+use tonnage_ops::{math, reduce, shape};
 
 use super::binary_op;
 use crate::dispatch::{Input, apply1};
@@ -46,8 +46,27 @@ impl Tensor {
     pub fn mean_all(&self) -> Result<Tensor> {
         let source = Source::here();
         let sum = self.reduce(&reduce::sum::SUM, Axes::ALL, false, source)?;
-        let count = self.shape().elements().most().unwrap_or(1);
-        binary_op(&math::div::DIV, Input::Owned(sum), count as f64, source)
+        match self.shape().count() {
+            Some(count) => binary_op(&math::div::DIV, Input::Owned(sum), count as f64, source),
+            None => binary_op(&math::div::DIV, Input::Owned(sum), self.count(source)?, source),
+        }
+    }
+
+    /// How many elements there are, in its own dtype, where that is known as it runs alone.
+    fn count(&self, source: Source) -> Result<Tensor> {
+        let size = self.shape().elements();
+        let mut by_data = false;
+        size.symbols(&mut |symbol| by_data |= symbol.bound().is_some());
+        if !by_data {
+            let attrs = Attrs::Size { size, dtype: self.dtype() };
+            return apply1(&shape::size::SIZE, smallvec![], attrs, source);
+        }
+        // Only the data know: ones are added up.
+        let none = binary_op(&math::less::LESS, self.into(), self, source)?;
+        let to = Attrs::DType(self.dtype());
+        let zeros = apply1(&math::cast::CAST, smallvec![none.into()], to, source)?;
+        let ones = binary_op(&math::add::ADD, Input::Owned(zeros), 1, source)?;
+        ones.reduce(&reduce::sum::SUM, Axes::ALL, false, source)
     }
 
     fn reduce(

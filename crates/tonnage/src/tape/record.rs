@@ -14,8 +14,10 @@ use tonnage_core::{Bytes, OpDef, Result, Source, TensorType, Value};
 
 use super::{Log, TAPES};
 use crate::dispatch::{Inputs, hold};
+use crate::function::program::Program;
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
+use crate::tree::Tree;
 use crate::variable::Variable;
 
 /// An op that is about to be recorded.
@@ -44,8 +46,8 @@ fn recording_logs(ids: &[u64]) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
     })
 }
 
-/// Whether any tape is there at all: what nearly every call asks first.
-fn quiet() -> bool {
+/// Whether there is no tape at all: what nearly every call asks first.
+pub(crate) fn is_quiet() -> bool {
     TAPES.with_borrow(|tapes| tapes.is_empty())
 }
 
@@ -93,7 +95,7 @@ pub(crate) fn eager(
     regions: &[Arc<Graph>],
     source: Source,
 ) -> Result<Option<Recording>> {
-    if quiet() {
+    if is_quiet() {
         return Ok(None);
     }
     let ids: SmallVec<[(u64, TensorType); 3]> =
@@ -108,19 +110,22 @@ pub(crate) fn eager(
     let bytes = |ty: Option<&TensorType>| {
         ty.and_then(|ty| ty.bytes(op.name).ok()).map_or(u64::MAX, Bytes::get)
     };
-    let price = |set: &&'static [tonnage_core::row::Saved]| -> u64 {
-        kept(set, &recording.record.needs)
-            .into_iter()
+    let mut least = None;
+    for set in op.saves.alternatives {
+        let keep = kept(op, set, &recording.record.needs, &call)?;
+        let price = keep
+            .iter()
             .map(|keep| match keep {
-                Keep::Input(i) => bytes(types.get(i)),
-                Keep::Output(i) => bytes(made.get(i)),
-                Keep::Aux(i) => bytes(aux.get(i)),
-                Keep::Inputs => 0,
+                Keep::Input(i) => bytes(types.get(*i)),
+                Keep::Output(i) => bytes(made.get(*i)),
+                Keep::Aux(i) => bytes(aux.get(*i)),
+                Keep::Inputs | Keep::Ends | Keep::Auxes => 0, // spelled out
             })
-            .fold(0, u64::saturating_add)
-    };
-    let best = op.saves.alternatives.iter().copied().min_by_key(price).unwrap_or(&[]);
-    recording.keep = kept(best, &recording.record.needs);
+            .fold(0, u64::saturating_add);
+        if least.is_none_or(|least| price < least) {
+            (least, recording.keep) = (Some(price), keep);
+        }
+    }
     let mut held = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
         held.push(match recording.keep.contains(&Keep::Input(i)) {
@@ -140,7 +145,7 @@ pub(crate) fn symbolic(
     regions: &[Arc<Graph>],
     source: Source,
 ) -> Option<Recording> {
-    if quiet() {
+    if is_quiet() {
         return None;
     }
     let ids: SmallVec<[(u64, TensorType); 3]> = inputs.iter().map(|t| (t.id(), t.ty())).collect();
@@ -174,7 +179,7 @@ impl Recording {
                 Keep::Input(i) => self.inputs.get(i).cloned().flatten(),
                 Keep::Output(i) => made.get(i).map(value),
                 Keep::Aux(i) => made.get(plain + i).map(value),
-                Keep::Inputs => None,
+                Keep::Inputs | Keep::Ends | Keep::Auxes => None,
             };
             self.record.kept.extend(kept.map(|value| (*keep, value)));
         }
@@ -220,9 +225,32 @@ impl Recording {
     }
 }
 
+/// Whether a tape outside of all traces would record something of a program that runs: then it runs op by
+/// op instead, so that the tape can see it.
+pub(crate) fn sees<A: Tree>(arguments: &A, program: &Program) -> bool {
+    if is_quiet() {
+        return false;
+    }
+    let mut ids: Vec<u64> = program.captured.iter().map(Tensor::id).collect();
+    arguments.for_each(&mut |tensor| ids.push(tensor.id()));
+    TAPES.with_borrow(|tapes| {
+        tapes.iter().map(|log| log.borrow()).any(|log| {
+            let watches = |variable: &Variable| {
+                (log.watch_variables && variable.is_trainable())
+                    || log.variables.contains_key(&variable.number())
+            };
+            log.trace.is_none()
+                && !log.paused
+                && !log.used
+                && (ids.iter().any(|id| log.tracked.contains(id))
+                    || program.variables.iter().any(|(variable, _)| watches(variable)))
+        })
+    })
+}
+
 /// Tells the tapes that a variable was read as that tensor.
 pub(crate) fn variable_read(variable: &Variable, tensor: &Tensor) {
-    if quiet() {
+    if is_quiet() {
         return;
     }
     let here = trace::current().map(|t| t.number());

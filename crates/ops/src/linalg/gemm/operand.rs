@@ -10,6 +10,18 @@ use tonnage_core::{ErrorKind, Result};
 use super::compute::{Compute, Reads};
 use super::pack;
 
+/// When the left operand is packed, and how. (The right one is packed in blocks of panels.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packs {
+    /// Many rows at once, for all columns: where packing is transposing.
+    Blocks,
+    /// The rows of one strip of tiles right before they are read, from L1: where packing is copying.
+    Strips,
+    /// The same, and each row's elements stay one after the other, as `pack` with a width of 1 leaves them: where they
+    /// lie so in memory already.
+    Lines,
+}
+
 /// One side of a product.
 ///
 /// Implement it to multiply what is not a matrix in memory: the windows of a convolution, a tensor that is
@@ -34,6 +46,9 @@ pub trait Operand<C: Compute>: Sync {
     /// True where the elements of one line are best read one after the other, as where they lie side by side in
     /// memory.
     fn runs_along_depth(&self) -> bool;
+
+    /// As what it is best packed where it is the left operand.
+    fn packs(&self) -> Packs;
 
     /// Refuses sizes that the operand does not have.
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()>;
@@ -165,6 +180,10 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Matrix<'_, T> {
 
     fn runs_along_depth(&self) -> bool {
         self.depth == 1
+    }
+
+    fn packs(&self) -> Packs {
+        Packs::Blocks
     }
 
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::compute::Compute;
 use super::kernel::Kernel;
+use super::operand::Packs;
 
 /// A batch of products `[rows, depth] x [depth, cols]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,15 @@ pub(super) enum Path {
     FewCols,
 }
 
+/// What else packing space depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means {
+    /// How the left operand is packed.
+    pub left: Packs,
+    /// Sums are kept in scratch and then moved into the result, which has another dtype or no even rows.
+    pub rounds: bool,
+}
+
 /// At most that many rows (or columns) are a few.
 const FEW: usize = 4;
 /// Elements of the long side that are summed at once on the path of a few: a page of `f32`.
@@ -69,12 +79,13 @@ pub(super) struct Plan {
     /// The unit of the cuts.
     tile: (usize, usize),
     size: Size,
+    means: Means,
     /// Elements of a slot.
     pub slot: usize,
 }
 
 impl Plan {
-    pub fn new<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool, threads: usize) -> Plan {
+    pub fn new<C: Compute>(size: Size, kernel: &Kernel<C>, means: Means, threads: usize) -> Plan {
         let path = match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             Size { cols, .. } if cols <= FEW => Path::FewCols,
@@ -96,8 +107,8 @@ impl Plan {
         }
         let parts = grid(size, path, tile, per_product);
         let pieces = pieces.min(size.batch.saturating_mul(parts.0 * parts.1)).max(1);
-        let mut plan = Plan { path, pieces, parts, tile, size, slot: 0 };
-        plan.slot = plan.slot_of(kernel, rounds);
+        let mut plan = Plan { path, pieces, parts, tile, size, means, slot: 0 };
+        plan.slot = plan.slot_of(kernel);
         plan
     }
 
@@ -130,7 +141,13 @@ impl Plan {
         (batch, rows, cols)
     }
 
-    fn slot_of<C: Compute>(&self, kernel: &Kernel<C>, rounds: bool) -> usize {
+    /// Whether sums are kept in scratch.
+    pub fn rounds(&self) -> bool {
+        self.means.rounds
+    }
+
+    fn slot_of<C: Compute>(&self, kernel: &Kernel<C>) -> usize {
+        let rounds = self.means.rounds;
         let unit = ALIGN / size_of::<C>();
         let rows = largest(self.size.rows, self.tile.0, self.parts.0);
         let cols = largest(self.size.cols, self.tile.1, self.parts.1);
@@ -140,7 +157,10 @@ impl Plan {
                 let (rows, cols) =
                     if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
                 let tile = kernel.rows_of_tile(rows);
-                let lines = rows.next_multiple_of(tile).min(kernel.block_rows);
+                let lines = match self.means.left {
+                    Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
+                    Packs::Strips | Packs::Lines => kernel.rows,
+                };
                 let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
                 let deep = kernel.depth_of_block(depth).min(depth);
                 [lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0]

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::compute::{Compute, Output};
 use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::Tile;
-use super::operand::{Direct, Operand};
+use super::operand::{Direct, Operand, Packs};
 use super::plan::{ALIGN, SUMS};
 use super::run::Job;
 
@@ -52,7 +52,7 @@ where
     O: Output,
     E: Epilogue<O::Compute>,
 {
-    /// Sums are kept in the result itself, which has their dtype.
+    /// Sums are kept in the result itself, which has their dtype and even rows.
     pub(super) fn in_place(
         &self,
         batch: usize,
@@ -62,16 +62,16 @@ where
     ) {
         let at = Position { batch, row: rows.start, col: cols.start };
         // SAFETY: the part starts inside the result.
-        let (data, row) = unsafe { self.c.at(at) };
+        let data = unsafe { self.c.at(at) };
         let part = Part {
             at,
             rows: rows.len(),
             cols: cols.len(),
             sums: data.cast::<O::Compute>(),
-            sums_row: row,
+            sums_row: self.c.row_stride(),
             add: self.c.add,
         };
-        // SAFETY: `O` is `O::Compute` here, and the part of the result is this piece's own.
+        // SAFETY: `O` is `O::Compute` and rows lie evenly here, and the part of the result is this piece's own.
         unsafe { self.part(&part, space) };
     }
 
@@ -123,7 +123,9 @@ where
         let tall = kernel.rows_of_block(part.rows, tile);
         let wide = kernel.block_cols.min(part.cols.next_multiple_of(kernel.cols));
         let unit = ALIGN / size_of::<O::Compute>();
-        let (a_space, b_space) = space.split_at_mut((tall * deep).next_multiple_of(unit));
+        let packs = self.a.packs();
+        let lines = if packs == Packs::Blocks { tall } else { tile };
+        let (a_space, b_space) = space.split_at_mut((lines * deep).next_multiple_of(unit));
         let a_direct = self.left_in_memory(part);
         let b_access = self.right_access(part, deep);
         for i in (0..part.rows).step_by(tall) {
@@ -133,8 +135,11 @@ where
                 let first = part.at.row + i;
                 let lines = first..first + rows;
                 let a = match &a_direct {
-                    Some(direct) => direct.panels(&lines, &run, tile),
-                    None => packed(self.a, part.at.batch, lines, &run, tile, a_space),
+                    Some(direct) => Some(direct.panels(&lines, &run, tile)),
+                    None if packs == Packs::Blocks => {
+                        Some(packed(self.a, part.at.batch, lines, &run, tile, a_space))
+                    }
+                    None => None,
                 };
                 for j in (0..part.cols).step_by(wide) {
                     let cols = wide.min(part.cols - j);
@@ -158,13 +163,14 @@ where
                         add: part.add || k > 0,
                     };
                     // SAFETY: the panels cover the block; its sums are part of the caller's.
-                    unsafe { self.block(&block, tile, run.len(), &a, &b, run.end == depth) };
+                    unsafe { self.block(&block, tile, &run, a.as_ref(), a_space, &b) };
                 }
             }
         }
     }
 
-    /// Tiles of one block, row strip by row strip.
+    /// Tiles of one block, row strip by row strip. Without `a`, each strip of the left operand is packed into `a_space`
+    /// before its tiles.
     ///
     /// # Safety
     /// The panels must cover the block's rows, columns and depth; `block.sums` as for `part`.
@@ -172,14 +178,22 @@ where
         &self,
         block: &Part<O::Compute>,
         tile: usize,
-        depth: usize,
-        a: &Panels<O::Compute>,
+        depth: &Range<usize>,
+        a: Option<&Panels<O::Compute>>,
+        a_space: &mut [O::Compute],
         b: &Right<O::Compute>,
-        last: bool,
     ) {
         let kernel = self.kernel;
+        let last = depth.end == self.size.depth;
         for (p, i) in (0..block.rows).step_by(tile).enumerate() {
             let rows = tile.min(block.rows - i);
+            let (a, a_panel) = match a {
+                Some(panels) => (panels, p),
+                None => {
+                    let lines = block.at.row + i..block.at.row + i + rows;
+                    (&self.strip(block.at.batch, lines, depth, a_space), 0)
+                }
+            };
             // SAFETY: row `i` is in the block.
             let strip = unsafe { block.sums.offset(i as isize * block.sums_row) };
             // The first strip reads where `b` lies and packs it for the others.
@@ -189,8 +203,8 @@ where
             };
             for (q, j) in (0..block.cols).step_by(kernel.cols).enumerate() {
                 let call = Tile {
-                    depth,
-                    a: a.data.wrapping_offset(p as isize * a.panel),
+                    depth: depth.len(),
+                    a: a.data.wrapping_offset(a_panel as isize * a.panel),
                     a_row: a.line,
                     a_depth: a.depth,
                     b: b.data.wrapping_offset(q as isize * b.panel),
@@ -212,6 +226,28 @@ where
                 // SAFETY: the strip is part of the block, whose sums nobody else holds.
                 let mut strip = unsafe { Block::new(at, rows, block.cols, strip, block.sums_row) };
                 self.epilogue.finish(&mut strip);
+            }
+        }
+    }
+
+    /// The lines of one strip of tiles, packed as the operand likes it.
+    fn strip(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: &Range<usize>,
+        space: &mut [O::Compute],
+    ) -> Panels<O::Compute> {
+        let (count, deep) = (lines.len(), depth.len());
+        let out = &mut space[..count * deep];
+        match self.a.packs() {
+            Packs::Lines => {
+                self.a.pack(batch, lines, depth.clone(), 1, out);
+                Panels { data: out.as_ptr(), panel: 0, line: deep as isize, depth: 1 }
+            }
+            Packs::Blocks | Packs::Strips => {
+                self.a.pack(batch, lines, depth.clone(), count, out);
+                Panels::packed(out, deep, count)
             }
         }
     }

@@ -6,6 +6,8 @@ mod index;
 mod linalg;
 mod math;
 mod nn;
+mod nn_conv;
+mod nn_window;
 mod random;
 mod reduce;
 mod shape;
@@ -61,6 +63,7 @@ const ALL: &[(&str, Reference)] = &[
     ("broadcast_to", shape::broadcast_to),
     ("fill", shape::fill),
     ("range", shape::range),
+    ("size", shape::size),
     ("random_normal", random::normal),
     ("random_uniform", random::uniform),
     ("matmul", linalg::matmul),
@@ -70,9 +73,12 @@ const ALL: &[(&str, Reference)] = &[
     ("half_tril", linalg::half_tril),
     ("symmetrize", linalg::symmetrize),
     ("softmax", nn::softmax),
-    ("max_pool", nn::max_pool),
-    ("max_pool_grad", nn::max_pool_grad),
-    ("max_pool_pick", nn::max_pool_pick),
+    ("conv", nn_conv::forward),
+    ("conv_transpose", nn_conv::transpose),
+    ("conv_filter_grad", nn_conv::filter_grad),
+    ("max_pool", nn_window::max_pool),
+    ("max_pool_grad", nn_window::max_pool_grad),
+    ("max_pool_pick", nn_window::max_pool_pick),
     ("gather", index::gather),
     ("gather_last", index::gather_last),
     ("take_along_axis", index::take_along_axis),
@@ -84,7 +90,8 @@ const ALL: &[(&str, Reference)] = &[
     ("boolean_mask", index::boolean_mask),
     ("assign", state::assign),
     ("assign_add", state::assign_add),
-    ("cond", control::cond),
+    ("cond", control::branch),
+    ("switch", control::branch),
     ("while_loop", control::while_loop),
     ("while_grad", control::while_grad),
 ];

@@ -50,7 +50,7 @@ fn an_epilogue_sees_every_element_once_at_its_position() {
             let size = Size { batch, rows, cols, depth };
             let ones = vec![1f32; batch * depth * rows.max(cols)];
             let mut c = vec![0f32; batch * rows * cols];
-            with_scratch(scratch_at(level, size, DType::F32, 2), |scratch| {
+            with_scratch(scratch_of(level, size, DType::F32, 2), |scratch| {
                 let a = Matrix::left(&ones, rows_of_batch(rows, depth));
                 let b = Matrix::right(&ones, rows_of_batch(depth, cols));
                 gemm_at(
@@ -107,7 +107,7 @@ fn nan_and_infinity_go_the_way_of_plain_arithmetic() {
             let (mut a, mut b) = (vec![0f32; rows * 20], vec![1f32; 400]);
             (a[3], b[3 * 20 + 7], b[5]) = (2.0, f32::INFINITY, f32::NAN);
             let mut c = vec![f32::NAN; rows * 20];
-            with_scratch(scratch_at(level, size, DType::F32, 1), |scratch| {
+            with_scratch(scratch_of(level, size, DType::F32, 1), |scratch| {
                 let (a, b) = (
                     Matrix::left(&a, Strides::rows_of(20)),
                     Matrix::right(&b, Strides::rows_of(20)),
@@ -162,7 +162,8 @@ fn strides_that_leave_a_slice_or_overlap_are_refused() {
     let plain = Strides::rows_of(8);
     let try_with = |a: Strides, b: Strides, row_stride: usize, len: usize| {
         let mut c = vec![0f32; len];
-        let target = Target { data: &mut c, batch_stride: 0, row_stride, add: false };
+        let target =
+            Target { data: &mut c, batch_stride: 0, rows: Rows::Every(row_stride), add: false };
         let mut scratch = vec![0; scratch_bytes(size, DType::F32, 1).as_usize()];
         gemm(
             size,
