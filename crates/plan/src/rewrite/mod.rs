@@ -17,6 +17,7 @@ mod matmul;
 mod number;
 mod order;
 mod prim;
+mod regions;
 mod same;
 mod updates;
 mod views;
