@@ -18,6 +18,7 @@ mod matmul;
 mod number;
 mod order;
 mod prim;
+mod regions;
 mod same;
 mod updates;
 mod views;
