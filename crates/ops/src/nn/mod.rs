@@ -1,5 +1,6 @@
 //! Ops of neural networks. Images are `[batch, ..., channels]`, with one to three spatial axes between.
 
+pub mod attention;
 pub mod conv;
 pub mod pool;
 pub mod softmax;

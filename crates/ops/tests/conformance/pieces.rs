@@ -136,7 +136,7 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
     }
     for group in &map.summed {
         let parts = case.on_pieces(group, None)?;
-        let expected = case.expected()?;
+        let answers = case.expected()?;
         for (output, whole) in whole.iter().enumerate() {
             let whole = whole.plain();
             for (i, expected) in whole.values.iter().enumerate() {
@@ -144,7 +144,7 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
                     parts.iter().map(|(_, _, made)| made[output].plain().values[i]).collect();
                 let sum = crate::plain::held(terms.iter().sum(), whole.dtype);
                 let scale: f64 = terms.iter().map(|x| x.abs()).sum::<f64>().max(1.0);
-                let scale = scale.max(expected[output].scale[i]);
+                let scale = scale.max(answers[output].scale[i]);
                 if (sum - expected).abs() > 8.0 * unit(whole.dtype) * scale {
                     return Err(format!("pieces of {group:?} add up to {sum}, not {expected}"));
                 }

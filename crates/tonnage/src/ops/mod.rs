@@ -9,6 +9,7 @@ mod reduce;
 mod shape;
 
 pub use elementwise::Elementwise;
+pub use nn::Attention;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;

@@ -6,6 +6,7 @@ mod index;
 mod linalg;
 mod math;
 mod nn;
+mod nn_attention;
 mod nn_conv;
 mod nn_window;
 mod random;
@@ -72,9 +73,13 @@ const ALL: &[(&str, Reference)] = &[
     ("half_tril", linalg::half_tril),
     ("symmetrize", linalg::symmetrize),
     ("softmax", nn::softmax),
+    ("scaled_dot_product_attention", nn_attention::attention),
+    ("attention_grad", nn_attention::attention_grad),
     ("conv", nn_conv::forward),
     ("conv_transpose", nn_conv::transpose),
     ("conv_filter_grad", nn_conv::filter_grad),
+    ("avg_pool", nn_window::avg_pool),
+    ("avg_pool_grad", nn_window::avg_pool_grad),
     ("max_pool", nn_window::max_pool),
     ("max_pool_grad", nn_window::max_pool_grad),
     ("max_pool_pick", nn_window::max_pool_pick),

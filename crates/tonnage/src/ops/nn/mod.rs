@@ -1,7 +1,10 @@
 //! What networks are made of.
 
+mod attention;
 mod conv;
 mod pool;
+
+pub use attention::Attention;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
