@@ -112,6 +112,8 @@ pub enum Attrs {
     Average(Box<Average>),
     /// Filters under the windows of an image.
     Conv(Box<Conv>),
+    /// How much of a label is spread evenly over all classes.
+    Smoothing(Scalar),
     /// Numbers brought to a mean of 0 and a deviation of 1.
     Normalize {
         /// Added to the variance, so that nothing is divided by 0.

@@ -4,6 +4,7 @@
 //! the planner, the tape, the docs, the conformance tests) reads the row.
 
 pub mod control;
+mod derive;
 pub mod emit;
 pub mod index;
 mod infer;
@@ -94,7 +95,18 @@ table! {
     MaxPool = nn::pool::max::MAX_POOL,
     MaxPoolGrad = nn::pool::max_grad::MAX_POOL_GRAD,
     MaxPoolPick = nn::pool::max_pick::MAX_POOL_PICK,
-    Softmax = nn::softmax::SOFTMAX,
+    LayerNorm = nn::norm::layer::LAYER_NORM,
+    LayerNormGrad = nn::norm::layer_grad::LAYER_NORM_GRAD,
+    GroupNorm = nn::norm::group::GROUP_NORM,
+    GroupNormGrad = nn::norm::group_grad::GROUP_NORM_GRAD,
+    Softmax = nn::softmax::plain::SOFTMAX,
+    SoftmaxGrad = nn::softmax::plain_grad::SOFTMAX_GRAD,
+    LogSoftmax = nn::softmax::log::LOG_SOFTMAX,
+    LogSoftmaxGrad = nn::softmax::log_grad::LOG_SOFTMAX_GRAD,
+    CrossEntropy = nn::softmax::cross_entropy::CROSS_ENTROPY,
+    CrossEntropyGrad = nn::softmax::cross_entropy_grad::CROSS_ENTROPY_GRAD,
+    CrossEntropyDense = nn::softmax::cross_entropy_dense::CROSS_ENTROPY_DENSE,
+    CrossEntropyDenseGrad = nn::softmax::cross_entropy_dense_grad::CROSS_ENTROPY_DENSE_GRAD,
     Assign = state::assign::ASSIGN,
     AssignAdd = state::assign_add::ASSIGN_ADD,
     Cond = control::cond::COND,

@@ -36,7 +36,7 @@ pub use function::{Function, function};
 pub use make::{
     constant, full, ones, random_normal, random_uniform, range, set_seed, tensor, zeros,
 };
-pub use ops::{Attention, Elementwise, Operand};
+pub use ops::{Attention, BatchNorm, Elementwise, Operand};
 pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Watched};

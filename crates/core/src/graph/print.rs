@@ -92,6 +92,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             write_window(f, &conv.window)?;
             if conv.groups != 1 { write!(f, ", {} groups", conv.groups) } else { Ok(()) }
         }
+        Attrs::Smoothing(share) => write!(f, " smoothed by {share}"),
         Attrs::Normalize { epsilon, centered, groups } => {
             let of = if *centered { "" } else { " of squares" };
             write!(f, "{of} by {groups} groups, epsilon {epsilon}")

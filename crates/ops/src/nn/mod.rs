@@ -2,8 +2,10 @@
 
 pub mod attention;
 pub mod conv;
+pub mod norm;
 pub mod pool;
 pub mod softmax;
 
 mod float;
+mod rows;
 mod window;

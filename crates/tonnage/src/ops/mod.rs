@@ -9,7 +9,7 @@ mod reduce;
 mod shape;
 
 pub use elementwise::Elementwise;
-pub use nn::Attention;
+pub use nn::{Attention, BatchNorm};
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
