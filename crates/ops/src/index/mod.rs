@@ -15,6 +15,6 @@ pub mod take_along_axis;
 pub mod top_k;
 
 mod along;
-mod indices;
+pub(crate) mod indices;
 mod mask;
 mod rows;
