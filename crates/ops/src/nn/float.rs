@@ -24,8 +24,6 @@ pub trait Wide:
 
     /// Rounded from a wider one.
     fn of(x: f64) -> Self;
-    /// As a wider one.
-    fn to_f64(self) -> f64;
     /// `self * a + b`, rounded once where that is an instruction.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
     /// e to that power.
@@ -34,8 +32,6 @@ pub trait Wide:
     fn ln<I: Isa>(self) -> Self;
     /// The square root.
     fn root(self) -> Self;
-    /// The larger one; NaN where either is.
-    fn larger(self, other: Self) -> Self;
 }
 
 macro_rules! wide {
@@ -46,10 +42,6 @@ macro_rules! wide {
             #[inline(always)]
             fn of(x: f64) -> $T {
                 x as $T
-            }
-            #[inline(always)]
-            fn to_f64(self) -> f64 {
-                self as f64
             }
             #[inline(always)]
             fn fma<I: Isa>(self, a: $T, b: $T) -> $T {
@@ -66,10 +58,6 @@ macro_rules! wide {
             #[inline(always)]
             fn root(self) -> $T {
                 self.sqrt()
-            }
-            #[inline(always)]
-            fn larger(self, other: $T) -> $T {
-                if other > self || other.is_nan() { other } else { self }
             }
         }
     )*};

@@ -5,7 +5,6 @@ use tonnage_core::Layout;
 use tonnage_core::kernel::{Data, In};
 
 use super::float::{Float, Wide};
-use crate::linalg::gemm::Compute;
 use crate::strided;
 
 /// Partial sums: several vectors at every level, so that additions overlap.

@@ -10,7 +10,7 @@ use crate::{emit, math};
 
 /// How many elements some dims have, as a number.
 pub(super) fn count(e: &mut dyn Emit, dims: &[Dim], dtype: DType) -> Result<Value> {
-    emit::size(e, dims.iter().fold(Dim::Known(1), |n, dim| n.times(dim)), dtype)
+    emit::size(e, &dims.iter().fold(Dim::Known(1), |n, dim| n.times(dim)), dtype)
 }
 
 /// `1 / sqrt(variance + epsilon)`

@@ -1,15 +1,13 @@
 //! The gradient of `group_norm` for all of its inputs: two sums for each channel of each image, then one pass over the
 //! image. Gradients of scale and bias are sums over images too, in parts as those of the statistics.
 
-use bytemuck::Zeroable;
 use smallvec::smallvec;
 use tonnage_core::error::Result;
-use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
 };
-use tonnage_core::{Attrs, Bytes, Call, Element, Emit, OpDef, TensorType};
+use tonnage_core::{Attrs, Bytes, Call, Element, OpDef, TensorType};
 
 use super::group::{images_to_test, of_groups};
 use super::images::{Cut, Images, bytes};

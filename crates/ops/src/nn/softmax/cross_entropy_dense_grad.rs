@@ -65,7 +65,7 @@ fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Va
     let (ty, wide) = (x.ty().clone(), lse.ty().dtype);
     let last = ty.shape.rank() - 1;
     let (g, g_lse) = (beside(e, g, wide)?, beside(e, g_lse, wide)?);
-    let count = emit::size(e, ty.shape[last].clone(), wide)?;
+    let count = emit::size(e, &ty.shape[last], wide)?;
     let even = emit::number(e, share, wide)?;
     let even = emit::div(e, even, count)?;
     let targets = emit::cast(e, targets.clone(), wide)?;

@@ -98,7 +98,7 @@ fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Va
     let last = Attrs::Shape(ty.shape[ty.shape.rank() - 1..].iter().cloned().collect());
     let put = e.apply(&PUT_ALONG_AXIS, vec![label, certain], last)?;
     made = emit::sub(e, made, put)?;
-    let count = emit::size(e, ty.shape[ty.shape.rank() - 1].clone(), wide)?;
+    let count = emit::size(e, &ty.shape[ty.shape.rank() - 1], wide)?;
     let spread = emit::scale(e, g, share)?;
     let spread = emit::div(e, spread, count)?;
     let made = emit::sub(e, made, spread)?;
