@@ -14,7 +14,7 @@ use crate::row::Keep;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
 use crate::tile::TileProgram;
-use crate::window::{Conv, Window};
+use crate::window::{Average, Conv, Window};
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -239,8 +239,30 @@ pub enum Attrs {
     Count(usize),
     /// Windows of an image.
     Window(Box<Window>),
+    /// Means of the windows of an image.
+    Average(Box<Average>),
     /// Filters under the windows of an image.
     Conv(Box<Conv>),
+    /// How much of a label is spread evenly over all classes.
+    Smoothing(Scalar),
+    /// Numbers brought to a mean of 0 and a deviation of 1.
+    Normalize {
+        /// Added to the variance, so that nothing is divided by 0.
+        epsilon: Scalar,
+        /// The mean is taken away first.
+        centered: bool,
+        /// Into so many groups the channels are cut, each of which has a mean of its own.
+        groups: usize,
+    },
+    /// Attention of queries to keys.
+    Attention {
+        /// What products of queries and keys are multiplied by.
+        scale: Scalar,
+        /// The last query sees all keys, and each one before it one fewer.
+        causal: bool,
+        /// A mask is the last input.
+        masked: bool,
+    },
     /// An elementwise chain.
     Tile(Box<TileProgram>),
     /// Branches.
@@ -299,6 +321,7 @@ impl Attrs {
             Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
             Attrs::Loop(spec) => **spec = spec.substitute(find),
             Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
+            Attrs::Average(average) => average.image = average.image.substitute(find),
             _ => {}
         }
         attrs

@@ -4,6 +4,7 @@
 //! the planner, the tape, the docs, the conformance tests) reads the row.
 
 pub mod control;
+mod derive;
 pub mod emit;
 pub mod index;
 mod infer;
@@ -185,13 +186,28 @@ table! {
     TopK = index::top_k::TOP_K,
     BooleanMask = index::boolean_mask::BOOLEAN_MASK,
     MaskScatter = index::mask_scatter::MASK_SCATTER,
+    Attention = nn::attention::forward::ATTENTION,
+    AttentionGrad = nn::attention::grad::ATTENTION_GRAD,
     Conv = nn::conv::forward::CONV,
     ConvTranspose = nn::conv::transpose::CONV_TRANSPOSE,
     ConvFilterGrad = nn::conv::filter_grad::CONV_FILTER_GRAD,
+    AvgPool = nn::pool::avg::AVG_POOL,
+    AvgPoolGrad = nn::pool::avg_grad::AVG_POOL_GRAD,
     MaxPool = nn::pool::max::MAX_POOL,
     MaxPoolGrad = nn::pool::max_grad::MAX_POOL_GRAD,
     MaxPoolPick = nn::pool::max_pick::MAX_POOL_PICK,
-    Softmax = nn::softmax::SOFTMAX,
+    LayerNorm = nn::norm::layer::LAYER_NORM,
+    LayerNormGrad = nn::norm::layer_grad::LAYER_NORM_GRAD,
+    GroupNorm = nn::norm::group::GROUP_NORM,
+    GroupNormGrad = nn::norm::group_grad::GROUP_NORM_GRAD,
+    Softmax = nn::softmax::plain::SOFTMAX,
+    SoftmaxGrad = nn::softmax::plain_grad::SOFTMAX_GRAD,
+    LogSoftmax = nn::softmax::log::LOG_SOFTMAX,
+    LogSoftmaxGrad = nn::softmax::log_grad::LOG_SOFTMAX_GRAD,
+    CrossEntropy = nn::softmax::cross_entropy::CROSS_ENTROPY,
+    CrossEntropyGrad = nn::softmax::cross_entropy_grad::CROSS_ENTROPY_GRAD,
+    CrossEntropyDense = nn::softmax::cross_entropy_dense::CROSS_ENTROPY_DENSE,
+    CrossEntropyDenseGrad = nn::softmax::cross_entropy_dense_grad::CROSS_ENTROPY_DENSE_GRAD,
     Assign = state::assign::ASSIGN,
     AssignAdd = state::assign_add::ASSIGN_ADD,
     AssignRows = state::assign_rows::ASSIGN_ROWS,

@@ -31,7 +31,7 @@ pub mod schedule;
 mod tile;
 
 pub use budget::{Fitted, Ladder, Machine, Price};
-pub use explain::{Explanation, Holder, StepLine};
+pub use explain::{BackLine, Explanation, Holder, StepLine};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{

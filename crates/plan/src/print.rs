@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::budget::Fitted;
-use crate::explain::{Explanation, Holder, StepLine};
+use crate::explain::{BackLine, Explanation, Holder, StepLine};
 use crate::plan::{Plan, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
@@ -57,8 +57,8 @@ impl fmt::Display for Explanation {
                 || i.abs_diff(self.peak_step) <= AROUND / 2;
             if shown {
                 writeln!(f, "{i:>5}  {step}")?;
-                if let Some(note) = &step.note {
-                    writeln!(f, "       {note}")?;
+                if let Some(back) = &step.back {
+                    writeln!(f, "       {back}")?;
                 }
             } else if !cut {
                 writeln!(f, "    …")?;
@@ -87,6 +87,18 @@ impl fmt::Display for Holder {
         let source = tail(&self.source.to_string(), 26);
         let (bytes, kind) = (self.bytes.to_string(), self.kind.name());
         write!(f, "{bytes:>10}  {kind:<10} {what:<24} {source}")
+    }
+}
+
+impl fmt::Display for BackLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BackLine { rounds, states, state, again } = self;
+        match rounds {
+            Some(n) => write!(f, "back through {n} rounds")?,
+            None => write!(f, "back through as many rounds as there were")?,
+        }
+        write!(f, ", {states} states of {state} kept")?;
+        again.map_or(Ok(()), |n| write!(f, ", {n} run again"))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What fusion makes of common functions: their input and their output, and a few numbers a row.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use std::sync::Arc;

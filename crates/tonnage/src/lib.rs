@@ -47,7 +47,7 @@ pub use make::{
     constant, eye, eye_of, full, linspace, ones, positions, random_normal, random_uniform, range,
     set_seed, tensor, zeros,
 };
-pub use ops::{Elementwise, Lengths, Operand, Scan, concat, stack};
+pub use ops::{Attention, BatchNorm, Elementwise, Lengths, Operand, Scan, concat, stack};
 pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched};

@@ -138,9 +138,10 @@ fn a_loop_of_products_takes_its_operands_and_one_more_state() {
         tonnage::memory::reset_peak("cpu:0").unwrap();
         f.call((h, w.clone())).unwrap();
         let obtained = tonnage::memory::info("cpu:0").unwrap().peak - before;
-        let small = tonnage::Bytes::new(4096); // a result starts on a page
+        let small = tonnage::Bytes::new(8192); // a result starts on a page
         assert!(obtained <= state + gemm + small, "{obtained} for {state} and {gemm}");
-        assert!(plan.peak() <= state + state + state + gemm + small, "{plan}");
+        // Kept, it is one more.
+        assert!(plan.peak() <= state + state + state + state + gemm + small, "{plan}");
     }
 }
 
@@ -262,12 +263,12 @@ fn variables_are_written_in_bodies_in_eager_mode_and_in_functions() {
     tonnage::memory::reset_peak("cpu:0").unwrap();
     fori_loop(0, 3, (), round.clone()).unwrap();
     let peak = tonnage::memory::info("cpu:0").unwrap().peak - held;
-    assert!(peak < tonnage::Bytes::new(100_000), "the variable lives once, not {peak} more");
+    assert!(peak < tonnage::Bytes::new(1024), "the variable lives once, not {peak} more");
     assert_eq!(values(&v.read().unwrap()), expected);
     let f = function(move |(): ()| fori_loop(0, 3, (), round.clone()));
     call_checked(&f, &());
     let plan = f.plan(&()).unwrap();
-    assert!(plan.obtains() < tonnage::Bytes::new(100_000), "{plan}");
+    assert!(plan.obtains() < tonnage::Bytes::new(1024), "{plan}");
     let expected: Vec<f32> =
         expected.iter().map(|x| x * 1.0 * 2.0 * 3.0).map(|x| x * 1.0 * 2.0 * 3.0).collect();
     assert_eq!(values(&v.read().unwrap()), expected);
@@ -293,7 +294,7 @@ fn a_branch_writes_a_variable_in_place() {
     let w = v.clone();
     let f = function(move |(yes, x): (Tensor, Tensor)| cond(&yes, || w.assign_add(&x), || Ok(())));
     let args = (tensor(true).unwrap(), tensor(1.0f32).unwrap());
-    assert!(f.plan(&args).unwrap().obtains() < tonnage::Bytes::new(100_000));
+    assert!(f.plan(&args).unwrap().obtains() < tonnage::Bytes::new(1024));
     call_checked(&f, &args);
 }
 
@@ -326,7 +327,7 @@ fn a_captured_constant_is_read_and_not_made() {
     });
     let x = numbers(&[200, 200], 1);
     let plan = f.plan(&x).unwrap();
-    assert!(plan.obtains() < tonnage::Bytes::new(200 * 200 * 4 + 4096 + 1024), "{plan}");
+    assert!(plan.obtains() < tonnage::Bytes::new(200 * 200 * 4 + 8192), "{plan}");
     let expected: Vec<f32> = values(&x).iter().map(|x| x + 1.0 + 1.0 + 1.0 + 1.0).collect();
     assert_eq!(values(&call_checked(&f, &x)), expected);
     // A random one is the same in every round.

@@ -110,9 +110,20 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         },
         Attrs::Count(n) => write!(f, " {n}"),
         Attrs::Window(window) => write_window(f, window),
+        Attrs::Average(average) => write_window(f, &average.window),
         Attrs::Conv(conv) => {
             write_window(f, &conv.window)?;
             if conv.groups != 1 { write!(f, ", {} groups", conv.groups) } else { Ok(()) }
+        }
+        Attrs::Smoothing(share) => write!(f, " smoothed by {share}"),
+        Attrs::Normalize { epsilon, centered, groups } => {
+            let of = if *centered { "" } else { " of squares" };
+            write!(f, "{of} by {groups} groups, epsilon {epsilon}")
+        }
+        Attrs::Attention { scale, causal, masked } => {
+            let causal = if *causal { ", causal" } else { "" };
+            let masked = if *masked { ", masked" } else { "" };
+            write!(f, " scaled by {scale}{causal}{masked}")
         }
         Attrs::Tile(program) => write!(f, " {{ {program} }}"),
         Attrs::Branch { updates, .. } => print_updates(f, updates.iter().map(|(input, _)| *input)),

@@ -16,6 +16,6 @@ pub mod take_along_axis;
 pub mod top_k;
 
 mod along;
-mod indices;
+pub(crate) mod indices;
 mod mask;
 pub(crate) mod rows;

@@ -8,7 +8,7 @@ use tonnage_core::looping::{Loop, LoopGrad, Rounds};
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::window::{Conv, Window};
+use tonnage_core::window::{Average, Conv, Window};
 use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType};
 use tonnage_ops::TABLE;
 
@@ -50,6 +50,10 @@ fn all_attrs() -> Vec<Attrs> {
         stride: size.iter().map(|_| stride).collect(),
         padding: size.iter().map(|_| [padding, 1]).collect(),
         dilation: size.iter().map(|_| dilation).collect(),
+    };
+    let average = |window| {
+        let image = Shape::scalar();
+        Attrs::Average(Box::new(Average { window, counts_padding: true, image }))
     };
     let conv = |window: Window, groups| {
         let image = Shape::from([4, 4]);
@@ -128,6 +132,15 @@ fn all_attrs() -> Vec<Attrs> {
         Attrs::Window(Box::new(window(&[2, 2], 1, 1, 0))),
         Attrs::Window(Box::new(window(&[0, 2], 0, 1, 0))),
         Attrs::Window(Box::new(window(&[9, 9], 1, 0, usize::MAX))),
+        Attrs::Smoothing(Scalar::Float(0.1)),
+        Attrs::Smoothing(Scalar::Float(f64::NAN)),
+        Attrs::Normalize { epsilon: Scalar::Float(1e-5), centered: true, groups: 1 },
+        Attrs::Normalize { epsilon: Scalar::Float(-1.0), centered: true, groups: usize::MAX },
+        Attrs::Normalize { epsilon: Scalar::Float(0.0), centered: false, groups: 0 },
+        Attrs::Attention { scale: Scalar::Float(0.5), causal: true, masked: false },
+        Attrs::Attention { scale: Scalar::Float(f64::NAN), causal: false, masked: true },
+        average(window(&[2, 2], 1, 1, 1)),
+        average(window(&[3, 3], 1, usize::MAX, 1)),
         conv(window(&[2, 2], 1, 1, 1), 1),
         conv(window(&[2, 2], 0, 1, 0), 1),
         conv(window(&[3, 2], 1, 1, usize::MAX), 1),

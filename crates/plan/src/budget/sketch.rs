@@ -93,7 +93,7 @@ impl Program {
             for root in &needs.makes {
                 made.maker[*root as usize] = at;
             }
-            if let Mem::Update(input) = node.op.mem {
+            for (input, _) in node.updates() {
                 let root = made.pressure.root[node.inputs[input].index()] as usize;
                 made.updated[root] = made.updated[root].min(at);
             }

@@ -14,6 +14,7 @@ use tonnage_core::shape::TensorType;
 use tonnage_core::tile::Close;
 
 use crate::place::InputSpec;
+use crate::rewrite::shares;
 
 /// One node, as far as memory goes. Values are told by their *root*: the one whose bytes they lie in.
 #[derive(Debug, Clone, Default)]
@@ -95,9 +96,11 @@ impl Pressure {
             return needs; // no bytes
         }
         match node.op.mem {
-            Mem::View(input) | Mem::Update(input) => {
-                let root = self.root[node.inputs[input].index()];
-                self.root[node.outputs[0].index()] = root;
+            Mem::View(_) | Mem::Update(_) | Mem::Regions => {
+                for (input, output) in shares(node) {
+                    let root = self.root[node.inputs[input].index()];
+                    self.root[node.outputs[output].index()] = root;
+                }
             }
             Mem::Reuse(candidates) => {
                 let size = bytes(graph.ty(node.outputs[0]));
@@ -108,7 +111,7 @@ impl Pressure {
                     }
                 }
             }
-            Mem::Alloc | Mem::Recipe | Mem::Regions => {}
+            Mem::Alloc | Mem::Recipe => {}
         }
         for id in &node.outputs {
             if self.root[id.index()] == id.index() as u32 {

@@ -26,7 +26,7 @@ use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower, plan};
 use crate::arena::Arena;
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
-use crate::eager::{Args, Arrays};
+use crate::eager::{Arg, Args, Arrays};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
@@ -237,16 +237,24 @@ pub(crate) fn region_op(
     let mut builder = Builder::new();
     builder.mark(mark);
     let mut inputs = Vec::new();
-    let mut arrays: Vec<Array> = Vec::new();
-    for arg in &args {
+    let (mut arrays, mut owned): (Vec<Array>, Vec<bool>) = (Vec::new(), Vec::new());
+    for arg in args {
         inputs.push(builder.input(arg.array().ty(), Kind::Input, None));
-        arrays.push(arg.array().clone());
+        owned.push(matches!(arg, Arg::Owned(_)));
+        arrays.push(match arg {
+            Arg::Owned(array) => array,
+            Arg::Borrowed(array) => array.clone(),
+        });
     }
-    drop(args);
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
     let graph = Arc::new(lower(&builder.finish(&made)?)?);
     let mut seen = Vec::new();
-    let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
+    // What was moved in, and nobody else holds, may be overwritten.
+    let specs: Vec<InputSpec> = arrays
+        .iter()
+        .zip(&owned)
+        .map(|(array, owned)| spec(array, *owned && array.is_sole(), &mut seen))
+        .collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
     let planned = plan(&graph, &specs, options)?;
     Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)

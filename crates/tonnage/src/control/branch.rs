@@ -89,7 +89,7 @@ fn run<R: Tree>(
         .chain(outside.captured.iter().map(Takes::Tensor))
         .chain(outside.variables.iter().map(Takes::Variable))
         .collect();
-    let regions = traced.iter().map(|part| arranged(part, 0, &order)).collect();
+    let regions: Vec<_> = traced.iter().map(|part| arranged(part, 0, &order)).collect();
     let Some(result) = parts.pop().map(|part| part.result) else {
         return Err(bad_argument(op.name, "no branches", "give at least one"));
     };
@@ -103,7 +103,7 @@ fn run<R: Tree>(
     for variable in &outside.variables {
         inputs.push(eager::Given::Tensor(variable.read()?));
     }
-    let attrs = Attrs::Branch { key: Some(key()), updates: Vec::new() };
+    let attrs = Attrs::Branch { key: Some(key(&regions)), updates: Vec::new() };
     let mark = Mark { source, kind: Kind::Activation };
     let made = eager::apply(op, inputs, attrs, regions, mark)?;
     with_leaves(result, &mut made.into_iter())

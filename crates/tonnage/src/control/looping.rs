@@ -105,7 +105,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
         rounds,
         reverse: options.reverse,
         slots: options.slots,
-        key: key(),
+        key: key(&regions),
         updates: Vec::new(),
     }));
     let mut inputs: SmallVec<[Given; 3]> = carried.into_iter().map(Given::Tensor).collect();

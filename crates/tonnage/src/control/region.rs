@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::Graph;
+use tonnage_core::recipe::Key;
 use tonnage_core::{Kind, Result, Source, TensorType};
 
+use crate::make::next_key;
 use crate::tensor::{Repr, Tensor};
 use crate::trace::{Trace, Traced};
 use crate::tree::Tree;
@@ -135,5 +138,18 @@ pub(super) fn arranged(part: &Traced, arguments: usize, order: &[Takes]) -> Arc<
     Arc::new(graph)
 }
 
-/// What random ops in a region are made of: of the call in a function, fixed now otherwise.
-pub(super) use crate::make::next_key as key;
+/// What random ops in these regions are made of: of the call in a function, fixed now otherwise. Where none
+/// is drawn there is no key of its own, so that two loops that say the same are the same.
+pub(super) fn key(regions: &[Arc<Graph>]) -> Key {
+    match regions.iter().any(|g| draws(g)) {
+        true => next_key(),
+        false => Key::Fixed([0; 2]),
+    }
+}
+
+fn draws(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| {
+        matches!(node.attrs, Attrs::Random { key: Key::PerCall(_), .. })
+            || node.regions.iter().any(|g| draws(g))
+    })
+}

@@ -9,6 +9,7 @@ mod reduce;
 mod shape;
 
 pub use elementwise::Elementwise;
+pub use nn::{Attention, BatchNorm};
 pub use reduce::Scan;
 pub use shape::{Lengths, concat, stack};
 

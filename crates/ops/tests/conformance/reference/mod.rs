@@ -8,7 +8,9 @@ mod join;
 mod linalg;
 mod math;
 mod nn;
+mod nn_attention;
 mod nn_conv;
+mod nn_norm;
 mod nn_window;
 mod pairs;
 mod random;
@@ -175,9 +177,24 @@ const ALL: &[(&str, Reference)] = &[
     ("half_tril", linalg::half_tril),
     ("symmetrize", linalg::symmetrize),
     ("softmax", nn::softmax),
+    ("softmax_grad", nn::softmax_grad),
+    ("log_softmax", nn::log_softmax),
+    ("log_softmax_grad", nn::log_softmax_grad),
+    ("cross_entropy", nn::cross_entropy),
+    ("cross_entropy_grad", nn::cross_entropy_grad),
+    ("cross_entropy_dense", nn::cross_entropy),
+    ("cross_entropy_dense_grad", nn::cross_entropy_grad),
+    ("layer_norm", nn_norm::layer_norm),
+    ("layer_norm_grad", nn_norm::layer_norm_grad),
+    ("group_norm", nn_norm::group_norm),
+    ("group_norm_grad", nn_norm::group_norm_grad),
+    ("scaled_dot_product_attention", nn_attention::attention),
+    ("attention_grad", nn_attention::attention_grad),
     ("conv", nn_conv::forward),
     ("conv_transpose", nn_conv::transpose),
     ("conv_filter_grad", nn_conv::filter_grad),
+    ("avg_pool", nn_window::avg_pool),
+    ("avg_pool_grad", nn_window::avg_pool_grad),
     ("max_pool", nn_window::max_pool),
     ("max_pool_grad", nn_window::max_pool_grad),
     ("max_pool_pick", nn_window::max_pool_pick),
