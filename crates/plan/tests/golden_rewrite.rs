@@ -9,7 +9,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::looping::{Loop, Rounds};
 use tonnage_core::recipe::Key;
 use tonnage_core::{DType, Graph};
-use tonnage_ops::{control, index, math, nn, random, reduce};
+use tonnage_ops::{control, index, math, random};
 use tonnage_plan::{Rewrite, lower, rewrite};
 
 const BRANCH: Attrs = Attrs::Branch { key: None, updates: Vec::new() };
@@ -490,34 +490,6 @@ fn what_nobody_needs_of_a_branch_is_gone() {
             return %1
           }
           return %3
-        }
-    ",
-    );
-}
-
-#[test]
-fn a_composite_is_written_out_and_merged_with_what_says_the_same() {
-    let mut m = Make::new();
-    let x = m.f32(&[4, 6]);
-    let short = m.op(&nn::softmax::SOFTMAX, &[&x], Attrs::Axis(1));
-    let largest = m.fold(&reduce::max::MAX, &x, &[1], true);
-    let shifted = m.sub(&x, &largest);
-    let powers = m.exp(&shifted);
-    let total = m.sum_keep(&powers, &[1]);
-    let long = m.div(&powers, &total);
-    check(
-        &m.finish(&[&short, &long]),
-        &Rewrite::ALL,
-        "
-        (%0: f32[4, 6]) {
-          %1: f32[4] = max(%0) over [1]
-          %2: f32[4, 1] = reshape(%1)
-          %3: f32[4, 6] = sub(%0, %2)
-          %4: f32[4, 6] = exp(%3)
-          %5: f32[4] = sum(%4) over [1]
-          %6: f32[4, 1] = reshape(%5)
-          %7: f32[4, 6] = div(%4, %6)
-          return %7, %7
         }
     ",
     );

@@ -4,8 +4,6 @@
 
 mod common;
 
-use std::ops::Neg;
-
 use common::{alone, call_checked};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, cond, full, function,
@@ -95,7 +93,7 @@ const OF_FLOATS: &[Rule] = &[
     ("x / -8", |x| x / -8.0, &["div"]),
     ("x / 1024", |x| x / 1024.0, &["div"]),
     ("x / 3", |x| x / 3.0, &[]),
-    ("--x", |x| -(-x)?, &["neg"]),
+    ("--x", |x| Elementwise::neg((-x)?), &["neg"]),
     ("max(x, x)", |x| x.maximum(x), &["maximum"]),
     ("max(max(x, 1), 1)", |x| x.maximum(1.0)?.maximum(1.0), &[]),
     ("max(max(x, 0), 0)", |x| x.maximum(0.0)?.maximum(0.0), &[]),
@@ -118,7 +116,7 @@ const OF_INTEGERS: &[Rule] = &[
     ("x - 3 + 5", |x| (x - 3)? + 5, &["sub"]),
     ("x * 3 * 5", |x| (x * 3)? * 5, &[]),
     ("x + -x", |x| x + &(-x)?, &["neg", "add", "sub"]),
-    ("--x", |x| -(-x)?, &["neg"]),
+    ("--x", |x| Elementwise::neg((-x)?), &["neg"]),
     ("x * x", |x| x * x, &["mul"]),
     ("max(x, x)", |x| x.maximum(x), &["maximum"]),
     ("x == x", |x| x.equal(x), &["equal"]),
