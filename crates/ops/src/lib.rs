@@ -176,6 +176,7 @@ table! {
     Triu = linalg::triu::TRIU,
     HalfTril = linalg::half_tril::HALF_TRIL,
     Symmetrize = linalg::symmetrize::SYMMETRIZE,
+    FirstOf = index::first_of::FIRST_OF,
     Gather = index::gather::GATHER,
     GatherLast = index::gather_last::GATHER_LAST,
     TakeAlongAxis = index::take_along_axis::TAKE_ALONG_AXIS,

@@ -7,7 +7,7 @@
 //! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each round sees
 //! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `outputs` says
 //! where results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as
-//! data. `budget` plans the same graph in less memory for more time.
+//! data, `kept` what lies between a gradient and what it is of. `budget` plans the same graph in less memory for more time.
 
 mod arena;
 mod budget;
@@ -16,6 +16,7 @@ mod explain;
 mod fuse;
 mod heap;
 mod in_place;
+mod kept;
 mod looping;
 mod lower;
 pub mod offsets;

@@ -50,7 +50,9 @@ pub use make::{
 pub use ops::{Attention, BatchNorm, Elementwise, Lengths, Operand, Scan, concat, stack};
 pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
-pub use tape::{Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched};
+pub use tape::{
+    Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched, clip_by_global_norm, global_norm,
+};
 pub use tensor::Tensor;
 pub use tonnage_core::attrs::PadMode;
 pub use tonnage_core::{

@@ -4,6 +4,7 @@
 //! of its graph, so the gradient becomes more graph and the planner sees it all.
 
 mod back;
+mod clip;
 mod gradient;
 mod held;
 mod jacobian;
@@ -23,6 +24,7 @@ use crate::trace;
 use crate::tree::Tree;
 use crate::variable::Variable;
 
+pub use clip::{clip_by_global_norm, global_norm};
 pub(crate) use gradient::unconnected;
 pub use gradient::{Gradient, Rows};
 pub use held::{Held, HeldBy};
@@ -61,6 +63,8 @@ struct Log {
     trace: Option<u64>,
     records: Vec<Record<u64>>,
     tracked: HashSet<u64>,
+    /// Tensors that it was told to watch.
+    watched: HashSet<u64>,
     /// Values that a variable was read as.
     variables: HashMap<u64, Vec<u64>>,
     /// What a concrete tensor is called in a trace.
@@ -105,6 +109,7 @@ impl GradientTape {
             trace: trace::current().map(|t| t.number()),
             records: Vec::new(),
             tracked: HashSet::new(),
+            watched: HashSet::new(),
             variables: HashMap::new(),
             aliases: HashMap::new(),
             watch_variables: true,
@@ -139,7 +144,11 @@ impl GradientTape {
             Some(variable) => {
                 log.variables.entry(variable.number()).or_default();
             }
-            None => log.tracked.extend(source.keys(&HashMap::new())),
+            None => {
+                let keys = source.keys(&HashMap::new());
+                log.tracked.extend(&keys);
+                log.watched.extend(keys);
+            }
         });
     }
 
@@ -161,6 +170,7 @@ impl GradientTape {
         let mut log = self.log.borrow_mut();
         log.records.clear();
         log.tracked.clear();
+        log.watched.clear();
         log.variables.clear();
         log.aliases.clear();
         log.used = None;

@@ -5,6 +5,7 @@
 //! write in place as it was.
 
 pub mod boolean_mask;
+pub mod first_of;
 pub mod gather;
 pub mod gather_last;
 pub mod mask_scatter;

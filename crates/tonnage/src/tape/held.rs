@@ -22,8 +22,9 @@ pub struct HeldBy {
     pub source: Source,
     /// What its row keeps, without what an earlier op keeps already.
     pub bytes: Bytes,
-    /// How much of that is a variable's, and would be there without the tape.
-    pub of_variables: Bytes,
+    /// How much of that is there without the tape: variables, what it was told to watch and, in a function,
+    /// what comes in from outside.
+    pub of_sources: Bytes,
 }
 
 /// What a tape holds. Prints as a table by op and source line.
@@ -39,9 +40,10 @@ impl Held {
         self.ops.iter().map(|op| op.bytes).sum()
     }
 
-    /// How much of it is variables', which would be there without the tape.
-    pub fn of_variables(&self) -> Bytes {
-        self.ops.iter().map(|op| op.of_variables).sum()
+    /// How much of it is there without the tape: variables, what it was told to watch and, in a function,
+    /// what comes in from outside.
+    pub fn of_sources(&self) -> Bytes {
+        self.ops.iter().map(|op| op.of_sources).sum()
     }
 }
 
@@ -64,7 +66,7 @@ impl fmt::Display for Held {
         for (HeldBy { op, source, bytes, .. }, times) in rows {
             writeln!(f, "{op:<16} {times:>6} {bytes:>11}  {source}")?;
         }
-        writeln!(f, "in all: {}, of it variables {}", self.bytes(), self.of_variables())
+        writeln!(f, "in all: {}, of it sources {}", self.bytes(), self.of_sources())
     }
 }
 
@@ -84,12 +86,13 @@ impl GradientTape {
     /// ```
     pub fn held(&self) -> Held {
         let log = self.log.borrow();
-        let of_variables: HashSet<u64> = log.variables.values().flatten().copied().collect();
+        let reads = log.variables.values().flatten();
+        let sources: HashSet<u64> = reads.chain(&log.watched).copied().collect();
         match trace::enclosing(log.trace) {
-            Some(trace) => in_graph(&log, &trace, &of_variables),
+            Some(trace) => in_graph(&log, &trace, &sources),
             None => {
                 let mut seen = HashSet::new();
-                let of = |record| in_memory(record, &of_variables, &mut seen);
+                let of = |record| in_memory(record, &sources, &mut seen);
                 Held { ops: log.records.iter().map(of).collect() }
             }
         }
@@ -97,37 +100,35 @@ impl GradientTape {
 }
 
 fn entry<K>(record: &Record<K>, parts: impl Iterator<Item = (Bytes, bool)>) -> HeldBy {
-    let (mut bytes, mut of_variables) = (Bytes::ZERO, Bytes::ZERO);
-    for (part, of_variable) in parts {
+    let (mut bytes, mut of_sources) = (Bytes::ZERO, Bytes::ZERO);
+    for (part, of_source) in parts {
         bytes += part;
-        if of_variable {
-            of_variables += part;
+        if of_source {
+            of_sources += part;
         }
     }
-    HeldBy { op: record.op.name, source: record.source, bytes, of_variables }
+    HeldBy { op: record.op.name, source: record.source, bytes, of_sources }
 }
 
-fn in_memory(
-    record: &Record<u64>,
-    of_variables: &HashSet<u64>,
-    seen: &mut HashSet<usize>,
-) -> HeldBy {
+fn in_memory(record: &Record<u64>, sources: &HashSet<u64>, seen: &mut HashSet<usize>) -> HeldBy {
     let part = |value: &Value| -> Option<(Bytes, bool)> {
         let tensor = value.clone().into_held()?.downcast::<Tensor>().ok()?;
         let storage = tensor.array("tape").ok()?.storage();
         let first = seen.insert(Arc::as_ptr(storage) as usize);
-        first.then(|| (storage.reserved(), of_variables.contains(&tensor.id())))
+        first.then(|| (storage.reserved(), sources.contains(&tensor.id())))
     };
     let parts: Vec<(Bytes, bool)> = record.kept.iter().map(|(_, v)| v).filter_map(part).collect();
     entry(record, parts.into_iter())
 }
 
-fn in_graph(log: &Log, trace: &Trace, of_variables: &HashSet<u64>) -> Held {
+fn in_graph(log: &Log, trace: &Trace, sources: &HashSet<u64>) -> Held {
     let records = back::of_trace(trace, log.records.clone(), &log.aliases);
     let state = trace.state();
     let graph = state.builder.graph();
     let Ok(sets) = decide(&records, HashSet::new(), graph) else { return Held { ops: Vec::new() } };
     let name = |id: ValueId| 1 << 63 | trace.number() << 32 | id.index() as u64;
+    let given: HashSet<ValueId> = graph.inputs.iter().copied().collect();
+    let is_source = |id: ValueId| given.contains(&id) || sources.contains(&name(id));
     let mut seen = HashSet::new();
     let ops = records
         .iter()
@@ -148,7 +149,7 @@ fn in_graph(log: &Log, trace: &Trace, of_variables: &HashSet<u64>) -> Held {
                     Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => return None,
                 };
                 let first = seen.insert(id);
-                first.then(|| (bytes(graph.ty(id)), of_variables.contains(&name(id))))
+                first.then(|| (bytes(graph.ty(id)), is_source(id)))
             });
             entry(record, parts.collect::<Vec<_>>().into_iter())
         })

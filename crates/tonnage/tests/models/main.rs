@@ -5,6 +5,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod kept;
 mod nets;
 
 use common::{alone, call_checked};

@@ -30,6 +30,14 @@ fn flat(sizes: &[usize], index: &[usize]) -> usize {
     index.iter().zip(sizes).fold(0, |at, (i, n)| at * n + i)
 }
 
+/// Where each index first occurs.
+pub fn first_of(asked: &Asked) -> Vec<Answer> {
+    let all = &asked.inputs[0];
+    let first = |x: &f64| all.values.iter().position(|y| x == y).expect("itself") as f64;
+    let values = all.values.iter().map(first).collect();
+    vec![Answer::new(DType::I64, all.sizes.clone(), values)]
+}
+
 /// Parts of a table along an axis, which the shape of the indices takes the place of.
 pub fn gather(asked: &Asked) -> Vec<Answer> {
     let (table, by, axis) = (&asked.inputs[0], &asked.inputs[1], axis(asked));

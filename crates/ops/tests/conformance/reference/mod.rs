@@ -198,6 +198,7 @@ const ALL: &[(&str, Reference)] = &[
     ("max_pool", nn_window::max_pool),
     ("max_pool_grad", nn_window::max_pool_grad),
     ("max_pool_pick", nn_window::max_pool_pick),
+    ("first_of", index::first_of),
     ("gather", index::gather),
     ("gather_last", index::gather_last),
     ("take_along_axis", index::take_along_axis),
