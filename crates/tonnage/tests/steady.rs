@@ -172,6 +172,34 @@ fn a_loop_of_matmuls_outside_of_a_tape_holds_one_result() {
     assert!(peak <= size + size + Bytes::new(64 * 1024), "two results and scratch, not {peak}");
 }
 
+/// Ten thousand steps in a soak, a slice of them here: from the third on nothing grows.
+#[test]
+fn soak_training_leaves_memory_flat_after_the_third_step() {
+    let _turn = alone();
+    let start = in_use();
+    for planned in [false, true] {
+        let (v, x) = (Variable::new("w", resident([48, 64])).unwrap(), resident([32, 48]));
+        let u = v.clone();
+        let f = function(move |x: Tensor| step(&u, &x));
+        let one = || match planned {
+            true => drop(f.call(x.clone()).unwrap()),
+            false => drop(step(&v, &x).unwrap()),
+        };
+        (0..3).for_each(|_| one());
+        memory::reset_peak("cpu:0").unwrap();
+        one();
+        let figures = || (in_use(), memory::info("cpu:0").unwrap().peak);
+        let (third, before) = (figures(), in_memory());
+        for _ in 0..100 * soak() {
+            one();
+            assert_eq!(figures(), third, "planned {planned}");
+        }
+        let grown = in_memory().saturating_sub(before);
+        assert!(grown < 1 << 20, "planned {planned}: {grown} bytes more in memory");
+    }
+    assert_eq!(in_use(), start);
+}
+
 #[test]
 fn soak_planned_steps_leave_memory_flat() {
     let _turn = alone();

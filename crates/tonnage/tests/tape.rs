@@ -183,6 +183,61 @@ fn the_way_back_frees_what_it_has_passed() {
 }
 
 #[test]
+fn sums_of_gradients_are_added_up_in_place() {
+    let _turn = alone();
+    let x = resident([128, 128]);
+    let one = (128 * 128 * 4) as u64;
+    let mut tape = GradientTape::new();
+    tape.watch(&x);
+    // Thirty uses of x: thirty parts of its gradient.
+    let mut y = (&x * 0.5).unwrap();
+    for i in 0..30 {
+        y = (y + (&x * (1.0 + i as f64)).unwrap()).unwrap();
+    }
+    let loss = y.sum_all().unwrap();
+    drop(y);
+    memory::reset_peak("cpu:0").unwrap();
+    let before = in_use();
+    let dx = tape.gradient(&loss, &x).unwrap();
+    let peak = memory::info("cpu:0").unwrap().peak - before;
+    assert!(peak.get() <= 3 * one, "{peak}");
+    assert_eq!(numbers(&dx)[0], 0.5 + (1..=30).sum::<i32>() as f64);
+}
+
+#[test]
+fn gradients_that_nobody_asked_for_are_neither_computed_nor_planned() {
+    let _turn = alone();
+    let (x, w) = (resident([16, 16]), resident([16, 16]));
+    let run = |x: &Tensor, w: &Tensor| -> Result<Tensor> {
+        let mut tape = GradientTape::new();
+        tape.watch((x, w));
+        let y = x.matmul(w)?.sum_all()?;
+        let scope = memory::scope();
+        let dw = tape.gradient(&y, w)?.tensor()?;
+        let products = scope.report().events.iter().filter(|e| e.op == "matmul").count();
+        assert!(x.is_symbolic() || products > 0, "{}", scope.report());
+        drop(scope);
+        Ok(dw)
+    };
+    let count = |report: &memory::Report| {
+        let obtained = |e: &&memory::Event| e.action == memory::Action::Allocated;
+        let result = Bytes::new(16 * 16 * 4);
+        let product = |e: &&memory::Event| e.op == "matmul" && e.bytes == result;
+        report.events.iter().filter(obtained).filter(product).count()
+    };
+    let scope = memory::scope();
+    run(&x, &w).unwrap();
+    assert_eq!(count(&scope.report()), 2, "the product, and one gradient\n{}", scope.report());
+    drop(scope);
+    let f = function(move |(x, w): (Tensor, Tensor)| run(&x, &w));
+    let plan = f.plan(&(x, w)).unwrap();
+    let products = plan.steps.iter().filter(|s| {
+        plan.graph.nodes.get(s.node).is_some_and(|node| node.op.name == "matmul")
+    });
+    assert_eq!(products.count(), 1, "the sum's gradient needs no product\n{plan}");
+}
+
+#[test]
 fn a_traced_tape_says_what_its_gradient_will_keep() {
     let _turn = alone();
     let f = function(|x: Tensor| {
