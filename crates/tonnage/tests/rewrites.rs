@@ -297,7 +297,9 @@ fn a_long_winded_function_and_a_compact_one_have_one_plan() {
     });
     let compact = function(|(x, w): (Tensor, Tensor)| {
         let y = (x.matmul(&w)? * 0.5)?;
-        (y * 2.0)?.softmax(-1)
+        let y = (y * 2.0)?;
+        let powers = (&y - &y.max_keep([1])?)?.exp()?;
+        &powers / &powers.sum_keep([1])?
     });
     let arguments = (x, w);
     let (a, b) = (long.plan(&arguments).unwrap(), compact.plan(&arguments).unwrap());
@@ -342,7 +344,7 @@ fn what_a_loop_carries_for_nobody_is_not_carried() {
     });
     let x = large(300, 400);
     let plan = f.plan(&x).unwrap();
-    assert!(plan.graph.to_string().contains("carrying 2"), "{}", plan.graph);
+    assert!(plan.graph.to_string().contains("carrying 1"), "{}", plan.graph);
     assert!(plan.arena <= Bytes::of(300 * 400 * 4).rounded() + Bytes::of(4096), "{plan}");
     let got = call_checked(&f, &x);
     let most = x.to_vec::<f32>().unwrap().into_iter().fold(f32::MIN, f32::max);

@@ -3,7 +3,7 @@
 
 use super::Known;
 use super::filter::Taps;
-use super::windows::Slide;
+use super::slide::Slide;
 use crate::linalg::gemm::{Grid, Rows, Size};
 use crate::nn::window::Axis;
 
