@@ -1,5 +1,7 @@
 //! What rewrites make of branches and loops, as text.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use common::{Make, reads};

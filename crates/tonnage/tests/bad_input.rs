@@ -87,12 +87,12 @@ fn axes_are_checked() {
 fn a_reshape_keeps_the_number_of_elements() {
     let _turn = alone();
     let a = floats(&[2, 3]);
-    refused!(a.reshape(&[4]), ErrorKind::ElementCount { .. }, "reshape: ", "[2, 3]", "[4]", "6");
-    refused!(a.reshape(&[-1, 4]), _, "reshape: ", "[2, 3]");
-    refused!(a.reshape(&[-1, -1]), ErrorKind::BadArgument { .. }, "reshape: ", ";");
-    refused!(a.reshape(&[-2, 3]), ErrorKind::BadArgument { .. }, "reshape: ", ";");
-    refused!(a.reshape(&[-1, 0]), _, "reshape: ");
-    refused!(a.reshape(&[i64::MAX, i64::MAX]), _, "reshape: ");
+    refused!(a.reshape([4]), ErrorKind::ElementCount { .. }, "reshape: ", "[2, 3]", "[4]", "6");
+    refused!(a.reshape([-1, 4]), _, "reshape: ", "[2, 3]");
+    refused!(a.reshape([-1, -1]), ErrorKind::BadArgument { .. }, "reshape: ", ";");
+    refused!(a.reshape([-2, 3]), ErrorKind::BadArgument { .. }, "reshape: ", ";");
+    refused!(a.reshape([-1, 0]), _, "reshape: ");
+    refused!(a.reshape([i64::MAX, i64::MAX]), _, "reshape: ");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_limit_is_kept_and_the_error_says_which_kind_of_too_much() {
             "raise the budget"
         );
         // An eager op, and a planned one.
-        let wide = held.reshape(&[1, -1]).unwrap();
+        let wide = held.reshape([1, -1]).unwrap();
         refused!(
             wide.broadcast_to([64, 262_144]).unwrap().exp(),
             ErrorKind::NeverFits { .. },

@@ -76,7 +76,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     ///
     /// ```
     /// use tonnage::{DType, Dim, Elementwise, Tensor, function};
-    /// let f = function(|x: Tensor| x.tanh()?.matmul(&x.t()?));
+    /// let f = function(|x: Tensor| (&x).tanh()?.matmul(&x.t()?));
     /// let x = Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(1024)]);
     /// let most = f.max_batch(&x, "64MiB")?;
     /// let peak = |n: usize| f.plan(&Tensor::spec(DType::F32, [n, 1024])).map(|plan| plan.peak());
