@@ -13,11 +13,13 @@ pub mod kernel;
 pub mod kind;
 pub mod layout;
 pub mod recipe;
+pub mod rounding;
 pub mod row;
 pub mod scalar;
 pub mod shape;
 pub mod source;
 pub mod tile;
+pub mod walk;
 pub mod workers;
 
 pub use attrs::Attrs;

@@ -10,6 +10,7 @@ use tonnage_core::layout::{Layout, Slice};
 use tonnage_core::row::{
     Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
+use tonnage_core::walk::Walk;
 use tonnage_core::{DType, OpDef, Shape, TensorType, with_element};
 
 use super::slice::SLICE;
@@ -59,22 +60,44 @@ fn infer(call: &Call) -> Result<Types> {
 fn kernel(k: &mut Kernel) -> Result<()> {
     let (input, out) = (&k.inputs[0], &mut k.outputs[0]);
     let Attrs::Place { slices, .. } = k.attrs else { return Ok(()) };
-    let slices: Option<Vec<Slice>> = slices.iter().map(AxisSlice::known).collect();
-    let Some(slices) = slices else { return Ok(()) };
-    let to = Layout::contiguous(out.sizes.clone()).slice(&slices);
     out.data.fill(0);
+    if input.layout.count() == 0 {
+        return Ok(());
+    }
     with_element!(input.dtype, T => {
-        let from = input.slice::<T>();
-        let into = out.slice::<T>();
-        // Walks both layouts side by side; the innermost axis is a plain loop.
-        tonnage_core::layout::zip_rows(&input.layout, &to, |a, step_a, b, step_b, n| {
-            for i in 0..n as isize {
-                let (a, b) = (a as isize + i * step_a, b as isize + i * step_b);
-                into[b as usize] = from[a as usize];
-            }
-        });
+        let (sizes, into) = out.parts::<T>();
+        put::<T>(&input.layout, input.slice(), slices, sizes, into);
     });
     Ok(())
+}
+
+/// Puts elements where the slices of a contiguous tensor of those sizes would take them from.
+fn put<T: Copy>(
+    layout: &Layout,
+    from: &[T],
+    slices: &[AxisSlice],
+    sizes: &[usize],
+    into: &mut [T],
+) {
+    // Of known sizes by now; a stride of the whole is the product of the sizes behind it.
+    let slice = |axis: usize| slices[axis].known().unwrap_or(Slice { start: 0, len: 0, step: 1 });
+    let stride = |axis: usize| sizes[axis + 1..].iter().product::<usize>();
+    let first = (0..sizes.len()).map(|axis| slice(axis).start * stride(axis)).sum();
+    let axis = |axis: usize| {
+        let slice = slice(axis);
+        (slice.len, [layout.strides[axis], slice.step * stride(axis) as isize])
+    };
+    let Some(last) = sizes.len().checked_sub(1) else {
+        into[first] = from[layout.offset];
+        return;
+    };
+    let (count, [step_from, step_into]) = axis(last);
+    for [a, b] in Walk::new(last, [layout.offset, first], axis) {
+        for i in 0..count as isize {
+            let (a, b) = (a as isize + i * step_from, b as isize + i * step_into);
+            into[b as usize] = from[a as usize];
+        }
+    }
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
