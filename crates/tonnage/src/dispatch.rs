@@ -43,6 +43,7 @@ impl From<Tensor> for Input<'_> {
 pub(crate) type Inputs<'a> = SmallVec<[Input<'a>; 3]>;
 
 /// Applies an op: now, or in the graph that is being traced.
+#[inline]
 pub(crate) fn apply(
     op: &'static OpDef,
     inputs: Inputs,
@@ -54,6 +55,7 @@ pub(crate) fn apply(
 }
 
 /// Applies an op that has one output.
+#[inline]
 pub(crate) fn apply1(
     op: &'static OpDef,
     inputs: Inputs,
@@ -87,7 +89,11 @@ pub(crate) fn apply_marked(
         let error = tonnage_core::Error::from(tonnage_core::ErrorKind::Escaped { op: op.name });
         return Err(error.at(source));
     }
-    let recording = tape::eager(op, &inputs, &attrs, &regions, source)?;
+    // Asked apart: a recording is large, and mostly there is none.
+    let recording = match tape::quiet() {
+        true => None,
+        false => tape::eager(op, &inputs, &attrs, &regions, source)?,
+    };
     let aux = recording.as_ref().is_some_and(|r| r.wants_aux());
     let mut args = Args::new();
     for input in inputs {

@@ -8,7 +8,6 @@ mod record;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use tonnage_core::grad::{Cotangent, Record, Rows, backward, choose};
 use tonnage_core::graph::ValueId;
@@ -20,7 +19,7 @@ use crate::tensor::{Repr, Tensor};
 use crate::trace::{self, Trace};
 use crate::variable::Variable;
 
-pub(crate) use record::{eager, symbolic, variable_read};
+pub(crate) use record::{eager, quiet, symbolic, variable_read};
 
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.
 ///
@@ -194,7 +193,7 @@ impl GradientTape {
             let Some(any) = value.clone().into_held() else { return Bytes::ZERO };
             let Ok(tensor) = any.downcast::<Tensor>() else { return Bytes::ZERO };
             let Ok(array) = tensor.array("tape") else { return Bytes::ZERO };
-            match seen.insert(Arc::as_ptr(array.storage()) as usize) {
+            match seen.insert(std::ptr::from_ref(array.storage()) as usize) {
                 true => array.storage().reserved(),
                 false => Bytes::ZERO,
             }
