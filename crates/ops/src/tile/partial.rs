@@ -317,7 +317,7 @@ pub fn rows(fold: Fold, dtype: DType, bytes: &[u8], sums: &mut [Bits]) {
 
 /// The final result in the output's dtype.
 pub fn finish(fold: Fold, dtype: DType, bits: Bits, out: &mut [u8]) {
-    use tonnage_core::{bf16, f16};
+    use tonnage_core::rounding::{to_bf16, to_f16};
     // The largest of nothing is the least there is: a wide limit is held to the narrow one.
     let clamped = |low: i128, high: i128| {
         let value = match dtype.class() {
@@ -332,8 +332,8 @@ pub fn finish(fold: Fold, dtype: DType, bits: Bits, out: &mut [u8]) {
     match dtype {
         DType::F64 => out.copy_from_slice(bytes_of(&f64::from_bits(bits))),
         DType::F32 => out.copy_from_slice(bytes_of(&(f64::from_bits(bits) as f32))),
-        DType::F16 => out.copy_from_slice(bytes_of(&f16::from_f64(f64::from_bits(bits)))),
-        DType::BF16 => out.copy_from_slice(bytes_of(&bf16::from_f64(f64::from_bits(bits)))),
+        DType::F16 => out.copy_from_slice(bytes_of(&to_f16(f64::from_bits(bits)))),
+        DType::BF16 => out.copy_from_slice(bytes_of(&to_bf16(f64::from_bits(bits)))),
         DType::I64 | DType::U64 => out.copy_from_slice(bytes_of(&bits)),
         DType::I32 => narrow(out, clamped(i32::MIN.into(), i32::MAX.into())),
         DType::I16 => narrow(out, clamped(i16::MIN.into(), i16::MAX.into())),
