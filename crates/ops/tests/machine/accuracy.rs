@@ -7,42 +7,42 @@
 
 use std::f64::consts::LN_2;
 
+use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::DType;
-
-use super::level::Level;
-use super::prim::Unary;
+use tonnage_ops::simd::Level;
+use tonnage_ops::simd::prim::{Binary, Unary};
 
 /// A function with its reference and the error that its documentation states.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject {
+struct Subject {
     /// The function.
-    pub prim: Unary,
+    prim: Unary,
     /// The same in `f64`.
-    pub exact: fn(f64) -> f64,
+    exact: fn(f64) -> f64,
     /// The largest error for `f32`, in ULP.
-    pub stated_f32: f64,
+    stated_f32: f64,
     /// The largest error for `f64`, in ULP; over samples, and libm's own error included.
-    pub stated_f64: f64,
+    stated_f64: f64,
 }
 
 /// The worst error of a function at a level.
 #[derive(Debug, Clone, Copy)]
-pub struct Worst {
+struct Worst {
     /// The function.
-    pub subject: Subject,
+    subject: Subject,
     /// The level.
-    pub level: Level,
+    level: Level,
     /// In units in the last place of the exact result; infinite where NaN, a sign of zero or an
     /// infinity is not what libm gives.
-    pub ulp: f64,
+    ulp: f64,
     /// Where.
-    pub at: f32,
+    at: f32,
 }
 
 macro_rules! subjects {
     ($($prim:ident, $f32:literal, $f64:literal, $exact:expr;)*) => {
         /// Every unary function that is not exact by construction.
-        pub const SUBJECTS: &[Subject] = &[$(Subject {
+        const SUBJECTS: &[Subject] = &[$(Subject {
             prim: Unary::$prim, exact: $exact, stated_f32: $f32, stated_f64: $f64,
         },)*];
     };
@@ -119,7 +119,7 @@ fn erfc(x: f64) -> f64 {
 }
 
 /// The distance of an `f32` from the exact value, in units of the exact value's last place.
-pub fn ulp_f32(got: f32, exact: f64) -> f64 {
+fn ulp_f32(got: f32, exact: f64) -> f64 {
     let nearest = exact as f32;
     if exact.is_nan() || got.is_nan() {
         return if exact.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
@@ -143,7 +143,7 @@ fn unit(exact: f64) -> f64 {
 }
 
 /// The worst error of every function at every level, over bit patterns `first`, `first + stride`, ...
-pub fn sweep_f32(first: u32, last: u32, stride: u32) -> Vec<Worst> {
+fn sweep_f32(first: u32, last: u32, stride: u32) -> Vec<Worst> {
     let mut worst = Vec::new();
     let mut inputs = Vec::new();
     let mut exact = Vec::new();
@@ -185,7 +185,7 @@ pub fn sweep_f32(first: u32, last: u32, stride: u32) -> Vec<Worst> {
 }
 
 /// Every `f32`, on all threads: some minutes for each function.
-pub fn all_f32() -> Vec<Worst> {
+fn all_f32() -> Vec<Worst> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let mut parts = std::thread::scope(|scope| {
         let handles: Vec<_> =
@@ -203,194 +203,182 @@ pub fn all_f32() -> Vec<Worst> {
     all
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    use crate::simd::prim::Binary;
-    use bytemuck::{cast_slice, cast_slice_mut};
-
-    #[test]
-    fn soak_every_f32_function_keeps_its_stated_error() {
-        // A stride of all inputs; in a soak every single one.
-        let all = std::env::var_os("TONNAGE_SOAK").is_some();
-        for worst in if all { all_f32() } else { sweep_f32(0, u32::MAX, 40_009) } {
-            let Worst { subject, level, ulp, at } = worst;
-            assert!(ulp <= subject.stated_f32, "{:?} {level}: {ulp} ulp at {at:e}", subject.prim);
-        }
+#[test]
+fn soak_every_f32_function_keeps_its_stated_error() {
+    // A stride of all inputs; in a soak every single one.
+    let all = std::env::var_os("TONNAGE_SOAK").is_some();
+    for worst in if all { all_f32() } else { sweep_f32(0, u32::MAX, 40_009) } {
+        let Worst { subject, level, ulp, at } = worst;
+        assert!(ulp <= subject.stated_f32, "{:?} {level}: {ulp} ulp at {at:e}", subject.prim);
     }
+}
 
-    fn ulp_f64(got: f64, exact: f64) -> f64 {
-        if got.to_bits() == exact.to_bits() || (got.is_nan() && exact.is_nan()) {
-            return 0.0;
-        }
-        if got.is_nan() || exact.is_nan() || (got == 0.0 && exact == 0.0) {
-            return f64::INFINITY;
-        }
-        // Along the line of all numbers, on which neighbours differ by one.
-        let place = |x: f64| (x.abs().to_bits() as i64) * if x.is_sign_negative() { -1 } else { 1 };
-        (place(got) - place(exact)).abs() as f64
+fn ulp_f64(got: f64, exact: f64) -> f64 {
+    if got.to_bits() == exact.to_bits() || (got.is_nan() && exact.is_nan()) {
+        return 0.0;
     }
-
-    /// All exponents, then ranges where functions have their bends.
-    fn samples_f64() -> Vec<f64> {
-        let mut out = vec![0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.0];
-        let mut state = 1u64;
-        let mut next = || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            state ^ state >> 29
-        };
-        out.extend((0..20_000).map(|_| f64::from_bits(next())));
-        for range in [1e-9, 0.01, 0.7, 1.5, 8.0, 30.0, 800.0, 1e6] {
-            out.extend((0..4000).map(|_| ((next() >> 11) as f64 / 2f64.powi(52) - 1.0) * range));
-        }
-        out
+    if got.is_nan() || exact.is_nan() || (got == 0.0 && exact == 0.0) {
+        return f64::INFINITY;
     }
+    // Along the line of all numbers, on which neighbours differ by one.
+    let place = |x: f64| (x.abs().to_bits() as i64) * if x.is_sign_negative() { -1 } else { 1 };
+    (place(got) - place(exact)).abs() as f64
+}
 
-    #[test]
-    fn every_f64_function_keeps_its_stated_error_on_samples() {
-        let inputs = samples_f64();
-        let mut out = vec![0f64; inputs.len()];
-        let mut bad = Vec::new();
-        for subject in SUBJECTS {
-            let function = subject.prim.function(DType::F64).expect("every subject has one");
-            for &level in Level::available() {
-                function(level, cast_slice_mut(&mut out), cast_slice(&inputs));
-                let worst = out
-                    .iter()
-                    .zip(&inputs)
-                    .map(|(&got, &x)| (ulp_f64(got, (subject.exact)(x)), x))
-                    .fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
-                if worst.0 > subject.stated_f64 {
-                    bad.push((subject.prim, level, worst));
-                }
-            }
-        }
-        assert!(bad.is_empty(), "{bad:?}");
+/// All exponents, then ranges where functions have their bends.
+fn samples_f64() -> Vec<f64> {
+    let mut out = vec![0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.0];
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state ^ state >> 29
+    };
+    out.extend((0..20_000).map(|_| f64::from_bits(next())));
+    for range in [1e-9, 0.01, 0.7, 1.5, 8.0, 30.0, 800.0, 1e6] {
+        out.extend((0..4000).map(|_| ((next() >> 11) as f64 / 2f64.powi(52) - 1.0) * range));
     }
+    out
+}
 
-    /// Edges of every kind, and ordinary numbers.
-    fn pairs() -> (Vec<f64>, Vec<f64>) {
-        let edges = [
-            0.0,
-            -0.0,
-            1.0,
-            -1.0,
-            0.5,
-            -0.5,
-            2.0,
-            -2.0,
-            3.0,
-            -3.0,
-            1e-310,
-            1e300,
-            -1e300,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            f64::NAN,
-            1.5,
-            7.0,
-            -7.0,
-            1e15,
-            9007199254740993.0,
-        ];
-        let mut pairs: Vec<(f64, f64)> =
-            edges.iter().flat_map(|&a| edges.iter().map(move |&b| (a, b))).collect();
-        let x = samples_f64();
-        pairs.extend(x.iter().zip(x.iter().rev()).map(|(&a, &b)| (a.abs(), b)));
-        // Bases near 1 with exponents that make the power large: where a logarithm in one float
-        // would lose ten bits.
-        pairs.extend(
-            (1..2000).map(|i| (1.0 + f64::from(i) * 2e-4, 700.0 / (f64::from(i) * 2e-4).ln_1p())),
-        );
-        pairs.into_iter().unzip()
-    }
-
-    #[test]
-    fn functions_of_two_floats_have_libms_special_cases_and_keep_their_error() {
-        let (a, b) = pairs();
-        type Exact = fn(f64, f64) -> f64;
-        let subjects: [(Binary, Exact, f64, f64); 3] = [
-            (Binary::Pow, f64::powf, 1.0, 2.0),
-            (Binary::Atan2, f64::atan2, 3.0, 4.0),
-            (Binary::Hypot, f64::hypot, 2.0, 3.0),
-        ];
-        let single = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<_>>();
-        let (a32, b32) = (single(&a), single(&b));
-        for (prim, exact, stated_f32, stated_f64) in subjects {
-            for &level in Level::available() {
-                let mut out = vec![0f64; a.len()];
-                let function = prim.function(DType::F64).expect("there is one");
-                function(level, cast_slice_mut(&mut out), cast_slice(&a), cast_slice(&b));
-                for i in 0..a.len() {
-                    let ulp = ulp_f64(out[i], exact(a[i], b[i]));
-                    assert!(
-                        ulp <= stated_f64,
-                        "{prim:?} {level} {:e} {:e}: {:e}, {ulp} ulp",
-                        a[i],
-                        b[i],
-                        out[i]
-                    );
-                }
-                let mut out = vec![0f32; a.len()];
-                let function = prim.function(DType::F32).expect("there is one");
-                function(level, cast_slice_mut(&mut out), cast_slice(&a32), cast_slice(&b32));
-                for i in 0..a.len() {
-                    let (a, b) = (f64::from(a32[i]), f64::from(b32[i]));
-                    let ulp = ulp_f32(out[i], exact(a, b));
-                    assert!(
-                        ulp <= stated_f32,
-                        "{prim:?} {level} {a:e} {b:e}: {:e}, {ulp} ulp",
-                        out[i]
-                    );
-                }
-            }
-        }
-    }
-
-    /// Values computed with forty digits.
-    #[test]
-    fn erf_and_erfc_of_f64_agree_with_exact_values() {
-        let table: [(f64, f64, f64, f64); 24] = [
-            (0.001, 0.0011283787909692365, 0.9988716212090307, 1.0011283787909693),
-            (0.1, 0.1124629160182849, 0.887537083981715, 1.1124629160182848),
-            (0.25, 0.27632639016823696, 0.7236736098317631, 1.276326390168237),
-            (0.49, 0.511668261188523, 0.4883317388114769, 1.511668261188523),
-            (0.5, 0.5204998778130465, 0.4795001221869535, 1.5204998778130465),
-            (0.51, 0.5292436198411704, 0.4707563801588296, 1.5292436198411705),
-            (0.7, 0.6778011938374184, 0.32219880616258156, 1.6778011938374184),
-            (0.9, 0.7969082124228322, 0.20309178757716786, 1.7969082124228322),
-            (1.0, 0.8427007929497149, 0.15729920705028513, 1.8427007929497148),
-            (1.2, 0.9103139782296353, 0.08968602177036464, 1.9103139782296354),
-            (1.5, 0.9661051464753108, 0.033894853524689274, 1.9661051464753108),
-            (1.541457, 0.9707387871198933, 0.029261212880106708, 1.9707387871198934),
-            (1.9, 0.9927904292352575, 0.0072095707647425325, 1.9927904292352574),
-            (2.396, 0.9992971261706295, 0.00070287382937053, 1.9992971261706294),
-            (2.9, 0.9999589021219005, 4.109787809945886e-05, 1.9999589021219006),
-            (3.5, 0.9999992569016276, 7.430983723414128e-07, 1.9999992569016276),
-            (4.4, 0.999999999510829, 4.891710270605872e-10, 1.999999999510829),
-            (5.2, 0.9999999999998075, 1.9249061099972322e-13, 1.9999999999998075),
-            (5.9, 0.9999999999999999, 7.190409783550478e-17, 2.0),
-            (7.7, 1.0, 1.2942740067717136e-27, 2.0),
-            (10.0, 1.0, 2.088487583762545e-45, 2.0),
-            (15.0, 1.0, 7.212994172451207e-100, 2.0),
-            (20.0, 1.0, 5.395865611607901e-176, 2.0),
-            (26.0, 1.0, 5.663192408856143e-296, 2.0),
-        ];
+#[test]
+fn every_f64_function_keeps_its_stated_error_on_samples() {
+    let inputs = samples_f64();
+    let mut out = vec![0f64; inputs.len()];
+    let mut bad = Vec::new();
+    for subject in SUBJECTS {
+        let function = subject.prim.function(DType::F64).expect("every subject has one");
         for &level in Level::available() {
-            for (x, erf, erfc, erfc_negative) in table {
-                for (prim, x, exact) in [
-                    (Unary::Erf, x, erf),
-                    (Unary::Erf, -x, -erf),
-                    (Unary::Erfc, x, erfc),
-                    (Unary::Erfc, -x, erfc_negative),
-                ] {
-                    let mut out = [0f64];
-                    let function = prim.function(DType::F64).expect("there is one");
-                    function(level, cast_slice_mut(&mut out), cast_slice(&[x]));
-                    let ulp = ulp_f64(out[0], exact);
-                    assert!(ulp <= 4.0, "{prim:?} {level} {x}: {ulp} ulp");
-                }
+            function(level, cast_slice_mut(&mut out), cast_slice(&inputs));
+            let worst = out
+                .iter()
+                .zip(&inputs)
+                .map(|(&got, &x)| (ulp_f64(got, (subject.exact)(x)), x))
+                .fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+            if worst.0 > subject.stated_f64 {
+                bad.push((subject.prim, level, worst));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{bad:?}");
+}
+
+/// Edges of every kind, and ordinary numbers.
+fn pairs() -> (Vec<f64>, Vec<f64>) {
+    let edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        1e-310,
+        1e300,
+        -1e300,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        1.5,
+        7.0,
+        -7.0,
+        1e15,
+        9007199254740993.0,
+    ];
+    let mut pairs: Vec<(f64, f64)> =
+        edges.iter().flat_map(|&a| edges.iter().map(move |&b| (a, b))).collect();
+    let x = samples_f64();
+    pairs.extend(x.iter().zip(x.iter().rev()).map(|(&a, &b)| (a.abs(), b)));
+    // Bases near 1 with exponents that make the power large: where a logarithm in one float
+    // would lose ten bits.
+    pairs.extend(
+        (1..2000).map(|i| (1.0 + f64::from(i) * 2e-4, 700.0 / (f64::from(i) * 2e-4).ln_1p())),
+    );
+    pairs.into_iter().unzip()
+}
+
+#[test]
+fn functions_of_two_floats_have_libms_special_cases_and_keep_their_error() {
+    let (a, b) = pairs();
+    type Exact = fn(f64, f64) -> f64;
+    let subjects: [(Binary, Exact, f64, f64); 3] = [
+        (Binary::Pow, f64::powf, 1.0, 2.0),
+        (Binary::Atan2, f64::atan2, 3.0, 4.0),
+        (Binary::Hypot, f64::hypot, 2.0, 3.0),
+    ];
+    let single = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<_>>();
+    let (a32, b32) = (single(&a), single(&b));
+    for (prim, exact, stated_f32, stated_f64) in subjects {
+        for &level in Level::available() {
+            let mut out = vec![0f64; a.len()];
+            let function = prim.function(DType::F64).expect("there is one");
+            function(level, cast_slice_mut(&mut out), cast_slice(&a), cast_slice(&b));
+            for i in 0..a.len() {
+                let ulp = ulp_f64(out[i], exact(a[i], b[i]));
+                assert!(
+                    ulp <= stated_f64,
+                    "{prim:?} {level} {:e} {:e}: {:e}, {ulp} ulp",
+                    a[i],
+                    b[i],
+                    out[i]
+                );
+            }
+            let mut out = vec![0f32; a.len()];
+            let function = prim.function(DType::F32).expect("there is one");
+            function(level, cast_slice_mut(&mut out), cast_slice(&a32), cast_slice(&b32));
+            for i in 0..a.len() {
+                let (a, b) = (f64::from(a32[i]), f64::from(b32[i]));
+                let ulp = ulp_f32(out[i], exact(a, b));
+                assert!(ulp <= stated_f32, "{prim:?} {level} {a:e} {b:e}: {:e}, {ulp} ulp", out[i]);
+            }
+        }
+    }
+}
+
+/// Values computed with forty digits.
+#[test]
+fn erf_and_erfc_of_f64_agree_with_exact_values() {
+    let table: [(f64, f64, f64, f64); 24] = [
+        (0.001, 0.0011283787909692365, 0.9988716212090307, 1.0011283787909693),
+        (0.1, 0.1124629160182849, 0.887537083981715, 1.1124629160182848),
+        (0.25, 0.27632639016823696, 0.7236736098317631, 1.276326390168237),
+        (0.49, 0.511668261188523, 0.4883317388114769, 1.511668261188523),
+        (0.5, 0.5204998778130465, 0.4795001221869535, 1.5204998778130465),
+        (0.51, 0.5292436198411704, 0.4707563801588296, 1.5292436198411705),
+        (0.7, 0.6778011938374184, 0.32219880616258156, 1.6778011938374184),
+        (0.9, 0.7969082124228322, 0.20309178757716786, 1.7969082124228322),
+        (1.0, 0.8427007929497149, 0.15729920705028513, 1.8427007929497148),
+        (1.2, 0.9103139782296353, 0.08968602177036464, 1.9103139782296354),
+        (1.5, 0.9661051464753108, 0.033894853524689274, 1.9661051464753108),
+        (1.541457, 0.9707387871198933, 0.029261212880106708, 1.9707387871198934),
+        (1.9, 0.9927904292352575, 0.0072095707647425325, 1.9927904292352574),
+        (2.396, 0.9992971261706295, 0.00070287382937053, 1.9992971261706294),
+        (2.9, 0.9999589021219005, 4.109787809945886e-05, 1.9999589021219006),
+        (3.5, 0.9999992569016276, 7.430983723414128e-07, 1.9999992569016276),
+        (4.4, 0.999999999510829, 4.891710270605872e-10, 1.999999999510829),
+        (5.2, 0.9999999999998075, 1.9249061099972322e-13, 1.9999999999998075),
+        (5.9, 0.9999999999999999, 7.190409783550478e-17, 2.0),
+        (7.7, 1.0, 1.2942740067717136e-27, 2.0),
+        (10.0, 1.0, 2.088487583762545e-45, 2.0),
+        (15.0, 1.0, 7.212994172451207e-100, 2.0),
+        (20.0, 1.0, 5.395865611607901e-176, 2.0),
+        (26.0, 1.0, 5.663192408856143e-296, 2.0),
+    ];
+    for &level in Level::available() {
+        for (x, erf, erfc, erfc_negative) in table {
+            for (prim, x, exact) in [
+                (Unary::Erf, x, erf),
+                (Unary::Erf, -x, -erf),
+                (Unary::Erfc, x, erfc),
+                (Unary::Erfc, -x, erfc_negative),
+            ] {
+                let mut out = [0f64];
+                let function = prim.function(DType::F64).expect("there is one");
+                function(level, cast_slice_mut(&mut out), cast_slice(&[x]));
+                let ulp = ulp_f64(out[0], exact);
+                assert!(ulp <= 4.0, "{prim:?} {level} {x}: {ulp} ulp");
             }
         }
     }

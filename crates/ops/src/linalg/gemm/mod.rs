@@ -22,8 +22,6 @@ mod operand;
 mod pack;
 mod plan;
 mod run;
-#[cfg(test)]
-mod tests;
 mod tiles;
 
 pub use compute::{Compute, Output, Reads};
@@ -71,7 +69,9 @@ pub fn scratch_bytes(size: Size, output: DType, threads: usize) -> Bytes {
     Bytes::of(Level::ALL.iter().map(|&level| bytes(level)).max().unwrap_or(0))
 }
 
-fn scratch_at(level: Level, size: Size, output: DType, threads: usize) -> usize {
+/// [`scratch_bytes`] at a level.
+#[doc(hidden)]
+pub fn scratch_at(level: Level, size: Size, output: DType, threads: usize) -> usize {
     fn of<O: Output>(level: Level, size: Size, threads: usize) -> usize {
         if size.is_empty() {
             return 0;
@@ -84,14 +84,11 @@ fn scratch_at(level: Level, size: Size, output: DType, threads: usize) -> usize 
         DType::F32 => of::<f32>(level, size, threads),
         DType::F16 => of::<f16>(level, size, threads),
         DType::BF16 => of::<bf16>(level, size, threads),
-        DType::I64 => of::<i64>(level, size, threads),
-        DType::I32 => of::<i32>(level, size, threads),
-        DType::I16 => of::<i16>(level, size, threads),
-        DType::I8 => of::<i8>(level, size, threads),
-        DType::U64 => of::<u64>(level, size, threads),
-        DType::U32 => of::<u32>(level, size, threads),
-        DType::U16 => of::<u16>(level, size, threads),
-        DType::U8 => of::<u8>(level, size, threads),
+        // Unsigned integers are multiplied as signed ones: the low bits are the same.
+        DType::I64 | DType::U64 => of::<i64>(level, size, threads),
+        DType::I32 | DType::U32 => of::<i32>(level, size, threads),
+        DType::I16 | DType::U16 => of::<i16>(level, size, threads),
+        DType::I8 | DType::U8 => of::<i8>(level, size, threads),
         DType::Bool => 0,
     }
 }
@@ -140,8 +137,17 @@ where
     gemm_at(Level::best(), size, a, b, c, epilogue, scratch, workers)
 }
 
+/// Products by the instructions of a lower level, for tests.
+#[doc(hidden)]
+pub mod forced {
+    pub use super::kernel::Level;
+    pub use super::{gemm_at, scratch_at};
+}
+
+/// [`gemm`] at a level; at the lowest where the machine lacks it.
+#[doc(hidden)]
 #[allow(clippy::too_many_arguments, reason = "those of `gemm` and the level, which tests force")]
-fn gemm_at<A, B, O, E>(
+pub fn gemm_at<A, B, O, E>(
     level: Level,
     size: Size,
     a: &A,
@@ -163,7 +169,7 @@ where
     a.check(size.batch, size.rows, size.depth)?;
     b.check(size.batch, size.cols, size.depth)?;
     c.check(size)?;
-    let kernel = O::Compute::kernel(level);
+    let kernel = O::Compute::kernel(if level.is_available() { level } else { Level::Portable });
     let element = size_of::<O::Compute>();
     let lent = scratch.len();
     let plan = (1..=workers.threads().max(1))
