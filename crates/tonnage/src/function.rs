@@ -13,7 +13,7 @@ use tonnage_runtime::{Array, execute, pool};
 use crate::tensor::{Repr, Tensor};
 use crate::trace::{self, Trace};
 use crate::tree::Tree;
-use crate::variable::{Foreseen, Variable};
+use crate::variable::{Foreseen, Held, Variable};
 
 /// Traces and plans that a function remembers; the oldest gives way.
 const REMEMBERED: usize = 64;
@@ -84,9 +84,8 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let donated: Vec<bool> = leaves.iter().map(Array::is_sole).collect();
         let mut inputs = leaves;
         inputs.extend(concrete.captured.iter().cloned());
-        for (variable, written) in &concrete.variables {
-            inputs.push(variable.for_call(*written).map_err(|e| e.at(source))?);
-        }
+        let mut held = Held::take(&concrete.variables).map_err(|e| e.at(source))?;
+        inputs.extend(held.arrays());
         let mut seen = Vec::new();
         let specs = inputs
             .iter()
@@ -98,11 +97,8 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let planned = concrete.planned(specs)?;
         let mark = Mark { source, kind: Kind::Activation };
         let (made, measured) = execute::execute(&planned, &inputs, next_key(), mark)?;
-        for (variable, written) in &concrete.variables {
-            if *written {
-                variable.was_written();
-            }
-        }
+        drop(inputs);
+        held.end();
         let mut made = made.into_iter().take(concrete.results);
         let result = concrete.result.share().map(&mut |_| {
             let array = made.next().ok_or_else(|| {

@@ -4,6 +4,8 @@
 //! keeps the value that it read: an update works in place where nobody else holds the bytes, and
 //! otherwise writes a copy of its own.
 
+mod held;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +21,8 @@ use crate::scope;
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
+
+pub(crate) use held::Held;
 
 /// A named value that is updated in place. Clones are the same variable.
 ///
@@ -69,38 +73,41 @@ impl Variable {
     }
 
     pub(crate) fn new_at(name: &str, value: Tensor, made: Source) -> Result<Variable> {
-        let variable = Variable::make(name, value.ty(), true, made);
-        variable.initialize(value)?;
-        Ok(variable)
+        Variable::make(name, value.ty(), true, made).starting_as(value)
     }
 
     /// The same, left alone by tapes and optimizers.
     #[track_caller]
     pub fn not_trainable(name: &str, value: Tensor) -> Result<Variable> {
-        let variable = Variable::make(name, value.ty(), false, Source::here());
-        variable.initialize(value)?;
-        Ok(variable)
+        Variable::make(name, value.ty(), false, Source::here()).starting_as(value)
     }
 
     /// A variable whose type is known and whose bytes come with its first value. To read it before is
     /// an error that names it.
     #[track_caller]
     pub fn deferred(name: &str, ty: TensorType) -> Variable {
-        Variable::make(name, ty, true, Source::here())
+        let variable = Variable::make(name, ty, true, Source::here());
+        scope::enter(&variable);
+        variable
     }
 
     fn make(name: &str, ty: TensorType, trainable: bool, made: Source) -> Variable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let variable = Variable(Arc::new(Shared {
+        Variable(Arc::new(Shared {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             name: scope::full_name(name),
             ty,
             made,
             trainable,
             state: Mutex::new(State::Waiting),
-        }));
-        scope::enter(&variable);
-        variable
+        }))
+    }
+
+    /// With its first value. One that gets none is nowhere: no container holds it.
+    fn starting_as(self, value: Tensor) -> Result<Variable> {
+        self.initialize(value)?;
+        scope::enter(&self);
+        Ok(self)
     }
 
     /// Its full name, scopes included.
@@ -309,9 +316,8 @@ impl Variable {
     }
 
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
-    pub(crate) fn for_call(&self, written: bool) -> Result<Array> {
-        let mut state = self.state();
-        match &mut *state {
+    fn for_call(&self, state: &mut State, written: bool) -> Result<Array> {
+        match state {
             State::Holds(array, _) => {
                 if written && (array.as_recipe().is_some() || !array.is_sole()) {
                     let copy = array.copied(self.mark(self.0.made), "variable")?;
@@ -332,13 +338,6 @@ impl Variable {
                 Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
             }
             other => Err(self.unreadable(other)),
-        }
-    }
-
-    /// After a planned call wrote it: what was read before is someone else to a tape.
-    pub(crate) fn was_written(&self) {
-        if let State::Holds(_, id) = &mut *self.state() {
-            *id = next_id();
         }
     }
 
