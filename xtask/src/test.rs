@@ -3,10 +3,10 @@
 //! Nearly all of the time goes into building, and most of that into the vector loops of `tonnage-ops`, some thousand
 //! of them for each vector width. So each step builds that crate at most once, and only for what it can show:
 //!
-//! * The dev profile has overflow checks and debug assertions. All tests run in it, and the doc examples.
-//! * The release profile is what users run. It has neither, and its optimizer is the one that turns a broken `unsafe`
-//!   promise into a wrong number. There run the crates that compute or hold `unsafe`, and the surface over them:
-//!   `ops`, `runtime`, `tonnage`. The others are safe code without a float in it, which the dev profile checks harder.
+//! * All tests run in the dev profile, which has overflow checks and debug assertions, and so do the doc examples.
+//! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
+//!   promise into a wrong number: so the crates that hold `unsafe`, `ops` and `runtime`, are tested in it too.
+//!   Everything else in release takes too long for every change and belongs to `cargo xtask soak`.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
 //! * `tonnage-ops` has no tests inside of its library, for those would build it once more in each profile; they are
 //!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
@@ -37,7 +37,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests, release",
         run: || {
-            let packages = "-p tonnage-ops -p tonnage-runtime -p tonnage";
+            let packages = "--package tonnage-ops --package tonnage-runtime";
             Cargo::new(&format!("test --release {packages} --tests --no-fail-fast")).run()
         },
     },

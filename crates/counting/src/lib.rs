@@ -15,7 +15,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 /// What was allocated, or grown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -75,11 +75,20 @@ pub fn add(seen: Seen) {
     SEEN.set(SEEN.get().map(|mine| mine.and(seen)));
 }
 
+static LIVE: AtomicIsize = AtomicIsize::new(0);
+
+/// Bytes of the whole process that are allocated now.
+pub fn live() -> isize {
+    LIVE.load(Relaxed)
+}
+
 /// The system's allocator, counted.
 #[derive(Debug)]
 pub struct Counting;
 
-fn note(size: usize) {
+/// Notes a request for so many bytes, by which so many more are allocated.
+fn note(size: usize, more: isize) {
+    LIVE.fetch_add(more, Relaxed);
     if ARMED.load(Relaxed) {
         TIMES.fetch_add(1, Relaxed);
         LARGEST.fetch_max(size, Relaxed);
@@ -95,27 +104,28 @@ fn note(size: usize) {
 unsafe impl GlobalAlloc for Counting {
     // SAFETY: what the caller promises is passed on as it came.
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        note(layout.size(), layout.size() as isize);
         // SAFETY: the caller's promises are the system's.
         unsafe { System.alloc(layout) }
     }
 
     // SAFETY: what the caller promises is passed on as it came.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        note(layout.size(), layout.size() as isize);
         // SAFETY: the caller's promises are the system's.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     // SAFETY: what the caller promises is passed on as it came.
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size);
+        note(size, size as isize - layout.size() as isize);
         // SAFETY: the caller's promises are the system's.
         unsafe { System.realloc(at, layout, size) }
     }
 
     // SAFETY: what the caller promises is passed on as it came.
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size() as isize, Relaxed);
         // SAFETY: the caller's promises are the system's.
         unsafe { System.dealloc(at, layout) }
     }

@@ -6,14 +6,15 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::layout::{Layout, Slice};
+use tonnage_core::layout::Slice;
 use tonnage_core::row::{
     Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
-use tonnage_core::walk::Walk;
-use tonnage_core::{DType, OpDef, Shape, TensorType, with_element};
+use tonnage_core::{DType, OpDef, Shape, TensorType};
 
 use super::slice::SLICE;
+use super::window;
+use crate::number::with_width;
 use crate::{emit, rules};
 
 /// A part put into zeros.
@@ -31,7 +32,7 @@ pub static PLACE: OpDef = OpDef {
         Cost { flops: 0, bytes: rules::cost::moved(call, &outputs) }
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,
@@ -60,44 +61,14 @@ fn infer(call: &Call) -> Result<Types> {
 fn kernel(k: &mut Kernel) -> Result<()> {
     let (input, out) = (&k.inputs[0], &mut k.outputs[0]);
     let Attrs::Place { slices, .. } = k.attrs else { return Ok(()) };
-    out.data.fill(0);
-    if input.layout.count() == 0 {
-        return Ok(());
-    }
-    with_element!(input.dtype, T => {
-        let (sizes, into) = out.parts::<T>();
-        put::<T>(&input.layout, input.slice(), slices, sizes, into);
+    // Of known sizes by now.
+    let slice = |axis: usize| slices[axis].known().unwrap_or(Slice { start: 0, len: 0, step: 1 });
+    // All zero bits are zero, or false, in every dtype.
+    with_width!(input.dtype, T => {
+        let (sizes, out) = out.parts::<T>();
+        window::put::<T>(input, &slice, sizes, 0, out, k.workers);
     });
     Ok(())
-}
-
-/// Puts elements where the slices of a contiguous tensor of those sizes would take them from.
-fn put<T: Copy>(
-    layout: &Layout,
-    from: &[T],
-    slices: &[AxisSlice],
-    sizes: &[usize],
-    into: &mut [T],
-) {
-    // Of known sizes by now; a stride of the whole is the product of the sizes behind it.
-    let slice = |axis: usize| slices[axis].known().unwrap_or(Slice { start: 0, len: 0, step: 1 });
-    let stride = |axis: usize| sizes[axis + 1..].iter().product::<usize>();
-    let first = (0..sizes.len()).map(|axis| slice(axis).start * stride(axis)).sum();
-    let axis = |axis: usize| {
-        let slice = slice(axis);
-        (slice.len, [layout.strides[axis], slice.step * stride(axis) as isize])
-    };
-    let Some(last) = sizes.len().checked_sub(1) else {
-        into[first] = from[layout.offset];
-        return;
-    };
-    let (count, [step_from, step_into]) = axis(last);
-    for [a, b] in Walk::new(last, [layout.offset, first], axis) {
-        for i in 0..count as isize {
-            let (a, b) = (a as isize + i * step_from, b as isize + i * step_into);
-            into[b as usize] = from[a as usize];
-        }
-    }
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

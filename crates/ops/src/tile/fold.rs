@@ -33,7 +33,7 @@ pub fn run(
     let results = shape.results();
     let finish = |bits: &[Bits], out: &mut [u8]| {
         for (bits, out) in bits.iter().zip(out.chunks_exact_mut(stored.size())) {
-            partial::finish(fold, stored, *bits, out);
+            partial::finish(fold, stored, *bits, shape.count(), out);
         }
     };
     if shape.segments == 1 {

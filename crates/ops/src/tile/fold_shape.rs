@@ -83,6 +83,11 @@ impl<'a> FoldShape<'a> {
         self.folded.count * self.run.div_ceil(BLOCK)
     }
 
+    /// Elements that fold into one result.
+    pub fn count(&self) -> usize {
+        self.folded.count * self.run
+    }
+
     /// Partial results of the segments.
     pub fn scratch(&self) -> Bytes {
         match self.segments {

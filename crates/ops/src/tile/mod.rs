@@ -8,7 +8,9 @@
 //! allocated. An element's result depends on the element alone, and a fold's tree on the domain's shape and the
 //! axes alone: the bits are the same at every thread count.
 
+mod chain;
 mod compose;
+mod derive;
 mod direct;
 mod eval;
 mod fold;
@@ -18,13 +20,17 @@ pub mod fused_update;
 mod partial;
 mod ready;
 mod resolve;
+mod slopes;
 mod source;
 mod store;
+mod uniform;
 
+pub use chain::{Chain, Ending, Of, pass, slope};
 pub use compose::{Composed, chained, compose};
 pub use direct::{Direct, direct};
 pub use ready::fits;
 pub use source::{Read, Source};
+pub use uniform::{element, uniform};
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;

@@ -14,6 +14,7 @@ mod allocations;
 mod double;
 mod draw;
 mod exec;
+mod forward;
 mod gradients;
 mod memory;
 mod pieces;

@@ -15,3 +15,4 @@ mod gemm;
 mod philox;
 mod primitives;
 mod random;
+mod uniform;

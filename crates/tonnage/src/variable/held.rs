@@ -22,6 +22,10 @@ pub(crate) struct Held<'v> {
 impl<'v> Held<'v> {
     /// Takes the variables of a call, each with whether it is written.
     pub fn take(variables: &'v [(Variable, bool)]) -> Result<Held<'v>> {
+        // A first value that is still to come may be made of other variables: before any of them is held.
+        for (variable, _) in variables {
+            drop(variable.settled()?);
+        }
         let mut order: Vec<usize> = (0..variables.len()).collect();
         order.sort_unstable_by_key(|i| variables[*i].0.number());
         let (mut written, mut found) = (Vec::new(), vec![None; variables.len()]);
