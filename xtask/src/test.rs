@@ -1,9 +1,15 @@
 //! `cargo xtask test`: everything that has to hold before a change is merged, cheapest first.
 //!
-//! All tests run in the dev profile, which has overflow checks and debug assertions. The release profile is
-//! what users run, it has neither, and its optimizer is the one that turns a broken `unsafe` promise into a
-//! wrong number: so the kernels' own tests run in it too. Everything else in release takes too long for every
-//! change and belongs to `cargo xtask soak`.
+//! Nearly all of the time goes into building, and most of that into the vector loops of `tonnage-ops`, some thousand
+//! of them for each vector width. So each step builds that crate at most once, and only for what it can show:
+//!
+//! * All tests run in the dev profile, which has overflow checks and debug assertions, and so do the doc examples.
+//! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
+//!   promise into a wrong number: so the crates that hold `unsafe`, `ops` and `runtime`, are tested in it too.
+//!   Everything else in release takes too long for every change and belongs to `cargo xtask soak`.
+//! * AddressSanitizer watches one module; the crates below it are built without optimization.
+//! * `tonnage-ops` has no tests inside of its library, for those would build it once more in each profile; they are
+//!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
 
 use std::io;
 use std::process::ExitCode;
@@ -30,7 +36,10 @@ const STEPS: &[Step] = &[
     Step { name: "tests", run: || Cargo::new("test --workspace --no-fail-fast").run() },
     Step {
         name: "tests, release",
-        run: || Cargo::new("test --release --package tonnage-ops --lib --no-fail-fast").run(),
+        run: || {
+            let packages = "--package tonnage-ops --package tonnage-runtime";
+            Cargo::new(&format!("test --release {packages} --tests --no-fail-fast")).run()
+        },
     },
     Step { name: "AddressSanitizer", run: unsound::address_sanitizer },
     Step { name: "Miri", run: unsound::miri },

@@ -39,11 +39,13 @@ impl Bytes {
     pub const ZERO: Bytes = Bytes(0);
 
     /// So many bytes.
+    #[inline]
     pub const fn new(n: u64) -> Bytes {
         Bytes(n)
     }
 
     /// So many bytes, from a length.
+    #[inline]
     pub const fn of(n: usize) -> Bytes {
         Bytes(n as u64)
     }
@@ -54,16 +56,19 @@ impl Bytes {
     }
 
     /// The figure.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// The figure as a length in memory.
+    #[inline]
     pub const fn as_usize(self) -> usize {
         self.0 as usize
     }
 
     /// True for no bytes.
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -77,6 +82,7 @@ impl Bytes {
     /// assert_eq!(Bytes::new(1).rounded(), Bytes::new(64));
     /// assert_eq!(Bytes::new(40_000).rounded(), Bytes::new(40_960));
     /// ```
+    #[inline]
     pub const fn rounded(self) -> Bytes {
         let unit = if self.0 >= LARGE { PAGE } else { ALIGN as u64 };
         // A figure near the end of u64 stays what it is: no buffer can have it anyway.

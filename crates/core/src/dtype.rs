@@ -75,6 +75,7 @@ impl DType {
     ];
 
     /// Bytes of one element.
+    #[inline]
     pub const fn size(self) -> usize {
         match self {
             DType::F64 | DType::I64 | DType::U64 => 8,
@@ -85,6 +86,7 @@ impl DType {
     }
 
     /// What arithmetic it has.
+    #[inline]
     pub const fn class(self) -> Class {
         match self {
             DType::F64 | DType::F32 | DType::F16 | DType::BF16 => Class::Float,
@@ -95,16 +97,19 @@ impl DType {
     }
 
     /// True for the four floats.
+    #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.class(), Class::Float)
     }
 
     /// True for the eight integers.
+    #[inline]
     pub const fn is_integer(self) -> bool {
         matches!(self.class(), Class::Signed | Class::Unsigned)
     }
 
     /// The dtype that a tile computes in: `f32` for the two 16-bit floats, itself otherwise.
+    #[inline]
     pub const fn compute(self) -> DType {
         match self {
             DType::F16 | DType::BF16 => DType::F32,
@@ -139,6 +144,7 @@ impl DType {
     /// assert_eq!(DType::U8.promote(DType::I16), Some(DType::I16));
     /// assert_eq!(DType::I64.promote(DType::F32), None);
     /// ```
+    #[inline]
     pub const fn promote(self, other: DType) -> Option<DType> {
         if self.promotes_to(other) {
             Some(other)
@@ -150,6 +156,7 @@ impl DType {
     }
 
     /// True where every value of `self` is a value of `other`, and the rules above say so.
+    #[inline]
     pub const fn promotes_to(self, other: DType) -> bool {
         if self as u8 == other as u8 {
             return true;

@@ -67,6 +67,11 @@ impl Out<'_> {
     pub fn slice<T: Element>(&mut self) -> &mut [T] {
         cast_slice_mut(self.data)
     }
+
+    /// Its sizes, and its elements.
+    pub fn parts<T: Element>(&mut self) -> (&[usize], &mut [T]) {
+        (&self.sizes, cast_slice_mut(self.data))
+    }
 }
 
 /// One call of a kernel.

@@ -6,6 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::shape::Sizes;
+use crate::walk::Axes;
 
 /// Steps from one element to the next, one an axis; may be 0 (broadcast) or negative (reversed).
 pub type Strides = SmallVec<[isize; 4]>;
@@ -22,7 +23,7 @@ pub struct Slice {
 }
 
 /// Sizes, strides and the position of the first element.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     /// Length of each axis.
     pub sizes: Sizes,
@@ -30,6 +31,18 @@ pub struct Layout {
     pub strides: Strides,
     /// Where the element of index 0, 0, ... lies.
     pub offset: usize,
+}
+
+impl Clone for Layout {
+    // Every small eager op comes by here: copying slices is quicker than collecting elements.
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout {
+            sizes: Sizes::from_slice(&self.sizes),
+            strides: Strides::from_slice(&self.strides),
+            offset: self.offset,
+        }
+    }
 }
 
 impl Layout {
@@ -49,19 +62,7 @@ impl Layout {
     /// True where the elements lie close together in order, from the offset on.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        let mut expected = 1isize;
-        for (size, stride) in self.sizes.iter().zip(&self.strides).rev() {
-            if *size == 0 {
-                return true;
-            }
-            if *size > 1 {
-                if *stride != expected {
-                    return false;
-                }
-                expected *= *size as isize;
-            }
-        }
-        true
+        Axes::from(self).is_contiguous()
     }
 
     /// The axes in another order; `order[i]` is the old axis that becomes axis `i`.
@@ -149,86 +150,9 @@ impl Layout {
         (self.offset as isize + step) as usize
     }
 
-    /// The first and one past the last position that any element takes; `None` without elements.
-    pub fn extent(&self) -> Option<(usize, usize)> {
-        if self.count() == 0 {
-            return None;
-        }
-        let (mut low, mut high) = (self.offset as isize, self.offset as isize);
-        for (size, stride) in self.sizes.iter().zip(&self.strides) {
-            let reach = (*size as isize - 1) * stride;
-            if reach < 0 {
-                low += reach;
-            } else {
-                high += reach;
-            }
-        }
-        Some((low as usize, high as usize + 1))
-    }
-
     /// Calls `visit` with the position of every element, in logical order.
     pub fn for_each(&self, visit: impl FnMut(usize)) {
-        Walk::new(self).for_each(visit);
-    }
-}
-
-/// Walks two layouts of the same sizes side by side, a row of the innermost axis at a time: calls
-/// `visit(a, step_a, b, step_b, n)` with the positions of the row's first elements.
-pub fn zip_rows(a: &Layout, b: &Layout, mut visit: impl FnMut(usize, isize, usize, isize, usize)) {
-    debug_assert_eq!(a.sizes, b.sizes);
-    let Some((n, outer)) = a.sizes.split_last() else {
-        return visit(a.offset, 1, b.offset, 1, 1);
-    };
-    let (Some(step_a), Some(step_b)) = (a.strides.last(), b.strides.last()) else { return };
-    let rows = |layout: &Layout| Layout {
-        sizes: outer.into(),
-        strides: layout.strides[..outer.len()].into(),
-        offset: layout.offset,
-    };
-    if *n == 0 {
-        return;
-    }
-    let (rows_a, rows_b) = (rows(a), rows(b));
-    let mut at_a = Walk::new(&rows_a);
-    let mut at_b = Walk::new(&rows_b);
-    while let (Some(a), Some(b)) = (at_a.next(), at_b.next()) {
-        visit(a, *step_a, b, *step_b, *n);
-    }
-}
-
-/// Positions of a layout's elements, in logical order.
-struct Walk<'a> {
-    layout: &'a Layout,
-    index: Sizes,
-    next: Option<isize>,
-}
-
-impl<'a> Walk<'a> {
-    fn new(layout: &'a Layout) -> Walk<'a> {
-        let next = (layout.count() > 0).then_some(layout.offset as isize);
-        Walk { layout, index: Sizes::from_elem(0, layout.sizes.len()), next }
-    }
-}
-
-impl Iterator for Walk<'_> {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        let now = self.next?;
-        let mut at = now;
-        let mut axis = self.layout.sizes.len();
-        self.next = loop {
-            let Some(inner) = axis.checked_sub(1) else { break None };
-            axis = inner;
-            self.index[axis] += 1;
-            at += self.layout.strides[axis];
-            if self.index[axis] < self.layout.sizes[axis] {
-                break Some(at);
-            }
-            at -= self.layout.strides[axis] * self.layout.sizes[axis] as isize;
-            self.index[axis] = 0;
-        };
-        Some(now as usize)
+        Axes::from(self).positions().for_each(visit);
     }
 }
 
@@ -267,7 +191,6 @@ mod tests {
         let reversed = base
             .slice(&[Slice { start: 1, len: 2, step: -1 }, Slice { start: 0, len: 2, step: 2 }]);
         assert_eq!(positions(&reversed), [3, 5, 0, 2]);
-        assert_eq!(reversed.extent(), Some((0, 6)));
         let wide = Layout::contiguous(sizes(&[1, 3])).broadcast_to(&[2, 2, 3]).unwrap();
         assert_eq!(positions(&wide), [0, 1, 2].repeat(4));
         assert_eq!(positions(&Layout::contiguous(sizes(&[]))), [0]);

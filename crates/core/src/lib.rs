@@ -15,11 +15,13 @@ pub mod kind;
 pub mod layout;
 pub mod looping;
 pub mod recipe;
+pub mod rounding;
 pub mod row;
 pub mod scalar;
 pub mod shape;
 pub mod source;
 pub mod tile;
+pub mod walk;
 pub mod window;
 pub mod workers;
 

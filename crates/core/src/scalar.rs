@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
 use crate::dtype::{Bool, Class, DType, Element};
+use crate::rounding::{integer_to_odd, to_odd, unsigned_to_odd};
 
 /// A number with no dtype of its own yet: it takes that of the tensor it meets.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -25,6 +26,26 @@ impl Scalar {
             Scalar::Float(x) => x,
             Scalar::Int(x) => x as f64,
             Scalar::Bool(x) => x as u8 as f64,
+        }
+    }
+
+    /// As a single float: rounded once.
+    fn to_f32(self) -> f32 {
+        match self {
+            Scalar::Int(x) => x as f32,
+            other => other.to_f64() as f32,
+        }
+    }
+
+    /// As a single float that rounds to 16 bits as the number itself does.
+    fn to_odd(self) -> f32 {
+        match self {
+            Scalar::Int(x) => match (i64::try_from(x), u64::try_from(x)) {
+                (Ok(x), _) => to_odd(integer_to_odd(x)),
+                (_, Ok(x)) => to_odd(unsigned_to_odd(x)),
+                _ => to_odd(x as f64), // no dtype holds it
+            },
+            other => to_odd(other.to_f64()),
         }
     }
 
@@ -57,11 +78,6 @@ impl Scalar {
             }
             (Scalar::Int(x), Class::Unsigned) => x >= 0 && x < (1i128 << (8 * dtype.size())),
         }
-    }
-
-    /// As an element, converted as `cast` converts.
-    pub fn to_element<T: FromScalar>(self) -> T {
-        T::from_scalar(self)
     }
 
     /// The same bits: what "equal" means for attributes, where NaN equals NaN and 0 is not -0.
@@ -142,9 +158,9 @@ integer!(i64, i32, i16, i8, u64, u32, u16, u8);
 
 from_scalar! {
     f64, Float, f64, |s| s.to_f64(), |x| x;
-    f32, Float, f64, |s| s.to_f64() as f32, |x| x;
-    f16, Float, f64, |s| f16::from_f64(s.to_f64()), |x| x.to_f64();
-    bf16, Float, f64, |s| bf16::from_f64(s.to_f64()), |x| x.to_f64();
+    f32, Float, f64, |s| s.to_f32(), |x| x;
+    f16, Float, f64, |s| f16::from_f32(s.to_odd()), |x| x.to_f64();
+    bf16, Float, f64, |s| bf16::from_f32(s.to_odd()), |x| x.to_f64();
     Bool, Bool, bool,
         |s| Bool::from(match s { Scalar::Float(x) => x != 0.0, other => other.to_i128() != 0 }),
         |x| x.get();
@@ -175,10 +191,21 @@ mod tests {
 
     #[test]
     fn casting_cuts_off_and_saturates() {
-        assert_eq!(Scalar::from(3.9).to_element::<i32>(), 3);
-        assert_eq!(Scalar::from(-3.9).to_element::<u8>(), 0);
-        assert_eq!(Scalar::from(f64::NAN).to_element::<i64>(), 0);
-        assert_eq!(Scalar::from(1e9).to_element::<i8>(), 127);
-        assert!(Scalar::from(0.5).to_element::<Bool>().get());
+        assert_eq!(i32::from_scalar(3.9.into()), 3);
+        assert_eq!(u8::from_scalar((-3.9).into()), 0);
+        assert_eq!(i64::from_scalar(f64::NAN.into()), 0);
+        assert_eq!(i8::from_scalar(1e9.into()), 127);
+        assert!(Bool::from_scalar(0.5.into()).get());
+    }
+
+    #[test]
+    fn narrow_floats_are_rounded_once() {
+        // A little above the middle of two neighbours, which f64 (the first) or f32 cannot see.
+        let x = (1i64 << 60) + (1 << 36) + 1;
+        assert_eq!(f32::from_scalar(x.into()), ((1i64 << 60) + (1 << 37)) as f32);
+        let x = (1i64 << 60) + (1 << 52) + 1;
+        assert_eq!(bf16::from_scalar(x.into()).to_f64(), ((1i64 << 60) + (1 << 53)) as f64);
+        let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        assert_eq!(f16::from_scalar(x.into()).to_f64(), 1.0 + 2f64.powi(-10));
     }
 }

@@ -23,9 +23,21 @@ pub type Sizes = SmallVec<[usize; 4]>;
 /// assert_eq!(shape.to_string(), "[2, 3]");
 /// assert_eq!(shape.count(), Some(6));
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash, Default, Serialize)]
+#[derive(PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(transparent)]
 pub struct Shape(SmallVec<[Dim; 4]>);
+
+impl Clone for Shape {
+    // Every small eager op comes by here: pushing is quicker than collecting.
+    #[inline]
+    fn clone(&self) -> Shape {
+        let mut shape = SmallVec::with_capacity(self.0.len());
+        for dim in &self.0 {
+            shape.push(dim.clone());
+        }
+        Shape(shape)
+    }
+}
 
 impl Shape {
     /// The shape of a scalar: no axes.
@@ -34,6 +46,7 @@ impl Shape {
     }
 
     /// How many axes.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.0.len()
     }
@@ -128,6 +141,7 @@ impl Shape {
 
 impl Deref for Shape {
     type Target = [Dim];
+    #[inline]
     fn deref(&self) -> &[Dim] {
         &self.0
     }

@@ -94,7 +94,8 @@ pub enum Prim {
     IsInf,
     /// Gives a boolean.
     IsFinite,
-    /// To another dtype, as Rust's `as`: cut off towards zero, kept within the range.
+    /// To another dtype, as Rust's `as`: cut off towards zero, kept within the range; to a 16-bit float:
+    /// rounded once, and held as the f32 that it then is.
     Cast(DType),
     /// Rounded to a 16-bit float and back, so that a fused chain gives the bits of the single ops.
     RoundTo(DType),

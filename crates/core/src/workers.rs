@@ -4,6 +4,8 @@
 //! work with `split_at_mut`, so kernels share an output among threads without `unsafe` and without
 //! allocating.
 
+use std::ops::Range;
+
 /// Threads that are lent to a kernel.
 pub trait Workers: Sync {
     /// How many threads may run at once; at least 1.
@@ -46,35 +48,55 @@ pub fn for_each_chunk<T: Send>(
     chunk: usize,
     f: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    if data.is_empty() {
-        return;
-    }
-    let chunk = chunk.max(1);
-    let count = data.len().div_ceil(chunk);
+    let (len, chunk) = (data.len(), chunk.max(1));
+    for_each_part(workers, data, len.div_ceil(chunk), &|i| (i * chunk).min(len), f);
+}
+
+/// Cuts `data` into `count` parts, of which part `i` goes from `start(i)` to `start(i + 1)`, and calls
+/// `f(index, part)` for each, on as many threads as are free.
+///
+/// ```
+/// use tonnage_core::workers::{Alone, for_each_part};
+/// let mut data = vec![0u32; 6];
+/// for_each_part(&Alone, &mut data, 3, &|i| i * (i + 1) / 2, &|i, part| part.fill(i as u32));
+/// assert_eq!(data, [0, 1, 1, 2, 2, 2]);
+/// ```
+pub fn for_each_part<T: Send>(
+    workers: &dyn Workers,
+    data: &mut [T],
+    count: usize,
+    start: &(dyn Fn(usize) -> usize + Sync),
+    f: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
     // Four pieces a thread: a thread that is held up leaves work for the others.
-    let grain = count.div_ceil(4 * workers.threads().max(1));
-    split(workers, data, chunk, 0, if workers.threads() < 2 { count } else { grain }, f);
+    let grain = match workers.threads() {
+        0 | 1 => count,
+        threads => count.div_ceil(4 * threads),
+    };
+    split(workers, data, 0..count, start, grain, f);
 }
 
 fn split<T: Send>(
     workers: &dyn Workers,
-    data: &mut [T],
-    chunk: usize,
-    first: usize,
+    mut data: &mut [T],
+    parts: Range<usize>,
+    start: &(dyn Fn(usize) -> usize + Sync),
     grain: usize,
     f: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    let count = data.len().div_ceil(chunk);
-    if count <= grain {
-        for (i, piece) in data.chunks_mut(chunk).enumerate() {
-            f(first + i, piece);
+    if parts.len() <= grain {
+        for i in parts {
+            let (part, rest) = data.split_at_mut(start(i + 1) - start(i));
+            f(i, part);
+            data = rest;
         }
         return;
     }
-    let half = count / 2;
-    let (left, right) = data.split_at_mut(half * chunk);
-    workers.join(&mut || split(workers, left, chunk, first, grain, f), &mut || {
-        split(workers, right, chunk, first + half, grain, f);
+    let half = parts.start + parts.len() / 2;
+    let (left, right) = data.split_at_mut(start(half) - start(parts.start));
+    let (first, second) = (parts.start..half, half..parts.end);
+    workers.join(&mut || split(workers, left, first.clone(), start, grain, f), &mut || {
+        split(workers, right, second.clone(), start, grain, f);
     });
 }
 

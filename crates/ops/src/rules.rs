@@ -27,6 +27,7 @@ pub mod infer {
         bad_argument(call.op, format!("got the attributes {:?}", call.attrs), "see its row")
     }
 
+    #[inline]
     fn only(call: &Call, ty: &TensorType, fits: bool, supported: &'static str) -> Result<()> {
         match fits {
             true => Ok(()),
@@ -72,11 +73,18 @@ pub mod infer {
     }
 
     /// The dtype that two promote to.
+    #[inline]
     pub fn promoted(call: &Call, a: DType, b: DType) -> Result<DType> {
-        a.promote(b).ok_or_else(|| {
-            let help = format!("cast one side, e.g. to {}", wider(a, b));
-            ErrorKind::DTypeMismatch { op: call.op, left: a, right: b, help }.into()
-        })
+        match a.promote(b) {
+            Some(dtype) => Ok(dtype),
+            None => Err(do_not_promote(call, a, b)),
+        }
+    }
+
+    #[cold]
+    fn do_not_promote(call: &Call, a: DType, b: DType) -> Error {
+        let help = format!("cast one side, e.g. to {}", wider(a, b));
+        ErrorKind::DTypeMismatch { op: call.op, left: a, right: b, help }.into()
     }
 
     fn wider(a: DType, b: DType) -> DType {

@@ -63,7 +63,10 @@ impl Heap for Run {
 
 impl Heap for TileRun {
     fn heap(&self, seen: &mut Seen) -> usize {
-        self.program.heap(seen) + self.domain.heap(seen) + self.reads.heap(seen)
+        self.program.heap(seen)
+            + self.domain.heap(seen)
+            + self.reads.heap(seen)
+            + self.recipes.heap(seen)
     }
 }
 

@@ -13,11 +13,11 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::row::{Lower, Mem};
 use tonnage_core::shape::{Sizes, TensorType};
-use tonnage_core::tile::{Close, Form, TileProgram};
+use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
 use crate::plan::{
-    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory,
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory, TileRead,
 };
 use crate::{order, region, tile};
 
@@ -282,11 +282,6 @@ impl<'g> Planner<'g> {
     fn tile(&mut self, node: &Node, program: &TileProgram) -> Result<()> {
         let domain = self.graph.with_call(node, |call| tonnage_ops::tile::domain(call, program))?;
         let domain = most(&TensorType::new(tonnage_core::DType::U8, domain), node.op.name)?;
-        for (id, form) in node.inputs.iter().zip(&program.loads) {
-            if *form == Form::Bits {
-                self.materialize(node, *id)?;
-            }
-        }
         let placed =
             node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
         let run = tile::ready(program, domain, &placed).ok_or_else(|| no_layout(node))?;
@@ -294,6 +289,12 @@ impl<'g> Planner<'g> {
         if let Some(recipe) = tile::as_recipe(&run).filter(|_| lazy) {
             self.recipe(node, recipe);
             return Ok(());
+        }
+        // Recipes that could not be written into the program are in memory before it runs.
+        for read in &run.reads {
+            if let TileRead::Input(input, _) = read {
+                self.materialize(node, node.inputs[*input])?;
+            }
         }
         // A fold reads its inputs while others of its results are written: never in place.
         let memory = match run.program.close {

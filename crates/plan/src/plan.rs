@@ -166,6 +166,8 @@ pub struct TileRun {
     pub domain: Sizes,
     /// What its loads read.
     pub reads: Vec<TileRead>,
+    /// The inputs of the step that are recipes when it runs; a later step may write them out.
+    pub recipes: Vec<Option<Arc<Recipe>>>,
 }
 
 /// A branch.

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::Layout;
-use tonnage_core::recipe::{LONGEST, Recipe};
+use tonnage_core::recipe::Recipe;
 use tonnage_core::shape::Sizes;
-use tonnage_core::tile::{Close, Form, TileProgram};
-use tonnage_ops::tile::{Composed, compose};
+use tonnage_core::tile::{Form, TileProgram};
+use tonnage_ops::tile::{Composed, chained, compose};
 
 use crate::plan::{At, Placed, TileRead, TileRun};
 
-/// The program with recipes written out, and what its loads read. `None` where a layout does not
-/// stretch to the domain.
+/// The program with recipes written out, and what its loads read: an input that it still reads has to be in
+/// memory. `None` where a layout does not stretch to the domain.
 pub fn ready(program: &TileProgram, domain: Sizes, inputs: &[&Placed]) -> Option<TileRun> {
-    let recipes: SmallVec<[Option<&Recipe>; 4]> = inputs
+    let mut recipes: SmallVec<[Option<&Recipe>; 4]> = inputs
         .iter()
         .map(|p| match &p.at {
             At::Recipe(recipe) => Some(&**recipe),
             _ => None,
         })
         .collect();
-    let (program, composed) = compose(program, &recipes, &domain)?;
+    let (program, composed) = compose(program, &mut recipes, &domain)?;
     let reads = composed
         .into_iter()
         .zip(&program.loads)
@@ -38,27 +38,20 @@ pub fn ready(program: &TileProgram, domain: Sizes, inputs: &[&Placed]) -> Option
             })
         })
         .collect::<Option<Vec<_>>>()?;
-    Some(TileRun { program, domain, reads })
+    let recipe = |placed: &&Placed| match &placed.at {
+        At::Recipe(recipe) => Some(recipe.clone()),
+        _ => None,
+    };
+    Some(TileRun { program, domain, reads, recipes: inputs.iter().map(recipe).collect() })
 }
 
-/// The result as a recipe, where nothing that it reads is in memory and it is short enough.
+/// The result as a recipe, where it can be one.
 pub fn as_recipe(run: &TileRun) -> Option<Arc<Recipe>> {
-    let chains = run.program.close == Close::Store
-        && run.program.stores.len() == 1
-        && matches!(run.program.stores[0].1, Form::Elements(_))
-        && run.program.code.len() <= LONGEST;
-    if !chains {
-        return None;
-    }
-    let sources = run
-        .reads
-        .iter()
-        .map(|read| match read {
-            TileRead::Generator(generator, layout) => Some((*generator, layout.clone())),
-            TileRead::Input(..) => None,
-        })
-        .collect::<Option<SmallVec<[_; 1]>>>()?;
-    Some(Arc::new(Recipe { program: run.program.clone(), sources, sizes: run.domain.clone() }))
+    let generators = run.reads.iter().map(|read| match read {
+        TileRead::Generator(generator, layout) => Some((generator, layout)),
+        TileRead::Input(..) => None,
+    });
+    chained(&run.program, generators, &run.domain).map(Arc::new)
 }
 
 /// The program that makes a recipe's bytes.
@@ -73,5 +66,6 @@ pub fn materialize(recipe: &Recipe) -> TileRun {
                 TileRead::Generator(*generator, layout.clone())
             })
             .collect(),
+        recipes: Vec::new(),
     }
 }

@@ -18,9 +18,17 @@ pub struct Array(Arc<Inner>);
 /// What a handle points at. Behind a pointer, so that handles are cheap to move from call to call.
 #[derive(Debug)]
 struct Inner {
-    storage: Arc<Storage>,
+    base: Base,
     dtype: DType,
     layout: Layout,
+}
+
+/// Whose storage a tensor looks at. A fresh one holds its own beside its layout: one allocation for both.
+#[derive(Debug)]
+enum Base {
+    Own(Storage),
+    /// That of another, which holds its own.
+    Of(Array),
 }
 
 /// Knows whether a tensor is still held by anyone, without holding it.
@@ -40,19 +48,20 @@ impl Array {
         Alive(Arc::downgrade(&self.0))
     }
 
-    fn over(storage: Arc<Storage>, dtype: DType, layout: Layout) -> Array {
-        Array(Arc::new(Inner { storage, dtype, layout }))
+    fn over(base: Base, dtype: DType, layout: Layout) -> Array {
+        Array(Arc::new(Inner { base, dtype, layout }))
     }
 
     /// A tensor that is computed as it is read.
     pub fn from_recipe(recipe: Arc<Recipe>) -> Array {
         let (dtype, layout) = (recipe.dtype(), Layout::contiguous(recipe.sizes.clone()));
-        Array::over(Arc::new(Storage::recipe(recipe)), dtype, layout)
+        Array::over(Base::Own(Storage::recipe(recipe)), dtype, layout)
     }
 
     /// A tensor in a buffer.
+    #[inline]
     pub fn from_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Array {
-        Array::over(Arc::new(Storage::resident(buffer)), dtype, layout)
+        Array::over(Base::Own(Storage::resident(buffer)), dtype, layout)
     }
 
     /// A tensor of these elements, copied into a buffer of its own.
@@ -71,12 +80,20 @@ impl Array {
     /// The same bytes through another layout.
     #[must_use]
     pub fn view(&self, layout: Layout) -> Array {
-        Array::over(self.0.storage.clone(), self.0.dtype, layout)
+        self.view_as(self.0.dtype, layout)
     }
 
     /// The same bytes as elements of another dtype.
     pub(crate) fn view_as(&self, dtype: DType, layout: Layout) -> Array {
-        Array::over(self.0.storage.clone(), dtype, layout)
+        Array::over(Base::Of(self.base().clone()), dtype, layout)
+    }
+
+    /// The one whose storage it looks at.
+    fn base(&self) -> &Array {
+        match &self.0.base {
+            Base::Own(_) => self,
+            Base::Of(base) => base,
+        }
     }
 
     /// Dtype of its elements.
@@ -100,20 +117,27 @@ impl Array {
     }
 
     /// The storage that it shares.
-    pub fn storage(&self) -> &Arc<Storage> {
-        &self.0.storage
+    #[inline]
+    pub fn storage(&self) -> &Storage {
+        match &self.0.base {
+            Base::Own(storage) => storage,
+            Base::Of(base) => base.storage(),
+        }
     }
 
     /// The recipe, while it is one.
     pub fn as_recipe(&self) -> Option<Arc<Recipe>> {
-        self.0.storage.as_recipe()
+        self.storage().as_recipe()
     }
 
     /// Whether nobody else holds the bytes, and they are just its elements in order.
     pub fn is_sole(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
-            && Arc::strong_count(&self.0.storage) == 1
-            && self.is_whole()
+        Arc::strong_count(&self.0) == 1 && Arc::strong_count(&self.base().0) == 1 && self.is_whole()
+    }
+
+    /// Whether both look at the same bytes.
+    pub fn shares_bytes(&self, other: &Array) -> bool {
+        std::ptr::eq(self.storage(), other.storage())
     }
 
     /// Whether its elements are all there is in the bytes, in order.
@@ -124,13 +148,13 @@ impl Array {
     /// Pins its bytes, made resident first if it is a recipe.
     pub fn pin(&self, what: &'static str, source: Source) -> Result<Pinned<'_>> {
         let mark = Mark { source, kind: Kind::Activation };
-        self.0.storage.pin(Ledger::cpu(), owner(mark, what))
+        self.storage().pin(Ledger::cpu(), owner(mark, what))
     }
 
     /// The same, held by another owner in the ledger.
     #[must_use]
     pub fn owned_by(self, owner: Owner) -> Array {
-        self.0.storage.set_owner(owner);
+        self.storage().set_owner(owner);
         self
     }
 
@@ -143,10 +167,11 @@ impl Array {
         Ok(Array::from_buffer(buffer, self.0.dtype, layout))
     }
 
-    pub(crate) fn into_storage(self) -> Arc<Storage> {
-        match Arc::try_unwrap(self.0) {
-            Ok(inner) => inner.storage,
-            Err(shared) => shared.storage.clone(),
+    /// Its storage, given up by the last who holds it; `None` where somebody else does.
+    pub(crate) fn into_storage(self) -> Option<Storage> {
+        match Arc::into_inner(self.0)?.base {
+            Base::Own(storage) => Some(storage),
+            Base::Of(base) => base.into_storage(),
         }
     }
 

@@ -3,6 +3,9 @@
 //! Entering the pool from outside costs about 8 microseconds and a join inside it about 2, so small
 //! work never touches it, and a call that is already inside runs where it is. Results do not depend on
 //! the number of threads; see [`Workers`].
+//!
+//! The pool runs kernels and nothing else, and whoever waits for it does nothing else meanwhile. So a caller may
+//! hold locks while it waits: of variables that its call writes, of bytes that it has pinned.
 
 use std::sync::OnceLock;
 
@@ -65,10 +68,7 @@ impl Pool {
     /// caller's alone.
     pub fn run<R: Send>(&self, cost: Cost, f: impl FnOnce(&dyn Workers) -> R + Send) -> R {
         match &self.threads {
-            Some(pool) if worthwhile(cost) => match pool.current_thread_index() {
-                Some(_) => f(self),
-                None => pool.install(|| f(self)),
-            },
+            Some(pool) if worthwhile(cost) => enter(pool, || f(self)),
             _ => f(&Alone),
         }
     }
@@ -84,10 +84,26 @@ impl Pool {
     /// Runs `f` inside the pool, so that each [`Pool::run`] in it enters for nothing. For a whole plan.
     pub fn inside<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         match &self.threads {
-            Some(pool) if pool.current_thread_index().is_none() => pool.install(f),
-            _ => f(),
+            Some(pool) => enter(pool, f),
+            None => f(),
         }
     }
+}
+
+/// Runs `f` on a thread of the pool, which may be the caller's.
+fn enter<R: Send>(pool: &ThreadPool, f: impl FnOnce() -> R + Send) -> R {
+    if pool.current_thread_index().is_some() {
+        return f();
+    }
+    if rayon::current_thread_index().is_none() {
+        return pool.install(f);
+    }
+    // A thread of somebody else's pool takes up other work of that pool while it waits in `install`: work that
+    // may want the very locks that this caller holds. So it waits for a thread that waits.
+    std::thread::scope(|scope| match scope.spawn(|| pool.install(f)).join() {
+        Ok(made) => made,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
 }
 
 /// Is a second thread of any use? At 10 bytes and 50 flops a nanosecond, which is what one core does.
@@ -103,12 +119,9 @@ impl Workers for Pool {
     fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
         match &self.threads {
             None => Alone.join(a, b),
-            Some(pool) if pool.current_thread_index().is_some() => {
+            Some(pool) => enter(pool, || {
                 rayon::join(a, b);
-            }
-            Some(pool) => {
-                pool.join(a, b);
-            }
+            }),
         }
     }
 }
@@ -189,6 +202,25 @@ mod tests {
             assert_eq!(pool.run(LARGE_WORK, |_| current().id()), outer);
             assert_eq!(pool.inside(|| current().id()), outer);
         });
+    }
+
+    #[test]
+    fn a_thread_of_another_pool_does_nothing_else_while_it_waits() {
+        let ours = Pool::new(2).unwrap();
+        let theirs = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let (busy, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let call = || {
+            met.fetch_max(busy.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            let long = || std::thread::yield_now();
+            ours.run(LARGE_WORK, |workers| {
+                for _ in 0..100 {
+                    workers.join(&mut { long }, &mut { long });
+                }
+            });
+            busy.fetch_sub(1, Ordering::SeqCst);
+        };
+        theirs.scope(|scope| (0..20).for_each(|_| scope.spawn(|_| call())));
+        assert_eq!(met.into_inner(), 1, "one thread, so one call at a time");
     }
 
     #[test]

@@ -1,46 +1,20 @@
 //! Tensor bytes come from nowhere but the ledger's blocks, and its books are small: a counting global
 //! allocator sees no large allocation.
 #![cfg(unix)]
-#![allow(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use tonnage_core::row::Cost;
+use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Bytes, Kind};
-use tonnage_runtime::{Arena, Buffer, Ledger, Owner};
-
-thread_local! {
-    /// The largest allocation of this thread, and how many there were.
-    static SEEN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
-}
-
-struct Counting;
-
-// SAFETY: hands everything on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    // SAFETY: as the trait asks of the caller.
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let (largest, times) = SEEN.get();
-        SEEN.set((largest.max(layout.size()), times + 1));
-        // SAFETY: the caller keeps the trait's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    // SAFETY: as the trait asks of the caller.
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
+use tonnage_counting::{Counting, count, everywhere};
+use tonnage_runtime::{Arena, Buffer, Ledger, Owner, Pool};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
 /// The largest allocation that `f` makes, and how many there are.
 fn largest(f: impl FnOnce()) -> (usize, usize) {
-    SEEN.set((0, 0));
-    f();
-    SEEN.get()
+    let ((), seen) = count(f);
+    (seen.largest, seen.times)
 }
 
 fn owner() -> Owner {
@@ -75,4 +49,24 @@ fn large_buffers_and_their_books_leave_the_heap_alone() {
     // And the allocator does see what comes from the heap: one small buffer, and nothing else.
     let small = largest(|| drop(Buffer::obtain(&ledger, Bytes::new(20_000), owner()).unwrap()));
     assert_eq!(small, (20_032 + 64, 1)); // and a line to start on
+}
+
+/// What the threads themselves allocate: nothing for a join, and a block of their queue now and then for a call
+/// that comes from outside. Kernels are counted without them (the conformance tests of the table).
+#[test]
+fn lent_threads_allocate_nothing_inside_the_pool() {
+    let pool = Pool::new(2).unwrap();
+    let large = Cost { flops: 0, bytes: 1 << 30 };
+    let mut data = vec![0u32; 1 << 14];
+    let mut work = |times: usize| {
+        for _ in 0..times {
+            pool.run(large, |workers| for_each_chunk(workers, &mut data, 64, &|_, x| x.fill(1)));
+        }
+    };
+    pool.inside(|| work(100));
+    let inside = pool.inside(|| everywhere(|| work(1000)).1);
+    let outside = everywhere(|| work(1000)).1;
+    println!("{inside:?} {outside:?}");
+    assert_eq!(inside.times, 0);
+    assert!(outside.times <= 50, "{outside:?}");
 }

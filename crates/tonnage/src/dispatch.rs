@@ -44,6 +44,7 @@ impl From<Tensor> for Input<'_> {
 pub(crate) type Inputs<'a> = SmallVec<[Input<'a>; 3]>;
 
 /// Applies an op: now, or in the graph that is being traced.
+#[inline]
 pub(crate) fn apply(
     op: &'static OpDef,
     inputs: Inputs,
@@ -55,6 +56,7 @@ pub(crate) fn apply(
 }
 
 /// Applies an op that has one output.
+#[inline]
 pub(crate) fn apply1(
     op: &'static OpDef,
     inputs: Inputs,
@@ -106,7 +108,11 @@ fn apply_whole(
     if let Some(input) = inputs.iter().find(|input| !input.tensor().is_concrete()) {
         return Err(no_values(input.tensor(), op).at(source));
     }
-    let recording = tape::eager(op, &inputs, &attrs, &regions, source)?;
+    // Asked apart: a recording is large, and mostly there is none.
+    let recording = match tape::is_quiet() {
+        true => None,
+        false => tape::eager(op, &inputs, &attrs, &regions, source)?,
+    };
     let wants = aux || recording.as_ref().is_some_and(|r| r.wants_aux());
     let mut args = Args::new();
     for input in inputs {

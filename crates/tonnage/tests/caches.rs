@@ -1,6 +1,5 @@
 //! What traces and plans take themselves: counted as a counting allocator counts, bounded in bytes, and flat
 //! over any number of calls and shapes.
-#![allow(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,50 +9,17 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering};
-
 use common::{alone, in_use};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tonnage::{
     Bytes, DType, Dim, Elementwise, GradientTape, Graph, Result, Session, Tensor, Tree, Variable,
     cond, constant, function, memory, notices, ones, tensor, while_loop, zeros,
 };
-
-/// The system's allocator, with what lives of it.
-struct Counting;
-
-static LIVE: AtomicIsize = AtomicIsize::new(0);
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    // SAFETY: what the caller promises is passed on as it came.
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    // SAFETY: what the caller promises is passed on as it came.
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    // SAFETY: what the caller promises is passed on as it came.
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LIVE.fetch_add(size as isize - layout.size() as isize, Ordering::Relaxed);
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
+use tonnage_counting::{Counting, live};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-fn live() -> isize {
-    LIVE.load(Ordering::Relaxed)
-}
 
 fn resident(shape: [usize; 2]) -> Tensor {
     tensor(vec![vec![0.25f32; shape[1]]; shape[0]]).unwrap()
@@ -196,7 +162,7 @@ fn soak_any_number_of_runs_of_a_session_leaves_memory_flat() {
 fn what_was_used_longest_ago_gives_way() {
     let _turn = alone();
     notices::listen(|_| {});
-    let traced = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let traced = Arc::new(AtomicUsize::new(0));
     let counter = traced.clone();
     let f = function(move |x: Tensor| {
         counter.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,4 @@
 //! Steady state: no tensor-sized allocation outside of the ledger, and nothing that grows with time.
-#![allow(unsafe_code, reason = "a global allocator that counts is an unsafe trait")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,61 +8,15 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
 use common::{alone, in_use};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, function, memory,
     random_normal, tensor,
 };
-
-/// The system's allocator; while it is armed, it counts what is as large as a tensor.
-struct Counting;
+use tonnage_counting::{Counting, everywhere};
 
 /// From here on a request is as large as a tensor: buffers of this size are mapped by the ledger.
 const TENSOR: usize = 64 * 1024;
-
-static ARMED: AtomicBool = AtomicBool::new(false);
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
-
-fn note(size: usize) {
-    if size >= TENSOR && ARMED.load(Ordering::Relaxed) {
-        COUNT.fetch_add(1, Ordering::Relaxed);
-        LARGEST.fetch_max(size, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: every call is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    // SAFETY: what the caller promises is passed on as it came.
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    // SAFETY: what the caller promises is passed on as it came.
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    // SAFETY: what the caller promises is passed on as it came.
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(size);
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.realloc(at, layout, size) }
-    }
-
-    // SAFETY: what the caller promises is passed on as it came.
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -71,13 +24,8 @@ static ALLOCATOR: Counting = Counting;
 /// Runs `f` and fails if it asks the allocator for as much as a tensor.
 #[track_caller]
 fn nothing_large<R>(f: impl FnOnce() -> R) -> R {
-    COUNT.store(0, Ordering::Relaxed);
-    LARGEST.store(0, Ordering::Relaxed);
-    ARMED.store(true, Ordering::Relaxed);
-    let made = f();
-    ARMED.store(false, Ordering::Relaxed);
-    let (count, largest) = (COUNT.load(Ordering::Relaxed), LARGEST.load(Ordering::Relaxed));
-    assert_eq!(count, 0, "{count} allocations outside of the ledger, the largest of {largest}");
+    let (made, seen) = everywhere(f);
+    assert!(seen.largest < TENSOR, "{} bytes outside of the ledger", seen.largest);
     made
 }
 

@@ -233,9 +233,10 @@ fn gradients_that_nobody_asked_for_are_neither_computed_nor_planned() {
     drop(scope);
     let f = function(move |(x, w): (Tensor, Tensor)| run(&x, &w));
     let plan = f.plan(&(x, w)).unwrap();
-    let products = plan.steps.iter().filter(|s| {
-        plan.graph.nodes.get(s.node).is_some_and(|node| node.op.name == "matmul")
-    });
+    let products = plan
+        .steps
+        .iter()
+        .filter(|s| plan.graph.nodes.get(s.node).is_some_and(|node| node.op.name == "matmul"));
     assert_eq!(products.count(), 1, "the sum's gradient needs no product\n{plan}");
 }
 

@@ -84,7 +84,7 @@ fn gather<T: Element>(
     let (row, blocks, step) = (inner.count(), Positions::of(&outer), layout.strides[axis]);
     let (count, at_once) = (indices.count(), rows_at_once(inner.count()));
     for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
-        let mut from = inner.clone();
+        let mut from = inner;
         for (i, to) in rows.chunks_mut(row).enumerate() {
             let number = chunk * at_once + i;
             let index = indices.get(number % count) as isize;

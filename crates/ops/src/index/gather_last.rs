@@ -126,7 +126,7 @@ impl Pick<'_> {
         let (row, count) = (inner.count(), self.indices.count());
         let at_once = rows_at_once(row);
         for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
-            let mut from = inner.clone();
+            let mut from = inner;
             for (i, to) in rows.chunks_mut(row).enumerate() {
                 let (block, i) = ((chunk * at_once + i) / count, (chunk * at_once + i) % count);
                 if !bit(self.last, i) {

@@ -6,11 +6,12 @@
 use tonnage_core::Bool;
 use tonnage_core::error::Result;
 use tonnage_core::kernel::In;
+use tonnage_core::walk::Runs;
 use tonnage_core::{TensorType, Workers};
 
 use crate::infer::{dtype, rank_at_least};
 use crate::parallel::rows_at_once;
-use crate::strided::{Positions, for_each_run};
+use crate::strided::Positions;
 
 /// The type rule of a mask.
 pub fn mask_type(op: &'static str, mask: &TensorType) -> Result<()> {
@@ -52,7 +53,7 @@ impl<'a> Mask<'a> {
     /// How many of these elements are true.
     pub fn count(self, start: usize, len: usize) -> usize {
         let (data, mut count) = (self.input.slice::<Bool>(), 0);
-        for_each_run(&self.input.layout, start, len, |at, step, n| match step {
+        Runs::new(&self.input.layout).for_each(start, len, |at, step, n| match step {
             1 => count += data[at..at + n].iter().filter(|b| b.get()).count(),
             _ => {
                 let place = |i: usize| (at as isize + i as isize * step) as usize;

@@ -7,12 +7,13 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::kernel::Kernel;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
 };
-use tonnage_core::{DType, Dim, OpDef, Shape, Sizes, TensorType, bf16, f16};
+use tonnage_core::walk::{Walk, joined};
+use tonnage_core::{DType, Dim, OpDef, Shape, TensorType, bf16, f16};
 
 use super::gemm::{Matrix, Output, Reads, Size, Store, Strides, Target, gemm, scratch_bytes};
 use crate::{emit, rules};
@@ -146,14 +147,11 @@ fn kernel(k: &mut Kernel) -> Result<()> {
         F32 => multiply::<f32, f32>(k),
         F16 => multiply::<f16, f32>(k),
         BF16 => multiply::<bf16, f32>(k),
-        I64 => multiply::<i64, i64>(k),
-        I32 => multiply::<i32, i32>(k),
-        I16 => multiply::<i16, i16>(k),
-        I8 => multiply::<i8, i8>(k),
-        U64 => multiply::<u64, u64>(k),
-        U32 => multiply::<u32, u32>(k),
-        U16 => multiply::<u16, u16>(k),
-        U8 => multiply::<u8, u8>(k),
+        // The low bits of products and sums are the same for both signs.
+        I64 | U64 => multiply::<i64, i64>(k),
+        I32 | U32 => multiply::<i32, i32>(k),
+        I16 | U16 => multiply::<i16, i16>(k),
+        I8 | U8 => multiply::<i8, i8>(k),
         Bool => Ok(()), // refused by its type rule
     }
 }
@@ -164,69 +162,96 @@ where
     C: super::gemm::Compute,
 {
     let Attrs::Matmul { transpose_a, transpose_b } = *k.attrs else { return Ok(()) };
-    let out_sizes = k.outputs[0].sizes.clone();
-    let (batch, matrix) = out_sizes.split_at(out_sizes.len() - 2);
-    let (a, b) =
-        (operand(&k.inputs[0], batch, transpose_a), operand(&k.inputs[1], batch, transpose_b));
-    let (Some(a), Some(b)) = (a, b) else { return Ok(()) };
-    let rank = out_sizes.len();
-    let depth = a.sizes[rank - 1];
     let (left, right) = (k.inputs[0].slice::<T>(), k.inputs[1].slice::<T>());
-    let out: &mut [T] = k.outputs[0].slice();
+    let (sizes, out) = k.outputs[0].parts::<T>();
+    let [batch @ .., rows, cols] = sizes else { return Ok(()) };
+    if out.is_empty() {
+        return Ok(());
+    }
+    let a = Side::new(&k.inputs[0].layout, batch, transpose_a);
+    let b = Side::new(&k.inputs[1].layout, batch, transpose_b);
     let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T]| {
         let (l, r) = (Matrix::left(left, sa), Matrix::right(right, sb));
         gemm(size, &l, &r, Target::new(out, size), &Store, k.scratch, k.workers)
     };
-    let of = |layout: &Layout, batch: isize| {
-        let n = layout.strides.len();
-        let (row, col) = (layout.strides[n - 2], layout.strides[n - 1]);
-        Strides { start: layout.offset, batch, row, col }
-    };
-    let batches: usize = batch.iter().product();
+    let all = Size { batch: batch.iter().product(), rows: *rows, cols: *cols, depth: a.cols };
+    let single = Size { batch: 1, ..all };
     // One right matrix for all: the rows of all left ones are one tall matrix.
-    let shared = b.strides[..rank - 2].iter().zip(batch).all(|(s, n)| *s == 0 || *n == 1);
-    let tall = [batches * matrix[0], depth];
-    if let Some(a) = a.reshape(&tall).filter(|_| shared && batches != 1) {
-        let size = Size { batch: 1, rows: tall[0], cols: matrix[1], depth };
-        return run(size, of(&a, 0), of(&b, 0), out);
+    if all.batch != 1
+        && let (Some(0), Some(row)) = (b.step(), a.tall_step())
+    {
+        let tall = Size { rows: all.batch * all.rows, ..single };
+        return run(tall, Strides { row, ..a.strides(0) }, b.strides(0), out);
     }
-    let flat = |layout: &Layout| layout.reshape(&[&[batches], &layout.sizes[rank - 2..]].concat());
-    if let (Some(a), Some(b)) = (flat(&a), flat(&b)) {
-        let size = Size { batch: batches, rows: matrix[0], cols: matrix[1], depth };
-        return run(size, of(&a, a.strides[0]), of(&b, b.strides[0]), out);
+    if let (Some(step_a), Some(step_b)) = (a.step(), b.step()) {
+        return run(all, a.strides(step_a), b.strides(step_b), out);
     }
     // Batches that no single stride walks: one after the other.
-    let size = Size { batch: 1, rows: matrix[0], cols: matrix[1], depth };
-    let heads = |layout: &Layout| Layout {
-        sizes: batch.into(),
-        strides: layout.strides[..rank - 2].into(),
-        offset: layout.offset,
-    };
-    let mut starts: SmallVec<[(usize, usize); 16]> = SmallVec::new();
-    tonnage_core::layout::zip_rows(&heads(&a), &heads(&b), |x, step_x, y, step_y, n| {
-        for i in 0..n as isize {
-            let at = |from: usize, step: isize| (from as isize + i * step) as usize;
-            starts.push((at(x, step_x), at(y, step_y)));
-        }
-    });
-    let each = matrix[0] * matrix[1];
-    for (i, (x, y)) in starts.into_iter().enumerate() {
-        let sa = Strides { start: x, ..of(&a, 0) };
-        let sb = Strides { start: y, ..of(&b, 0) };
-        run(size, sa, sb, &mut out[i * each..(i + 1) * each])?;
+    let axis = |axis: usize| (batch[axis], [a.stride(axis), b.stride(axis)]);
+    let starts = Walk::new(batch.len(), [a.layout.offset, b.layout.offset], axis);
+    for ([x, y], out) in starts.zip(out.chunks_mut(rows * cols)) {
+        let (sa, sb) = (a.strides(0), b.strides(0));
+        run(single, Strides { start: x, ..sa }, Strides { start: y, ..sb }, out)?;
     }
     Ok(())
 }
 
-/// An operand's layout as it is read, stretched over the batch.
-fn operand(input: &In, batch: &[usize], transposed: bool) -> Option<Layout> {
-    let rank = input.layout.sizes.len();
-    let mut order: Sizes = (0..rank).collect();
-    if transposed {
-        order.swap(rank - 2, rank - 1);
+/// An operand as it is read, stretched over the batch.
+struct Side<'a> {
+    layout: &'a Layout,
+    batch: &'a [usize],
+    rows: usize,
+    cols: usize,
+    row: isize,
+    col: isize,
+}
+
+impl<'a> Side<'a> {
+    fn new(layout: &'a Layout, batch: &'a [usize], transposed: bool) -> Side<'a> {
+        let last = layout.sizes.len() - 1;
+        let (r, c) = if transposed { (last, last - 1) } else { (last - 1, last) };
+        Side {
+            layout,
+            batch,
+            rows: layout.sizes[r],
+            cols: layout.sizes[c],
+            row: layout.strides[r],
+            col: layout.strides[c],
+        }
     }
-    let layout = input.layout.transpose(&order);
-    layout.broadcast_to(&[batch, &layout.sizes[rank - 2..]].concat())
+
+    /// The step along an axis of the batch: 0 where the operand is stretched.
+    fn stride(&self, axis: usize) -> isize {
+        match (axis + self.layout.sizes.len()).checked_sub(self.batch.len() + 2) {
+            Some(own) if self.layout.sizes[own] != 1 => self.layout.strides[own],
+            _ => 0,
+        }
+    }
+
+    /// The one step that walks the batch, where there is one; 0 for a batch of one matrix.
+    fn step(&self) -> Option<isize> {
+        let axis = |axis: usize| (self.batch[axis], self.stride(axis));
+        match joined(self.batch.len(), axis) {
+            (0, 1, _) => Some(0),
+            (0, _, step) => Some(step),
+            _ => None,
+        }
+    }
+
+    /// The one step that walks the rows of all matrices, where there is one.
+    fn tall_step(&self) -> Option<isize> {
+        let axes = self.batch.len();
+        let axis = |axis: usize| match axis == axes {
+            true => (self.rows, self.row),
+            false => (self.batch[axis], self.stride(axis)),
+        };
+        let (outer, _, step) = joined(axes + 1, axis);
+        (outer == 0).then_some(step)
+    }
+
+    fn strides(&self, batch: isize) -> Strides {
+        Strides { start: self.layout.offset, batch, row: self.row, col: self.col }
+    }
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -50,7 +50,7 @@ fn tile(call: &Call, _: bool) -> Result<TileProgram> {
     let mut program = TileProgram::loading(&[call.inputs[0].dtype]);
     let reg = match program.register(0) == to.compute() {
         true => 0,
-        false => program.push(Prim::Cast(to.compute()), &[0]),
+        false => program.push(Prim::Cast(*to), &[0]),
     };
     program.store(reg, *to);
     Ok(program)

@@ -1,8 +1,8 @@
 //! Rows: the last axis of a tensor, one at a time, in what is computed in. Sums over a row run in lanes whose number does not
 //! depend on the machine.
 
-use tonnage_core::Layout;
 use tonnage_core::kernel::{Data, In};
+use tonnage_core::walk::Axes;
 
 use super::float::{Float, Wide};
 use crate::strided;
@@ -59,7 +59,7 @@ pub struct Rows<'a, T> {
     data: &'a [T],
     /// In place: rows are read from the output.
     of_output: bool,
-    outer: Layout,
+    outer: Axes<'a>,
     step: isize,
     /// Elements of a row.
     pub width: usize,
@@ -140,7 +140,7 @@ impl<'a, T: Float> Rows<'a, T> {
     /// True where one row follows another.
     fn is_even(&self) -> bool {
         let mut next = self.width as isize;
-        for (size, stride) in self.outer.sizes.iter().zip(&self.outer.strides).rev() {
+        for (size, stride) in self.outer.sizes.iter().zip(self.outer.strides).rev() {
             if *size != 1 && *stride != next {
                 return false;
             }

@@ -9,8 +9,9 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Call, Cost, Sample, Types};
+use tonnage_core::walk::Axes;
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, Element, Layout, TensorType, Workers};
+use tonnage_core::{DType, Element, TensorType, Workers};
 
 use crate::number::{Number, with_number};
 use crate::parallel::rows_at_once;
@@ -106,7 +107,7 @@ fn find<T: Number, R: Rank>(x: &In, axis: usize, out: &mut [i64], workers: &dyn 
         while done < out.len() {
             let number = chunk * at_once + done;
             let (row, column) = (number / width, number % width);
-            let start = starts.at(row) as isize + distance(&inner, column);
+            let start = starts.at(row) as isize + distance(inner, column);
             if side_by_side {
                 let count = WIDTH.min(width - column).min(out.len() - done);
                 let walk = Columns { data, start, step, n, out: &mut out[done..done + count] };
@@ -121,9 +122,9 @@ fn find<T: Number, R: Rank>(x: &In, axis: usize, out: &mut [i64], workers: &dyn 
 }
 
 /// How far the element of that number lies from the first; backwards too.
-fn distance(layout: &Layout, mut number: usize) -> isize {
+fn distance(axes: Axes, mut number: usize) -> isize {
     let mut far = 0;
-    for (size, stride) in layout.sizes.iter().zip(&layout.strides).rev() {
+    for (size, stride) in axes.sizes.iter().zip(axes.strides).rev() {
         far += (number % size) as isize * stride;
         number /= size;
     }

@@ -102,9 +102,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Running<Wide = f64>>(k: &mut Kernel) {
     let Attrs::Scan { axis, exclusive, reverse } = *k.attrs else { return };
-    let sizes = k.outputs[0].sizes.clone();
     let (a, b) = (&k.inputs[0], &k.inputs[1]);
-    let out = k.outputs[0].slice::<T>();
+    let (sizes, out) = k.outputs[0].parts::<T>();
     let n = sizes[axis];
     let inner: usize = sizes[axis + 1..].iter().product();
     if out.is_empty() {

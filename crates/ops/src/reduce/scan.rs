@@ -138,8 +138,7 @@ pub(super) fn kernel(op: &'static str, k: &mut Kernel, product: bool) -> Result<
 }
 
 fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) {
-    let sizes = k.outputs[0].sizes.clone();
-    let out = k.outputs[0].slice::<T>();
+    let (sizes, out) = k.outputs[0].parts::<T>();
     if out.is_empty() {
         return;
     }
@@ -147,7 +146,7 @@ fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) {
     let n = sizes[how.axis];
     let inner: usize = sizes[how.axis + 1..].iter().product();
     let job = Job::<T> { input, how, product, n, inner, _of: std::marker::PhantomData };
-    let segments = segments(&sizes, how.axis);
+    let segments = segments(sizes, how.axis);
     if segments == 1 {
         let at_once = rows_at_once(n * inner);
         for_each_chunk(k.workers, out, n * inner * at_once, &|chunk, blocks| {

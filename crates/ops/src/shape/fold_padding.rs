@@ -14,7 +14,6 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Dim, OpDef, TensorType, Workers};
 
 use super::pad::{self, PAD};
-use super::window::unravel;
 use crate::number::{Number, with_number};
 use crate::parallel::rows_at_once;
 use crate::{emit, rules};
@@ -68,9 +67,9 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
 fn kernel(k: &mut Kernel) -> Result<()> {
     let Attrs::Pad { widths, padding } = k.attrs else { return Ok(()) };
     let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let sizes = out.sizes.clone();
     with_number!("fold_padding", x.dtype, T => {
-        fold::<T>(x, widths, *padding, &sizes, out.slice(), k.workers);
+        let (sizes, out) = out.parts::<T>();
+        fold::<T>(x, widths, *padding, sizes, out, k.workers);
     });
     Ok(())
 }
@@ -101,30 +100,38 @@ fn fold<T: Number>(
     workers: &dyn Workers,
 ) {
     let (layout, data) = (&x.layout, x.slice::<T>());
-    let row = sizes.last().copied().unwrap_or(1);
-    let outer = &sizes[..sizes.len().saturating_sub(1)];
+    let Some(last) = sizes.len().checked_sub(1) else {
+        out[0] = data[layout.offset];
+        return;
+    };
+    let (row, step) = (sizes[last], layout.strides[last]);
+    let shown_at = |axis: usize, at: usize| shown(at, sizes[axis], widths[axis], padding);
     let at_once = rows_at_once(row);
     for_each_chunk(workers, out, (row * at_once).max(1), &|chunk, rows| {
         for (i, to) in rows.chunks_mut(row).enumerate() {
-            // Where the rows start that are added up here: up to three for every outer axis.
-            let mut starts: SmallVec<[isize; 27]> = smallvec![layout.offset as isize];
-            for (axis, at) in unravel(chunk * at_once + i, outer).iter().enumerate() {
-                let shown = shown(*at, sizes[axis], widths[axis], padding);
-                let moved = |start: &isize, at: &usize| start + *at as isize * layout.strides[axis];
-                let next: SmallVec<[isize; 27]> =
-                    starts.iter().flat_map(|s| shown.iter().map(move |at| moved(s, at))).collect();
-                starts = next;
-            }
-            let Some(last) = sizes.len().checked_sub(1) else {
-                to[0] = data[layout.offset];
-                continue;
+            // The rows that are added up here: up to three for every outer axis, the last axis fastest.
+            let number = chunk * at_once + i;
+            let outer = |each: &mut dyn FnMut(usize, Shown)| {
+                let mut rest = number;
+                for axis in (0..last).rev() {
+                    each(axis, shown_at(axis, rest % sizes[axis]));
+                    rest /= sizes[axis];
+                }
             };
-            for (at, to) in to.iter_mut().enumerate() {
-                let shown = shown(at, row, widths[last], padding);
-                let place =
-                    |start: isize, at: usize| (start + at as isize * layout.strides[last]) as usize;
-                let all = starts.iter().flat_map(|s| shown.iter().map(move |at| place(*s, *at)));
-                *to = all.fold(T::ZERO, |sum, place| sum.plus(data[place]));
+            let mut combinations = 1;
+            outer(&mut |_, shown| combinations *= shown.len());
+            to.fill(T::ZERO);
+            for which in 0..combinations {
+                let (mut start, mut which) = (layout.offset as isize, which);
+                outer(&mut |axis, shown| {
+                    start += shown[which % shown.len()] as isize * layout.strides[axis];
+                    which /= shown.len();
+                });
+                for (at, to) in to.iter_mut().enumerate() {
+                    for at in shown_at(last, at) {
+                        *to = to.plus(data[(start + at as isize * step) as usize]);
+                    }
+                }
             }
         }
     });

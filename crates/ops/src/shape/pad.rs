@@ -6,6 +6,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::layout::Slice;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
     no_scratch,
@@ -17,7 +18,7 @@ use tonnage_core::{
 
 use super::fold_padding::FOLD_PADDING;
 use super::slice::SLICE;
-use super::window::{self, unravel};
+use super::window;
 use crate::number::with_width;
 use crate::parallel::rows_at_once;
 use crate::{emit, infer, rules, strided};
@@ -120,17 +121,17 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
 fn kernel(k: &mut Kernel) -> Result<()> {
     let Attrs::Pad { widths, padding } = k.attrs else { return Ok(()) };
     let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let sizes = out.sizes.clone();
     match padding {
         PadMode::Constant(value) => {
-            let slices = window::centred(widths, &x.layout.sizes);
+            let centred = |i: usize| Slice { start: widths[i][0], len: x.layout.sizes[i], step: 1 };
             with_element!(x.dtype, T => {
-                let fill = T::from_scalar(*value);
-                window::put::<T>(x, &slices, &sizes, fill, out.slice(), k.workers);
+                let (sizes, out) = out.parts::<T>();
+                window::put::<T>(x, &centred, sizes, T::from_scalar(*value), out, k.workers);
             });
         }
         mirror => with_width!(x.dtype, T => {
-            reflect::<T>(x, widths, *mirror, &sizes, out.slice(), k.workers);
+            let (sizes, out) = out.parts::<T>();
+            reflect::<T>(x, widths, *mirror, sizes, out, k.workers);
         }),
     }
     Ok(())
@@ -162,10 +163,11 @@ fn reflect<T: Element>(
     let at_once = rows_at_once(row);
     for_each_chunk(workers, out, (row * at_once).max(1), &|chunk, rows| {
         for (i, to) in rows.chunks_mut(row).enumerate() {
-            let index = unravel(chunk * at_once + i, &sizes[..last]);
-            let mut start = layout.offset as isize;
-            for (axis, at) in index.iter().enumerate() {
-                let at = mirrored(*at, widths[axis][0], layout.sizes[axis], padding);
+            let (mut start, mut number) = (layout.offset as isize, chunk * at_once + i);
+            for axis in (0..last).rev() {
+                let at = number % sizes[axis];
+                number /= sizes[axis];
+                let at = mirrored(at, widths[axis][0], layout.sizes[axis], padding);
                 start += at as isize * layout.strides[axis];
             }
             let (n, step) = (layout.sizes[last], layout.strides[last]);

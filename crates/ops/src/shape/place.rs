@@ -1,6 +1,6 @@
 //! `place`: a part put into zeros: the gradient of `slice`.
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
@@ -61,12 +61,12 @@ fn infer(call: &Call) -> Result<Types> {
 fn kernel(k: &mut Kernel) -> Result<()> {
     let (input, out) = (&k.inputs[0], &mut k.outputs[0]);
     let Attrs::Place { slices, .. } = k.attrs else { return Ok(()) };
-    let slices: Option<SmallVec<[Slice; 4]>> = slices.iter().map(AxisSlice::known).collect();
-    let Some(slices) = slices else { return Ok(()) };
-    let sizes = out.sizes.clone();
+    // Of known sizes by now.
+    let slice = |axis: usize| slices[axis].known().unwrap_or(Slice { start: 0, len: 0, step: 1 });
     // All zero bits are zero, or false, in every dtype.
     with_width!(input.dtype, T => {
-        window::put::<T>(input, &slices, &sizes, 0, out.slice(), k.workers);
+        let (sizes, out) = out.parts::<T>();
+        window::put::<T>(input, &slice, sizes, 0, out, k.workers);
     });
     Ok(())
 }

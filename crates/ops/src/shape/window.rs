@@ -6,22 +6,22 @@
 use tonnage_core::Element;
 use tonnage_core::kernel::In;
 use tonnage_core::layout::{Layout, Slice};
-use tonnage_core::shape::Sizes;
+use tonnage_core::walk::Axes;
 use tonnage_core::workers::{Workers, for_each_chunk};
 
 use crate::parallel::rows_at_once;
 use crate::strided;
 
-/// Fills `out`, of those sizes, with `fill`, and with the input where the slices, one an axis, say.
+/// Fills `out`, of those sizes, with `fill`, and with the input where the slice of each axis says.
 pub fn put<T: Element>(
     input: &In,
-    slices: &[Slice],
+    slice: &(dyn Fn(usize) -> Slice + Sync),
     sizes: &[usize],
     fill: T,
     out: &mut [T],
     workers: &dyn Workers,
 ) {
-    let whole = |axis: usize| slices[axis] == Slice { start: 0, len: sizes[axis], step: 1 };
+    let whole = |axis: usize| slice(axis) == Slice { start: 0, len: sizes[axis], step: 1 };
     let Some(axis) = (0..sizes.len()).rev().find(|axis| !whole(*axis)) else {
         let at_once = crate::parallel::GRAIN;
         return for_each_chunk(workers, out, at_once, &|chunk, out| {
@@ -33,9 +33,9 @@ pub fn put<T: Element>(
     let at_once = rows_at_once(row);
     for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
         for (i, row) in rows.chunks_mut(row).enumerate() {
-            let offset = outer_offset(&input.layout, slices, sizes, axis, chunk * at_once + i);
+            let offset = outer_offset(&input.layout, slice, sizes, axis, chunk * at_once + i);
             match offset {
-                Some(offset) => put_row(input, offset, axis, slices[axis], run, fill, row),
+                Some(offset) => put_row(input, offset, axis, slice(axis), run, fill, row),
                 None => row.fill(fill),
             }
         }
@@ -45,7 +45,7 @@ pub fn put<T: Element>(
 /// Where the part's row for the output's row of that number starts, if it has one.
 fn outer_offset(
     layout: &Layout,
-    slices: &[Slice],
+    slice: &dyn Fn(usize) -> Slice,
     sizes: &[usize],
     axis: usize,
     mut number: usize,
@@ -54,7 +54,7 @@ fn outer_offset(
     for outer in (0..axis).rev() {
         let at = number % sizes[outer];
         number /= sizes[outer];
-        offset += inside(slices[outer], at)? as isize * layout.strides[outer];
+        offset += inside(slice(outer), at)? as isize * layout.strides[outer];
     }
     Some(offset as usize)
 }
@@ -83,30 +83,14 @@ fn put_row<T: Element>(
         let (part, behind) = rest.split_at_mut(slice.len * run);
         before.fill(fill);
         behind.fill(fill);
-        let from = Layout { offset, ..strided::axes(layout, axis..rank) };
-        return strided::copy(&from, data, 0, part);
+        let from = Axes { offset, ..strided::axes(layout, axis..rank) };
+        return strided::copy(from, data, 0, part);
     }
     row.fill(fill);
-    let mut from: Layout = strided::axes(layout, axis + 1..rank);
+    let mut from = strided::axes(layout, axis + 1..rank);
     for i in 0..slice.len {
         from.offset = (offset as isize + i as isize * layout.strides[axis]) as usize;
         let to = (slice.start as isize + i as isize * slice.step) as usize * run;
-        strided::copy(&from, data, 0, &mut row[to..to + run]);
+        strided::copy(from, data, 0, &mut row[to..to + run]);
     }
-}
-
-/// Slices that put a part of those sizes in the middle of an output.
-pub fn centred(widths: &[[usize; 2]], sizes: &[usize]) -> smallvec::SmallVec<[Slice; 4]> {
-    let slice = |(width, len): (&[usize; 2], &usize)| Slice { start: width[0], len: *len, step: 1 };
-    widths.iter().zip(sizes).map(slice).collect()
-}
-
-/// Positions in the order of the last axis fastest.
-pub fn unravel(mut number: usize, sizes: &[usize]) -> Sizes {
-    let mut index = Sizes::from_elem(0, sizes.len());
-    for axis in (0..sizes.len()).rev() {
-        index[axis] = number % sizes[axis];
-        number /= sizes[axis];
-    }
-    index
 }

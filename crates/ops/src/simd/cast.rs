@@ -2,13 +2,14 @@
 //!
 //! A float to an integer is cut off towards zero and held at the ends, NaN gives 0; an integer to a
 //! narrower one keeps its low bits; anything to `bool` is whether it is not 0 (NaN is true); `bool`
-//! to anything is 0 or 1. Rounding is to nearest, half to even; a 16-bit float goes through `f32`,
-//! which is exact one way and rounds once more the other (`f64` and 32-bit integers to 16 bits).
+//! to anything is 0 or 1. Rounding is to nearest, half to even, and once: on its way to 16 bits a number
+//! goes through `f32` rounded to odd (see [`tonnage_core::rounding`]).
 //!
 //! Integers of one width share their loops: the low bits are the same whatever the sign.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
+use tonnage_core::rounding::{integer_to_odd, to_odd, unsigned_to_odd};
 use tonnage_core::{Bool, DType};
 
 use super::half::{Half, Narrow, Widen};
@@ -60,6 +61,43 @@ impl<T: As<U> + Pod, U: Pod> Map1<T> for To<U> {
     }
 }
 
+/// An element on its way to 16 bits.
+trait Odd {
+    fn odd(self) -> f32;
+}
+
+macro_rules! odd {
+    ($($T:ident |$x:ident| $odd:expr;)*) => {$(
+        impl Odd for $T {
+            #[inline(always)]
+            fn odd(self) -> f32 { let $x = self; $odd }
+        }
+    )*};
+}
+odd! {
+    f64 |x| to_odd(x);
+    i64 |x| to_odd(integer_to_odd(x));
+    u64 |x| to_odd(unsigned_to_odd(x));
+    i32 |x| to_odd(x.into());
+    u32 |x| to_odd(x.into());
+    // These fit.
+    i16 |x| x.into();
+    u16 |x| x.into();
+    i8 |x| x.into();
+    u8 |x| x.into();
+    Bool |x| x.cast();
+}
+
+/// [`Odd`] as a map.
+struct ToOdd;
+impl<T: Odd + Pod> Map1<T> for ToOdd {
+    type Out = f32;
+    #[inline(always)]
+    fn apply<I: Isa>(x: T) -> f32 {
+        x.odd()
+    }
+}
+
 fn copy(_: Level, out: &mut [u8], a: &[u8]) {
     out.copy_from_slice(a);
 }
@@ -79,11 +117,11 @@ where
     }
 }
 
-fn to_half<T: As<f32> + Pod, H: Half>(level: Level, out: &mut [u8], a: &[u8]) {
+fn to_half<T: Odd + Pod, H: Half>(level: Level, out: &mut [u8], a: &[u8]) {
     let (out, a): (&mut [H], &[T]) = (cast_slice_mut(out), cast_slice(a));
     let mut wide = [0.0; BLOCK];
     for (out, a) in out.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
-        map1::<T, To<f32>>(level, &mut wide[..a.len()], a);
+        map1::<T, ToOdd>(level, &mut wide[..a.len()], a);
         map1::<f32, Narrow<H>>(level, out, &wide[..a.len()]);
     }
 }

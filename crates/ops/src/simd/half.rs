@@ -1,17 +1,14 @@
-//! The two 16-bit floats: conversion to and from `f32`, and maps that run through it.
+//! The two 16-bit floats: conversion to and from `f32`. Tiles hold them as `f32` and compute in that.
 //!
 //! Rounding is to nearest, half to even; subnormal numbers are kept; a NaN stays one, with its sign
 //! and the upper bits of its payload. All by integer operations that vectorize at every level: a
-//! loop over the `half` crate's own functions calls one per element. Sums and other reductions
-//! are not taken in 16 bits at all: tiles compute in `f32`.
+//! loop over the `half` crate's own functions calls one per element.
 
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use bytemuck::Pod;
 use half::{bf16, f16};
-use tonnage_core::Bool;
 
 use super::float::real::select;
-use super::level::Level;
-use super::map::{Map1, Map2, Map3, map1, map2, map3};
+use super::map::Map1;
 use super::vectorize::Isa;
 
 /// A 16-bit float.
@@ -84,92 +81,5 @@ impl<H: Half> Map1<f32> for Narrow<H> {
     #[inline(always)]
     fn apply<I: Isa>(x: f32) -> H {
         H::narrow(x)
-    }
-}
-
-/// Elements that are held as `f32` at a time, on the stack.
-const BLOCK: usize = 256;
-
-/// A block of an operand as `f32`; an operand of one element stays one.
-struct Wide<'a, H> {
-    slice: &'a [H],
-    len: usize,
-    wide: [f32; BLOCK],
-}
-
-impl<'a, H: Half> Wide<'a, H> {
-    fn new(bytes: &'a [u8], len: usize) -> Wide<'a, H> {
-        Wide { slice: cast_slice(bytes), len, wide: [0.0; BLOCK] }
-    }
-
-    fn piece(&mut self, level: Level, start: usize, len: usize) -> &[f32] {
-        let slice = match self.slice.len() == self.len {
-            true => &self.slice[start..start + len],
-            false => self.slice,
-        };
-        let wide = &mut self.wide[..slice.len()];
-        map1::<H, Widen>(level, wide, slice);
-        wide
-    }
-}
-
-/// A map of `f32`, over bytes of a 16-bit float.
-pub fn half1<H: Half, M: Map1<f32, Out = f32>>(level: Level, out: &mut [u8], a: &[u8]) {
-    let out: &mut [H] = cast_slice_mut(out);
-    let mut a = Wide::<H>::new(a, out.len());
-    let mut result = [0.0; BLOCK];
-    for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-        let result = &mut result[..out.len()];
-        map1::<f32, M>(level, result, a.piece(level, i * BLOCK, out.len()));
-        map1::<f32, Narrow<H>>(level, out, result);
-    }
-}
-
-/// A map of two `f32`, over bytes of a 16-bit float.
-pub fn half2<H: Half, M: Map2<f32, Out = f32>>(level: Level, out: &mut [u8], a: &[u8], b: &[u8]) {
-    let out: &mut [H] = cast_slice_mut(out);
-    let (mut a, mut b) = (Wide::<H>::new(a, out.len()), Wide::<H>::new(b, out.len()));
-    let mut result = [0.0; BLOCK];
-    for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-        let (start, len) = (i * BLOCK, out.len());
-        let result = &mut result[..len];
-        map2::<f32, M>(level, result, a.piece(level, start, len), b.piece(level, start, len));
-        map1::<f32, Narrow<H>>(level, out, result);
-    }
-}
-
-/// A comparison of two `f32`, over bytes of a 16-bit float.
-pub fn half_compare<H: Half, M: Map2<f32, Out = Bool>>(
-    level: Level,
-    out: &mut [u8],
-    a: &[u8],
-    b: &[u8],
-) {
-    let out: &mut [Bool] = cast_slice_mut(out);
-    let (mut a, mut b) = (Wide::<H>::new(a, out.len()), Wide::<H>::new(b, out.len()));
-    for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-        let (start, len) = (i * BLOCK, out.len());
-        map2::<f32, M>(level, out, a.piece(level, start, len), b.piece(level, start, len));
-    }
-}
-
-/// A map of three `f32`, over bytes of a 16-bit float.
-pub fn half3<H: Half, M: Map3<f32, f32>>(
-    level: Level,
-    out: &mut [u8],
-    a: &[u8],
-    b: &[u8],
-    c: &[u8],
-) {
-    let out: &mut [H] = cast_slice_mut(out);
-    let n = out.len();
-    let (mut a, mut b, mut c) = (Wide::<H>::new(a, n), Wide::<H>::new(b, n), Wide::<H>::new(c, n));
-    let mut result = [0.0; BLOCK];
-    for (i, out) in out.chunks_mut(BLOCK).enumerate() {
-        let (start, len) = (i * BLOCK, out.len());
-        let result = &mut result[..len];
-        let (a, b) = (a.piece(level, start, len), b.piece(level, start, len));
-        map3::<f32, f32, M>(level, result, a, b, c.piece(level, start, len));
-        map1::<f32, Narrow<H>>(level, out, result);
     }
 }

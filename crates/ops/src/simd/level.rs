@@ -90,16 +90,3 @@ fn detect() -> Level {
 fn detect() -> Level {
     Level::Portable
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_available_levels_rise_from_portable_to_the_best() {
-        let all = Level::available();
-        assert_eq!(all.first(), Some(&Level::Portable));
-        assert_eq!(all.last(), Some(&level()));
-        assert!(all.is_sorted());
-    }
-}

@@ -90,18 +90,6 @@ impl<C: Pod, T: Pod, M: Map3<C, T>> Kernel for Loop3<'_, C, T, M> {
     }
 }
 
-struct Accumulate<'a, T: Pod, M>(&'a mut [T], &'a [T], PhantomData<M>);
-
-impl<T: Pod, M: Map2<T, Out = T>> Kernel for Accumulate<'_, T, M> {
-    type Output = ();
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        for (acc, &x) in self.0.iter_mut().zip(self.1) {
-            *acc = M::apply::<I>(*acc, x);
-        }
-    }
-}
-
 /// Elements that a scalar operand is spread over.
 const SPREAD: usize = 256;
 
@@ -165,13 +153,6 @@ pub fn map3<C: Pod, T: Pod, M: Map3<C, T>>(level: Level, out: &mut [T], c: &[C],
     }
 }
 
-/// `acc[i] = M(acc[i], x[i])`.
-#[inline]
-pub fn accumulate<T: Pod, M: Map2<T, Out = T>>(level: Level, acc: &mut [T], x: &[T]) {
-    debug_assert_eq!(acc.len(), x.len());
-    level.run(Accumulate::<T, M>(acc, x, PhantomData));
-}
-
 /// [`map1`] over bytes.
 pub fn bytes1<T: Pod, M: Map1<T>>(level: Level, out: &mut [u8], a: &[u8]) {
     map1::<T, M>(level, cast_slice_mut(out), cast_slice(a));
@@ -191,9 +172,4 @@ pub fn bytes3<C: Pod, T: Pod, M: Map3<C, T>>(
     b: &[u8],
 ) {
     map3::<C, T, M>(level, cast_slice_mut(out), cast_slice(c), cast_slice(a), cast_slice(b));
-}
-
-/// [`accumulate`] over bytes.
-pub fn bytes_accumulate<T: Pod, M: Map2<T, Out = T>>(level: Level, acc: &mut [u8], x: &[u8]) {
-    accumulate::<T, M>(level, cast_slice_mut(acc), cast_slice(x));
 }

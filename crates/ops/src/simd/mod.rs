@@ -18,10 +18,6 @@ pub mod number;
 pub mod philox;
 pub mod prim;
 pub mod random;
-#[doc(hidden)]
-pub mod soak;
-#[cfg(test)]
-mod tests;
 pub mod vectorize;
 
 pub use level::{Level, level};

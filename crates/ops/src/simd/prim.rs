@@ -1,17 +1,16 @@
 //! The primitives by name, and the function of each for a dtype.
 //!
 //! What an interpreter of tile programs resolves once and then calls per tile. Functions take bytes,
-//! so that one type serves every dtype; a call costs a branch on the level and a check of alignment
+//! so that one type serves every dtype that tiles compute in: 16-bit floats are
+//! `f32` by then; a call costs a branch on the level and a check of alignment
 //! and length. Operands of two and more have the output's length, or one element.
 
-use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 use tonnage_core::{Bool, DType};
 
 use super::elementwise as map;
-use super::half::{half_compare, half1, half2, half3};
 use super::level::Level;
-use super::map::{bytes_accumulate, bytes1, bytes2, bytes3};
+use super::map::{bytes1, bytes2, bytes3};
 
 /// `f(level, out, a)`
 pub type UnaryFn = fn(Level, &mut [u8], &[u8]);
@@ -40,14 +39,12 @@ macro_rules! primitives {
     };
 }
 
-/// By dtype: floats as they are, 16-bit ones through `f32`, integers, booleans.
+/// By dtype: floats, then what else there is.
 macro_rules! by_dtype {
-    ($dtype:expr, $bytes:ident, $($half:ident)?, $M:ty, [$($extra:tt)*]) => {
+    ($dtype:expr, $bytes:ident, $M:ty, [$($extra:tt)*]) => {
         match $dtype {
             DType::F64 => Some($bytes::<f64, $M>),
             DType::F32 => Some($bytes::<f32, $M>),
-            $(DType::F16 => Some($half::<f16, $M>),
-            DType::BF16 => Some($half::<bf16, $M>),)?
             $($extra)*
             #[allow(unreachable_patterns, reason = "some tables are complete")]
             _ => None,
@@ -72,35 +69,59 @@ macro_rules! integers {
     };
 }
 
+/// Integers where the sign does not matter: the low bits are the same, so both signs share a loop.
+macro_rules! signless {
+    ($dtype:expr, $bytes:ident, $M:ty, [$($extra:tt)*]) => {
+        match $dtype {
+            DType::I64 | DType::U64 => Some($bytes::<u64, $M>),
+            DType::I32 | DType::U32 => Some($bytes::<u32, $M>),
+            DType::I16 | DType::U16 => Some($bytes::<u16, $M>),
+            DType::I8 | DType::U8 => Some($bytes::<u8, $M>),
+            $($extra)*
+            _ => None,
+        }
+    };
+}
+
 macro_rules! unary {
     (number, $M:ty, $dtype:expr) => {
-        by_dtype!($dtype, bytes1, half1, $M, [other => integers!(other, bytes1, $M, []),])
+        by_dtype!($dtype, bytes1, $M, [other => integers!(other, bytes1, $M, []),])
     };
-    (float, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes1, half1, $M, []) };
-    // Tiles hold 16-bit floats as `f32`: nobody asks for theirs.
-    (truth, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes1, , $M, []) };
+    (wrapping, $M:ty, $dtype:expr) => {
+        by_dtype!($dtype, bytes1, $M, [other => signless!(other, bytes1, $M, []),])
+    };
+    (float, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes1, $M, []) };
+    (truth, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes1, $M, []) };
     (bits, $M:ty, $dtype:expr) => {
-        integers!($dtype, bytes1, $M, [DType::Bool => Some(bytes1::<Bool, map::NotTruth>),])
+        signless!($dtype, bytes1, $M, [DType::Bool => Some(bytes1::<Bool, map::NotTruth>),])
     };
 }
 
 macro_rules! binary {
     (number, $M:ty, $dtype:expr) => {
-        by_dtype!($dtype, bytes2, half2, $M, [other => integers!(other, bytes2, $M, []),])
+        by_dtype!($dtype, bytes2, $M, [other => integers!(other, bytes2, $M, []),])
     };
-    (float, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes2, half2, $M, []) };
+    (wrapping, $M:ty, $dtype:expr) => {
+        by_dtype!($dtype, bytes2, $M, [other => signless!(other, bytes2, $M, []),])
+    };
+    (same, $M:ty, $dtype:expr) => {
+        by_dtype!($dtype, bytes2, $M, [other => signless!(other, bytes2, $M,
+            [DType::Bool => Some(bytes2::<Bool, map::OfTruth<$M>>),]),])
+    };
+    (float, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes2, $M, []) };
     (order, $M:ty, $dtype:expr) => {
-        by_dtype!($dtype, bytes2, half2, $M, [other => integers!(other, bytes2, $M,
+        by_dtype!($dtype, bytes2, $M, [other => integers!(other, bytes2, $M,
             [DType::Bool => Some(bytes2::<Bool, map::OfTruth<$M>>),]),])
     };
     (compare, $M:ty, $dtype:expr) => {
-        by_dtype!($dtype, bytes2, half_compare, $M, [other => integers!(other, bytes2, $M,
+        by_dtype!($dtype, bytes2, $M, [other => integers!(other, bytes2, $M,
             [DType::Bool => Some(bytes2::<Bool, map::OfTruth<$M>>),]),])
     };
     (bits, $M:ty, $dtype:expr) => {
-        integers!($dtype, bytes2, $M, [DType::Bool => Some(bytes2::<Bool, map::OfTruth<$M>>),])
+        signless!($dtype, bytes2, $M, [DType::Bool => Some(bytes2::<Bool, map::OfTruth<$M>>),])
     };
-    (shift, $M:ty, $dtype:expr) => { integers!($dtype, bytes2, $M, []) };
+    (left, $M:ty, $dtype:expr) => { signless!($dtype, bytes2, $M, []) };
+    (right, $M:ty, $dtype:expr) => { integers!($dtype, bytes2, $M, []) };
 }
 
 primitives! {
@@ -117,7 +138,8 @@ primitives! {
     /// assert!(Unary::Exp.function(DType::I32).is_none());
     /// ```
     Unary: UnaryFn, unary;
-    number { Neg Abs Sign Square }
+    number { Abs Sign }
+    wrapping { Neg Square }
     bits { Not }
     float {
         Floor Ceil Round Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan
@@ -129,36 +151,15 @@ primitives! {
 primitives! {
     /// Functions of two elements. The comparisons give [`Bool`], the others their operands' dtype.
     Binary: BinaryFn, binary;
-    number { Add Sub Mul Div FloorDiv Mod Pow }
+    wrapping { Add Sub Mul }
+    number { Div FloorDiv Mod Pow }
     order { Max Min }
     float { Atan2 Hypot }
-    compare { Equal NotEqual Less LessEqual Greater GreaterEqual }
+    same { Equal NotEqual }
+    compare { Less LessEqual Greater GreaterEqual }
     bits { And Or Xor }
-    shift { Shl Shr }
-}
-
-macro_rules! in_place {
-    ($M:ty, $dtype:expr) => {
-        by_dtype!($dtype, bytes_accumulate, , $M,
-            [other => integers!(other, bytes_accumulate, $M, []),])
-    };
-}
-
-impl Binary {
-    /// `f(level, acc, x)`: `acc[i] = f(acc[i], x[i])`, for the primitives that reductions are made
-    /// of. `None` for the others, and for 16-bit floats, whose sums are kept in `f32`.
-    pub fn accumulate(self, dtype: DType) -> Option<UnaryFn> {
-        let boolean = dtype == DType::Bool;
-        match self {
-            Binary::Add => in_place!(map::Add, dtype),
-            Binary::Mul => in_place!(map::Mul, dtype),
-            Binary::Max if boolean => Some(bytes_accumulate::<u8, map::Max>),
-            Binary::Min if boolean => Some(bytes_accumulate::<u8, map::Min>),
-            Binary::Max => in_place!(map::Max, dtype),
-            Binary::Min => in_place!(map::Min, dtype),
-            _ => None,
-        }
-    }
+    left { Shl }
+    right { Shr }
 }
 
 /// Functions of three elements.
@@ -193,13 +194,11 @@ fn mul_add(dtype: DType) -> Option<TernaryFn> {
     match dtype {
         DType::F64 => Some(bytes3::<f64, f64, M>),
         DType::F32 => Some(bytes3::<f32, f32, M>),
-        DType::F16 => Some(half3::<f16, M>),
-        DType::BF16 => Some(half3::<bf16, M>),
         // The low bits of a product and a sum are the same for both signs.
         DType::I64 | DType::U64 => Some(bytes3::<u64, u64, M>),
         DType::I32 | DType::U32 => Some(bytes3::<u32, u32, M>),
         DType::I16 | DType::U16 => Some(bytes3::<u16, u16, M>),
         DType::I8 | DType::U8 => Some(bytes3::<u8, u8, M>),
-        DType::Bool => None,
+        DType::F16 | DType::BF16 | DType::Bool => None,
     }
 }

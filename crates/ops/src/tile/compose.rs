@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::{Generator, Recipe};
-use tonnage_core::tile::{Form, Instr, Prim, Reg, TileProgram};
+use tonnage_core::recipe::{Generator, LONGEST, Recipe};
+use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 
 /// What a composed program loads.
 #[derive(Debug, Clone)]
@@ -14,11 +14,64 @@ pub enum Composed {
     Generator(Generator, Layout),
 }
 
+impl Composed {
+    /// The generator that it reads, if it does.
+    pub fn generator(&self) -> Option<(&Generator, &Layout)> {
+        match self {
+            Composed::Generator(generator, layout) => Some((generator, layout)),
+            Composed::Input(_) => None,
+        }
+    }
+}
+
+/// The result of a program as a recipe again, where nothing that it reads is in memory and it is short enough
+/// to be chained on.
+pub fn chained<'a>(
+    program: &TileProgram,
+    reads: impl Iterator<Item = Option<(&'a Generator, &'a Layout)>>,
+    domain: &[usize],
+) -> Option<Recipe> {
+    let one = matches!(program.stores.as_slice(), [(_, Form::Elements(_))]);
+    if !one
+        || program.close != Close::Store
+        || program.code.len() > LONGEST
+        || !super::fits(program)
+    {
+        return None;
+    }
+    let owned = |(generator, layout): (&Generator, &Layout)| (*generator, layout.clone());
+    let sources = reads.map(|read| read.map(owned)).collect::<Option<_>>()?;
+    Some(Recipe { program: program.clone(), sources, sizes: domain.into() })
+}
+
 /// `program` with the recipes among its inputs written out, and what it then loads. Each recipe is
-/// stretched to `domain`.
+/// stretched to `domain`. `None` where one does not stretch to it.
 ///
-/// A recipe's value is rounded to its dtype as it would be if it lay in memory.
+/// A recipe's value is rounded to its dtype as it would be if it lay in memory. Recipes that cannot be written
+/// out become `None` and are left as inputs, which the caller brings into memory: those that are read as bits,
+/// and the longest ones where all together would not [fit](super::fits).
 pub fn compose(
+    program: &TileProgram,
+    recipes: &mut [Option<&Recipe>],
+    domain: &[usize],
+) -> Option<(TileProgram, SmallVec<[Composed; 2]>)> {
+    for (recipe, form) in recipes.iter_mut().zip(&program.loads) {
+        if *form == Form::Bits {
+            *recipe = None;
+        }
+    }
+    loop {
+        let made = write_out(program, recipes, domain)?;
+        let size = |recipe: &Recipe| recipe.program.loads.len() + recipe.program.code.len();
+        let written = recipes.iter_mut().filter(|recipe| recipe.is_some());
+        match written.max_by_key(|recipe| recipe.map(size)) {
+            Some(longest) if !super::fits(&made.0) => *longest = None,
+            _ => return Some(made),
+        }
+    }
+}
+
+fn write_out(
     program: &TileProgram,
     recipes: &[Option<&Recipe>],
     domain: &[usize],

@@ -59,9 +59,9 @@ impl Ready<'_> {
         let size = self.program.register(reg).size();
         match &self.places[reg as usize] {
             Place::Scalar(bits) => &bytes_of(bits)[..size],
-            Place::Memory { load, first } => {
+            Place::Memory { bytes, first } => {
                 let at = (first + start) * size;
-                &self.memory[*load][at..at + len * size]
+                &bytes[at..at + len * size]
             }
             Place::Slot(slot) => &cast_slice(split.slot(*slot))[..len * size],
             Place::Output(_) | Place::Nowhere => &[],
@@ -115,8 +115,8 @@ impl Ready<'_> {
 
 fn fetch_raw(fetch: &Fetch, load: &Load, start: usize, outputs: &[&mut [u8]], into: &mut [u8]) {
     match fetch {
-        Fetch::Gather { from, runs } => runs.gather(load.stored, from, start, into),
-        Fetch::Generate { generator, runs } => runs.generate(generator, start, into),
+        Fetch::Gather { from, reader } => reader.gather(load.stored, from, start, into),
+        Fetch::Generate { generator, reader } => reader.generate(generator, start, into),
         Fetch::Output(output) => into.copy_from_slice(&outputs[*output][..into.len()]),
         Fetch::Bits(bits) => {
             for (i, x) in into.iter_mut().enumerate() {

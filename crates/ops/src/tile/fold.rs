@@ -1,121 +1,18 @@
 //! A program that closes with a fold, over a whole domain.
 //!
-//! What is folded with what in which order follows from the domain's sizes and the axes alone: blocks of
-//! 512 elements (or single rows) are joined in order within a segment, segments in order. Segments are
-//! what threads share where there are few results.
+//! What is folded with what in which order follows from the domain's sizes and the axes alone (`fold_shape`):
+//! blocks of 512 elements (or single rows) are joined in order within a segment, segments in order. Segments
+//! are what threads share where there are few results.
 
 use bytemuck::cast_slice_mut;
-use smallvec::SmallVec;
-use tonnage_core::bytes::Bytes;
+use tonnage_core::DType;
 use tonnage_core::error::Result;
-use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Fold, Form};
-use tonnage_core::workers::{Workers, for_each_chunk};
-use tonnage_core::{DType, Layout};
+use tonnage_core::workers::{Workers, for_each_chunk, for_each_part};
 
+use super::fold_shape::FoldShape;
 use super::partial::{self, BLOCK, Bits};
 use super::ready::{Ready, Slot};
-
-/// Results that are enough to keep all threads busy without cutting the fold itself.
-const MANY: usize = 32;
-/// Elements that a segment has at least.
-const SEGMENT: usize = 32 * 1024;
-
-/// How a domain is folded.
-pub struct FoldShape {
-    /// Positions of results, outer axes only.
-    outer: Layout,
-    /// Positions of what is folded; for inner folds without the innermost axis.
-    folded: Layout,
-    /// Results side by side: the innermost axis where it is kept, 1 otherwise.
-    width: usize,
-    /// Elements side by side that fold into one: the innermost axis where it is folded, 1 otherwise.
-    run: usize,
-    segments: usize,
-}
-
-impl FoldShape {
-    pub fn new(domain: &[usize], axes: &[usize]) -> FoldShape {
-        // Neighbouring axes of one kind are one axis.
-        let mut groups: SmallVec<[(usize, bool); 4]> = SmallVec::new();
-        for (axis, size) in domain.iter().enumerate() {
-            let folds = axes.contains(&axis);
-            match groups.last_mut() {
-                _ if *size == 1 => {}
-                Some((n, kind)) if *kind == folds => *n *= size,
-                _ => groups.push((*size, folds)),
-            }
-        }
-        let inner = groups.last().copied();
-        let sizes: Sizes = groups.iter().map(|(n, _)| *n).collect();
-        let strides = tonnage_core::layout::contiguous_strides(&sizes);
-        let pick = |kind: bool, end: usize| {
-            let chosen = (0..end).filter(|i| groups[*i].1 == kind);
-            Layout {
-                sizes: chosen.clone().map(|i| sizes[i]).collect(),
-                strides: chosen.map(|i| strides[i]).collect(),
-                offset: 0,
-            }
-        };
-        let n = groups.len();
-        let (outer, folded, width, run) = match inner {
-            Some((run, true)) => (pick(false, n), pick(true, n - 1), 1, run),
-            Some((width, false)) => (pick(false, n - 1), pick(true, n), width, 1),
-            None => (pick(false, 0), pick(true, 0), 1, 1),
-        };
-        let mut shape = FoldShape { outer, folded, width, run, segments: 1 };
-        if shape.jobs() < MANY {
-            let each = shape.units().saturating_mul(shape.run.min(BLOCK) * shape.width.min(BLOCK));
-            shape.segments = (each / SEGMENT).clamp(1, if shape.width == 1 { 64 } else { 16 });
-        }
-        shape
-    }
-
-    /// Results in all.
-    fn results(&self) -> usize {
-        self.outer.count() * self.width
-    }
-
-    /// Results, as far as they are worked on together.
-    fn jobs(&self) -> usize {
-        self.outer.count() * self.width.div_ceil(BLOCK)
-    }
-
-    /// Blocks, or rows, that fold into one result.
-    fn units(&self) -> usize {
-        self.folded.count() * self.run.div_ceil(BLOCK)
-    }
-
-    /// Elements that fold into one result.
-    fn count(&self) -> usize {
-        self.folded.count() * self.run
-    }
-
-    /// Partial results of the segments.
-    pub fn scratch(&self) -> Bytes {
-        match self.segments {
-            1 => Bytes::ZERO,
-            n => Bytes::of(n * self.results() * size_of::<Bits>()).rounded(),
-        }
-    }
-
-    /// Whether whole rows of one result each lie one after the other.
-    fn rows_in_order(&self) -> bool {
-        self.width == 1 && self.folded.sizes.is_empty() && self.outer.is_contiguous_by(self.run)
-    }
-}
-
-trait ContiguousBy {
-    fn is_contiguous_by(&self, step: usize) -> bool;
-}
-
-impl ContiguousBy for Layout {
-    /// True where elements are `step` apart, in order.
-    fn is_contiguous_by(&self, step: usize) -> bool {
-        let expected = tonnage_core::layout::contiguous_strides(&self.sizes);
-        self.strides.iter().zip(expected).all(|(s, e)| *s == e * step as isize)
-    }
-}
 
 pub fn run(
     ready: &Ready,
@@ -175,19 +72,11 @@ fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) {
     let width = shape.width.min(BLOCK);
     // Blocks of columns never run over the end of a row of results.
     let per_row = shape.width.div_ceil(width);
-    let jobs = shape.segments * shape.outer.count() * per_row;
-    let mut cuts: SmallVec<[&mut [Bits]; 64]> = SmallVec::with_capacity(jobs);
-    let mut rest = partials;
-    for at in 0..jobs {
-        let column = at % per_row * width;
-        let (cut, tail) = rest.split_at_mut(width.min(shape.width - column));
-        cuts.push(cut);
-        rest = tail;
-    }
-    for_each_chunk(workers, &mut cuts, 1, &|at, cut| {
+    let jobs = shape.segments * shape.outer.count * per_row;
+    let cut = |at: usize| at / per_row * shape.width + at % per_row * width;
+    for_each_part(workers, partials, jobs, &cut, &|at, cut| {
         let row = at / per_row;
-        let (segment, outer) = (row / shape.outer.count(), row % shape.outer.count());
-        let cut = &mut *cut[0];
+        let (segment, outer) = (row / shape.outer.count, row % shape.outer.count);
         cut.fill(partial::identity(job.fold, job.held));
         let units = shape.units();
         let range = segment * units / shape.segments..(segment + 1) * units / shape.segments;
@@ -198,7 +87,7 @@ fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) {
 struct Job<'a, 'r> {
     ready: &'a Ready<'r>,
     fold: Fold,
-    shape: &'a FoldShape,
+    shape: &'a FoldShape<'a>,
     reg: tonnage_core::tile::Reg,
     held: DType,
 }
@@ -263,7 +152,7 @@ impl Job<'_, '_> {
         slots: &mut [Slot],
     ) -> Bits {
         let shape = self.shape;
-        let base = at(&shape.outer, result);
+        let base = shape.outer_at(result);
         let per_run = shape.run.div_ceil(BLOCK);
         let size = self.held.size();
         let mut spread = [0u64; BLOCK];
@@ -275,7 +164,7 @@ impl Job<'_, '_> {
             let blocks = (self.ready.tile / BLOCK).min(per_run - block).min(units.end - unit);
             let from = block * BLOCK;
             let len = (blocks * BLOCK).min(shape.run - from);
-            let start = base + at(&shape.folded, outer) + from;
+            let start = base + shape.folded_at(outer) + from;
             self.ready.eval(start, len, &mut [], slots);
             let value = self.ready.value(self.reg, start, len, slots);
             if value.len() == size && len > 1 {
@@ -322,17 +211,17 @@ impl Job<'_, '_> {
         slots: &mut [Slot],
     ) {
         let shape = self.shape;
-        let base = at(&shape.outer, first / shape.width) + first % shape.width;
+        let base = shape.outer_at(first / shape.width) + first % shape.width;
         let whole = sums.len() == shape.width;
         // Whole rows that lie one after the other are evaluated together.
-        let in_order = whole && shape.folded.is_contiguous_by(shape.width);
+        let in_order = whole && shape.folded.groups <= 1;
         let together = if in_order { (self.ready.tile / shape.width).max(1) } else { 1 };
         let size = self.held.size();
         let mut spread = [0u64; BLOCK];
         let mut unit = units.start;
         while unit < units.end {
             let rows = together.min(units.end - unit);
-            let start = base + at(&shape.folded, unit);
+            let start = base + shape.folded_at(unit);
             let len = rows * sums.len();
             self.ready.eval(start, len, &mut [], slots);
             let value = self.ready.value(self.reg, start, len, slots);
@@ -347,16 +236,6 @@ impl Job<'_, '_> {
             unit += rows;
         }
     }
-}
-
-/// The position of the element of that number in logical order.
-fn at(layout: &Layout, mut index: usize) -> usize {
-    let mut position = 0;
-    for (size, stride) in layout.sizes.iter().zip(&layout.strides).rev() {
-        position += (index % size) * *stride as usize;
-        index /= size;
-    }
-    position
 }
 
 /// One element repeated.

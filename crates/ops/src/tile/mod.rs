@@ -4,9 +4,9 @@
 //! `ready` resolves a program's primitives and gives its registers places; `eval` runs it over one
 //! tile; `store` and `fold` drive it over a whole domain, on all threads.
 //!
-//! Registers are tiles of 4 KiB on the stack, so a program takes no scratch. An element's result depends
-//! on the element alone, and a fold's tree on the domain's shape and the axes alone: the bits are the
-//! same at every thread count.
+//! Registers are tiles of 4 KiB on the stack, and so is all that is noted of a program that [`fits`]: nothing is
+//! allocated. An element's result depends on the element alone, and a fold's tree on the domain's shape and the
+//! axes alone: the bits are the same at every thread count.
 
 mod chain;
 mod compose;
@@ -14,6 +14,7 @@ mod derive;
 mod direct;
 mod eval;
 mod fold;
+mod fold_shape;
 pub mod fused;
 pub mod fused_update;
 mod partial;
@@ -25,8 +26,9 @@ mod store;
 mod uniform;
 
 pub use chain::{Chain, Ending, Of, pass, slope};
-pub use compose::{Composed, compose};
-pub use direct::{direct, is_direct};
+pub use compose::{Composed, chained, compose};
+pub use direct::{Direct, direct};
+pub use ready::fits;
 pub use source::{Read, Source};
 pub use uniform::{element, uniform};
 
@@ -38,6 +40,7 @@ use tonnage_core::shape::Shape;
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::workers::Workers;
 
+use fold_shape::FoldShape;
 use ready::Ready;
 
 /// Runs a program over `domain`. Each source has a layout of the domain's sizes; each output is as long
@@ -50,11 +53,12 @@ pub fn run(
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()> {
-    let ready = Ready::new(program, sources)?;
+    let mut ready = Ready::empty(program);
+    ready.resolve(sources)?;
     match &program.close {
         Close::Store => store::run(&ready, domain, outputs, workers),
         Close::Fold { fold, axes } => {
-            let shape = fold::FoldShape::new(domain, axes);
+            let shape = FoldShape::new(domain, axes);
             fold::run(&ready, *fold, &shape, outputs, scratch, workers)
         }
     }
@@ -71,23 +75,18 @@ pub fn domain(call: &Call, program: &TileProgram) -> Result<Shape> {
     Ok(domain)
 }
 
-/// Whether the registers of a program fit on the stack; longer chains must be cut.
-pub fn fits(program: &TileProgram) -> bool {
-    ready::most_slots(program) <= ready::MOST_SLOTS
-}
-
 /// Workspace of a program over that domain.
 pub fn scratch(program: &TileProgram, domain: &[usize]) -> Bytes {
     match &program.close {
         Close::Store => Bytes::ZERO,
-        Close::Fold { axes, .. } => fold::FoldShape::new(domain, axes).scratch(),
+        Close::Fold { axes, .. } => FoldShape::new(domain, axes).scratch(),
     }
 }
 
 /// The scratch of a reduction's row.
 pub fn fold_scratch(call: &Call, _threads: usize) -> Bytes {
     match (call.attrs, call.inputs[0].shape.most()) {
-        (Attrs::Reduce { axes, .. }, Some(domain)) => fold::FoldShape::new(&domain, axes).scratch(),
+        (Attrs::Reduce { axes, .. }, Some(domain)) => FoldShape::new(&domain, axes).scratch(),
         _ => Bytes::ZERO,
     }
 }

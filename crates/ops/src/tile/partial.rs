@@ -317,7 +317,7 @@ pub fn rows(fold: Fold, dtype: DType, bytes: &[u8], sums: &mut [Bits]) {
 
 /// The final result of so many elements, in the output's dtype.
 pub fn finish(fold: Fold, dtype: DType, bits: Bits, count: usize, out: &mut [u8]) {
-    use tonnage_core::{bf16, f16};
+    use tonnage_core::rounding::{to_bf16, to_f16};
     let float = || match fold {
         Fold::Mean => f64::from_bits(bits) / count as f64,
         _ => f64::from_bits(bits),
@@ -336,8 +336,8 @@ pub fn finish(fold: Fold, dtype: DType, bits: Bits, count: usize, out: &mut [u8]
     match dtype {
         DType::F64 => out.copy_from_slice(bytes_of(&float())),
         DType::F32 => out.copy_from_slice(bytes_of(&(float() as f32))),
-        DType::F16 => out.copy_from_slice(bytes_of(&f16::from_f64(float()))),
-        DType::BF16 => out.copy_from_slice(bytes_of(&bf16::from_f64(float()))),
+        DType::F16 => out.copy_from_slice(bytes_of(&to_f16(float()))),
+        DType::BF16 => out.copy_from_slice(bytes_of(&to_bf16(float()))),
         DType::I64 | DType::U64 => out.copy_from_slice(bytes_of(&bits)),
         DType::I32 => narrow(out, clamped(i32::MIN.into(), i32::MAX.into())),
         DType::I16 => narrow(out, clamped(i16::MIN.into(), i16::MAX.into())),

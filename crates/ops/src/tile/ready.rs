@@ -2,13 +2,13 @@
 
 use bytemuck::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::recipe::Generator;
-use tonnage_core::tile::{Form, Prim, Reg, TileProgram};
+use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 use tonnage_core::{DType, FromScalar, with_element};
 
 use super::resolve::{Function, resolve};
-use super::source::{Read, Runs, Source};
+use super::source::{Read, Reader, Source};
 use crate::simd::cast::cast;
 use crate::simd::level;
 
@@ -17,13 +17,18 @@ pub type Slot = [u64; 512];
 /// Registers that are alive at once, at most: 128 KiB of stack.
 pub const MOST_SLOTS: usize = 32;
 
+/// Loads and instructions of a program, at most. All lists of a program that is made ready are on the stack.
+pub const MOST_REGISTERS: usize = 128;
+/// Outputs of a program, at most.
+pub const MOST_STORES: usize = 4;
+
 /// Where a register's value is while a tile runs.
 #[derive(Clone, Copy)]
-pub enum Place {
+pub enum Place<'a> {
     /// The same for every element: its bits.
     Scalar(u64),
-    /// In the bytes that load reads, from that position on.
-    Memory { load: usize, first: usize },
+    /// In these bytes, from that position on.
+    Memory { bytes: &'a [u8], first: usize },
     /// In a slot.
     Slot(usize),
     /// In the output of that number, straight away.
@@ -36,11 +41,11 @@ pub enum Place {
 pub enum Fetch<'a> {
     Gather {
         from: &'a [u8],
-        runs: Runs,
+        reader: Reader<'a>,
     },
     Generate {
-        generator: Generator,
-        runs: Runs,
+        generator: &'a Generator,
+        reader: Reader<'a>,
     },
     /// In place: from the output, which lies in the domain's order.
     Output(usize),
@@ -58,135 +63,127 @@ pub struct Load<'a> {
 }
 
 /// An instruction with its function.
-pub struct Step {
+pub struct Step<'a> {
     pub function: Function,
     pub reg: Reg,
-    pub args: SmallVec<[Reg; 3]>,
+    pub args: &'a [Reg],
     pub result: DType,
 }
 
-/// A program made ready.
+/// A program made ready. It is large and stays where it is made.
 pub struct Ready<'a> {
     pub program: &'a TileProgram,
-    pub loads: SmallVec<[Load<'a>; 4]>,
-    pub memory: SmallVec<[&'a [u8]; 4]>,
-    pub steps: SmallVec<[Step; 4]>,
-    pub places: SmallVec<[Place; 8]>,
+    pub loads: SmallVec<[Load<'a>; MOST_SLOTS]>,
+    pub steps: SmallVec<[Step<'a>; MOST_REGISTERS]>,
+    pub places: SmallVec<[Place<'a>; MOST_REGISTERS]>,
     pub slots: usize,
     /// Elements in a tile.
     pub tile: usize,
 }
 
 impl<'a> Ready<'a> {
-    pub fn new(program: &'a TileProgram, sources: &[Source<'a>]) -> Result<Ready<'a>> {
+    pub fn empty(program: &'a TileProgram) -> Ready<'a> {
+        Ready {
+            program,
+            loads: SmallVec::new(),
+            steps: SmallVec::new(),
+            places: SmallVec::new(),
+            slots: 0,
+            tile: tile_length(program),
+        }
+    }
+
+    /// Resolves the program for what it reads.
+    pub fn resolve(&mut self, sources: &'a [Source<'a>]) -> Result<()> {
+        let program = self.program;
         if sources.len() != program.loads.len() {
             let what = format!("{} sources for {} loads", sources.len(), program.loads.len());
             return Err(ErrorKind::BadGraph { what }.into());
         }
-        let count = program.loads.len() + program.code.len();
+        if registers(program) > MOST_REGISTERS || program.stores.len() > MOST_STORES {
+            return Err(too_large(program));
+        }
         let last = last_uses(program);
-        let mut ready = Ready {
-            program,
-            loads: SmallVec::new(),
-            memory: SmallVec::new(),
-            steps: SmallVec::new(),
-            places: SmallVec::from_elem(Place::Nowhere, count),
-            slots: 0,
-            tile: tile_length(program),
-        };
         let mut free = Free::default();
         for (i, source) in sources.iter().enumerate() {
-            if last[i] != 0 {
-                ready.place_load(i, source, &mut free);
-            }
+            let place = match last[i] {
+                0 => Place::Nowhere,
+                _ => self.load(program.loads[i], source, &mut free)?,
+            };
+            self.places.push(place);
         }
-        let direct = direct_stores(program, &last);
         for (i, instr) in program.code.iter().enumerate() {
-            let (reg, at) = (program.loads.len() + i, i + 1);
-            if last[reg] == 0 {
-                continue;
-            }
-            if let Prim::Const(value) = instr.prim {
-                let mut bits = 0u64;
-                with_element!(instr.dtype, T => {
-                    let value: T = T::from_scalar(value);
-                    bytes_of_mut(&mut bits)[..size_of::<T>()].copy_from_slice(bytes_of(&value));
-                });
-                ready.places[reg] = Place::Scalar(bits);
-                continue;
-            }
-            let step = Step {
-                function: resolve(instr)?,
-                reg: reg as Reg,
-                args: instr.args.clone(),
-                result: instr.result(),
+            let reg = (program.loads.len() + i) as Reg;
+            let place = match last[reg as usize] {
+                0 => Place::Nowhere,
+                _ => self.instruction(instr, reg, &mut free)?,
             };
-            if instr.args.iter().all(|r| matches!(ready.places[*r as usize], Place::Scalar(_))) {
-                ready.places[reg] = Place::Scalar(ready.once(&step));
-                continue;
-            }
-            // The result's slot is taken before the operands' are given back: never in place.
-            ready.places[reg] = match direct[reg] {
-                Some(output) => Place::Output(output),
-                None => Place::Slot(free.take()),
-            };
+            self.places.push(place);
             for arg in &instr.args {
-                if let (true, Place::Slot(slot)) =
-                    (last[*arg as usize] == at, ready.places[*arg as usize])
-                {
+                let dies = usize::from(last[*arg as usize]) == i + 1;
+                if let (true, Place::Slot(slot)) = (dies, self.places[*arg as usize]) {
                     free.give(slot);
                 }
             }
-            ready.steps.push(step);
         }
-        ready.slots = free.most;
-        if ready.slots > MOST_SLOTS {
-            let what = format!("a tile program with {} live registers", ready.slots);
-            return Err(ErrorKind::BadGraph { what }.into());
-        }
-        Ok(ready)
+        self.slots = free.most;
+        Ok(())
     }
 
-    fn place_load(&mut self, i: usize, source: &Source<'a>, free: &mut Free) {
-        let form = self.program.loads[i];
+    /// Where an instruction's result goes. Its slot is taken before those of its operands are given back:
+    /// never in place.
+    fn instruction(&mut self, instr: &'a Instr, reg: Reg, free: &mut Free) -> Result<Place<'a>> {
+        if let Prim::Const(value) = instr.prim {
+            let mut bits = 0u64;
+            with_element!(instr.dtype, T => {
+                let value: T = T::from_scalar(value);
+                bytes_of_mut(&mut bits)[..size_of::<T>()].copy_from_slice(bytes_of(&value));
+            });
+            return Ok(Place::Scalar(bits));
+        }
+        let (function, result) = (resolve(instr)?, instr.result());
+        let step = Step { function, reg, args: &instr.args, result };
+        if step.args.iter().all(|r| matches!(self.places[*r as usize], Place::Scalar(_))) {
+            return Ok(Place::Scalar(self.once(&step)));
+        }
+        self.steps.push(step);
+        match direct_store(self.program, reg) {
+            Some(output) => Ok(Place::Output(output)),
+            None => Ok(Place::Slot(free.take().ok_or_else(|| too_large(self.program))?)),
+        }
+    }
+
+    /// Where a load's value is.
+    fn load(&mut self, form: Form, source: &'a Source<'a>, free: &mut Free) -> Result<Place<'a>> {
         let held = form.register();
-        let runs = Runs::new(&source.layout);
+        let reader = Reader::new(&source.layout);
         let stored = match form {
             Form::Elements(dtype) => dtype,
             Form::Bits => DType::Bool,
         };
-        let fetch = match (form, source.read) {
+        let fetch = match (form, &source.read) {
             (Form::Bits, Read::Slice(bytes)) => Fetch::Bits(bytes),
-            (Form::Elements(_), Read::Slice(bytes)) if runs.is_uniform() => {
-                self.places[i] = match bytes.is_empty() {
-                    true => Place::Scalar(0), // an empty domain: never read
-                    false => {
-                        let (mut raw, mut wide) = (0u64, 0u64);
-                        runs.gather(stored, bytes, 0, &mut bytes_of_mut(&mut raw)[..stored.size()]);
-                        cast(stored, held)(
-                            level(),
-                            &mut bytes_of_mut(&mut wide)[..held.size()],
-                            &bytes_of(&raw)[..stored.size()],
-                        );
-                        Place::Scalar(wide)
-                    }
-                };
-                return;
+            (Form::Elements(_), Read::Slice([])) => return Ok(Place::Scalar(0)), // never read
+            (Form::Elements(_), Read::Slice(bytes)) if reader.is_uniform() => {
+                let (mut raw, mut wide) = (0u64, 0u64);
+                reader.gather(stored, bytes, 0, &mut bytes_of_mut(&mut raw)[..stored.size()]);
+                cast(stored, held)(
+                    level(),
+                    &mut bytes_of_mut(&mut wide)[..held.size()],
+                    &bytes_of(&raw)[..stored.size()],
+                );
+                return Ok(Place::Scalar(wide));
             }
-            (Form::Elements(_), Read::Slice(bytes)) => match runs.contiguous() {
-                Some(first) if stored == held => {
-                    self.places[i] = Place::Memory { load: self.memory.len(), first };
-                    self.memory.push(bytes);
-                    return;
-                }
-                _ => Fetch::Gather { from: bytes, runs },
+            (Form::Elements(_), Read::Slice(bytes)) => match reader.contiguous() {
+                Some(first) if stored == held => return Ok(Place::Memory { bytes, first }),
+                _ => Fetch::Gather { from: bytes, reader },
             },
-            (_, Read::Output(output)) => Fetch::Output(output),
-            (_, Read::Generator(generator)) => Fetch::Generate { generator, runs },
+            (_, Read::Output(output)) => Fetch::Output(*output),
+            (_, Read::Generator(generator)) => Fetch::Generate { generator, reader },
         };
-        let slot = free.take();
-        self.places[i] = Place::Slot(slot);
+        let slot = free.take().ok_or_else(|| too_large(self.program))?;
         self.loads.push(Load { fetch, slot, stored, held });
+        Ok(Place::Slot(slot))
     }
 
     /// The value of a step whose operands are all scalars.
@@ -223,83 +220,101 @@ impl<'a> Ready<'a> {
     }
 }
 
-/// Slots that are taken and given back.
+#[cold]
+fn too_large(program: &TileProgram) -> Error {
+    let (registers, stores) = (registers(program), program.stores.len());
+    let what = format!("a tile program of {registers} registers and {stores} results does not fit");
+    ErrorKind::BadGraph { what }.into()
+}
+
+/// Slots that are taken and given back: those that are free as bits.
 #[derive(Default)]
 struct Free {
-    back: SmallVec<[usize; 8]>,
+    back: u32,
     most: usize,
 }
 
+const _: () = assert!(MOST_SLOTS <= u32::BITS as usize);
+
 impl Free {
-    fn take(&mut self) -> usize {
-        self.back.pop().unwrap_or_else(|| {
-            self.most += 1;
-            self.most - 1
-        })
+    fn take(&mut self) -> Option<usize> {
+        if self.back != 0 {
+            let slot = self.back.trailing_zeros();
+            self.back &= self.back - 1;
+            return Some(slot as usize);
+        }
+        self.most += 1;
+        (self.most <= MOST_SLOTS).then(|| self.most - 1)
     }
 
     fn give(&mut self, slot: usize) {
-        if !self.back.contains(&slot) {
-            self.back.push(slot);
-        }
+        self.back |= 1 << slot;
     }
+}
+
+fn registers(program: &TileProgram) -> usize {
+    program.loads.len() + program.code.len()
 }
 
 /// For each register, one more than the instruction that reads it last; past the end where it is
 /// stored; 0 where nobody reads it.
-fn last_uses(program: &TileProgram) -> SmallVec<[usize; 16]> {
+fn last_uses(program: &TileProgram) -> SmallVec<[u16; MOST_REGISTERS]> {
     let loads = program.loads.len();
-    let mut last: SmallVec<[usize; 16]> = SmallVec::from_elem(0, loads + program.code.len());
+    let mut last: SmallVec<[u16; MOST_REGISTERS]> = SmallVec::from_elem(0, registers(program));
     for (reg, _) in &program.stores {
-        last[*reg as usize] = program.code.len() + 1;
+        last[*reg as usize] = program.code.len() as u16 + 1;
     }
     for (i, instr) in program.code.iter().enumerate().rev() {
         if last[loads + i] != 0 {
             for arg in &instr.args {
-                last[*arg as usize] = last[*arg as usize].max(i + 1);
+                last[*arg as usize] = last[*arg as usize].max(i as u16 + 1);
             }
         }
     }
     last
 }
 
-/// Registers that can be computed straight into an output: stored once, as they are, and read by
-/// nobody else.
-fn direct_stores(program: &TileProgram, last: &[usize]) -> SmallVec<[Option<usize>; 16]> {
-    let mut direct: SmallVec<[Option<usize>; 16]> = SmallVec::from_elem(None, last.len());
-    if !matches!(program.close, tonnage_core::tile::Close::Store) {
-        return direct;
-    }
-    for (output, (reg, form)) in program.stores.iter().enumerate() {
-        let same = *form == Form::Elements(program.register(*reg));
-        let once = program.stores.iter().filter(|(r, _)| r == reg).count() == 1;
-        let read = program.code.iter().any(|i| i.args.contains(reg));
-        if same && once && !read {
-            direct[*reg as usize] = Some(output);
-        }
-    }
-    direct
+/// The output that a register can be computed straight into: where it is stored once, as it is, and read
+/// by nobody else.
+fn direct_store(program: &TileProgram, reg: Reg) -> Option<usize> {
+    let mut stores = program.stores.iter().enumerate().filter(|(_, (r, _))| *r == reg);
+    let (output, (_, form)) = stores.next()?;
+    let once = stores.next().is_none();
+    let same = *form == Form::Elements(program.register(reg));
+    let read = program.code.iter().any(|i| i.args.contains(&reg));
+    (program.close == Close::Store && same && once && !read).then_some(output)
 }
 
 /// Elements in a tile: as many as fit into a slot, of the widest register.
 fn tile_length(program: &TileProgram) -> usize {
-    let count = program.loads.len() + program.code.len();
-    let widest = (0..count).map(|r| program.register(r as Reg).size()).max().unwrap_or(8);
+    let widest =
+        (0..registers(program)).map(|r| program.register(r as Reg).size()).max().unwrap_or(8);
     size_of::<Slot>() / widest.max(4)
 }
 
+/// Whether a program can be made ready, whatever its sources are.
+pub fn fits(program: &TileProgram) -> bool {
+    registers(program) <= MOST_REGISTERS
+        && program.stores.len() <= MOST_STORES
+        && most_slots(program) <= MOST_SLOTS
+}
+
 /// The most slots that a program can need, whatever its sources are.
-pub fn most_slots(program: &TileProgram) -> usize {
+fn most_slots(program: &TileProgram) -> usize {
     let last = last_uses(program);
     let loads = program.loads.len();
     let mut live = last[..loads].iter().filter(|l| **l != 0).count();
     let mut most = live;
-    for i in 0..program.code.len() {
+    for (i, instr) in program.code.iter().enumerate() {
         if last[loads + i] != 0 {
             live += 1;
             most = most.max(live);
         }
-        live -= last.iter().take(loads + i).filter(|l| **l == i + 1).count();
+        let dies = |(n, arg): &(usize, &Reg)| {
+            let again = instr.args[..*n].contains(arg);
+            usize::from(last[**arg as usize]) == i + 1 && !again
+        };
+        live -= instr.args.iter().enumerate().filter(dies).count();
     }
     most
 }

@@ -13,7 +13,7 @@ pub enum Function {
     One(UnaryFn),
     Two(BinaryFn),
     Three(TernaryFn),
-    /// To a 16-bit float and back.
+    /// To a 16-bit float, and that to what holds it.
     Round(UnaryFn, UnaryFn),
 }
 
@@ -21,6 +21,10 @@ pub fn resolve(instr: &Instr) -> Result<Function> {
     let dtype = instr.dtype;
     let found = match instr.prim {
         Prim::Const(_) => None, // a scalar: nothing to call
+        // A register holds a 16-bit float as the f32 that it is.
+        Prim::Cast(to) if to.compute() != to => {
+            Some(Function::Round(cast(dtype, to), cast(to, to.compute())))
+        }
         Prim::Cast(to) => Some(Function::One(cast(dtype, to))),
         Prim::RoundTo(to) => Some(Function::Round(cast(dtype, to), cast(to, dtype))),
         Prim::Select => Ternary::Select.function(dtype).map(Function::Three),

@@ -1,10 +1,9 @@
 //! Where a load reads from, and how a tile of it is brought into a register.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
-use smallvec::SmallVec;
-use tonnage_core::layout::{Layout, Strides};
+use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Distribution, Generator, Key};
-use tonnage_core::shape::Sizes;
+use tonnage_core::walk::Runs;
 use tonnage_core::{Class, DType, FromScalar, with_element};
 
 use crate::simd::cast::cast;
@@ -31,78 +30,36 @@ pub struct Source<'a> {
     pub read: Read<'a>,
 }
 
-/// A layout whose axes are joined where one runs on into the next.
-#[derive(Debug, Clone)]
-pub(super) struct Runs {
-    sizes: Sizes,
-    strides: Strides,
-    offset: usize,
+/// How a load reads its elements in the domain's order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    runs: Runs<'a>,
+    uniform: bool,
 }
 
-impl Runs {
-    pub fn new(layout: &Layout) -> Runs {
-        let (mut sizes, mut strides) = (Sizes::new(), Strides::new());
-        for (size, stride) in layout.sizes.iter().zip(&layout.strides).filter(|(n, _)| **n != 1) {
-            match (sizes.last_mut(), strides.last_mut()) {
-                (Some(n), Some(s)) if *s == stride * *size as isize => {
-                    *n *= size;
-                    *s = *stride;
-                }
-                _ => {
-                    sizes.push(*size);
-                    strides.push(*stride);
-                }
-            }
-        }
-        Runs { sizes, strides, offset: layout.offset }
+impl<'a> Reader<'a> {
+    pub fn new(layout: &'a Layout) -> Reader<'a> {
+        let mut axes = layout.sizes.iter().zip(&layout.strides);
+        let uniform = axes.all(|(n, stride)| *n == 1 || *stride == 0);
+        Reader { runs: Runs::new(layout), uniform }
     }
 
     /// True where every index reads the same element.
     pub fn is_uniform(&self) -> bool {
-        self.strides.iter().all(|s| *s == 0)
+        self.uniform
     }
 
     /// The position of the first element, where all follow it in order.
     pub fn contiguous(&self) -> Option<usize> {
-        match self.strides.as_slice() {
-            [] | [1] => Some(self.offset),
-            _ => None,
-        }
+        (self.runs.even() == Some(1)).then(|| self.runs.start())
     }
 
     /// Calls `visit(position, stride, length)` for every run among elements `start..start + len`.
     fn for_each(&self, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
-        // Also where the domain is empty and a length of 1 was stretched to it.
-        let (Some((&inner, outer)), false) = (self.sizes.split_last(), self.is_uniform()) else {
-            return visit(self.offset, 0, len);
-        };
-        let stride = self.strides[outer.len()];
-        let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
-        let mut left = start / inner;
-        let mut at = self.offset as isize;
-        for axis in (0..outer.len()).rev() {
-            index[axis] = left % outer[axis];
-            left /= outer[axis];
-            at += index[axis] as isize * self.strides[axis];
-        }
-        let (mut within, mut left) = (start % inner, len);
-        loop {
-            let run = left.min(inner - within);
-            visit((at + within as isize * stride) as usize, stride, run);
-            left -= run;
-            if left == 0 {
-                return;
-            }
-            within = 0;
-            for axis in (0..outer.len()).rev() {
-                index[axis] += 1;
-                at += self.strides[axis];
-                if index[axis] < outer[axis] {
-                    break;
-                }
-                at -= self.strides[axis] * outer[axis] as isize;
-                index[axis] = 0;
-            }
+        match self.uniform {
+            // Also where the domain is empty and a length of 1 was stretched to it.
+            true => visit(self.runs.start(), 0, len),
+            false => self.runs.for_each(start, len, visit),
         }
     }
 

@@ -5,13 +5,13 @@ use tonnage_core::error::Result;
 use tonnage_core::tile::Form;
 use tonnage_core::workers::Workers;
 
-use super::ready::{Ready, Slot};
+use super::ready::{MOST_STORES, Ready, Slot};
 
 /// Elements under which a piece is not worth another thread.
 const GRAIN: usize = 32 * 1024;
 
 /// The outputs of a piece.
-type Outputs<'o> = SmallVec<[&'o mut [u8]; 2]>;
+type Outputs<'o> = SmallVec<[&'o mut [u8]; MOST_STORES]>;
 
 pub fn run(
     ready: &Ready,

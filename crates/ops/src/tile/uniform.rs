@@ -94,37 +94,3 @@ fn scalar(bytes: &[u8], dtype: DType) -> Option<Scalar> {
         holds.then_some(scalar)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tonnage_core::tile::{Fold, Prim};
-
-    #[test]
-    fn a_chain_of_numbers_is_a_number() {
-        let mut program = TileProgram::loading(&[DType::F16, DType::F16]);
-        let sum = program.push(Prim::Add, &[0, 1]);
-        program.store(sum, DType::F16);
-        let made = uniform(&program, &[7], &[Scalar::Float(1.0), Scalar::Float(1e-4)]);
-        // 1.0001 is no f16: the kernel rounds, and so does this.
-        assert_eq!(made, Some(Scalar::Float(1.0)));
-    }
-
-    #[test]
-    fn a_fold_adds_up_as_many_as_there_are() {
-        let mut program = TileProgram::loading(&[DType::F32]);
-        program.store(0, DType::F32);
-        program.fold(Fold::Sum, &[1]);
-        assert_eq!(uniform(&program, &[3, 5], &[Scalar::Float(0.5)]), Some(Scalar::Float(2.5)));
-        assert_eq!(uniform(&program, &[3, 0], &[Scalar::Float(0.5)]), Some(Scalar::Float(0.0)));
-        assert_eq!(uniform(&program, &[0, 3], &[Scalar::Float(0.5)]), None);
-        assert_eq!(uniform(&program, &[1, MOST_FOLDED + 1], &[Scalar::Float(0.5)]), None);
-    }
-
-    #[test]
-    fn a_number_that_no_scalar_holds_is_left_alone() {
-        let payload = f32::from_bits(0x7fa0_1234); // signalling: widening would make it quiet
-        assert_eq!(scalar(bytes_of(&payload), DType::F32), None);
-        assert_eq!(scalar(bytes_of(&-0.0f32), DType::F32), Some(Scalar::Float(-0.0)));
-    }
-}

@@ -10,6 +10,7 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
+mod allocations;
 mod double;
 mod draw;
 mod exec;
@@ -26,3 +27,6 @@ mod threads;
 mod types;
 mod values;
 mod views;
+
+#[global_allocator]
+static ALLOCATOR: tonnage_counting::Counting = tonnage_counting::Counting;

@@ -2,6 +2,7 @@
 //!
 //! Integers stay within 53 bits, so that f64 holds them exactly and they compare exactly.
 
+use tonnage_core::rounding::{to_bf16, to_f16};
 use tonnage_core::{DType, FromScalar, Scalar, TensorType, bf16, f16, with_element};
 
 /// Values in logical order.
@@ -41,8 +42,8 @@ pub fn held(value: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F64 => value,
         DType::F32 => value as f32 as f64,
-        DType::F16 => f16::from_f64(value).to_f64(),
-        DType::BF16 => bf16::from_f64(value).to_f64(),
+        DType::F16 => to_f16(value).to_f64(),
+        DType::BF16 => to_bf16(value).to_f64(),
         _ => {
             with_element!(dtype, T => T::from_scalar(Scalar::Int(value as i128)).to_scalar().to_f64())
         }

@@ -46,7 +46,9 @@ fn views(tensor: &Tensor, repeats: bool) -> Vec<(&'static str, Tensor)> {
     let mut padded = Layout::contiguous(sizes.iter().map(|n| n + 1).collect::<Sizes>());
     let room = padded.count();
     padded.sizes = sizes.clone();
-    padded.offset = room - padded.extent().map_or(0, |(_, end)| end);
+    let mut end = 0;
+    padded.for_each(|at| end = end.max(at + 1));
+    padded.offset = room - end;
     all.push(("a part of a larger one", scattered(tensor, padded, room)));
 
     if count > 0 {

@@ -6,9 +6,11 @@ use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::row::{Mem, OpDef};
+use tonnage_core::tile::TileProgram;
 use tonnage_core::{Mark, Result, TensorType};
+use tonnage_ops::tile::{Composed, compose};
 
-use super::{Arg, Args};
+use super::{Arg, Args, bad_layout};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
 use crate::events::{self, Action};
@@ -31,6 +33,37 @@ impl<'a> Inputs<'a> {
         }
     }
 
+    /// Of an update: the target, whose bytes are the output's, and then these.
+    pub fn of_update(target: Layout, args: Args<'a>) -> Inputs<'a> {
+        let mut inputs = Inputs::new(args);
+        inputs.args.insert(0, None);
+        inputs.recipes.insert(0, None);
+        inputs.layouts.insert(0, target);
+        inputs
+    }
+
+    /// The program with recipes written into it; those that it still reads are made resident.
+    pub fn compose(
+        &mut self,
+        op: &'static OpDef,
+        program: &TileProgram,
+        domain: &[usize],
+        mark: Mark,
+    ) -> Result<(TileProgram, SmallVec<[Composed; 2]>)> {
+        let mut recipes: SmallVec<[Option<&Recipe>; 3]> =
+            self.recipes.iter().map(Option::as_deref).collect();
+        let made = compose(program, &mut recipes, domain).ok_or_else(|| bad_layout(op))?;
+        let written: SmallVec<[bool; 3]> = recipes.iter().map(Option::is_some).collect();
+        drop(recipes);
+        for (i, written) in written.into_iter().enumerate() {
+            if let (Some(arg), false) = (&self.args[i], written) {
+                drop(arg.array().pin(op.name, mark.source)?);
+                self.recipes[i] = None;
+            }
+        }
+        Ok(made)
+    }
+
     /// The bytes of an input for the first output, where the row allows and nobody else holds them.
     pub fn take_over(&mut self, mem: Mem, output: &TensorType) -> Option<(usize, Buffer)> {
         let Mem::Reuse(candidates) = mem else { return None };
@@ -45,28 +78,61 @@ impl<'a> Inputs<'a> {
         };
         let input = candidates.iter().copied().find(fits)?;
         let Some(Arg::Owned(array)) = self.args[input].take() else { return None };
-        let buffer = Arc::try_unwrap(array.into_storage()).ok()?.into_buffer()?;
+        let buffer = array.into_storage()?.into_buffer()?;
         Some((input, buffer))
     }
 
     /// Pins those that are in memory and were not taken over.
-    pub fn pins(
-        &self,
-        op: &'static OpDef,
-        mark: Mark,
-    ) -> Result<SmallVec<[Option<Pinned<'_>>; 3]>> {
-        self.args
-            .iter()
-            .zip(&self.recipes)
-            .map(|(arg, recipe)| match (arg, recipe) {
-                (Some(arg), None) => arg.array().pin(op.name, mark.source).map(Some),
-                _ => Ok(None),
-            })
-            .collect()
+    pub fn pins(&self, op: &'static OpDef, mark: Mark) -> Result<Pins<'_>> {
+        Pins::new(self, |input| self.recipes[input].is_none(), op, mark)
     }
 
-    pub fn array(&self, input: usize) -> Option<&Array> {
+    /// Pins all that were not taken over; recipes are made resident.
+    pub fn pins_in_memory(&self, op: &'static OpDef, mark: Mark) -> Result<Pins<'_>> {
+        Pins::new(self, |_| true, op, mark)
+    }
+
+    fn array(&self, input: usize) -> Option<&Array> {
         self.args[input].as_ref().map(Arg::array)
+    }
+}
+
+/// Pinned inputs. Bytes that several of them share are pinned once: a second pin would wait behind a thread that
+/// waits for the first to end.
+pub(super) struct Pins<'a> {
+    pinned: SmallVec<[Option<Pinned<'a>>; 3]>,
+    /// For each input, the one that pinned its bytes.
+    by: SmallVec<[usize; 3]>,
+}
+
+impl<'a> Pins<'a> {
+    fn new(
+        inputs: &'a Inputs,
+        wanted: impl Fn(usize) -> bool,
+        op: &'static OpDef,
+        mark: Mark,
+    ) -> Result<Pins<'a>> {
+        let mut pins = Pins { pinned: SmallVec::new(), by: SmallVec::new() };
+        for i in 0..inputs.args.len() {
+            let array = inputs.array(i).filter(|_| wanted(i));
+            let shares = |other: &usize| match (inputs.array(*other), array) {
+                (Some(a), Some(b)) => a.shares_bytes(b),
+                _ => false,
+            };
+            let by = (0..i).find(shares).unwrap_or(i);
+            let pinned = match array {
+                Some(array) if by == i => Some(array.pin(op.name, mark.source)?),
+                _ => None,
+            };
+            pins.pinned.push(pinned);
+            pins.by.push(by);
+        }
+        Ok(pins)
+    }
+
+    /// The bytes of an input, if it was pinned.
+    pub fn bytes(&self, input: usize) -> Option<&[u8]> {
+        self.pinned[self.by[input]].as_ref().map(Pinned::bytes)
     }
 }
 

@@ -38,17 +38,13 @@ pub(super) fn apply(
         scratch,
         owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
     )?;
-    let pins = (0..inputs.args.len())
-        .map(|i| inputs.array(i).map(|a| a.pin(op.name, mark.source)).transpose())
-        .collect::<Result<SmallVec<[_; 3]>>>()?;
-    let ins: SmallVec<[In; 3]> = pins
-        .iter()
-        .enumerate()
-        .map(|(i, pin)| In {
+    let pins = inputs.pins_in_memory(op, mark)?;
+    let ins: SmallVec<[In; 3]> = (0..inputs.args.len())
+        .map(|i| In {
             dtype: call.inputs[i].dtype,
             layout: inputs.layouts[i].clone(),
-            data: match pin {
-                Some(pin) => Data::Slice(pin.bytes()),
+            data: match pins.bytes(i) {
+                Some(bytes) => Data::Slice(bytes),
                 None if in_place == Some(i) => Data::Output(0),
                 None => Data::Slice(&[]),
             },

@@ -2,10 +2,11 @@
 //!
 //! An input that is given by value and held by nobody else lends its bytes to the result where the row
 //! allows: who allocates can be read in the code. `inputs` decides that; `tile_op` and `kernel` run what the
-//! row says.
+//! row says, `small` what takes less time than to say so.
 
 mod inputs;
 mod kernel;
+mod small;
 mod tile_op;
 
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use smallvec::{SmallVec, smallvec};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::Graph;
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::Recipe;
 use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Mark, Result, TensorType};
@@ -28,6 +28,9 @@ use crate::events::{self, Action};
 use crate::execute;
 use crate::ledger::Ledger;
 use crate::pool::pool;
+
+/// Elements below which nobody asks what the work costs: it stays on this thread.
+const SMALL: usize = 4096;
 
 /// An input of an eager op.
 #[derive(Debug)]
@@ -89,6 +92,11 @@ fn run(
             Ok(smallvec![Array::from_recipe(Arc::new(make(&call)?))])
         }
         Lower::Tile(make) => {
+            if let ([output], false) = (outputs.as_slice(), aux)
+                && let Some(made) = small::apply(op, &call, &args, output, mark)?
+            {
+                return Ok(smallvec![made]);
+            }
             let program = make(&call, aux)?;
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
@@ -138,21 +146,18 @@ pub fn update(
         return Ok(());
     };
     let program = make(&call, false)?;
-    let mut inputs = Inputs::new(args);
     let domain: Sizes = target.sizes().into();
     let owner = owner(mark, op.name);
     // The value may be a view of other bytes, but not of these: nobody else holds them.
-    let recipes: SmallVec<[Option<&Recipe>; 3]> =
-        std::iter::once(None).chain(inputs.recipes.iter().map(Option::as_deref)).collect();
-    let Some((program, loads)) = tile::compose(&program, &recipes, &domain) else {
-        return Err(bad_layout(op));
-    };
-    inputs.layouts.insert(0, target.layout().clone());
+    let mut inputs = Inputs::of_update(target.layout().clone(), args);
+    let (program, loads) = inputs.compose(op, &program, &domain, mark)?;
     let pins = inputs.pins(op, mark)?;
-    let sources = sources(op, &program, &loads, &inputs.layouts, &domain, |i| match i {
-        0 => tile::Read::Output(0),
-        i => pins[i - 1].as_ref().map_or(tile::Read::Slice(&[]), |p| tile::Read::Slice(p.bytes())),
-    })?;
+    let sources =
+        sources(op, &program, &loads, &inputs.layouts, &domain, |i| match pins.bytes(i) {
+            Some(bytes) => tile::Read::Slice(bytes),
+            None if i == 0 => tile::Read::Output(0),
+            None => tile::Read::Slice(&[]),
+        })?;
     let mut bytes = target.storage().pin_mut(Ledger::cpu(), owner)?;
     events::record(op.name, mark.source, Action::InPlace, types[0].bytes(op.name)?.rounded());
     let out = bytes.bytes_mut();

@@ -48,7 +48,7 @@ pub fn spec(array: &Array, donated: bool, seen: &mut Vec<*const Storage>) -> Inp
     if let Some(recipe) = array.as_recipe() {
         return InputSpec::Recipe(recipe);
     }
-    let storage = Arc::as_ptr(array.storage());
+    let storage = std::ptr::from_ref(array.storage());
     let bytes = match seen.contains(&storage) {
         true => Bytes::ZERO,
         false => array.storage().reserved(),
@@ -115,17 +115,11 @@ impl<'a> Pins<'a> {
         let mut pins =
             Pins { read: SmallVec::new(), write: SmallVec::new(), owner: SmallVec::new() };
         for (i, array) in inputs.iter().enumerate() {
-            let first = inputs[..i]
-                .iter()
-                .position(|other| Arc::ptr_eq(other.storage(), array.storage()))
-                .unwrap_or(i);
+            let first = inputs[..i].iter().position(|other| other.shares_bytes(array)).unwrap_or(i);
             pins.owner.push(first);
             let (mut read, mut write) = (None, None);
             if first == i && array.as_recipe().is_none() {
-                let any = inputs
-                    .iter()
-                    .zip(written)
-                    .any(|(a, w)| *w && Arc::ptr_eq(a.storage(), array.storage()));
+                let any = inputs.iter().zip(written).any(|(a, w)| *w && a.shares_bytes(array));
                 let own = owner(mark, "function");
                 match any {
                     true => write = Some(array.storage().pin_mut(Ledger::cpu(), own)?),

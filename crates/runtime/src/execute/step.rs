@@ -14,7 +14,7 @@ use tonnage_core::tile::Form;
 use tonnage_core::{Node, TensorType, ValueId};
 use tonnage_ops::simd::philox;
 use tonnage_ops::tile;
-use tonnage_plan::{Placed, Run, Step, TileRead, TileRun};
+use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::Frame;
 use crate::lend::{Lender, Region};
@@ -90,7 +90,14 @@ impl<'p> Frame<'p> {
         let placed = node
             .inputs
             .iter()
-            .map(|id| Ok(Placed { at: self.placed(*id)?.at.clone(), layout: self.layout(*id)? }))
+            .zip(&planned.recipes)
+            .map(|(id, recipe)| {
+                let at = match recipe {
+                    Some(recipe) => At::Recipe(recipe.clone()),
+                    None => self.placed(*id)?.at.clone(),
+                };
+                Ok(Placed { at, layout: self.layout(*id)? })
+            })
             .collect::<Result<SmallVec<[Placed; 4]>>>()?;
         let placed: SmallVec<[&Placed; 4]> = placed.iter().collect();
         let run = tonnage_plan::tile_run(&program, domain, &placed)
@@ -146,6 +153,7 @@ impl<'p> Frame<'p> {
                 other => other.to_vec(),
             },
             program: run.program.clone(),
+            recipes: Vec::new(),
         };
         let cost = tile_cost(&anew);
         self.run_tile(lender, &anew, &[from], writes, None, cost)

@@ -19,7 +19,7 @@ use crate::dispatch::{self, Input};
 use crate::tape;
 use crate::tensor::{Repr, Tensor};
 use crate::trace;
-use crate::variable::Variable;
+use crate::variable::{Held, Variable};
 
 /// An input of an op with regions.
 pub(super) enum Given {
@@ -71,8 +71,17 @@ fn at_once(
 ) -> Result<SmallVec<[Tensor; 1]>> {
     let mut builder = Builder::new();
     builder.mark(mark);
+    let variables: Vec<(Variable, bool)> = inputs
+        .iter()
+        .filter_map(|given| match given {
+            Given::Written(variable, _) => Some((variable.clone(), true)),
+            Given::Tensor(_) => None,
+        })
+        .collect();
+    let mut held = Held::take(&variables)?;
+    let mut taken = held.arrays().into_iter();
     let (mut values, mut arrays, mut donated) = (Vec::new(), Vec::new(), Vec::new());
-    let mut written: Vec<(Variable, usize, Value)> = Vec::new();
+    let mut written: Vec<(usize, Value)> = Vec::new();
     for input in inputs {
         let value = match input {
             Given::Tensor(tensor) => {
@@ -87,20 +96,20 @@ fn at_once(
             Given::Written(variable, output) => {
                 let name = Some(variable.name().into());
                 let value = builder.input(variable.ty(), Kind::Variable, name);
-                arrays.push(variable.for_call(true)?);
+                arrays.extend(taken.next());
                 donated.push(false);
-                written.push((variable, output, value.clone()));
+                written.push((output, value.clone()));
                 value
             }
         };
         values.push(value);
     }
     let made = builder.emit(op, values, attrs, regions, false)?;
-    let is_result = |k: &usize| written.iter().all(|(_, output, _)| output != k);
+    let is_result = |k: &usize| written.iter().all(|(output, _)| output != k);
     let mut outputs: Vec<Value> =
         made.iter().enumerate().filter(|(k, _)| is_result(k)).map(|(_, v)| v.clone()).collect();
     let results = outputs.len();
-    for (_, output, before) in &written {
+    for (output, before) in &written {
         let inputs = vec![before.clone(), made[*output].clone()];
         outputs.push(builder.apply(&ASSIGN, inputs, Attrs::None)?);
     }
@@ -114,9 +123,8 @@ fn at_once(
     let options = Options { threads: pool().threads(), outputs_given: false };
     let planned = plan(&graph, &specs, options)?;
     let (made, _) = execute::execute(&planned, &arrays, next_key(), mark)?;
-    for (variable, _, _) in &written {
-        variable.was_written();
-    }
+    drop(arrays);
+    held.end();
     let mut tensors: SmallVec<[Tensor; 1]> = smallvec![];
     tensors.extend(made.into_iter().take(results).map(Tensor::from_array));
     Ok(tensors)

@@ -1,6 +1,7 @@
 //! The decimal digits of floats: the fewest that give the number back in its own dtype, or so many,
 //! rounded from the exact value, halves to even.
 
+use tonnage_core::rounding::{to_bf16, to_f16};
 use tonnage_core::{DType, bf16, f16};
 
 /// A finite number without its sign: its first digit stands before the point.
@@ -52,11 +53,11 @@ pub(super) fn shortest(x: f64, dtype: DType) -> Decimal {
             to_even(x, few, |text| text.parse() == Ok(x as f32))
         }
         DType::F16 => {
-            let bits = f16::from_f64(x).to_bits();
+            let bits = to_f16(x).to_bits();
             shortest_of_half(x, bits, |bits| f16::from_bits(bits).into())
         }
         DType::BF16 => {
-            let bits = bf16::from_f64(x).to_bits();
+            let bits = to_bf16(x).to_bits();
             shortest_of_half(x, bits, |bits| bf16::from_bits(bits).into())
         }
         _ => to_even(x, Decimal::read(&format!("{x:e}")), |text| text.parse() == Ok(x)),

@@ -20,7 +20,7 @@ use tonnage_runtime::{Array, execute, pool};
 use super::cache::{Cache, PlanKey, Traced};
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
-use crate::variable::{Foreseen, Variable};
+use crate::variable::{Foreseen, Held, Variable};
 
 /// A traced graph with all that it takes from outside.
 pub(crate) struct Program {
@@ -116,22 +116,20 @@ impl Program {
         let mut seen = Vec::new();
         let mut sum = Bytes::ZERO;
         for array in self.captured.iter().filter_map(|t| t.array("captured").ok()) {
-            if !seen.iter().any(|s| Arc::ptr_eq(s, array.storage())) {
-                seen.push(array.storage().clone());
+            if !seen.iter().any(|s: &&Array| s.shares_bytes(array)) {
+                seen.push(array);
                 sum += array.storage().reserved();
             }
         }
         sum
     }
 
-    /// The inputs of a call, from the arguments.
-    fn inputs(&self, mut inputs: Vec<Array>) -> Result<Vec<Array>> {
+    /// The inputs of a call, from the arguments and the variables' values.
+    fn inputs(&self, mut inputs: Vec<Array>, variables: Vec<Array>) -> Result<Vec<Array>> {
         for tensor in &self.captured {
             inputs.push(tensor.array("a captured tensor")?.clone());
         }
-        for (variable, written) in &self.variables {
-            inputs.push(variable.for_call(*written)?);
-        }
+        inputs.extend(variables);
         Ok(inputs)
     }
 
@@ -235,7 +233,7 @@ impl Program {
             return Ok(None);
         }
         let mut key = self.key();
-        for array in self.inputs(Vec::new())? {
+        for array in self.inputs(Vec::new(), Vec::new())? {
             key.specs.push(execute::spec(&array, false, &mut Vec::new()));
         }
         let plan = self.plan_now(&key, None)?;
@@ -255,7 +253,8 @@ impl Program {
     ) -> Result<(Arrays, Measured)> {
         // Before the inputs are shared with anything here.
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
-        let inputs = self.inputs(arguments).map_err(|e| e.at(source))?;
+        let mut held = Held::take(&self.variables).map_err(|e| e.at(source))?;
+        let inputs = self.inputs(arguments, held.arrays()).map_err(|e| e.at(source))?;
         let (mut key, mut seen) = (self.key(), Vec::new());
         for (i, array) in inputs.iter().enumerate() {
             let donated = given.get(i).copied().unwrap_or(false);
@@ -264,11 +263,8 @@ impl Program {
         let plan = planned(key).map_err(|e| e.at(source))?;
         let mark = Mark { source, kind: Kind::Activation };
         let (mut made, measured) = execute::execute(&plan, &inputs, next_key(), mark)?;
-        for (variable, written) in &self.variables {
-            if *written {
-                variable.was_written();
-            }
-        }
+        drop(inputs);
+        held.end();
         if made.len() < self.results {
             let what = "a call returned fewer results than it was traced with".into();
             return Err(ErrorKind::BadGraph { what }.into());

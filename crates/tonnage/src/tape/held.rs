@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
 
 use tonnage_core::grad::{Record, decide};
 use tonnage_core::graph::ValueId;
@@ -114,7 +113,7 @@ fn in_memory(record: &Record<u64>, sources: &HashSet<u64>, seen: &mut HashSet<us
     let part = |value: &Value| -> Option<(Bytes, bool)> {
         let tensor = value.clone().into_held()?.downcast::<Tensor>().ok()?;
         let storage = tensor.array("tape").ok()?.storage();
-        let first = seen.insert(Arc::as_ptr(storage) as usize);
+        let first = seen.insert(std::ptr::from_ref(storage) as usize);
         first.then(|| (storage.reserved(), sources.contains(&tensor.id())))
     };
     let parts: Vec<(Bytes, bool)> = record.kept.iter().map(|(_, v)| v).filter_map(part).collect();

@@ -76,8 +76,10 @@ impl Variable {
         }
         let id = value.id();
         let first = Variable::first(value).map_err(|e| e.at(made))?;
-        let variable = Variable::make(name, ty, trainable, made);
+        let variable = Variable::named(scope::full_name(name), ty, trainable, made);
         variable.initialize(first, id)?;
+        // One that gets no value is nowhere: no container holds it.
+        scope::enter(&variable);
         Ok(variable)
     }
 

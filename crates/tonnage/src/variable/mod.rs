@@ -5,6 +5,7 @@
 //! otherwise writes a copy of its own.
 
 mod first;
+mod held;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +22,7 @@ use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
 pub(crate) use first::First;
+pub(crate) use held::Held;
 
 /// A named value that is updated in place. Clones are the same variable.
 ///
@@ -308,9 +310,8 @@ impl Variable {
     }
 
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
-    pub(crate) fn for_call(&self, written: bool) -> Result<Array> {
-        let mut state = self.settled()?;
-        match &mut *state {
+    fn for_call(&self, state: &mut State, written: bool) -> Result<Array> {
+        match state {
             State::Holds(array, _) => {
                 if written && (array.as_recipe().is_some() || !array.is_sole()) {
                     let copy = array.copied(self.mark(self.0.made), "variable")?;
@@ -332,13 +333,6 @@ impl Variable {
             }
             State::Pending(_) => Ok(Foreseen::Copy(self.ty())),
             other => Err(self.unreadable(other)),
-        }
-    }
-
-    /// After a planned call wrote it: what was read before is someone else to a tape.
-    pub(crate) fn was_written(&self) {
-        if let State::Holds(_, id) = &mut *self.state() {
-            *id = next_id();
         }
     }
 

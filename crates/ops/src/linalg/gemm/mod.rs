@@ -23,8 +23,6 @@ mod pack;
 mod plan;
 mod run;
 mod target;
-#[cfg(test)]
-mod tests;
 mod tiles;
 
 pub use compute::{Compute, Output, Reads};
@@ -71,7 +69,9 @@ pub fn scratch_bytes_within(size: Size, output: DType, threads: usize) -> Bytes 
     Bytes::of(most.map_or(0, |bytes| bytes * threads + ALIGN - 1))
 }
 
-fn scratch_at(
+/// [`scratch_bytes_for`] at a level.
+#[doc(hidden)]
+pub fn scratch_at(
     level: Level,
     size: Size,
     output: DType,
@@ -85,14 +85,11 @@ fn scratch_at(
         DType::F32 => of.bytes::<f32>(),
         DType::F16 => of.bytes::<f16>(),
         DType::BF16 => of.bytes::<bf16>(),
-        DType::I64 => of.bytes::<i64>(),
-        DType::I32 => of.bytes::<i32>(),
-        DType::I16 => of.bytes::<i16>(),
-        DType::I8 => of.bytes::<i8>(),
-        DType::U64 => of.bytes::<u64>(),
-        DType::U32 => of.bytes::<u32>(),
-        DType::U16 => of.bytes::<u16>(),
-        DType::U8 => of.bytes::<u8>(),
+        // Unsigned integers are multiplied as signed ones: the low bits are the same.
+        DType::I64 | DType::U64 => of.bytes::<i64>(),
+        DType::I32 | DType::U32 => of.bytes::<i32>(),
+        DType::I16 | DType::U16 => of.bytes::<i16>(),
+        DType::I8 | DType::U8 => of.bytes::<i8>(),
         DType::Bool => 0,
     }
 }
@@ -161,8 +158,17 @@ where
     gemm_at(Level::best(), size, a, b, c, epilogue, scratch, workers)
 }
 
+/// Products by the instructions of a lower level, for tests.
+#[doc(hidden)]
+pub mod forced {
+    pub use super::kernel::Level;
+    pub use super::{gemm_at, scratch_at};
+}
+
+/// [`gemm`] at a level; at the lowest where the machine lacks it.
+#[doc(hidden)]
 #[allow(clippy::too_many_arguments, reason = "those of `gemm` and the level, which tests force")]
-fn gemm_at<A, B, O, E>(
+pub fn gemm_at<A, B, O, E>(
     level: Level,
     size: Size,
     a: &A,
@@ -184,7 +190,7 @@ where
     a.check(size.batch, size.rows, size.depth)?;
     b.check(size.batch, size.cols, size.depth)?;
     c.check(size)?;
-    let kernel = O::Compute::kernel(level);
+    let kernel = O::Compute::kernel(if level.is_available() { level } else { Level::Portable });
     let element = size_of::<O::Compute>();
     let lent = scratch.len();
     let rounds = !O::IS_COMPUTE || matches!(c.rows, Rows::Grid(_));

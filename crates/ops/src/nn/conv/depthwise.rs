@@ -145,7 +145,7 @@ fn lay_out<T: Float>(
     let step = layout.strides[layout.strides.len() - 1];
     let taps = crate::strided::axes(layout, 0..layout.sizes.len() - 2);
     let mut rows = weights.chunks_exact_mut(row.max(1));
-    taps.for_each(|at| {
+    for at in taps.positions() {
         for turn in 0..reads.turns {
             let Some(to) = rows.next() else { return };
             to[channels..].fill(T::Compute::ZERO);
@@ -154,7 +154,7 @@ fn lay_out<T: Float>(
                 *to = data[(at as isize + from as isize * step) as usize].read();
             }
         }
-    });
+    }
 }
 
 /// Output pixels of one remainder along a line.

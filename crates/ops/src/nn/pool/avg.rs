@@ -91,15 +91,15 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (average, window) = average(NAME, k.attrs)?;
     let (image, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let (sizes, pixels) = (out.sizes.clone(), Pixels::of(&image.layout));
+    let ((sizes, out), pixels) = (out.parts::<T>(), Pixels::of(&image.layout));
     let line = sizes[sizes.len() - 2] * pixels.channels;
-    for_each_chunk(k.workers, out.slice::<T>(), line, &|number, out| {
+    for_each_chunk(k.workers, out, line, &|number, out| {
         simd::level().run(Windows {
             data: image.slice::<T>(),
             pixels: &pixels,
             window: &window,
             counts_padding: average.counts_padding,
-            line: Line::of(number, &sizes),
+            line: Line::of(number, sizes),
             out,
         });
     });

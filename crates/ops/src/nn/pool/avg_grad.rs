@@ -82,17 +82,17 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (average, window) = average(NAME, k.attrs)?;
     let (values, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let (sizes, made) = (out.sizes.clone(), Pixels::of(&values.layout));
+    let ((sizes, out), made) = (out.parts::<T>(), Pixels::of(&values.layout));
     let mut lengths = [1; 3];
     lengths[3 - window.spatial..].copy_from_slice(&sizes[1..sizes.len() - 1]);
-    for_each_chunk(k.workers, out.slice::<T>(), lengths[2] * made.channels, &|number, out| {
+    for_each_chunk(k.workers, out, lengths[2] * made.channels, &|number, out| {
         simd::level().run(Windows {
             data: values.slice::<T>(),
             made: &made,
             lengths,
             window: &window,
             counts_padding: average.counts_padding,
-            line: Line::of(number, &sizes),
+            line: Line::of(number, sizes),
             out,
         });
     });

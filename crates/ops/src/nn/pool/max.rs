@@ -7,12 +7,12 @@
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel, Out};
+use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
     Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, Sizes, TensorType, Workers};
+use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
 
 use super::max_grad::MAX_POOL_GRAD;
 use super::{Line, axes, cases, index_dtype, slid, window};
@@ -72,16 +72,16 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
 fn kernel(k: &mut Kernel) -> Result<()> {
     let (image, window) = (&k.inputs[0], window(NAME, k.attrs)?);
     let (out, aux) = k.outputs.split_at_mut(1);
-    let sizes = out[0].sizes.clone();
-    let pool = Pool { image, pixels: Pixels::of(&image.layout), window, sizes };
-    with_number!(NAME, pool.image.dtype, T => {
+    with_number!(NAME, image.dtype, T => {
+        let (sizes, out) = out[0].parts::<T>();
+        let pool = Pool { image, pixels: Pixels::of(&image.layout), window, sizes };
         match aux.first_mut() {
-            None => pool.plain::<T>(&mut out[0], k.workers),
+            None => pool.plain::<T>(out, k.workers),
             Some(index) if index.dtype == DType::U8 => {
-                pool.indexed::<T, u8>(&mut out[0], index.slice(), |i| i as u8, k.workers);
+                pool.indexed::<T, u8>(out, index.slice(), |i| i as u8, k.workers);
             }
             Some(index) => {
-                pool.indexed::<T, u16>(&mut out[0], index.slice(), |i| i as u16, k.workers);
+                pool.indexed::<T, u16>(out, index.slice(), |i| i as u16, k.workers);
             }
         }
     });
@@ -93,7 +93,7 @@ struct Pool<'a> {
     pixels: Pixels,
     window: Window,
     /// Of the result.
-    sizes: Sizes,
+    sizes: &'a [usize],
 }
 
 impl Pool<'_> {
@@ -103,25 +103,25 @@ impl Pool<'_> {
         self.sizes[rank - 2] * self.sizes[rank - 1]
     }
 
-    fn plain<T: Number>(&self, out: &mut Out, workers: &dyn Workers) {
-        for_each_chunk(workers, out.slice::<T>(), self.line(), &|number, to| {
-            let line = Line::of(number, &self.sizes);
+    fn plain<T: Number>(&self, out: &mut [T], workers: &dyn Workers) {
+        for_each_chunk(workers, out, self.line(), &|number, to| {
+            let line = Line::of(number, self.sizes);
             simd::level().run(Windows { of: self, line, out: to, note: () });
         });
     }
 
     fn indexed<T: Number, I: Element>(
         &self,
-        out: &mut Out,
+        out: &mut [T],
         index: &mut [I],
         narrow: fn(usize) -> I,
         workers: &dyn Workers,
     ) {
         let line = self.line();
-        let pair = Pair { a: out.slice::<T>(), chunk_a: line, b: index, chunk_b: line };
+        let pair = Pair { a: out, chunk_a: line, b: index, chunk_b: line };
         for_each_pair(workers, pair, &|number, to, index| {
             index.fill(narrow(0));
-            let line = Line::of(number, &self.sizes);
+            let line = Line::of(number, self.sizes);
             simd::level().run(Windows { of: self, line, out: to, note: Numbers { index, narrow } });
         });
     }

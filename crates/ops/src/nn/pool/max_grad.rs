@@ -89,14 +89,14 @@ struct Spread<'a> {
 
 impl Spread<'_> {
     fn over<T: Number, I: Element + Into<usize>>(&self, out: &mut Out, workers: &dyn Workers) {
-        let sizes = out.sizes.clone();
+        let (sizes, out) = out.parts::<T>();
         let (channels, width) = (sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
         let line = width * channels;
-        for_each_chunk(workers, out.slice::<T>(), line, &|number, to| {
+        for_each_chunk(workers, out, line, &|number, to| {
             if let Data::Slice(_) = self.into.data {
                 strided::copy(&self.into.layout, self.into.slice::<T>(), number * line, to);
             }
-            self.line::<T, I>(Line::of(number, &sizes), to, channels);
+            self.line::<T, I>(Line::of(number, sizes), to, channels);
         });
     }
 

@@ -87,12 +87,13 @@ fn pick<T: Element, I: Element + Into<usize>>(
     zero: T,
     workers: &dyn Workers,
 ) {
-    let (sizes, pixels, data) = (out.sizes.clone(), Pixels::of(&image.layout), image.slice::<T>());
+    let (sizes, out) = out.parts::<T>();
+    let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
     let ([zs, ys, xs], lengths, channels) = (window.axes, pixels.lengths, pixels.channels);
     let line = sizes[sizes.len() - 2] * channels;
     let (numbers, number_at) = (numbers.slice::<I>(), Positions::of(&numbers.layout));
-    for_each_chunk(workers, out.slice::<T>(), line, &|number, to| {
-        let Line { batch, at: [z, y] } = Line::of(number, &sizes);
+    for_each_chunk(workers, out, line, &|number, to| {
+        let Line { batch, at: [z, y] } = Line::of(number, sizes);
         let (slabs, rows) = (zs.inside(z, lengths[0]), ys.inside(y, lengths[1]));
         for (i, to) in to.iter_mut().enumerate() {
             let (column, channel) = (i / channels, i % channels);

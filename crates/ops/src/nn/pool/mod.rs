@@ -69,7 +69,7 @@ struct Line {
 
 impl Line {
     /// Line `number` of images of these sizes.
-    fn of(number: usize, sizes: &Sizes) -> Line {
+    fn of(number: usize, sizes: &[usize]) -> Line {
         let rank = sizes.len();
         let (height, depth) = (
             if rank > 3 { sizes[rank - 3] } else { 1 },

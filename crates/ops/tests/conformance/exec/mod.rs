@@ -20,6 +20,7 @@ use tonnage_core::row::{Call, Lower, Mem, OpDef, Types};
 use tonnage_core::source::Source;
 use tonnage_core::workers::Alone;
 use tonnage_core::{Emit, Mark, TensorType, Value, Workers};
+use tonnage_counting::Seen;
 
 use buffer::Buffer;
 use tensor::{Store, Tensor};
@@ -34,6 +35,16 @@ pub struct Engine<'w> {
     /// Whether an input that nobody else holds may be taken over, where its row allows.
     pub in_place: bool,
     mark: Mark,
+}
+
+/// Runs a kernel, which must not allocate. What a kernel says of its error may.
+pub fn nothing_allocated(op: &str, kernel: impl FnOnce() -> Result<()>) -> Result<()> {
+    let (made, seen) = tonnage_counting::count(kernel);
+    if made.is_ok() {
+        let Seen { times, largest } = seen;
+        assert_eq!(times, 0, "{op}: the kernel allocated, up to {largest} bytes");
+    }
+    made
 }
 
 impl Engine<'static> {

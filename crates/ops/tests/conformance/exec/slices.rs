@@ -4,9 +4,9 @@ use tonnage_core::error::Result;
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::{Call, OpDef, Types};
 
-use super::Engine;
 use super::buffer::Buffer;
 use super::tensor::Tensor;
+use super::{Engine, nothing_allocated};
 
 impl Engine<'_> {
     pub(super) fn slices(
@@ -49,7 +49,7 @@ impl Engine<'_> {
             scratch: scratch.bytes_mut(),
             workers: self.workers,
         };
-        kernel(&mut lent)?;
+        nothing_allocated(op.name, || kernel(&mut lent))?;
         let sizes: Vec<_> = lent.outputs.iter().map(|out| out.sizes.clone()).collect();
         scratch.check();
         let made = buffers.into_iter().zip(sizes).zip(made).map(|((buffer, sizes), ty)| {

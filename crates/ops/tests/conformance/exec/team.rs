@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tonnage_core::Workers;
+use tonnage_counting::{add, aside, count};
 
 /// So many threads.
 pub struct Team {
@@ -29,10 +30,15 @@ impl Workers for Team {
             b();
             return a();
         }
-        std::thread::scope(|scope| {
-            scope.spawn(b);
-            a();
+        // What the threads allocate is counted, but not what it takes to start them.
+        let (here, there) = aside(|| {
+            std::thread::scope(|scope| {
+                let other = scope.spawn(|| count(b).1);
+                (count(a).1, other.join().expect("a thread that ended well"))
+            })
         });
+        add(here);
+        add(there);
         self.free.fetch_add(1, Ordering::AcqRel);
     }
 }

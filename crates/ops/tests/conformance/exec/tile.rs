@@ -8,9 +8,9 @@ use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Recipe, Shape};
 use tonnage_ops::tile::{Composed, Read, Source, compose, fits};
 
-use super::Engine;
 use super::buffer::Buffer;
 use super::tensor::{Store, Tensor};
+use super::{Engine, nothing_allocated};
 
 impl Engine<'_> {
     pub(super) fn tile(
@@ -36,11 +36,16 @@ impl Engine<'_> {
             Store::Bytes(_) => None,
         };
         let recipes: Vec<_> = inputs.iter().map(recipe_of).collect();
-        let borrowed: Vec<Option<&Recipe>> = recipes.iter().map(|r| r.as_deref()).collect();
-        let composed = compose(program, &borrowed, &domain);
+        let mut written: Vec<Option<&Recipe>> = recipes.iter().map(|r| r.as_deref()).collect();
+        let composed = compose(program, &mut written, &domain);
         let (composed, sources) = composed.expect("recipes that stretch to the domain");
         assert!(fits(&composed), "a program of {} instructions", composed.code.len());
 
+        // Recipes that were not written out are in memory before it runs.
+        let left: Vec<bool> = written.iter().map(Option::is_none).collect();
+        for (tensor, _) in inputs.iter_mut().zip(left).filter(|(_, left)| *left) {
+            *tensor = self.resident(tensor.clone())?;
+        }
         let mut scratch = Buffer::new((op.scratch)(call, self.workers.threads()).as_usize());
         // Bits are read in logical order from the first byte on.
         for (tensor, form) in inputs.iter_mut().zip(&program.loads) {
@@ -76,7 +81,10 @@ impl Engine<'_> {
             .collect();
         let mut outputs: Vec<&mut [u8]> = buffers.iter_mut().map(Buffer::bytes_mut).collect();
         let lent = scratch.bytes_mut();
-        tonnage_ops::tile::run(&composed, &domain, &sources, &mut outputs, lent, self.workers)?;
+        let run = || {
+            tonnage_ops::tile::run(&composed, &domain, &sources, &mut outputs, lent, self.workers)
+        };
+        nothing_allocated(op.name, run)?;
         scratch.check();
         let pair = |(buffer, ty): (Buffer, &tonnage_core::TensorType)| {
             buffer.check();

@@ -20,7 +20,7 @@ use super::compute::Compute;
 
 /// Which instructions a kernel may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
+pub enum Level {
     /// What every machine of the target has.
     Portable,
     /// x86-64 with AVX2 and FMA.
@@ -34,13 +34,13 @@ pub(crate) enum Level {
 impl Level {
     /// All that this target can name, the slowest first.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) const ALL: &[Level] = &[Level::Portable, Level::Avx2, Level::Avx512];
+    pub const ALL: &[Level] = &[Level::Portable, Level::Avx2, Level::Avx512];
     /// All that this target can name, the slowest first.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(crate) const ALL: &[Level] = &[Level::Portable];
+    pub const ALL: &[Level] = &[Level::Portable];
 
     /// True where this machine has it. The standard library caches the answer.
-    pub(crate) fn is_available(self) -> bool {
+    pub fn is_available(self) -> bool {
         match self {
             Level::Portable => true,
             #[cfg(target_arch = "x86_64")]

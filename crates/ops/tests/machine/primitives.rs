@@ -1,12 +1,13 @@
 //! The primitives against plain loops, at every level, dtype and awkward length.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use tonnage_core::rounding::{to_bf16, to_f16};
 use tonnage_core::{Bool, DType, Element, bf16, f16, with_element};
 
-use super::cast::cast;
-use super::half::Half;
-use super::level::Level;
-use super::prim::{Binary, Ternary, Unary};
+use tonnage_ops::simd::cast::cast;
+use tonnage_ops::simd::half::Half;
+use tonnage_ops::simd::prim::{Binary, Ternary, Unary};
+use tonnage_ops::simd::{Level, level};
 
 /// Lengths around the vector widths and the block of a spread operand.
 const LENGTHS: [usize; 8] = [0, 1, 7, 31, 65, 255, 257, 600];
@@ -125,7 +126,7 @@ macro_rules! check_integers {
 /// x^n by repeated squaring, for numbers that any of the integer types wraps to.
 fn wrapping_power<T>(x: T, n: u128) -> T
 where
-    T: super::number::Integer + Copy + From<u8> + Pod,
+    T: tonnage_ops::simd::number::Integer + Copy + From<u8> + Pod,
 {
     let (mut out, mut base, mut n) = (T::from(1u8), x, n);
     while n > 0 {
@@ -177,18 +178,6 @@ fn float_arithmetic_is_rusts_own_and_nan_spreads_through_max_and_min() {
 }
 
 #[test]
-fn sixteen_bit_floats_compute_in_f32_and_round_once() {
-    fn halves<H: Half + Element>(seed: u64) -> Vec<H> {
-        floats(600, seed).iter().map(|&x| H::narrow(x as f32)).collect()
-    }
-    let (a, b) = (halves::<f16>(5), halves::<f16>(6));
-    check(Binary::Mul, &a, &b, |a, b| f16::from_f32(a.to_f32() * b.to_f32()));
-    check(Binary::Less, &a, &b, |a, b| Bool::from(a.to_f32() < b.to_f32()));
-    let (a, b) = (halves::<bf16>(5), halves::<bf16>(6));
-    check(Binary::Sub, &a, &b, |a, b| bf16::from_f32(a.to_f32() - b.to_f32()));
-}
-
-#[test]
 fn booleans_take_every_byte_but_zero_for_true() {
     let (a, b) = (samples::<Bool>(600, 7), samples::<Bool>(600, 8));
     let a: Vec<Bool> = a.iter().map(|x| Bool(if x.0 < 100 { 0 } else { x.0 })).collect();
@@ -201,7 +190,7 @@ fn booleans_take_every_byte_but_zero_for_true() {
     check(Binary::Less, &a, &b, truth(|a, b| !a & b));
     let not = Unary::Not.function(DType::Bool).expect("there is one");
     let mut out = vec![Bool(9); 600];
-    not(super::level(), cast_slice_mut(&mut out), cast_slice(&a));
+    not(level(), cast_slice_mut(&mut out), cast_slice(&a));
     assert!(out.iter().zip(&a).all(|(out, a)| out.0 == u8::from(!a.get())));
 }
 
@@ -258,17 +247,6 @@ fn mul_add_is_within_one_rounding_of_exact() {
 }
 
 #[test]
-fn accumulating_equals_the_map_into_the_first_operand() {
-    let (mut acc, x) = (floats(100, 1), floats(100, 2));
-    let expected: Vec<f64> = acc.iter().zip(&x).map(|(a, x)| a + x).collect();
-    let add = Binary::Add.accumulate(DType::F64).expect("there is one");
-    add(super::level(), cast_slice_mut(&mut acc), cast_slice(&x));
-    for (got, expected) in acc.iter().zip(expected) {
-        assert!(*got == expected || got.is_nan() && expected.is_nan());
-    }
-}
-
-#[test]
 fn sixteen_bit_conversions_agree_with_the_half_crate_on_every_pattern() {
     for bits in 0..=u16::MAX {
         let (f, b) = (f16::from_bits(bits), bf16::from_bits(bits));
@@ -285,6 +263,58 @@ fn sixteen_bit_conversions_agree_with_the_half_crate_on_every_pattern() {
     }
 }
 
+#[test]
+fn sixteen_bits_are_rounded_once_from_every_dtype() {
+    // Beside the middle of two neighbours, by less than an f32 sees; the exact rounding is tested in core.
+    let mut doubles = Vec::new();
+    for bits in (0..0x7c00u16).step_by(7) {
+        for (low, high) in [
+            (f16::from_bits(bits).to_f64(), f16::from_bits(bits + 1).to_f64()),
+            (bf16::from_bits(bits).to_f64(), bf16::from_bits(bits + 1).to_f64()),
+        ] {
+            let middle = low + (high - low) / 2.0;
+            doubles.extend([middle.next_down(), -middle, middle.next_up(), middle * (1.0 + 1e-12)]);
+        }
+    }
+    fn check<T: Element>(from: DType, x: &[T], exact: impl Fn(T) -> [f64; 2]) {
+        for &level in Level::available() {
+            let (mut f, mut b) = (vec![f16::ZERO; x.len()], vec![bf16::ZERO; x.len()]);
+            cast(from, DType::F16)(level, cast_slice_mut(&mut f), cast_slice(x));
+            cast(from, DType::BF16)(level, cast_slice_mut(&mut b), cast_slice(x));
+            for ((f, b), &x) in f.iter().zip(&b).zip(x) {
+                assert_eq!([f.to_f64(), b.to_f64()], exact(x), "{level} {from} {x:?}");
+            }
+        }
+    }
+    check(DType::F64, &doubles, |x| [to_f16(x).to_f64(), to_bf16(x).to_f64()]);
+    let longs: Vec<i64> = (1..54)
+        .flat_map(|n| [257i64, 259, 2049, 2051].map(|m| m << n >> 1))
+        .flat_map(|x| [x - 1, x, x + 1, -x - 1])
+        .collect();
+    let integer = |x: i128| {
+        let single = nearest(x, 11);
+        [
+            if single.abs() > 65504.0 { single.signum() * f64::INFINITY } else { single },
+            nearest(x, 8),
+        ]
+    };
+    check(DType::I64, &longs, |x| integer(x.into()));
+    let unsigned: Vec<u64> = longs.iter().map(|x| x.unsigned_abs() << 1 | 1).collect();
+    check(DType::U64, &unsigned, |x| integer(x.into()));
+    let ints: Vec<i32> = longs.iter().filter_map(|x| i32::try_from(*x).ok()).collect();
+    check(DType::I32, &ints, |x| integer(x.into()));
+}
+
+/// An integer with so many binary digits kept: to nearest, half to even.
+fn nearest(x: i128, digits: u32) -> f64 {
+    let size = x.unsigned_abs();
+    let shift = (128 - size.leading_zeros()).saturating_sub(digits);
+    let (kept, cut, half) = (size >> shift, size & ((1 << shift) - 1), (1u128 << shift) >> 1);
+    let up = cut > half || cut == half && shift > 0 && kept & 1 == 1;
+    let rounded = ((kept + u128::from(up)) << shift) as f64;
+    if x < 0 { -rounded } else { rounded }
+}
+
 /// A number of any dtype, as the widest of its kind.
 trait Wide: Element {
     fn from_wide(x: f64) -> Self;
@@ -299,7 +329,7 @@ macro_rules! wide {
 wide!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 impl Wide for f16 {
     fn from_wide(x: f64) -> f16 {
-        f16::from_f32(x as f32)
+        to_f16(x)
     }
     fn wide(self) -> f64 {
         self.to_f64()
@@ -307,7 +337,7 @@ impl Wide for f16 {
 }
 impl Wide for bf16 {
     fn from_wide(x: f64) -> bf16 {
-        bf16::from_f32(x as f32)
+        to_bf16(x)
     }
     fn wide(self) -> f64 {
         self.to_f64()
@@ -353,4 +383,12 @@ fn casts_between_all_dtypes_follow_rusts_as() {
             }));
         }
     }
+}
+
+#[test]
+fn the_available_levels_rise_from_portable_to_the_best() {
+    let all = Level::available();
+    assert_eq!(all.first(), Some(&Level::Portable));
+    assert_eq!(all.last(), Some(&level()));
+    assert!(all.is_sorted());
 }

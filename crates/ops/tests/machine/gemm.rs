@@ -4,10 +4,13 @@
 mod edges;
 
 use tonnage_core::workers::Alone;
-use tonnage_core::{Element, Workers, bf16, f16};
+use tonnage_core::{Bytes, DType, Element, Workers, bf16, f16};
 
-use super::kernel::Level;
-use super::*;
+use tonnage_ops::linalg::gemm::forced::{Level, gemm_at, scratch_at};
+use tonnage_ops::linalg::gemm::{
+    Block, Epilogue, Matrix, Output, Packs, Reads, Rows, Size, Store, Strides, Target, gemm,
+    scratch_bytes, scratch_bytes_within,
+};
 
 /// Scratch for matrices in even rows.
 fn scratch_of(level: Level, size: Size, output: DType, threads: usize) -> usize {
@@ -93,7 +96,7 @@ impl TryFromF64 for bf16 {
 }
 
 samples!(float f32, f64, f16, bf16);
-samples!(integer i8, i16, i32, i64, u8, u16, u32, u64);
+samples!(integer i8, i16, i32, i64);
 
 /// Pretends to have threads; runs the second half first.
 struct Pretend(usize);
@@ -218,10 +221,6 @@ fn random_products_of_every_dtype_at_every_level_equal_the_naive_sum() {
     check_random::<i16>(25);
     check_random::<i32>(50);
     check_random::<i64>(25);
-    check_random::<u8>(25);
-    check_random::<u16>(25);
-    check_random::<u32>(25);
-    check_random::<u64>(25);
 }
 
 #[test]
@@ -358,5 +357,17 @@ fn real_numbers_are_summed_to_within_the_error_of_plain_summation() {
                 assert!((f64::from(*c) - sum).abs() <= bound, "{level:?}: {c} for {sum}");
             }
         }
+    }
+}
+
+#[test]
+fn every_f16_is_read_as_its_own_value() {
+    for bits in 0..=u16::MAX {
+        let x = f16::from_bits(bits);
+        let (read, expected): (f32, f32) = (x.read(), x.to_f32());
+        assert!(
+            read.to_bits() == expected.to_bits() || read.is_nan() && expected.is_nan(),
+            "{bits:#x}"
+        );
     }
 }

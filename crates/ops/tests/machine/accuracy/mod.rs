@@ -5,50 +5,50 @@
 //! hyperbolic functions, whose standard ones overflow or lose digits far out, a longer formula there.
 //! The normal tests take a strided subset through the same code.
 
-pub mod exact;
-#[cfg(test)]
-mod tests;
+mod exact;
+mod stated;
 
 use std::f64::consts::LN_2;
 
 use tonnage_core::DType;
 
-use super::level::Level;
-use super::prim::Unary;
+use tonnage_ops::simd::Level;
+use tonnage_ops::simd::prim::Unary;
+
 use exact::{digamma, erf, erfc, gelu, gelu_tanh, lgamma, silu};
 
 /// A function with its reference and the error that its documentation states.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject {
+struct Subject {
     /// The function.
-    pub prim: Unary,
+    prim: Unary,
     /// The same in `f64`.
-    pub exact: fn(f64) -> f64,
+    exact: fn(f64) -> f64,
     /// The largest error for `f32`, in ULP.
-    pub stated_f32: f64,
+    stated_f32: f64,
     /// The largest error for `f64`, in ULP; over samples, and the reference's own error included. Infinite
     /// where the reference has no digits near a zero: tables of exact values stand for it.
-    pub stated_f64: f64,
+    stated_f64: f64,
 }
 
 /// The worst error of a function at a level.
 #[derive(Debug, Clone, Copy)]
-pub struct Worst {
+struct Worst {
     /// The function.
-    pub subject: Subject,
+    subject: Subject,
     /// The level.
-    pub level: Level,
+    level: Level,
     /// In units in the last place of the exact result; infinite where NaN, a sign of zero or an
     /// infinity is not what libm gives.
-    pub ulp: f64,
+    ulp: f64,
     /// Where.
-    pub at: f32,
+    at: f32,
 }
 
 macro_rules! subjects {
     ($($prim:ident, $f32:literal, $f64:expr, $exact:expr;)*) => {
         /// Every unary function that is not exact by construction.
-        pub const SUBJECTS: &[Subject] = &[$(Subject {
+        const SUBJECTS: &[Subject] = &[$(Subject {
             prim: Unary::$prim, exact: $exact, stated_f32: $f32, stated_f64: $f64,
         },)*];
     };
@@ -89,7 +89,7 @@ subjects! {
 }
 
 /// The distance of an `f32` from the exact value, in units of the exact value's last place.
-pub fn ulp_f32(got: f32, exact: f64) -> f64 {
+fn ulp_f32(got: f32, exact: f64) -> f64 {
     let nearest = exact as f32;
     if exact.is_nan() || got.is_nan() {
         return if exact.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
@@ -113,7 +113,7 @@ fn unit(exact: f64) -> f64 {
 }
 
 /// The worst error of every function at every level, over bit patterns `first`, `first + stride`, ...
-pub fn sweep_f32(first: u32, last: u32, stride: u32) -> Vec<Worst> {
+fn sweep_f32(first: u32, last: u32, stride: u32) -> Vec<Worst> {
     let mut worst = Vec::new();
     let mut inputs = Vec::new();
     let mut exact = Vec::new();
@@ -155,7 +155,7 @@ pub fn sweep_f32(first: u32, last: u32, stride: u32) -> Vec<Worst> {
 }
 
 /// Every `f32`, on all threads: some minutes for each function.
-pub fn all_f32() -> Vec<Worst> {
+fn all_f32() -> Vec<Worst> {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let mut parts = std::thread::scope(|scope| {
         let handles: Vec<_> =

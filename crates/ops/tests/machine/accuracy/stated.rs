@@ -1,9 +1,9 @@
 //! What is stated of errors, over a stride of all inputs, over samples, and against exact values.
 
-use super::*;
-
-use crate::simd::prim::Binary;
 use bytemuck::{cast_slice, cast_slice_mut};
+use tonnage_ops::simd::prim::Binary;
+
+use super::*;
 
 #[test]
 fn soak_every_f32_function_keeps_its_stated_error() {

@@ -1,0 +1,75 @@
+//! A small elementwise op of one instruction whose inputs lie in memory as they are computed, and stay there: the
+//! short way through eager mode. It decides nothing that the long way would decide otherwise.
+
+use tonnage_core::layout::Layout;
+use tonnage_core::row::{Call, OpDef};
+use tonnage_core::{Bytes, Mark, Result, TensorType};
+use tonnage_ops::tile;
+
+use super::{Arg, SMALL};
+use crate::array::{Array, owner};
+use crate::buffer::Buffer;
+use crate::ledger::Ledger;
+use crate::storage::State;
+
+/// Inputs of one instruction, at most.
+const MOST: usize = 3;
+
+/// The result, where this way leads to one.
+pub(super) fn apply(
+    op: &'static OpDef,
+    call: &Call,
+    args: &[Arg],
+    output: &TensorType,
+    mark: Mark,
+) -> Result<Option<Array>> {
+    let Some(count) = output.shape.count().filter(|n| *n < SMALL && *n > 0) else {
+        return Ok(None);
+    };
+    if args.len() > MOST {
+        return Ok(None);
+    }
+    let (mut like, mut lengths) = (None, [0; MOST]);
+    for (arg, length) in args.iter().zip(&mut lengths) {
+        let (array, stays) = match arg {
+            Arg::Borrowed(array) => (*array, true),
+            Arg::Owned(array) => (array, !array.is_sole()),
+        };
+        let layout = array.layout();
+        let n = layout.count();
+        *length = n;
+        // A shape of as many elements that stretches to the result's is the result's, but for lengths
+        // of 1: the order is the same.
+        if !stays || (n != count && n != 1) || !layout.is_contiguous() {
+            return Ok(None);
+        }
+        if n == count && layout.sizes.len() == output.shape.rank() {
+            like = Some(layout);
+        }
+    }
+    let Some(direct) = tile::direct(op, call)? else { return Ok(None) };
+    // Bytes that several inputs share are looked at once: a second look would wait behind a thread that waits to
+    // write them out.
+    let first = |i: usize| (0..i).find(|j| args[*j].array().shares_bytes(args[i].array()));
+    let guards: [_; MOST] = std::array::from_fn(|i| match args.get(i) {
+        Some(arg) if first(i).is_none() => Some(arg.array().storage().read()),
+        _ => None,
+    });
+    let mut inputs: [&[u8]; MOST] = [&[]; MOST];
+    for (i, arg) in args.iter().enumerate() {
+        let guard = guards[first(i).unwrap_or(i)].as_deref();
+        let Some(State::Resident(buffer)) = guard else { return Ok(None) };
+        let (layout, size) = (arg.array().layout(), arg.array().dtype().size());
+        let start = layout.offset * size;
+        inputs[i] = &buffer.bytes()[start..start + lengths[i] * size];
+    }
+    let bytes = Bytes::of(count * output.dtype.size());
+    let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, op.name))?;
+    direct.run(inputs, buffer.bytes_mut());
+    // Mostly the result lies as an input does.
+    let layout = match like {
+        Some(layout) => Layout { offset: 0, ..layout.clone() },
+        None => Layout::contiguous(output.shape.sizes().unwrap_or_default()),
+    };
+    Ok(Some(Array::from_buffer(buffer, output.dtype, layout)))
+}

@@ -1,0 +1,56 @@
+//! The variables of a planned call while it runs.
+
+use std::sync::MutexGuard;
+
+use tonnage_core::Result;
+use tonnage_runtime::Array;
+
+use super::{State, Variable};
+use crate::tensor::next_id;
+
+/// The variables of a planned call. Those that it writes are held until it ends: another call that writes one of
+/// them waits, and so does who reads one, so no update is lost and no value is seen half written.
+///
+/// They are taken in the order in which they were made, whatever the order in the call, so that two calls never
+/// wait for each other. While they are held the caller runs kernels and nothing else; see
+/// [`pool`](mod@tonnage_runtime::pool).
+pub(crate) struct Held<'v> {
+    written: Vec<MutexGuard<'v, State>>,
+    arrays: Vec<Array>,
+}
+
+impl<'v> Held<'v> {
+    /// Takes the variables of a call, each with whether it is written.
+    pub fn take(variables: &'v [(Variable, bool)]) -> Result<Held<'v>> {
+        // A first value that is still to come may be made of other variables: before any of them is held.
+        for (variable, _) in variables {
+            drop(variable.settled()?);
+        }
+        let mut order: Vec<usize> = (0..variables.len()).collect();
+        order.sort_unstable_by_key(|i| variables[*i].0.number());
+        let (mut written, mut found) = (Vec::new(), vec![None; variables.len()]);
+        for i in order {
+            let (variable, writes) = &variables[i];
+            let mut state = variable.state();
+            found[i] = Some(variable.for_call(&mut state, *writes)?);
+            if *writes {
+                written.push(state);
+            }
+        }
+        Ok(Held { written, arrays: found.into_iter().flatten().collect() })
+    }
+
+    /// Their values, in the order of the call. The caller drops them before it ends the hold.
+    pub fn arrays(&mut self) -> Vec<Array> {
+        std::mem::take(&mut self.arrays)
+    }
+
+    /// After the call: what was read before is someone else to a tape.
+    pub fn end(self) {
+        for mut state in self.written {
+            if let State::Holds(_, id) = &mut *state {
+                *id = next_id();
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Recipes of any length and number, in eager mode and in functions, give what their bytes would.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
+mod common;
+
+use common::{alone, call_checked, close};
+use tonnage::{DType, Elementwise, Result, Tensor, Variable, function, ones, range, tensor};
+
+/// The sum of so many ranges from 0 on, as one recipe or as several.
+fn ranges(count: usize, len: i64) -> Result<Tensor> {
+    let mut sum = range(0, len, 1)?.cast(DType::F64)?;
+    for _ in 1..count {
+        sum = (sum + range(0, len, 1)?.cast(DType::F64)?)?;
+    }
+    Ok(sum)
+}
+
+fn expected(times: f64) -> Vec<f64> {
+    (0..10).map(|i| times * f64::from(i)).collect()
+}
+
+#[test]
+fn a_sum_of_more_recipes_than_a_program_holds_is_computed() {
+    for count in [2, 20, 33, 70, 200] {
+        close(&ranges(count, 10).unwrap(), &expected(count as f64), 0.0);
+        let total = ranges(count, 10).unwrap().sum_all().unwrap();
+        close(&total, &[45.0 * count as f64], 0.0);
+        let f = function(move |x: Tensor| x + ranges(count, 10)?);
+        let x = tensor([0.5f64; 10]).unwrap();
+        let moved: Vec<f64> = expected(count as f64).iter().map(|y| y + 0.5).collect();
+        close(&f.call(x).unwrap(), &moved, 0.0);
+    }
+}
+
+#[test]
+fn several_long_recipes_meet_in_one_op() {
+    let _turn = alone();
+    // Each fits a program; all three together do not.
+    let parts =
+        || -> Result<[Tensor; 3]> { Ok([ranges(14, 10)?, ranges(15, 10)?, ranges(16, 10)?]) };
+    let [a, b, c] = parts().unwrap();
+    assert!([&a, &b, &c].iter().all(|x| x.is_recipe()));
+    let sum = (&a + &b).unwrap();
+    close(&(sum + c).unwrap(), &expected(45.0), 0.0);
+    let f = function(move |x: Tensor| {
+        let [a, b, c] = parts()?;
+        let large = a.less(&x)?.where_(&b, &c)?;
+        (large * 2.0)? + x
+    });
+    let x = tensor([1e9f64; 10]).unwrap();
+    let y: Vec<f64> = expected(30.0).iter().map(|y| y + 1e9).collect();
+    close(&call_checked(&f, &x), &y, 0.0);
+    // The same as an update, and in place.
+    let v = Variable::new("v", tensor([0.0f64; 10]).unwrap()).unwrap();
+    v.assign_add(&(&a + &b).unwrap()).unwrap();
+    v.assign_add(&ranges(40, 10).unwrap()).unwrap();
+    close(&v.read().unwrap(), &expected(69.0), 0.0);
+}
+
+/// A recipe that an op over data-decided sizes reads a tile at a time, and a later one needs whole.
+#[test]
+fn a_recipe_that_is_written_out_later_is_still_one_before() {
+    let _turn = alone();
+    let f = function(|(x, mask): (Tensor, Tensor)| {
+        let r = (range(1, 4, 1)?.cast(DType::F64)?.reshape(&[1, 3])? * 2.0)?;
+        let some = (x.boolean_mask(&mask)? + &r)?.sum_all()?;
+        let whole = r.matmul(&ones([3, 1])?.cast(DType::F64)?)?.sum_all()?;
+        some + whole
+    });
+    let x = tensor([[1.0f64, 2.0, 3.0], [4.0, 5.0, 6.0]]).unwrap();
+    let mask = tensor([false, true]).unwrap();
+    let y = call_checked(&f, &(x, mask));
+    close(&y, &[15.0 + 12.0 + 12.0], 0.0);
+}
