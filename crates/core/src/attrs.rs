@@ -226,6 +226,19 @@ pub enum Attrs {
     },
     /// How many.
     Count(usize),
+    /// Whether the largest comes first.
+    Descending(bool),
+    /// Whether behind elements that are equal, not before them.
+    Right(bool),
+    /// Even parts of a range.
+    Histogram {
+        /// The lower end.
+        low: Scalar,
+        /// The upper end.
+        high: Scalar,
+        /// How many parts.
+        bins: usize,
+    },
     /// A window that slides over the two inner axes of `[batch, height, width, channels]`.
     Window {
         /// Height and width.

@@ -21,6 +21,7 @@ pub mod memory;
 mod operators;
 mod ops;
 mod part;
+mod random;
 mod read;
 mod scope;
 mod tape;
@@ -32,12 +33,14 @@ mod variable;
 pub use control::{cond, while_loop, while_loop_at_most};
 pub use convert::{Native, Nested};
 pub use function::{Function, function};
-pub use make::{
-    constant, eye, eye_of, full, linspace, ones, random_normal, random_uniform, range, set_seed,
-    tensor, zeros,
-};
-pub use ops::{Elementwise, Operand, Scan, concat, stack};
+pub use make::{constant, eye, eye_of, full, linspace, ones, range, tensor, zeros};
+pub use ops::{Elementwise, Index, Operand, Scan, concat, einsum, meshgrid, stack};
 pub use part::{Axes, Part};
+pub use random::{
+    RandomKey, random_bernoulli, random_bits, random_categorical, random_gamma, random_int,
+    random_normal, random_permutation, random_poisson, random_shuffle, random_truncated_normal,
+    random_uniform, random_uniform_between, set_seed,
+};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Watched};
 pub use tensor::Tensor;

@@ -106,6 +106,9 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             (true, true) => write!(f, " both transposed"),
         },
         Attrs::Count(n) => write!(f, " {n}"),
+        Attrs::Descending(down) => f.write_str(if *down { " down" } else { " up" }),
+        Attrs::Right(right) => f.write_str(if *right { " right" } else { " left" }),
+        Attrs::Histogram { low, high, bins } => write!(f, " {bins} from {low} to {high}"),
         Attrs::Window { size, stride, padding } => {
             write!(f, " window {size:?} by {stride:?}, padding {padding:?}")
         }

@@ -120,6 +120,40 @@ distributions! {
     };
 }
 
+/// Random whole numbers from 0 up to, without, `below`: the upper half of a double word times that.
+pub fn below_u64(level: Level, stream: Stream, start: u64, below: u64, out: &mut [u64]) {
+    bits_u64(level, stream, start, out);
+    for x in out {
+        *x = (u128::from(*x) * u128::from(below) >> 64) as u64;
+    }
+}
+
+macro_rules! truncated {
+    ($($(#[$doc:meta])* $name:ident: $T:ty, $Recipe:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(stream: Stream, start: u64, out: &mut [$T]) {
+            for (i, x) in out.iter_mut().enumerate() {
+                let index = start.wrapping_add(i as u64);
+                // A block of its own for every element and try; of its numbers the first that fits.
+                *x = (0..u32::MAX)
+                    .flat_map(|again| {
+                        let stream = Stream { nonce: [again, 1], ..stream };
+                        $Recipe::make(stream.block(index))
+                    })
+                    .find(|z| z.abs() < 2.0)
+                    .unwrap_or_default();
+            }
+        }
+    )*};
+}
+
+truncated! {
+    /// Standard normal, drawn again where it lies 2 and more from 0.
+    truncated_normal_f32: f32, NormalF32;
+    /// Standard normal, drawn again where it lies 2 and more from 0.
+    truncated_normal_f64: f64, NormalF64;
+}
+
 /// Box and Muller's pair, from the 32 bits of a radius and the 32 of an angle.
 #[inline(always)]
 fn normal_pair_f32(radius: u32, angle: u32) -> [f32; 2] {
@@ -176,6 +210,26 @@ mod tests {
         uniform_f64(level(), Stream::new(6), 0, &mut double);
         near(moments(double.iter().copied()), uniform, 0.005);
         assert!(double.iter().all(|x| (0.0..1.0).contains(x)));
+    }
+
+    #[test]
+    fn whole_numbers_are_even_and_truncated_normals_stay_inside() {
+        let mut x = vec![0u64; 70_000];
+        below_u64(level(), Stream::new(7), 0, 7, &mut x);
+        for n in 0..7 {
+            let count = x.iter().filter(|x| **x == n).count() as f64;
+            assert!((count - 10_000.0).abs() < 500.0, "{n} appears {count} times");
+        }
+        let mut z = vec![0f64; 1 << 17];
+        truncated_normal_f64(Stream::new(8), 0, &mut z);
+        assert!(z.iter().all(|z| z.abs() < 2.0));
+        // Between -2 and 2 the normal distribution has this variance.
+        near(moments(z.iter().copied()), [0.0, 0.773_741, 0.0, 2.366], 0.02);
+        let mut single = vec![0f32; 1000];
+        truncated_normal_f32(Stream::new(8), 5, &mut single[5..]);
+        let mut again = vec![0f32; 10];
+        truncated_normal_f32(Stream::new(8), 500, &mut again);
+        assert_eq!(again, single[500..510]);
     }
 
     #[test]

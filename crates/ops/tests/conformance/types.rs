@@ -25,7 +25,14 @@ fn all_attrs() -> Vec<Attrs> {
     let open = AxisSlice { start: Dim::Known(0), len: Dim::symbol(Symbol::new("k")), step: 1 };
     let (dtype, shape) = (DType::F32, Shape::from([2, 3]));
     let key = Key::Fixed([1, 2]);
-    let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Bits];
+    let distributions = [
+        Distribution::Uniform,
+        Distribution::Normal,
+        Distribution::TruncatedNormal,
+        Distribution::Bits,
+        Distribution::Below(0),
+        Distribution::Below(u64::MAX),
+    ];
     let loop_grad = |carried, active: &[bool], wanted: &[bool]| Attrs::LoopGrad {
         carried,
         slots: None,
@@ -102,7 +109,13 @@ fn all_attrs() -> Vec<Attrs> {
         Attrs::Number(Scalar::Float(f64::NAN)),
         Attrs::Number(Scalar::Int(-1)),
         Attrs::Count(0),
+        Attrs::Count(1),
         Attrs::Count(usize::MAX),
+        Attrs::Descending(true),
+        Attrs::Right(false),
+        Attrs::Histogram { low: 0.into(), high: 1.into(), bins: 3 },
+        Attrs::Histogram { low: 1.into(), high: Scalar::Float(f64::NAN), bins: 0 },
+        Attrs::Histogram { low: 0.into(), high: 1.into(), bins: usize::MAX },
         Attrs::Window { size: [2, 2], stride: [1, 1], padding: [[0, 0], [0, 0]] },
         Attrs::Window { size: [0, 2], stride: [0, 1], padding: [[0, 0], [0, 0]] },
         Attrs::Window { size: [9, 9], stride: [1, 1], padding: [[usize::MAX, 1], [0, 0]] },

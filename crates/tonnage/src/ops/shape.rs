@@ -1,8 +1,7 @@
 //! Other shapes and parts, most of them without a copy.
 
 use smallvec::smallvec;
-use tonnage_core::attrs::Attrs;
-use tonnage_core::attrs::Padding;
+use tonnage_core::attrs::{Attrs, AxisSlice, Padding};
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, ErrorKind, OpDef, Result, Scalar, Shape, Source};
 use tonnage_ops::{linalg, shape};
@@ -64,6 +63,10 @@ impl Tensor {
             .map(|(i, dim)| parts.get(i).unwrap_or(&Part::ALL).resolve("slice", dim))
             .collect::<Result<_>>()
             .map_err(|e| e.at(source))?;
+        self.slice_at(slices, source)
+    }
+
+    pub(super) fn slice_at(&self, slices: Vec<AxisSlice>, source: Source) -> Result<Tensor> {
         apply1(&shape::slice::SLICE, smallvec![self.into()], Attrs::Slices(slices), source)
     }
 
@@ -79,6 +82,13 @@ impl Tensor {
         let source = Source::here();
         let to = self.completed(lengths).map_err(|e| e.at(source))?;
         apply1(&shape::reshape::RESHAPE, smallvec![self.into()], Attrs::Shape(to), source)
+    }
+
+    /// The same elements under a shape whose lengths may be open, while a function is traced.
+    #[track_caller]
+    pub fn reshape_to(&self, shape: impl Into<Shape>) -> Result<Tensor> {
+        let attrs = Attrs::Shape(shape.into());
+        apply1(&shape::reshape::RESHAPE, smallvec![self.into()], attrs, Source::here())
     }
 
     fn completed(&self, lengths: &[i64]) -> Result<Shape> {
