@@ -6,11 +6,15 @@ use serde::Serialize;
 
 use crate::dim::{Dim, Symbol};
 use crate::dtype::DType;
+use crate::grad::Returned;
 use crate::layout::Slice;
+use crate::looping::{Loop, LoopGrad};
 use crate::recipe::{Distribution, Key};
+use crate::row::Keep;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
 use crate::tile::TileProgram;
+use crate::window::{Average, Conv, Window};
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -37,7 +41,7 @@ impl AxisSlice {
 
 /// What stands around a tensor that is padded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum Padding {
+pub enum PadMode {
     /// The same number everywhere.
     Constant(Scalar),
     /// The tensor as in a mirror that stands on its outermost elements: `c b | a b c | b a`.
@@ -100,7 +104,7 @@ pub enum Attrs {
         /// How many before and behind, for each axis.
         widths: Vec<[usize; 2]>,
         /// What they are.
-        padding: Padding,
+        padding: PadMode,
     },
     /// How often each axis is repeated as a whole.
     Repeats(Sizes),
@@ -150,6 +154,13 @@ pub enum Attrs {
         step: Scalar,
         /// How many.
         len: Dim,
+        /// Of the result.
+        dtype: DType,
+    },
+    /// A length, or a number of elements, as a number.
+    Size {
+        /// Which.
+        size: Dim,
         /// Of the result.
         dtype: DType,
     },
@@ -239,37 +250,60 @@ pub enum Attrs {
         /// How many parts.
         bins: usize,
     },
-    /// A window that slides over the two inner axes of `[batch, height, width, channels]`.
-    Window {
-        /// Height and width.
-        size: [usize; 2],
-        /// From one window to the next.
-        stride: [usize; 2],
-        /// Rows above and below, columns left and right.
-        padding: [[usize; 2]; 2],
+    /// Windows of an image.
+    Window(Box<Window>),
+    /// Means of the windows of an image.
+    Average(Box<Average>),
+    /// Filters under the windows of an image.
+    Conv(Box<Conv>),
+    /// How much of a label is spread evenly over all classes.
+    Smoothing(Scalar),
+    /// Numbers brought to a mean of 0 and a deviation of 1.
+    Normalize {
+        /// Added to the variance, so that nothing is divided by 0.
+        epsilon: Scalar,
+        /// The mean is taken away first.
+        centered: bool,
+        /// Into so many groups the channels are cut, each of which has a mean of its own.
+        groups: usize,
+    },
+    /// Attention of queries to keys.
+    Attention {
+        /// What products of queries and keys are multiplied by.
+        scale: Scalar,
+        /// The last query sees all keys, and each one before it one fewer.
+        causal: bool,
+        /// A mask is the last input.
+        masked: bool,
     },
     /// An elementwise chain.
     Tile(Box<TileProgram>),
+    /// Branches.
+    Branch {
+        /// What random ops in them are made of, so that a branch that is run again draws the same; `None`: the
+        /// numbers of what is around it, as if there were no branch.
+        key: Option<Key>,
+        /// Inputs that are variables, each with the output that is written into its bytes. The planner's
+        /// word: in a graph as it is traced there are none.
+        updates: Vec<(usize, usize)>,
+    },
     /// A loop.
-    Loop {
-        /// Inputs that the body changes; the rest it only reads.
-        carried: usize,
-        /// Stop after so many rounds, whatever the condition says.
-        most: Option<u64>,
+    Loop(Box<Loop>),
+    /// A graph with a gradient that its user wrote.
+    Custom {
+        /// Inputs that the user's gradient speaks of; the rest it only captured.
+        args: usize,
+        /// Outputs that are results; the rest is there to be kept.
+        results: usize,
+        /// What the user's gradient reads.
+        saved: Vec<Keep>,
+        /// What it returns for each of the inputs that it speaks of.
+        returns: Vec<Returned>,
+        /// Whether it is the derivative of the graph, and not another one that its user prefers.
+        exact: bool,
     },
     /// The gradient of a loop.
-    LoopGrad {
-        /// Inputs that the body changes.
-        carried: usize,
-        /// Carried states that are kept at once; `None`: the planner decides.
-        slots: Option<usize>,
-        /// Which carried inputs have a gradient.
-        active: Vec<bool>,
-        /// Which inputs that the body only reads have a gradient.
-        wanted: Vec<bool>,
-        /// As of the loop itself.
-        most: Option<u64>,
-    },
+    LoopGrad(Box<LoopGrad>),
 }
 
 impl Attrs {
@@ -296,6 +330,11 @@ impl Attrs {
             Attrs::Split { lengths, .. } => {
                 lengths.iter_mut().for_each(|len| *len = len.substitute(find));
             }
+            Attrs::Size { size, .. } => *size = size.substitute(find),
+            Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
+            Attrs::Loop(spec) => **spec = spec.substitute(find),
+            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
+            Attrs::Average(average) => average.image = average.image.substitute(find),
             _ => {}
         }
         attrs

@@ -71,6 +71,12 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Error {
+        match never {}
+    }
+}
+
 /// Who holds how much, for the messages about memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -312,6 +318,16 @@ pub enum ErrorKind {
         /// The op.
         op: &'static str,
     },
+    /// A function that calls itself again and again while it is traced.
+    #[error(
+        "function: the one made at {function} is inside of {depth} others, or of itself, and calls on; end the recursion by a plain argument, or loop with `while_loop`"
+    )]
+    Recursion {
+        /// Where the function was made.
+        function: Source,
+        /// How many functions are inside of one another.
+        depth: usize,
+    },
     /// Asking for a gradient that does not exist.
     #[error("no gradient through {op}: {why}")]
     NoGradient {
@@ -319,6 +335,20 @@ pub enum ErrorKind {
         op: &'static str,
         /// Its row's reason.
         why: String,
+    },
+    /// A derivative that is not what differences say.
+    #[error("check_gradients: input {input}, {ty}: {mode} is {got}, differences say {slope}")]
+    WrongGradient {
+        /// Which input.
+        input: usize,
+        /// Its type.
+        ty: String,
+        /// Which derivative, in which mode.
+        mode: String,
+        /// What the derivative says.
+        got: f64,
+        /// What differences say.
+        slope: f64,
     },
     /// A tape that cannot answer.
     #[error("tape: {what}; {help}")]

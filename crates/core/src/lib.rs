@@ -9,15 +9,18 @@ pub mod emit;
 pub mod error;
 pub mod grad;
 pub mod graph;
+pub mod heap;
 pub mod kernel;
 pub mod kind;
 pub mod layout;
+pub mod looping;
 pub mod recipe;
 pub mod row;
 pub mod scalar;
 pub mod shape;
 pub mod source;
 pub mod tile;
+pub mod window;
 pub mod workers;
 
 pub use attrs::Attrs;

@@ -74,7 +74,7 @@ impl Generator {
 pub const LONGEST: usize = 64;
 
 /// A tensor that is computed as it is read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recipe {
     /// One load a source, one store.
     pub program: TileProgram,

@@ -10,6 +10,7 @@ use crate::bytes::Bytes;
 use crate::dim::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::heap::{Heap, Seen};
 
 /// Concrete lengths or positions, one an axis; on the stack up to rank 4.
 pub type Sizes = SmallVec<[usize; 4]>;
@@ -180,9 +181,33 @@ impl From<&Shape> for Shape {
     }
 }
 
+impl<const N: usize> From<[Dim; N]> for Shape {
+    fn from(dims: [Dim; N]) -> Shape {
+        dims.into_iter().collect()
+    }
+}
+
+impl From<&[Dim]> for Shape {
+    fn from(dims: &[Dim]) -> Shape {
+        dims.iter().cloned().collect()
+    }
+}
+
+impl From<Vec<Dim>> for Shape {
+    fn from(dims: Vec<Dim>) -> Shape {
+        dims.into_iter().collect()
+    }
+}
+
 impl From<()> for Shape {
     fn from((): ()) -> Shape {
         Shape::scalar()
+    }
+}
+
+impl Heap for Shape {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.0.heap(seen)
     }
 }
 

@@ -4,6 +4,7 @@
 //! the planner, the tape, the docs, the conformance tests) reads the row.
 
 pub mod control;
+mod derive;
 pub mod emit;
 pub mod index;
 mod infer;
@@ -147,6 +148,7 @@ table! {
     BroadcastTo = shape::broadcast_to::BROADCAST_TO,
     Fill = shape::fill::FILL,
     Range = shape::range::RANGE,
+    Size = shape::size::SIZE,
     Concat = shape::concat::CONCAT,
     Diag = shape::diag::DIAG,
     DiagPart = shape::diag_part::DIAG_PART,
@@ -188,6 +190,7 @@ table! {
     GatherLast = index::gather_last::GATHER_LAST,
     TakeAlongAxis = index::take_along_axis::TAKE_ALONG_AXIS,
     PutAlongAxis = index::put_along_axis::PUT_ALONG_AXIS,
+    RowsToDense = index::rows_to_dense::ROWS_TO_DENSE,
     ScatterAdd = index::scatter_add::SCATTER_ADD,
     ScatterUpdate = index::scatter_update::SCATTER_UPDATE,
     TopK = index::top_k::TOP_K,
@@ -207,13 +210,36 @@ table! {
     Searchsorted = index::searchsorted::SEARCHSORTED,
     Sort = index::sort::SORT,
     Unique = index::unique::UNIQUE,
-    MaxPool = nn::max_pool::MAX_POOL,
-    MaxPoolGrad = nn::max_pool_grad::MAX_POOL_GRAD,
-    MaxPoolPick = nn::max_pool_pick::MAX_POOL_PICK,
-    Softmax = nn::softmax::SOFTMAX,
+    Attention = nn::attention::forward::ATTENTION,
+    AttentionGrad = nn::attention::grad::ATTENTION_GRAD,
+    Conv = nn::conv::forward::CONV,
+    ConvTranspose = nn::conv::transpose::CONV_TRANSPOSE,
+    ConvFilterGrad = nn::conv::filter_grad::CONV_FILTER_GRAD,
+    AvgPool = nn::pool::avg::AVG_POOL,
+    AvgPoolGrad = nn::pool::avg_grad::AVG_POOL_GRAD,
+    MaxPool = nn::pool::max::MAX_POOL,
+    MaxPoolGrad = nn::pool::max_grad::MAX_POOL_GRAD,
+    MaxPoolPick = nn::pool::max_pick::MAX_POOL_PICK,
+    LayerNorm = nn::norm::layer::LAYER_NORM,
+    LayerNormGrad = nn::norm::layer_grad::LAYER_NORM_GRAD,
+    GroupNorm = nn::norm::group::GROUP_NORM,
+    GroupNormGrad = nn::norm::group_grad::GROUP_NORM_GRAD,
+    Softmax = nn::softmax::plain::SOFTMAX,
+    SoftmaxGrad = nn::softmax::plain_grad::SOFTMAX_GRAD,
+    LogSoftmax = nn::softmax::log::LOG_SOFTMAX,
+    LogSoftmaxGrad = nn::softmax::log_grad::LOG_SOFTMAX_GRAD,
+    CrossEntropy = nn::softmax::cross_entropy::CROSS_ENTROPY,
+    CrossEntropyGrad = nn::softmax::cross_entropy_grad::CROSS_ENTROPY_GRAD,
+    CrossEntropyDense = nn::softmax::cross_entropy_dense::CROSS_ENTROPY_DENSE,
+    CrossEntropyDenseGrad = nn::softmax::cross_entropy_dense_grad::CROSS_ENTROPY_DENSE_GRAD,
     Assign = state::assign::ASSIGN,
     AssignAdd = state::assign_add::ASSIGN_ADD,
+    AssignRows = state::assign_rows::ASSIGN_ROWS,
+    AssignAddRows = state::assign_add_rows::ASSIGN_ADD_ROWS,
+    Call = control::call::CALL,
+    Custom = control::custom::CUSTOM,
     Cond = control::cond::COND,
+    Switch = control::switch::SWITCH,
     WhileLoop = control::while_loop::WHILE_LOOP,
     WhileGrad = control::while_grad::WHILE_GRAD,
 }
@@ -233,4 +259,7 @@ pub static GRAD_OPS: GradOps = GradOps {
     add: &math::add::ADD,
     fill: &shape::fill::FILL,
     scatter_add: &index::scatter_add::SCATTER_ADD,
+    rows_to_dense: &index::rows_to_dense::ROWS_TO_DENSE,
+    gather: &index::gather::GATHER,
+    reshape: &shape::reshape::RESHAPE,
 };

@@ -1,172 +1,39 @@
-//! A graph as it runs: composites written out, every copy explicit, nothing that nobody reads.
+//! A graph as it runs: simplified, composites written out, every copy explicit, elementwise chains joined.
+//!
+//! The order of the passes matters in two places. Common subexpressions are merged before calls of bodies are
+//! written out, so that what is computed again on purpose stays so ([`inline`]). And chains are joined last,
+//! when nothing else looks for single ops any more.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use tonnage_core::attrs::Attrs;
-use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::Result;
-use tonnage_core::graph::{Builder, Graph, Node, ValueId, ValueInfo, replay};
-use tonnage_core::row::{Call, Fails, Lower, Mem, OpDef};
-use tonnage_ops::math::identity::IDENTITY;
+use tonnage_core::graph::Graph;
 
-use crate::fuse::fuse;
+use crate::fuse::{fuse, see_through};
+use crate::rewrite::{Rewrite, carry, inline, numbered, protect_reads, rewritten, updates_wait};
 
-/// The graph with composites written out, here and in its regions, reads protected from updates, and
-/// elementwise chains joined.
+/// The graph as it runs, with its regions.
 pub fn lower(graph: &Graph) -> Result<Graph> {
-    let mut builder = Builder::new();
-    let inputs: Vec<Value> = graph
-        .inputs
-        .iter()
-        .map(|id| {
-            let info = graph.value(*id);
-            builder.input(info.ty.clone(), info.kind, info.name.clone())
-        })
-        .collect();
-    let mut expand = Expand { builder: &mut builder };
-    let outputs = replay(graph, inputs, &mut expand)?;
-    let mut made = builder.finish(&outputs)?;
-    for (new, old) in made.inputs.clone().into_iter().zip(&graph.inputs) {
-        made.value_mut(new).source = graph.value(*old).source;
-    }
-    made.prune();
-    updates_wait(&mut made);
-    protect_reads(&mut made);
-    fuse(&made)
+    finish(rewritten(graph, &Rewrite::ALL)?)
 }
 
-/// Writes composites out as it goes, and lowers regions.
-struct Expand<'a> {
-    builder: &'a mut Builder,
-}
-
-impl Emit for Expand<'_> {
-    fn emit(
-        &mut self,
-        op: &'static OpDef,
-        inputs: Vec<Value>,
-        attrs: Attrs,
-        regions: Vec<Arc<Graph>>,
-        aux: bool,
-    ) -> Result<Vec<Value>> {
-        if let Lower::Composite(expand) = op.lower {
-            let types: Vec<_> = inputs.iter().map(|v| v.ty().clone()).collect();
-            let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &regions };
-            return expand(self, &call, inputs);
-        }
-        let regions =
-            regions.iter().map(|g| Ok(Arc::new(lower(g)?))).collect::<Result<Vec<_>>>()?;
-        self.builder.emit(op, inputs, attrs, regions, aux)
+/// What is left to do after the rewrites, regions first.
+fn finish(graph: Graph) -> Result<Graph> {
+    let mut graph = inline(graph)?;
+    // A loop and its gradient hold the same body: it stays one.
+    let mut done: HashMap<*const Graph, (Arc<Graph>, Arc<Graph>)> = HashMap::new();
+    for region in graph.nodes.iter_mut().flat_map(|n| &mut n.regions) {
+        let key = Arc::as_ptr(region);
+        let made = match done.get(&key) {
+            Some((_, made)) => made.clone(),
+            None => Arc::new(finish((**region).clone())?),
+        };
+        done.insert(key, (region.clone(), made.clone()));
+        *region = made;
     }
-
-    fn mark(&mut self, mark: Mark) -> Mark {
-        self.builder.mark(mark)
-    }
-}
-
-/// Moves updates of variables, and what depends on them, behind the last node that can fail without
-/// depending on one: a call that fails leaves variables as they were. Updates behind that node stay
-/// where they are, so that a gradient need not wait for all others.
-fn updates_wait(graph: &mut Graph) {
-    let mut after: HashSet<ValueId> = HashSet::new();
-    let waits: Vec<bool> = graph
-        .nodes
-        .iter()
-        .map(|node| {
-            let waits = matches!(node.op.mem, Mem::Update(_))
-                || node.inputs.iter().any(|id| after.contains(id));
-            if waits {
-                after.extend(node.outputs.iter().copied());
-            }
-            waits
-        })
-        .collect();
-    let last = graph.nodes.iter().zip(&waits).rposition(|(node, waits)| !waits && can_fail(node));
-    let Some(last) = last else { return };
-    let nodes = std::mem::take(&mut graph.nodes);
-    let (mut first, mut waiting, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, (node, waits)) in nodes.into_iter().zip(waits).enumerate() {
-        match (at <= last, waits) {
-            (true, false) => first.push(node),
-            (true, true) => waiting.push(node),
-            (false, _) => rest.push(node),
-        }
-    }
-    graph.nodes = first.into_iter().chain(waiting).chain(rest).collect();
-}
-
-fn can_fail(node: &Node) -> bool {
-    node.op.fails != Fails::Never || node.regions.iter().any(|g| g.nodes.iter().any(can_fail))
-}
-
-/// Gives a value that is read after its bytes are updated a copy that is made before.
-///
-/// Program order may read a variable's old value after an update: in SSA that is the value before, whose
-/// bytes the update overwrites.
-fn protect_reads(graph: &mut Graph) {
-    let mut at = 0;
-    while at < graph.nodes.len() {
-        if let Mem::Update(input) = graph.nodes[at].op.mem {
-            let target = graph.nodes[at].inputs[input];
-            let sharing = same_bytes(graph, target, at);
-            for old in sharing {
-                if read_after(graph, old, at) {
-                    copy_before(graph, old, at);
-                    at += 1;
-                }
-            }
-        }
-        at += 1;
-    }
-}
-
-/// Values before node `end` that lie in the bytes of `value`: itself, what it is a view of, and views.
-fn same_bytes(graph: &Graph, value: ValueId, end: usize) -> Vec<ValueId> {
-    let mut root: HashMap<ValueId, ValueId> = HashMap::new();
-    let find = |root: &HashMap<ValueId, ValueId>, id: ValueId| root.get(&id).copied().unwrap_or(id);
-    for node in &graph.nodes[..end] {
-        if let Mem::View(input) | Mem::Update(input) = node.op.mem {
-            let base = find(&root, node.inputs[input]);
-            root.extend(node.outputs.first().map(|out| (*out, base)));
-        }
-    }
-    let base = find(&root, value);
-    let views = root.iter().filter(|(_, b)| **b == base).map(|(v, _)| *v);
-    let mut all: Vec<ValueId> = views.chain([base]).collect();
-    all.sort();
-    all
-}
-
-fn read_after(graph: &Graph, value: ValueId, at: usize) -> bool {
-    graph.nodes[at + 1..].iter().any(|n| n.inputs.contains(&value))
-        || graph.outputs.contains(&value)
-}
-
-fn copy_before(graph: &mut Graph, old: ValueId, at: usize) {
-    let info: ValueInfo = graph.value(old).clone();
-    let source = graph.nodes[at].source;
-    let copy = graph.add_value(ValueInfo { kind: tonnage_core::Kind::Activation, ..info });
-    for node in &mut graph.nodes[at + 1..] {
-        for id in &mut node.inputs {
-            if *id == old {
-                *id = copy;
-            }
-        }
-    }
-    for id in &mut graph.outputs {
-        if *id == old {
-            *id = copy;
-        }
-    }
-    let node = Node {
-        op: &IDENTITY,
-        attrs: Attrs::None,
-        inputs: vec![old],
-        outputs: vec![copy],
-        aux: false,
-        regions: Vec::new(),
-        source,
-    };
-    graph.nodes.insert(at, node);
+    let graph = protect_reads(carry(updates_wait(graph)?)?)?;
+    let mut graph = fuse(see_through(graph)?)?;
+    graph.prune();
+    numbered(graph)
 }

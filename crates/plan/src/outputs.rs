@@ -14,7 +14,7 @@ use tonnage_core::graph::ValueId;
 use tonnage_core::layout::Layout;
 use tonnage_core::tile::TileProgram;
 
-use crate::place::{Planner, most};
+use crate::place::{Planner, Store, most};
 use crate::plan::{At, BufferId, OutputPlan, Placed, Run, Step, StepMemory};
 use crate::tile;
 
@@ -25,7 +25,7 @@ impl Planner<'_> {
         let ty = self.graph.ty(id).clone();
         let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
         match placed.at {
-            At::Input(i) if i == k + self.first_donated() && self.donated[i] && whole => {
+            At::Input(i) if self.homes.get(k) == Some(&Some(i)) && self.donated[i] && whole => {
                 let layout = placed.layout;
                 Ok(OutputPlan::Input { input: i, layout })
             }
@@ -38,11 +38,6 @@ impl Planner<'_> {
                 Ok(OutputPlan::Given)
             }
         }
-    }
-
-    /// Donated inputs are those whose updates are the outputs, in order.
-    fn first_donated(&self) -> usize {
-        self.donated.iter().position(|d| *d).unwrap_or(0)
     }
 
     /// An output of a whole call.
@@ -100,8 +95,8 @@ impl Planner<'_> {
         self.copy(id, Placed { at: At::Output(k), layout })
     }
 
-    /// A last step that copies a value somewhere else.
-    fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
+    /// A step that copies a value somewhere else.
+    pub fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
         let from = self.place(id)?.clone();
         let dtype = self.graph.ty(id).dtype;
         let run = match &from.at {
@@ -123,6 +118,7 @@ impl Planner<'_> {
             node: usize::MAX,
             run: Run::Copy { run: Arc::new(run), from: id, to },
             memory: StepMemory::Output,
+            refused: SmallVec::new(),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch: None,
@@ -136,17 +132,13 @@ impl Planner<'_> {
 
     /// Everything in a buffer lies in an output's bytes instead.
     fn move_to_output(&mut self, buffer: BufferId, k: usize) {
-        for placed in self.places.iter_mut().flatten() {
-            if placed.at == At::Buffer(buffer) {
+        let sharing = self.sharing.remove(&Store::Buffer(buffer.0)).unwrap_or_default();
+        for id in &sharing {
+            if let Some(placed) = &mut self.places[id.index()] {
                 placed.at = At::Output(k);
             }
         }
-        for step in &mut self.steps {
-            match &mut step.run {
-                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
-                _ => {}
-            }
-        }
+        self.sharing.insert(Store::Output(k), sharing);
         self.buffers[buffer.0].bytes = Bytes::ZERO;
     }
 }

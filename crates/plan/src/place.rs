@@ -16,11 +16,13 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
-use crate::plan::{At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, StepMemory};
-use crate::{region, tile};
+use crate::plan::{
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory,
+};
+use crate::{order, region, tile};
 
 /// What is known of an input before the call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum InputSpec {
     /// It lies in memory.
     Bytes {
@@ -53,8 +55,30 @@ pub struct Options {
 }
 
 /// Plans a lowered graph.
-pub fn plan(graph: &Graph, inputs: &[InputSpec], options: Options) -> Result<Plan> {
+pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, &[], options)
+}
+
+/// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that
+/// is given up.
+pub(crate) fn plan_region(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: Options,
+) -> Result<Plan> {
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, homes, options)
+}
+
+/// Plans a lowered graph whose nodes stand in the order in which they run.
+pub(crate) fn plan_in_order(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: Options,
+) -> Result<Plan> {
     let mut planner = Planner::new(graph, inputs, options)?;
+    planner.homes = homes.to_vec();
     for at in 0..graph.nodes.len() {
         planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
     }
@@ -88,7 +112,7 @@ pub(crate) fn store(at: &At) -> Option<Store> {
 }
 
 pub(crate) struct Planner<'g> {
-    pub graph: &'g Graph,
+    pub graph: &'g Arc<Graph>,
     pub options: Options,
     pub places: Vec<Option<Placed>>,
     pub steps: Vec<Step>,
@@ -98,13 +122,17 @@ pub(crate) struct Planner<'g> {
     pub last_use: Vec<usize>,
     pub sharing: HashMap<Store, Vec<ValueId>>,
     pub donated: Vec<bool>,
-    input_bytes: Bytes,
+    /// For each output of a region, the input in whose bytes it may stay.
+    pub homes: Vec<Option<usize>>,
+    input_bytes: Vec<Bytes>,
+    /// Why the node at hand takes over none of its inputs.
+    pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// The node whose place is being found.
     pub at: usize,
 }
 
 impl<'g> Planner<'g> {
-    fn new(graph: &'g Graph, inputs: &[InputSpec], options: Options) -> Result<Planner<'g>> {
+    fn new(graph: &'g Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Planner<'g>> {
         if inputs.len() != graph.inputs.len() {
             let what = format!("{} inputs for a graph of {}", inputs.len(), graph.inputs.len());
             return Err(ErrorKind::BadGraph { what }.into());
@@ -128,18 +156,21 @@ impl<'g> Planner<'g> {
             last_use,
             sharing: HashMap::new(),
             donated: Vec::new(),
-            input_bytes: Bytes::ZERO,
+            homes: Vec::new(),
+            input_bytes: Vec::with_capacity(inputs.len()),
+            refused: SmallVec::new(),
             at: 0,
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
             match spec {
                 InputSpec::Bytes { layout, bytes, donated } => {
-                    planner.input_bytes += *bytes;
+                    planner.input_bytes.push(*bytes);
                     planner.donated.push(*donated);
                     let placed = Placed { at: At::Input(i), layout: layout.clone() };
                     planner.put(*id, placed);
                 }
                 InputSpec::Recipe(recipe) => {
+                    planner.input_bytes.push(Bytes::ZERO);
                     planner.donated.push(false);
                     let layout = Layout::contiguous(recipe.sizes.clone());
                     planner.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
@@ -164,6 +195,7 @@ impl<'g> Planner<'g> {
 
     fn node(&mut self, at: usize) -> Result<()> {
         self.at = at;
+        self.refused.clear();
         let node = &self.graph.nodes[at];
         match node.op.lower {
             Lower::View(view) => self.view(node, view),
@@ -184,10 +216,7 @@ impl<'g> Planner<'g> {
                     .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
                 self.step(node, Run::Kernel, memory, scratch)
             }
-            Lower::Region(kind) => {
-                self.in_memory(node)?;
-                region::node(self, node, kind)
-            }
+            Lower::Region(kind) => region::node(self, node, kind),
             Lower::Composite(_) => {
                 let what = format!("the composite {} was not written out", node.op.name);
                 Err(ErrorKind::BadGraph { what }.into())
@@ -280,7 +309,8 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
+    /// Makes a value that is a recipe resident.
+    pub fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let At::Recipe(recipe) = &self.place(id)?.at else { return Ok(()) };
         let run = tile::materialize(recipe);
         self.fresh(node, id)?;
@@ -334,6 +364,7 @@ impl<'g> Planner<'g> {
             node: at,
             run: Run::Nothing,
             memory,
+            refused: SmallVec::new(),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch: None,
@@ -379,6 +410,7 @@ impl<'g> Planner<'g> {
             node: self.at,
             run,
             memory,
+            refused: std::mem::take(&mut self.refused),
             begins: Vec::new(),
             ends: Vec::new(),
             scratch,
@@ -422,9 +454,11 @@ impl<'g> Planner<'g> {
             outputs,
             arena: arena.rounded(),
             bound,
-            inputs: self.input_bytes,
+            inputs: self.input_bytes.iter().copied().sum(),
+            input_bytes: self.input_bytes,
             written,
             is_bound: self.is_bound,
+            fitted: None,
         })
     }
 }

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::{Generator, Recipe};
-use tonnage_core::shape::Sizes;
+use tonnage_core::looping::{Loop, LoopGrad};
+use tonnage_core::recipe::{Generator, Key, Recipe};
+use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
+
+use crate::budget::Fitted;
 
 /// The number of a buffer in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +89,16 @@ pub enum OutputPlan {
     Given,
 }
 
+impl OutputPlan {
+    /// Bytes of its own, if it is small.
+    pub fn own_bytes(&self) -> Bytes {
+        match self {
+            OutputPlan::Own { bytes, .. } => *bytes,
+            _ => Bytes::ZERO,
+        }
+    }
+}
+
 /// What a step does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -102,6 +115,37 @@ pub enum StepMemory {
     Updates,
     /// Writes straight where the result will live.
     Output,
+}
+
+/// Why a step does not take over an input's bytes, although its row would allow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// Somebody reads it, or a view of it, later.
+    ReadLater,
+    /// It is an argument or a constant that the caller keeps.
+    NotGivenUp,
+    /// It has another number of bytes than the result.
+    OtherSize,
+    /// Its elements do not lie close together.
+    Strided,
+    /// Another input of the step lies in the same bytes in another way.
+    Shared,
+    /// It has no bytes of its own: it is a recipe.
+    Recipe,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Refusal::ReadLater => "it is read later",
+            Refusal::NotGivenUp => "it was not given up",
+            Refusal::OtherSize => "it has another size",
+            Refusal::Strided => "its elements do not lie close together",
+            Refusal::Shared => "another input lies in the same bytes",
+            Refusal::Recipe => "it is a recipe",
+        })
+    }
 }
 
 /// What a load of a tile step reads.
@@ -124,17 +168,70 @@ pub struct TileRun {
     pub reads: Vec<TileRead>,
 }
 
+/// A branch.
+#[derive(Debug, Clone)]
+pub struct BranchPlan {
+    /// What it does.
+    pub plan: Plan,
+    /// For each result that belongs into a variable, where it lies in the step's scratch until it is copied there;
+    /// `None` where the branch writes it in place, and for other results.
+    pub second: Vec<Option<Bytes>>,
+    /// Where its arena starts in the scratch.
+    pub inner: Bytes,
+}
+
+/// What a round sees of an input that is sliced.
+#[derive(Debug, Clone)]
+pub enum Sliced {
+    /// A row in memory. Everything counts elements.
+    Bytes {
+        /// Where the first row's lowest element lies.
+        first: isize,
+        /// From one row to the next.
+        stride: isize,
+        /// Of a row, from its lowest element.
+        layout: Layout,
+        /// Bytes of an element.
+        size: usize,
+    },
+    /// A row that each round computes.
+    Recipe {
+        /// Over the first row.
+        run: Arc<TileRun>,
+        /// For each of its reads, from one row to the next.
+        strides: Vec<isize>,
+        /// Where the row lies in the step's scratch.
+        at: Bytes,
+        /// Its type.
+        row: TensorType,
+    },
+}
+
+/// Which states a loop keeps for its gradient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Keeps {
+    /// None.
+    Nothing,
+    /// Those before these rounds, in rows of the checkpoints in that order.
+    These(Vec<u64>),
+    /// As [`crate::schedule::Online`] says, with so many slots.
+    Online {
+        /// The first state's included.
+        slots: u64,
+    },
+}
+
 /// A loop.
 #[derive(Debug, Clone)]
 pub struct LoopPlan {
-    /// Inputs that the body changes.
-    pub carried: usize,
-    /// The most rounds there may be.
-    pub most: Option<u64>,
-    /// The condition; its only output is one boolean.
-    pub condition: Plan,
+    /// What it is told.
+    pub spec: Loop,
+    /// The condition, where it has one; its only output is one boolean.
+    pub condition: Option<Plan>,
     /// The body.
     pub body: Plan,
+    /// What a round sees of the sliced inputs.
+    pub sliced: Vec<Sliced>,
     /// For each carried value, where its second copy lies in the step's scratch; `None` where the body
     /// updates it in place.
     pub second: Vec<Option<Bytes>>,
@@ -142,32 +239,66 @@ pub struct LoopPlan {
     pub answer: Bytes,
     /// Where the arenas of condition and body start in the scratch.
     pub inner: Bytes,
+    /// States that are kept for a gradient.
+    pub keeps: Keeps,
+}
+
+/// Where a part of the first or the last state of a loop is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// In the bytes of the node's input of that number, from that element on.
+    There {
+        /// Which.
+        input: usize,
+        /// The first element.
+        first: usize,
+    },
+    /// There, but not close together: it is copied to the scratch first.
+    Copied {
+        /// Which.
+        input: usize,
+        /// Where to.
+        to: Bytes,
+    },
+    /// In the scratch, where the loop that is run once more leaves it.
+    Made(Bytes),
 }
 
 /// The gradient of a loop.
 #[derive(Debug, Clone)]
 pub struct LoopGradPlan {
+    /// What it is told.
+    pub spec: LoopGrad,
     /// The loop, run forwards between checkpoints.
     pub forward: LoopPlan,
     /// One step back.
     pub step: Plan,
-    /// Which carried values have a gradient.
-    pub active: Vec<bool>,
-    /// Which inputs that are only read have a gradient.
-    pub wanted: Vec<bool>,
-    /// States that are kept at once.
-    pub slots: usize,
-    /// Bytes of one state.
+    /// What a step back sees of the inputs that it takes rows of.
+    pub seeds: Vec<Sliced>,
+    /// Parts of the first state, and of the last.
+    pub held: [Vec<Held>; 2],
+    /// States that are kept at once, the first one included.
+    pub slots: u64,
+    /// Rows of the checkpoints.
+    pub rows: usize,
+    /// For each carried value, where its checkpoints lie in the scratch; `None` where the bytes that were
+    /// handed over are taken.
+    pub checkpoints: Vec<Option<Bytes>>,
+    /// States on their way that there is room for.
+    pub spare: usize,
+    /// Where they start in the scratch.
+    pub spare_at: Bytes,
+    /// Bytes of one of them.
     pub state: Bytes,
-    /// Where each carried value lies in a state.
+    /// Where each carried value lies in it.
     pub parts: Vec<Bytes>,
-    /// Where the states start in the scratch: `slots` of them, then three to work on.
-    pub states: Bytes,
-    /// For each active carried value and wanted input, where its second copy lies in the scratch;
-    /// `None` where the step updates it in place.
+    /// For each value that is carried backwards, where its second copy lies in the scratch; `None` where
+    /// the step updates it in place.
     pub second: Vec<Option<Bytes>>,
     /// Where the step's arena starts in the scratch.
     pub inner: Bytes,
+    /// Rounds that will be run again, where their number is known.
+    pub again: Option<u64>,
 }
 
 /// How a step runs.
@@ -188,8 +319,14 @@ pub enum Run {
     },
     /// The row's kernel.
     Kernel,
-    /// One of these, as the first input says: true, false.
-    Branch(Vec<Plan>),
+    /// One of these, as the first input says: true, false; or the one of that number, the last one for any
+    /// other number.
+    Branch {
+        /// What random ops in them are made of.
+        key: Option<Key>,
+        /// In order.
+        branches: Vec<BranchPlan>,
+    },
     /// A loop.
     Loop(Box<LoopPlan>),
     /// The gradient of a loop.
@@ -205,6 +342,8 @@ pub struct Step {
     pub run: Run,
     /// What it does to memory.
     pub memory: StepMemory,
+    /// Inputs that its row would let it take over, and why it does not.
+    pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// Buffers that begin here, scratch included.
     pub begins: Vec<BufferId>,
     /// Buffers that end here.
@@ -221,11 +360,37 @@ pub struct Step {
     pub writes: SmallVec<[ValueId; 2]>,
 }
 
+impl Step {
+    /// Rounds that gradients of loops run again in it, in its regions too; `None` where only the data know.
+    pub fn rounds_again(&self) -> Option<u64> {
+        // Zero times something unknown is zero.
+        let times = |plan: &Plan, count: Option<u64>| match plan.rounds_again()? {
+            0 => Some(0),
+            each => Some(each.saturating_mul(count?)),
+        };
+        match &self.run {
+            Run::Branch { branches, .. } => {
+                let mut all = branches.iter().map(|b| b.plan.rounds_again());
+                let first = all.next().unwrap_or(Some(0));
+                if all.all(|other| other == first) { first } else { None }
+            }
+            Run::Loop(plan) => times(&plan.body, plan.spec.known_rounds()),
+            Run::LoopGrad(plan) => {
+                let rounds = plan.spec.of.known_rounds();
+                let inner = times(&plan.forward.body, plan.again)?
+                    .saturating_add(times(&plan.step, rounds)?);
+                Some(plan.again?.saturating_add(inner))
+            }
+            _ => Some(0),
+        }
+    }
+}
+
 /// An order, an address for every buffer, and the peak.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The graph as it runs.
-    pub graph: Graph,
+    pub graph: Arc<Graph>,
     /// Where each value lies, by its number.
     pub places: Vec<Option<Placed>>,
     /// In the order in which they run.
@@ -242,20 +407,18 @@ pub struct Plan {
     pub written: Vec<bool>,
     /// What the inputs take: bytes of arguments, variables and constants that are no recipes.
     pub inputs: Bytes,
+    /// The same input by input; nothing for a second input in the same bytes.
+    pub input_bytes: Vec<Bytes>,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
+    /// What was done to fit a budget, where one was asked for.
+    pub fitted: Option<Fitted>,
 }
 
 impl Plan {
     /// Bytes of small outputs, which have bytes of their own from the start.
     pub fn own_outputs(&self) -> Bytes {
-        self.outputs
-            .iter()
-            .map(|o| match o {
-                OutputPlan::Own { bytes, .. } => *bytes,
-                _ => Bytes::ZERO,
-            })
-            .sum()
+        self.outputs.iter().map(OutputPlan::own_bytes).sum()
     }
 
     /// What the call obtains: the arena and the small outputs.
@@ -268,17 +431,13 @@ impl Plan {
         self.inputs + self.obtains()
     }
 
+    /// Rounds of loops that gradients will run again, all told; `None` where only the data know.
+    pub fn rounds_again(&self) -> Option<u64> {
+        self.steps.iter().try_fold(0u64, |sum, step| Some(sum.saturating_add(step.rounds_again()?)))
+    }
+
     /// Where a value lies.
     pub fn place(&self, id: ValueId) -> Option<&Placed> {
         self.places[id.index()].as_ref()
-    }
-
-    /// The buffers that live at the peak of the arena, largest first.
-    pub fn live_at_peak(&self) -> Vec<&BufferPlan> {
-        let at = self.steps.iter().enumerate().max_by_key(|(_, s)| s.live).map_or(0, |(i, _)| i);
-        let mut live: Vec<&BufferPlan> =
-            self.buffers.iter().filter(|b| b.first <= at && at <= b.last).collect();
-        live.sort_by_key(|b| std::cmp::Reverse(b.bytes));
-        live
     }
 }

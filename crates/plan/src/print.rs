@@ -1,54 +1,128 @@
 //! A plan as a table that fits a terminal.
+//!
+//! A long plan is cut to its beginning, what is around the peak, and its end; `{:#}` prints every step.
 
 use std::fmt;
 
-use crate::plan::{At, Plan, Run, Step, StepMemory};
+use crate::budget::Fitted;
+use crate::explain::{BackLine, Explanation, Holder, StepLine};
+use crate::plan::{Plan, StepMemory};
+
+/// Steps that are printed around the peak, and at each end, of a plan that is too long.
+const AROUND: usize = 16;
+/// Entries that are printed of what lives at the peak.
+const HOLDERS: usize = 10;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.explain().fmt(f)
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = if self.is_bound { " (a bound: data decide)" } else { "" };
         writeln!(
             f,
-            "peak {}: inputs {}, arena {}, small results {}{}",
-            self.peak(),
-            self.inputs,
-            self.arena,
-            self.own_outputs(),
-            if self.is_bound { " (a bound: data decide)" } else { "" }
+            "peak {}: inputs {}, arena {}, small results {}{bound}",
+            self.peak, self.inputs, self.arena, self.small_results,
         )?;
+        if let Some(fitted) = &self.fitted {
+            writeln!(f, "{fitted}")?;
+        }
+        match self.rounds_again {
+            Some(0) => {}
+            Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
+            None => writeln!(f, "gradients run rounds of loops again: data decide how many")?,
+        }
+        writeln!(f, "at the peak, step {}:", self.peak_step)?;
+        for holder in self.live_at_peak.iter().take(HOLDERS) {
+            writeln!(f, "  {holder}")?;
+        }
+        if let Some(more) = self.live_at_peak.len().checked_sub(HOLDERS + 1) {
+            writeln!(f, "  and {} more", more + 1)?;
+        }
         writeln!(
             f,
-            "{:>5}  {:<16} {:<12} {:>10} {:>10}  line",
+            "{:>5}  {:<18} {:<10} {:>10} {:>10}  line",
             "step", "op", "memory", "bytes", "live"
         )?;
+        let last = self.steps.len();
+        let mut cut = false;
         for (i, step) in self.steps.iter().enumerate() {
-            let bytes =
-                step.begins.iter().map(|b| self.buffers[b.0].bytes).sum::<tonnage_core::Bytes>();
-            let (op, source) = match self.graph.nodes.get(step.node) {
-                Some(node) => (node.op.name, node.source.to_string()),
-                None => ("copy", String::new()),
-            };
-            writeln!(
-                f,
-                "{i:>5}  {op:<16} {:<12} {:>10} {:>10}  {}",
-                memory(step),
-                bytes.to_string(),
-                step.live.to_string(),
-                tail(&source, 20),
-            )?;
+            let shown = f.alternate()
+                || last <= 4 * AROUND
+                || i < AROUND
+                || i + AROUND >= last
+                || i.abs_diff(self.peak_step) <= AROUND / 2;
+            if shown {
+                writeln!(f, "{i:>5}  {step}")?;
+                if let Some(back) = &step.back {
+                    writeln!(f, "       {back}")?;
+                }
+            } else if !cut {
+                writeln!(f, "    …")?;
+            }
+            cut = !shown;
         }
         Ok(())
     }
 }
 
-fn memory(step: &Step) -> &'static str {
-    match (step.memory, &step.run) {
-        (StepMemory::InPlace(_), _) => "in place",
-        (StepMemory::Aliases, _) => "aliases",
-        (StepMemory::Recipe, _) => "recipe",
-        (StepMemory::Updates, _) => "updates",
-        (StepMemory::Output, Run::Copy { to, .. }) if matches!(to.at, At::Output(_)) => "result",
-        (StepMemory::Output, _) => "result",
-        (StepMemory::Allocates, _) => "allocates",
+impl fmt::Display for Fitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (now, before) = (self.seconds, self.unlimited_seconds);
+        let longer = if before > 0.0 { now / before } else { 1.0 };
+        match self.recomputed {
+            0 => write!(f, "fits as it is"),
+            n => write!(f, "fitted: {n} nodes run again, {longer:.2} times the time expected"),
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = if self.count > 1 { format!(" x {}", self.count) } else { String::new() };
+        let what = format!("{}{times}", self.what);
+        let source = tail(&self.source.to_string(), 26);
+        let (bytes, kind) = (self.bytes.to_string(), self.kind.name());
+        write!(f, "{bytes:>10}  {kind:<10} {what:<24} {source}")
+    }
+}
+
+impl fmt::Display for BackLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BackLine { rounds, states, state, again } = self;
+        match rounds {
+            Some(n) => write!(f, "back through {n} rounds")?,
+            None => write!(f, "back through as many rounds as there were")?,
+        }
+        write!(f, ", {states} states of {state} kept")?;
+        again.map_or(Ok(()), |n| write!(f, ", {n} run again"))
+    }
+}
+
+impl fmt::Display for StepLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let op = match self.fused {
+            Some(count) => format!("{} {count}", self.op),
+            None => self.op.to_string(),
+        };
+        let source = self.source.map(|s| s.to_string()).unwrap_or_default();
+        let (memory, bytes) = (name(self.memory), self.bytes.to_string());
+        let live = self.live.to_string();
+        write!(f, "{op:<18} {memory:<10} {bytes:>10} {live:>10}  {}", tail(&source, 20))
+    }
+}
+
+fn name(memory: StepMemory) -> &'static str {
+    match memory {
+        StepMemory::InPlace(_) => "in place",
+        StepMemory::Aliases => "aliases",
+        StepMemory::Recipe => "recipe",
+        StepMemory::Updates => "updates",
+        StepMemory::Output => "result",
+        StepMemory::Allocates => "allocates",
     }
 }
 

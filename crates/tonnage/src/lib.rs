@@ -13,11 +13,15 @@
 
 mod control;
 mod convert;
+mod deferred;
+mod delta;
 mod dispatch;
 mod display;
 mod function;
+mod grad;
 mod make;
 pub mod memory;
+pub mod notices;
 mod operators;
 mod ops;
 mod part;
@@ -29,12 +33,22 @@ mod tensor;
 mod trace;
 mod tree;
 mod variable;
+mod window;
 
-pub use control::{cond, while_loop, while_loop_at_most};
+pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_loop};
 pub use convert::{Native, Nested};
-pub use function::{Function, function};
-pub use make::{constant, eye, eye_of, full, linspace, ones, range, tensor, zeros};
-pub use ops::{Elementwise, Index, Operand, Scan, concat, einsum, meshgrid, stack};
+pub use deferred::{Graph, Session};
+pub use delta::Delta;
+pub use function::{ConcreteFunction, Function, function, run_functions_eagerly};
+pub use grad::{
+    Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,
+    value_and_grad, value_and_grad_wrt, vjp,
+};
+pub use make::{constant, eye, eye_of, full, linspace, ones, positions, range, tensor, zeros};
+pub use ops::{
+    Attention, BatchNorm, Elementwise, Index, Lengths, Operand, Scan, concat, einsum, meshgrid,
+    stack,
+};
 pub use part::{Axes, Part};
 pub use random::{
     RandomKey, random_bernoulli, random_bits, random_categorical, random_gamma, random_int,
@@ -42,17 +56,18 @@ pub use random::{
     random_uniform, random_uniform_between, set_seed,
 };
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
-pub use tape::{Gradient, GradientTape, Watched};
+pub use tape::{Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched};
 pub use tensor::Tensor;
-pub use tonnage_core::attrs::Padding;
+pub use tonnage_core::attrs::PadMode;
 pub use tonnage_core::{
-    Bool, Bytes, DType, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType, bf16,
-    f16,
+    Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
+    bf16, f16,
 };
 pub use tonnage_plan::Plan;
 pub use tonnage_runtime::set_threads;
-pub use tree::Tree;
+pub use tree::{Static, Tree};
 pub use variable::Variable;
+pub use window::{Conv, Padding, PerAxis, Pool};
 
 /// The README's example, which runs with the others.
 #[cfg(doctest)]

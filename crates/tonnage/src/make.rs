@@ -1,4 +1,4 @@
-//! Making tensors: from Rust data, fills, ranges and random numbers.
+//! Making tensors: from Rust data, fills and ranges.
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -91,6 +91,21 @@ pub fn range<T: FromScalar>(start: T, stop: T, step: T) -> Result<Tensor> {
     }
     let attrs = Attrs::Range { start, step, len: Dim::Known(len as usize), dtype: T::DTYPE };
     dispatch::apply1(&shape::range::RANGE, smallvec![], attrs, source)
+}
+
+/// The positions of an axis: 0, 1, 2 and so on, one less than its length, which may be open.
+///
+/// ```
+/// use tonnage::{DType, positions, zeros};
+/// let x = zeros([3, 2])?;
+/// assert_eq!(positions(x.dim(0)?, DType::I32)?.to_vec::<i32>()?, [0, 1, 2]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn positions(len: impl Into<Dim>, dtype: DType) -> Result<Tensor> {
+    let (start, step) = (Scalar::Int(0), Scalar::Int(1));
+    let attrs = Attrs::Range { start, step, len: len.into(), dtype };
+    dispatch::apply1(&shape::range::RANGE, smallvec![], attrs, Source::here())
 }
 
 /// `len` numbers at even distances from `start` to `stop`, both included. Takes a few bytes.

@@ -55,14 +55,11 @@ impl Part {
         if self.start.is_none() && self.stop.is_none() && self.step == 1 {
             return Ok(AxisSlice::all(dim.clone()));
         }
-        let Some(n) = dim.known() else {
-            let what = format!("a part of the open dim {dim}");
-            return Err(bad_argument(op, what, "take all of it, or fix it in the signature"));
-        };
-        let (n, step) = (n as i64, self.step);
-        if step == 0 {
+        if self.step == 0 {
             return Err(bad_argument(op, "a step of 0", "use 1, -1 or more"));
         }
+        let Some(n) = dim.known() else { return Ok(self.open(dim)) };
+        let (n, step) = (n as i64, self.step);
         let from_front = |at: i64| if at < 0 { at.saturating_add(n) } else { at };
         let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
         let start =
@@ -75,6 +72,31 @@ impl Part {
         let len = len.max(0) as usize;
         let start = if len == 0 { 0 } else { start as usize };
         Ok(AxisSlice { start: start.into(), len: len.into(), step: step as isize })
+    }
+
+    /// The same of a dim that is open: positions are expressions that are moved to the end in each call.
+    fn open(&self, dim: &Dim) -> AxisSlice {
+        let known = |n: u64| Dim::Known(usize::try_from(n).unwrap_or(usize::MAX));
+        // Borders between elements, 0 to the length: before the first element, or behind the last.
+        let border = |at: i64| match at < 0 {
+            true => dim.less(&known(at.unsigned_abs())),
+            false => dim.least(&known(at.unsigned_abs())),
+        };
+        let behind = |at: i64| if at == -1 { dim.clone() } else { border(at.saturating_add(1)) };
+        let (low, high) = match self.step > 0 {
+            true => (
+                self.start.map_or(Dim::Known(0), border),
+                self.stop.map_or_else(|| dim.clone(), border),
+            ),
+            false => (
+                self.stop.map_or(Dim::Known(0), behind),
+                self.start.map_or_else(|| dim.clone(), behind),
+            ),
+        };
+        let step = known(self.step.unsigned_abs());
+        let len = high.less(&low).plus(&step).minus(&Dim::Known(1)).divided_by(&step);
+        let start = if self.step > 0 { low } else { high.less(&Dim::Known(1)) };
+        AxisSlice { start, len, step: self.step as isize }
     }
 }
 

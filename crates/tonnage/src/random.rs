@@ -56,10 +56,10 @@ impl RandomKey {
     }
 }
 
-/// A key that nobody had before: in a function, one that each call brings anew.
-fn fresh() -> Key {
+/// The key of the next random op: in a function each call brings one of its own.
+pub(crate) fn next_key() -> Key {
     match trace::current() {
-        Some(trace) => Key::PerCall(trace.next_random()),
+        Some(trace) => trace.next_random(),
         None => Key::Fixed(tonnage_runtime::random::next_key()),
     }
 }
@@ -76,7 +76,7 @@ macro_rules! distributions {
         $($(#[$doc])*
         #[track_caller]
         pub fn $function($($arg: $T),*) -> Result<Tensor> {
-            draw::$method(fresh(), $($arg.into(),)* Source::here())
+            draw::$method(next_key(), $($arg.into(),)* Source::here())
         })*
     };
 }
@@ -111,7 +111,7 @@ macro_rules! of_tensors {
         $($(#[$doc])*
         #[track_caller]
         pub fn $function($x: &Tensor $(, $arg: $T)?) -> Result<Tensor> {
-            draw::$method(fresh(), $x, $($arg,)? Source::here())
+            draw::$method(next_key(), $x, $($arg,)? Source::here())
         })*
     };
 }

@@ -49,7 +49,8 @@ impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.repr() {
             Repr::Array(array) => display::format(array, f, display::Options::default()),
-            Repr::Symbol(symbol) => write!(f, "Tensor({}, symbolic)", symbol.value.ty()),
+            Repr::Symbol(_) => write!(f, "Tensor({}, symbolic)", self.ty()),
+            Repr::Spec(_) => write!(f, "Tensor({}, without values)", self.ty()),
         }
     }
 }
@@ -58,7 +59,7 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.repr() {
             Repr::Array(array) => display::debug(array, f),
-            Repr::Symbol(symbol) => write!(f, "Tensor({}, symbolic)", symbol.value.ty()),
+            _ => fmt::Display::fmt(self, f),
         }
     }
 }

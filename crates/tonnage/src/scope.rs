@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use tonnage_core::{ErrorKind, Result, Source};
 
+use crate::function::home;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -67,10 +68,31 @@ pub fn get_variable(
 ) -> Result<Variable> {
     let source = Source::here();
     let full = full_name(name);
-    let found = CONTAINERS.with_borrow(|open| match open.last() {
-        Some(held) => held.named.borrow().get(&full).cloned(),
-        None => LOOSE.with_borrow(|loose| loose.get(&full).cloned()),
-    });
+    // In a function it is the function's, found by its place in later traces; in a deferred graph it is
+    // found by its name there.
+    match home::graph() {
+        Some(_) => find_or_make(name, full, reuse, value, source),
+        None => home::variable(&full.clone(), source, None, || {
+            find_or_make(name, full, reuse, value, source)
+        }),
+    }
+}
+
+fn find_or_make(
+    name: &str,
+    full: String,
+    reuse: Reuse,
+    value: impl FnOnce() -> Result<Tensor>,
+    source: Source,
+) -> Result<Variable> {
+    let graph = home::graph();
+    let found = match &graph {
+        Some(home) => home.named(&full),
+        None => CONTAINERS.with_borrow(|open| match open.last() {
+            Some(held) => held.named.borrow().get(&full).cloned(),
+            None => LOOSE.with_borrow(|loose| loose.get(&full).cloned()),
+        }),
+    };
     match (found, reuse) {
         (Some(variable), Reuse::Always | Reuse::Auto) => Ok(variable),
         (Some(first), Reuse::Never) => Err(ErrorKind::NameTaken {
@@ -88,7 +110,10 @@ pub fn get_variable(
         .at(source)),
         (None, _) => {
             let value = value()?;
-            let variable = Variable::new_at(name, value, source)?;
+            if graph.is_some() {
+                return Variable::new_at(name, value, true, source);
+            }
+            let variable = Variable::create(name, value, true, source)?;
             CONTAINERS.with_borrow(|open| match open.last() {
                 Some(held) => {
                     held.named.borrow_mut().insert(full.clone(), variable.clone());
@@ -176,6 +201,18 @@ impl Drop for Container {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// Forgets a variable of a trace that failed.
+pub(crate) fn forget(variable: &Variable) {
+    let other = |_: &String, v: &mut Variable| !v.same(variable);
+    LOOSE.with_borrow_mut(|loose| loose.retain(other));
+    CONTAINERS.with_borrow(|open| {
+        for held in open {
+            held.named.borrow_mut().retain(other);
+            held.variables.borrow_mut().retain(|v| !v.same(variable));
+        }
+    });
 }
 
 /// A variable that was just made belongs to the innermost container.

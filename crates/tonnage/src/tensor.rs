@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Error, ErrorKind, Result, Shape, TensorType, Value};
 use tonnage_runtime::Array;
 
@@ -28,6 +29,7 @@ pub struct Tensor {
 pub(crate) enum Repr {
     Array(Array),
     Symbol(Arc<Symbol>),
+    Spec(Arc<TensorType>),
 }
 
 /// A value of a graph in the making.
@@ -44,6 +46,35 @@ impl Tensor {
     pub(crate) fn from_symbol(value: Value, trace: Trace) -> Tensor {
         let id = symbol_key(&trace, &value);
         Tensor { repr: Repr::Symbol(Arc::new(Symbol { value, trace })), id }
+    }
+
+    /// A tensor of that type without values: what a signature is written in, and what a plan can be asked
+    /// for before the real one exists. Dims may be open: see [`Dim::open`](crate::Dim::open).
+    ///
+    /// ```
+    /// use tonnage::{DType, Dim, Tensor, function, tensor};
+    /// let rows = Tensor::spec(DType::F32, [Dim::open("rows"), Dim::from(2)]);
+    /// let f = function(|x: Tensor| x.sum(1)).signature(rows);
+    /// assert_eq!(f.call(tensor([[1.0f32, 2.0]])?)?.to_vec::<f32>()?, [3.0]);
+    /// let large = Tensor::spec(DType::F32, [1_000_000, 2]);
+    /// assert_eq!(f.plan(&large)?.peak().get(), 8_000_000 + 4_001_792); // whole pages
+    /// assert_eq!(f.traces(), 1);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    pub fn spec(dtype: DType, shape: impl Into<Shape>) -> Tensor {
+        Tensor::from_spec(TensorType { dtype, shape: shape.into() })
+    }
+
+    pub(crate) fn from_spec(ty: TensorType) -> Tensor {
+        Tensor { repr: Repr::Spec(Arc::new(ty)), id: next_id() }
+    }
+
+    /// The type of a tensor without values.
+    pub(crate) fn spec_type(&self) -> Option<&TensorType> {
+        match &self.repr {
+            Repr::Spec(ty) => Some(ty),
+            _ => None,
+        }
     }
 
     /// The same bytes under an identity of its own: a variable keeps its identity from read to read.
@@ -69,6 +100,7 @@ impl Tensor {
         match &self.repr {
             Repr::Array(array) => array.dtype(),
             Repr::Symbol(symbol) => symbol.value.ty().dtype,
+            Repr::Spec(ty) => ty.dtype,
         }
     }
 
@@ -82,6 +114,7 @@ impl Tensor {
         match &self.repr {
             Repr::Array(array) => array.ty(),
             Repr::Symbol(symbol) => symbol.value.ty().clone(),
+            Repr::Spec(ty) => (**ty).clone(),
         }
     }
 
@@ -90,6 +123,7 @@ impl Tensor {
         match &self.repr {
             Repr::Array(array) => array.sizes().len(),
             Repr::Symbol(symbol) => symbol.value.ty().shape.rank(),
+            Repr::Spec(ty) => ty.shape.rank(),
         }
     }
 
@@ -103,11 +137,24 @@ impl Tensor {
         matches!(self.repr, Repr::Symbol(_))
     }
 
+    /// Whether it has values, or a recipe for them.
+    #[inline]
+    pub(crate) fn is_concrete(&self) -> bool {
+        matches!(self.repr, Repr::Array(_))
+    }
+
     pub(crate) fn array(&self, what: &'static str) -> Result<&Array> {
         match &self.repr {
             Repr::Array(array) => Ok(array),
             Repr::Symbol(_) => Err(Error::from(ErrorKind::Symbolic { what })),
+            Repr::Spec(_) => Err(self.no_values(what)),
         }
+    }
+
+    /// The error of using a tensor that is a type alone.
+    pub(crate) fn no_values(&self, what: &'static str) -> Error {
+        let spec = format!("{} is a type without values (`Tensor::spec`)", self.ty());
+        bad_argument(what, spec, "use a tensor of that type")
     }
 }
 

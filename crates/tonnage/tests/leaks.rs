@@ -124,7 +124,7 @@ fn planned(
     let specs: Vec<InputSpec> =
         inputs.iter().map(|array| execute::spec(array, donated, &mut seen)).collect();
     let options = Options { threads: Workers::threads(pool()), outputs_given: false };
-    Ok(Planned { plan: plan(&graph, &specs, options)?, inputs })
+    Ok(Planned { plan: plan(&std::sync::Arc::new(graph), &specs, options)?, inputs })
 }
 
 impl Planned {

@@ -45,6 +45,11 @@ impl Builder {
         self.mark.source
     }
 
+    /// The node that defines a value; none for an input.
+    pub fn maker(&self, id: ValueId) -> Option<usize> {
+        self.makers.get(id.index()).copied().flatten().map(|(node, _)| node)
+    }
+
     /// How many of a node's outputs, all of which are given, are aux ones.
     pub fn aux_count(&self, outputs: &[Value]) -> Result<usize> {
         let first = outputs.first().and_then(Value::id);

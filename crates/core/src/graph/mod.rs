@@ -10,6 +10,8 @@
 mod build;
 mod print;
 mod prune;
+mod shrink;
+mod slice;
 mod verify;
 
 use std::cell::RefCell;
@@ -17,10 +19,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use build::{Builder, replay};
+pub use slice::Part;
 
 use crate::attrs::Attrs;
 use crate::bytes::Bytes;
 use crate::dim::{Dim, Symbol};
+use crate::heap::{Heap, Seen};
 use crate::kind::Kind;
 use crate::row::{Call, OpDef};
 use crate::shape::TensorType;
@@ -145,18 +149,19 @@ impl Graph {
         })
     }
 
-    /// What the graph itself takes in memory, regions included.
+    pub(crate) fn values(&self) -> &Vec<ValueInfo> {
+        &self.values
+    }
+
+    /// What the graph itself takes on the heap, regions included; what several regions share counts once.
     pub fn bytes(&self) -> Bytes {
-        let own = self.values.capacity() * size_of::<ValueInfo>()
-            + self.nodes.capacity() * size_of::<Node>()
-            + (self.inputs.capacity() + self.outputs.capacity()) * size_of::<ValueId>();
-        let nodes: usize = self
-            .nodes
-            .iter()
-            .map(|n| (n.inputs.capacity() + n.outputs.capacity()) * size_of::<ValueId>())
-            .sum();
-        let regions: Bytes = self.nodes.iter().flat_map(|n| &n.regions).map(|g| g.bytes()).sum();
-        Bytes::of(own + nodes) + regions
+        Bytes::of(self.heap(&mut Seen::default()))
+    }
+
+    /// How many nodes there are, regions included.
+    pub fn node_count(&self) -> usize {
+        let inner = |node: &Node| node.regions.iter().map(|g| g.node_count()).sum::<usize>();
+        self.nodes.iter().map(|node| 1 + inner(node)).sum()
     }
 
     /// The graph with symbols replaced where `find` knows better.

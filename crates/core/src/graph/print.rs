@@ -4,6 +4,8 @@ use std::fmt;
 
 use super::{Graph, Node};
 use crate::attrs::Attrs;
+use crate::looping::{Loop, Rounds};
+use crate::window::Window;
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,6 +100,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Shape(_) | Attrs::DType(_) => Ok(()), // the result's type says it
         Attrs::Fill { value, .. } => write!(f, " with {value}"),
         Attrs::Range { start, step, .. } => write!(f, " from {start} by {step}"),
+        Attrs::Size { size, .. } => write!(f, " {size}"),
         Attrs::Random { key, .. } => write!(f, " {key:?}"),
         Attrs::Matmul { transpose_a, transpose_b } => match (transpose_a, transpose_b) {
             (false, false) => Ok(()),
@@ -109,17 +112,61 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Descending(down) => f.write_str(if *down { " down" } else { " up" }),
         Attrs::Right(right) => f.write_str(if *right { " right" } else { " left" }),
         Attrs::Histogram { low, high, bins } => write!(f, " {bins} from {low} to {high}"),
-        Attrs::Window { size, stride, padding } => {
-            write!(f, " window {size:?} by {stride:?}, padding {padding:?}")
+        Attrs::Window(window) => write_window(f, window),
+        Attrs::Average(average) => write_window(f, &average.window),
+        Attrs::Conv(conv) => {
+            write_window(f, &conv.window)?;
+            if conv.groups != 1 { write!(f, ", {} groups", conv.groups) } else { Ok(()) }
+        }
+        Attrs::Smoothing(share) => write!(f, " smoothed by {share}"),
+        Attrs::Normalize { epsilon, centered, groups } => {
+            let of = if *centered { "" } else { " of squares" };
+            write!(f, "{of} by {groups} groups, epsilon {epsilon}")
+        }
+        Attrs::Attention { scale, causal, masked } => {
+            let causal = if *causal { ", causal" } else { "" };
+            let masked = if *masked { ", masked" } else { "" };
+            write!(f, " scaled by {scale}{causal}{masked}")
         }
         Attrs::Tile(program) => write!(f, " {{ {program} }}"),
-        Attrs::Loop { carried, most } => {
-            write!(f, " carrying {carried}")?;
-            most.map_or(Ok(()), |n| write!(f, ", at most {n} rounds"))
-        }
-        Attrs::LoopGrad { carried, slots, .. } => {
-            write!(f, " carrying {carried}")?;
-            slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))
+        Attrs::Branch { updates, .. } => print_updates(f, updates.iter().map(|(input, _)| *input)),
+        Attrs::Loop(spec) => print_loop(f, spec),
+        Attrs::Custom { saved, .. } => write!(f, " keeping {saved:?}"),
+        Attrs::LoopGrad(spec) => {
+            print_loop(f, &spec.of)?;
+            write!(f, ", {} back", spec.back)?;
+            write!(f, "{}", if spec.handed { "" } else { ", from the start" })
         }
     }
+}
+
+fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
+    let Window { size, stride, padding, dilation } = window;
+    write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
+    if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
+}
+
+fn print_loop(f: &mut fmt::Formatter<'_>, spec: &Loop) -> fmt::Result {
+    write!(f, " carrying {}", spec.carried)?;
+    for (count, what) in [(spec.sliced, "sliced"), (spec.stacked, "stacked")] {
+        if count > 0 {
+            write!(f, ", {count} {what}")?;
+        }
+    }
+    match &spec.rounds {
+        Rounds::While { most: None } => {}
+        Rounds::While { most: Some(n) } => write!(f, ", at most {n} rounds")?,
+        Rounds::Times(n) => write!(f, ", {n} rounds")?,
+    }
+    write!(f, "{}", if spec.reverse { ", from the last" } else { "" })?;
+    spec.slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))?;
+    print_updates(f, spec.updates.iter().copied())
+}
+
+/// Inputs that are written in place.
+fn print_updates(
+    f: &mut fmt::Formatter<'_>,
+    mut inputs: impl Iterator<Item = usize>,
+) -> fmt::Result {
+    inputs.try_for_each(|input| write!(f, ", writes input {input}"))
 }

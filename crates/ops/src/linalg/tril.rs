@@ -23,7 +23,7 @@ pub static TRIL: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: triangle::cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Composite(|e, call, inputs| triangle::expand(e, call, inputs, Prim::Le)),
     samples: triangle::samples,

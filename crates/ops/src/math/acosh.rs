@@ -22,7 +22,7 @@ pub static ACOSH: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Acosh.flops()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Acosh)),
     samples: || samples::unary_float_between(1.1, 4.0),

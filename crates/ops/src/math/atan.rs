@@ -22,7 +22,7 @@ pub static ATAN: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Atan.flops()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Atan)),
     samples: samples::unary_float,

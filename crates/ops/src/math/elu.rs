@@ -29,7 +29,7 @@ pub static ELU: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 13),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(program),
     samples,

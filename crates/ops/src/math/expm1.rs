@@ -22,7 +22,7 @@ pub static EXPM1: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Expm1.flops()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Expm1)),
     samples: samples::unary_float,

@@ -28,7 +28,7 @@ pub static HARD_SIGMOID: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 4),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(program),
     samples: samples::unary_float,

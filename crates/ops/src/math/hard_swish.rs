@@ -24,7 +24,7 @@ pub static HARD_SWISH: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 5),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::several(call, program)),
     samples: samples::unary_float,

@@ -30,7 +30,7 @@ pub static LEAKY_RELU: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 3),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(program),
     samples,

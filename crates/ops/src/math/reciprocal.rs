@@ -22,7 +22,7 @@ pub static RECIPROCAL: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Reciprocal.flops()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Reciprocal)),
     samples: || samples::unary_float_between(0.3, 3.0),

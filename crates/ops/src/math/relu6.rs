@@ -28,7 +28,7 @@ pub static RELU6: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 2),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(program),
     samples: samples::unary_number,

@@ -22,7 +22,7 @@ pub static RSQRT: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Rsqrt.flops()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Rsqrt)),
     samples: || samples::unary_float_between(0.1, 4.0),

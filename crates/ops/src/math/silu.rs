@@ -22,7 +22,7 @@ pub static SILU: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Silu.flops()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Silu)),
     samples: samples::unary_float,

@@ -22,7 +22,7 @@ pub static SOFTSIGN: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 6),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::several(call, program)),
     samples: samples::unary_float,

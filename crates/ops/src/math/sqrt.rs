@@ -24,7 +24,7 @@ pub static SQRT: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Sqrt.flops()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Sqrt)),
     samples: || samples::unary_float_between(0.1, 4.0),

@@ -1,101 +1,196 @@
-//! Windows over `[batch, height, width, channels]`: where each lies, and how its elements are numbered.
+//! Windows over images, as kernels see them: three spatial axes, of which an image with fewer lacks the first.
 //!
-//! Element `i` of a window of width `w` is row `i / w`, column `i % w`, padding included: an index is
-//! small, whatever the image's size, and means the same for every window.
+//! Element `i` of a window is its taps counted row by row, padding included: an index is small, whatever the
+//! image's size, and means the same for every window.
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
-use tonnage_core::row::{AxisMap, AxisOf};
-use tonnage_core::{Attrs, DType, Dim, Shape, TensorType};
+use tonnage_core::{Dim, Layout, Shape, TensorType, window};
 
-use crate::infer::{along, bad_attrs};
+/// Lengths from here on are refused, so that no sum of them overflows.
+const FAR: usize = 1 << 31;
 
-/// A window's size, stride and padding, height before width.
-#[derive(Debug, Clone, Copy)]
+/// Windows along one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axis {
+    /// Taps of a window.
+    pub size: usize,
+    /// From one window to the next.
+    pub stride: usize,
+    /// Padding before and after the axis.
+    pub padding: [usize; 2],
+    /// From one tap to the next.
+    pub dilation: usize,
+}
+
+impl Axis {
+    /// What an image without this axis has.
+    const NONE: Axis = Axis { size: 1, stride: 1, padding: [0, 0], dilation: 1 };
+
+    /// From the first tap to one past the last.
+    pub fn reach(&self) -> usize {
+        (self.size - 1) * self.dilation + 1
+    }
+
+    /// The taps of window `number` that lie on an axis of length `len` and not in padding.
+    pub fn inside(&self, number: usize, len: usize) -> Range<usize> {
+        let (start, pad) = (number * self.stride, self.padding[0]);
+        let first = pad.saturating_sub(start).div_ceil(self.dilation);
+        let end = (len + pad).saturating_sub(start).div_ceil(self.dilation);
+        first..end.min(self.size)
+    }
+
+    /// Where a tap of window `number` lies; only for taps that are inside.
+    pub fn place(&self, number: usize, tap: usize) -> usize {
+        number * self.stride + tap * self.dilation - self.padding[0]
+    }
+
+    /// The window, among `count`, whose tap of that number lies at `at`.
+    pub fn window_at(&self, at: usize, tap: usize, count: usize) -> Option<usize> {
+        let start = (at + self.padding[0]).checked_sub(tap * self.dilation)?;
+        (start.is_multiple_of(self.stride) && start / self.stride < count)
+            .then_some(start / self.stride)
+    }
+
+    /// True where window `i` is element `i`.
+    pub fn is_trivial(&self) -> bool {
+        *self == Axis { dilation: self.dilation, ..Axis::NONE }
+    }
+}
+
+/// Windows over an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    pub size: [usize; 2],
-    pub stride: [usize; 2],
-    pub padding: [[usize; 2]; 2],
+    /// Along depth, height and width.
+    pub axes: [Axis; 3],
+    /// How many of these axes the image has: the last ones.
+    pub spatial: usize,
 }
 
 impl Window {
-    /// From the attributes, checked.
-    pub fn of(op: &'static str, attrs: &Attrs) -> Result<Window> {
-        let Attrs::Window { size, stride, padding } = *attrs else {
-            return Err(bad_attrs(op, attrs, "a window"));
-        };
-        if size.contains(&0) || stride.contains(&0) {
-            let what = format!("a window of {size:?} by steps of {stride:?} goes nowhere");
-            return Err(bad_argument(op, what, "use sizes and strides of at least 1"));
+    /// From attributes, checked.
+    pub fn of(op: &'static str, from: &window::Window) -> Result<Window> {
+        let window::Window { size, stride, padding, dilation } = from;
+        let spatial = size.len();
+        let named = [stride.len(), padding.len(), dilation.len()];
+        if !(1..=3).contains(&spatial) || named.iter().any(|n| *n != spatial) {
+            let what = format!(
+                "a window of {size:?} by {stride:?} with padding {padding:?} and dilation {dilation:?}"
+            );
+            return Err(bad_argument(op, what, "give each for one to three spatial axes"));
         }
-        // So that every window has at least one element of the image in it.
-        if padding.iter().zip(size).any(|(p, size)| p.iter().any(|p| *p >= size)) {
-            let what = format!("padding {padding:?} is not smaller than the window {size:?}");
-            return Err(bad_argument(op, what, "pad by less than the window's size"));
+        if size.iter().chain(stride).chain(dilation).any(|n| *n == 0) {
+            let what = format!(
+                "a window of {size:?} by {stride:?} with dilation {dilation:?} goes nowhere"
+            );
+            return Err(bad_argument(op, what, "use sizes, strides and dilations of at least 1"));
         }
-        let window = Window { size, stride, padding };
-        if window.area() > 1 << 16 {
-            let what = format!("a window of {size:?} has {} elements", window.area());
-            return Err(bad_argument(op, what, "use windows of at most 65536 elements"));
+        let pads = padding.iter().flatten();
+        if size.iter().chain(stride).chain(dilation).chain(pads).any(|n| *n >= FAR)
+            || size.iter().zip(dilation).any(|(n, d)| n * d >= FAR)
+        {
+            let what = format!(
+                "a window of {size:?} by {stride:?} with padding {padding:?} and dilation {dilation:?}"
+            );
+            return Err(bad_argument(op, what, "stay below 2^31"));
         }
-        Ok(window)
+        let mut axes = [Axis::NONE; 3];
+        for (i, axis) in axes[3 - spatial..].iter_mut().enumerate() {
+            *axis = Axis {
+                size: size[i],
+                stride: stride[i],
+                padding: padding[i],
+                dilation: dilation[i],
+            };
+        }
+        Ok(Window { axes, spatial })
     }
 
-    /// How many elements, padding included.
+    /// How many taps, padding included.
     pub fn area(&self) -> usize {
-        self.size[0].saturating_mul(self.size[1])
+        self.axes.iter().map(|axis| axis.size).fold(1, usize::saturating_mul)
     }
 
-    /// The smallest dtype that holds the index of an element.
-    pub fn index_dtype(&self) -> DType {
-        if self.area() <= 1 << 8 { DType::U8 } else { DType::U16 }
+    /// The taps of each axis.
+    pub fn sizes(&self) -> [usize; 3] {
+        self.axes.map(|axis| axis.size)
     }
 
-    /// The shape of what the windows of an image give.
-    pub fn slide(&self, op: &'static str, image: &TensorType) -> Result<Shape> {
-        let [batch, height, width, channels] = &image.shape[..] else {
-            let expected = "4 ([batch, height, width, channels])".into();
-            return Err(ErrorKind::RankMismatch { op, shape: image.shape.clone(), expected }.into());
-        };
-        let mut made = [batch.clone(), height.clone(), width.clone(), channels.clone()];
-        for axis in 0..2 {
-            let padded = made[axis + 1].plus(&Dim::Known(self.padding[axis].iter().sum()));
-            if padded.known().is_some_and(|n| n < self.size[axis]) {
-                let what = format!("no window of {:?} fits into {image}", self.size);
+    /// True where every window is one pixel, and every pixel has one.
+    pub fn is_trivial(&self) -> bool {
+        self.axes.iter().all(Axis::is_trivial)
+    }
+
+    /// The spatial lengths of an image; refuses one that has another number of axes.
+    pub fn lengths<'a>(&self, op: &'static str, image: &'a TensorType) -> Result<&'a [Dim]> {
+        let rank = image.shape.rank();
+        if rank == self.spatial + 2 {
+            return Ok(&image.shape[1..rank - 1]);
+        }
+        let named = ["width", "height, width", "depth, height, width"][self.spatial - 1];
+        let expected = format!("{} ([batch, {named}, channels])", self.spatial + 2);
+        Err(ErrorKind::RankMismatch { op, shape: image.shape.clone(), expected }.into())
+    }
+
+    /// How many windows there are along axes of these lengths.
+    pub fn slide(&self, op: &'static str, lengths: &[Dim]) -> Result<SmallVec<[Dim; 3]>> {
+        let own = &self.axes[3 - self.spatial..];
+        let mut made = SmallVec::new();
+        for (axis, len) in own.iter().zip(lengths) {
+            let padded = len.plus(&Dim::Known(axis.padding.iter().sum()));
+            if padded.known().is_some_and(|n| n < axis.reach()) {
+                let of: Shape = lengths.iter().cloned().collect();
+                let what = format!(
+                    "a window that reaches over {:?} does not fit into {of} with padding {:?}",
+                    own.iter().map(Axis::reach).collect::<SmallVec<[usize; 3]>>(),
+                    own.iter().map(|axis| axis.padding).collect::<SmallVec<[[usize; 2]; 3]>>(),
+                );
                 return Err(bad_argument(op, what, "use a smaller window or more padding"));
             }
-            let steps = padded.minus(&Dim::Known(self.size[axis]));
-            let steps = steps.divided_by(&Dim::Known(self.stride[axis]));
-            made[axis + 1] = steps.plus(&Dim::Known(1));
+            let steps = padded.minus(&Dim::Known(axis.reach()));
+            made.push(steps.divided_by(&Dim::Known(axis.stride)).plus(&Dim::Known(1)));
         }
-        Ok(made.into_iter().collect())
-    }
-
-    /// The elements of window `number` along an axis of length `len` that are no padding: the first
-    /// and one past the last, counted within the window.
-    pub fn inside(&self, axis: usize, number: usize, len: usize) -> std::ops::Range<usize> {
-        let (start, pad) = (number * self.stride[axis], self.padding[axis][0]);
-        pad.saturating_sub(start)..self.size[axis].min((len + pad).saturating_sub(start))
-    }
-
-    /// Where element `i` of window `number` lies along an axis; only for elements that are inside.
-    pub fn place(&self, axis: usize, number: usize, i: usize) -> usize {
-        number * self.stride[axis] + i - self.padding[axis][0]
-    }
-
-    /// The windows, among `count`, that have place `at` along an axis in them.
-    pub fn covering(&self, axis: usize, at: usize, count: usize) -> std::ops::Range<usize> {
-        let padded = at + self.padding[axis][0];
-        let first = (padded + 1).saturating_sub(self.size[axis]).div_ceil(self.stride[axis]);
-        first..count.min(padded / self.stride[axis] + 1)
+        Ok(made)
     }
 }
 
-/// Batch and channels run along those of all `inputs` inputs; windows overlap along the other two.
-pub fn window_axes(inputs: usize) -> AxisMap {
-    let of = |axis| {
-        let inputs: Vec<(usize, usize)> = (0..inputs).map(|input| (input, axis)).collect();
-        along(&inputs)
-    };
-    let axes = vec![of(0), AxisOf::Mixed, AxisOf::Mixed, of(3)];
-    AxisMap { outputs: vec![axes], summed: Vec::new() }
+/// Where the pixels of images lie: along three spatial axes, and their channels.
+#[derive(Debug, Clone, Copy)]
+pub struct Pixels {
+    /// Depth, height and width.
+    pub lengths: [usize; 3],
+    /// Elements of a pixel.
+    pub channels: usize,
+    /// Where the first element lies.
+    pub start: usize,
+    /// From one image to the next.
+    pub next: isize,
+    /// From one pixel to the next along each spatial axis.
+    pub strides: [isize; 3],
+    /// From one channel to the next.
+    pub channel: isize,
+}
+
+impl Pixels {
+    /// Of an image with one to three spatial axes.
+    pub fn of(layout: &Layout) -> Pixels {
+        let (rank, mut lengths, mut strides) = (layout.sizes.len(), [1; 3], [0; 3]);
+        let spatial = rank.saturating_sub(2).min(3);
+        for i in 0..spatial {
+            lengths[3 - spatial + i] = layout.sizes[i + 1];
+            strides[3 - spatial + i] = layout.strides[i + 1];
+        }
+        let at = |axis: usize| layout.sizes.get(axis).zip(layout.strides.get(axis));
+        let next = at(0).map_or(0, |(_, stride)| *stride);
+        let (channels, channel) = at(rank.wrapping_sub(1)).map_or((0, 0), |(n, s)| (*n, *s));
+        Pixels { lengths, channels, start: layout.offset, next, strides, channel }
+    }
+
+    /// Where the first channel of a pixel lies.
+    pub fn at(&self, batch: usize, place: [usize; 3]) -> isize {
+        let inner: isize = place.iter().zip(self.strides).map(|(i, s)| *i as isize * s).sum();
+        self.start as isize + batch as isize * self.next + inner
+    }
 }

@@ -23,7 +23,7 @@ pub static MEAN: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_float, 1),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::folding(call, Fold::Mean)),
     samples: super::float_samples,
@@ -33,7 +33,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (axes, _) = super::reduced(&call.call())?;
     let (g, shape) = (call.grad()?, &call.inputs[0].shape);
     // Divided while it is small.
-    let count = emit::count(e, super::count(shape, axes), g.ty().dtype.compute())?;
+    let count = emit::size(e, &super::count(shape, axes), g.ty().dtype.compute())?;
     let share = emit::div(e, g, count)?;
     let share = emit::cast(e, share, call.inputs[0].dtype)?;
     Ok(vec![emit::dense(super::stretch_back(e, share, call.attrs, shape)?)])

@@ -45,7 +45,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let kept = super::kept(shape, axes);
     let (g, y) = (call.grad()?, call.output(0)?);
     let (g, y) = (emit::reshape(e, g, &kept)?, emit::reshape(e, y, &kept)?);
-    let count = emit::count(e, super::count(shape, axes), call.inputs[0].dtype.compute())?;
+    let count = emit::size(e, &super::count(shape, axes), call.inputs[0].dtype.compute())?;
     let below = emit::mul(e, y, count)?;
     let share = emit::binary(e, &DIVIDE_NO_NAN, g, below)?;
     distances(e, call, share)

@@ -59,7 +59,7 @@ pub(super) fn variance(
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (axes, _) = super::reduced(&call.call())?;
     let shape = &call.inputs[0].shape;
-    let count = emit::count(e, super::count(shape, axes), call.inputs[0].dtype.compute())?;
+    let count = emit::size(e, &super::count(shape, axes), call.inputs[0].dtype.compute())?;
     let g = call.grad()?;
     let g = emit::reshape(e, g, &super::kept(shape, axes))?;
     let share = emit::div(e, g, count)?;

@@ -2,7 +2,7 @@
 //! with a mirror, and its gradient.
 
 use smallvec::{SmallVec, smallvec};
-use tonnage_core::attrs::{Attrs, Padding};
+use tonnage_core::attrs::{Attrs, PadMode};
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
@@ -35,7 +35,7 @@ pub static FOLD_PADDING: OpDef = OpDef {
         Cost { flops, bytes: rules::cost::moved(call, &outputs) }
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,
@@ -49,7 +49,7 @@ fn infer(call: &Call) -> Result<Types> {
     let fits =
         |(d, w): (&Dim, &[usize; 2])| d.known().is_none_or(|n| n >= w[0].saturating_add(w[1]));
     let known = widths.len() == ty.shape.rank() && ty.shape.iter().zip(widths).all(fits);
-    if !known || matches!(padding, Padding::Constant(_)) {
+    if !known || matches!(padding, PadMode::Constant(_)) {
         let what = format!("{widths:?} elements around {ty}, {padding:?}");
         return Err(bad_argument(call.op, what, "give what `pad` with a mirror was given"));
     }
@@ -76,8 +76,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 /// Where a padded axis shows element `at` of `n`: once in the middle, and once on either side.
-fn shown(at: usize, n: usize, [before, behind]: [usize; 2], padding: Padding) -> Shown {
-    let beside = matches!(padding, Padding::Symmetric) as usize;
+fn shown(at: usize, n: usize, [before, behind]: [usize; 2], padding: PadMode) -> Shown {
+    let beside = matches!(padding, PadMode::Symmetric) as usize;
     let mut all: Shown = smallvec![before + at];
     if (at + beside).checked_sub(1).is_some_and(|d| d < before) {
         all.push(before - at - beside);
@@ -95,7 +95,7 @@ type Shown = SmallVec<[usize; 3]>;
 fn fold<T: Number>(
     x: &In,
     widths: &[[usize; 2]],
-    padding: Padding,
+    padding: PadMode,
     sizes: &[usize],
     out: &mut [T],
     workers: &dyn Workers,
@@ -131,7 +131,7 @@ fn fold<T: Number>(
 }
 
 fn samples() -> Vec<Sample> {
-    let longer = |(dtype, shape, widths, padding): (_, &[usize], &[[usize; 2]], Padding)| {
+    let longer = |(dtype, shape, widths, padding): (_, &[usize], &[[usize; 2]], PadMode)| {
         let padded: Vec<usize> = shape.iter().zip(widths).map(|(n, w)| n + w[0] + w[1]).collect();
         let attrs = Attrs::Pad { widths: widths.to_vec(), padding };
         Sample::of(&[TensorType::new(dtype, padded)], attrs)

@@ -18,6 +18,7 @@ pub mod repeat;
 pub mod reshape;
 pub mod reverse;
 pub mod roll;
+pub mod size;
 pub mod slice;
 pub mod split;
 pub mod squeeze;

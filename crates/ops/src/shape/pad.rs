@@ -1,7 +1,7 @@
 //! `pad`: elements around a tensor: a number, or the tensor itself as in a mirror.
 
 use smallvec::smallvec;
-use tonnage_core::attrs::{Attrs, AxisSlice, Padding};
+use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
@@ -44,7 +44,7 @@ pub static PAD: OpDef = OpDef {
 };
 
 /// Widths, one an axis, and what is put there; refused where a mirror would show more than there is.
-pub(super) fn padding<'a>(call: &Call<'a>) -> Result<(&'a [[usize; 2]], Padding)> {
+pub(super) fn padding<'a>(call: &Call<'a>) -> Result<(&'a [[usize; 2]], PadMode)> {
     match call.attrs {
         Attrs::Pad { widths, padding } => Ok((widths, *padding)),
         _ => Err(rules::infer::wrong_attrs(call)),
@@ -60,8 +60,8 @@ pub(super) fn check(call: &Call, ty: &TensorType) -> Result<()> {
     }
     for (axis, (width, dim)) in widths.iter().zip(ty.shape.iter()).enumerate() {
         let most = match (padding, dim.known()) {
-            (Padding::Reflect, Some(n)) => n.saturating_sub(1),
-            (Padding::Symmetric, Some(n)) => n,
+            (PadMode::Reflect, Some(n)) => n.saturating_sub(1),
+            (PadMode::Symmetric, Some(n)) => n,
             _ => usize::MAX,
         };
         if width.iter().any(|w| *w > most) {
@@ -70,7 +70,7 @@ pub(super) fn check(call: &Call, ty: &TensorType) -> Result<()> {
             return Err(bad_argument(call.op, what, help));
         }
     }
-    if let Padding::Constant(value) = padding
+    if let PadMode::Constant(value) = padding
         && !value.fits(ty.dtype)
     {
         let what = format!("{value} around a tensor of dtype {}", ty.dtype);
@@ -103,7 +103,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (widths, padding) = padding(&call.call())?;
     let g = call.grad()?;
     let made = match padding {
-        Padding::Constant(_) => {
+        PadMode::Constant(_) => {
             let part = |(d, w): (&Dim, &[usize; 2])| AxisSlice {
                 start: w[0].into(),
                 len: d.clone(),
@@ -122,7 +122,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
     let sizes = out.sizes.clone();
     match padding {
-        Padding::Constant(value) => {
+        PadMode::Constant(value) => {
             let slices = window::centred(widths, &x.layout.sizes);
             with_element!(x.dtype, T => {
                 let fill = T::from_scalar(*value);
@@ -137,9 +137,9 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 /// Which element of `n` a mirror shows at a position of the padded axis.
-fn mirrored(at: usize, before: usize, n: usize, padding: Padding) -> usize {
+fn mirrored(at: usize, before: usize, n: usize, padding: PadMode) -> usize {
     // Beside the outermost element, or on it.
-    let beside = matches!(padding, Padding::Symmetric) as usize;
+    let beside = matches!(padding, PadMode::Symmetric) as usize;
     match at {
         at if at < before => before - at - beside,
         at if at < before + n => at - before,
@@ -150,7 +150,7 @@ fn mirrored(at: usize, before: usize, n: usize, padding: Padding) -> usize {
 fn reflect<T: Element>(
     x: &In,
     widths: &[[usize; 2]],
-    padding: Padding,
+    padding: PadMode,
     sizes: &[usize],
     out: &mut [T],
     workers: &dyn Workers,
@@ -182,7 +182,7 @@ fn samples() -> Vec<Sample> {
         let attrs = Attrs::Pad { widths: widths.to_vec(), padding };
         Sample::of(&[TensorType::new(dtype, shape)], attrs)
     };
-    let number = |n: i32| Padding::Constant(Scalar::from(n));
+    let number = |n: i32| PadMode::Constant(Scalar::from(n));
     let mut all: Vec<Sample> =
         DType::ALL.into_iter().map(|d| of(d, &[2, 3], &[[1, 0], [0, 2]], number(1))).collect();
     all.extend([
@@ -190,7 +190,7 @@ fn samples() -> Vec<Sample> {
         of(DType::F32, &[3], &[[0, 0]], number(2)),
         of(DType::F32, &[2, 3, 4], &[[0, 0], [2, 1], [0, 0]], number(0)),
         of(DType::F32, &[0, 3], &[[1, 1], [0, 1]], number(3)),
-        of(DType::F32, &[1020], &[[3, 7]], Padding::Constant(Scalar::Float(-0.5))),
+        of(DType::F32, &[1020], &[[3, 7]], PadMode::Constant(Scalar::Float(-0.5))),
     ]);
     all.extend(mirror_samples().into_iter().map(|(d, s, w, p)| of(d, s, w, p)));
     all
@@ -198,9 +198,9 @@ fn samples() -> Vec<Sample> {
 
 /// Tensors to be padded as in a mirror.
 #[allow(clippy::type_complexity, reason = "a list of samples in four parts")]
-pub(super) fn mirror_samples() -> Vec<(DType, &'static [usize], &'static [[usize; 2]], Padding)> {
-    let mut all: Vec<(DType, &[usize], &[[usize; 2]], Padding)> = Vec::new();
-    for padding in [Padding::Reflect, Padding::Symmetric] {
+pub(super) fn mirror_samples() -> Vec<(DType, &'static [usize], &'static [[usize; 2]], PadMode)> {
+    let mut all: Vec<(DType, &[usize], &[[usize; 2]], PadMode)> = Vec::new();
+    for padding in [PadMode::Reflect, PadMode::Symmetric] {
         all.push((DType::F32, &[4], &[[3, 2]], padding));
         all.push((DType::F64, &[3, 4], &[[1, 2], [3, 0]], padding));
         all.push((DType::F32, &[2, 3, 2], &[[0, 0], [2, 2], [0, 0]], padding));

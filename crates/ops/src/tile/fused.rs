@@ -198,7 +198,7 @@ fn unfolded(e: &mut dyn Emit, program: &TileProgram, g: Value, domain: &Shape) -
     let g = match fold {
         Fold::Sum => g,
         Fold::Mean => {
-            let count = emit::count(e, count, g.ty().dtype)?;
+            let count = emit::size(e, &count, g.ty().dtype)?;
             emit::div(e, g, count)?
         }
         fold => {

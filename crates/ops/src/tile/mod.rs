@@ -22,11 +22,13 @@ mod resolve;
 mod slopes;
 mod source;
 mod store;
+mod uniform;
 
 pub use chain::{Chain, Ending, Of, pass, slope};
 pub use compose::{Composed, compose};
 pub use direct::{direct, is_direct};
 pub use source::{Read, Source};
+pub use uniform::{element, uniform};
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;

@@ -8,7 +8,7 @@ use tonnage_core::{Dim, TensorType};
 use crate::draw::{Random, for_every_sample};
 use crate::exec::Engine;
 use crate::exec::tensor::Tensor;
-use crate::plain::{Plain, unit};
+use crate::plain::{Answer, Plain, unit};
 use crate::values;
 
 /// The attributes of a call on a piece, where they speak of the output's axis that is cut.
@@ -71,10 +71,13 @@ impl Case<'_> {
     /// Whether an output must have the same bits in pieces. Sums need not: their tree follows the shape, and a piece
     /// has another.
     fn is_exact(&self, output: usize) -> Result<bool, String> {
-        let inputs: Vec<Plain> = self.inputs.iter().map(Tensor::plain).collect();
-        let expected = values::expected(self.op, self.sample, &self.sample.attrs, &inputs)?;
-        let sums = expected[output].scale.iter().any(|scale| *scale != 0.0);
+        let sums = self.expected()?[output].scale.iter().any(|scale| *scale != 0.0);
         Ok(!sums && !matches!(self.op.lower, Lower::Composite(_)))
+    }
+
+    fn expected(&self) -> Result<Vec<Answer>, String> {
+        let inputs: Vec<Plain> = self.inputs.iter().map(Tensor::plain).collect();
+        values::expected(self.op, self.sample, &self.sample.attrs, &inputs)
     }
 
     /// The op on each piece along a group of input axes.
@@ -133,6 +136,7 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
     }
     for group in &map.summed {
         let parts = case.on_pieces(group, None)?;
+        let answers = case.expected()?;
         for (output, whole) in whole.iter().enumerate() {
             let whole = whole.plain();
             for (i, expected) in whole.values.iter().enumerate() {
@@ -140,6 +144,7 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
                     parts.iter().map(|(_, _, made)| made[output].plain().values[i]).collect();
                 let sum = crate::plain::held(terms.iter().sum(), whole.dtype);
                 let scale: f64 = terms.iter().map(|x| x.abs()).sum::<f64>().max(1.0);
+                let scale = scale.max(answers[output].scale[i]);
                 if (sum - expected).abs() > 8.0 * unit(whole.dtype) * scale {
                     return Err(format!("pieces of {group:?} add up to {sum}, not {expected}"));
                 }

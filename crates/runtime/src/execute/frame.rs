@@ -25,6 +25,8 @@ pub struct Frame<'p> {
     pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
     pub decided: Vec<(Symbol, usize)>,
+    /// Rounds of loops that gradients ran again, in regions too.
+    pub again: u64,
     used: Used,
 }
 
@@ -52,6 +54,7 @@ impl<'p> Frame<'p> {
             key,
             layouts: HashMap::new(),
             decided: Vec::new(),
+            again: 0,
             used: Used::default(),
         }
     }
@@ -59,7 +62,8 @@ impl<'p> Frame<'p> {
     /// Runs every step; the high-water mark of what was lent of the arena.
     pub fn run(&mut self, lender: &mut Lender, watch: bool) -> Result<Bytes> {
         for at in 0..self.plan.steps.len() {
-            let step = &self.plan.steps[at];
+            let plan = self.plan;
+            let step = &plan.steps[at];
             if watch {
                 for id in &step.begins {
                     let region = self.buffer(*id);

@@ -1,11 +1,11 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
-//! of it; `region` runs branches and loops; `checkpoint` is the order in which a loop is gone back
-//! through.
+//! of it; `region` runs branches, `looping` loops, and `back` goes back through them.
 
-mod checkpoint;
+mod back;
 mod frame;
+mod looping;
 mod region;
 mod step;
 
@@ -26,7 +26,7 @@ use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower, plan};
 use crate::arena::Arena;
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
-use crate::eager::{Args, Arrays};
+use crate::eager::{Arg, Args, Arrays};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
@@ -39,6 +39,8 @@ use frame::Frame;
 pub struct Measured {
     /// The high-water mark of what kernels were lent, with the inputs and the small results.
     pub used: Bytes,
+    /// Rounds of loops that gradients ran again.
+    pub rounds_again: u64,
 }
 
 /// What is known of a tensor for planning; `seen` are storages that were counted already.
@@ -87,9 +89,10 @@ pub fn execute(
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
         // What was lent lies in one block, which is rounded as every block is.
-        (Measured { used: top + used?.rounded() }, frame.layouts)
+        let used = top + used?.rounded();
+        (Measured { used, rounds_again: frame.again }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, &decided, mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, key, mark)?;
     Ok((made, measured))
 }
 
@@ -163,6 +166,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
+    key: [u32; 2],
     mark: Mark,
 ) -> Result<Arrays> {
     let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -210,7 +214,7 @@ fn collect(
             }
             // A cast in place leaves another dtype in the input's bytes.
             OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
-            OutputPlan::Recipe(recipe) => Array::from_recipe(recipe.clone()),
+            OutputPlan::Recipe(recipe) => Array::from_recipe(step::fixed_recipe(recipe, key)),
             OutputPlan::Given => return Err(missing()),
         });
     }
@@ -233,16 +237,24 @@ pub(crate) fn region_op(
     let mut builder = Builder::new();
     builder.mark(mark);
     let mut inputs = Vec::new();
-    let mut arrays: Vec<Array> = Vec::new();
-    for arg in &args {
+    let (mut arrays, mut owned): (Vec<Array>, Vec<bool>) = (Vec::new(), Vec::new());
+    for arg in args {
         inputs.push(builder.input(arg.array().ty(), Kind::Input, None));
-        arrays.push(arg.array().clone());
+        owned.push(matches!(arg, Arg::Owned(_)));
+        arrays.push(match arg {
+            Arg::Owned(array) => array,
+            Arg::Borrowed(array) => array.clone(),
+        });
     }
-    drop(args);
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
-    let graph = lower(&builder.finish(&made)?)?;
+    let graph = Arc::new(lower(&builder.finish(&made)?)?);
     let mut seen = Vec::new();
-    let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
+    // What was moved in, and nobody else holds, may be overwritten.
+    let specs: Vec<InputSpec> = arrays
+        .iter()
+        .zip(&owned)
+        .map(|(array, owned)| spec(array, *owned && array.is_sole(), &mut seen))
+        .collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
     let planned = plan(&graph, &specs, options)?;
     Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)

@@ -1,11 +1,13 @@
 //! One step: its regions lent, its kernel run.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::{Generator, Key};
+use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::{Call, Cost, Lower};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::Form;
@@ -18,8 +20,8 @@ use super::frame::Frame;
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
 
-impl Frame<'_> {
-    pub fn step(&mut self, lender: &mut Lender, step: &Step) -> Result<()> {
+impl<'p> Frame<'p> {
+    pub fn step(&mut self, lender: &mut Lender, step: &'p Step) -> Result<()> {
         match &step.run {
             Run::Nothing if step.dynamic => self.look_again(step),
             Run::Nothing => Ok(()),
@@ -27,13 +29,13 @@ impl Frame<'_> {
             Run::Tile(run) => self.tile(lender, step, run, &[]),
             Run::Copy { run, from, to } => self.copy(lender, run, *from, to),
             Run::Kernel => self.kernel(lender, step),
-            Run::Branch(plans) => self.branch(lender, step, plans),
+            Run::Branch { key, branches } => self.branch(lender, step, *key, branches),
             Run::Loop(plan) => self.while_loop(lender, step, plan),
             Run::LoopGrad(plan) => self.while_grad(lender, step, plan),
         }
     }
 
-    pub fn node(&self, step: &Step) -> Result<&Node> {
+    pub fn node(&self, step: &Step) -> Result<&'p Node> {
         self.plan
             .graph
             .nodes
@@ -149,7 +151,7 @@ impl Frame<'_> {
         self.run_tile(lender, &anew, &[from], writes, None, cost)
     }
 
-    fn run_tile(
+    pub(super) fn run_tile(
         &mut self,
         lender: &mut Lender,
         run: &TileRun,
@@ -291,13 +293,30 @@ impl Frame<'_> {
 
     /// A generator with the key of this run.
     fn fixed(&self, generator: Generator) -> Generator {
-        match generator {
-            Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
-                Generator::Random { key: Key::Fixed(mix(self.key, n, 0)), distribution, dtype }
-            }
-            other => other,
-        }
+        fixed(generator, self.key)
     }
+}
+
+/// A generator with the key of a run.
+fn fixed(generator: Generator, key: [u32; 2]) -> Generator {
+    match generator {
+        Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
+            Generator::Random { key: Key::Fixed(mix(key, n, 0)), distribution, dtype }
+        }
+        other => other,
+    }
+}
+
+/// A recipe that leaves a run: its random numbers are those of that run, whenever it is read.
+pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2]) -> Arc<Recipe> {
+    if recipe.sources.iter().all(|(generator, _)| fixed(*generator, key) == *generator) {
+        return recipe.clone();
+    }
+    let mut made = (**recipe).clone();
+    for (generator, _) in &mut made.sources {
+        *generator = fixed(*generator, key);
+    }
+    Arc::new(made)
 }
 
 /// A key of its own for the n-th random op, or the n-th region, in its i-th round.

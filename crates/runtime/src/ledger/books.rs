@@ -26,6 +26,13 @@ struct Entry {
     wanted_again: bool,
 }
 
+/// Bytes that are no tensor's: see [`super::Tally`].
+#[derive(Debug)]
+struct Tallied {
+    owner: Owner,
+    bytes: Bytes,
+}
+
 /// What is still wanted of an entry that has ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
@@ -54,6 +61,7 @@ impl Entry {
 #[derive(Debug)]
 pub(super) struct Books {
     entries: Slab<Entry>,
+    tallies: Slab<Tallied>,
     cache: Cache,
     in_use: Bytes,
     peak: Bytes,
@@ -72,6 +80,7 @@ impl Books {
     pub(super) fn new(limit: Option<Bytes>, machine: Option<Bytes>) -> Books {
         Books {
             entries: Slab::new(),
+            tallies: Slab::new(),
             cache: Cache::default(),
             in_use: Bytes::ZERO,
             peak: Bytes::ZERO,
@@ -117,6 +126,20 @@ impl Books {
         if let Some(entry) = self.entries.get_mut(id) {
             entry.owner = owner;
         }
+    }
+
+    pub(super) fn begin_tally(&mut self, owner: Owner) -> Id {
+        self.tallies.insert(Tallied { owner, bytes: Bytes::ZERO })
+    }
+
+    pub(super) fn set_tally(&mut self, id: Id, bytes: Bytes) {
+        if let Some(tally) = self.tallies.get_mut(id) {
+            tally.bytes = bytes;
+        }
+    }
+
+    pub(super) fn end_tally(&mut self, id: Id) {
+        self.tallies.remove(id, |_| ());
     }
 
     /// Enters a block that the allocator gave, or refuses it.
@@ -280,7 +303,8 @@ impl Books {
     }
 
     fn shortage(&self, asked: Bytes, owner: &Owner) -> Shortage {
-        let holders = self.holders().into_iter().take(NAMED);
+        let holders = self.holders().into_iter();
+        let holders = holders.filter(|holder| holder.owner.kind != Kind::Graph).take(NAMED);
         Shortage {
             what: owner.label(),
             asked,
@@ -297,9 +321,11 @@ impl Books {
 
     pub(super) fn holders(&self) -> Vec<Holder> {
         let mut sums: HashMap<&Owner, (Bytes, usize)> = HashMap::new();
-        for entry in self.entries.iter() {
-            let sum = sums.entry(&entry.owner).or_default();
-            sum.0 += entry.bytes;
+        let entries = self.entries.iter().map(|entry| (&entry.owner, entry.bytes));
+        let tallies = self.tallies.iter().map(|tally| (&tally.owner, tally.bytes));
+        for (owner, bytes) in entries.chain(tallies.filter(|(_, bytes)| !bytes.is_zero())) {
+            let sum = sums.entry(owner).or_default();
+            sum.0 += bytes;
             sum.1 += 1;
         }
         let mut holders: Vec<Holder> = sums
@@ -330,6 +356,7 @@ impl Books {
             reserved: self.in_use + cached,
             peak_reserved: self.peak_reserved,
             limit: self.limit,
+            graphs: self.tallies.iter().map(|tally| tally.bytes).sum(),
             by_kind: Kind::ALL
                 .into_iter()
                 .map(|kind| (kind, of_kind(kind)))

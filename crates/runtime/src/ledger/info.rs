@@ -32,9 +32,12 @@ pub struct Info {
     pub peak_reserved: Bytes,
     /// What reserved may be, where the user set it.
     pub limit: Option<Bytes>,
-    /// In use, by kind; kinds that hold nothing are left out.
+    /// What traces and plans take of Rust's allocator; no part of what is in use, and bounded where they
+    /// are held.
+    pub graphs: Bytes,
+    /// In use, by kind, and graphs; kinds that hold nothing are left out.
     pub by_kind: Vec<(Kind, Bytes)>,
-    /// In use, by owner, largest first.
+    /// In use, by owner, and graphs; largest first.
     pub holders: Vec<Holder>,
 }
 
@@ -55,7 +58,8 @@ impl fmt::Display for Info {
         }
         writeln!(f, "\n{:<HOLDER$} {:>11}", "kind", "bytes")?;
         for (kind, bytes) in &self.by_kind {
-            writeln!(f, "{:<HOLDER$} {bytes:>11}", kind.name())?;
+            let name = if *kind == Kind::Graph { "graph (not in use)" } else { kind.name() };
+            writeln!(f, "{name:<HOLDER$} {bytes:>11}")?;
         }
         writeln!(f, "\n{:<HOLDER$} {:>11} {:>10}", "holder", "bytes", "buffers")?;
         for holder in self.holders.iter().take(SHOWN) {
@@ -104,7 +108,12 @@ mod tests {
             reserved: Bytes::mib(6) + Bytes::new(4096),
             peak_reserved: Bytes::mib(9),
             limit: Some(Bytes::mib(64)),
-            by_kind: vec![(Kind::Variable, Bytes::mib(3)), (Kind::Activation, Bytes::mib(3))],
+            graphs: Bytes::new(2048),
+            by_kind: vec![
+                (Kind::Variable, Bytes::mib(3)),
+                (Kind::Activation, Bytes::mib(3)),
+                (Kind::Graph, Bytes::new(2048)),
+            ],
             holders: vec![
                 holder(Kind::Variable, "w", Some("a layer's own rather long name"), source),
                 holder(Kind::Activation, "add", None, source),
@@ -118,6 +127,7 @@ in use 6.00 MiB, peak 9.00 MiB, cached 4.00 KiB, limit 64.00 MiB
 kind                                                            bytes
 variable                                                     3.00 MiB
 activation                                                   3.00 MiB
+graph (not in use)                                           2.00 KiB
 
 holder                                                          bytes    buffers
 variable w `a layer's own ra…untime/src/ledger/info.rs:{line}    3.00 MiB          2

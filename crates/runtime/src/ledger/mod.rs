@@ -12,6 +12,7 @@ mod info;
 mod leak;
 mod owner;
 mod slab;
+mod tally;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -26,6 +27,7 @@ pub use info::{Holder, Info};
 pub use leak::leak_check;
 pub use owner::Owner;
 pub(crate) use slab::Id;
+pub use tally::Tally;
 
 /// A handle to the ledger of a device; clones are the same ledger.
 ///

@@ -283,6 +283,6 @@ fn grouped(
 fn reshaped(x: &Tensor, to: Shape) -> Result<Tensor> {
     match x.shape() == to {
         true => Ok(x.clone()),
-        false => x.reshape_to(to),
+        false => x.reshape(to),
     }
 }

@@ -13,9 +13,10 @@ mod space;
 
 pub use einsum::einsum;
 pub use elementwise::Elementwise;
+pub use nn::{Attention, BatchNorm};
 pub use reduce::Scan;
 pub use select::Index;
-pub use shape::{concat, stack};
+pub use shape::{Lengths, concat, stack};
 pub use space::meshgrid;
 
 use smallvec::smallvec;

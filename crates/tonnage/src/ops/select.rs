@@ -65,7 +65,7 @@ impl Tensor {
         let part = self.slice_at(slices, source)?;
         match part.shape() == shape {
             true => Ok(part),
-            false => part.reshape_to(shape),
+            false => part.reshape(shape),
         }
     }
 

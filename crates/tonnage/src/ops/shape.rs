@@ -1,7 +1,7 @@
 //! Other shapes and parts, most of them without a copy.
 
-use smallvec::smallvec;
-use tonnage_core::attrs::{Attrs, AxisSlice, Padding};
+use smallvec::{SmallVec, smallvec};
+use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, ErrorKind, OpDef, Result, Scalar, Shape, Source};
 use tonnage_ops::{linalg, shape};
@@ -9,6 +9,58 @@ use tonnage_ops::{linalg, shape};
 use crate::dispatch::{Input, apply, apply1};
 use crate::part::{Axes, Part};
 use crate::tensor::Tensor;
+
+/// A shape to take on: lengths, one of which may be -1 for what is left, or dims.
+#[derive(Debug, Clone)]
+pub struct Lengths(Asked);
+
+#[derive(Debug, Clone)]
+enum Asked {
+    Numbers(SmallVec<[i64; 4]>),
+    Shape(Shape),
+}
+
+impl<const N: usize> From<&[i64; N]> for Lengths {
+    fn from(lengths: &[i64; N]) -> Lengths {
+        Lengths(Asked::Numbers(lengths.as_slice().into()))
+    }
+}
+
+impl From<&[i64]> for Lengths {
+    fn from(lengths: &[i64]) -> Lengths {
+        Lengths(Asked::Numbers(lengths.into()))
+    }
+}
+
+impl From<&Vec<i64>> for Lengths {
+    fn from(lengths: &Vec<i64>) -> Lengths {
+        Lengths(Asked::Numbers(lengths.as_slice().into()))
+    }
+}
+
+impl<const N: usize> From<[i64; N]> for Lengths {
+    fn from(lengths: [i64; N]) -> Lengths {
+        Lengths(Asked::Numbers(lengths.as_slice().into()))
+    }
+}
+
+impl<const N: usize> From<[Dim; N]> for Lengths {
+    fn from(dims: [Dim; N]) -> Lengths {
+        Lengths(Asked::Shape(dims.into()))
+    }
+}
+
+impl From<Shape> for Lengths {
+    fn from(shape: Shape) -> Lengths {
+        Lengths(Asked::Shape(shape))
+    }
+}
+
+impl From<&Shape> for Lengths {
+    fn from(shape: &Shape) -> Lengths {
+        Lengths(Asked::Shape(shape.clone()))
+    }
+}
 
 impl Tensor {
     /// The axes in another order; without a copy.
@@ -70,25 +122,32 @@ impl Tensor {
         apply1(&shape::slice::SLICE, smallvec![self.into()], Attrs::Slices(slices), source)
     }
 
-    /// The same elements under another shape; one length may be -1, for what is left.
+    /// The same elements under another shape: lengths, one of which may be -1 for what is left, or dims of
+    /// other tensors, which may be open.
     ///
     /// ```
     /// let x = tonnage::range(0i32, 6, 1)?.reshape(&[2, -1])?;
     /// assert_eq!(x.shape().to_string(), "[2, 3]");
+    /// let y = x.reshape([x.dim(1)?, x.dim(0)?])?;
+    /// assert_eq!(y.shape().to_string(), "[3, 2]");
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     #[track_caller]
-    pub fn reshape(&self, lengths: &[i64]) -> Result<Tensor> {
+    pub fn reshape(&self, lengths: impl Into<Lengths>) -> Result<Tensor> {
         let source = Source::here();
-        let to = self.completed(lengths).map_err(|e| e.at(source))?;
+        let to = match lengths.into().0 {
+            Asked::Numbers(lengths) => self.completed(&lengths).map_err(|e| e.at(source))?,
+            Asked::Shape(shape) => shape,
+        };
         apply1(&shape::reshape::RESHAPE, smallvec![self.into()], Attrs::Shape(to), source)
     }
 
-    /// The same elements under a shape whose lengths may be open, while a function is traced.
+    /// The length of an axis, negative ones counted from the back; while a function is traced it may be open.
     #[track_caller]
-    pub fn reshape_to(&self, shape: impl Into<Shape>) -> Result<Tensor> {
-        let attrs = Attrs::Shape(shape.into());
-        apply1(&shape::reshape::RESHAPE, smallvec![self.into()], attrs, Source::here())
+    pub fn dim(&self, axis: i64) -> Result<Dim> {
+        let shape = self.shape();
+        let axis = shape.axis("dim", axis).map_err(|e| e.at(Source::here()))?;
+        Ok(shape[axis].clone())
     }
 
     fn completed(&self, lengths: &[i64]) -> Result<Shape> {
@@ -208,14 +267,14 @@ impl Tensor {
     /// Elements around the tensor: so many before and behind each axis.
     ///
     /// ```
-    /// use tonnage::{Padding, tensor};
+    /// use tonnage::{PadMode, tensor};
     /// let x = tensor([1, 2, 3])?;
-    /// assert_eq!(x.pad(&[[1, 2]], Padding::Constant(0.into()))?.to_vec::<i32>()?, [0, 1, 2, 3, 0, 0]);
-    /// assert_eq!(x.pad(&[[2, 1]], Padding::Reflect)?.to_vec::<i32>()?, [3, 2, 1, 2, 3, 2]);
+    /// assert_eq!(x.pad(&[[1, 2]], PadMode::Constant(0.into()))?.to_vec::<i32>()?, [0, 1, 2, 3, 0, 0]);
+    /// assert_eq!(x.pad(&[[2, 1]], PadMode::Reflect)?.to_vec::<i32>()?, [3, 2, 1, 2, 3, 2]);
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     #[track_caller]
-    pub fn pad(&self, widths: &[[usize; 2]], padding: Padding) -> Result<Tensor> {
+    pub fn pad(&self, widths: &[[usize; 2]], padding: PadMode) -> Result<Tensor> {
         let attrs = Attrs::Pad { widths: widths.to_vec(), padding };
         apply1(&shape::pad::PAD, smallvec![self.into()], attrs, Source::here())
     }

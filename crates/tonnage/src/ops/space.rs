@@ -1,7 +1,7 @@
 //! Blocks of space moved into other axes and back, and grids. Tensors are `[batch, height, width, channels]`; all but
 //! the last step of each are views.
 
-use tonnage_core::attrs::Padding;
+use tonnage_core::attrs::PadMode;
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result, Scalar, Shape, Source};
 
@@ -33,7 +33,7 @@ fn parts(op: &'static str, dim: &Dim, count: usize) -> Result<Dim> {
 }
 
 fn shaped(x: &Tensor, dims: Vec<Dim>) -> Result<Tensor> {
-    x.reshape_to(dims.into_iter().collect::<Shape>())
+    x.reshape(dims.into_iter().collect::<Shape>())
 }
 
 impl Tensor {
@@ -74,7 +74,7 @@ impl Tensor {
         let (op, source) = ("space_to_batch", Source::here());
         let go = || {
             four(op, self)?;
-            let zero = Padding::Constant(Scalar::Int(0));
+            let zero = PadMode::Constant(Scalar::Int(0));
             let padded = match pads {
                 [[0, 0], [0, 0]] => self.clone(),
                 _ => self.pad(&[[0, 0], pads[0], pads[1], [0, 0]], zero)?,

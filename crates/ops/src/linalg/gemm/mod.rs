@@ -22,77 +22,98 @@ mod operand;
 mod pack;
 mod plan;
 mod run;
+mod target;
 #[cfg(test)]
 mod tests;
 mod tiles;
 
 pub use compute::{Compute, Output, Reads};
 pub use epilogue::{Block, Epilogue, Position, Store};
-pub use operand::{Direct, Matrix, Operand, Strides, pack_with};
+pub use operand::{Direct, Matrix, Operand, Packs, Strides, Strip, pack_with};
+pub use pack::{Source, strided as pack_strided};
 pub use plan::Size;
+pub use target::{Grid, Rows, Target};
 
 use kernel::Level;
-use plan::{ALIGN, Plan};
+use plan::{ALIGN, Means, Plan};
 use run::{Job, Sink};
 use tonnage_core::{Bytes, DType, ErrorKind, Result, Workers, bf16, f16};
 
-/// Where a batch of results goes: rows of `cols` elements side by side.
-#[derive(Debug)]
-pub struct Target<'a, O> {
-    /// What is written to.
-    pub data: &'a mut [O],
-    /// From one matrix of the batch to the next, in elements. Ignored where there is one.
-    pub batch_stride: usize,
-    /// From one row to the next, in elements. Ignored where there is one.
-    pub row_stride: usize,
-    /// Add the product to what is there, rather than overwrite it.
-    pub add: bool,
-}
-
-impl<'a, O> Target<'a, O> {
-    /// Matrices one after the other, overwritten.
-    pub fn new(data: &'a mut [O], size: Size) -> Target<'a, O> {
-        Target { data, batch_stride: size.rows * size.cols, row_stride: size.cols, add: false }
-    }
-
-    /// The same, added to.
-    #[must_use]
-    pub fn adding(self) -> Target<'a, O> {
-        Target { add: true, ..self }
-    }
-}
-
-/// The packing space that [`gemm`] wants for results of dtype `output` on that many threads. Never more than 4 MiB a
-/// thread, and the same on every machine.
+/// The packing space that [`gemm`] wants for matrices and results of dtype `output` in even rows, on that many
+/// threads. Never more than 4 MiB a thread, and the same on every machine.
 ///
 /// With less, down to what one thread needs, `gemm` uses fewer threads. `bool` has no products: nothing.
 pub fn scratch_bytes(size: Size, output: DType, threads: usize) -> Bytes {
-    let bytes = |level| scratch_at(level, size, output, threads);
+    scratch_bytes_for(size, output, Packs::Blocks, false, threads)
+}
+
+/// The same for a left operand that packs in that way, and for rows on a grid where `grid`.
+pub fn scratch_bytes_for(
+    size: Size,
+    output: DType,
+    left: Packs,
+    grid: bool,
+    threads: usize,
+) -> Bytes {
+    let bytes = |level| scratch_at(level, size, output, left, grid, threads);
     Bytes::of(Level::ALL.iter().map(|&level| bytes(level)).max().unwrap_or(0))
 }
 
-fn scratch_at(level: Level, size: Size, output: DType, threads: usize) -> usize {
-    fn of<O: Output>(level: Level, size: Size, threads: usize) -> usize {
-        if size.is_empty() {
+/// Enough for any product of matrices in even rows that is no larger than this one in any way, on that many threads:
+/// for kernels that cut blocks as the data have it.
+pub fn scratch_bytes_within(size: Size, output: DType, threads: usize) -> Bytes {
+    let all = Level::ALL.iter();
+    let most = match output {
+        DType::F64 => all.map(|&level| Plan::most::<f64>(size, f64::kernel(level))).max(),
+        DType::F32 => all.map(|&level| Plan::most::<f32>(size, f32::kernel(level))).max(),
+        _ => None,
+    };
+    Bytes::of(most.map_or(0, |bytes| bytes * threads + ALIGN - 1))
+}
+
+fn scratch_at(
+    level: Level,
+    size: Size,
+    output: DType,
+    left: Packs,
+    grid: bool,
+    threads: usize,
+) -> usize {
+    let of = Scratch { level, size, left, grid, threads };
+    match output {
+        DType::F64 => of.bytes::<f64>(),
+        DType::F32 => of.bytes::<f32>(),
+        DType::F16 => of.bytes::<f16>(),
+        DType::BF16 => of.bytes::<bf16>(),
+        DType::I64 => of.bytes::<i64>(),
+        DType::I32 => of.bytes::<i32>(),
+        DType::I16 => of.bytes::<i16>(),
+        DType::I8 => of.bytes::<i8>(),
+        DType::U64 => of.bytes::<u64>(),
+        DType::U32 => of.bytes::<u32>(),
+        DType::U16 => of.bytes::<u16>(),
+        DType::U8 => of.bytes::<u8>(),
+        DType::Bool => 0,
+    }
+}
+
+/// What packing space depends on besides the dtype.
+struct Scratch {
+    level: Level,
+    size: Size,
+    left: Packs,
+    grid: bool,
+    threads: usize,
+}
+
+impl Scratch {
+    fn bytes<O: Output>(&self) -> usize {
+        if self.size.is_empty() {
             return 0;
         }
-        let kernel = O::Compute::kernel(level);
-        Plan::new(size, kernel, !O::IS_COMPUTE, threads).bytes(size_of::<O::Compute>())
-    }
-    match output {
-        DType::F64 => of::<f64>(level, size, threads),
-        DType::F32 => of::<f32>(level, size, threads),
-        DType::F16 => of::<f16>(level, size, threads),
-        DType::BF16 => of::<bf16>(level, size, threads),
-        DType::I64 => of::<i64>(level, size, threads),
-        DType::I32 => of::<i32>(level, size, threads),
-        DType::I16 => of::<i16>(level, size, threads),
-        DType::I8 => of::<i8>(level, size, threads),
-        DType::U64 => of::<u64>(level, size, threads),
-        DType::U32 => of::<u32>(level, size, threads),
-        DType::U16 => of::<u16>(level, size, threads),
-        DType::U8 => of::<u8>(level, size, threads),
-        DType::Bool => 0,
+        let kernel = O::Compute::kernel(self.level);
+        let means = Means { left: self.left, rounds: self.grid || !O::IS_COMPUTE };
+        Plan::new(self.size, kernel, means, self.threads).bytes(size_of::<O::Compute>())
     }
 }
 
@@ -166,49 +187,21 @@ where
     let kernel = O::Compute::kernel(level);
     let element = size_of::<O::Compute>();
     let lent = scratch.len();
+    let rounds = !O::IS_COMPUTE || matches!(c.rows, Rows::Grid(_));
+    let means = Means { left: a.packs(), rounds };
     let plan = (1..=workers.threads().max(1))
         .rev()
-        .map(|threads| Plan::new(size, kernel, !O::IS_COMPUTE, threads))
+        .map(|threads| Plan::new(size, kernel, means, threads))
         .find(|plan| plan.bytes(element) <= lent);
     let Some(plan) = plan else {
-        let needed = Bytes::of(Plan::new(size, kernel, !O::IS_COMPUTE, 1).bytes(element));
+        let needed = Bytes::of(Plan::new(size, kernel, means, 1).bytes(element));
         let what = format!("{} of scratch are too few for {size:?}", Bytes::of(lent));
         let help = format!("lend {needed}, or what scratch_bytes asks for");
         return Err(ErrorKind::BadArgument { op: "matmul", what, help }.into());
     };
     let start = scratch.as_ptr().align_offset(ALIGN).min(lent);
     let (_, space, _) = bytemuck::pod_align_to_mut::<u8, O::Compute>(&mut scratch[start..]);
-    let c = Sink::new(c.data.as_mut_ptr(), c.batch_stride, c.row_stride, c.add);
+    let c = Sink::new(c.data.as_mut_ptr(), c.batch_stride, c.rows, c.add);
     Job { size, a, b, c, epilogue, kernel, plan }.pieces(workers, 0, plan.pieces, space);
     Ok(())
-}
-
-impl<O> Target<'_, O> {
-    /// Refuses rows that overlap or leave the slice. Either stride may be the larger one.
-    fn check(&self, size: Size) -> Result<()> {
-        let mut axes = [(size.batch, self.batch_stride), (size.rows, self.row_stride)];
-        axes.sort_by_key(|&(count, stride)| (count > 1, stride));
-        let mut extent = Some(size.cols);
-        for (count, stride) in axes {
-            if count > 1 {
-                let reach = stride.checked_mul(count - 1);
-                let fits = extent.is_some_and(|extent| stride >= extent);
-                extent = reach
-                    .zip(extent)
-                    .filter(|_| fits)
-                    .and_then(|(reach, extent)| reach.checked_add(extent));
-            }
-        }
-        if extent.is_some_and(|extent| extent <= self.data.len()) {
-            return Ok(());
-        }
-        let what = format!(
-            "strides {} and {} for {size:?} overlap or leave a slice of {} elements",
-            self.batch_stride,
-            self.row_stride,
-            self.data.len()
-        );
-        let help = "use strides that keep rows apart and inside".to_string();
-        Err(ErrorKind::BadArgument { op: "matmul", what, help }.into())
-    }
 }

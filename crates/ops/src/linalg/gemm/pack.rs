@@ -9,11 +9,15 @@ use super::kernel::turn::{LINES, Turn};
 use super::operand::pack_with;
 
 /// A block of a strided matrix. The operand has checked that it lies in `data`.
-pub(super) struct Source<'a, T> {
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a, T> {
+    /// What the strides walk over.
     pub data: &'a [T],
     /// The block's first element.
     pub start: isize,
+    /// From one line to the next.
     pub line: isize,
+    /// From one step of depth to the next.
     pub depth: isize,
 }
 
@@ -39,7 +43,7 @@ impl<T> Source<'_, T> {
 }
 
 /// Fills `out` as [`Operand::pack`](super::Operand::pack) says.
-pub(super) fn strided<C: Compute, T: Reads<C>>(
+pub fn strided<C: Compute, T: Reads<C>>(
     source: &Source<'_, T>,
     lines: usize,
     depth: usize,

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::compute::Compute;
 use super::kernel::Kernel;
+use super::operand::Packs;
 
 /// A batch of products `[rows, depth] x [depth, cols]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,15 @@ pub(super) enum Path {
     FewCols,
 }
 
+/// What else packing space depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means {
+    /// How the left operand is packed.
+    pub left: Packs,
+    /// Sums are kept in scratch and then moved into the result, which has another dtype or no even rows.
+    pub rounds: bool,
+}
+
 /// At most that many rows (or columns) are a few.
 const FEW: usize = 4;
 /// Elements of the long side that are summed at once on the path of a few: a page of `f32`.
@@ -69,12 +79,15 @@ pub(super) struct Plan {
     /// The unit of the cuts.
     tile: (usize, usize),
     size: Size,
+    means: Means,
+    /// Depth of a block: the cut along K.
+    pub deep: usize,
     /// Elements of a slot.
     pub slot: usize,
 }
 
 impl Plan {
-    pub fn new<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool, threads: usize) -> Plan {
+    pub fn new<C: Compute>(size: Size, kernel: &Kernel<C>, means: Means, threads: usize) -> Plan {
         let path = match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             Size { cols, .. } if cols <= FEW => Path::FewCols,
@@ -96,8 +109,9 @@ impl Plan {
         }
         let parts = grid(size, path, tile, per_product);
         let pieces = pieces.min(size.batch.saturating_mul(parts.0 * parts.1)).max(1);
-        let mut plan = Plan { path, pieces, parts, tile, size, slot: 0 };
-        plan.slot = plan.slot_of(kernel, rounds);
+        let deep = depth_of_block(size, kernel, means.left);
+        let mut plan = Plan { path, pieces, parts, tile, size, means, deep, slot: 0 };
+        plan.slot = plan.slot_of(kernel);
         plan
     }
 
@@ -107,6 +121,23 @@ impl Plan {
             0 => 0,
             bytes => bytes + ALIGN - 1,
         }
+    }
+
+    /// Bytes of the largest slot of any product that is no larger than this one, where the result has the dtype that it
+    /// is computed in.
+    pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
+        let unit = ALIGN / size_of::<C>();
+        let deep = size.depth.min(kernel.block_depth);
+        let lines = (size.rows + kernel.rows).min(kernel.block_rows.max(kernel.rows));
+        let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
+        let tiles = [lines * deep, wide * deep, 0, 0];
+        let (chunk, few) = (size.rows.max(size.cols).min(FEW_CHUNK), size.depth.min(FEW_DEPTH));
+        let packed = (chunk * size.depth.min(FEW_RUN)).max(few);
+        let few = [FEW * few, packed, FEW * chunk, FEW * chunk];
+        let sum = |parts: [usize; 4]| -> usize {
+            parts.iter().map(|part| part.next_multiple_of(unit)).sum()
+        };
+        sum(tiles).max(sum(few)) * size_of::<C>()
     }
 
     /// The parts of all products that one piece computes.
@@ -130,7 +161,13 @@ impl Plan {
         (batch, rows, cols)
     }
 
-    fn slot_of<C: Compute>(&self, kernel: &Kernel<C>, rounds: bool) -> usize {
+    /// Whether sums are kept in scratch.
+    pub fn rounds(&self) -> bool {
+        self.means.rounds
+    }
+
+    fn slot_of<C: Compute>(&self, kernel: &Kernel<C>) -> usize {
+        let rounds = self.means.rounds;
         let unit = ALIGN / size_of::<C>();
         let rows = largest(self.size.rows, self.tile.0, self.parts.0);
         let cols = largest(self.size.cols, self.tile.1, self.parts.1);
@@ -140,9 +177,12 @@ impl Plan {
                 let (rows, cols) =
                     if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
                 let tile = kernel.rows_of_tile(rows);
-                let lines = rows.next_multiple_of(tile).min(kernel.block_rows);
+                let lines = match self.means.left {
+                    Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
+                    Packs::Strips { .. } => kernel.rows,
+                };
                 let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
-                let deep = kernel.depth_of_block(depth).min(depth);
+                let deep = self.deep;
                 [lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0]
             }
             Path::FewRows | Path::FewCols => {
@@ -156,6 +196,26 @@ impl Plan {
         };
         parts.iter().map(|part| part.next_multiple_of(unit)).sum()
     }
+}
+
+/// The most bytes of a block of the right operand, where the cut along K is free: for a part of L2.
+const BLOCK: usize = 1 << 20;
+/// The most steps of depth then.
+const DEEPEST: usize = 2048;
+
+/// The depth of one block of K: all blocks but the last are of that depth. It decides bits, so that it looks at the
+/// whole product and not at what a thread has of it.
+fn depth_of_block<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs) -> usize {
+    let even = kernel.depth_of_block(size.depth).min(size.depth);
+    let Packs::Strips { unit, .. } = left else { return even };
+    let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
+    let most = (BLOCK / (wide * size_of::<C>()).max(1)).min(DEEPEST) / unit.max(1);
+    if unit < 2 || most == 0 || !size.depth.is_multiple_of(unit) {
+        return even;
+    }
+    let units = size.depth / unit;
+    let blocks = units.div_ceil(most).max(1);
+    units.div_ceil(blocks) * unit
 }
 
 /// Part `part` of `parts` of `0..len`, cut between tiles.

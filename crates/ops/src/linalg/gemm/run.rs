@@ -12,6 +12,7 @@ use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::Kernel;
 use super::operand::Operand;
 use super::plan::{Path, Plan, Size};
+use super::target::Rows;
 
 /// All that the threads of one call share.
 pub(super) struct Job<'a, A, B, O: Output, E> {
@@ -28,7 +29,7 @@ pub(super) struct Job<'a, A, B, O: Output, E> {
 pub(super) struct Sink<O> {
     data: *mut O,
     batch: usize,
-    row: usize,
+    rows: Rows,
     pub add: bool,
 }
 
@@ -37,30 +38,39 @@ unsafe impl<O: Send> Sync for Sink<O> {}
 
 impl<O> Sink<O> {
     /// `data` must stay valid and unshared while the sink is used.
-    pub fn new(data: *mut O, batch: usize, row: usize, add: bool) -> Sink<O> {
-        Sink { data, batch, row, add }
+    pub fn new(data: *mut O, batch: usize, rows: Rows, add: bool) -> Sink<O> {
+        Sink { data, batch, rows, add }
     }
 
-    /// The pointer to an element and the stride between rows.
+    /// The pointer to an element.
     ///
     /// # Safety
     /// The position must lie in the result.
-    pub unsafe fn at(&self, at: Position) -> (*mut O, isize) {
-        let offset = at.batch * self.batch + at.row * self.row + at.col;
+    pub unsafe fn at(&self, at: Position) -> *mut O {
+        let row = match &self.rows {
+            Rows::Every(stride) => at.row * stride,
+            Rows::Grid(grid) => grid.at(at.row),
+        };
         // SAFETY: by the caller, inside.
-        (unsafe { self.data.add(offset) }, self.row as isize)
+        unsafe { self.data.add(at.batch * self.batch + row + at.col) }
     }
 
-    /// A part of the result, row by row.
+    /// From one row to the next, where they lie evenly.
+    pub fn row_stride(&self) -> isize {
+        match self.rows {
+            Rows::Every(stride) => stride as isize,
+            Rows::Grid(_) => 0,
+        }
+    }
+
+    /// A part of one row.
     ///
     /// # Safety
     /// It must lie in the result and be the caller's own.
-    unsafe fn block(&self, at: Position, rows: usize, cols: usize) -> Block<'_, O> {
+    #[allow(clippy::mut_from_ref, reason = "threads hold disjoint parts through one sink")]
+    unsafe fn row(&self, at: Position, cols: usize) -> &mut [O] {
         // SAFETY: by the caller, inside and its own; rows do not overlap.
-        unsafe {
-            let (data, row) = self.at(at);
-            Block::new(at, rows, cols, data, row)
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.at(at), cols) }
     }
 }
 
@@ -96,7 +106,7 @@ where
                 continue;
             }
             match self.plan.path {
-                Path::Tiles if O::IS_COMPUTE => self.in_place(batch, rows, cols, space),
+                Path::Tiles if !self.plan.rounds() => self.in_place(batch, rows, cols, space),
                 Path::Tiles => self.rounded(batch, rows, cols, space),
                 Path::FewRows => self.few(self.a, self.b, batch, cols, false, space),
                 Path::FewCols => self.few(self.b, self.a, batch, rows, true, space),
@@ -114,19 +124,19 @@ where
 
     /// Rounds rows of `cols` finished elements into the result.
     pub(super) fn store(&self, at: Position, cols: usize, sums: &[O::Compute]) {
-        // SAFETY: rows of the part that this piece computes.
-        let mut block = unsafe { self.c.block(at, sums.len() / cols, cols) };
         for (i, sums) in sums.chunks_exact(cols).enumerate() {
-            O::store(sums, block.row(i));
+            let at = Position { row: at.row + i, ..at };
+            // SAFETY: rows of the part that this piece computes.
+            O::store(sums, unsafe { self.c.row(at, cols) });
         }
     }
 
     /// What the result holds, widened.
     pub(super) fn load(&self, at: Position, cols: usize, sums: &mut [O::Compute]) {
-        // SAFETY: rows of the part that this piece computes.
-        let mut block = unsafe { self.c.block(at, sums.len() / cols, cols) };
         for (i, sums) in sums.chunks_exact_mut(cols).enumerate() {
-            O::load(block.row(i), sums);
+            let at = Position { row: at.row + i, ..at };
+            // SAFETY: rows of the part that this piece computes.
+            O::load(unsafe { self.c.row(at, cols) }, sums);
         }
     }
 }

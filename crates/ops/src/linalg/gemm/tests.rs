@@ -9,6 +9,11 @@ use tonnage_core::{Element, Workers, bf16, f16};
 use super::kernel::Level;
 use super::*;
 
+/// Scratch for matrices in even rows.
+fn scratch_of(level: Level, size: Size, output: DType, threads: usize) -> usize {
+    scratch_at(level, size, output, Packs::Blocks, false, threads)
+}
+
 /// A deterministic stream of numbers.
 struct Numbers(u64);
 
@@ -160,9 +165,9 @@ fn check<T>(
     let batch_stride = rows * row_stride + 5;
     let old: Vec<T> = numbers.fill(batch * batch_stride);
     let mut c = old.clone();
-    with_scratch(scratch_at(level, size, T::DTYPE, threads), |scratch| {
+    with_scratch(scratch_of(level, size, T::DTYPE, threads), |scratch| {
         let (a, b) = (Matrix::left(&a, a_strides), Matrix::right(&b, b_strides));
-        let target = Target { data: &mut c, batch_stride, row_stride, add };
+        let target = Target { data: &mut c, batch_stride, rows: Rows::Every(row_stride), add };
         gemm_at(level, size, &a, &b, target, &Store, scratch, &Pretend(threads)).unwrap();
     });
     let mut expected = old;
@@ -303,7 +308,7 @@ fn the_bits_are_the_same_at_every_thread_count() {
                 };
                 let run = |threads: usize| {
                     let mut c = vec![0.5; batch * rows * cols];
-                    with_scratch(scratch_at(level, size, DType::F32, threads), |scratch| {
+                    with_scratch(scratch_of(level, size, DType::F32, threads), |scratch| {
                         let a = Matrix::left(&a, rows_of_batch(rows, depth));
                         let b = Matrix::right(&b, b_rows);
                         let target = Target::new(&mut c, size).adding();
@@ -336,7 +341,7 @@ fn real_numbers_are_summed_to_within_the_error_of_plain_summation() {
         for level in levels() {
             let size = Size::single(rows, cols, depth);
             let mut c = vec![0f32; rows * cols];
-            with_scratch(scratch_at(level, size, DType::F32, 1), |scratch| {
+            with_scratch(scratch_of(level, size, DType::F32, 1), |scratch| {
                 let (a, b) = (
                     Matrix::left(&a, Strides::rows_of(depth)),
                     Matrix::right(&b, Strides::rows_of(cols)),

@@ -1,6 +1,6 @@
 //! Ops that join, cut, pad and repeat, and matrices that are made up.
 
-use tonnage_core::attrs::Padding;
+use tonnage_core::attrs::PadMode;
 use tonnage_core::{Attrs, DType, Dim};
 
 use super::{Asked, indices};
@@ -113,19 +113,19 @@ pub fn roll(asked: &Asked) -> Vec<Answer> {
 }
 
 /// Which element of `n` stands at a position that may lie outside, if any.
-fn shown(at: i64, n: i64, padding: Padding) -> Option<usize> {
+fn shown(at: i64, n: i64, padding: PadMode) -> Option<usize> {
     let inside = (0..n).contains(&at);
     let at = match padding {
         _ if inside => at,
-        Padding::Constant(_) => return None,
-        Padding::Reflect => {
+        PadMode::Constant(_) => return None,
+        PadMode::Reflect => {
             if at < 0 {
                 -at
             } else {
                 2 * (n - 1) - at
             }
         }
-        Padding::Symmetric => {
+        PadMode::Symmetric => {
             if at < 0 {
                 -at - 1
             } else {
@@ -146,7 +146,7 @@ pub fn pad(asked: &Asked) -> Vec<Answer> {
         };
         match (index.iter().enumerate().map(place).collect::<Option<Vec<_>>>(), padding) {
             (Some(own), _) => x.at(&own),
-            (None, Padding::Constant(value)) => value.to_f64(),
+            (None, PadMode::Constant(value)) => value.to_f64(),
             (None, _) => panic!("a mirror shows an element"),
         }
     })]

@@ -8,6 +8,10 @@ mod join;
 mod linalg;
 mod math;
 mod nn;
+mod nn_attention;
+mod nn_conv;
+mod nn_norm;
+mod nn_window;
 mod pairs;
 mod places;
 mod random;
@@ -145,6 +149,7 @@ const ALL: &[(&str, Reference)] = &[
     ("broadcast_to", shape::broadcast_to),
     ("fill", shape::fill),
     ("range", shape::range),
+    ("size", shape::size),
     ("concat", join::concat),
     ("stack", join::stack),
     ("unstack", join::unstack),
@@ -183,13 +188,32 @@ const ALL: &[(&str, Reference)] = &[
     ("half_tril", linalg::half_tril),
     ("symmetrize", linalg::symmetrize),
     ("softmax", nn::softmax),
-    ("max_pool", nn::max_pool),
-    ("max_pool_grad", nn::max_pool_grad),
-    ("max_pool_pick", nn::max_pool_pick),
+    ("softmax_grad", nn::softmax_grad),
+    ("log_softmax", nn::log_softmax),
+    ("log_softmax_grad", nn::log_softmax_grad),
+    ("cross_entropy", nn::cross_entropy),
+    ("cross_entropy_grad", nn::cross_entropy_grad),
+    ("cross_entropy_dense", nn::cross_entropy),
+    ("cross_entropy_dense_grad", nn::cross_entropy_grad),
+    ("layer_norm", nn_norm::layer_norm),
+    ("layer_norm_grad", nn_norm::layer_norm_grad),
+    ("group_norm", nn_norm::group_norm),
+    ("group_norm_grad", nn_norm::group_norm_grad),
+    ("scaled_dot_product_attention", nn_attention::attention),
+    ("attention_grad", nn_attention::attention_grad),
+    ("conv", nn_conv::forward),
+    ("conv_transpose", nn_conv::transpose),
+    ("conv_filter_grad", nn_conv::filter_grad),
+    ("avg_pool", nn_window::avg_pool),
+    ("avg_pool_grad", nn_window::avg_pool_grad),
+    ("max_pool", nn_window::max_pool),
+    ("max_pool_grad", nn_window::max_pool_grad),
+    ("max_pool_pick", nn_window::max_pool_pick),
     ("gather", index::gather),
     ("gather_last", index::gather_last),
     ("take_along_axis", index::take_along_axis),
     ("put_along_axis", index::put_along_axis),
+    ("rows_to_dense", index::rows_to_dense),
     ("scatter_add", index::scatter_add),
     ("scatter_update", index::scatter_update),
     ("argsort", places::argsort),
@@ -211,7 +235,12 @@ const ALL: &[(&str, Reference)] = &[
     ("boolean_mask", index::boolean_mask),
     ("assign", state::assign),
     ("assign_add", state::assign_add),
-    ("cond", control::cond),
+    ("assign_rows", index::scatter_update),
+    ("assign_add_rows", index::scatter_add),
+    ("call", control::call),
+    ("custom", control::call),
+    ("cond", control::branch),
+    ("switch", control::branch),
     ("while_loop", control::while_loop),
     ("while_grad", control::while_grad),
 ];

@@ -50,7 +50,7 @@ fn an_epilogue_sees_every_element_once_at_its_position() {
             let size = Size { batch, rows, cols, depth };
             let ones = vec![1f32; batch * depth * rows.max(cols)];
             let mut c = vec![0f32; batch * rows * cols];
-            with_scratch(scratch_at(level, size, DType::F32, 2), |scratch| {
+            with_scratch(scratch_of(level, size, DType::F32, 2), |scratch| {
                 let a = Matrix::left(&ones, rows_of_batch(rows, depth));
                 let b = Matrix::right(&ones, rows_of_batch(depth, cols));
                 gemm_at(
@@ -107,7 +107,7 @@ fn nan_and_infinity_go_the_way_of_plain_arithmetic() {
             let (mut a, mut b) = (vec![0f32; rows * 20], vec![1f32; 400]);
             (a[3], b[3 * 20 + 7], b[5]) = (2.0, f32::INFINITY, f32::NAN);
             let mut c = vec![f32::NAN; rows * 20];
-            with_scratch(scratch_at(level, size, DType::F32, 1), |scratch| {
+            with_scratch(scratch_of(level, size, DType::F32, 1), |scratch| {
                 let (a, b) = (
                     Matrix::left(&a, Strides::rows_of(20)),
                     Matrix::right(&b, Strides::rows_of(20)),
@@ -162,7 +162,8 @@ fn strides_that_leave_a_slice_or_overlap_are_refused() {
     let plain = Strides::rows_of(8);
     let try_with = |a: Strides, b: Strides, row_stride: usize, len: usize| {
         let mut c = vec![0f32; len];
-        let target = Target { data: &mut c, batch_stride: 0, row_stride, add: false };
+        let target =
+            Target { data: &mut c, batch_stride: 0, rows: Rows::Every(row_stride), add: false };
         let mut scratch = vec![0; scratch_bytes(size, DType::F32, 1).as_usize()];
         gemm(
             size,
@@ -181,4 +182,25 @@ fn strides_that_leave_a_slice_or_overlap_are_refused() {
     assert!(try_with(plain, plain, 7, 64).is_err());
     assert!(try_with(plain, plain, 8, 63).is_err());
     assert!(try_with(plain, plain, usize::MAX, 64).is_err());
+}
+
+#[test]
+fn scratch_within_a_size_is_enough_for_every_smaller_one() {
+    let most = |rows, cols, depth| {
+        scratch_bytes_within(Size::single(rows, cols, depth), DType::F32, 1).as_usize()
+    };
+    for (rows, cols, depth) in [(40, 70, 33), (5, 3, 70), (300, 1, 9), (2, 1100, 600)] {
+        let lent = most(rows, cols, depth);
+        for r in 1..=rows.min(60) {
+            for c in (1..=cols).step_by(7).chain([cols]) {
+                for k in (1..=depth).step_by(5).chain([depth]) {
+                    for level in Level::ALL {
+                        let size = Size::single(r, c, k);
+                        let asked = scratch_of(*level, size, DType::F32, 1);
+                        assert!(asked <= lent, "{size:?} at {level:?}: {asked} of {lent}");
+                    }
+                }
+            }
+        }
+    }
 }

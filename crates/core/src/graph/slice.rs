@@ -1,0 +1,50 @@
+//! A part of a graph: what some of its values need, and nothing else.
+
+use super::{Graph, Node, ValueId};
+
+/// A part of a graph, with numbers of its own.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The part; its inputs are those that it needs, in their order.
+    pub graph: Graph,
+    /// What its inputs are called in the whole.
+    pub inputs: Vec<ValueId>,
+}
+
+impl Graph {
+    /// The part that computes these values. Nodes with an effect are in it where one of the values
+    /// depends on them, and not otherwise.
+    #[must_use]
+    pub fn part(&self, outputs: &[ValueId]) -> Part {
+        let mut needed = vec![false; self.value_count()];
+        for id in outputs {
+            needed[id.index()] = true;
+        }
+        let mut nodes: Vec<&Node> = Vec::new();
+        for node in self.nodes.iter().rev() {
+            if node.outputs.iter().any(|id| needed[id.index()]) {
+                nodes.push(node);
+                for id in node.inputs.iter().chain(&node.outputs) {
+                    needed[id.index()] = true;
+                }
+            }
+        }
+        let mut graph = Graph::default();
+        let mut names: Vec<Option<ValueId>> = vec![None; self.value_count()];
+        let mut name = |graph: &mut Graph, id: ValueId| {
+            *names[id.index()].get_or_insert_with(|| graph.add_value(self.value(id).clone()))
+        };
+        let inputs: Vec<ValueId> =
+            self.inputs.iter().copied().filter(|id| needed[id.index()]).collect();
+        graph.inputs = inputs.iter().map(|id| name(&mut graph, *id)).collect();
+        for node in nodes.into_iter().rev() {
+            let mut copy = node.clone();
+            for id in copy.inputs.iter_mut().chain(&mut copy.outputs) {
+                *id = name(&mut graph, *id);
+            }
+            graph.nodes.push(copy);
+        }
+        graph.outputs = outputs.iter().map(|id| name(&mut graph, *id)).collect();
+        Part { graph, inputs }
+    }
+}

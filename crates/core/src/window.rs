@@ -1,0 +1,44 @@
+//! Windows over images, as attributes hold them: one entry for each spatial axis of `[batch, ..., channels]`.
+//!
+//! Plain data: what is a sensible window depends on the op, whose type rule checks it.
+
+use serde::Serialize;
+use smallvec::SmallVec;
+
+use crate::shape::{Shape, Sizes};
+
+/// Windows that slide over the spatial axes of `[batch, ..., channels]`: one entry for each of them, one to three.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Window {
+    /// Elements of a window.
+    pub size: Sizes,
+    /// From one window to the next.
+    pub stride: Sizes,
+    /// How far the image is thought to go on, before and after.
+    pub padding: SmallVec<[[usize; 2]; 3]>,
+    /// From one element of a window to the next.
+    pub dilation: Sizes,
+}
+
+/// Filters under the windows of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Conv {
+    /// Where a filter is laid.
+    pub window: Window,
+    /// Channels of the image and of the result are cut into so many groups, which have nothing to do with each other.
+    pub groups: usize,
+    /// Spatial lengths of the image, where it is the result: several lengths give the same number of windows.
+    /// Empty where the image is an input.
+    pub image: Shape,
+}
+
+/// Means of the windows of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Average {
+    /// Over what.
+    pub window: Window,
+    /// Padding counts as zeros, so that every mean is over a whole window; otherwise it is left out.
+    pub counts_padding: bool,
+    /// Spatial lengths of the image, where it is the result; empty where it is an input.
+    pub image: Shape,
+}

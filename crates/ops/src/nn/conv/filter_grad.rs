@@ -1,0 +1,144 @@
+//! `conv_filter_grad`: for every tap of a filter, the products of what it saw in all windows with what the windows
+//! gave, added up. The gradient of `conv` for its filters.
+//!
+//! The sum over windows is cut at fixed places, whatever the number of threads: they share filters, not windows.
+
+use smallvec::smallvec;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::{Attrs, Bytes, Call, Dim, Emit, OpDef, Shape, TensorType};
+
+use super::depthwise_filter::{self, Sums};
+use super::forward::CONV;
+use super::operand::{Side, TURNED};
+use super::transpose::CONV_TRANSPOSE;
+use super::{Known, channels, divides, floats, image_is_input};
+use crate::infer::{along, inputs, joined, shape};
+use crate::linalg::gemm::{Rows, Size, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::nn::float::{Float, with_float};
+
+const NAME: &str = "conv_filter_grad";
+
+/// `(image [batch, ..., c], values [batch, ..., o]) -> filters [..., c / groups, o]`; the rest as [`Attrs::Conv`].
+pub static CONV_FILTER_GRAD: OpDef = OpDef {
+    name: NAME,
+    doc: "Products of an image's windows with their values, added up to filters.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch,
+    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
+    remat: Remat::Costly,
+    cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::Linear(&[&[0], &[1]]),
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples: || {
+        let sample = |case: super::Case| {
+            let made = super::made(&case);
+            let (dtype, image, _, conv) = case;
+            super::sample(dtype, &image, &made, conv)
+        };
+        super::cases().into_iter().map(sample).collect()
+    },
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [image, values] = inputs(NAME, call)?;
+    floats(NAME, image, values)?;
+    let (conv, window) = super::attrs(NAME, call.attrs)?;
+    image_is_input(NAME, conv)?;
+    divides(NAME, conv.groups, channels(image), "image")?;
+    let made = window.slide(NAME, window.lengths(NAME, image)?)?;
+    divides(NAME, conv.groups, channels(values), "values")?;
+    let expected: Shape =
+        joined(&[&image.shape[..1], &made, std::slice::from_ref(channels(values))]);
+    shape(NAME, &values.shape, &expected, "pass values for every window of the image")?;
+    let taps = conv.window.size.iter().map(|n| Dim::Known(*n));
+    let inner = channels(image).divided_by(&conv.groups.into());
+    let shape = taps.chain([inner, channels(values).clone()]).collect();
+    Ok(smallvec![TensorType { dtype: image.dtype, shape }])
+}
+
+fn axes(call: &Call) -> AxisMap {
+    let Ok((conv, window)) = super::attrs(NAME, call.attrs) else { return AxisMap::default() };
+    let last = window.spatial + 1;
+    let mut axes = vec![AxisOf::Mixed; last + 1];
+    if conv.groups == 1 {
+        axes[last - 1] = along(&[(0, last)]);
+        axes[last] = along(&[(1, last)]);
+    }
+    AxisMap { outputs: vec![axes], summed: vec![smallvec![(0, 0), (1, 0)]] }
+}
+
+fn known(call: &Call) -> Option<Known> {
+    Known::of(call, call.inputs.first()?, call.inputs.get(1)?)
+}
+
+/// The product that it is: all windows are added up.
+fn size_of(known: &Known) -> Size {
+    let forward = known.forward();
+    Size { rows: forward.depth, depth: forward.rows, ..forward }
+}
+
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    if infer(call).is_err() {
+        return Bytes::ZERO;
+    }
+    let Some(known) = known(call) else { return Bytes::ZERO };
+    let (size, dtype) = (size_of(&known), call.inputs[0].dtype);
+    if known.is_depthwise() {
+        return depthwise_filter::scratch(&known, dtype);
+    }
+    let windows = scratch_bytes_for(size, dtype, TURNED, false, threads);
+    match known.window.is_trivial() {
+        true => windows.max(scratch_bytes(size, dtype, threads)),
+        false => windows,
+    }
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (conv, window) = super::attrs(NAME, call.attrs)?;
+    let mut grads = vec![None, None];
+    if call.needs[0] {
+        let mut conv = conv.clone();
+        conv.image = window.lengths(NAME, &call.inputs[0])?.iter().cloned().collect();
+        let inputs = vec![call.input(1)?, call.grad()?];
+        let made = e.apply(&CONV_TRANSPOSE, inputs, Attrs::Conv(Box::new(conv)))?;
+        grads[0] = crate::emit::dense(made);
+    }
+    if call.needs[1] {
+        let made = e.apply(&CONV, vec![call.input(0)?, call.grad()?], call.attrs.clone())?;
+        grads[1] = crate::emit::dense(made);
+    }
+    Ok(grads)
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+}
+
+fn run<T: Float>(k: &mut Kernel) -> Result<()> {
+    let (conv, window) = super::attrs(NAME, k.attrs)?;
+    let [image, values] = &k.inputs[..2] else { return Ok(()) };
+    let out = &mut k.outputs[0];
+    let known = Known::from_sizes(window, conv.groups, &image.layout.sizes, &values.layout.sizes);
+    if known.is_depthwise() {
+        let sums = Sums::<T>::of(image, values, known);
+        sums.run(out.slice::<T>(), k.scratch, k.workers);
+        return Ok(());
+    }
+    let size = size_of(&known);
+    let left = Side::<T>::taps_of(image, &known);
+    let right = Side::<T>::pixels_of(values, &known);
+    let target = Target {
+        data: out.slice::<T>(),
+        batch_stride: size.cols,
+        rows: Rows::Every(known.outputs),
+        add: false,
+    };
+    gemm(size, &left, &right, target, &Store, k.scratch, k.workers)
+}

@@ -1,0 +1,161 @@
+//! The operands of a convolution's products: one type for all of them, so that the matmul core is compiled once a
+//! dtype for all three rows.
+
+use std::ops::Range;
+
+use tonnage_core::Result;
+use tonnage_core::kernel::In;
+
+use super::Known;
+use super::filter::{Filter, Taps};
+use super::windows::{Slide, Windows};
+use crate::linalg::gemm::{Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
+use crate::nn::float::Float;
+use crate::nn::window::Pixels;
+
+/// How taps and channels are packed along windows.
+pub(super) const TURNED: Packs = Packs::Strips { unit: 1, row: usize::MAX };
+
+/// One side of a product.
+pub(super) enum Side<'a, T> {
+    /// Pixels by channels, where they lie as a matrix.
+    Matrix(Matrix<'a, T>),
+    /// A line for each window, along its taps and their channels.
+    Windows(Windows<'a, T>),
+    /// A line for each tap and channel, along all windows.
+    Turned(Windows<'a, T>),
+    /// Filters.
+    Filter(Filter<'a, T>),
+}
+
+impl<'a, T: Float> Side<'a, T> {
+    /// The windows of an image, as the rows of a left operand.
+    pub fn windows_of(image: &'a In, known: &Known) -> Side<'a, T> {
+        let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
+        let group = known.group().0;
+        match rows_of(image, known.groups).filter(|_| known.window.is_trivial()) {
+            Some(rows) => Side::Matrix(Matrix::left(data, rows)),
+            None => Side::Windows(Windows::new(data, pixels, slides(known), group)),
+        }
+    }
+
+    /// The windows of an image, as the columns of a left operand.
+    pub fn taps_of(image: &'a In, known: &Known) -> Side<'a, T> {
+        let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
+        let group = known.group().0;
+        match rows_of(image, known.groups).filter(|_| known.window.is_trivial()) {
+            Some(rows) => Side::Matrix(Matrix::left(data, rows.transposed())),
+            None => Side::Turned(Windows::new(data, pixels, slides(known), group)),
+        }
+    }
+
+    /// What windows gave, pixels by channels, as a right operand.
+    pub fn pixels_of(made: &'a In, known: &Known) -> Side<'a, T> {
+        let (pixels, data) = (Pixels::of(&made.layout), made.slice::<T>());
+        match rows_of(made, known.groups) {
+            Some(rows) => Side::Matrix(Matrix::right(data, rows)),
+            None => {
+                let slides = pixels.lengths.map(Slide::pixels);
+                Side::Turned(Windows::new(data, pixels, slides, known.group().1))
+            }
+        }
+    }
+
+    /// Filters as a right operand, taps and channels of the image by channels of the result.
+    pub fn filters(filter: &'a In, known: &Known) -> Side<'a, T> {
+        let all = known.window.sizes().map(|count| Taps { first: 0, count, step: 1 });
+        Side::Filter(Filter::forward(filter, known, all))
+    }
+}
+
+/// The windows of an image along each axis.
+pub(super) fn slides(known: &Known) -> [Slide; 3] {
+    std::array::from_fn(|i| {
+        let axis = &known.window.axes[i];
+        Slide {
+            lines: known.made[i],
+            step: axis.stride,
+            taps: axis.size,
+            first: -(axis.padding[0] as isize),
+            tap: axis.dilation as isize,
+        }
+    })
+}
+
+/// All pixels as rows and channels as columns, by group, where they lie evenly.
+pub(super) fn rows_of(image: &In, groups: usize) -> Option<Strides> {
+    let layout = &image.layout;
+    let channels = *layout.sizes.last()?;
+    let pixels: usize = layout.sizes[..layout.sizes.len() - 1].iter().product();
+    let flat = layout.reshape(&[pixels, channels])?;
+    let (row, col) = (flat.strides[0], flat.strides[1]);
+    let batch = (channels / groups) as isize * col;
+    Some(Strides { start: flat.offset, batch, row, col })
+}
+
+impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
+    fn pack(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        width: usize,
+        out: &mut [C],
+    ) {
+        match self {
+            Side::Matrix(matrix) => matrix.pack(batch, lines, depth, width, out),
+            Side::Windows(windows) => windows.pack(batch, lines, depth, width, out),
+            Side::Turned(windows) => windows.pack_turned(batch, lines, depth, width, out),
+            Side::Filter(filter) => filter.pack(batch, lines, depth, width, out),
+        }
+    }
+
+    fn direct(&self, batch: usize) -> Option<Direct<'_, C>> {
+        match self {
+            Side::Matrix(matrix) => matrix.direct(batch),
+            Side::Filter(filter) => filter.direct(batch),
+            Side::Windows(_) | Side::Turned(_) => None,
+        }
+    }
+
+    fn runs_along_depth(&self) -> bool {
+        match self {
+            Side::Matrix(matrix) => Operand::<C>::runs_along_depth(matrix),
+            Side::Windows(_) => true,
+            Side::Turned(_) | Side::Filter(_) => false,
+        }
+    }
+
+    fn packs(&self) -> Packs {
+        match self {
+            Side::Matrix(_) | Side::Filter(_) => Packs::Blocks,
+            Side::Windows(windows) => windows.packs(),
+            Side::Turned(_) => TURNED,
+        }
+    }
+
+    fn strip(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        out: &mut [C],
+    ) -> Strip {
+        match self {
+            Side::Windows(windows) => windows.strip(batch, lines, depth, out),
+            _ => {
+                let (count, deep) = (lines.len(), depth.len());
+                self.pack(batch, lines, depth, count, out);
+                Strip { line: 1, depth: count, run: deep.max(1), jump: 0 }
+            }
+        }
+    }
+
+    fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
+        match self {
+            Side::Matrix(matrix) => Operand::<C>::check(matrix, batch, lines, depth),
+            // Slices are indexed, and positions follow from the layout: there is nothing to promise.
+            Side::Windows(_) | Side::Turned(_) | Side::Filter(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `conv_transpose`: what a convolution takes from an image, given back to it: each window's values times the filters,
+//! added up where windows overlap. The gradient of `conv` for its image, and the layer of that name.
+//!
+//! With a stride, pixels fall into classes by their remainders: those of one class see the same taps, whose windows lie
+//! side by side. Each class is a product of its own, so that nothing is multiplied by the zeros that strides leave. A
+//! pixel that no window covers is zero.
+
+use smallvec::smallvec;
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, Shape, TensorType};
+
+use super::classes::Class;
+use super::depthwise::{self, Gather};
+use super::filter::Filter;
+use super::filter_grad::CONV_FILTER_GRAD;
+use super::forward::CONV;
+use super::operand::{Side, rows_of};
+use super::windows::{Windows, packs};
+use super::{Known, channels, divides, filter_lengths, floats, mismatch};
+use crate::infer::{along, inputs, joined, shape};
+use crate::linalg::gemm::{Matrix, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::nn::float::{Float, with_float};
+use crate::nn::window::Pixels;
+
+const NAME: &str = "conv_transpose";
+
+/// `(values [batch, ..., o], filters [..., c / groups, o]) -> image [batch, ..., c]`; the rest as [`Attrs::Conv`], which
+/// has the lengths of the image.
+pub static CONV_TRANSPOSE: OpDef = OpDef {
+    name: NAME,
+    doc: "The values of windows times filters, added up to an image: the transpose of conv.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch,
+    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
+    remat: Remat::Costly,
+    cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::Linear(&[&[0], &[1]]),
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples: || {
+        let sample = |case: super::Case| {
+            let made = super::made(&case);
+            let (dtype, image, filter, mut conv) = case;
+            conv.image = Shape::from(&image[1..image.len() - 1]);
+            super::sample(dtype, &made, &filter, conv)
+        };
+        super::cases().into_iter().map(sample).collect()
+    },
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [values, filter] = inputs(NAME, call)?;
+    floats(NAME, values, filter)?;
+    let (conv, window) = super::attrs(NAME, call.attrs)?;
+    let lengths = window.lengths(NAME, values)?;
+    filter_lengths(NAME, &window, filter)?;
+    if channels(values) != channels(filter) {
+        let help = format!(
+            "there are {} channels, the filters give {}",
+            channels(values),
+            channels(filter)
+        );
+        mismatch(NAME, values, filter, help)?;
+    }
+    divides(NAME, conv.groups, channels(values), "values")?;
+    let image = &conv.image;
+    if image.rank() != window.spatial {
+        let what = format!("an image of lengths {image} for windows over {} axes", window.spatial);
+        return Err(bad_argument(NAME, what, "give a length for each spatial axis"));
+    }
+    let made: Shape = window.slide(NAME, image)?.into_iter().collect();
+    let found: Shape = lengths.iter().cloned().collect();
+    shape(NAME, &found, &made, "an image of these lengths has another number of windows")?;
+    let inner = filter.shape[window.spatial].times(&conv.groups.into());
+    let shape = joined(&[&values.shape[..1], image, &[inner]]);
+    Ok(smallvec![TensorType { dtype: values.dtype, shape }])
+}
+
+fn axes(call: &Call) -> AxisMap {
+    let Ok((conv, window)) = super::attrs(NAME, call.attrs) else { return AxisMap::default() };
+    let last = window.spatial + 1;
+    let mut axes = vec![AxisOf::Mixed; last + 1];
+    axes[0] = along(&[(0, 0)]);
+    let mut summed = Vec::new();
+    if conv.groups == 1 {
+        axes[last] = along(&[(1, last - 1)]);
+        summed.push(smallvec![(0, last), (1, last)]);
+    }
+    AxisMap { outputs: vec![axes], summed }
+}
+
+fn known(call: &Call) -> Option<Known> {
+    Known::of(call, infer(call).ok()?.first()?, call.inputs.first()?)
+}
+
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    let Some(known) = known(call) else { return Bytes::ZERO };
+    let dtype = call.inputs[0].dtype;
+    if known.is_depthwise() {
+        return depthwise::scratch(&known, dtype);
+    }
+    let mut most = Bytes::ZERO;
+    for class in Class::all(&known) {
+        let size = class.size(&known);
+        let left = packs(&class.axes.map(|axis| axis.slide), known.group().1);
+        most = most.max(scratch_bytes_for(size, dtype, left, class.is_part, threads));
+        if known.window.is_trivial() {
+            most = most.max(scratch_bytes(size, dtype, threads));
+        }
+    }
+    most
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (conv, _) = super::attrs(NAME, call.attrs)?;
+    let mut conv = conv.clone();
+    conv.image = Shape::scalar();
+    let attrs = Attrs::Conv(Box::new(conv));
+    let mut grads = vec![None, None];
+    if call.needs[0] {
+        let made = e.apply(&CONV, vec![call.grad()?, call.input(1)?], attrs.clone())?;
+        grads[0] = crate::emit::dense(made);
+    }
+    if call.needs[1] {
+        let made = e.apply(&CONV_FILTER_GRAD, vec![call.grad()?, call.input(0)?], attrs)?;
+        grads[1] = crate::emit::dense(made);
+    }
+    Ok(grads)
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+}
+
+fn run<T: Float>(k: &mut Kernel) -> Result<()> {
+    let (conv, window) = super::attrs(NAME, k.attrs)?;
+    let [values, filter] = &k.inputs[..2] else { return Ok(()) };
+    let out = &mut k.outputs[0];
+    let known = Known::from_sizes(window, conv.groups, &out.sizes, &values.layout.sizes);
+    if known.is_depthwise() {
+        let gather = Gather::to_image(values, &known);
+        gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
+        return Ok(());
+    }
+    // What no window covers.
+    if Class::all(&known).any(|class| class.size(&known).depth == 0) {
+        out.data.fill(0);
+    }
+    for class in Class::all(&known) {
+        let size = class.size(&known);
+        if size.depth == 0 {
+            continue;
+        }
+        let left = windows::<T>(values, &known, &class);
+        let taps = class.axes.map(|axis| axis.taps);
+        let right = Side::Filter(Filter::<T>::turned(filter, &known, taps));
+        let rows = class.rows(&known);
+        let target = Target { data: out.slice::<T>(), batch_stride: size.cols, rows, add: false };
+        gemm(size, &left, &right, target, &Store, k.scratch, k.workers)?;
+    }
+    Ok(())
+}
+
+/// What each pixel of a class sees of the windows' values.
+fn windows<'a, T: Float>(values: &'a In, known: &Known, class: &Class) -> Side<'a, T> {
+    let data = values.slice::<T>();
+    match rows_of(values, known.groups).filter(|_| known.window.is_trivial()) {
+        Some(rows) => Side::Matrix(Matrix::left(data, rows)),
+        None => {
+            let slides = class.axes.map(|axis| axis.slide);
+            let pixels = Pixels::of(&values.layout);
+            Side::Windows(Windows::new(data, pixels, slides, known.group().1))
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! The windows of an image as an operand of the matmul core: packed from where the image lies, a strip at a time.
+//!
+//! Along width, taps and their channels mostly lie one after the other in memory. So the windows of neighbours overlap
+//! there, and a strip of them is copied once for all: as many rows of pixels as a window has rows of taps. Otherwise
+//! each window is copied for itself. What lies in padding is zero.
+
+use std::ops::Range;
+
+use crate::linalg::gemm::{Compute, Packs, Reads, Strip, pack_with};
+use crate::nn::window::Pixels;
+use crate::simd::{self, Isa, Kernel};
+
+/// Windows along one axis: tap `t` of window `i` lies at `i * step + first + t * tap`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slide {
+    /// How many windows.
+    pub lines: usize,
+    pub step: usize,
+    /// How many taps.
+    pub taps: usize,
+    pub first: isize,
+    pub tap: isize,
+}
+
+impl Slide {
+    /// A window for each pixel.
+    pub fn pixels(count: usize) -> Slide {
+        Slide { lines: count, step: 1, taps: 1, first: 0, tap: 0 }
+    }
+
+    /// Where a tap lies, be it in padding.
+    #[inline(always)]
+    pub fn place(&self, line: usize, tap: usize) -> isize {
+        (line * self.step) as isize + self.first + tap as isize * self.tap
+    }
+
+    /// Where a tap lies on an axis of length `len`, if it does.
+    #[inline(always)]
+    fn inside(&self, line: usize, tap: usize, len: usize) -> Option<isize> {
+        let at = self.place(line, tap);
+        (at >= 0 && at < len as isize).then_some(at)
+    }
+
+    /// The taps of a window that lie on an axis of length `len`; only where taps go forward.
+    #[inline(always)]
+    pub fn taps_inside(&self, line: usize, len: usize) -> Range<usize> {
+        let (first, tap) = (self.place(line, 0), self.tap.max(1));
+        let from = |edge: isize| ((edge - first).max(0) + tap - 1) / tap;
+        let end = from(len as isize) as usize;
+        (from(0) as usize).min(self.taps)..end.min(self.taps)
+    }
+
+    /// Of these windows, the ones whose given taps all lie on an axis of length `len`; as above.
+    #[inline(always)]
+    pub fn whole(&self, taps: Range<usize>, len: usize, lines: Range<usize>) -> Range<usize> {
+        let Some(last) = taps.end.checked_sub(1) else { return lines };
+        let (low, high) = (self.place(0, taps.start), self.place(0, last));
+        let step = self.step as isize;
+        let from = ((-low).max(0) + step - 1) / step;
+        let to = ((len as isize - high).max(0) + step - 1) / step;
+        let from = (from as usize).clamp(lines.start, lines.end);
+        from..(to as usize).clamp(from, lines.end)
+    }
+}
+
+/// From so many windows along width on, strips of tiles keep to one row of them.
+const LONG: usize = 12;
+
+/// How such windows are packed.
+pub(super) fn packs(slides: &[Slide; 3], channels: usize) -> Packs {
+    let row = if slides[2].lines >= LONG { slides[2].lines } else { usize::MAX };
+    Packs::Strips { unit: slides[2].taps * channels, row }
+}
+
+/// The windows of an image.
+#[derive(Clone, Copy)]
+pub(super) struct Windows<'a, T> {
+    data: &'a [T],
+    pixels: Pixels,
+    slides: [Slide; 3],
+    /// Channels of one group.
+    channels: usize,
+    /// Taps along width lie side by side, with their channels.
+    joined: bool,
+}
+
+/// Which window.
+#[derive(Clone, Copy)]
+struct Cursor {
+    batch: usize,
+    at: [usize; 3],
+}
+
+impl<'a, T> Windows<'a, T> {
+    pub fn new(
+        data: &'a [T],
+        pixels: Pixels,
+        slides: [Slide; 3],
+        channels: usize,
+    ) -> Windows<'a, T> {
+        let across = slides[2].tap * pixels.strides[2];
+        let joined = pixels.channel == 1
+            && (slides[2].taps == 1 || slides[2].tap > 0 && across == channels as isize);
+        Windows { data, pixels, slides, channels, joined }
+    }
+
+    /// How they are packed.
+    pub fn packs(&self) -> Packs {
+        packs(&self.slides, self.channels)
+    }
+
+    fn cursor(&self, line: usize) -> Cursor {
+        let [z, y, x] = self.slides.map(|slide| slide.lines.max(1));
+        let (rest, at_x) = (line / x, line % x);
+        Cursor { batch: rest / y / z, at: [rest / y % z, rest % y, at_x] }
+    }
+
+    #[inline(always)]
+    fn next(&self, mut cursor: Cursor) -> Cursor {
+        for axis in (0..3).rev() {
+            cursor.at[axis] += 1;
+            if cursor.at[axis] < self.slides[axis].lines {
+                return cursor;
+            }
+            cursor.at[axis] = 0;
+        }
+        cursor.batch += 1;
+        cursor
+    }
+
+    /// Elements of one row of taps.
+    #[inline(always)]
+    fn row_len(&self) -> usize {
+        self.slides[2].taps * self.channels
+    }
+
+    /// Where the first pixel of row `row` of a window's taps would lie, had the image that column; `None` in padding.
+    #[inline(always)]
+    fn row_start(&self, group: usize, cursor: &Cursor, row: usize) -> Option<isize> {
+        let taps = self.slides[1].taps;
+        let (pixels, lengths) = (&self.pixels, &self.pixels.lengths);
+        let z = self.slides[0].inside(cursor.at[0], row / taps, lengths[0])?;
+        let y = self.slides[1].inside(cursor.at[1], row % taps, lengths[1])?;
+        let channel = (group * self.channels) as isize * pixels.channel;
+        let image = pixels.start as isize + cursor.batch as isize * pixels.next + channel;
+        Some(image + z * pixels.strides[0] + y * pixels.strides[1])
+    }
+}
+
+/// Copies, widening where it has to.
+#[inline(always)]
+fn copy<C: Compute, T: Reads<C>>(from: &[T], to: &mut [C]) {
+    /// A vector or two at every level.
+    const RUN: usize = 16;
+    let len = from.len().min(to.len());
+    let mut put = |at: usize| {
+        if let (Some(from), Some(to)) =
+            (from[at..].first_chunk::<RUN>(), to[at..].first_chunk_mut::<RUN>())
+        {
+            for i in 0..RUN {
+                to[i] = from[i].read();
+            }
+        }
+    };
+    if len < RUN {
+        return to.iter_mut().zip(from).for_each(|(to, from)| *to = from.read());
+    }
+    for at in (0..len - RUN + 1).step_by(RUN) {
+        put(at);
+    }
+    // What is left, with some of what is there already.
+    put(len - RUN);
+}
+
+impl<T> Windows<'_, T> {
+    /// As [`Operand::pack`](crate::linalg::gemm::Operand::pack): a line for each window.
+    pub fn pack<C: Compute>(
+        &self,
+        group: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        width: usize,
+        out: &mut [C],
+    ) where
+        T: Reads<C>,
+    {
+        if width == 1 {
+            let first = self.cursor(lines.start);
+            return simd::level().run(Lines { of: self, group, first, depth, out });
+        }
+        // A few windows beside many filters.
+        pack_with(lines.len(), depth.len(), width, out, |line, k| {
+            self.element(group, &self.cursor(lines.start + line), depth.start + k)
+        });
+    }
+
+    /// Lines of one strip of tiles.
+    pub fn strip<C: Compute>(
+        &self,
+        group: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        out: &mut [C],
+    ) -> Strip
+    where
+        T: Reads<C>,
+    {
+        let (slide, row_len) = (&self.slides[2], self.row_len());
+        let first = self.cursor(lines.start);
+        let in_one_row = first.at[2] + lines.len() <= slide.lines;
+        let whole_rows = depth.start.is_multiple_of(row_len) && depth.len().is_multiple_of(row_len);
+        let side_by_side = self.joined
+            && self.pixels.strides[2] == self.channels as isize
+            && (slide.taps == 1 || slide.tap == 1);
+        if !(side_by_side && in_one_row && whole_rows && slide.step <= slide.taps) {
+            let deep = depth.len();
+            self.pack(group, lines, depth, 1, out);
+            return Strip { line: deep, depth: 1, run: deep.max(1), jump: 0 };
+        }
+        let pixels = (lines.len() - 1) * slide.step + slide.taps;
+        let len = pixels * self.channels;
+        let rows = depth.start / row_len..depth.end / row_len;
+        simd::level().run(Row { of: self, group, first, rows, out: &mut *out, len });
+        Strip { line: slide.step * self.channels, depth: 1, run: row_len, jump: len - row_len }
+    }
+
+    /// The same with lines and depth swapped: a line for each tap and channel.
+    pub fn pack_turned<C: Compute>(
+        &self,
+        group: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        width: usize,
+        out: &mut [C],
+    ) where
+        T: Reads<C>,
+    {
+        let panels = out.chunks_exact_mut((width * depth.len()).max(1));
+        for (first, out) in lines.clone().step_by(width.max(1)).zip(panels) {
+            let lines = first..lines.end.min(first + width);
+            if lines.len() < width {
+                out.fill(C::ZERO);
+            }
+            simd::level().run(Steps { of: self, group, lines, depth: depth.clone(), width, out });
+        }
+    }
+
+    fn element<C: Compute>(&self, group: usize, cursor: &Cursor, k: usize) -> C
+    where
+        T: Reads<C>,
+    {
+        let (row, within) = (k / self.row_len(), k % self.row_len());
+        let (tap, channel) = (within / self.channels, within % self.channels);
+        let start = self.row_start(group, cursor, row);
+        let x = self.slides[2].inside(cursor.at[2], tap, self.pixels.lengths[2]);
+        match (start, x) {
+            (Some(start), Some(x)) => {
+                let at =
+                    start + x * self.pixels.strides[2] + channel as isize * self.pixels.channel;
+                self.data[at as usize].read()
+            }
+            _ => C::ZERO,
+        }
+    }
+
+    /// A part of one row of one window's taps.
+    #[inline(always)]
+    fn row<C: Compute>(&self, start: isize, column: usize, part: Range<usize>, out: &mut [C])
+    where
+        T: Reads<C>,
+    {
+        let (slide, channels) = (&self.slides[2], self.channels);
+        let (len, stride) = (self.pixels.lengths[2], self.pixels.strides[2]);
+        if self.joined {
+            let taps = slide.taps_inside(column, len);
+            let from = (taps.start * channels).clamp(part.start, part.end);
+            let to = (taps.end * channels).clamp(from, part.end);
+            let (zeros, rest) = out.split_at_mut(from - part.start);
+            let (run, more) = rest.split_at_mut(to - from);
+            zeros.fill(C::ZERO);
+            more.fill(C::ZERO);
+            if !run.is_empty() {
+                // Taps lie `channels` apart, so that this is where element `from` of the row is.
+                let at = start + slide.place(column, 0) * stride + from as isize;
+                copy(&self.data[at as usize..][..run.len()], run);
+            }
+            return;
+        }
+        let mut k = part.start;
+        while k < part.end {
+            let (tap, channel) = (k / channels, k % channels);
+            let count = (channels - channel).min(part.end - k);
+            let out = &mut out[k - part.start..][..count];
+            match slide.inside(column, tap, len) {
+                None => out.fill(C::ZERO),
+                Some(x) => {
+                    let at = start + x * stride + channel as isize * self.pixels.channel;
+                    match self.pixels.channel {
+                        1 => copy(&self.data[at as usize..][..count], out),
+                        step => out.iter_mut().enumerate().for_each(|(i, to)| {
+                            *to = self.data[(at + i as isize * step) as usize].read();
+                        }),
+                    }
+                }
+            }
+            k += count;
+        }
+    }
+}
+
+/// The pixels of neighbours' windows, a row for each row of their taps.
+struct Row<'a, 'w, C, T> {
+    of: &'a Windows<'w, T>,
+    group: usize,
+    first: Cursor,
+    rows: Range<usize>,
+    out: &'a mut [C],
+    /// Elements of a row.
+    len: usize,
+}
+
+impl<C: Compute, T: Reads<C>> Kernel for Row<'_, '_, C, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Row { of, group, first, rows, out, len } = self;
+        let (start, channels) = (of.slides[2].place(first.at[2], 0), of.channels as isize);
+        let width = of.pixels.lengths[2] as isize;
+        // Pixels before and after the image.
+        let before = ((-start).max(0) * channels).min(len as isize) as usize;
+        let end = ((width - start).max(0) * channels).clamp(before as isize, len as isize);
+        for (row, out) in rows.zip(out.chunks_exact_mut(len)) {
+            let Some(at) = of.row_start(group, &first, row) else {
+                out.fill(C::ZERO);
+                continue;
+            };
+            let (zeros, rest) = out.split_at_mut(before);
+            let (run, more) = rest.split_at_mut(end as usize - before);
+            zeros.fill(C::ZERO);
+            more.fill(C::ZERO);
+            if !run.is_empty() {
+                let at = at + start * of.pixels.strides[2] + before as isize;
+                copy(&of.data[at as usize..][..run.len()], run);
+            }
+        }
+    }
+}
+
+/// Windows one after the other.
+struct Lines<'a, 'w, C, T> {
+    of: &'a Windows<'w, T>,
+    group: usize,
+    first: Cursor,
+    depth: Range<usize>,
+    out: &'a mut [C],
+}
+
+impl<C: Compute, T: Reads<C>> Kernel for Lines<'_, '_, C, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Lines { of, group, first, depth, out } = self;
+        let (row_len, deep) = (of.row_len(), depth.len());
+        if deep == 0 || row_len == 0 {
+            return;
+        }
+        let slide = &of.slides[2];
+        let (mut cursor, mut out) = (first, out);
+        while !out.is_empty() {
+            // Windows along one row of the image.
+            let count = (slide.lines - cursor.at[2]).min(out.len() / deep);
+            let (run, rest) = std::mem::take(&mut out).split_at_mut(count * deep);
+            let mut k = depth.start;
+            while k < depth.end {
+                let (row, from) = (k / row_len, k % row_len);
+                let part = from..row_len.min(from + depth.end - k);
+                let start = of.row_start(group, &cursor, row);
+                let columns = cursor.at[2]..cursor.at[2] + count;
+                for (column, out) in columns.zip(run.chunks_exact_mut(deep)) {
+                    let out = &mut out[k - depth.start..][..part.len()];
+                    match start {
+                        Some(start) => of.row(start, column, part.clone(), out),
+                        None => out.fill(C::ZERO),
+                    }
+                }
+                k += part.len();
+            }
+            cursor.at[2] += count - 1;
+            (cursor, out) = (of.next(cursor), rest);
+        }
+    }
+}
+
+/// Windows side by side: for each, some taps and channels.
+struct Steps<'a, 'w, C, T> {
+    of: &'a Windows<'w, T>,
+    group: usize,
+    lines: Range<usize>,
+    depth: Range<usize>,
+    width: usize,
+    out: &'a mut [C],
+}
+
+impl<C: Compute, T: Reads<C>> Steps<'_, '_, C, T> {
+    /// The same part of one row of taps, for every window.
+    #[inline(always)]
+    fn part(&mut self, row: usize, part: Range<usize>, offset: usize) {
+        let (of, width) = (self.of, self.width);
+        let slide = &of.slides[2];
+        let (len, stride) = (of.pixels.lengths[2], of.pixels.strides[2]);
+        let mut cursor = of.cursor(self.depth.start);
+        let mut left = self.depth.len();
+        let mut out = &mut self.out[..];
+        while left > 0 {
+            // Windows along one row of the image.
+            let count = (slide.lines - cursor.at[2]).min(left);
+            let (run, rest) = std::mem::take(&mut out).split_at_mut(count * width);
+            let start = of.row_start(self.group, &cursor, row);
+            let columns = cursor.at[2]..cursor.at[2] + count;
+            // Of these, the ones whose taps all lie in the image.
+            let taps = part.start / of.channels..part.end.div_ceil(of.channels);
+            let whole = match start {
+                Some(_) if of.joined => slide.whole(taps, len, columns.clone()),
+                _ => columns.start..columns.start,
+            };
+            let edge = |columns: Range<usize>, run: &mut [C]| {
+                for (column, out) in columns.zip(run.chunks_exact_mut(width)) {
+                    let out = &mut out[offset..offset + part.len()];
+                    match start {
+                        Some(start) => of.row(start, column, part.clone(), out),
+                        None => out.fill(C::ZERO),
+                    }
+                }
+            };
+            edge(columns.start..whole.start, run);
+            edge(whole.end..columns.end, &mut run[(whole.end - columns.start) * width..]);
+            if let Some(start) = start.filter(|_| !whole.is_empty()) {
+                let at = start + slide.place(whole.start, 0) * stride + part.start as isize;
+                let step = slide.step as isize * stride;
+                let run = &mut run[(whole.start - columns.start) * width..][..whole.len() * width];
+                columns_of(of.data, at, step, part.len(), width, offset, run);
+            }
+            cursor.at[2] += count - 1;
+            cursor = of.next(cursor);
+            left -= count;
+            out = rest;
+        }
+    }
+}
+
+/// `len` elements every `step` of them, into `out` from `offset` on, every `width`.
+#[inline(always)]
+fn columns_of<C: Compute, T: Reads<C>>(
+    data: &[T],
+    at: isize,
+    step: isize,
+    len: usize,
+    width: usize,
+    offset: usize,
+    out: &mut [C],
+) {
+    /// The same for whole panels of a width that the compiler knows.
+    #[inline(always)]
+    fn whole<C: Compute, T: Reads<C>, const W: usize>(
+        data: &[T],
+        at: isize,
+        step: isize,
+        out: &mut [C],
+    ) {
+        for (i, to) in out.as_chunks_mut::<W>().0.iter_mut().enumerate() {
+            let from = &data[(at + i as isize * step) as usize..][..W];
+            for j in 0..W {
+                to[j] = from[j].read();
+            }
+        }
+    }
+    match (len == width, width) {
+        (true, 32) => whole::<C, T, 32>(data, at, step, out),
+        (true, 16) => whole::<C, T, 16>(data, at, step, out),
+        (true, 14) => whole::<C, T, 14>(data, at, step, out),
+        (true, 13) => whole::<C, T, 13>(data, at, step, out),
+        (true, 12) => whole::<C, T, 12>(data, at, step, out),
+        (true, 6) => whole::<C, T, 6>(data, at, step, out),
+        (true, 4) => whole::<C, T, 4>(data, at, step, out),
+        _ => {
+            for (i, to) in out.chunks_exact_mut(width).enumerate() {
+                let from = &data[(at + i as isize * step) as usize..][..len];
+                let to = &mut to[offset..offset + len];
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = from.read());
+            }
+        }
+    }
+}
+
+impl<C: Compute, T: Reads<C>> Kernel for Steps<'_, '_, C, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(mut self) {
+        let (row_len, lines) = (self.of.row_len(), self.lines.clone());
+        let mut k = lines.start;
+        while k < lines.end {
+            let (row, from) = (k / row_len, k % row_len);
+            let count = (row_len - from).min(lines.end - k);
+            self.part(row, from..from + count, k - lines.start);
+            k += count;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `max_pool`: the largest element of each window of an image, channel by channel.
+//!
+//! Padding counts as less than everything, and never wins. NaN wins, so that it shows; of equal elements the first one,
+//! row by row, is the largest, and gets the gradient. For the gradient the op keeps that element's number
+//! within its window, in one or two bytes, and neither its input nor its output.
+
+use smallvec::smallvec;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::{In, Kernel, Out};
+use tonnage_core::row::{
+    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, Sizes, TensorType, Workers};
+
+use super::max_grad::MAX_POOL_GRAD;
+use super::{Line, axes, cases, index_dtype, slid, window};
+use crate::infer::{cost, elements, inputs, number};
+use crate::nn::window::{Pixels, Window};
+use crate::number::{Number, with_number};
+use crate::parallel::{Pair, for_each_pair};
+use crate::simd::{self, Isa};
+
+const NAME: &str = "max_pool";
+
+/// `image [batch, ..., channels] -> maxima`; the window as [`Attrs::Window`].
+pub static MAX_POOL: OpDef = OpDef {
+    name: NAME,
+    doc: "The largest element of each window of an image, channel by channel.",
+    infer,
+    axes: |call| axes(call.inputs[0].shape.rank(), 1),
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves { alternatives: &[&[Keep::Aux(0).always()]], aux },
+    remat: Remat::Costly,
+    cost: |call| {
+        let made = infer(call).unwrap_or_default();
+        let area = window(NAME, call.attrs).map_or(0, |w| w.area() as u64);
+        let flops = made.iter().map(elements).sum::<u64>().saturating_mul(area);
+        cost(flops, made.iter().chain(call.inputs))
+    },
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [image] = inputs(NAME, call)?;
+    number(NAME, image)?;
+    let shape = slid(NAME, &window(NAME, call.attrs)?, image)?;
+    Ok(smallvec![TensorType { dtype: image.dtype, shape }])
+}
+
+/// The number of each maximum within its window.
+fn aux(call: &Call) -> Result<Types> {
+    let dtype = index_dtype(&window(NAME, call.attrs)?);
+    Ok(infer(call)?.into_iter().map(|ty| TensorType { dtype, ..ty }).collect())
+}
+
+fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let of = call.inputs[0].clone();
+    let fill = Attrs::Fill { value: Scalar::Int(0), dtype: of.dtype, shape: of.shape };
+    let zeros = emit.apply(call.ops.fill, Vec::new(), fill)?;
+    let parts = vec![zeros, call.aux(0)?, call.grad()?];
+    let image = emit.apply(&MAX_POOL_GRAD, parts, call.attrs.clone())?;
+    Ok(vec![Some(Cotangent::Dense(image))])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let (image, window) = (&k.inputs[0], window(NAME, k.attrs)?);
+    let (out, aux) = k.outputs.split_at_mut(1);
+    let sizes = out[0].sizes.clone();
+    let pool = Pool { image, pixels: Pixels::of(&image.layout), window, sizes };
+    with_number!(NAME, pool.image.dtype, T => {
+        match aux.first_mut() {
+            None => pool.plain::<T>(&mut out[0], k.workers),
+            Some(index) if index.dtype == DType::U8 => {
+                pool.indexed::<T, u8>(&mut out[0], index.slice(), |i| i as u8, k.workers);
+            }
+            Some(index) => {
+                pool.indexed::<T, u16>(&mut out[0], index.slice(), |i| i as u16, k.workers);
+            }
+        }
+    });
+    Ok(())
+}
+
+struct Pool<'a> {
+    image: &'a In<'a>,
+    pixels: Pixels,
+    window: Window,
+    /// Of the result.
+    sizes: Sizes,
+}
+
+impl Pool<'_> {
+    /// Elements of one line of results.
+    fn line(&self) -> usize {
+        let rank = self.sizes.len();
+        self.sizes[rank - 2] * self.sizes[rank - 1]
+    }
+
+    fn plain<T: Number>(&self, out: &mut Out, workers: &dyn Workers) {
+        for_each_chunk(workers, out.slice::<T>(), self.line(), &|number, to| {
+            let line = Line::of(number, &self.sizes);
+            simd::level().run(Windows { of: self, line, out: to, note: () });
+        });
+    }
+
+    fn indexed<T: Number, I: Element>(
+        &self,
+        out: &mut Out,
+        index: &mut [I],
+        narrow: fn(usize) -> I,
+        workers: &dyn Workers,
+    ) {
+        let line = self.line();
+        let pair = Pair { a: out.slice::<T>(), chunk_a: line, b: index, chunk_b: line };
+        for_each_pair(workers, pair, &|number, to, index| {
+            index.fill(narrow(0));
+            let line = Line::of(number, &self.sizes);
+            simd::level().run(Windows { of: self, line, out: to, note: Numbers { index, narrow } });
+        });
+    }
+}
+
+/// What is written down about a window's largest element so far.
+trait Note {
+    /// What a tap's number is written down as.
+    type Number: Copy;
+    fn number(&self, tap: usize) -> Self::Number;
+    /// Writes down, where it is larger, that the tap of that number is the largest of element `at`.
+    fn note(&mut self, at: usize, larger: bool, number: Self::Number);
+}
+
+impl Note for () {
+    type Number = ();
+    #[inline(always)]
+    fn number(&self, _: usize) {}
+    #[inline(always)]
+    fn note(&mut self, _: usize, _: bool, (): ()) {}
+}
+
+struct Numbers<'a, I> {
+    index: &'a mut [I],
+    narrow: fn(usize) -> I,
+}
+
+impl<I: Element> Note for Numbers<'_, I> {
+    type Number = I;
+    #[inline(always)]
+    fn number(&self, tap: usize) -> I {
+        (self.narrow)(tap)
+    }
+    #[inline(always)]
+    fn note(&mut self, at: usize, larger: bool, number: I) {
+        self.index[at] = if larger { number } else { self.index[at] };
+    }
+}
+
+/// One line of windows, all channels.
+struct Windows<'a, T, N> {
+    of: &'a Pool<'a>,
+    line: Line,
+    out: &'a mut [T],
+    note: N,
+}
+
+impl<T: Number, N: Note> simd::Kernel for Windows<'_, T, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(mut self) {
+        let (pixels, window) = (&self.of.pixels, &self.of.window);
+        let ([zs, ys, xs], lengths) = (window.axes, pixels.lengths);
+        let (data, channels) = (self.of.image.slice::<T>(), pixels.channels);
+        let Line { batch, at: [z, y] } = self.line;
+        // Only a window without any element of the image keeps this.
+        self.out.fill(T::LOWEST);
+        for (column, out) in self.out.chunks_mut(channels.max(1)).enumerate() {
+            let mut first = true;
+            for i in zs.inside(z, lengths[0]) {
+                for j in ys.inside(y, lengths[1]) {
+                    for l in xs.inside(column, lengths[2]) {
+                        let place = [zs.place(z, i), ys.place(y, j), xs.place(column, l)];
+                        let start = pixels.at(batch, place);
+                        let number = self.note.number((i * ys.size + j) * xs.size + l);
+                        let mut see = |channel: usize, out: &mut T, value: T| {
+                            let larger = first | value.above(*out);
+                            *out = if larger { value } else { *out };
+                            self.note.note(column * channels + channel, larger, number);
+                        };
+                        match pixels.channel {
+                            1 => {
+                                let values = &data[start as usize..start as usize + channels];
+                                let pairs = out.iter_mut().zip(values).enumerate();
+                                pairs.for_each(|(channel, (out, value))| see(channel, out, *value));
+                            }
+                            step => out.iter_mut().enumerate().for_each(|(channel, out)| {
+                                see(channel, out, data[(start + channel as isize * step) as usize]);
+                            }),
+                        }
+                        first = false;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Shared by the three ops of max pooling.
+pub(super) fn samples() -> Vec<Sample> {
+    let integers = [
+        super::case(DType::I32, &[2, 4, 4, 3], &[[3, 1, 1, 1, 1], [3, 1, 1, 1, 1]]),
+        super::case(DType::U8, &[1, 4, 4, 2], &[[2, 2, 0, 0, 1], [2, 2, 0, 0, 1]]),
+    ];
+    let sample = |(image, window)| Sample::of(&[image], Attrs::Window(Box::new(window)));
+    cases().into_iter().chain(integers).map(sample).collect()
+}

@@ -1,0 +1,211 @@
+//! The budget: a ladder of plans for one graph, from unlimited down, and the quickest rung that fits.
+//!
+//! In the order that data flows: `cost` says what work takes on a machine; `sketch` draws a program with values
+//! dropped and computed again; `choose` looks for what to drop; `again` makes the chosen sketch a graph, which is then
+//! fused and planned as any other.
+//!
+//! The ladder depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
+//! quickest rung whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
+//! lowest rung's peak is the least budget that would do.
+
+mod again;
+mod choose;
+mod cost;
+mod sketch;
+
+pub use cost::Machine;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use tonnage_core::Bytes;
+use tonnage_core::error::Result;
+use tonnage_core::graph::Graph;
+
+use crate::fuse::fuse;
+use crate::order::{self, pressure::Pressure};
+use crate::place::{InputSpec, Options, plan_in_order};
+use crate::plan::Plan;
+use choose::Choice;
+use sketch::Program;
+
+/// Rungs between unlimited and the lowest.
+const RUNGS: u64 = 24;
+
+/// What a rung does to take less, and what that costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Fitted {
+    /// Nodes that run again.
+    pub recomputed: usize,
+    /// Seconds that the call is expected to take on the machine that the planner was told of.
+    pub seconds: f64,
+    /// Seconds that it would take with memory for everything.
+    pub unlimited_seconds: f64,
+}
+
+/// A point of the price curve: so many bytes, so many seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Price {
+    /// The peak.
+    pub peak: Bytes,
+    /// What the rung does.
+    pub fitted: Fitted,
+}
+
+/// All ways to run one graph, quickest first.
+pub struct Ladder {
+    graph: Arc<Graph>,
+    pressure: Pressure,
+    inputs: Vec<InputSpec>,
+    options: Options,
+    seconds: f64,
+    rungs: Vec<Choice>,
+    /// Plans of rungs that were asked for.
+    plans: Mutex<Vec<Option<Arc<Plan>>>>,
+}
+
+impl Ladder {
+    /// The ladder of a lowered graph.
+    pub fn of(
+        graph: &Arc<Graph>,
+        inputs: &[InputSpec],
+        options: Options,
+        machine: &Machine,
+    ) -> Result<Ladder> {
+        let graph = order::low_peak(graph, inputs, options.threads);
+        let pressure = Pressure::of(&graph, inputs, options.threads);
+        let program = Program::of(&graph, pressure.clone(), machine);
+        let rungs = rungs(&program);
+        Ok(Ladder {
+            graph,
+            pressure,
+            inputs: inputs.to_vec(),
+            options,
+            seconds: program.seconds(),
+            plans: Mutex::new(vec![None; rungs.len()]),
+            rungs,
+        })
+    }
+
+    /// How many rungs there are; the first is the quickest, the last takes the least memory.
+    pub fn rungs(&self) -> usize {
+        self.rungs.len()
+    }
+
+    /// The plan of a rung.
+    pub fn plan(&self, rung: usize) -> Result<Arc<Plan>> {
+        let remembered = self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung].clone();
+        if let Some(plan) = remembered {
+            return Ok(plan);
+        }
+        let choice = &self.rungs[rung];
+        let again = choice.sketch.runs.iter().filter(|run| run.again).count();
+        let graph = match again {
+            0 => self.graph.clone(),
+            _ => {
+                // What is computed again may now be written into what reads it.
+                Arc::new(fuse(again::graph(&self.graph, &self.pressure, &choice.sketch.runs))?)
+            }
+        };
+        let mut made = plan_in_order(&graph, &self.inputs, &[], self.options)?;
+        made.fitted = Some(Fitted {
+            recomputed: again,
+            seconds: self.seconds + choice.sketch.seconds,
+            unlimited_seconds: self.seconds,
+        });
+        let made = Arc::new(made);
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung] = Some(made.clone());
+        Ok(made)
+    }
+
+    /// The quickest rung whose peak is at most `budget`; where there is none, the plan with the least peak
+    /// as the error.
+    pub fn fit(&self, budget: Bytes) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
+        let mut least: Option<Arc<Plan>> = None;
+        for rung in 0..self.rungs.len() {
+            // An estimate that is far over the budget spares the plan: estimates are good to a tenth.
+            let estimate = self.rungs[rung].sketch.peak.bytes;
+            let room = budget.get().saturating_sub(self.inputs_bytes());
+            if rung + 1 < self.rungs.len() && estimate / 10 * 9 > room {
+                continue;
+            }
+            let plan = self.plan(rung)?;
+            if plan.peak() <= budget {
+                return Ok(Ok(plan));
+            }
+            if least.as_ref().is_none_or(|l| plan.peak() < l.peak()) {
+                least = Some(plan);
+            }
+        }
+        self.least(least)
+    }
+
+    fn least(
+        &self,
+        mut least: Option<Arc<Plan>>,
+    ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
+        // The last rungs lie close together: the one that is least by estimate need not be it to the byte.
+        for rung in self.rungs.len().saturating_sub(3)..self.rungs.len() {
+            let plan = self.plan(rung)?;
+            if least.as_ref().is_none_or(|l| plan.peak() < l.peak()) {
+                least = Some(plan);
+            }
+        }
+        match least {
+            Some(plan) => Ok(Err(plan)),
+            None => Ok(Err(self.plan(0)?)),
+        }
+    }
+
+    /// Peak and price of about a dozen rungs, from unlimited down to the least: what a byte less costs.
+    pub fn prices(&self) -> Result<Vec<Price>> {
+        let step = self.rungs.len().div_ceil(12).max(1);
+        let last = self.rungs.len() - 1;
+        let mut made: Vec<Price> = Vec::new();
+        for rung in (0..last).step_by(step).chain([last]) {
+            let plan = self.plan(rung)?;
+            let Some(fitted) = plan.fitted else { continue };
+            if made.last().is_none_or(|before| plan.peak() < before.peak) {
+                made.push(Price { peak: plan.peak(), fitted });
+            }
+        }
+        Ok(made)
+    }
+
+    fn inputs_bytes(&self) -> u64 {
+        self.inputs
+            .iter()
+            .map(|spec| match spec {
+                InputSpec::Bytes { bytes, .. } => bytes.get(),
+                InputSpec::Recipe(_) => 0,
+            })
+            .sum()
+    }
+}
+
+/// Choices from unlimited down: at each of a number of sizes the quickest that was found.
+fn rungs(program: &Program) -> Vec<Choice> {
+    let found = choose::stretches(program);
+    let (Some(first), Some(last)) = (found.first(), found.last()) else { return found };
+    let (most, least) = (first.sketch.peak.bytes, last.sketch.peak.bytes);
+    let mut made: Vec<Choice> = vec![first.clone()];
+    for i in 1..=RUNGS {
+        // Every rung is the same part of what is left above the least.
+        let size = least + (most - least) / RUNGS * (RUNGS - i);
+        let fits = |c: &&Choice| c.sketch.peak.bytes <= size;
+        let Some(start) = found.iter().find(fits) else { continue };
+        let choice = choose::give_back(program, start, size);
+        if made.last().is_none_or(|before| choice.sketch.peak.bytes < before.sketch.peak.bytes) {
+            made.push(choice);
+        }
+    }
+    // A dearer rung with a higher peak is none.
+    let mut kept: Vec<Choice> = Vec::new();
+    for choice in made.into_iter().rev() {
+        if kept.last().is_none_or(|next: &Choice| choice.sketch.seconds < next.sketch.seconds) {
+            kept.push(choice);
+        }
+    }
+    kept.reverse();
+    kept
+}

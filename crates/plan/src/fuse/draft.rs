@@ -1,0 +1,240 @@
+//! A tile program that can still grow: instructions that name their operands, in no order yet.
+//!
+//! A producer is written into its consumer by pointing the consumer's operand at the producer's last
+//! instruction; nothing is renumbered, so a chain grows in time proportional to its length. When all is
+//! in, [`Draft::finish`] puts instructions and loads in the order in which the result needs them, each once:
+//! an order that follows from what is computed, not from how it was written.
+
+use smallvec::SmallVec;
+use tonnage_core::DType;
+use tonnage_core::graph::ValueId;
+use tonnage_core::scalar::Scalar;
+use tonnage_core::shape::Shape;
+use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
+
+/// What an operand is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// Loaded.
+    Load(ValueId, Form),
+    /// Made by the instruction of that number.
+    Code(u16),
+}
+
+/// An instruction whose arguments are numbers of operands.
+#[derive(Debug, Clone)]
+struct Code {
+    prim: Prim,
+    dtype: DType,
+    args: SmallVec<[u16; 3]>,
+}
+
+/// A node as a program that can still grow.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    sources: Vec<Source>,
+    code: Vec<Code>,
+    stores: SmallVec<[(u16, Form); 1]>,
+    pub close: Close,
+    /// What it runs over.
+    pub domain: Shape,
+    /// Whether something was written in.
+    pub grown: bool,
+    /// A value that stays the first load, whoever reads it: the target of an update.
+    first: Option<ValueId>,
+}
+
+impl Draft {
+    pub fn new(
+        program: &TileProgram,
+        inputs: &[ValueId],
+        domain: Shape,
+        first: Option<ValueId>,
+    ) -> Draft {
+        let loads = inputs.iter().zip(&program.loads).map(|(id, form)| Source::Load(*id, *form));
+        let code = (0..program.code.len()).map(|i| Source::Code(i as u16));
+        Draft {
+            sources: loads.chain(code).collect(),
+            code: program
+                .code
+                .iter()
+                .map(|i| Code { prim: i.prim, dtype: i.dtype, args: i.args.clone() })
+                .collect(),
+            stores: program.stores.clone(),
+            close: program.close.clone(),
+            domain,
+            grown: false,
+            first,
+        }
+    }
+
+    /// What it loads; a value may come twice.
+    pub fn loads(&self) -> impl Iterator<Item = (ValueId, Form)> + '_ {
+        self.sources.iter().filter_map(|source| match source {
+            Source::Load(id, form) => Some((*id, *form)),
+            Source::Code(_) => None,
+        })
+    }
+
+    /// Whether another can load its only result as elements and drop it.
+    pub fn can_vanish(&self) -> bool {
+        self.close == Close::Store
+            && matches!(self.stores.as_slice(), [(_, Form::Elements(_))])
+            && self.first.is_none()
+    }
+
+    /// How many instructions.
+    pub fn len(&self) -> usize {
+        self.code.len()
+    }
+
+    /// Rough cost an element.
+    pub fn work(&self) -> u64 {
+        self.code.iter().map(|c| c.prim.flops()).sum()
+    }
+
+    /// Writes in the program of a value that it loads.
+    pub fn absorb(&mut self, value: ValueId, inner: &Draft) {
+        let (sources, code) = (self.sources.len() as u16, self.code.len() as u16);
+        self.sources.extend(inner.sources.iter().map(|source| match source {
+            Source::Code(at) => Source::Code(at + code),
+            load => *load,
+        }));
+        self.code.extend(
+            inner.code.iter().map(|c| Code {
+                args: c.args.iter().map(|arg| arg + sources).collect(),
+                ..c.clone()
+            }),
+        );
+        let (at, form) = inner.stores[0];
+        let mut made = self.sources[usize::from(at + sources)];
+        if let Form::Elements(dtype) = form
+            && dtype.compute() != dtype
+        {
+            // As if it had lain in memory.
+            let args = SmallVec::from_slice(&[at + sources]);
+            self.code.push(Code { prim: Prim::RoundTo(dtype), dtype: dtype.compute(), args });
+            made = Source::Code(self.code.len() as u16 - 1);
+        }
+        for source in &mut self.sources[..usize::from(sources)] {
+            if matches!(source, Source::Load(id, Form::Elements(_)) if *id == value) {
+                *source = made;
+            }
+        }
+        self.grown = true;
+    }
+
+    /// The program and what it loads. `constant` knows values that are the same number everywhere, which
+    /// become part of the program; `shape` knows all shapes.
+    pub fn finish(
+        &self,
+        constant: &dyn Fn(ValueId) -> Option<Scalar>,
+        shape: &dyn Fn(ValueId) -> Shape,
+    ) -> (TileProgram, Vec<ValueId>) {
+        let mut made = Finished::default();
+        let known = |id: ValueId| constant(id).filter(|_| self.first != Some(id));
+        if let Some((id, form)) = self.loads().find(|(id, _)| self.first == Some(*id)) {
+            made.load(id, form);
+        }
+        let mut places: Vec<Option<Place>> = vec![None; self.sources.len()];
+        let stores: Vec<(Place, Form)> = self
+            .stores
+            .iter()
+            .map(|(at, form)| (self.place(*at, &mut places, &mut made, &known), *form))
+            .collect();
+        // Something has to say how large the result is.
+        for (id, form) in self.loads() {
+            if made.covers(&self.domain, shape) {
+                break;
+            }
+            made.load(id, form);
+        }
+        made.into_program(&stores, self.close.clone())
+    }
+
+    fn place(
+        &self,
+        at: u16,
+        places: &mut [Option<Place>],
+        made: &mut Finished,
+        known: &dyn Fn(ValueId) -> Option<Scalar>,
+    ) -> Place {
+        if let Some(place) = places[usize::from(at)] {
+            return place;
+        }
+        let place = match self.sources[usize::from(at)] {
+            Source::Load(id, form) => match known(id) {
+                Some(value) => made.code(Prim::Const(value), form.register(), SmallVec::new()),
+                None => made.load(id, form),
+            },
+            Source::Code(code) => {
+                let code = &self.code[usize::from(code)];
+                let args =
+                    code.args.iter().map(|arg| self.place(*arg, places, made, known)).collect();
+                made.code(code.prim, code.dtype, args)
+            }
+        };
+        places[usize::from(at)] = Some(place);
+        place
+    }
+}
+
+/// Where an operand is in a finished program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Load(u16),
+    Code(u16),
+}
+
+/// Loads and instructions in order, each once.
+#[derive(Default)]
+struct Finished {
+    loads: Vec<(ValueId, Form)>,
+    code: Vec<(Prim, DType, SmallVec<[Place; 3]>)>,
+}
+
+impl Finished {
+    fn load(&mut self, id: ValueId, form: Form) -> Place {
+        let found = self.loads.iter().position(|known| *known == (id, form));
+        Place::Load(found.unwrap_or_else(|| {
+            self.loads.push((id, form));
+            self.loads.len() - 1
+        }) as u16)
+    }
+
+    fn code(&mut self, prim: Prim, dtype: DType, args: SmallVec<[Place; 3]>) -> Place {
+        let found = self.code.iter().position(|(p, d, a)| (*p, *d) == (prim, dtype) && *a == args);
+        Place::Code(found.unwrap_or_else(|| {
+            self.code.push((prim, dtype, args));
+            self.code.len() - 1
+        }) as u16)
+    }
+
+    fn covers(&self, domain: &Shape, shape: &dyn Fn(ValueId) -> Shape) -> bool {
+        let elements = self.loads.iter().filter(|(_, form)| *form != Form::Bits);
+        let joined = elements.clone().try_fold(Shape::scalar(), |joined, (id, _)| {
+            joined.broadcast(&shape(*id), "fused").ok()
+        });
+        joined.is_some_and(|joined| joined == *domain)
+    }
+
+    fn into_program(self, stores: &[(Place, Form)], close: Close) -> (TileProgram, Vec<ValueId>) {
+        let loads = self.loads.len() as Reg;
+        let reg = |place: &Place| match place {
+            Place::Load(i) => *i,
+            Place::Code(i) => loads + *i,
+        };
+        let code = self.code.iter().map(|(prim, dtype, args)| Instr {
+            prim: *prim,
+            dtype: *dtype,
+            args: args.iter().map(reg).collect(),
+        });
+        let program = TileProgram {
+            loads: self.loads.iter().map(|(_, form)| *form).collect(),
+            code: code.collect(),
+            stores: stores.iter().map(|(place, form)| (reg(place), *form)).collect(),
+            close,
+        };
+        (program, self.loads.iter().map(|(id, _)| *id).collect())
+    }
+}

@@ -1,0 +1,74 @@
+//! Nodes again from drafts: `fused` and `fused_update`, in the places of the nodes that they grew from.
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::Result;
+use tonnage_core::graph::{Graph, Node, ValueInfo};
+use tonnage_core::row::Mem;
+use tonnage_core::shape::{Shape, TensorType};
+use tonnage_core::tile::Close;
+use tonnage_ops::shape::reshape::RESHAPE;
+use tonnage_ops::tile::fused::FUSED;
+use tonnage_ops::tile::fused_update::FUSED_UPDATE;
+
+use super::constant;
+use super::draft::Draft;
+use crate::rewrite::checked;
+
+/// The graph with drafts that have grown in the places of their nodes, and without those that vanished.
+pub(super) fn emit(mut graph: Graph, drafts: Vec<Option<Draft>>, alive: &[bool]) -> Result<Graph> {
+    let nodes = std::mem::take(&mut graph.nodes);
+    let mut constants = vec![None; graph.value_count()];
+    for node in &nodes {
+        if let Some(out) = node.outputs.first() {
+            constants[out.index()] = constant(node);
+        }
+    }
+    for ((node, draft), alive) in nodes.into_iter().zip(drafts).zip(alive) {
+        match draft {
+            _ if !alive => {}
+            Some(draft) if draft.grown => {
+                let (program, inputs) = draft
+                    .finish(&|id| constants.get(id.index()).copied().flatten(), &|id| {
+                        graph.ty(id).shape.clone()
+                    });
+                let attrs = Attrs::Tile(Box::new(program));
+                push(&mut graph, Node { attrs, inputs, aux: false, ..node }, &draft);
+            }
+            _ => graph.nodes.push(node),
+        }
+    }
+    checked(graph)
+}
+
+/// Adds a fused node; one whose fold kept its axes is looked at in that shape.
+fn push(graph: &mut Graph, mut node: Node, draft: &Draft) {
+    node.op = match node.op.mem {
+        Mem::Update(_) => &FUSED_UPDATE,
+        _ => &FUSED,
+    };
+    let mut view = None;
+    if let Close::Fold { axes, .. } = &draft.close {
+        let kept = draft.domain.iter().enumerate().filter(|(i, _)| !axes.contains(i));
+        let shape: Shape = kept.map(|(_, d)| d.clone()).collect();
+        let info = graph.value(node.outputs[0]).clone();
+        if shape != info.ty.shape {
+            let ty = TensorType { dtype: info.ty.dtype, shape };
+            let folded = graph.add_value(ValueInfo { ty, ..info.clone() });
+            view = Some((folded, node.outputs[0], info.ty.shape));
+            node.outputs[0] = folded;
+        }
+    }
+    let source = node.source;
+    graph.nodes.push(node);
+    if let Some((folded, kept, shape)) = view {
+        graph.nodes.push(Node {
+            op: &RESHAPE,
+            attrs: Attrs::Shape(shape),
+            inputs: vec![folded],
+            outputs: vec![kept],
+            aux: false,
+            regions: Vec::new(),
+            source,
+        });
+    }
+}

@@ -1,0 +1,245 @@
+//! Fusion: an elementwise op becomes part of the tile programs that read it, so that what lies between them
+//! never exists. A chain may end in a fold or in the update of a variable.
+//!
+//! Nodes are looked at from the last to the first, so whoever reads a value is in its last form by then. A
+//! value is written into *all* its readers or into none: it vanishes, or it stays as it is. Where there are
+//! several, it is computed several times; `cone` says what that costs and what it would keep alive.
+//!
+//! The bits stay those of the single ops: each does what it did, in the same order, and a value of 16
+//! bits is rounded as if it lay in memory.
+
+mod cone;
+mod draft;
+mod emit;
+mod views;
+
+use smallvec::SmallVec;
+use tonnage_core::error::Result;
+use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::row::{Lower, Mem};
+use tonnage_core::scalar::Scalar;
+use tonnage_core::tile::Form;
+use tonnage_ops::shape::fill::FILL;
+
+use crate::rewrite::roots;
+use cone::Cones;
+use draft::Draft;
+pub(crate) use views::see_through;
+
+/// Instructions and loads beyond which a chain is cut: longer ones gain nothing more.
+const LONGEST: usize = 64;
+const WIDEST: usize = 12;
+/// Registers that fit on the stack whatever the order of instructions.
+const SURE: usize = 32;
+/// Readers that a value is written into at most.
+const MOST_READERS: usize = 8;
+
+/// The graph with chains of elementwise ops joined.
+pub fn fuse(graph: Graph) -> Result<Graph> {
+    let mut fusing = Fusing::new(&graph)?;
+    for at in (0..graph.nodes.len()).rev() {
+        match fusing.readers_of(at).filter(|readers| fusing.may_vanish(at, readers)) {
+            Some(readers) => fusing.vanish(at, &readers),
+            None => fusing.stays(at),
+        }
+    }
+    let (drafts, alive) = (fusing.drafts, fusing.alive);
+    emit::emit(graph, drafts, &alive)
+}
+
+/// Nodes that read a value.
+type Readers = SmallVec<[u32; 4]>;
+
+struct Fusing<'g> {
+    graph: &'g Graph,
+    drafts: Vec<Option<Draft>>,
+    alive: Vec<bool>,
+    /// For each node, the next one behind it that stays.
+    next: Vec<u32>,
+    /// The first node that stays, of those that were looked at.
+    front: u32,
+    is_output: Vec<bool>,
+    /// For each value, the nodes that read it, in order.
+    readers: Vec<Readers>,
+    /// For each value, the one whose bytes it lies in, through views and updates.
+    roots: Vec<ValueId>,
+    /// For each such value, the last node that reads its bytes.
+    last_read: Vec<u32>,
+    /// For each such value, the nodes that update its bytes, in order.
+    updates: std::collections::HashMap<ValueId, Vec<u32>>,
+    cones: Cones,
+}
+
+impl<'g> Fusing<'g> {
+    fn new(graph: &'g Graph) -> Result<Fusing<'g>> {
+        let (values, nodes) = (graph.value_count(), graph.nodes.len());
+        let roots = roots(values, &graph.nodes);
+        let mut fusing = Fusing {
+            graph,
+            drafts: Vec::with_capacity(nodes),
+            alive: vec![true; nodes],
+            next: vec![u32::MAX; nodes],
+            front: u32::MAX,
+            is_output: vec![false; values],
+            readers: vec![Readers::new(); values],
+            last_read: vec![0; values],
+            updates: std::collections::HashMap::new(),
+            cones: Cones::default(),
+            roots,
+        };
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let at = at as u32;
+            for id in &node.inputs {
+                fusing.reads(at, *id);
+            }
+            for (input, _) in node.updates() {
+                let root = fusing.roots[node.inputs[input].index()];
+                fusing.updates.entry(root).or_default().push(at);
+            }
+            fusing.drafts.push(draft(graph, node)?);
+        }
+        for id in &graph.outputs {
+            fusing.is_output[id.index()] = true;
+            fusing.last_read[fusing.roots[id.index()].index()] = u32::MAX;
+        }
+        fusing.cones = fusing.cones();
+        Ok(fusing)
+    }
+
+    fn reads(&mut self, at: u32, id: ValueId) {
+        let readers = &mut self.readers[id.index()];
+        if !readers.contains(&at) {
+            readers.push(at);
+        }
+        let last = &mut self.last_read[self.roots[id.index()].index()];
+        *last = (*last).max(at);
+    }
+
+    /// Who would have to take in the result of a node, where that is possible at all.
+    fn readers_of(&self, at: usize) -> Option<Readers> {
+        let value = self.vanishing(at)?;
+        let alive = |r: &&u32| self.alive[**r as usize];
+        let readers: Readers = self.readers[value.index()].iter().filter(alive).copied().collect();
+        (!readers.is_empty() && readers.len() <= MOST_READERS).then_some(readers)
+    }
+
+    /// The result of a node that may become part of others: the only one, as elements, of an elementwise op.
+    fn vanishing(&self, at: usize) -> Option<ValueId> {
+        let draft = self.drafts[at].as_ref()?;
+        let [value] = self.graph.nodes[at].outputs.as_slice() else { return None };
+        let kept = self.is_output[value.index()] || !draft.can_vanish();
+        (!kept && self.graph.ty(*value).shape == draft.domain).then_some(*value)
+    }
+
+    /// Whether a node could take in a value: it reads elements over the same domain.
+    fn could_take(&self, reader: u32, value: ValueId) -> bool {
+        self.drafts[reader as usize].as_ref().is_some_and(|draft| {
+            draft.domain == self.graph.ty(value).shape
+                && draft.loads().all(|(id, form)| id != value || form != Form::Bits)
+        })
+    }
+
+    fn may_vanish(&self, at: usize, readers: &[u32]) -> bool {
+        let (Some(inner), Some(value)) = (&self.drafts[at], self.graph.nodes[at].outputs.first())
+        else {
+            return false;
+        };
+        readers.iter().all(|reader| {
+            self.could_take(*reader, *value)
+                && self.still_there(at as u32, *reader, inner)
+                && self.has_room(*reader, *value, inner)
+        }) && self.is_worth_it(at, *value, readers)
+    }
+
+    /// What the inner op reads must be there still when the outer one runs, and as it was.
+    fn still_there(&self, at: u32, reader: u32, inner: &Draft) -> bool {
+        let target = match self.graph.nodes[reader as usize].op.mem {
+            Mem::Update(input) => Some(self.graph.nodes[reader as usize].inputs[input]),
+            _ => None,
+        };
+        inner.loads().all(|(id, _)| {
+            let root = self.roots[id.index()];
+            let overwritten = self.updates.get(&root).is_some_and(|updates| {
+                let first = updates.partition_point(|u| *u <= at);
+                updates.get(first).is_some_and(|u| *u < reader)
+            });
+            // An update may read its own target as it lies, and in no other way.
+            let crossed = target.is_some_and(|t| id != t && self.roots[t.index()] == root);
+            !overwritten && !crossed
+        })
+    }
+
+    fn has_room(&self, reader: u32, value: ValueId, inner: &Draft) -> bool {
+        let Some(outer) = &self.drafts[reader as usize] else { return false };
+        let code = outer.len() + inner.len() + 1;
+        let mut loads: SmallVec<[ValueId; 16]> = SmallVec::new();
+        for (id, _) in outer.loads().chain(inner.loads()) {
+            if id != value && !loads.contains(&id) && self.constant(id).is_none() {
+                loads.push(id);
+            }
+        }
+        if code > LONGEST || loads.len() > WIDEST {
+            return false;
+        }
+        if code + loads.len() <= SURE {
+            return true;
+        }
+        let mut joined = outer.clone();
+        joined.absorb(value, inner);
+        let (program, _) =
+            joined.finish(&|id| self.constant(id), &|id| self.graph.ty(id).shape.clone());
+        tonnage_ops::tile::fits(&program)
+    }
+
+    fn constant(&self, id: ValueId) -> Option<Scalar> {
+        self.cones.constant(id)
+    }
+
+    /// Writes a node into all its readers.
+    fn vanish(&mut self, at: usize, readers: &[u32]) {
+        let (Some(inner), Some(value)) =
+            (self.drafts[at].take(), self.graph.nodes[at].outputs.first())
+        else {
+            return;
+        };
+        self.alive[at] = false;
+        for reader in readers {
+            if let Some(outer) = &mut self.drafts[*reader as usize] {
+                outer.absorb(*value, &inner);
+            }
+            for (id, _) in inner.loads() {
+                self.reads(*reader, id);
+            }
+        }
+    }
+
+    fn stays(&mut self, at: usize) {
+        self.next[at] = self.front;
+        self.front = at as u32;
+    }
+}
+
+/// A tile op as a draft, with the target of an update as its first load.
+fn draft(graph: &Graph, node: &Node) -> Result<Option<Draft>> {
+    let Lower::Tile(make) = node.op.lower else { return Ok(None) };
+    let (program, domain) = graph.with_call(node, |call| {
+        let program = make(call, node.aux)?;
+        let domain = tonnage_ops::tile::domain(call, &program)?;
+        Result::Ok((program, domain))
+    })?;
+    let first = match node.op.mem {
+        Mem::Update(input) => Some(node.inputs[input]),
+        _ => None,
+    };
+    Ok(Some(Draft::new(&program, &node.inputs, domain, first)))
+}
+
+/// The number that a value is everywhere.
+fn constant(node: &Node) -> Option<Scalar> {
+    match node.attrs {
+        tonnage_core::attrs::Attrs::Fill { value, dtype, .. } if node.op == &FILL => {
+            Some(tonnage_ops::tile::element(value, dtype))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,294 @@
+//! Views between elementwise ops: a view of a result that only other elementwise ops read is taken of what
+//! the result is made of instead. The views take no bytes, and the chain is whole again.
+//!
+//! A transpose or a slice can be taken of anything. A reshape is taken of what lies close together, so that
+//! it stays a view. The program is the same and runs over the same elements: the bits stay.
+
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+use tonnage_core::Dim;
+use tonnage_core::Source;
+use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::error::Result;
+use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
+use tonnage_core::row::{Call, Lower, Mem, OpDef};
+use tonnage_core::shape::{Shape, TensorType};
+use tonnage_core::tile::{Close, Form};
+use tonnage_ops::shape::reshape::RESHAPE;
+use tonnage_ops::shape::slice::SLICE;
+use tonnage_ops::shape::transpose::TRANSPOSE;
+
+use crate::rewrite::{checked, roots};
+
+/// How far up a chain a view is taken.
+const HIGHEST: usize = 16;
+/// Full-size inputs of an op that may be read through a view instead of its one result.
+const MOST_FULL: usize = 2;
+
+/// The graph with views moved up.
+pub(crate) fn see_through(mut graph: Graph) -> Result<Graph> {
+    if !graph.nodes.iter().any(is_view) {
+        return Ok(graph);
+    }
+    let nodes = std::mem::take(&mut graph.nodes);
+    let moving = Moving::new(&graph, &nodes);
+    let mut instead = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        if is_view(node) && moving.only_tiles_read(node.outputs[0]) {
+            let view = View { op: node.op, attrs: &node.attrs };
+            instead
+                .extend(moving.look(view, &Made::Known(node.inputs[0]), 0).map(|made| (at, made)));
+        }
+    }
+    let moved = !instead.is_empty();
+    let mut instead = instead.into_iter().peekable();
+    for (at, node) in nodes.into_iter().enumerate() {
+        match instead.next_if(|(view, _)| *view == at) {
+            Some((_, made)) => {
+                add(&mut graph, &made, Some(node.outputs[0]));
+            }
+            None => graph.nodes.push(node),
+        }
+    }
+    if moved {
+        graph.prune();
+    }
+    checked(graph)
+}
+
+/// A view that is to be taken.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    op: &'static OpDef,
+    attrs: &'a Attrs,
+}
+
+/// A value that is there, or one that is still to be made.
+#[derive(Clone)]
+enum Made {
+    Known(ValueId),
+    New(Rc<Applied>),
+}
+
+struct Applied {
+    op: &'static OpDef,
+    attrs: Attrs,
+    inputs: SmallVec<[Made; 2]>,
+    info: ValueInfo,
+    source: Source,
+}
+
+/// Adds what is to be made, as `out` if that is given.
+fn add(graph: &mut Graph, made: &Made, out: Option<ValueId>) -> ValueId {
+    let applied = match made {
+        Made::Known(id) => return *id,
+        Made::New(applied) => applied,
+    };
+    let inputs = applied.inputs.iter().map(|input| add(graph, input, None)).collect();
+    let id = out.unwrap_or_else(|| graph.add_value(applied.info.clone()));
+    let (op, attrs, source) = (applied.op, applied.attrs.clone(), applied.source);
+    let (outputs, regions) = (vec![id], Vec::new());
+    graph.nodes.push(Node { op, attrs, inputs, outputs, aux: false, regions, source });
+    id
+}
+
+struct Moving<'a> {
+    graph: &'a Graph,
+    nodes: &'a [Node],
+    makers: Vec<Option<u32>>,
+    /// For each value, how many nodes read it; leaving counts as one.
+    reads: Vec<u32>,
+    /// For each value, whether elementwise ops and folds are all that reads it.
+    tiles: Vec<bool>,
+    roots: Vec<ValueId>,
+    /// Bytes that are updated somewhere: what is read of them is read where it was.
+    updated: Vec<bool>,
+}
+
+impl<'a> Moving<'a> {
+    fn new(graph: &'a Graph, nodes: &'a [Node]) -> Moving<'a> {
+        let values = graph.value_count();
+        let mut moving = Moving {
+            graph,
+            nodes,
+            makers: vec![None; values],
+            reads: vec![0; values],
+            tiles: vec![true; values],
+            roots: roots(values, nodes),
+            updated: vec![false; values],
+        };
+        for (at, node) in nodes.iter().enumerate() {
+            for id in &node.outputs {
+                moving.makers[id.index()] = Some(at as u32);
+            }
+            let tile = matches!(node.op.lower, Lower::Tile(_));
+            for id in &node.inputs {
+                moving.reads[id.index()] += 1;
+                moving.tiles[id.index()] &= tile;
+            }
+            for (input, _) in node.updates() {
+                moving.updated[moving.roots[node.inputs[input].index()].index()] = true;
+            }
+        }
+        for id in &graph.outputs {
+            moving.reads[id.index()] += 1;
+            moving.tiles[id.index()] = false;
+        }
+        moving
+    }
+
+    fn only_tiles_read(&self, id: ValueId) -> bool {
+        self.tiles[id.index()] && self.reads[id.index()] > 0
+    }
+
+    /// The elementwise op that makes a value which nothing else reads, through views of such values.
+    fn tile(&self, made: &Made, height: usize) -> Option<Rc<Applied>> {
+        let id = match made {
+            Made::New(applied) => {
+                return matches!(applied.op.lower, Lower::Tile(_)).then(|| applied.clone());
+            }
+            Made::Known(id) => *id,
+        };
+        let node = &self.nodes[self.makers[id.index()]? as usize];
+        let settled = node.inputs.iter().all(|id| !self.updated[self.roots[id.index()].index()]);
+        let alone = self.reads[id.index()] == 1 && node.outputs.len() == 1;
+        if !alone || !settled || height > HIGHEST || matches!(node.op.mem, Mem::Update(_)) {
+            return None;
+        }
+        if is_view(node) {
+            let view = View { op: node.op, attrs: &node.attrs };
+            return match self.look(view, &Made::Known(node.inputs[0]), height)? {
+                Made::New(applied) => Some(applied),
+                Made::Known(_) => None,
+            };
+        }
+        matches!(node.op.lower, Lower::Tile(_)).then(|| {
+            Rc::new(Applied {
+                op: node.op,
+                attrs: node.attrs.clone(),
+                inputs: node.inputs.iter().map(|id| Made::Known(*id)).collect(),
+                info: self.graph.value(id).clone(),
+                source: node.source,
+            })
+        })
+    }
+
+    /// A view of a value, as the op that makes it on views of its inputs. `None` where it stays a view.
+    fn look(&self, view: View, of: &Made, height: usize) -> Option<Made> {
+        let tile = self.tile(of, height + 1)?;
+        let Lower::Tile(make) = tile.op.lower else { return None };
+        let made_of = |inputs: &[Made]| {
+            let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|i| self.ty(i)).collect();
+            let call = Call { op: tile.op.name, inputs: &types, attrs: &tile.attrs, regions: &[] };
+            Some((make(&call, false).ok()?, (tile.op.infer)(&call).ok()?.pop()?))
+        };
+        let (program, _) = made_of(&tile.inputs)?;
+        let domain = &tile.info.ty.shape;
+        let full = tile.inputs.iter().filter(|i| self.ty(i).shape == *domain).count();
+        let plain = program.close == Close::Store
+            && program.loads.iter().all(|form| matches!(form, Form::Elements(_)));
+        if !plain || full > MOST_FULL {
+            return None;
+        }
+        let inputs = tile
+            .inputs
+            .iter()
+            .map(|input| self.part(view, input, domain, height))
+            .collect::<Option<SmallVec<[Made; 2]>>>()?;
+        // The row is asked what it makes of the views: the same program, or it stays as it is.
+        let (same, ty) = made_of(&inputs)?;
+        if same != program {
+            return None;
+        }
+        let info = ValueInfo { ty, ..tile.info.clone() };
+        let (op, attrs, source) = (tile.op, tile.attrs.clone(), tile.source);
+        Some(Made::New(Rc::new(Applied { op, attrs, inputs, info, source })))
+    }
+
+    /// The part of an input that belongs to a view of the whole domain.
+    fn part(&self, view: View, of: &Made, domain: &Shape, height: usize) -> Option<Made> {
+        let shape = &self.ty(of).shape;
+        if shape.rank() == 0 {
+            return Some(of.clone());
+        }
+        if shape == domain {
+            if let Some(above) = self.look(view, of, height) {
+                return Some(above);
+            }
+            let copies = view.op == &RESHAPE && !self.is_dense(of);
+            return (!copies).then(|| self.viewed(view.op, view.attrs.clone(), of.clone()));
+        }
+        let new = domain.rank() - shape.rank();
+        match view.attrs {
+            Attrs::Order(order) => {
+                let wide: Shape =
+                    (0..new).map(|_| Dim::Known(1)).chain(shape.iter().cloned()).collect();
+                let wide = match new {
+                    0 => of.clone(),
+                    _ => self.viewed(&RESHAPE, Attrs::Shape(wide), of.clone()),
+                };
+                Some(self.viewed(&TRANSPOSE, Attrs::Order(order.clone()), wide))
+            }
+            Attrs::Slices(slices) => {
+                // An axis that is stretched has one element, whichever part of it is asked for.
+                let part = |(own, (slice, whole)): (&Dim, (&AxisSlice, &Dim))| match own == whole {
+                    true => slice.clone(),
+                    false => AxisSlice::all(Dim::Known(1)),
+                };
+                let own = shape.iter().zip(slices[new..].iter().zip(&domain[new..]));
+                let slices = Attrs::Slices(own.map(part).collect());
+                Some(self.viewed(&SLICE, slices, of.clone()))
+            }
+            // Inner axes that the reshape leaves as they are.
+            Attrs::Shape(to) => {
+                let own = shape.rank();
+                let kept = to.rank() >= own && domain[new..] == to[to.rank() - own..];
+                (kept && !shape[0].is(1)).then(|| of.clone())
+            }
+            _ => None,
+        }
+    }
+
+    fn viewed(&self, op: &'static OpDef, attrs: Attrs, of: Made) -> Made {
+        let from = self.ty(&of);
+        let shape: Shape = match &attrs {
+            Attrs::Order(order) => order.iter().map(|axis| from.shape[*axis].clone()).collect(),
+            Attrs::Slices(slices) => slices.iter().map(|s| s.len.clone()).collect(),
+            Attrs::Shape(shape) => shape.clone(),
+            _ => from.shape,
+        };
+        let info = match &of {
+            Made::Known(id) => self.graph.value(*id).clone(),
+            Made::New(applied) => applied.info.clone(),
+        };
+        let info = ValueInfo { ty: TensorType { dtype: from.dtype, shape }, ..info };
+        let source = info.source;
+        let inputs = SmallVec::from_iter([of]);
+        Made::New(Rc::new(Applied { op, attrs, inputs, info, source }))
+    }
+
+    fn ty(&self, made: &Made) -> TensorType {
+        match made {
+            Made::Known(id) => self.graph.ty(*id).clone(),
+            Made::New(applied) => applied.info.ty.clone(),
+        }
+    }
+
+    /// Whether a value surely lies close together, so that a reshape of it takes no copy. An argument does
+    /// as a rule; one that does not is copied, as the result would have been made.
+    fn is_dense(&self, made: &Made) -> bool {
+        let op = match made {
+            Made::New(applied) => applied.op,
+            Made::Known(id) => match self.makers[id.index()] {
+                Some(at) => self.nodes[at as usize].op,
+                None => return true,
+            },
+        };
+        !matches!(op.mem, Mem::View(_))
+    }
+}
+
+fn is_view(node: &Node) -> bool {
+    [&TRANSPOSE, &SLICE, &RESHAPE].contains(&node.op)
+}

@@ -1,0 +1,47 @@
+//! Constant folding: an elementwise function of fills is a fill, and so is a view of one.
+//!
+//! A fill is a description of a few bytes, and what is folded is a fill again: no constant ever grows out of
+//! a recipe. A small fold of a fill is one number, too. The numbers are those of the kernels, bit for bit,
+//! since the kernels' own programs compute them ([`tonnage_ops::tile::uniform`]).
+
+use smallvec::SmallVec;
+use tonnage_core::Scalar;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::Result;
+use tonnage_core::graph::ValueId;
+use tonnage_core::row::Lower;
+use tonnage_core::tile::Close;
+use tonnage_ops::shape::fill::FILL;
+use tonnage_ops::tile::{element, uniform};
+
+use super::walk::{Given, Walk};
+
+pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+    if given.op == &FILL {
+        return normal(walk, given);
+    }
+    let values: Option<SmallVec<[Scalar; 3]>> =
+        given.inputs.iter().map(|id| walk.constant(*id)).collect();
+    let Some(values) = values.filter(|values| !values.is_empty()) else { return Ok(None) };
+    let value = match (given.op.lower, given.program) {
+        (Lower::View(_), _) if walk.dtype(given.inputs[0]) == given.ty.dtype => Some(values[0]),
+        (Lower::Tile(_), Some(program)) => {
+            let domain = match program.close {
+                Close::Store => Some(SmallVec::new()),
+                Close::Fold { .. } => walk.ty(given.inputs[0]).shape.sizes(),
+            };
+            domain.and_then(|domain| uniform(program, &domain, &values))
+        }
+        _ => None,
+    };
+    value.map(|value| walk.fill(value, given.ty)).transpose()
+}
+
+/// The same element is the same scalar: 2 and 2.0 are one f32.
+fn normal(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+    let Attrs::Fill { value, dtype, .. } = given.attrs else { return Ok(None) };
+    match element(*value, *dtype) {
+        same if same == *value => Ok(None),
+        value => walk.fill(value, given.ty).map(Some),
+    }
+}

@@ -1,0 +1,119 @@
+//! Rewrites: the same results from a simpler graph. The bits stay those of the ops as they were written.
+//!
+//! One [`walk`] over the nodes applies the rules, a file each: [`fold`], [`views`], [`identity`],
+//! [`implicit`], [`order`], [`matmul`]; it merges common subexpressions on the way ([`same`]) and leaves dead
+//! code behind (`Graph::prune`). Regions are walked alone.
+//!
+//! A composite op without regions is written out before its nodes are walked, so what it computes can be
+//! merged with anything. One *with* regions (a call of a body that is run again for its gradient) stays
+//! one node here and is written out after ([`inline`]): what is computed again on purpose is never merged
+//! with what was computed before.
+
+mod carry;
+mod fold;
+mod identity;
+mod implicit;
+mod inline;
+mod matmul;
+mod number;
+mod order;
+mod prim;
+mod regions;
+mod same;
+mod updates;
+mod views;
+mod walk;
+
+use tonnage_core::error::Result;
+use tonnage_core::graph::Graph;
+
+pub(crate) use carry::carry;
+pub(crate) use inline::inline;
+pub(crate) use number::numbered;
+pub(crate) use updates::{protect_reads, roots, shares, updates_wait};
+use walk::{Rule, walk};
+
+/// One of the rewrites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rewrite {
+    /// Functions of fills are fills.
+    Fold,
+    /// Views that change nothing, and views of views.
+    Views,
+    /// Algebraic identities that keep the bits.
+    Identities,
+    /// Broadcasts that an elementwise op does by itself.
+    Implicit,
+    /// Operands that may change places stand in one order.
+    Order,
+    /// Transposes into the attributes of a product.
+    Matmul,
+    /// Common subexpressions.
+    Merge,
+}
+
+impl Rewrite {
+    /// All of them, in the order in which a node is looked at.
+    pub const ALL: [Rewrite; 7] = [
+        Rewrite::Fold,
+        Rewrite::Views,
+        Rewrite::Identities,
+        Rewrite::Implicit,
+        Rewrite::Order,
+        Rewrite::Matmul,
+        Rewrite::Merge,
+    ];
+
+    fn rule(self) -> Option<Rule> {
+        Some(match self {
+            Rewrite::Fold => fold::rule,
+            Rewrite::Views => views::rule,
+            Rewrite::Identities => identity::rule,
+            Rewrite::Implicit => implicit::rule,
+            Rewrite::Order => order::rule,
+            Rewrite::Matmul => matmul::rule,
+            Rewrite::Merge => return None,
+        })
+    }
+}
+
+/// The graph after these rewrites, here and in its regions, with composites written out and without dead code.
+///
+/// ```
+/// use tonnage_core::{Builder, DType, Kind, TensorType};
+/// use tonnage_ops::emit;
+/// use tonnage_plan::{Rewrite, rewrite};
+/// let mut builder = Builder::new();
+/// let x = builder.input(TensorType::new(DType::F32, [2, 3]), Kind::Input, None);
+/// let y = emit::scale(&mut builder, x, 1.0)?; // x * 1
+/// let graph = builder.finish(&[y])?;
+/// assert!(rewrite(&graph, &Rewrite::ALL)?.nodes.is_empty());
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+pub fn rewrite(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
+    numbered(rewritten(graph, which)?)
+}
+
+/// The same with the numbers that values got on the way.
+pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
+    let rules: Vec<Rule> = which.iter().filter_map(|r| r.rule()).collect();
+    let merge = which.contains(&Rewrite::Merge);
+    let made = match graph.nodes.iter().any(|n| !n.regions.is_empty()) {
+        // What nobody needs of a loop is gone before its body is looked at.
+        true => {
+            let mut pruned = graph.clone();
+            pruned.prune();
+            walk(&pruned, &rules, merge)?
+        }
+        false => walk(graph, &rules, merge)?,
+    };
+    checked(made)
+}
+
+/// The graph, looked over in debug builds: every rewrite leaves one that holds.
+pub(crate) fn checked(graph: Graph) -> Result<Graph> {
+    if cfg!(debug_assertions) {
+        graph.verify()?;
+    }
+    Ok(graph)
+}

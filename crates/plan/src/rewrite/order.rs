@@ -1,0 +1,72 @@
+//! One way to say a thing: operands that may change places stand in one order, and folds are written in one
+//! form. So `a + b` and `b + a` are the same node, and a long-winded function has the plan of a compact one.
+//!
+//! The order follows from what the operands are made of (the deepest first, constants last), not from where
+//! they stand in the program. Which operands may change places says [`prim::commutes`](super::prim).
+
+use tonnage_core::Scalar;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::Result;
+use tonnage_core::graph::ValueId;
+use tonnage_core::shape::{Shape, TensorType};
+use tonnage_core::tile::{Close, Prim};
+use tonnage_ops::shape::reshape::RESHAPE;
+
+use super::prim::{commutes, only};
+use super::walk::{Given, Walk};
+
+pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+    if let Some(kept) = folded(walk, given)? {
+        return Ok(Some(kept));
+    }
+    let Some((prim, dtype)) = only(given) else { return Ok(None) };
+    match given.inputs {
+        [a, b] if commutes(prim, dtype) && walk.rank(*b) < walk.rank(*a) => {
+            walk.apply(given.op, &[*b, *a], given.attrs.clone(), given.ty.clone()).map(Some)
+        }
+        [choice, a, b] if prim == Prim::Select => {
+            // A choice by the opposite is the opposite choice.
+            let Some(opposite) = negated(walk, *choice) else { return Ok(None) };
+            let inputs = [opposite, *b, *a];
+            walk.apply(given.op, &inputs, given.attrs.clone(), given.ty.clone()).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A fold that keeps its axes as lengths of 1 is the plain one, looked at in that shape.
+fn folded(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+    let folds = given.program.is_some_and(|p| matches!(p.close, Close::Fold { .. }));
+    let (true, Attrs::Reduce { axes, keep_dims: true }) = (folds, given.attrs) else {
+        return Ok(None);
+    };
+    let kept = given.ty.shape.iter().enumerate().filter(|(i, _)| !axes.contains(i));
+    let shape: Shape = kept.map(|(_, d)| d.clone()).collect();
+    let ty = TensorType { dtype: given.ty.dtype, shape };
+    let attrs = Attrs::Reduce { axes: axes.clone(), keep_dims: false };
+    let plain = walk.apply(given.op, given.inputs, attrs, ty)?;
+    let attrs = Attrs::Shape(given.ty.shape.clone());
+    walk.apply(&RESHAPE, &[plain], attrs, given.ty.clone()).map(Some)
+}
+
+/// What a boolean is the opposite of: made by `not`, or by comparing with false.
+fn negated(walk: &Walk, id: ValueId) -> Option<ValueId> {
+    let node = walk.maker(id)?;
+    let tonnage_core::row::Lower::Tile(make) = node.op.lower else { return None };
+    let program = walk.graph.with_call(node, |call| make(call, node.aux)).ok()?;
+    let ty = walk.ty(id);
+    let given = Given {
+        op: node.op,
+        attrs: &node.attrs,
+        inputs: &node.inputs,
+        ty,
+        program: Some(&program),
+    };
+    match (only(&given)?, node.inputs.as_slice()) {
+        ((Prim::Not, tonnage_core::DType::Bool), [x]) => Some(*x),
+        ((Prim::Eq, tonnage_core::DType::Bool), [x, f]) if walk.ty(*x) == ty => {
+            (walk.constant(*f) == Some(Scalar::Bool(false))).then_some(*x)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,98 @@
+//! The ladder: less memory for more time, to the byte, and monotone.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
+use std::sync::Arc;
+
+use tonnage_core::grad::{VjpGraph, vjp_graph};
+use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::{Attrs, Bytes, DType, Emit, Kind, TensorType, Value};
+use tonnage_ops::linalg::matmul::MATMUL;
+use tonnage_ops::math::{add::ADD, tanh::TANH};
+use tonnage_plan::{InputSpec, Ladder, Machine, Options, Plan, lower, plan};
+
+const PLAIN: Attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+
+/// Layers of `tanh(h @ w)` on `rows` rows, forward and backward; every fourth adds what came in before.
+fn network(layers: usize, rows: usize, width: usize, skips: bool) -> (Arc<Graph>, Vec<InputSpec>) {
+    let mut builder = Builder::new();
+    let state = TensorType::new(DType::F32, [rows, width]);
+    let weight = TensorType::new(DType::F32, [width, width]);
+    let mut h = builder.input(state, Kind::Input, None);
+    let mut skip = h.clone();
+    for layer in 0..layers {
+        let w = builder.input(weight.clone(), Kind::Variable, None);
+        let z: Value = builder.apply(&MATMUL, vec![h, w], PLAIN).unwrap();
+        h = builder.apply(&TANH, vec![z], Attrs::None).unwrap();
+        if skips && layer % 4 == 3 {
+            h = builder.apply(&ADD, vec![h, skip], Attrs::None).unwrap();
+            skip = h.clone();
+        }
+    }
+    let forward = builder.finish(&[h]).unwrap();
+    let wanted = vec![true; layers + 1];
+    let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
+    let whole = vjp_graph(&forward, what, &tonnage_ops::GRAD_OPS).unwrap();
+    let graph = Arc::new(lower(&whole).unwrap());
+    let inputs = graph
+        .input_types()
+        .iter()
+        .map(|ty| InputSpec::contiguous(ty, "test", false).unwrap())
+        .collect();
+    (graph, inputs)
+}
+
+const OPTIONS: Options = Options { threads: 1, outputs_given: false };
+
+fn ladder(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Ladder {
+    Ladder::of(graph, inputs, OPTIONS, &Machine::DEFAULT).unwrap()
+}
+
+/// What the arena holds besides results, which are the gradients of the weights.
+fn activations(plan: &Plan) -> u64 {
+    let results: Bytes = plan.buffers.iter().filter(|b| b.kept).map(|b| b.bytes).sum();
+    plan.arena.get().saturating_sub(results.get())
+}
+
+#[test]
+fn a_chain_fits_in_the_memory_of_about_two_square_roots_of_its_layers() {
+    let (layers, rows, width) = (100, 4096, 16);
+    let (graph, inputs) = network(layers, rows, width, false);
+    let ladder = ladder(&graph, &inputs);
+    let state = (rows * width * 4) as u64;
+    let unlimited = ladder.plan(0).unwrap();
+    assert_eq!(unlimited.peak(), plan(&graph, &inputs, OPTIONS).unwrap().peak());
+    let last = ladder.plan(ladder.rungs() - 1).unwrap();
+    assert!(activations(&unlimited) > 100 * state);
+    assert!(activations(&last) < 24 * state, "{last}");
+    let fitted = last.fitted.unwrap();
+    assert!(fitted.seconds < 1.35 * fitted.unlimited_seconds, "{fitted:?}");
+}
+
+#[test]
+fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
+    for skips in [false, true] {
+        let (graph, inputs) = network(40, 1024, 16, skips);
+        let ladder = ladder(&graph, &inputs);
+        let unlimited = ladder.plan(0).unwrap().peak();
+        let mut before = unlimited;
+        for percent in (1..=100).rev() {
+            let budget = Bytes::new(unlimited.get() * percent / 100);
+            match ladder.fit(budget).unwrap() {
+                Ok(plan) => {
+                    assert!(plan.peak() <= budget, "{} over {budget}", plan.peak());
+                    assert!(plan.peak() <= before, "{} after {before}", plan.peak());
+                    plan.graph.verify().unwrap();
+                    before = plan.peak();
+                }
+                Err(least) => {
+                    let works = ladder.fit(least.peak()).unwrap().unwrap();
+                    assert_eq!(works.peak(), least.peak());
+                    let under = Bytes::new(least.peak().get() - 1);
+                    assert!(ladder.fit(under).unwrap().is_err());
+                }
+            }
+        }
+        assert!(before < unlimited);
+    }
+}

@@ -1,0 +1,240 @@
+//! Traces and plans that are remembered, up to a bound in bytes; the least recently used give way.
+//!
+//! The invariant: what is held, keys and tables included, is what the ledger is told, and no more than the
+//! bound. Looking something up is a hash away, however much is held.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::Bytes;
+use tonnage_core::heap::{Heap, Seen};
+use tonnage_plan::{InputSpec, Plan};
+use tonnage_runtime::{Ledger, Owner, Tally};
+
+use super::key::{Key, QuickBuild};
+use super::program::Program;
+
+/// What traces and plans of one function may take unless it is told otherwise.
+pub(crate) const LIMIT: Bytes = Bytes::mib(64);
+
+/// Something that was traced.
+pub(crate) trait Traced: Heap {
+    fn program(&self) -> &Program;
+}
+
+/// What a plan is looked up by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PlanKey {
+    pub program: u64,
+    pub threads: usize,
+    pub specs: SmallVec<[InputSpec; 4]>,
+}
+
+struct Entry<V> {
+    value: Arc<V>,
+    bytes: usize,
+    /// When it was last asked for.
+    used: u64,
+}
+
+/// The traces and plans of one function, or of one session.
+pub(crate) struct Cache<T> {
+    traces: HashMap<Key, Entry<T>, QuickBuild>,
+    plans: HashMap<PlanKey, Entry<Plan>, QuickBuild>,
+    /// Traces with open dims, by what their signatures have in common apart from sizes.
+    open: HashMap<Key, Vec<Key>, QuickBuild>,
+    /// What the entries take.
+    bytes: usize,
+    limit: usize,
+    /// What every call has to fit into.
+    budget: Option<Bytes>,
+    clock: u64,
+    tally: Tally,
+}
+
+impl<T: Traced> Cache<T> {
+    pub fn new(owner: Owner) -> Cache<T> {
+        Cache {
+            traces: HashMap::default(),
+            plans: HashMap::default(),
+            open: HashMap::default(),
+            bytes: 0,
+            limit: LIMIT.as_usize(),
+            budget: None,
+            clock: 0,
+            tally: Ledger::cpu().tally(owner),
+        }
+    }
+
+    pub fn set_limit(&mut self, limit: Bytes) {
+        self.limit = limit.as_usize();
+        self.settle();
+    }
+
+    /// Every call has to fit into that from here on; plans for another budget are forgotten.
+    pub fn set_budget(&mut self, budget: Option<Bytes>) {
+        self.budget = budget;
+        self.bytes -= self.plans.values().map(|e| e.bytes).sum::<usize>();
+        self.plans = HashMap::default();
+        self.settle();
+    }
+
+    pub fn budget(&self) -> Option<Bytes> {
+        self.budget
+    }
+
+    /// How many traces there are.
+    pub fn traces(&self) -> usize {
+        self.traces.len()
+    }
+
+    /// What all of it takes, tables included.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+            + table::<Key, Entry<T>>(self.traces.capacity())
+            + table::<PlanKey, Entry<Plan>>(self.plans.capacity())
+            + table::<Key, Vec<Key>>(self.open.capacity())
+    }
+
+    /// The trace for just that signature.
+    pub fn trace(&mut self, key: &Key) -> Option<Arc<T>> {
+        self.clock += 1;
+        let entry = self.traces.get_mut(key)?;
+        entry.used = self.clock;
+        Some(entry.value.clone())
+    }
+
+    /// A trace with open dims that such a call fits.
+    pub fn open_trace(&mut self, key: &Key) -> Option<Arc<T>> {
+        if self.open.is_empty() {
+            return None;
+        }
+        let keys = self.open.get(&key.coarse())?;
+        let fits = |k: &&Key| {
+            let entry = self.traces.get(*k);
+            entry.is_some_and(|e| e.value.program().signature.bind(key).is_some())
+        };
+        let found = keys.iter().find(fits)?.clone();
+        self.trace(&found)
+    }
+
+    /// Remembers a trace; where another thread was quicker, its trace stays and is returned. One that is
+    /// open is found by every call that fits its signature.
+    pub fn keep_trace(&mut self, key: Key, made: Arc<T>, is_open: bool) -> Arc<T> {
+        if let Some(first) = self.trace(&key) {
+            return first;
+        }
+        let mut seen = Seen::default();
+        let mut bytes = key.heap(&mut seen) + made.heap(&mut seen);
+        if bytes > self.limit {
+            return made;
+        }
+        if is_open {
+            let coarse = key.coarse();
+            bytes += key.heap(&mut seen) + size_of::<Key>() + coarse.heap(&mut seen);
+            self.open.entry(coarse).or_default().push(key.clone());
+        }
+        self.bytes += bytes;
+        self.traces.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
+        self.settle();
+        made
+    }
+
+    pub fn plan(&mut self, key: &PlanKey) -> Option<Arc<Plan>> {
+        self.clock += 1;
+        let entry = self.plans.get_mut(key)?;
+        entry.used = self.clock;
+        Some(entry.value.clone())
+    }
+
+    /// Remembers a plan; `shared` is what its trace has counted already.
+    pub fn keep_plan(&mut self, key: PlanKey, made: Arc<Plan>, mut shared: Seen) -> Arc<Plan> {
+        if let Some(first) = self.plan(&key) {
+            return first;
+        }
+        let bytes = key.heap(&mut shared) + made.heap(&mut shared);
+        if bytes > self.limit {
+            return made;
+        }
+        self.bytes += bytes;
+        self.plans.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
+        self.settle();
+        made
+    }
+
+    /// Forgets all of it.
+    pub fn clear(&mut self) {
+        self.traces = HashMap::default();
+        self.plans = HashMap::default();
+        self.open = HashMap::default();
+        self.bytes = 0;
+        self.tally.set(Bytes::ZERO);
+    }
+
+    /// Holds the bound: what was used longest ago goes, until an eighth of the bound is free, so that a
+    /// full cache is sorted once in a while and not at every call.
+    fn settle(&mut self) {
+        if self.bytes() > self.limit {
+            let mut all: Vec<(u64, usize)> = (self.traces.values().map(|e| (e.used, e.bytes)))
+                .chain(self.plans.values().map(|e| (e.used, e.bytes)))
+                .collect();
+            all.sort_unstable();
+            let over = self.bytes().saturating_sub(self.limit - self.limit / 8);
+            let mut gone = 0;
+            let oldest = all.iter().find(|(_, bytes)| {
+                gone += bytes;
+                gone >= over
+            });
+            let before = oldest.or(all.last()).map_or(0, |(used, _)| *used);
+            self.forget(before);
+        }
+        self.tally.set(Bytes::of(self.bytes()));
+    }
+
+    /// Forgets what was not used since, with the plans of traces that go.
+    fn forget(&mut self, before: u64) {
+        self.traces.retain(|_, entry| entry.used > before);
+        let traces = &self.traces;
+        self.open.retain(|_, keys| {
+            keys.retain(|key| traces.contains_key(key));
+            !keys.is_empty()
+        });
+        let alive: std::collections::HashSet<u64> =
+            self.traces.values().map(|e| e.value.program().number).collect();
+        self.plans.retain(|key, e| e.used > before && alive.contains(&key.program));
+        self.traces.shrink_to_fit();
+        self.plans.shrink_to_fit();
+        self.open.shrink_to_fit();
+        self.bytes = self.traces.values().map(|e| e.bytes).sum::<usize>()
+            + self.plans.values().map(|e| e.bytes).sum::<usize>();
+    }
+}
+
+/// What a table of the standard library takes: an entry and a control byte a place, of which seven in
+/// eight are used at most.
+fn table<K, V>(capacity: usize) -> usize {
+    match capacity {
+        0 => 0,
+        n => {
+            let places =
+                if n < 8 { (n + 1).next_power_of_two() } else { (n * 8 / 7).next_power_of_two() };
+            places * (size_of::<(K, V)>() + 1) + 16
+        }
+    }
+}
+
+impl Heap for PlanKey {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let own =
+            if self.specs.spilled() { self.specs.capacity() * size_of::<InputSpec>() } else { 0 };
+        own + self
+            .specs
+            .iter()
+            .map(|spec| match spec {
+                InputSpec::Bytes { layout, .. } => layout.heap(seen),
+                InputSpec::Recipe(recipe) => recipe.heap(seen),
+            })
+            .sum::<usize>()
+    }
+}

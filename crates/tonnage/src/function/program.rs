@@ -1,0 +1,324 @@
+//! A program: a graph that was traced, what it captured, the variables that it uses, and how it is planned
+//! and run. Functions, sessions and first values of variables are programs.
+//!
+//! Its inputs are the arguments, what was captured, and the variables, in this order. Where dims of the
+//! arguments are open the graph is kept as it was traced, and written out for the sizes of a call as it is
+//! planned for them; otherwise it is written out once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tonnage_core::error::{Holder, Shortage};
+use tonnage_core::heap::{Heap, Seen};
+use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
+use tonnage_plan::{InputSpec, Ladder, Machine, Options, OutputPlan, Plan, Price, lower, plan};
+use tonnage_runtime::eager::Arrays;
+use tonnage_runtime::execute::Measured;
+use tonnage_runtime::random::next_key;
+use tonnage_runtime::{Array, execute, pool};
+
+use super::cache::{Cache, PlanKey, Traced};
+use super::signature::{Bound, Signature};
+use crate::tensor::Tensor;
+use crate::variable::{Foreseen, Variable};
+
+/// A traced graph with all that it takes from outside.
+pub(crate) struct Program {
+    pub number: u64,
+    /// Of the arguments.
+    pub signature: Signature,
+    /// Held by reference: however many programs capture a tensor, its bytes are there once.
+    pub captured: Vec<Tensor>,
+    pub variables: Vec<(Variable, bool)>,
+    /// Outputs that are results; the rest are new values of variables.
+    pub results: usize,
+    graph: Form,
+}
+
+enum Form {
+    /// Without open dims, as it runs.
+    Closed(Arc<Graph>),
+    /// As it was traced.
+    Open(Arc<Graph>),
+}
+
+impl Program {
+    pub fn new(
+        mut graph: Graph,
+        signature: Signature,
+        captured: Vec<Tensor>,
+        variables: Vec<(Variable, bool)>,
+        results: usize,
+    ) -> Result<Program> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let graph = match signature.symbols.is_empty() {
+            true => Form::Closed(Arc::new(lower(&graph)?)),
+            false => {
+                graph.prune();
+                Form::Open(Arc::new(graph))
+            }
+        };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Program { number, signature, captured, variables, results, graph })
+    }
+
+    /// The same with other variables for its own.
+    pub fn with_variables(
+        &self,
+        mut f: impl FnMut(&Variable) -> Result<Variable>,
+    ) -> Result<Program> {
+        let variables = self
+            .variables
+            .iter()
+            .map(|(variable, written)| Ok((f(variable)?, *written)))
+            .collect::<Result<_>>()?;
+        let graph = match &self.graph {
+            Form::Closed(graph) => Form::Closed(graph.clone()),
+            Form::Open(graph) => Form::Open(graph.clone()),
+        };
+        let (signature, captured) = (self.signature.clone(), self.captured.clone());
+        Ok(Program {
+            number: self.number,
+            signature,
+            captured,
+            variables,
+            results: self.results,
+            graph,
+        })
+    }
+
+    /// As it was traced, open dims and all; or as it runs, where there are none.
+    pub fn graph(&self) -> &Graph {
+        match &self.graph {
+            Form::Closed(graph) | Form::Open(graph) => graph,
+        }
+    }
+
+    /// As it runs for inputs like these.
+    pub fn written_out(&self, inputs: &[InputSpec]) -> Result<Arc<Graph>> {
+        match &self.graph {
+            Form::Closed(graph) => Ok(graph.clone()),
+            Form::Open(graph) => {
+                let size = |leaf: usize, axis: usize| match &inputs[leaf] {
+                    InputSpec::Bytes { layout, .. } => layout.sizes[axis],
+                    InputSpec::Recipe(recipe) => recipe.sizes[axis],
+                };
+                let bound: Bound =
+                    self.signature.symbols.iter().map(|o| size(o.leaf, o.axis)).collect();
+                let find = self.signature.find(&bound);
+                Ok(Arc::new(lower(&graph.substitute(&|s: &Symbol| -> Option<Dim> { find(s) }))?))
+            }
+        }
+    }
+
+    /// What tensors it holds take, each once.
+    pub fn captured_bytes(&self) -> Bytes {
+        let mut seen = Vec::new();
+        let mut sum = Bytes::ZERO;
+        for array in self.captured.iter().filter_map(|t| t.array("captured").ok()) {
+            if !seen.iter().any(|s| Arc::ptr_eq(s, array.storage())) {
+                seen.push(array.storage().clone());
+                sum += array.storage().reserved();
+            }
+        }
+        sum
+    }
+
+    /// The inputs of a call, from the arguments.
+    fn inputs(&self, mut inputs: Vec<Array>) -> Result<Vec<Array>> {
+        for tensor in &self.captured {
+            inputs.push(tensor.array("a captured tensor")?.clone());
+        }
+        for (variable, written) in &self.variables {
+            inputs.push(variable.for_call(*written)?);
+        }
+        Ok(inputs)
+    }
+
+    fn key(&self) -> PlanKey {
+        PlanKey { program: self.number, threads: pool().threads(), specs: Default::default() }
+    }
+
+    fn plan_now(&self, key: &PlanKey, budget: Option<Bytes>) -> Result<Arc<Plan>> {
+        let Some(budget) = budget else {
+            let options = Options { threads: key.threads, outputs_given: false };
+            let graph = self.written_out(&key.specs)?;
+            return Ok(Arc::new(plan(&graph, &key.specs, options)?));
+        };
+        self.ladder(key)?.fit(budget)?.map_err(|least| over_budget(budget, &least))
+    }
+
+    /// All ways to run it with inputs like these, quickest first.
+    fn ladder(&self, key: &PlanKey) -> Result<Ladder> {
+        let options = Options { threads: key.threads, outputs_given: false };
+        let graph = self.written_out(&key.specs)?;
+        Ladder::of(&graph, &key.specs, options, &Machine::DEFAULT)
+    }
+
+    /// The plan for inputs like these, remembered.
+    fn planned<T: Traced>(&self, cache: &Mutex<Cache<T>>, key: PlanKey) -> Result<Arc<Plan>> {
+        if let Some(plan) = lock(cache).plan(&key) {
+            return Ok(plan);
+        }
+        let budget = lock(cache).budget();
+        let made = self.plan_now(&key, budget)?;
+        let mut shared = Seen::default();
+        if let Form::Closed(graph) = &self.graph {
+            graph.heap(&mut shared);
+        }
+        Ok(lock(cache).keep_plan(key, made, shared))
+    }
+
+    /// Plans a call without running anything: the arguments as they would lie.
+    pub fn foresee<T: Traced>(
+        &self,
+        cache: &Mutex<Cache<T>>,
+        arguments: &[Tensor],
+        moved: bool,
+    ) -> Result<Arc<Plan>> {
+        self.planned(cache, self.foreseen(arguments, moved)?)
+    }
+
+    /// What less memory costs for a call with such arguments.
+    pub fn prices(&self, arguments: &[Tensor]) -> Result<Vec<Price>> {
+        self.ladder(&self.foreseen(arguments, false)?)?.prices()
+    }
+
+    /// Whether a call with such arguments fits into that.
+    pub fn fits(&self, arguments: &[Tensor], budget: Bytes) -> Result<bool> {
+        Ok(self.ladder(&self.foreseen(arguments, false)?)?.fit(budget)?.is_ok())
+    }
+
+    fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<PlanKey> {
+        let (mut key, mut seen) = (self.key(), Vec::new());
+        for tensor in arguments {
+            key.specs.push(match tensor.spec_type() {
+                Some(ty) => InputSpec::contiguous(ty, "plan", moved)?,
+                None => {
+                    let array = tensor.array("plan")?;
+                    execute::spec(array, moved && array.is_whole(), &mut seen)
+                }
+            });
+        }
+        for tensor in &self.captured {
+            key.specs.push(execute::spec(tensor.array("a captured tensor")?, false, &mut seen));
+        }
+        for (variable, written) in &self.variables {
+            key.specs.push(match variable.foreseen(*written)? {
+                Foreseen::AsIs(array) => execute::spec(&array, false, &mut seen),
+                Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
+            });
+        }
+        Ok(key)
+    }
+
+    /// Runs it with these arguments, which are given up: those that nobody else holds are its to overwrite.
+    pub fn run<T: Traced>(
+        &self,
+        cache: &Mutex<Cache<T>>,
+        arguments: Vec<Array>,
+        source: Source,
+    ) -> Result<(Arrays, Measured)> {
+        self.run_planned(arguments, source, |key| self.planned(cache, key))
+    }
+
+    /// Runs it once, without arguments; its plan is not remembered.
+    pub fn run_once(&self, source: Source) -> Result<Arrays> {
+        let plan_now = |key: PlanKey| self.plan_now(&key, None);
+        Ok(self.run_planned(Vec::new(), source, plan_now)?.0)
+    }
+
+    /// The recipe that it gives, if it gives one: nothing has to run for that.
+    pub fn as_recipe(&self) -> Result<Option<Array>> {
+        let recipe = |tensor: &Tensor| tensor.is_recipe();
+        if !self.captured.iter().all(recipe) || !self.variables.is_empty() {
+            return Ok(None);
+        }
+        let mut key = self.key();
+        for array in self.inputs(Vec::new())? {
+            key.specs.push(execute::spec(&array, false, &mut Vec::new()));
+        }
+        let plan = self.plan_now(&key, None)?;
+        match plan.outputs.first() {
+            Some(OutputPlan::Recipe(_)) if plan.obtains().is_zero() => {
+                Ok(self.run_once(Source::here())?.into_iter().next())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn run_planned(
+        &self,
+        arguments: Vec<Array>,
+        source: Source,
+        planned: impl FnOnce(PlanKey) -> Result<Arc<Plan>>,
+    ) -> Result<(Arrays, Measured)> {
+        // Before the inputs are shared with anything here.
+        let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
+        let inputs = self.inputs(arguments).map_err(|e| e.at(source))?;
+        let (mut key, mut seen) = (self.key(), Vec::new());
+        for (i, array) in inputs.iter().enumerate() {
+            let donated = given.get(i).copied().unwrap_or(false);
+            key.specs.push(execute::spec(array, donated, &mut seen));
+        }
+        let plan = planned(key).map_err(|e| e.at(source))?;
+        let mark = Mark { source, kind: Kind::Activation };
+        let (mut made, measured) = execute::execute(&plan, &inputs, next_key(), mark)?;
+        for (variable, written) in &self.variables {
+            if *written {
+                variable.was_written();
+            }
+        }
+        if made.len() < self.results {
+            let what = "a call returned fewer results than it was traced with".into();
+            return Err(ErrorKind::BadGraph { what }.into());
+        }
+        made.truncate(self.results);
+        Ok((made, measured))
+    }
+}
+
+/// Refused before anything ran: what would do, and what is in the way.
+fn over_budget(budget: Bytes, least: &Plan) -> tonnage_core::Error {
+    let live = least.live_at_peak();
+    let holders = live.iter().take(5).map(|holder| Holder {
+        what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
+        bytes: holder.bytes,
+        buffers: holder.count,
+    });
+    let shortage = Shortage {
+        what: "a call".into(),
+        asked: least.peak(),
+        in_use: Bytes::ZERO,
+        holders: holders.collect(),
+    };
+    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()) }.into()
+}
+
+/// A graph as text, with what it takes itself.
+pub(crate) fn text(graph: &Graph) -> String {
+    let (nodes, bytes) = (graph.node_count(), graph.bytes());
+    let each = Bytes::of(bytes.as_usize().checked_div(nodes).unwrap_or(0));
+    format!("{graph}\n{nodes} nodes in {bytes}, {each} a node\n")
+}
+
+/// Whoever panicked while he held it left it whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Heap for Program {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let (Form::Closed(graph) | Form::Open(graph)) = &self.graph;
+        graph.heap(seen)
+            + self.signature.heap(seen)
+            + self.captured.capacity() * size_of::<Tensor>()
+            + self.variables.capacity() * size_of::<(Variable, bool)>()
+    }
+}
+
+impl Traced for Program {
+    fn program(&self) -> &Program {
+        self
+    }
+}

@@ -1,0 +1,299 @@
+//! Tracing: ops become nodes of a graph instead of running.
+//!
+//! Traces nest: a function is traced in one, and each body or branch inside of it in one of its own. What
+//! a trace uses from outside (a concrete tensor, or a value of a trace around it) it captures: the value
+//! becomes an input. `lift` takes out of a trace what does not depend on its arguments; `part` is what some
+//! of its values need, of a trace that goes on.
+
+mod lift;
+mod part;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::recipe::Key;
+use tonnage_core::{Emit, ErrorKind, Kind, Mark, OpDef, Result, TensorType, Value};
+
+pub(crate) use lift::lift;
+pub(crate) use part::Origin;
+
+use crate::tensor::{Repr, Tensor};
+use crate::variable::Variable;
+
+/// A graph in the making; clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Trace(Arc<Shared>);
+
+struct Shared {
+    number: u64,
+    /// The trace around a body or a branch; none where it runs now.
+    parent: Option<Trace>,
+    is_region: bool,
+    /// Whether the graph will stand where it is called, with the random numbers of what is around it.
+    is_call: bool,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub builder: Builder,
+    arguments: Vec<Value>,
+    /// What comes from outside, and the input that it became.
+    captured: Vec<(Tensor, Value)>,
+    /// Concrete tensors by who they are, for a quick look.
+    by_id: HashMap<u64, usize>,
+    /// Variables that are used, in the order of their first use.
+    pub variables: Vec<Used>,
+    /// Random ops so far.
+    random: u32,
+}
+
+/// A variable that a trace uses.
+pub(crate) struct Used {
+    pub variable: Variable,
+    /// Its value as it comes in.
+    pub input: Value,
+    /// Its value now.
+    pub now: Value,
+    pub written: bool,
+}
+
+thread_local! {
+    static STACK: RefCell<Vec<Trace>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The innermost trace of this thread.
+pub(crate) fn current() -> Option<Trace> {
+    STACK.with_borrow(|stack| stack.last().cloned())
+}
+
+/// The trace of that number, if it goes on: this one or one around it.
+pub(crate) fn enclosing(number: Option<u64>) -> Option<Trace> {
+    let number = number?;
+    STACK.with_borrow(|stack| stack.iter().rev().find(|trace| trace.number() == number).cloned())
+}
+
+/// A finished trace.
+pub(crate) struct Traced {
+    pub graph: Graph,
+    /// What the captured inputs are, in order.
+    pub captured: Vec<Tensor>,
+    pub variables: Vec<Used>,
+}
+
+impl Trace {
+    /// A function's trace. One that is traced inside of another would be part of that one.
+    pub fn begin(source: tonnage_core::Source) -> Trace {
+        Trace::make(source, None, false)
+    }
+
+    /// A body's or a branch's trace: it may use what is around it.
+    pub fn begin_region(source: tonnage_core::Source) -> Trace {
+        Trace::make(source, Some(current()), false)
+    }
+
+    /// The trace of a graph that is called once or again, and repeats its random numbers.
+    pub fn begin_call(source: tonnage_core::Source) -> Trace {
+        Trace::make(source, Some(current()), true)
+    }
+
+    fn make(
+        source: tonnage_core::Source,
+        region_of: Option<Option<Trace>>,
+        is_call: bool,
+    ) -> Trace {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut builder = Builder::new();
+        builder.mark(Mark { source, kind: Kind::Activation });
+        let state = State {
+            builder,
+            arguments: Vec::new(),
+            captured: Vec::new(),
+            by_id: HashMap::new(),
+            variables: Vec::new(),
+            random: 0,
+        };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
+        let (is_region, parent) = match region_of {
+            Some(parent) => (true, parent),
+            None => (false, None),
+        };
+        let state = Mutex::new(state);
+        Trace(Arc::new(Shared { number, parent, is_region, is_call, state }))
+    }
+
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `f` with this trace as the innermost; it is left again whatever happens.
+    pub fn within<R>(&self, f: impl FnOnce() -> R) -> R {
+        struct Leave;
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                STACK.with_borrow_mut(|stack| {
+                    stack.pop();
+                });
+            }
+        }
+        STACK.with_borrow_mut(|stack| stack.push(self.clone()));
+        let _leave = Leave;
+        f()
+    }
+
+    /// An input that stands for an argument.
+    pub fn argument(&self, ty: TensorType) -> Tensor {
+        self.named_argument(ty, None)
+    }
+
+    /// The same with a name.
+    pub fn named_argument(&self, ty: TensorType, name: Option<Arc<str>>) -> Tensor {
+        let mut state = self.state();
+        let value = state.builder.input(ty, Kind::Input, name);
+        state.arguments.push(value.clone());
+        drop(state);
+        Tensor::from_symbol(value, self.clone())
+    }
+
+    /// The value of a tensor in this trace; captured if it comes from outside.
+    pub fn value(&self, tensor: &Tensor, op: &'static str) -> Result<Value> {
+        if tensor.spec_type().is_some() {
+            return Err(tensor.no_values(op));
+        }
+        if let Repr::Symbol(symbol) = tensor.repr() {
+            if self.is(&symbol.trace) {
+                return Ok(symbol.value.clone());
+            }
+            if !self.is_inside(&symbol.trace) {
+                return Err(ErrorKind::Escaped { op }.into());
+            }
+        }
+        let mut state = self.state();
+        if let Some(at) = state.by_id.get(&tensor.id()) {
+            return Ok(state.captured[*at].1.clone());
+        }
+        let value = state.builder.input(tensor.ty(), Kind::Constant, None);
+        let at = state.captured.len();
+        state.by_id.insert(tensor.id(), at);
+        state.captured.push((tensor.clone(), value.clone()));
+        Ok(value)
+    }
+
+    pub fn is(&self, other: &Trace) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn is_inside(&self, other: &Trace) -> bool {
+        self.0.parent.as_ref().is_some_and(|parent| parent.is(other) || parent.is_inside(other))
+    }
+
+    /// Adds a node; with `aux`, one that makes its row's extra outputs too.
+    pub fn apply(
+        &self,
+        op: &'static OpDef,
+        inputs: &[Tensor],
+        attrs: Attrs,
+        regions: Vec<Arc<Graph>>,
+        aux: bool,
+        mark: Mark,
+    ) -> Result<Vec<Tensor>> {
+        let values =
+            inputs.iter().map(|t| self.value(t, op.name)).collect::<Result<Vec<Value>>>()?;
+        let mut state = self.state();
+        state.builder.mark(mark);
+        let made = state.builder.emit(op, values, attrs, regions, aux)?;
+        drop(state);
+        Ok(made.into_iter().map(|v| Tensor::from_symbol(v, self.clone())).collect())
+    }
+
+    /// The key of the next random op.
+    pub fn next_random(&self) -> Key {
+        match (self.0.is_call, &self.0.parent) {
+            (true, Some(parent)) => parent.next_random(),
+            (true, None) => Key::Fixed(tonnage_runtime::random::next_key()),
+            (false, _) => {
+                let mut state = self.state();
+                state.random += 1;
+                Key::PerCall(state.random - 1)
+            }
+        }
+    }
+
+    /// A variable's value now.
+    pub fn read(&self, variable: &Variable) -> Result<Tensor> {
+        let mut state = self.state();
+        let at = match state.variables.iter().position(|u| u.variable.same(variable)) {
+            Some(at) => at,
+            None => {
+                let name = Some(variable.name().into());
+                let input = state.builder.input(variable.ty(), Kind::Variable, name);
+                let now = input.clone();
+                state.variables.push(Used {
+                    variable: variable.clone(),
+                    input,
+                    now,
+                    written: false,
+                });
+                state.variables.len() - 1
+            }
+        };
+        let value = state.variables[at].now.clone();
+        drop(state);
+        Ok(Tensor::from_symbol(value, self.clone()))
+    }
+
+    /// A variable's value from now on.
+    pub fn write(&self, variable: &Variable, tensor: &Tensor) -> Result<()> {
+        self.read(variable)?;
+        let value = self.value(tensor, "assign")?;
+        let mut state = self.state();
+        for used in &mut state.variables {
+            if used.variable.same(variable) {
+                used.now = value.clone();
+                used.written = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The values that variables leave with, of those that were written.
+    pub fn written(&self) -> Vec<Tensor> {
+        let state = self.state();
+        let values: Vec<Value> =
+            state.variables.iter().filter(|u| u.written).map(|u| u.now.clone()).collect();
+        drop(state);
+        values.into_iter().map(|v| Tensor::from_symbol(v, self.clone())).collect()
+    }
+
+    /// Whether this is a body or a branch.
+    pub fn is_region(&self) -> bool {
+        self.0.is_region
+    }
+
+    /// The finished graph. Its inputs are the arguments, what was captured, and the variables.
+    pub fn finish(&self, outputs: &[Tensor]) -> Result<Traced> {
+        let values =
+            outputs.iter().map(|t| self.value(t, "return")).collect::<Result<Vec<Value>>>()?;
+        let mut state = self.state();
+        let builder = std::mem::take(&mut state.builder);
+        let (captured, captures): (Vec<Tensor>, Vec<Value>) =
+            std::mem::take(&mut state.captured).into_iter().unzip();
+        let variables = std::mem::take(&mut state.variables);
+        let mut graph = builder.finish(&values)?;
+        graph.inputs = state
+            .arguments
+            .iter()
+            .chain(&captures)
+            .chain(variables.iter().map(|u| &u.input))
+            .filter_map(Value::id)
+            .collect();
+        Ok(Traced { graph, captured, variables })
+    }
+}

@@ -1,0 +1,182 @@
+//! Making variables, and their first values: there at once, computed when they are needed, or declared for
+//! sessions.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tonnage_core::error::bad_argument;
+use tonnage_core::{ErrorKind, Result, Source, TensorType};
+use tonnage_runtime::Array;
+
+use super::{Shared, State, Variable};
+use crate::function::home;
+use crate::function::program::Program;
+use crate::scope;
+use crate::tensor::{Repr, Tensor, next_id};
+use crate::trace::lift;
+
+/// A first value.
+pub(crate) enum First {
+    /// It is there.
+    Array(Array),
+    /// It is computed.
+    Program(Box<Program>),
+}
+
+impl First {
+    /// The value. A program's variables are those that `own` says.
+    pub fn value(
+        &self,
+        made: Source,
+        own: impl FnMut(&Variable) -> Result<Variable>,
+    ) -> Result<Array> {
+        match self {
+            First::Array(array) => Ok(array.clone()),
+            First::Program(program) => {
+                let made = program.with_variables(own)?.run_once(made)?;
+                made.into_iter().next().ok_or_else(|| {
+                    let what = "a first value that is nowhere".into();
+                    tonnage_core::Error::from(ErrorKind::BadGraph { what })
+                })
+            }
+        }
+    }
+}
+
+impl Variable {
+    /// A trainable variable that starts as `value`, whose bytes it takes over where nobody else holds
+    /// them.
+    #[track_caller]
+    pub fn new(name: &str, value: Tensor) -> Result<Variable> {
+        Variable::new_at(name, value, true, Source::here())
+    }
+
+    /// Inside of a function it is the function's: later traces find it again, and leave its value alone.
+    pub(crate) fn new_at(
+        name: &str,
+        value: Tensor,
+        trainable: bool,
+        made: Source,
+    ) -> Result<Variable> {
+        let (full, ty) = (scope::full_name(name), value.ty());
+        home::variable(&full, made, Some(&ty), || Variable::create(name, value, trainable, made))
+    }
+
+    pub(crate) fn create(
+        name: &str,
+        value: Tensor,
+        trainable: bool,
+        made: Source,
+    ) -> Result<Variable> {
+        let ty = value.ty();
+        if ty.shape.sizes().is_none() {
+            let what = format!("the first value of `{name}` is {ty}, whose size is open");
+            let help = "make it of a size that does not depend on the arguments";
+            return Err(bad_argument("variable", what, help).at(made));
+        }
+        let id = value.id();
+        let first = Variable::first(value).map_err(|e| e.at(made))?;
+        let variable = Variable::make(name, ty, trainable, made);
+        variable.initialize(first, id)?;
+        Ok(variable)
+    }
+
+    /// A first value, from a tensor of any kind.
+    fn first(value: Tensor) -> Result<First> {
+        match value.repr() {
+            Repr::Array(_) => {}
+            Repr::Spec(_) => return Err(value.no_values("variable")),
+            Repr::Symbol(_) if !home::is_inside() => {
+                return Err(ErrorKind::Symbolic { what: "a variable's first value" }.into());
+            }
+            Repr::Symbol(_) => return Ok(First::Program(Box::new(lift(&value)?))),
+        }
+        match value.into_repr() {
+            Repr::Array(array) => Ok(First::Array(array)),
+            _ => Err(ErrorKind::Symbolic { what: "a variable's first value" }.into()),
+        }
+    }
+
+    /// The same, left alone by tapes and optimizers.
+    #[track_caller]
+    pub fn not_trainable(name: &str, value: Tensor) -> Result<Variable> {
+        Variable::new_at(name, value, false, Source::here())
+    }
+
+    /// A variable whose type is known and whose bytes come with its first value. To read it before is
+    /// an error that names it.
+    #[track_caller]
+    pub fn deferred(name: &str, ty: TensorType) -> Variable {
+        let (full, made) = (scope::full_name(name), Source::here());
+        let make = || {
+            let variable = Variable::make(name, ty.clone(), true, made);
+            if home::graph().is_some() {
+                *variable.state() = State::Declared(None);
+            }
+            Ok(variable)
+        };
+        home::variable(&full, made, Some(&ty), make).unwrap_or_else(|error| {
+            let variable = Variable::make(name, ty.clone(), true, made);
+            *variable.state() = State::Refused(error);
+            variable
+        })
+    }
+
+    /// The variable that stands for one of a deferred graph in a session.
+    pub(crate) fn of_session(declared: &Variable) -> Variable {
+        let Shared { name, ty, made, trainable, .. } = &*declared.0;
+        Variable::named(name.clone(), ty.clone(), *trainable, *made)
+    }
+
+    fn make(name: &str, ty: TensorType, trainable: bool, made: Source) -> Variable {
+        let variable = Variable::named(scope::full_name(name), ty, trainable, made);
+        scope::enter(&variable);
+        variable
+    }
+
+    fn named(name: String, ty: TensorType, trainable: bool, made: Source) -> Variable {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let state = Mutex::new(State::Waiting);
+        Variable(Arc::new(Shared { number, name, ty, made, trainable, state }))
+    }
+
+    /// Gives a variable its first value, or remembers how it will get one.
+    fn initialize(&self, first: First, id: u64) -> Result<()> {
+        let state = match first {
+            first if home::graph().is_some() => State::Declared(Some(Arc::new(first))),
+            First::Array(array) => State::Holds(self.own(array)?, id),
+            First::Program(program) => match program.as_recipe()? {
+                Some(recipe) => State::Holds(recipe, next_id()),
+                None => State::Pending(First::Program(program)),
+            },
+        };
+        *self.state() = state;
+        Ok(())
+    }
+
+    /// Gives a session's variable its first value.
+    pub(crate) fn start(&self, value: Array) -> Result<()> {
+        let array = self.own(value)?;
+        *self.state() = State::Holds(array, next_id());
+        Ok(())
+    }
+
+    /// Whether it is a deferred graph's, and its first value then, if it has one.
+    pub(crate) fn declared(&self) -> Option<Option<Arc<First>>> {
+        match &*self.state() {
+            State::Declared(first) => Some(first.clone()),
+            _ => None,
+        }
+    }
+
+    /// Its state, with a first value that is pending computed.
+    pub(super) fn settled(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state();
+        if let State::Pending(first) = &*state {
+            let array = first.value(self.0.made, |variable| Ok(variable.clone()))?;
+            *state = State::Holds(self.own(array)?, next_id());
+        }
+        Ok(state)
+    }
+}

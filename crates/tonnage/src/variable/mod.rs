@@ -1,0 +1,368 @@
+//! Variables: named values that are updated in place.
+//!
+//! A variable that is made from a recipe stays one until it is written. A tensor that was read from it
+//! keeps the value that it read: an update works in place where nobody else holds the bytes, and
+//! otherwise writes a copy of its own.
+
+mod first;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::{Bytes, ErrorKind, Kind, Mark, OpDef, Result, Source, TensorType};
+use tonnage_ops::{math, state};
+use tonnage_runtime::eager::{self, Arg};
+use tonnage_runtime::{Array, Owner};
+
+use crate::delta::{Delta, Parts};
+use crate::dispatch::{self, Input};
+use crate::tape;
+use crate::tensor::{Tensor, next_id};
+use crate::trace;
+pub(crate) use first::First;
+
+/// A named value that is updated in place. Clones are the same variable.
+///
+/// ```
+/// use tonnage::{Variable, tensor};
+/// let v = Variable::new("v", tensor([1.0f32, 2.0])?)?;
+/// let before = v.read()?;
+/// v.assign_add(&tensor([10.0f32, 10.0])?)?;
+/// assert_eq!(v.read()?.to_vec::<f32>()?, [11.0, 12.0]);
+/// assert_eq!(before.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Variable(Arc<Shared>);
+
+struct Shared {
+    number: u64,
+    name: String,
+    ty: TensorType,
+    made: Source,
+    trainable: bool,
+    state: Mutex<State>,
+}
+
+enum State {
+    /// Its shape is known; it has no value yet.
+    Waiting,
+    /// It was made while a function was traced, and its first value is computed when it is first needed:
+    /// tracing obtains nothing.
+    Pending(First),
+    /// It is a deferred graph's, and lives in sessions; its first value there, if it has one.
+    Declared(Option<Arc<First>>),
+    /// What is wrong with it, where it could not be said as it was made.
+    Refused(tonnage_core::Error),
+    /// Its value, and who that is to a tape.
+    Holds(Array, u64),
+    /// Its container is closed.
+    Closed,
+}
+
+/// How a variable will lie in a planned call.
+pub(crate) enum Foreseen {
+    /// As it lies now.
+    AsIs(Array),
+    /// In bytes of its own that do not exist yet.
+    Copy(TensorType),
+}
+
+impl Variable {
+    /// Its full name, scopes included.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> TensorType {
+        self.0.ty.clone()
+    }
+
+    /// Where it was made.
+    pub fn made(&self) -> Source {
+        self.0.made
+    }
+
+    /// Whether tapes watch it by themselves.
+    pub fn is_trainable(&self) -> bool {
+        self.0.trainable
+    }
+
+    /// Whether it has a value.
+    pub fn is_initialized(&self) -> bool {
+        matches!(*self.state(), State::Holds(..) | State::Pending(_))
+    }
+
+    /// What its bytes take; nothing before it has a value, or while that is a recipe.
+    pub fn bytes(&self) -> Bytes {
+        match &*self.state() {
+            State::Holds(array, _) => array.storage().reserved(),
+            _ => Bytes::ZERO,
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    pub(crate) fn same(&self, other: &Variable) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Its value now, sharing its bytes.
+    #[track_caller]
+    pub fn read(&self) -> Result<Tensor> {
+        let source = Source::here();
+        let tensor = match trace::current() {
+            Some(trace) => trace.read(self)?,
+            None => match &*self.settled().map_err(|e| e.at(source))? {
+                State::Holds(array, id) => Tensor::with_id(array.clone(), *id),
+                other => return Err(self.unreadable(other).at(source)),
+            },
+        };
+        tape::variable_read(self, &tensor);
+        Ok(tensor)
+    }
+
+    /// Refuses one whose container is closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match &*self.state() {
+            State::Closed => Err(self.unreadable(&State::Closed)),
+            _ => Ok(()),
+        }
+    }
+
+    fn unreadable(&self, state: &State) -> tonnage_core::Error {
+        match state {
+            State::Closed => ErrorKind::Closed {
+                what: format!("variable `{}` (its container)", self.name()),
+                help: "make it in a container that is open".into(),
+            },
+            State::Refused(error) => return error.clone(),
+            State::Declared(_) => ErrorKind::BadArgument {
+                op: "variable",
+                what: format!("`{}` (made at {}) lives in sessions", self.name(), self.0.made),
+                help: "fetch it in `Session::run`, or ask `Session::variable` for it".into(),
+            },
+            _ => ErrorKind::Uninitialized { name: self.name().into(), made: self.0.made },
+        }
+        .into()
+    }
+
+    /// An array that is the variable's alone: taken over, or copied.
+    fn own(&self, array: Array) -> Result<Array> {
+        let mark = self.mark(self.0.made);
+        if array.as_recipe().is_some() {
+            return Ok(array);
+        }
+        if array.is_sole() {
+            return Ok(array.owned_by(self.owner()));
+        }
+        let identity = &math::identity::IDENTITY;
+        let mut copy = eager::apply(
+            identity,
+            smallvec![Arg::Borrowed(&array)],
+            &Attrs::None,
+            &[],
+            false,
+            mark,
+        )?;
+        Ok(copy.swap_remove(0).owned_by(self.owner()))
+    }
+
+    /// How the ledger knows its bytes.
+    fn owner(&self) -> Owner {
+        Owner {
+            kind: Kind::Variable,
+            what: "variable",
+            name: Some(self.name().into()),
+            source: self.0.made,
+        }
+    }
+
+    fn mark(&self, source: Source) -> Mark {
+        Mark { source, kind: Kind::Variable }
+    }
+
+    /// Becomes `value`, in place.
+    #[track_caller]
+    pub fn assign(&self, value: &Tensor) -> Result<()> {
+        self.update(&state::assign::ASSIGN, &[value], Source::here())
+    }
+
+    /// The same for whoever is at that line.
+    pub(crate) fn assign_from(&self, value: &Tensor, source: Source) -> Result<()> {
+        self.update(&state::assign::ASSIGN, &[value], source)
+    }
+
+    /// Grows by `value`, in place; by rows, where it is a gradient that is rows.
+    #[track_caller]
+    pub fn assign_add(&self, value: &impl Delta) -> Result<()> {
+        let source = Source::here();
+        match value.parts(source)? {
+            Parts::Whole(value) => self.update(&state::assign_add::ASSIGN_ADD, &[value], source),
+            Parts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
+                self.update(&state::assign_add_rows::ASSIGN_ADD_ROWS, &[indices, values], source)
+            }),
+        }
+    }
+
+    /// Shrinks by `value`, in place; by rows, where it is a gradient that is rows.
+    #[track_caller]
+    pub fn assign_sub(&self, value: &impl Delta) -> Result<()> {
+        let source = Source::here();
+        let negative = |value: &Tensor| {
+            dispatch::apply1(&math::neg::NEG, smallvec![value.into()], Attrs::None, source)
+        };
+        match value.parts(source)? {
+            Parts::Whole(value) => {
+                self.update(&state::assign_add::ASSIGN_ADD, &[&negative(value)?], source)
+            }
+            Parts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
+                let op = &state::assign_add_rows::ASSIGN_ADD_ROWS;
+                self.update(op, &[indices, &negative(values)?], source)
+            }),
+        }
+    }
+
+    /// Rows along the first axis become others, in place; of rows with the same index the last stays.
+    #[track_caller]
+    pub fn assign_rows(&self, indices: &Tensor, rows: &Tensor) -> Result<()> {
+        self.update(&state::assign_rows::ASSIGN_ROWS, &[indices, rows], Source::here())
+    }
+
+    fn update(&self, op: &'static OpDef, values: &[&Tensor], source: Source) -> Result<()> {
+        if let Some(trace) = trace::current() {
+            return self.update_traced(op, values, source, &trace).map_err(|e| e.at(source));
+        }
+        let arrays = values
+            .iter()
+            .map(|value| value.array(op.name))
+            .collect::<Result<Vec<&Array>>>()
+            .map_err(|e| e.at(source))?;
+        let value = arrays[0];
+        let mut state = self.settled().map_err(|e| e.at(source))?;
+        match &mut *state {
+            State::Waiting if *op == state::assign::ASSIGN => {
+                let types = [self.ty(), value.ty()];
+                (op.infer)(&tonnage_core::Call::new(op, &types, &Attrs::None))
+                    .map_err(|e| e.at(source))?;
+                // The value, stretched to the variable's shape, straight into its bytes.
+                let to = Attrs::Shape(self.ty().shape);
+                let wide = eager::apply(
+                    &tonnage_ops::shape::broadcast_to::BROADCAST_TO,
+                    smallvec![Arg::Borrowed(value)],
+                    &to,
+                    &[],
+                    false,
+                    self.mark(source),
+                )?;
+                let array = self.own(wide.into_iter().next().unwrap_or_else(|| value.clone()))?;
+                *state = State::Holds(array, next_id());
+                Ok(())
+            }
+            State::Holds(array, id) => {
+                let args = arrays.into_iter().map(Arg::Borrowed).collect();
+                let in_place = array.as_recipe().is_none() && array.is_sole();
+                eager::update(op, array, args, &Attrs::None, self.mark(source))?;
+                if !in_place {
+                    array.storage().set_owner(self.owner()); // the bytes are new
+                }
+                *id = next_id();
+                Ok(())
+            }
+            other => Err(self.unreadable(other).at(source)),
+        }
+    }
+
+    fn update_traced(
+        &self,
+        op: &'static OpDef,
+        values: &[&Tensor],
+        source: Source,
+        trace: &trace::Trace,
+    ) -> Result<()> {
+        let now = trace.read(self)?;
+        let given = values.iter().map(|value| Input::Borrowed(value));
+        let inputs = std::iter::once(Input::Owned(now)).chain(given).collect();
+        let mark = self.mark(source);
+        // Inside of a body or branch nothing is written: the value leaves, and is written outside.
+        let made = match trace.is_region() {
+            false => dispatch::apply_marked(op, inputs, Attrs::None, Vec::new(), mark)?,
+            true if *op != state::assign::ASSIGN => {
+                let pure = state::pure(op);
+                dispatch::apply_marked(pure, inputs, Attrs::None, Vec::new(), mark)?
+            }
+            true => {
+                let value = values[0];
+                let types = [self.ty(), value.ty()];
+                (op.infer)(&tonnage_core::Call::new(op, &types, &Attrs::None))?;
+                let to = Attrs::Shape(self.ty().shape);
+                let wide = &tonnage_ops::shape::broadcast_to::BROADCAST_TO;
+                dispatch::apply_marked(wide, smallvec![value.into()], to, Vec::new(), mark)?
+            }
+        };
+        trace.write(self, &made[0])
+    }
+
+    /// The array for a planned call; one that is to be written is resident and the variable's alone.
+    pub(crate) fn for_call(&self, written: bool) -> Result<Array> {
+        let mut state = self.settled()?;
+        match &mut *state {
+            State::Holds(array, _) => {
+                if written && (array.as_recipe().is_some() || !array.is_sole()) {
+                    let copy = array.copied(self.mark(self.0.made), "variable")?;
+                    *array = copy.owned_by(self.owner());
+                }
+                Ok(array.clone())
+            }
+            other => Err(self.unreadable(other)),
+        }
+    }
+
+    /// What a planned call will find, without making it so: one that is to be written will be resident
+    /// and the variable's alone.
+    pub(crate) fn foreseen(&self, written: bool) -> Result<Foreseen> {
+        match &*self.state() {
+            State::Holds(array, _) => {
+                let copies = written && (array.as_recipe().is_some() || !array.is_sole());
+                Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
+            }
+            State::Pending(_) => Ok(Foreseen::Copy(self.ty())),
+            other => Err(self.unreadable(other)),
+        }
+    }
+
+    /// After a planned call wrote it: what was read before is someone else to a tape.
+    pub(crate) fn was_written(&self) {
+        if let State::Holds(_, id) = &mut *self.state() {
+            *id = next_id();
+        }
+    }
+
+    /// Frees its bytes; from here on it can't be used.
+    pub(crate) fn close(&self) {
+        *self.state() = State::Closed;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = match &*self.state() {
+            State::Waiting => "waiting for its value",
+            State::Pending(_) => "computed when it is needed",
+            State::Declared(_) => "in sessions",
+            State::Refused(_) => "refused",
+            State::Holds(array, _) if array.as_recipe().is_some() => "recipe",
+            State::Holds(..) => "resident",
+            State::Closed => "closed",
+        };
+        write!(f, "Variable(`{}`, {}, {state})", self.name(), self.ty())
+    }
+}
