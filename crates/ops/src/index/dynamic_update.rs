@@ -32,7 +32,7 @@ pub static DYNAMIC_UPDATE: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0, 1]]),
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples,

@@ -31,7 +31,7 @@ pub static GATHER_ND: OpDef = OpDef {
         cost(0, made.iter().chain(&made).chain(call.inputs.get(1)))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::OnData,
     lower: Lower::Slices(|k| with_width!(k.inputs[0].dtype, T => nd::gather::<T>("gather_nd", k))),
     samples: || nd::samples(false, &DType::ALL),

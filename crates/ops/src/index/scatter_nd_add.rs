@@ -30,7 +30,7 @@ pub static SCATTER_ND_ADD: OpDef = OpDef {
         cost(flops, call.inputs.iter().chain(call.inputs.first()))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
     lower: Lower::Slices(|k| {
         with_number!("scatter_nd_add", k.outputs[0].dtype, T => {

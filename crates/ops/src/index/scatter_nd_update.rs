@@ -30,7 +30,7 @@ pub static SCATTER_ND_UPDATE: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
     lower: Lower::Slices(|k| {
         with_width!(k.outputs[0].dtype, T => {
