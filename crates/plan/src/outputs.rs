@@ -114,6 +114,7 @@ impl Planner<'_> {
         if let At::Buffer(b) = &from.at {
             self.buffers[b.0].last = at;
         }
+        self.copies.push(at);
         self.steps.push(Step {
             node: usize::MAX,
             run: Run::Copy { run: Arc::new(run), from: id, to },
@@ -139,6 +140,12 @@ impl Planner<'_> {
             }
         }
         self.sharing.insert(Store::Output(k), sharing);
+        for at in &self.copies {
+            match &mut self.steps[*at].run {
+                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
+                _ => {}
+            }
+        }
         self.buffers[buffer.0].bytes = Bytes::ZERO;
     }
 }

@@ -125,6 +125,8 @@ pub(crate) struct Planner<'g> {
     /// For each output of a region, the input in whose bytes it may stay.
     pub homes: Vec<Option<usize>>,
     input_bytes: Vec<Bytes>,
+    /// Steps that copy a value to where it has to lie.
+    pub copies: Vec<usize>,
     /// Why the node at hand takes over none of its inputs.
     pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// The node whose place is being found.
@@ -158,6 +160,7 @@ impl<'g> Planner<'g> {
             donated: Vec::new(),
             homes: Vec::new(),
             input_bytes: Vec::with_capacity(inputs.len()),
+            copies: Vec::new(),
             refused: SmallVec::new(),
             at: 0,
         };

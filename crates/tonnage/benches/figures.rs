@@ -116,7 +116,7 @@ fn main() -> Result<()> {
 
     measure("matmul 1024^3", &only, 10, |runs| {
         let (a, b) = (ones(1024 * 1024)?, ones(1024 * 1024)?);
-        let (a, b) = (a.reshape(&[1024, 1024])?, b.reshape(&[1024, 1024])?);
+        let (a, b) = (a.reshape([1024, 1024])?, b.reshape([1024, 1024])?);
         let time = best(runs, || a.matmul(&b).map(drop))?;
         println!("{:>34.1} GFLOP/s", 2.0 * 1024f64.powi(3) / time.as_secs_f64() / 1e9);
         Ok((time, above(resident())))

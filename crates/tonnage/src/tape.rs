@@ -248,8 +248,8 @@ impl GradientTape {
     ) -> Result<Vec<Gradient>> {
         let mut all = Vec::new();
         targets.for_each(&mut |tensor| all.push(tensor.clone()));
-        let way = self.way_back(&all, sources, source)?;
         back::check_outputs(&all, outputs.as_deref())?;
+        let way = self.way_back(&all, sources, source)?;
         // Other tapes record the way back (second derivatives); this one does not.
         self.stop_recording(|| way.go(&all, outputs, source))
     }

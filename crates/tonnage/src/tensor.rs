@@ -57,7 +57,7 @@ impl Tensor {
     /// let f = function(|x: Tensor| x.sum(1)).signature(rows);
     /// assert_eq!(f.call(tensor([[1.0f32, 2.0]])?)?.to_vec::<f32>()?, [3.0]);
     /// let large = Tensor::spec(DType::F32, [1_000_000, 2]);
-    /// assert_eq!(f.plan(&large)?.peak().get(), 8_000_000 + 4_001_792); // whole pages
+    /// assert!((12_000_000..12_010_000).contains(&f.plan(&large)?.peak().get())); // whole pages
     /// assert_eq!(f.traces(), 1);
     /// # Ok::<(), tonnage::Error>(())
     /// ```

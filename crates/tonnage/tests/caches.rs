@@ -83,7 +83,7 @@ fn what_graphs_take_is_what_the_allocator_gave_for_them() {
             for _ in 0..6 {
                 y = (y.matmul(&w.read()?)? + 1.0)?.tanh()?.softmax(1)?;
             }
-            let loss = y.slice(&[(1..).into()])?.reshape(&[-1])?.square()?.mean_all()?;
+            let loss = y.slice(&[(1..).into()])?.reshape([-1])?.square()?.mean_all()?;
             let grad = tape.gradient(&loss, &[&w])?[0].tensor()?;
             w.assign_sub(&(grad * 0.1)?)?;
             Ok(loss)
@@ -108,7 +108,7 @@ fn what_graphs_take_is_what_the_allocator_gave_for_them() {
     // With open dims: one graph with symbols, and a plan for each size. What dims take is an upper bound.
     let before = live();
     let spec = Tensor::spec(DType::F32, [Dim::open("n"), Dim::from(4)]);
-    let f = function(|x: Tensor| x.slice(&[(1..).into()])?.tanh()?.reshape(&[-1])?.mean_all());
+    let f = function(|x: Tensor| x.slice(&[(1..).into()])?.tanh()?.reshape([-1])?.mean_all());
     let one = f.concrete(&spec).unwrap();
     for n in 2..40 {
         f.plan(&Tensor::spec(DType::F32, [n, 4])).unwrap();

@@ -304,7 +304,7 @@ fn functions_branches_and_outside_variables_are_part_of_a_graph() {
     let x = graph.placeholder("x", DType::F32, [1]).unwrap();
     let y = graph
         .build(|| {
-            let positive = zeros([1])?.less(&x)?.reshape(&[])?;
+            let positive = zeros([1])?.less(&x)?.reshape(tonnage::Shape::scalar())?;
             let y = cond(&positive, || inner.call(x.clone()), || -&x)?;
             y + outside.read()?
         })

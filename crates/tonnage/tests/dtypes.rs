@@ -63,7 +63,7 @@ fn half_floats_compute_in_f32_and_round_once() {
     let many = full(1.0, DType::BF16, [1024]).unwrap();
     assert_eq!(many.sum_all().unwrap().scalar::<bf16>().unwrap().to_f32(), 1024.0);
     for dtype in [DType::F16, DType::BF16] {
-        let a = range(0.0f32, 6.0, 1.0).unwrap().reshape(&[2, 3]).unwrap().cast(dtype).unwrap();
+        let a = range(0.0f32, 6.0, 1.0).unwrap().reshape([2, 3]).unwrap().cast(dtype).unwrap();
         let product = a.matmul(&a.t().unwrap()).unwrap();
         assert_eq!(product.dtype(), dtype);
         assert_eq!(plain(&product), [5.0, 14.0, 14.0, 50.0], "{dtype}");

@@ -314,7 +314,7 @@ fn a_trace_that_fails_leaves_no_variables_behind() {
         let n = x.dim(0)?.known().unwrap_or(0);
         let w = get_variable("w", Reuse::Never, || ones([n]))?;
         let v = Variable::new("v", ones([n])?)?;
-        (x.matmul(&w.read()?.reshape(&[3, 1])?)? + v.read()?.sum_all()?)?.sum_all()
+        (x.matmul(&w.read()?.reshape([3, 1])?)? + v.read()?.sum_all()?)?.sum_all()
     });
     let before = in_use();
     assert!(f.call(ones([2, 3]).unwrap()).is_err(), "w cannot be reshaped");
@@ -339,7 +339,7 @@ fn a_constant_is_held_once_however_many_functions_capture_it() {
     for _ in 0..2 {
         assert_eq!(values(&f.call(floats(&[2.0])).unwrap()), [2.0]);
         assert_eq!(values(&g.call(floats(&[2.0])).unwrap()), [3.0]);
-        f.call(floats(&[3.0]).reshape(&[1, 1]).unwrap()).unwrap();
+        f.call(floats(&[3.0]).reshape([1, 1]).unwrap()).unwrap();
     }
     assert_eq!(in_use(), start + size, "two functions, three traces, one constant");
     let held = f.concrete(&floats(&[1.0])).unwrap();
@@ -404,7 +404,7 @@ fn functions_run_eagerly_where_they_are_told_to() {
     f.run_eagerly(None);
     assert_eq!(call(), [6.0]);
     assert_eq!(*seen.lock().unwrap(), [false, false, true, false]);
-    assert_eq!(f.call_measured(floats(&[1.0])).unwrap().1.is_some(), true);
+    assert!(f.call_measured(floats(&[1.0])).unwrap().1.is_some());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tonnage::{
 
 fn large() -> Tensor {
     let values = random_normal([300, 400], DType::F32).unwrap().to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape(&[300, 400]).unwrap()
+    tensor(values).unwrap().reshape([300, 400]).unwrap()
 }
 
 #[test]

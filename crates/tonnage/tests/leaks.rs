@@ -200,7 +200,7 @@ fn a_planned_op_gives_the_bits_of_the_eager_one_in_just_the_memory_predicted() {
 
 fn resident(shape: [usize; 2]) -> Tensor {
     let values = random_normal(shape, DType::F32).unwrap().to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape(&[shape[0] as i64, shape[1] as i64]).unwrap()
+    tensor(values).unwrap().reshape([shape[0] as i64, shape[1] as i64]).unwrap()
 }
 
 /// Weight and bias of a small layer, and a step of training on them.

@@ -58,8 +58,8 @@ fn rows_of_any_view_are_found() {
         xs.t().unwrap().slice(&[tonnage::Part::ALL.by(-2), tonnage::Part::ALL.by(-1)]).unwrap(),
         xs.slice(&[tonnage::Part::ALL, (1..5).into()]).unwrap(),
         constant(0.25f32, [3, 2]).unwrap(),
-        tonnage::range(0.0f32, 6.0, 1.0).unwrap().reshape(&[3, 2]).unwrap(),
-        tonnage::range(0.0f32, 6.0, 1.0).unwrap().reshape(&[3, 2]).unwrap().t().unwrap(),
+        tonnage::range(0.0f32, 6.0, 1.0).unwrap().reshape([3, 2]).unwrap(),
+        tonnage::range(0.0f32, 6.0, 1.0).unwrap().reshape([3, 2]).unwrap().t().unwrap(),
     ];
     for view in views {
         let f = function(|xs: Tensor| map_fn(xs, |x: Tensor| (x.square()? * 2.0)? + 1.0));

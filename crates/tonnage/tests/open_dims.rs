@@ -56,7 +56,7 @@ fn sizes_stay_symbolic_in_reshapes() {
     serves_every_size(|x| {
         let rows = x.dim(0)?;
         let y = (x.reshape([rows.clone(), 2.into(), 3.into()])?.sum([1])? * 2.0)?;
-        y.reshape([rows.times(&3.into())])?.reshape(&[-1, 3])
+        y.reshape([rows.times(&3.into())])?.reshape([-1, 3])
     });
 }
 
@@ -65,7 +65,7 @@ fn sizes_stay_symbolic_in_what_is_made() {
     serves_every_size(|x| {
         let rows = x.dim(0)?;
         let y = (zeros([rows.clone(), 10.into()])? + 1.0)?.sum_keep([1])?;
-        let at = positions(rows, DType::F32)?.reshape(&[-1, 1])?;
+        let at = positions(rows, DType::F32)?.reshape([-1, 1])?;
         ((x * y)? + at)? - ones([6])?.broadcast_to(x_shape(6))?
     });
     fn x_shape(n: usize) -> tonnage::Shape {
@@ -106,7 +106,7 @@ fn parts_of_open_dims_follow_the_rules_of_known_ones() {
         let mut sum = zeros([6])?;
         for (i, part) in parts.into_iter().enumerate() {
             let piece = x.slice(&[part])?;
-            let weight = positions(piece.dim(0)?, DType::F32)?.reshape(&[-1, 1])?;
+            let weight = positions(piece.dim(0)?, DType::F32)?.reshape([-1, 1])?;
             sum = (sum + (piece * (weight + i as f64)?)?.sum([0])?)?;
         }
         Ok(sum)
@@ -203,7 +203,7 @@ fn dims_may_be_expressions_of_others() {
     let spec = (Tensor::spec(DType::F32, [n.clone()]), Tensor::spec(DType::F32, [double.clone()]));
     let f = function(|(x, y): (Tensor, Tensor)| {
         let y = y.reshape([x.dim(0)?, 2.into()])?;
-        (x.reshape(&[-1, 1])? + y)?.sum([1])
+        (x.reshape([-1, 1])? + y)?.sum([1])
     })
     .signature(spec);
     call_checked(&f, &(ramp(&[3]), ramp(&[6])));
@@ -221,19 +221,20 @@ fn a_shape_that_does_not_fit_is_found_while_tracing_or_in_the_call_that_has_it()
     let never = function(|x: Tensor| x.reshape([x.dim(0)?, 5.into()])).signature(spec());
     let error = never.call(ramp(&[2, 6])).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::ElementCount { .. }), "{error}");
-    let sometimes = function(|x: Tensor| x.reshape(&[4, -1])).signature(spec());
+    let sometimes = function(|x: Tensor| x.reshape([4, -1])).signature(spec());
     assert_eq!(sometimes.call(ramp(&[2, 6])).unwrap().shape().to_string(), "[4, 3]");
     let line = line!() - 2;
     let error = sometimes.call(ramp(&[3, 6])).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::ElementCount { .. }), "{error}");
     assert_eq!(error.source_line().unwrap().line(), line, "{error}");
     assert_eq!(sometimes.call(ramp(&[4, 6])).unwrap().shape().to_string(), "[4, 6]");
-    let two = function(|x: Tensor| x.clone() + x.reshape(&[-1])).signature(spec());
+    let two = function(|x: Tensor| x.clone() + x.reshape([-1])).signature(spec());
     let error = two.call(ramp(&[2, 6])).unwrap_err().to_string();
     assert!(error.contains("[b, 6] and [6*b]"), "both sides, symbolic: {error}");
 }
 
 /// A training step on a batch of any size.
+#[allow(clippy::type_complexity, reason = "a function has the type of its closure")]
 fn train(
     weight: &Variable,
 ) -> Function<(Tensor, Tensor), Tensor, impl Fn((Tensor, Tensor)) -> Result<Tensor> + use<>> {

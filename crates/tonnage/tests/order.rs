@@ -12,7 +12,7 @@ use tonnage::{
 
 fn large() -> Tensor {
     let values = random_normal([128, 128], DType::F32).unwrap().to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape(&[128, 128]).unwrap()
+    tensor(values).unwrap().reshape([128, 128]).unwrap()
 }
 
 /// The largest workspace of a kernel.
@@ -63,7 +63,7 @@ fn an_update_comes_after_every_read_of_what_was_there() {
     });
     let x = large();
     let (most, new) = f.call(x.clone()).unwrap();
-    let old = tensor(before.clone()).unwrap().reshape(&[128, 128]).unwrap();
+    let old = tensor(before.clone()).unwrap().reshape([128, 128]).unwrap();
     let expected = old.matmul(&x).unwrap().max([1]).unwrap();
     assert_eq!(most.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
     let expected = (&old + &x).unwrap().sum_all().unwrap();

@@ -1,5 +1,7 @@
 //! Functions that are computed again on the way back, and functions with a gradient of their own.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use common::{alone, call_checked, close, in_use};
@@ -11,7 +13,7 @@ use tonnage::{
 
 fn resident(shape: [usize; 2]) -> Tensor {
     let values = random_normal(shape, DType::F32).unwrap().to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape(&[shape[0] as i64, shape[1] as i64]).unwrap()
+    tensor(values).unwrap().reshape([shape[0] as i64, shape[1] as i64]).unwrap()
 }
 
 fn numbers(gradient: &Gradient) -> Vec<f64> {

@@ -1,5 +1,6 @@
 //! Functions give the bits of the eager ops, whatever was rewritten on the way, in just the memory predicted.
 
+#![allow(clippy::eq_op, reason = "what is rewritten is what nobody would write")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
 mod common;
@@ -154,7 +155,7 @@ fn identities_of_integers_keep_every_bit() {
 
 fn large(rows: usize, cols: usize) -> Tensor {
     let values = random_normal([rows, cols], DType::F32).unwrap().to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape(&[rows as i64, cols as i64]).unwrap()
+    tensor(values).unwrap().reshape([rows as i64, cols as i64]).unwrap()
 }
 
 /// A function of `[ROWS, COLS]` gives the eager bits, and takes its result and at most `more` bytes besides.
@@ -244,14 +245,14 @@ fn gelu_written_out_is_one_pass() {
 fn views_in_a_chain_are_read_through() {
     gives(0, |x| {
         let a = ((x * 2.0)? + 1.0)?.tanh()?.t()?;
-        let b = (&a * &a)?.exp()?.reshape(&[16, -1])?;
+        let b = (&a * &a)?.exp()?.reshape([16, -1])?;
         (b * 0.5)? + 1.0
     });
     // A transposed argument has to be copied to be reshaped: as many bytes as the chain in between had.
     let _turn = alone();
     let turned = large(ROWS, COLS).t().unwrap();
     gives_of(&turned, 4 * ROWS * COLS + 4096, |x| {
-        let a = x.exp()?.reshape(&[-1])?;
+        let a = x.exp()?.reshape([-1])?;
         (a * 0.5)? + 1.0
     });
 }
@@ -263,7 +264,7 @@ fn a_chain_over_a_size_that_the_data_decide_is_one_pass() {
         let some = x.boolean_mask(&x.less(0.5)?)?;
         (((some * 2.0)? + 1.0)?.exp()? - 1.0)?.tanh()
     });
-    let x = large(20, 30).reshape(&[-1]).unwrap();
+    let x = large(20, 30).reshape([-1]).unwrap();
     let plan = f.plan(&x).unwrap();
     let fused = plan.graph.nodes.iter().filter(|n| n.op.name == "fused").count();
     assert_eq!(fused, 1, "{}", plan.graph);
@@ -291,13 +292,15 @@ fn a_long_winded_function_and_a_compact_one_have_one_plan() {
         let sum = (&scaled + &again)?;
         let shifted = (&sum - &sum.max_keep([1])?)?;
         let powers = shifted.exp()?;
-        let total = powers.sum([1])?.reshape(&[20, 1])?.broadcast_to([20, 30])?;
+        let total = powers.sum([1])?.reshape([20, 1])?.broadcast_to([20, 30])?;
         let _ = (twice * 2.0)?;
         powers / &total
     });
     let compact = function(|(x, w): (Tensor, Tensor)| {
         let y = (x.matmul(&w)? * 0.5)?;
-        (y * 2.0)?.softmax(-1)
+        let y = (y * 2.0)?;
+        let powers = (&y - &y.max_keep([1])?)?.exp()?;
+        &powers / &powers.sum_keep([1])?
     });
     let arguments = (x, w);
     let (a, b) = (long.plan(&arguments).unwrap(), compact.plan(&arguments).unwrap());
@@ -342,7 +345,7 @@ fn what_a_loop_carries_for_nobody_is_not_carried() {
     });
     let x = large(300, 400);
     let plan = f.plan(&x).unwrap();
-    assert!(plan.graph.to_string().contains("carrying 2"), "{}", plan.graph);
+    assert!(plan.graph.to_string().contains("carrying 1"), "{}", plan.graph);
     assert!(plan.arena <= Bytes::of(300 * 400 * 4).rounded() + Bytes::of(4096), "{plan}");
     let got = call_checked(&f, &x);
     let most = x.to_vec::<f32>().unwrap().into_iter().fold(f32::MIN, f32::max);
@@ -396,7 +399,7 @@ fn a_training_step_gives_the_eager_bits() {
         Ok(loss)
     };
     let x = large(40, 40);
-    let (start_w, start_b) = (large(40, 40), large(1, 40).reshape(&[40]).unwrap());
+    let (start_w, start_b) = (large(40, 40), large(1, 40).reshape([40]).unwrap());
     let make = |name: &str| {
         let w = Variable::new(&format!("{name}/w"), start_w.clone()).unwrap();
         let b = Variable::new(&format!("{name}/b"), start_b.clone()).unwrap();

@@ -1,5 +1,7 @@
 //! One op of each kind, the whole way: eager, traced, planned, differentiated, run.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use common::{alone, call_checked, close, in_use};
@@ -63,7 +65,7 @@ fn a_tape_gives_the_gradient_that_mathematics_gives() {
         let shifted = |by: f64| {
             let mut v = at.clone();
             v[i] += by;
-            let w = tensor(v).unwrap().reshape(&[2, 2]).unwrap();
+            let w = tensor(v).unwrap().reshape([2, 2]).unwrap();
             loss(&x, &w).unwrap().scalar::<f64>().unwrap()
         };
         let numeric = (shifted(1e-6) - shifted(-1e-6)) / 2e-6;
@@ -87,7 +89,7 @@ fn forward_backward_and_update_are_one_plan() {
             Ok(loss)
         });
         let x = random_normal([8, 16], DType::F32).unwrap();
-        let x = tensor(x.to_vec::<f32>().unwrap()).unwrap().reshape(&[8, 16]).unwrap();
+        let x = tensor(x.to_vec::<f32>().unwrap()).unwrap().reshape([8, 16]).unwrap();
         step.call(x.clone()).unwrap(); // the variable's recipe is written out
         let first = call_checked(&step, &x).scalar::<f32>().unwrap();
         let mut last = first;

@@ -83,7 +83,7 @@ fn nothing_large<R>(f: impl FnOnce() -> R) -> R {
 
 fn resident(sizes: [usize; 2]) -> Tensor {
     let values = random_normal(sizes, DType::F32).unwrap().to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape(&[sizes[0] as i64, sizes[1] as i64]).unwrap()
+    tensor(values).unwrap().reshape([sizes[0] as i64, sizes[1] as i64]).unwrap()
 }
 
 fn step(w: &Variable, x: &Tensor) -> Result<Tensor> {
@@ -113,7 +113,7 @@ fn large_tensors_are_in_the_ledger_and_nowhere_else() {
     let chain = || -> Result<Tensor> {
         let y = (x.matmul(&w)?.relu()? * 2.0)?;
         let z = (y.softmax(1)? + y.max_keep(1)?)?;
-        let t = z.t()?.reshape(&[-1, 8])?.sum([0])?;
+        let t = z.t()?.reshape([-1, 8])?.sum([0])?;
         (z.sum_all()? + t.sum_all()?)?.exp()
     };
     nothing_large(|| chain().unwrap());

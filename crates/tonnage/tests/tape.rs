@@ -1,5 +1,7 @@
 //! The tape through the public surface: what it watches, what it gives, and what it holds.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ use tonnage::{
 
 fn resident(shape: [usize; 2]) -> Tensor {
     let values = random_normal(shape, DType::F32).unwrap().to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape(&[shape[0] as i64, shape[1] as i64]).unwrap()
+    tensor(values).unwrap().reshape([shape[0] as i64, shape[1] as i64]).unwrap()
 }
 
 fn numbers(gradient: &Gradient) -> Vec<f64> {
@@ -223,7 +225,7 @@ fn jacobians_are_those_of_mathematics_row_by_row_or_not() {
         let whole = jx.to_vec::<f64>().unwrap();
         let at = x.to_vec::<f64>().unwrap();
         let value = |at: &[f64]| {
-            let x = tensor(at.to_vec()).unwrap().reshape(&[2, 3]).unwrap();
+            let x = tensor(at.to_vec()).unwrap().reshape([2, 3]).unwrap();
             f(&x, &w).unwrap().to_vec::<f64>().unwrap()
         };
         for i in 0..6 {

@@ -1,5 +1,7 @@
 //! Derivatives of functions: closures, planned functions, and functions that are traced.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use common::{alone, call_checked, close, in_use};
@@ -111,7 +113,7 @@ fn forward_mode_holds_tangents_of_what_is_held() {
     let _turn = alone();
     let resident = || {
         let values = random_normal([32, 32], DType::F32).unwrap().to_vec::<f32>().unwrap();
-        tensor(values).unwrap().reshape(&[32, 32]).unwrap()
+        tensor(values).unwrap().reshape([32, 32]).unwrap()
     };
     let (w, h) = (resident(), resident());
     let peak = |times: usize| {

@@ -115,7 +115,7 @@ fn a_value_that_was_read_stays_what_it_was() {
     let _turn = alone();
     let v = Variable::new("v", resident(&[1.0, 2.0])).unwrap();
     let snapshot = v.read().unwrap();
-    let view = snapshot.reshape(&[2, 1]).unwrap();
+    let view = snapshot.reshape([2, 1]).unwrap();
     drop(snapshot);
     {
         let scope = memory::scope();
@@ -144,7 +144,7 @@ fn a_value_that_was_read_stays_what_it_was_in_planned_calls_too() {
     // What it was, a view of what it was, and what it is: in one call.
     let f = function(move |by: Tensor| {
         let before = w.read()?;
-        let turned = before.reshape(&[2, 1])?;
+        let turned = before.reshape([2, 1])?;
         w.assign_add(&by)?;
         Ok((before, turned, w.read()?))
     });
@@ -165,7 +165,7 @@ fn a_value_that_was_read_stays_what_it_was_in_planned_calls_too() {
 fn a_variable_can_be_assigned_from_itself() {
     let _turn = alone();
     let v = Variable::new("v", resident(&[1.0, 2.0, 3.0, 4.0])).unwrap();
-    let turned = |v: &Variable| v.read()?.reshape(&[2, 2])?.t()?.reshape(&[4]);
+    let turned = |v: &Variable| v.read()?.reshape([2, 2])?.t()?.reshape([4]);
     v.assign(&turned(&v).unwrap()).unwrap();
     assert_eq!(values(&v), [1.0, 3.0, 2.0, 4.0]);
     v.assign_add(&v.read().unwrap()).unwrap();

@@ -179,13 +179,16 @@ pub(super) fn inputs_of(graph: &Graph, builder: &mut Builder) -> Vec<Value> {
     graph.inputs.iter().map(input).collect()
 }
 
+/// Outputs, records of what made them, and the inputs whose gradients are wanted.
+type Recorded = (Vec<Value>, Vec<Record<ValueId>>, Vec<ValueId>);
+
 /// A graph played into a builder: its outputs, a record of every node, and which inputs are wanted.
 pub(super) fn recorded(
     graph: &Graph,
     inputs: Vec<Value>,
     wanted: &[bool],
     builder: &mut Builder,
-) -> Result<(Vec<Value>, Vec<Record<ValueId>>, Vec<ValueId>)> {
+) -> Result<Recorded> {
     let wanted: Vec<ValueId> =
         inputs.iter().zip(wanted).filter(|(_, w)| **w).filter_map(|(v, _)| v.id()).collect();
     let tracked = wanted.iter().copied().collect();

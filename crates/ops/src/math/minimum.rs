@@ -46,7 +46,12 @@ fn aux(call: &Call) -> Result<Types> {
 }
 
 fn program(call: &Call, bits: bool) -> Result<TileProgram> {
-    super::pairwise_with_bits(call, bits, |p, a, b| (p.two(Prim::Min, a, b), p.two(Prim::Lt, b, a)))
+    super::pairwise_with_bits(
+        call,
+        bits,
+        |p, a, b| p.two(Prim::Min, a, b),
+        |p, a, b| p.two(Prim::Lt, b, a),
+    )
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

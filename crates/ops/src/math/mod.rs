@@ -133,21 +133,22 @@ fn two(call: &Call, prim: Prim) -> Result<TileProgram> {
 
 /// Two inputs, promoted, through several primitives.
 fn pairwise(call: &Call, build: impl FnOnce(&mut Chain, Reg, Reg) -> Reg) -> Result<TileProgram> {
-    pairwise_with_bits(call, false, |p, a, b| (build(p, a, b), a))
+    pairwise_with_bits(call, false, build, |_, a, _| a)
 }
 
 /// The same; `build` gives a boolean besides, which leaves as bits where they are asked for.
 fn pairwise_with_bits(
     call: &Call,
     bits: bool,
-    build: impl FnOnce(&mut Chain, Reg, Reg) -> (Reg, Reg),
+    build: impl FnOnce(&mut Chain, Reg, Reg) -> Reg,
+    truth: impl FnOnce(&mut Chain, Reg, Reg) -> Reg,
 ) -> Result<TileProgram> {
     let dtype = promoted(call)?;
     let loads = [call.inputs[0].dtype, call.inputs[1].dtype];
     Ok(Chain::program(loads, dtype, |p, loads| {
         let [a, b] = loads.map(|reg| p.cast(reg, dtype));
-        let (made, truth) = build(p, a, b);
-        (made, bits.then_some(truth))
+        let made = build(p, a, b);
+        (made, bits.then(|| truth(p, a, b)))
     }))
 }
 

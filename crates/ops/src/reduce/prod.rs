@@ -30,7 +30,7 @@ pub static PROD: OpDef = OpDef {
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::folding(call, Fold::Prod)),
-    samples: samples,
+    samples,
 };
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -33,7 +33,7 @@ pub static CONCAT: OpDef = OpDef {
         Cost { flops: 0, bytes: rules::cost::moved(call, &outputs) }
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::Linear(&[]),
+    jvp: Jvp::FromGrad,
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,

@@ -30,7 +30,7 @@ pub static STACK: OpDef = OpDef {
         Cost { flops: 0, bytes: rules::cost::moved(call, &outputs) }
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::Linear(&[]),
+    jvp: Jvp::FromGrad,
     fails: Fails::Never,
     lower: Lower::Composite(expand),
     samples,

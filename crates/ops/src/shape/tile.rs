@@ -66,7 +66,7 @@ fn interleaved(shape: &Shape, counts: &[usize]) -> (Shape, Shape) {
     let with = |one: bool| {
         axes()
             .flat_map(|(d, n)| {
-                let new = (*n != 1).then(|| Dim::Known(if one { 1 } else { *n }));
+                let new = (*n != 1).then_some(Dim::Known(if one { 1 } else { *n }));
                 new.into_iter().chain([d.clone()])
             })
             .collect()

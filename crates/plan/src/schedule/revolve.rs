@@ -85,9 +85,9 @@ mod tests {
     /// rounds and slots. `best[s][n]` goes back through n rounds.
     fn optimum(most: usize, slots: usize) -> Vec<Vec<u64>> {
         let mut best = vec![vec![0u64; most + 1]; slots + 1];
-        for n in 2..=most {
+        for (n, best) in best[1].iter_mut().enumerate() {
             // One slot: from the start, to every state.
-            best[1][n] = (1..n as u64).sum();
+            *best = (1..n as u64).sum();
         }
         for s in 2..=slots {
             for n in 2..=most {

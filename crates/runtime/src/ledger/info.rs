@@ -120,6 +120,8 @@ mod tests {
             ],
         };
         let line = source.line();
+        let path = source.to_string();
+        let end = &path[path.len() - 28..];
         let expected = format!(
             "\
 in use 6.00 MiB, peak 9.00 MiB, cached 4.00 KiB, limit 64.00 MiB
@@ -130,7 +132,7 @@ activation                                                   3.00 MiB
 graph (not in use)                                           2.00 KiB
 
 holder                                                          bytes    buffers
-variable w `a layer's own ra…untime/src/ledger/info.rs:{line}    3.00 MiB          2
+variable w `a layer's own ra…{end}    3.00 MiB          2
 activation add at crates/runtime/src/ledger/info.rs:{line:<5}    3.00 MiB          2
 "
         );

@@ -5,6 +5,7 @@ use tonnage_core::{Result, Source, TensorType};
 use tonnage_ops::control::while_loop::stays;
 
 use super::region::{Part, leaves, text};
+use crate::tensor::Tensor;
 use crate::tree::Tree;
 
 fn made_at(line: Option<Source>) -> String {
@@ -20,7 +21,8 @@ pub(super) fn branches_agree<R: Tree>(op: &'static str, parts: &[Part<R>]) -> Re
             return Err(bad_argument(op, what, "return the same structure from all"));
         }
         let pairs = leaves(&first.result).into_iter().zip(leaves(&other.result));
-        for (k, (x, y)) in pairs.enumerate().filter(|(_, (x, y))| x.ty() != y.ty()) {
+        let differs = |(_, (x, y)): &(usize, (Tensor, Tensor))| x.ty() != y.ty();
+        if let Some((k, (x, y))) = pairs.enumerate().find(differs) {
             let what = format!(
                 "result {k} is {}{} in branch 0 and {}{} in branch {}",
                 x.ty(),

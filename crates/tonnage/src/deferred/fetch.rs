@@ -24,6 +24,9 @@ pub(super) struct Fetch {
     pub placeholders: Vec<Placeholder>,
 }
 
+/// Programs for fetches, remembered.
+type Fetches = Arc<Mutex<Cache<Fetch>>>;
+
 impl Traced for Fetch {
     fn program(&self) -> &Program {
         &self.program
@@ -80,7 +83,7 @@ impl Session {
         &self,
         fetches: &T,
         updates: &[&Tensor],
-    ) -> Result<(Arc<Fetch>, Arc<Mutex<Cache<Fetch>>>)> {
+    ) -> Result<(Arc<Fetch>, Fetches)> {
         let cache = match &*lock(&self.open) {
             Some(open) => open.cache.clone(),
             None => return Err(self.closed()),

@@ -26,7 +26,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     ///         h = h.matmul(&w.read()?)?.tanh()?;
     ///     }
     ///     let loss = h.square()?.mean_all()?;
-    ///     let grad = tape.gradient(&loss, &[&w])?.remove(0).tensor()?;
+    ///     let grad = tape.gradient(&loss, &[&w])?[0].tensor()?;
     ///     w.assign_sub(&(grad * 0.1)?)?;
     ///     Ok(loss)
     /// });
@@ -76,10 +76,10 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     ///
     /// ```
     /// use tonnage::{DType, Dim, Elementwise, Tensor, function};
-    /// let f = function(|x: Tensor| x.tanh()?.matmul(&x.t()?));
+    /// let f = function(|x: Tensor| (&x).tanh()?.matmul(&x.t()?));
     /// let x = Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(1024)]);
     /// let most = f.max_batch(&x, "64MiB")?;
-    /// let peak = |n: usize| Ok(f.plan(&Tensor::spec(DType::F32, [n, 1024]))?.peak());
+    /// let peak = |n: usize| f.plan(&Tensor::spec(DType::F32, [n, 1024])).map(|plan| plan.peak());
     /// assert!(peak(most)? <= "64MiB".parse()? && peak(most + 1)? > "64MiB".parse()?);
     /// # Ok::<(), tonnage::Error>(())
     /// ```

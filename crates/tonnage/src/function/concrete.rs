@@ -161,14 +161,13 @@ impl<A: Tree, R: Tree> ConcreteFunction<A, R> {
             return Err(bad_argument("concrete function", "called inside of another trace", help));
         }
         let signature = &self.concrete.program.signature;
-        let fits = with_key(arguments, |key| match key.symbolic {
-            true => Err(ErrorKind::Escaped { op: "function" }),
+        let fits: Result<bool> = with_key(arguments, |key| match key.symbolic {
+            true => Err(ErrorKind::Escaped { op: "function" }.into()),
             false => Ok(signature.bind(key).is_some()),
         });
-        match fits {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(signature.mismatch("function", &Signature::of(arguments))),
-            Err(kind) => Err(kind.into()),
+        match fits? {
+            true => Ok(()),
+            false => Err(signature.mismatch("function", &Signature::of(arguments))),
         }
     }
 }

@@ -310,7 +310,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     fn find(&self, arguments: &A, source: Source) -> Result<Arc<Concrete<R>>> {
         let found = with_key(arguments, |key| {
             if key.symbolic {
-                return Err(ErrorKind::Escaped { op: "function" });
+                return Err(tonnage_core::Error::from(ErrorKind::Escaped { op: "function" }));
             }
             let mut cache = lock(&self.cache);
             Ok(cache.trace(key).or_else(|| cache.open_trace(key)))
@@ -318,7 +318,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         match found {
             Ok(Some(concrete)) => Ok(concrete),
             Ok(None) => self.trace_anew(arguments, source).map_err(|e| e.at(source)),
-            Err(kind) => Err(tonnage_core::Error::from(kind).at(source)),
+            Err(error) => Err(error.at(source)),
         }
     }
 

@@ -26,6 +26,10 @@ macro_rules! elementwise {
         /// assert_eq!(moved.to_vec::<f32>()?, kept.to_vec::<f32>()?);
         /// # Ok::<(), tonnage::Error>(())
         /// ```
+        #[allow(
+            clippy::wrong_self_convention,
+            reason = "`self` is a tensor or a reference: giving it up lends its bytes"
+        )]
         pub trait Elementwise: Sized {
             $($(#[$doc])*
             #[track_caller]

@@ -379,7 +379,8 @@ impl Tensor {
     pub fn size_tensor(&self) -> Result<Tensor> {
         let of = [self.shape().elements()].into_iter().collect();
         let attrs = Attrs::Lengths { of, dtype: DType::I64 };
-        apply1(&shape::lengths::LENGTHS, smallvec![], attrs, Source::here())?.reshape(&[])
+        apply1(&shape::lengths::LENGTHS, smallvec![], attrs, Source::here())?
+            .reshape(Shape::scalar())
     }
 }
 

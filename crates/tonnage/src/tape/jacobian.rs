@@ -168,7 +168,7 @@ fn rows(
             false => hot.reshape(&lengths(&[to]))?,
         };
         let grads = way.go(std::slice::from_ref(target), Some(vec![hot]), source)?;
-        let at = i.reshape(&[1])?;
+        let at = i.reshape([1])?;
         let mut next = Vec::new();
         for ((sum, grad), shape) in all.into_iter().zip(grads).zip(shapes) {
             let row = match grad {
@@ -204,8 +204,8 @@ fn on_diagonal(rows: &Tensor, to: &[usize], from: &[usize]) -> Result<Tensor> {
 /// 1 where the row of the target is that of the source, as `[batch, 1, batch, 1]`.
 fn same_row(batch: usize, dtype: DType) -> Result<Tensor> {
     let number = make::range(0i64, batch as i64, 1)?;
-    let across = number.reshape(&[batch as i64, 1, 1, 1])?;
-    across.equal(&number.reshape(&[1, 1, batch as i64, 1])?)?.cast(dtype)
+    let across = number.reshape([batch as i64, 1, 1, 1])?;
+    across.equal(&number.reshape([1, 1, batch as i64, 1])?)?.cast(dtype)
 }
 
 /// How a value follows the first axis of a source.

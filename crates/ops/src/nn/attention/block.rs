@@ -142,6 +142,7 @@ impl<'a, T: Float> Inputs<'a, T> {
     }
 
     /// Scores of a head's queries, which come turned and scaled, with some of its keys.
+    #[allow(clippy::too_many_arguments, reason = "where, what, to where, and with what")]
     pub fn scores(
         &self,
         (batch, head): (usize, usize),

@@ -26,7 +26,7 @@ use crate::simd::{self, Isa};
 const NAME: &str = "scaled_dot_product_attention";
 
 /// `(q [b, h, t, d], k [b, g, s, d], v [b, g, s, e], mask?) -> (means [b, h, t, e], log-sum-exp of scores [b, h, t])`; the
-/// rest as [`Attrs::Attention`].
+/// rest as `Attrs::Attention`.
 pub static ATTENTION: OpDef = OpDef {
     name: NAME,
     doc: "Means of values weighed by how queries and keys agree, and the logarithms of their sums.",

@@ -3,7 +3,7 @@
 
 use super::Known;
 use super::filter::Taps;
-use super::windows::Slide;
+use super::slide::Slide;
 use crate::linalg::gemm::{Grid, Rows, Size};
 use crate::nn::window::Axis;
 
@@ -87,10 +87,10 @@ impl Class {
             lengths: [known.batch, 1, 1, 1],
             strides: [known.image[0] * pixel[0], 0, 0, 0],
         };
-        for i in 0..3 {
-            grid.start += self.axes[i].first * pixel[i];
-            grid.lengths[i + 1] = self.axes[i].slide.lines;
-            grid.strides[i + 1] = known.window.axes[i].stride * pixel[i];
+        for (i, (axis, pixel)) in self.axes.iter().zip(pixel).enumerate() {
+            grid.start += axis.first * pixel;
+            grid.lengths[i + 1] = axis.slide.lines;
+            grid.strides[i + 1] = known.window.axes[i].stride * pixel;
         }
         Rows::Grid(grid)
     }

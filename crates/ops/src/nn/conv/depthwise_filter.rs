@@ -11,7 +11,7 @@ use tonnage_core::{Bytes, DType, Workers};
 use super::Known;
 use super::depthwise::{BLOCK, add_products, computed, space};
 use super::operand::slides;
-use super::windows::Slide;
+use super::slide::Slide;
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide};
 use crate::nn::window::Pixels;

@@ -16,6 +16,7 @@ mod depthwise;
 mod depthwise_filter;
 mod filter;
 mod operand;
+mod slide;
 mod windows;
 
 use smallvec::SmallVec;

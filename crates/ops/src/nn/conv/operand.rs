@@ -8,7 +8,8 @@ use tonnage_core::kernel::In;
 
 use super::Known;
 use super::filter::{Filter, Taps};
-use super::windows::{Slide, Windows};
+use super::slide::Slide;
+use super::windows::Windows;
 use crate::linalg::gemm::{Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
 use crate::nn::float::Float;
 use crate::nn::window::Pixels;

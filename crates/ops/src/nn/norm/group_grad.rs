@@ -79,6 +79,12 @@ fn parts_of(of: &Images) -> [usize; 9] {
     parts
 }
 
+/// The same without the last two, which hold an image's own sums.
+fn used_of(of: &Images) -> [usize; 7] {
+    let all = parts_of(of);
+    std::array::from_fn(|i| all[i])
+}
+
 /// Two sums for each channel of each part.
 fn sums_of(of: &Images) -> usize {
     2 * of.channels * Cut::of(of).count(of).max(1)
@@ -198,7 +204,7 @@ impl<T: Float> All<'_, T> {
         mut slot: &mut [u8],
     ) {
         let [x_tile, g_tile, mean, by, ..] =
-            parts_of(&self.of).map(|count| cut::<T::Compute>(&mut slot, count));
+            used_of(&self.of).map(|count| cut::<T::Compute>(&mut slot, count));
         self.numbers(image, mean, by);
         sums.fill(T::Compute::ZERO);
         let (products, plain) = sums.split_at_mut(self.of.channels);
@@ -219,8 +225,8 @@ impl<T: Float> All<'_, T> {
         dx: &mut [T],
         mut slot: &mut [u8],
     ) {
-        let [x_tile, g_tile, mean, by, of_scale, for_mean, for_deviation, ..] =
-            parts_of(&self.of).map(|count| cut::<T::Compute>(&mut slot, count));
+        let [x_tile, g_tile, mean, by, of_scale, for_mean, for_deviation] =
+            used_of(&self.of).map(|count| cut::<T::Compute>(&mut slot, count));
         self.numbers(image, mean, by);
         let scale = self.scale.row(0, of_scale);
         let each = self.of.channels / self.of.groups;

@@ -85,7 +85,8 @@ fn lgamma_positive<I: Isa>(x: f64) -> f64 {
     let near = unit + select(least, -ln, ln);
     let rest = 1.0 / x;
     // (x - 1/2) ln x - x + ln(2 pi) / 2, with one term less to cancel.
-    let far = (x - 0.5) * (ln - 1.0) + (0.41893853320467274 + rest * stirling::<I>(rest * rest));
+    let far =
+        (x - 0.5) * (ln - 1.0) + (0.418_938_533_204_672_7 + rest * stirling::<I>(rest * rest));
     select(large, far, near)
 }
 

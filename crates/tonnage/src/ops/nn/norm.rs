@@ -73,7 +73,7 @@ impl Tensor {
     }
 
     /// Each channel of a batch `[..., channels]` brought to a mean of 0 and a deviation of 1 over all else, then scaled and
-    /// shifted; with the statistics, for averages over batches that [`Tensor::batch_norm_by`] takes later.
+    /// shifted; with the statistics, for averages over batches.
     ///
     /// ```
     /// use tonnage::{ones, tensor, zeros};
