@@ -237,6 +237,19 @@ pub enum Attrs {
     },
     /// How many.
     Count(usize),
+    /// Whether the largest comes first.
+    Descending(bool),
+    /// Whether behind elements that are equal, not before them.
+    Right(bool),
+    /// Even parts of a range.
+    Histogram {
+        /// The lower end.
+        low: Scalar,
+        /// The upper end.
+        high: Scalar,
+        /// How many parts.
+        bins: usize,
+    },
     /// Windows of an image.
     Window(Box<Window>),
     /// Means of the windows of an image.

@@ -21,8 +21,12 @@ pub enum Distribution {
     Uniform,
     /// Mean 0, deviation 1.
     Normal,
+    /// As `Normal`, with what lies 2 and more deviations away drawn again.
+    TruncatedNormal,
     /// All bits of an integer.
     Bits,
+    /// Whole numbers from 0 up to, without, this, each as likely as the others to within 2^-64.
+    Below(u64),
 }
 
 /// Which random numbers: the same key gives the same ones, at any position, in any order.

@@ -353,6 +353,8 @@ pub enum Values {
     Below(usize),
     /// A batch of symmetric positive definite matrices.
     PositiveDefinite,
+    /// A batch of square matrices far from having no inverse, whose largest elements are not on the diagonal.
+    Invertible,
 }
 
 /// Types and attributes to test an op with.

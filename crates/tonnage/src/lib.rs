@@ -25,6 +25,7 @@ pub mod notices;
 mod operators;
 mod ops;
 mod part;
+mod random;
 mod read;
 mod scope;
 mod tape;
@@ -43,12 +44,17 @@ pub use grad::{
     Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,
     value_and_grad, value_and_grad_wrt, vjp,
 };
-pub use make::{
-    constant, eye, eye_of, full, linspace, ones, positions, random_normal, random_uniform, range,
-    set_seed, tensor, zeros,
+pub use make::{constant, eye, eye_of, full, linspace, ones, positions, range, tensor, zeros};
+pub use ops::{
+    Attention, BatchNorm, Elementwise, Index, Lengths, Operand, Scan, concat, einsum, meshgrid,
+    stack,
 };
-pub use ops::{Attention, BatchNorm, Elementwise, Lengths, Operand, Scan, concat, stack};
 pub use part::{Axes, Part};
+pub use random::{
+    RandomKey, random_bernoulli, random_bits, random_categorical, random_gamma, random_int,
+    random_normal, random_permutation, random_poisson, random_shuffle, random_truncated_normal,
+    random_uniform, random_uniform_between, set_seed,
+};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{
     Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched, clip_by_global_norm, global_norm,

@@ -1,16 +1,14 @@
-//! Making tensors: from Rust data, fills, ranges and random numbers.
+//! Making tensors: from Rust data, fills and ranges.
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
-use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::{DType, Dim, FromScalar, Kind, Mark, Result, Scalar, Shape, Source, TensorType};
-use tonnage_ops::{random, shape};
+use tonnage_ops::shape;
 
 use crate::convert::{self, Nested};
 use crate::dispatch;
 use crate::tensor::Tensor;
-use crate::trace;
 
 /// A tensor of nested Rust data: a number, arrays, slices, vectors.
 ///
@@ -144,57 +142,4 @@ pub fn eye_of(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Resul
     let (rows, columns) = (rows.into(), columns.into());
     let attrs = Attrs::Eye { rows, columns, diagonal, dtype };
     dispatch::apply1(&shape::eye::EYE, smallvec![], attrs, Source::here())
-}
-
-/// Lets the random numbers that follow be those of a seed.
-///
-/// ```
-/// use tonnage::{DType, random_normal, set_seed};
-/// set_seed(7);
-/// let a = random_normal([3], DType::F32)?.to_vec::<f32>()?;
-/// set_seed(7);
-/// assert_eq!(a, random_normal([3], DType::F32)?.to_vec::<f32>()?);
-/// # Ok::<(), tonnage::Error>(())
-/// ```
-pub fn set_seed(seed: u64) {
-    tonnage_runtime::random::set_seed(seed);
-}
-
-/// Random numbers of mean 0 and deviation 1. Takes a few bytes until it is written to; reading it again
-/// gives the same numbers.
-#[track_caller]
-pub fn random_normal(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
-    random(
-        &random::normal::RANDOM_NORMAL,
-        Distribution::Normal,
-        shape.into(),
-        dtype,
-        Source::here(),
-    )
-}
-
-/// Random numbers in [0, 1). Takes a few bytes until it is written to.
-#[track_caller]
-pub fn random_uniform(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
-    let op = &random::uniform::RANDOM_UNIFORM;
-    random(op, Distribution::Uniform, shape.into(), dtype, Source::here())
-}
-
-fn random(
-    op: &'static tonnage_core::OpDef,
-    distribution: Distribution,
-    shape: Shape,
-    dtype: DType,
-    source: Source,
-) -> Result<Tensor> {
-    let key = next_key();
-    dispatch::apply1(op, smallvec![], Attrs::Random { key, distribution, dtype, shape }, source)
-}
-
-/// The key of the next random op: in a function each call brings one of its own.
-pub(crate) fn next_key() -> Key {
-    match trace::current() {
-        Some(trace) => trace.next_random(),
-        None => Key::Fixed(tonnage_runtime::random::next_key()),
-    }
 }

@@ -109,6 +109,9 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
             (true, true) => write!(f, " both transposed"),
         },
         Attrs::Count(n) => write!(f, " {n}"),
+        Attrs::Descending(down) => f.write_str(if *down { " down" } else { " up" }),
+        Attrs::Right(right) => f.write_str(if *right { " right" } else { " left" }),
+        Attrs::Histogram { low, high, bins } => write!(f, " {bins} from {low} to {high}"),
         Attrs::Window(window) => write_window(f, window),
         Attrs::Average(average) => write_window(f, &average.window),
         Attrs::Conv(conv) => {

@@ -4,19 +4,36 @@
 //! all its indices before it writes anything, so a call that fails leaves an output that it was to
 //! write in place as it was.
 
+pub mod argsort;
+pub mod bincount;
 pub mod boolean_mask;
+pub mod dynamic_slice;
+pub mod dynamic_update;
 pub mod first_of;
 pub mod gather;
 pub mod gather_last;
+pub mod gather_nd;
+pub mod histogram;
 pub mod mask_scatter;
+pub mod nonzero;
 pub mod put_along_axis;
 pub mod rows_to_dense;
 pub mod scatter_add;
+pub mod scatter_nd_add;
+pub mod scatter_nd_max;
+pub mod scatter_nd_min;
+pub mod scatter_nd_update;
 pub mod scatter_update;
+pub mod searchsorted;
+pub mod sort;
 pub mod take_along_axis;
 pub mod top_k;
+pub mod unique;
 
 mod along;
 pub(crate) mod indices;
 mod mask;
+mod nd;
+mod order;
 pub(crate) mod rows;
+mod winners;

@@ -68,6 +68,8 @@ pub struct Triangle<'a, T> {
     pub n: usize,
     /// Solve with the transposed matrix.
     pub transposed: bool,
+    /// The diagonal is not read: it is 1 everywhere.
+    pub unit: bool,
 }
 
 impl<T: Real> Triangle<'_, T> {
@@ -115,8 +117,10 @@ impl<T: Real> Triangle<'_, T> {
             for (j, finished) in done.chunks(width).enumerate() {
                 subtract(row, self.at(start + i, start + first + j), finished);
             }
-            let pivot = self.at(start + i, start + i);
-            row.iter_mut().for_each(|x| *x = *x / pivot);
+            if !self.unit {
+                let pivot = self.at(start + i, start + i);
+                row.iter_mut().for_each(|x| *x = *x / pivot);
+            }
         }
     }
 }

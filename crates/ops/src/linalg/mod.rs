@@ -3,14 +3,19 @@
 //! A matrix is the last two axes; the axes before them are a batch.
 
 pub mod cholesky;
+pub mod det;
 pub mod gemm;
 pub mod half_tril;
+pub mod inv;
 pub mod matmul;
+pub mod slogdet;
+pub mod solve;
 pub mod symmetrize;
 pub mod triangular_solve;
 pub mod tril;
 pub mod triu;
 
 mod factor;
+mod lu;
 mod matrix;
 mod triangle;

@@ -107,7 +107,7 @@ fn solve<T: Real>(k: &mut Kernel) -> Result<()> {
     let steps = [a.layout.strides[rank - 2], a.layout.strides[rank - 1]];
     let triangle = |number| {
         let (data, start) = (a.slice::<T>(), starts.at(number));
-        Triangle { data, start, steps, n, transposed }
+        Triangle { data, start, steps, n, transposed, unit: false }
     };
     for matrix in 0..batch {
         if let Some(column) = triangle(matrix).singular() {

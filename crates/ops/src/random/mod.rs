@@ -1,6 +1,16 @@
 //! Random numbers: recipes of a key. The same key gives the same numbers, whatever reads them.
+//!
+//! What needs an unknown number of random words for an element (`gamma`, `poisson`), or its input besides
+//! (`categorical`), is a kernel that is given its key as a tensor of two words.
 
+pub mod below;
+pub mod bits;
+pub mod categorical;
+mod draw;
+pub mod gamma;
 pub mod normal;
+pub mod poisson;
+pub mod truncated_normal;
 pub mod uniform;
 
 use smallvec::smallvec;
@@ -12,19 +22,26 @@ use tonnage_core::{DType, TensorType};
 
 use crate::rules;
 
-fn infer(call: &Call, expected: Distribution) -> Result<Types> {
+/// What the attributes ask for.
+fn asked<'a>(call: &Call<'a>) -> Result<(Distribution, DType, &'a tonnage_core::Shape)> {
     rules::infer::count(call, 0)?;
-    let Attrs::Random { distribution, dtype, shape, .. } = call.attrs else {
-        return Err(rules::infer::wrong_attrs(call));
-    };
-    if *distribution != expected {
+    match call.attrs {
+        Attrs::Random { distribution, dtype, shape, .. } => Ok((*distribution, *dtype, shape)),
+        _ => Err(rules::infer::wrong_attrs(call)),
+    }
+}
+
+/// Floats of one distribution.
+fn infer(call: &Call, expected: Distribution) -> Result<Types> {
+    let (distribution, dtype, shape) = asked(call)?;
+    if distribution != expected {
         return Err(rules::infer::wrong_attrs(call));
     }
     if !dtype.is_float() {
         let supported = "f64, f32, f16 or bf16";
-        return Err(ErrorKind::DTypeUnsupported { op: call.op, dtype: *dtype, supported }.into());
+        return Err(ErrorKind::DTypeUnsupported { op: call.op, dtype, supported }.into());
     }
-    Ok(smallvec![TensorType { dtype: *dtype, shape: shape.clone() }])
+    Ok(smallvec![TensorType { dtype, shape: shape.clone() }])
 }
 
 fn recipe(call: &Call) -> Result<Recipe> {
@@ -36,11 +53,13 @@ fn recipe(call: &Call) -> Result<Recipe> {
     Ok(Recipe::generate(Generator::Random { key, distribution, dtype: *dtype }, sizes))
 }
 
+fn of(distribution: Distribution, dtype: DType, shape: &[usize]) -> Sample {
+    let key = Key::Fixed([17, 4]);
+    Sample::of(&[], Attrs::Random { key, distribution, dtype, shape: shape.into() })
+}
+
 fn samples(distribution: Distribution) -> Vec<Sample> {
-    let of = |dtype, shape: &[usize]| {
-        let key = Key::Fixed([17, 4]);
-        Sample::of(&[], Attrs::Random { key, distribution, dtype, shape: shape.into() })
-    };
+    let of = |dtype, shape: &[usize]| of(distribution, dtype, shape);
     vec![
         of(DType::F64, &[2, 3]),
         of(DType::F32, &[2, 3]),

@@ -127,6 +127,40 @@ pub fn normal_pair_f64(radius: u64, angle: u64) -> [f64; 2] {
     [r * cos, r * sin]
 }
 
+/// Random whole numbers from 0 up to, without, `below`: the upper half of a double word times that.
+pub fn below_u64(level: Level, stream: Stream, start: u64, below: u64, out: &mut [u64]) {
+    bits_u64(level, stream, start, out);
+    for x in out {
+        *x = ((u128::from(*x) * u128::from(below)) >> 64) as u64;
+    }
+}
+
+macro_rules! truncated {
+    ($($(#[$doc:meta])* $name:ident: $T:ty, $Recipe:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(stream: Stream, start: u64, out: &mut [$T]) {
+            for (i, x) in out.iter_mut().enumerate() {
+                let index = start.wrapping_add(i as u64);
+                // A block of its own for every element and try; of its numbers the first that fits.
+                *x = (0..u32::MAX)
+                    .flat_map(|again| {
+                        let stream = Stream { nonce: [again, 1], ..stream };
+                        $Recipe::make(stream.block(index))
+                    })
+                    .find(|z| z.abs() < 2.0)
+                    .unwrap_or_default();
+            }
+        }
+    )*};
+}
+
+truncated! {
+    /// Standard normal, drawn again where it lies 2 and more from 0.
+    truncated_normal_f32: f32, NormalF32;
+    /// Standard normal, drawn again where it lies 2 and more from 0.
+    truncated_normal_f64: f64, NormalF64;
+}
+
 /// Box and Muller's pair, from the 32 bits of a radius and the 32 of an angle.
 #[inline(always)]
 pub fn normal_pair_f32(radius: u32, angle: u32) -> [f32; 2] {

@@ -172,7 +172,22 @@ fn random_values(key: Key, distribution: Distribution, dtype: DType, start: u64,
         (Distribution::Normal, DType::F32) => {
             random::normal_f32(level, stream, start, cast_slice_mut(out));
         }
+        (Distribution::TruncatedNormal, DType::F64) => {
+            random::truncated_normal_f64(stream, start, cast_slice_mut(out));
+        }
+        (Distribution::TruncatedNormal, DType::F32) => {
+            random::truncated_normal_f32(stream, start, cast_slice_mut(out));
+        }
         (Distribution::Bits, _) => bits(stream, dtype, start, out),
+        (Distribution::Below(below), _) => {
+            // As many bytes of each as the dtype has: what does not fit them was refused.
+            let mut wide = [0u64; 64];
+            for (i, part) in out.chunks_mut(64 * dtype.size()).enumerate() {
+                let wide = &mut wide[..part.len() / dtype.size()];
+                random::below_u64(level, stream, start + 64 * i as u64, below, wide);
+                cast(DType::U64, dtype)(level, part, cast_slice(wide));
+            }
+        }
         (_, half) => {
             // 16-bit floats are rounded f32 numbers, a few at a time.
             let mut wide = [0f32; 64];
@@ -181,6 +196,7 @@ fn random_values(key: Key, distribution: Distribution, dtype: DType, start: u64,
                 let at = start + 64 * i as u64;
                 match distribution {
                     Distribution::Normal => random::normal_f32(level, stream, at, wide),
+                    Distribution::TruncatedNormal => random::truncated_normal_f32(stream, at, wide),
                     _ => random::uniform_f32(level, stream, at, wide),
                 }
                 cast(DType::F32, half)(level, part, cast_slice(wide));

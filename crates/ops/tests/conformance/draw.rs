@@ -51,6 +51,7 @@ impl Random {
         let count = sizes.iter().product();
         let values = match input.values {
             Values::PositiveDefinite => return self.positive_definite(dtype, sizes),
+            Values::Invertible => return self.invertible(dtype, sizes),
             other => (0..count).map(|_| self.value(dtype, other)).collect(),
         };
         Plain::new(dtype, sizes, values)
@@ -70,7 +71,7 @@ impl Random {
             (Values::Between(low, high), Class::Float) => low + (high - low) * self.uniform(),
             (Values::Between(low, high), _) => low + self.below((high - low) as usize + 1) as f64,
             (Values::Below(n), _) => self.below(n) as f64,
-            (Values::PositiveDefinite, _) => 0.0,
+            (Values::PositiveDefinite | Values::Invertible, _) => 0.0,
         }
     }
 
@@ -84,6 +85,19 @@ impl Random {
                 values.push(dot + if i == j { n as f64 } else { 0.0 });
             }
         }
+        Plain::new(dtype, sizes, values)
+    }
+
+    /// Small numbers, and a large one in each row, a place to the right of the diagonal.
+    fn invertible(&mut self, dtype: DType, sizes: Vec<usize>) -> Plain {
+        let n = *sizes.last().expect("a matrix");
+        let count: usize = sizes.iter().product();
+        let element = |at: usize| {
+            let (row, column) = (at / n % n, at % n);
+            let large = if column == (row + 1) % n { 2.0 } else { 0.0 };
+            large + self.normal() / (n as f64).max(4.0)
+        };
+        let values = (0..count).map(element).collect();
         Plain::new(dtype, sizes, values)
     }
 

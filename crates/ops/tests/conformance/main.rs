@@ -13,6 +13,8 @@
 mod allocations;
 mod double;
 mod draw;
+#[path = "../exact/mod.rs"]
+mod exact;
 mod exec;
 mod forward;
 mod gradients;

@@ -27,7 +27,14 @@ fn all_attrs() -> Vec<Attrs> {
     let open = AxisSlice { start: Dim::Known(0), len: Dim::symbol(Symbol::new("k")), step: 1 };
     let (dtype, shape) = (DType::F32, Shape::from([2, 3]));
     let key = Key::Fixed([1, 2]);
-    let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Bits];
+    let distributions = [
+        Distribution::Uniform,
+        Distribution::Normal,
+        Distribution::TruncatedNormal,
+        Distribution::Bits,
+        Distribution::Below(0),
+        Distribution::Below(u64::MAX),
+    ];
     let looping = |carried, sliced, stacked, rounds| Loop {
         carried,
         sliced,
@@ -128,7 +135,13 @@ fn all_attrs() -> Vec<Attrs> {
         Attrs::Number(Scalar::Float(f64::NAN)),
         Attrs::Number(Scalar::Int(-1)),
         Attrs::Count(0),
+        Attrs::Count(1),
         Attrs::Count(usize::MAX),
+        Attrs::Descending(true),
+        Attrs::Right(false),
+        Attrs::Histogram { low: 0.into(), high: 1.into(), bins: 3 },
+        Attrs::Histogram { low: 1.into(), high: Scalar::Float(f64::NAN), bins: 0 },
+        Attrs::Histogram { low: 0.into(), high: 1.into(), bins: usize::MAX },
         Attrs::Window(Box::new(window(&[2, 2], 1, 1, 0))),
         Attrs::Window(Box::new(window(&[0, 2], 0, 1, 0))),
         Attrs::Window(Box::new(window(&[9, 9], 1, 0, usize::MAX))),

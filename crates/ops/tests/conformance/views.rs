@@ -96,7 +96,8 @@ fn agree(op: &'static OpDef, sample: &Sample, inputs: Vec<Tensor>) -> Result<boo
 fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(), String> {
     let inputs = random.tensors(sample);
     for i in 0..inputs.len() {
-        let repeats = sample.inputs[i].values != Values::PositiveDefinite;
+        let matrix = [Values::PositiveDefinite, Values::Invertible];
+        let repeats = !matrix.contains(&sample.inputs[i].values);
         for (what, view) in views(&inputs[i], repeats) {
             let mut inputs = inputs.clone();
             inputs[i] = view;

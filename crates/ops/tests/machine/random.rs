@@ -2,8 +2,8 @@
 
 use tonnage_ops::simd::philox::Stream;
 use tonnage_ops::simd::random::{
-    bits_u32, bits_u64, normal_f32, normal_f64, normal_pair_f32, normal_pair_f64, uniform_f32,
-    uniform_f64,
+    below_u64, bits_u32, bits_u64, normal_f32, normal_f64, normal_pair_f32, normal_pair_f64,
+    truncated_normal_f32, truncated_normal_f64, uniform_f32, uniform_f64,
 };
 use tonnage_ops::simd::{Level, level};
 
@@ -104,4 +104,24 @@ fn an_element_has_the_same_bits_in_any_chunk_and_at_any_level() {
     check(uniform_f64);
     check(normal_f32);
     check(normal_f64);
+}
+
+#[test]
+fn whole_numbers_are_even_and_truncated_normals_stay_inside() {
+    let mut x = vec![0u64; 70_000];
+    below_u64(level(), Stream::new(7), 0, 7, &mut x);
+    for n in 0..7 {
+        let count = x.iter().filter(|x| **x == n).count() as f64;
+        assert!((count - 10_000.0).abs() < 500.0, "{n} appears {count} times");
+    }
+    let mut z = vec![0f64; 1 << 17];
+    truncated_normal_f64(Stream::new(8), 0, &mut z);
+    assert!(z.iter().all(|z| z.abs() < 2.0));
+    // Between -2 and 2 the normal distribution has this variance.
+    near(moments(z.iter().copied()), [0.0, 0.773_741, 0.0, 2.366], 0.02);
+    let mut single = vec![0f32; 1000];
+    truncated_normal_f32(Stream::new(8), 5, &mut single[5..]);
+    let mut again = vec![0f32; 10];
+    truncated_normal_f32(Stream::new(8), 500, &mut again);
+    assert_eq!(again, single[500..510]);
 }

@@ -7,7 +7,7 @@ use tonnage_core::graph::Graph;
 use tonnage_core::recipe::Key;
 use tonnage_core::{Kind, Result, Source, TensorType};
 
-use crate::make::next_key;
+use crate::random::next_key;
 use crate::tensor::{Repr, Tensor};
 use crate::trace::{Trace, Traced};
 use crate::tree::Tree;

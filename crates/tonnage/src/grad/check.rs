@@ -6,6 +6,7 @@ use tonnage_core::{DType, ErrorKind, Result, Source};
 use super::{float_leaves, grad, jvp, leaves, vjp};
 use crate::make;
 use crate::ops::Elementwise;
+use crate::random::random_normal;
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 
@@ -107,7 +108,7 @@ fn sum<'t>(
 }
 
 fn direction(like: &Tensor) -> Result<Tensor> {
-    make::random_normal(like.shape(), like.dtype())
+    random_normal(like.shape(), like.dtype())
 }
 
 fn dot(a: &Tensor, b: &Tensor) -> Result<f64> {

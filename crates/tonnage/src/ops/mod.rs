@@ -1,17 +1,23 @@
 //! The ops as methods of the tensor, a file for each kind. Each is its row's name; `self` is borrowed
 //! unless the op can work in place (see [`Elementwise`]).
 
+mod einsum;
 mod elementwise;
 mod index;
 mod linalg;
 mod nn;
 mod reduce;
+mod select;
 mod shape;
+mod space;
 
+pub use einsum::einsum;
 pub use elementwise::Elementwise;
 pub use nn::{Attention, BatchNorm};
 pub use reduce::Scan;
+pub use select::Index;
 pub use shape::{Lengths, concat, stack};
+pub use space::meshgrid;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;

@@ -1,8 +1,7 @@
 //! Other shapes and parts, most of them without a copy.
 
 use smallvec::{SmallVec, smallvec};
-use tonnage_core::attrs::Attrs;
-use tonnage_core::attrs::PadMode;
+use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, ErrorKind, OpDef, Result, Scalar, Shape, Source};
 use tonnage_ops::{linalg, shape};
@@ -116,6 +115,10 @@ impl Tensor {
             .map(|(i, dim)| parts.get(i).unwrap_or(&Part::ALL).resolve("slice", dim))
             .collect::<Result<_>>()
             .map_err(|e| e.at(source))?;
+        self.slice_at(slices, source)
+    }
+
+    pub(super) fn slice_at(&self, slices: Vec<AxisSlice>, source: Source) -> Result<Tensor> {
         apply1(&shape::slice::SLICE, smallvec![self.into()], Attrs::Slices(slices), source)
     }
 

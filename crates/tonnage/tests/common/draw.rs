@@ -35,7 +35,7 @@ impl Random {
             (Values::Between(low, high), Class::Float) => low + (high - low) * self.uniform(),
             (Values::Between(low, high), _) => low + self.below((high - low) as usize + 1) as f64,
             (Values::Below(n), _) => self.below(n) as f64,
-            (Values::PositiveDefinite, _) => 0.0,
+            (Values::PositiveDefinite | Values::Invertible, _) => 0.0,
         }
     }
 
@@ -44,8 +44,8 @@ impl Random {
         let dtype = input.ty.dtype;
         let count: usize = sizes.iter().product();
         let values: Vec<f64> = match input.values {
-            // Ones and a heavy diagonal: symmetric, and positive definite.
-            Values::PositiveDefinite => {
+            // Ones and a heavy diagonal: symmetric, positive definite, and so invertible.
+            Values::PositiveDefinite | Values::Invertible => {
                 let n = sizes[sizes.len() - 1];
                 let diagonal = |i: usize| (i % (n * n)).is_multiple_of(n + 1);
                 let at = |i| if diagonal(i) { 2.0 + n as f64 } else { 1.0 };

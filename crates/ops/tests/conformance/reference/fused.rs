@@ -2,9 +2,9 @@
 
 use tonnage_core::tile::{Close, Fold, Form, Instr, Prim};
 use tonnage_core::{Attrs, DType};
-use tonnage_ops::simd::soak::exact;
 
 use super::{Asked, common, indices};
+use crate::exact;
 use crate::plain::{Answer, held};
 
 fn unary(prim: Prim, x: f64) -> f64 {

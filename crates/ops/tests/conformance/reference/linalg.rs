@@ -122,3 +122,96 @@ pub fn half_tril(asked: &Asked) -> Vec<Answer> {
 pub fn symmetrize(asked: &Asked) -> Vec<Answer> {
     by_place(asked, |_, _, x, across| (x + across) / 2.0)
 }
+
+/// Rows exchanged, factors taken away: what is left of a matrix above its diagonal, the right side with it, and the
+/// sign of the exchanges.
+fn eliminate(a: &[f64], n: usize, b: &[f64], width: usize) -> (Vec<f64>, Vec<f64>, f64) {
+    let (mut a, mut b, mut sign) = (a.to_vec(), b.to_vec(), 1.0);
+    for column in 0..n {
+        let size = |row: &usize| a[row * n + column].abs();
+        let best = (column..n).max_by(|x, y| size(x).total_cmp(&size(y))).expect("a row");
+        if best != column {
+            sign = -sign;
+            (0..n).for_each(|j| a.swap(column * n + j, best * n + j));
+            (0..width).for_each(|j| b.swap(column * width + j, best * width + j));
+        }
+        for row in column + 1..n {
+            let factor = a[row * n + column] / a[column * n + column];
+            (column..n).for_each(|j| a[row * n + j] -= factor * a[column * n + j]);
+            (0..width).for_each(|j| b[row * width + j] -= factor * b[column * width + j]);
+        }
+    }
+    (a, b, sign)
+}
+
+fn solution(a: &[f64], n: usize, b: &[f64], width: usize) -> Vec<f64> {
+    let (a, mut x, _) = eliminate(a, n, b, width);
+    for row in (0..n).rev() {
+        for j in 0..width {
+            let known: f64 = (row + 1..n).map(|k| a[row * n + k] * x[k * width + j]).sum();
+            x[row * width + j] = (x[row * width + j] - known) / a[row * n + row];
+        }
+    }
+    x
+}
+
+/// For each matrix of a batch, and what belongs to it.
+fn each(x: &Plain, of: impl Fn(usize, usize, &[f64]) -> Vec<f64>) -> Vec<f64> {
+    let n = *x.sizes.last().expect("a matrix");
+    let batch: usize = x.sizes[..x.sizes.len() - 2].iter().product();
+    (0..batch).flat_map(|at| of(at, n, &x.values[at * n * n..(at + 1) * n * n])).collect()
+}
+
+pub fn solve(asked: &Asked) -> Vec<Answer> {
+    let Attrs::Matmul { transpose_a, .. } = *asked.attrs else { panic!("no transposes") };
+    let (a, b) = (&asked.inputs[0], &asked.inputs[1]);
+    let width = *b.sizes.last().expect("a matrix");
+    let values = each(a, |at, n, matrix| {
+        let turned: Vec<f64> = (0..n * n).map(|i| matrix[i % n * n + i / n]).collect();
+        let matrix = if transpose_a { &turned } else { matrix };
+        solution(matrix, n, &b.values[at * n * width..(at + 1) * n * width], width)
+    });
+    let largest = values.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let scale = vec![4.0 * largest; values.len()];
+    vec![Answer::scaled(b.dtype, b.sizes.clone(), values, scale)]
+}
+
+pub fn inv(asked: &Asked) -> Vec<Answer> {
+    let a = &asked.inputs[0];
+    let values = each(a, |_, n, matrix| {
+        let ones: Vec<f64> = (0..n * n).map(|i| f64::from(i / n == i % n)).collect();
+        solution(matrix, n, &ones, n)
+    });
+    let scale = vec![4.0; values.len()];
+    vec![Answer::scaled(a.dtype, a.sizes.clone(), values, scale)]
+}
+
+pub fn det(asked: &Asked) -> Vec<Answer> {
+    let a = &asked.inputs[0];
+    let values = each(a, |_, n, matrix| {
+        let (u, _, sign) = eliminate(matrix, n, &[], 0);
+        vec![(0..n).fold(sign, |p, i| p * u[i * n + i])]
+    });
+    let n = *a.sizes.last().expect("a matrix");
+    let scale = values.iter().map(|x| x.abs() * n as f64).collect();
+    vec![Answer::scaled(a.dtype, &a.sizes[..a.sizes.len() - 2], values, scale)]
+}
+
+pub fn slogdet(asked: &Asked) -> Vec<Answer> {
+    let a = &asked.inputs[0];
+    let of = |sign_only: bool| {
+        each(a, |_, n, matrix| {
+            let (u, _, sign) = eliminate(matrix, n, &[], 0);
+            let diagonal = || (0..n).map(|i| u[i * n + i]);
+            vec![match sign_only {
+                true => diagonal().fold(sign, |s, x| s * x.signum()),
+                false => diagonal().map(|x| x.abs().ln()).sum(),
+            }]
+        })
+    };
+    let (signs, logs) = (of(true), of(false));
+    let n = *a.sizes.last().expect("a matrix");
+    let scale = vec![n as f64; logs.len()];
+    let sizes = &a.sizes[..a.sizes.len() - 2];
+    vec![Answer::new(a.dtype, sizes, signs), Answer::scaled(a.dtype, sizes, logs, scale)]
+}

@@ -13,6 +13,7 @@ mod nn_conv;
 mod nn_norm;
 mod nn_window;
 mod pairs;
+mod places;
 mod random;
 mod reduce;
 mod shape;
@@ -169,11 +170,21 @@ const ALL: &[(&str, Reference)] = &[
     ("lengths", join::lengths),
     ("random_normal", random::normal),
     ("random_uniform", random::uniform),
+    ("random_truncated_normal", random::truncated),
+    ("random_below", random::below),
+    ("random_bits", random::bits),
+    ("random_gamma", random::gamma),
+    ("random_poisson", random::poisson),
+    ("random_categorical", random::categorical),
     ("matmul", linalg::matmul),
     ("cholesky", linalg::cholesky),
     ("triangular_solve", linalg::triangular_solve),
     ("tril", linalg::tril),
     ("triu", linalg::triu),
+    ("solve", linalg::solve),
+    ("inv", linalg::inv),
+    ("det", linalg::det),
+    ("slogdet", linalg::slogdet),
     ("half_tril", linalg::half_tril),
     ("symmetrize", linalg::symmetrize),
     ("softmax", nn::softmax),
@@ -206,6 +217,20 @@ const ALL: &[(&str, Reference)] = &[
     ("rows_to_dense", index::rows_to_dense),
     ("scatter_add", index::scatter_add),
     ("scatter_update", index::scatter_update),
+    ("argsort", places::argsort),
+    ("bincount", places::bincount),
+    ("dynamic_slice", places::dynamic_slice),
+    ("dynamic_update", places::dynamic_update),
+    ("gather_nd", places::gather_nd),
+    ("histogram", places::histogram),
+    ("nonzero", places::nonzero),
+    ("scatter_nd_add", places::scatter_nd_add),
+    ("scatter_nd_max", places::scatter_nd_max),
+    ("scatter_nd_min", places::scatter_nd_min),
+    ("scatter_nd_update", places::scatter_nd_update),
+    ("searchsorted", places::searchsorted),
+    ("sort", places::sort),
+    ("unique", places::unique),
     ("mask_scatter", index::mask_scatter),
     ("top_k", index::top_k),
     ("boolean_mask", index::boolean_mask),

@@ -5,6 +5,7 @@
 //! hyperbolic functions, whose standard ones overflow or lose digits far out, a longer formula there.
 //! The normal tests take a strided subset through the same code.
 
+#[path = "../../exact/mod.rs"]
 mod exact;
 mod stated;
 

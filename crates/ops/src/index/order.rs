@@ -1,0 +1,194 @@
+//! Elements as whole numbers in the same order: what `sort`, `argsort`, `unique` and `searchsorted` share.
+//!
+//! NaN comes behind everything, whatever its sign, and all NaNs are level. Comparing whole numbers is what a sort
+//! is fast with, and an index packed beside one breaks ties: a stable sort in place, without memory of its own.
+
+use bytemuck::Pod;
+use tonnage_core::{Bool, Element, bf16, f16};
+
+/// An element with a place in an order.
+pub trait Ordered: Element {
+    /// As wide as the element.
+    type Key: Ord + Copy + Pod + Send + Sync + Into<u64>;
+    /// A whole number in the elements' order; -0 comes before 0.
+    fn key(self) -> Self::Key;
+    /// The element of a key.
+    fn of(key: Self::Key) -> Self;
+    /// Where -0 is level with 0.
+    fn level_key(self) -> Self::Key;
+}
+
+macro_rules! integers {
+    ($($T:ty => $K:ty, $flip:expr;)*) => {$(
+        impl Ordered for $T {
+            type Key = $K;
+            #[inline(always)]
+            fn key(self) -> $K {
+                self as $K ^ $flip
+            }
+            #[inline(always)]
+            fn of(key: $K) -> $T {
+                (key ^ $flip) as $T
+            }
+            #[inline(always)]
+            fn level_key(self) -> $K {
+                self.key()
+            }
+        }
+    )*};
+}
+
+integers! {
+    i64 => u64, 1 << 63;
+    i32 => u32, 1 << 31;
+    i16 => u16, 1 << 15;
+    i8 => u8, 1 << 7;
+    u64 => u64, 0;
+    u32 => u32, 0;
+    u16 => u16, 0;
+    u8 => u8, 0;
+}
+
+macro_rules! floats {
+    ($($T:ty => $K:ty;)*) => {$(
+        impl Ordered for $T {
+            type Key = $K;
+            #[inline(always)]
+            fn key(self) -> $K {
+                const SIGN: $K = 1 << (<$K>::BITS - 1);
+                let bits = self.to_bits();
+                if self.is_nan() {
+                    <$K>::MAX
+                } else if bits & SIGN != 0 {
+                    !bits
+                } else {
+                    bits | SIGN
+                }
+            }
+            #[inline(always)]
+            fn of(key: $K) -> $T {
+                const SIGN: $K = 1 << (<$K>::BITS - 1);
+                <$T>::from_bits(if key & SIGN != 0 { key ^ SIGN } else { !key })
+            }
+            #[inline(always)]
+            fn level_key(self) -> $K {
+                const ZERO: $K = 1 << (<$K>::BITS - 1);
+                let key = self.key();
+                if key == ZERO - 1 { ZERO } else { key }
+            }
+        }
+    )*};
+}
+
+floats! {
+    f64 => u64;
+    f32 => u32;
+    f16 => u16;
+    bf16 => u16;
+}
+
+impl Ordered for Bool {
+    type Key = u8;
+    fn key(self) -> u8 {
+        self.get() as u8
+    }
+    fn of(key: u8) -> Bool {
+        Bool(key)
+    }
+    fn level_key(self) -> u8 {
+        self.key()
+    }
+}
+
+/// Runs a block with `$T` bound to the Rust type of a dtype, and `$P` to the number that packs its key and a
+/// 32-bit index.
+macro_rules! with_ordered {
+    ($dtype:expr, $T:ident, $P:ident => $body:expr) => {{
+        macro_rules! arm {
+            ($rust:ty, $packed:ty) => {{
+                type $T = $rust;
+                type $P = $packed;
+                $body
+            }};
+        }
+        match $dtype {
+            tonnage_core::DType::F64 => arm!(f64, u128),
+            tonnage_core::DType::I64 => arm!(i64, u128),
+            tonnage_core::DType::U64 => arm!(u64, u128),
+            tonnage_core::DType::F32 => arm!(f32, u64),
+            tonnage_core::DType::F16 => arm!(tonnage_core::f16, u64),
+            tonnage_core::DType::BF16 => arm!(tonnage_core::bf16, u64),
+            tonnage_core::DType::I32 => arm!(i32, u64),
+            tonnage_core::DType::I16 => arm!(i16, u64),
+            tonnage_core::DType::I8 => arm!(i8, u64),
+            tonnage_core::DType::U32 => arm!(u32, u64),
+            tonnage_core::DType::U16 => arm!(u16, u64),
+            tonnage_core::DType::U8 => arm!(u8, u64),
+            tonnage_core::DType::Bool => arm!(tonnage_core::Bool, u64),
+        }
+    }};
+}
+
+pub(super) use with_ordered;
+
+/// A key and an index in one number.
+pub trait Packed: Ord + Copy + Pod + Send + Sync {
+    /// The key above, the index below.
+    fn pack(key: u64, index: usize) -> Self;
+    /// The index.
+    fn index(self) -> usize;
+    /// The key.
+    fn packed_key(self) -> u64;
+}
+
+macro_rules! packed {
+    ($($P:ty),*) => {$(
+        impl Packed for $P {
+            #[inline(always)]
+            fn pack(key: u64, index: usize) -> $P {
+                (key as $P) << 32 | index as u32 as $P
+            }
+            #[inline(always)]
+            fn index(self) -> usize {
+                self as u32 as usize
+            }
+            #[inline(always)]
+            fn packed_key(self) -> u64 {
+                (self >> 32) as u64
+            }
+        }
+    )*};
+}
+packed!(u64, u128);
+
+/// Bytes of a packed element.
+pub fn packed_bytes(dtype: tonnage_core::DType) -> usize {
+    if dtype.size() == 8 { size_of::<u128>() } else { size_of::<u64>() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_order<T: Ordered + Copy>(elements: &[T]) {
+        for pair in elements.windows(2) {
+            assert!(pair[0].key() < pair[1].key(), "{pair:?}");
+        }
+        for x in elements {
+            assert!(T::of(x.key()).key() == x.key(), "{x:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_in_the_order_of_the_elements() {
+        let inf = f32::INFINITY;
+        in_order(&[-inf, f32::MIN, -1.5, -1e-45, -0.0, 0.0, 1e-45, 2.0, f32::MAX, inf, f32::NAN]);
+        in_order(&[f64::NEG_INFINITY, -2.0, -0.0, 0.0, 1.0, f64::NAN]);
+        in_order(&[f16::NEG_INFINITY, f16::NEG_ONE, f16::ZERO, f16::ONE, f16::NAN]);
+        in_order(&[i8::MIN, -1, 0, 1, i8::MAX]);
+        in_order(&[i64::MIN, -1, 0, 1, i64::MAX]);
+        in_order(&[0u16, 1, u16::MAX]);
+        assert_eq!((-f32::NAN).key(), f32::NAN.key());
+        assert_eq!((-0.0f64).level_key(), 0.0f64.level_key());
+    }
+}

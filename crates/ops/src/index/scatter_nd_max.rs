@@ -1,0 +1,57 @@
+//! `scatter_nd_max`: a tensor with the larger of itself and rows at indices into several leading axes.
+//!
+//! NaN wins. Whoever is the largest of the element and all rows that name it gets the gradient; several share it
+//! evenly.
+
+use smallvec::smallvec;
+use tonnage_core::OpDef;
+use tonnage_core::error::Result;
+use tonnage_core::row::{
+    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+};
+
+use super::nd;
+use super::scatter_nd_add::numbers;
+use super::winners::shared;
+use crate::infer::{cost, elements, number};
+use crate::number::{Number, with_number};
+
+/// `(table, indices, rows) -> table`; how many leading axes are shared as `Attrs::Count`.
+pub static SCATTER_ND_MAX: OpDef = OpDef {
+    name: "scatter_nd_max",
+    doc: "A tensor with the larger of itself and rows at indices into several leading axes; NaN wins.",
+    infer,
+    axes: nd::scatter_axes,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[
+        Keep::Input(0).always(),
+        Keep::Input(1).always(),
+        Keep::Input(2).always(),
+        Keep::Output(0).always(),
+    ]]),
+    remat: Remat::Cheap,
+    cost: |call| {
+        let flops = call.inputs.get(2).map_or(0, elements);
+        cost(flops, call.inputs.iter().chain(call.inputs.first()))
+    },
+    grad: Grad::Rule(shared),
+    jvp: Jvp::FromGrad,
+    fails: Fails::OnData,
+    lower: Lower::Slices(|k| {
+        with_number!("scatter_nd_max", k.outputs[0].dtype, T => {
+            nd::scatter::<T>("scatter_nd_max", k, |to, from| {
+                if from.above(*to) {
+                    *to = from;
+                }
+            })
+        })
+    }),
+    samples: || nd::samples(true, &numbers()),
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let made = nd::scatter_type(call)?;
+    number("scatter_nd_max", &made)?;
+    Ok(smallvec![made])
+}

@@ -1,0 +1,43 @@
+//! `random_bits`: random bits of an integer; a recipe of a key.
+
+use smallvec::smallvec;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::recipe::Distribution;
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch};
+use tonnage_core::{DType, OpDef, TensorType};
+
+use crate::rules;
+
+/// Random bits of an integer.
+pub static RANDOM_BITS: OpDef = OpDef {
+    name: "random_bits",
+    doc: "Random bits of an integer; takes no bytes until it is written to.",
+    infer,
+    axes: |call| rules::axes::mixed(&[infer(call).map_or(0, |t| t[0].shape.rank())]),
+    mem: Mem::Recipe,
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Costly,
+    cost: rules::cost::free,
+    grad: Grad::Stop("it has no inputs"),
+    jvp: Jvp::Stop("it has no inputs"),
+    fails: Fails::Never,
+    lower: Lower::Recipe(super::recipe),
+    samples: || {
+        let integers = DType::ALL.into_iter().filter(|d| d.is_integer());
+        let small = integers.map(|d| super::of(Distribution::Bits, d, &[2, 3]));
+        small.chain([super::of(Distribution::Bits, DType::U32, &[1025])]).collect()
+    },
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let (distribution, dtype, shape) = super::asked(call)?;
+    if distribution != Distribution::Bits {
+        return Err(rules::infer::wrong_attrs(call));
+    }
+    if !dtype.is_integer() {
+        let supported = "an integer";
+        return Err(ErrorKind::DTypeUnsupported { op: call.op, dtype, supported }.into());
+    }
+    Ok(smallvec![TensorType { dtype, shape: shape.clone() }])
+}

@@ -1,0 +1,248 @@
+//! Random tensors: of keys that are drawn one after the other from a global seed, or of a key that is given.
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::bad_argument;
+use tonnage_core::recipe::{Distribution, Key};
+use tonnage_core::{DType, OpDef, Result, Shape, Source};
+use tonnage_ops::simd::philox;
+use tonnage_ops::{index, random};
+
+use crate::dispatch::apply1;
+use crate::ops::Elementwise;
+use crate::tensor::Tensor;
+use crate::trace;
+
+/// Lets the random numbers that follow be those of a seed.
+///
+/// ```
+/// use tonnage::{DType, random_normal, set_seed};
+/// set_seed(7);
+/// let a = random_normal([3], DType::F32)?.to_vec::<f32>()?;
+/// set_seed(7);
+/// assert_eq!(a, random_normal([3], DType::F32)?.to_vec::<f32>()?);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn set_seed(seed: u64) {
+    tonnage_runtime::random::set_seed(seed);
+}
+
+/// Which random numbers: the same key gives the same ones, in any order and on any number of threads. The free
+/// functions of this crate draw a fresh key each; inside of a traced function a fresh one each call.
+///
+/// ```
+/// use tonnage::{DType, RandomKey};
+/// let key = RandomKey::new(42);
+/// let (a, b) = (key.normal([3], DType::F32)?, key.normal([3], DType::F32)?);
+/// assert_eq!(a.to_vec::<f32>()?, b.to_vec::<f32>()?);
+/// let [left, right] = key.split();
+/// assert_ne!(left.uniform([1], DType::F64)?.to_vec::<f64>()?, right.uniform([1], DType::F64)?.to_vec::<f64>()?);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RandomKey([u32; 2]);
+
+impl RandomKey {
+    /// The key of a seed.
+    pub fn new(seed: u64) -> RandomKey {
+        RandomKey([seed as u32, (seed >> 32) as u32])
+    }
+
+    /// Two keys that have nothing to do with each other, nor with this one.
+    #[must_use]
+    pub fn split(&self) -> [RandomKey; 2] {
+        let words = philox::block(self.0, [0, 0, 0, 3]);
+        [RandomKey([words[0], words[1]]), RandomKey([words[2], words[3]])]
+    }
+}
+
+/// The key of the next random op: in a function each call brings one of its own.
+pub(crate) fn next_key() -> Key {
+    match trace::current() {
+        Some(trace) => trace.next_random(),
+        None => Key::Fixed(tonnage_runtime::random::next_key()),
+    }
+}
+
+macro_rules! distributions {
+    ($($(#[$doc:meta])* $method:ident $function:ident ($($arg:ident: $T:ty),*);)*) => {
+        impl RandomKey {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $method(&self, $($arg: $T),*) -> Result<Tensor> {
+                draw::$method(Key::Fixed(self.0), $($arg.into(),)* Source::here())
+            })*
+        }
+        $($(#[$doc])*
+        #[track_caller]
+        pub fn $function($($arg: $T),*) -> Result<Tensor> {
+            draw::$method(next_key(), $($arg.into(),)* Source::here())
+        })*
+    };
+}
+
+distributions! {
+    /// Random numbers of mean 0 and deviation 1. Takes a few bytes until it is written to; reading it again gives
+    /// the same numbers.
+    normal random_normal(shape: impl Into<Shape>, dtype: DType);
+    /// Random numbers of mean 0 and deviation 1 that lie less than 2 deviations away. Takes a few bytes.
+    truncated_normal random_truncated_normal(shape: impl Into<Shape>, dtype: DType);
+    /// Random numbers in [0, 1). Takes a few bytes until it is written to.
+    uniform random_uniform(shape: impl Into<Shape>, dtype: DType);
+    /// Random numbers from `low` up to, without, `high`. Takes a few bytes.
+    uniform_between random_uniform_between(low: f64, high: f64, shape: impl Into<Shape>, dtype: DType);
+    /// Random whole numbers from `low` up to, without, `high`. Takes a few bytes.
+    int random_int(low: i64, high: i64, shape: impl Into<Shape>, dtype: DType);
+    /// Random bits of an integer. Takes a few bytes.
+    bits random_bits(shape: impl Into<Shape>, dtype: DType);
+    /// The whole numbers below `n` in a random order, as i32.
+    permutation random_permutation(n: usize);
+}
+
+macro_rules! of_tensors {
+    ($($(#[$doc:meta])* $method:ident $function:ident ($x:ident $(, $arg:ident: $T:ty)?);)*) => {
+        impl RandomKey {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $method(&self, $x: &Tensor $(, $arg: $T)?) -> Result<Tensor> {
+                draw::$method(Key::Fixed(self.0), $x, $($arg,)? Source::here())
+            })*
+        }
+        $($(#[$doc])*
+        #[track_caller]
+        pub fn $function($x: &Tensor $(, $arg: $T)?) -> Result<Tensor> {
+            draw::$method(next_key(), $x, $($arg,)? Source::here())
+        })*
+    };
+}
+
+of_tensors! {
+    /// True with the probability that each element says.
+    bernoulli random_bernoulli(probability);
+    /// Which of several classes is drawn, by their logits along the last axis: so many samples of each row, as i64.
+    categorical random_categorical(logits, samples: usize);
+    /// Numbers of the gamma distribution with a rate of 1, one for each shape parameter.
+    gamma random_gamma(shape);
+    /// Whole numbers of the Poisson distribution, one for each rate, as floats.
+    poisson random_poisson(rate);
+    /// The rows along the first axis in a random order.
+    shuffle random_shuffle(x);
+}
+
+mod draw {
+    use super::*;
+
+    fn recipe(
+        op: &'static OpDef,
+        key: Key,
+        distribution: Distribution,
+        shape: Shape,
+        dtype: DType,
+        source: Source,
+    ) -> Result<Tensor> {
+        let attrs = Attrs::Random { key, distribution, dtype, shape };
+        apply1(op, smallvec![], attrs, source)
+    }
+
+    pub fn normal(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
+        let op = &random::normal::RANDOM_NORMAL;
+        recipe(op, key, Distribution::Normal, shape, dtype, source)
+    }
+
+    pub fn truncated_normal(
+        key: Key,
+        shape: Shape,
+        dtype: DType,
+        source: Source,
+    ) -> Result<Tensor> {
+        let op = &random::truncated_normal::RANDOM_TRUNCATED_NORMAL;
+        recipe(op, key, Distribution::TruncatedNormal, shape, dtype, source)
+    }
+
+    pub fn uniform(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
+        let op = &random::uniform::RANDOM_UNIFORM;
+        recipe(op, key, Distribution::Uniform, shape, dtype, source)
+    }
+
+    pub fn uniform_between(
+        key: Key,
+        low: f64,
+        high: f64,
+        shape: Shape,
+        dtype: DType,
+        source: Source,
+    ) -> Result<Tensor> {
+        let unit = uniform(key, shape, dtype, source)?;
+        unit.fma(high - low, low)
+    }
+
+    pub fn bits(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
+        let op = &random::bits::RANDOM_BITS;
+        recipe(op, key, Distribution::Bits, shape, dtype, source)
+    }
+
+    pub fn int(
+        key: Key,
+        low: i64,
+        high: i64,
+        shape: Shape,
+        dtype: DType,
+        source: Source,
+    ) -> Result<Tensor> {
+        let op = &random::below::RANDOM_BELOW;
+        let count = i128::from(high) - i128::from(low);
+        let Ok(below @ 1..) = u64::try_from(count) else {
+            let what = format!("whole numbers from {low} up to, without, {high}");
+            return Err(bad_argument(op.name, what, "the second must be larger").at(source));
+        };
+        // Moved in 64 bits: how many there are may not fit where the numbers themselves do.
+        let counted = recipe(op, key, Distribution::Below(below), shape, DType::U64, source)?;
+        counted.cast(DType::I64)?.add(low)?.cast(dtype)
+    }
+
+    pub fn permutation(key: Key, n: usize, source: Source) -> Result<Tensor> {
+        let drawn = bits(key, [n].into(), DType::U64, source)?;
+        let op = &index::argsort::ARGSORT;
+        apply1(op, smallvec![drawn.into()], Attrs::Descending(false), source)
+    }
+
+    pub fn shuffle(key: Key, x: &Tensor, source: Source) -> Result<Tensor> {
+        let Some(rows) = x.shape().first().and_then(|d| d.known()) else {
+            let what = format!("the rows of {} are not known", x.ty());
+            let help = "use a tensor with a first axis of known length";
+            return Err(bad_argument("shuffle", what, help).at(source));
+        };
+        x.gather(&permutation(key, rows, source)?, 0)
+    }
+
+    pub fn bernoulli(key: Key, probability: &Tensor, source: Source) -> Result<Tensor> {
+        let (shape, dtype) = (probability.shape(), probability.dtype());
+        uniform(key, shape, dtype, source)?.less(probability)
+    }
+
+    /// A key as a tensor: two words that a recipe gives.
+    fn words(key: Key, source: Source) -> Result<Tensor> {
+        bits(key, [2].into(), DType::U32, source)
+    }
+
+    pub fn categorical(
+        key: Key,
+        logits: &Tensor,
+        samples: usize,
+        source: Source,
+    ) -> Result<Tensor> {
+        let inputs = smallvec![logits.into(), words(key, source)?.into()];
+        let op = &random::categorical::RANDOM_CATEGORICAL;
+        apply1(op, inputs, Attrs::Count(samples), source)
+    }
+
+    pub fn gamma(key: Key, shape: &Tensor, source: Source) -> Result<Tensor> {
+        let inputs = smallvec![shape.into(), words(key, source)?.into()];
+        apply1(&random::gamma::RANDOM_GAMMA, inputs, Attrs::None, source)
+    }
+
+    pub fn poisson(key: Key, rate: &Tensor, source: Source) -> Result<Tensor> {
+        let inputs = smallvec![rate.into(), words(key, source)?.into()];
+        apply1(&random::poisson::RANDOM_POISSON, inputs, Attrs::None, source)
+    }
+}
