@@ -6,9 +6,10 @@ mod common;
 
 use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
+use tonnage_core::graph::replay;
 use tonnage_core::looping::{Loop, Rounds};
 use tonnage_core::recipe::Key;
-use tonnage_core::{DType, Graph};
+use tonnage_core::{DType, Graph, OpDef, row};
 use tonnage_ops::{control, index, math, nn, random, reduce};
 use tonnage_plan::{Rewrite, lower, rewrite};
 
@@ -521,6 +522,65 @@ fn a_composite_is_written_out_and_merged_with_what_says_the_same() {
         }
     ",
     );
+}
+
+#[test]
+fn what_is_computed_again_on_purpose_is_not_merged() {
+    // A body, called: one node here, and its nodes in the graph as it runs.
+    static CALL: OpDef = OpDef {
+        name: "call",
+        doc: "A body, once.",
+        infer: |call| Ok(call.regions[0].output_types().into_iter().collect()),
+        axes: |_| row::AxisMap::default(),
+        mem: row::Mem::Regions,
+        scratch: row::no_scratch,
+        saves: row::Saves::NOTHING,
+        remat: row::Remat::Costly,
+        cost: |_| row::Cost::default(),
+        grad: row::Grad::Stop("a test"),
+        jvp: row::Jvp::Stop("a test"),
+        fails: row::Fails::Never,
+        lower: row::Lower::Composite(|e, call, inputs| replay(&call.regions[0], inputs, e)),
+        samples: Vec::new,
+    };
+    let body = || {
+        let mut m = Make::new();
+        let (x, w) = (m.f32(&[64, 64]), m.f32(&[64, 64]));
+        let a = m.matmul(&x, &w);
+        let b = m.matmul(&x, &w); // in one body it is merged
+        let y = m.add(&a, &b);
+        let y = m.tanh(&y);
+        m.finish(&[&y])
+    };
+    let mut m = Make::new();
+    let (x, w) = (m.f32(&[64, 64]), m.f32(&[64, 64]));
+    let before = m.matmul(&x, &w);
+    let again = m.regions(&CALL, &[&x, &w], Attrs::None, vec![body()]);
+    let y = m.matmul(&before, &again[0]);
+    let graph = m.finish(&[&y]);
+    check(&graph, &Rewrite::ALL, "");
+    reads(&lower(&graph).unwrap(), "");
+}
+
+#[test]
+fn an_update_has_copies_before_it_of_what_is_read_after() {
+    let mut m = Make::new();
+    let (v, x) = (m.variable(&[4, 4]), m.f32(&[4, 4]));
+    let turned = m.transpose(&v, &[1, 0]);
+    let after = m.assign(&v, &turned); // reads its own bytes in another order
+    let old = m.matmul(&v, &x);
+    let twice = m.assign(&after, &old);
+    reads(&lower(&m.finish(&[&v, &twice])).unwrap(), "");
+}
+
+#[test]
+fn an_update_waits_for_what_can_fail() {
+    let mut m = Make::new();
+    let (v, x, which) = (m.variable(&[4]), m.f32(&[8]), m.input(DType::I32, &[4]));
+    let one = m.number(1.0, DType::F32);
+    let new = m.assign(&v, &one);
+    let picked = m.op(&index::gather::GATHER, &[&x, &which], Attrs::Axis(0));
+    reads(&lower(&m.finish(&[&picked, &new])).unwrap(), "");
 }
 
 #[test]
