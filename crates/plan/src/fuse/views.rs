@@ -7,14 +7,13 @@
 use std::rc::Rc;
 
 use smallvec::SmallVec;
-use tonnage_core::Dim;
-use tonnage_core::Source;
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
 use tonnage_core::row::{Call, Lower, Mem, OpDef};
 use tonnage_core::shape::{Shape, TensorType};
 use tonnage_core::tile::{Close, Form};
+use tonnage_core::{Dim, Kind, Source};
 use tonnage_ops::shape::reshape::RESHAPE;
 use tonnage_ops::shape::slice::SLICE;
 use tonnage_ops::shape::transpose::TRANSPOSE;
@@ -258,12 +257,12 @@ impl<'a> Moving<'a> {
             Attrs::Shape(shape) => shape.clone(),
             _ => from.shape,
         };
-        let info = match &of {
-            Made::Known(id) => self.graph.value(*id).clone(),
-            Made::New(applied) => applied.info.clone(),
+        let source = match &of {
+            Made::Known(id) => self.graph.value(*id).source,
+            Made::New(applied) => applied.source,
         };
-        let info = ValueInfo { ty: TensorType { dtype: from.dtype, shape }, ..info };
-        let source = info.source;
+        let ty = TensorType { dtype: from.dtype, shape };
+        let info = ValueInfo { ty, kind: Kind::Activation, name: None, source };
         let inputs = SmallVec::from_iter([of]);
         Made::New(Rc::new(Applied { op, attrs, inputs, info, source }))
     }
