@@ -55,19 +55,31 @@ pub enum Generator {
         /// Of the values.
         dtype: DType,
     },
+    /// In a plan: what each call brings for one of its inputs.
+    Given {
+        /// Which, in the order of the inputs.
+        number: u32,
+        /// Of the values.
+        dtype: DType,
+    },
 }
 
 impl Generator {
     /// Dtype of its values.
     pub fn dtype(&self) -> DType {
         match self {
-            Generator::Count { dtype, .. } | Generator::Random { dtype, .. } => *dtype,
+            Generator::Count { dtype, .. }
+            | Generator::Random { dtype, .. }
+            | Generator::Given { dtype, .. } => *dtype,
         }
     }
 }
 
 /// Programs longer than this are not chained on: the recipe is made resident instead.
 pub const LONGEST: usize = 64;
+
+/// Nor are recipes of more sources than this: a tile program has few registers, and every source takes one.
+pub const WIDEST: usize = 8;
 
 /// A tensor that is computed as it is read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -17,9 +17,12 @@ use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
 use crate::plan::{
-    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory,
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory, TileRun,
 };
 use crate::{order, region, tile};
+
+/// What a tile step reads at most, recipes written out: each read takes a register.
+const MOST_READS: usize = 20;
 
 /// What is known of an input before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -271,9 +274,14 @@ impl<'g> Planner<'g> {
                 self.materialize(node, *id)?;
             }
         }
-        let placed =
-            node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
-        let run = tile::ready(program, domain, &placed).ok_or_else(|| no_layout(node))?;
+        let mut run = self.run(node, program, &domain)?;
+        // Recipes that bring more than the registers hold lie in memory, the widest first.
+        while run.reads.len() > MOST_READS
+            && let Some(widest) = self.widest_recipe(node)
+        {
+            self.materialize(node, widest)?;
+            run = self.run(node, program, &domain)?;
+        }
         let lazy = !self.is_dynamic(node) && !matches!(node.op.mem, Mem::Update(_));
         if let Some(recipe) = tile::as_recipe(&run).filter(|_| lazy) {
             self.recipe(node, recipe);
@@ -286,6 +294,22 @@ impl<'g> Planner<'g> {
         };
         let scratch = tonnage_ops::tile::scratch(&run.program, &run.domain);
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
+    }
+
+    fn run(&self, node: &Node, program: &TileProgram, domain: &Sizes) -> Result<TileRun> {
+        let placed =
+            node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
+        tile::ready(program, domain.clone(), &placed).ok_or_else(|| no_layout(node))
+    }
+
+    /// The input that is a recipe of the most sources, of those with several.
+    fn widest_recipe(&self, node: &Node) -> Option<ValueId> {
+        let sources = |id: &ValueId| match &self.places[id.index()].as_ref()?.at {
+            At::Recipe(recipe) => Some((recipe.sources.len(), *id)),
+            _ => None,
+        };
+        let widest = node.inputs.iter().filter_map(sources).max_by_key(|(n, _)| *n);
+        widest.filter(|(n, _)| *n > 1).map(|(_, id)| id)
     }
 
     /// Makes every input of a node that is a recipe resident.

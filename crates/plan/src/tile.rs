@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::Layout;
-use tonnage_core::recipe::{LONGEST, Recipe};
+use tonnage_core::recipe::{LONGEST, Recipe, WIDEST};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_ops::tile::{Composed, compose};
@@ -46,7 +46,8 @@ pub fn as_recipe(run: &TileRun) -> Option<Arc<Recipe>> {
     let chains = run.program.close == Close::Store
         && run.program.stores.len() == 1
         && matches!(run.program.stores[0].1, Form::Elements(_))
-        && run.program.code.len() <= LONGEST;
+        && run.program.code.len() <= LONGEST
+        && run.reads.len() <= WIDEST;
     if !chains {
         return None;
     }

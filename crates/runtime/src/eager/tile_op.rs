@@ -180,7 +180,8 @@ fn chained(program: &TileProgram, loads: &[tile::Composed], domain: &Sizes) -> O
     let chains = program.close == Close::Store
         && program.stores.len() == 1
         && matches!(program.stores[0].1, Form::Elements(_))
-        && program.code.len() <= tonnage_core::recipe::LONGEST;
+        && program.code.len() <= tonnage_core::recipe::LONGEST
+        && loads.len() <= tonnage_core::recipe::WIDEST;
     if !chains {
         return None;
     }

@@ -6,6 +6,7 @@
 
 mod checkpoint;
 mod frame;
+mod given;
 mod region;
 mod step;
 
@@ -32,7 +33,10 @@ use crate::lend::{Lender, Region};
 use crate::pool::pool;
 use crate::storage::{Pinned, PinnedMut, Storage};
 
+pub use given::Specs;
+
 use frame::Frame;
+use given::Given;
 
 /// What a run took, as the executor saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +67,7 @@ pub fn execute(
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
     let ledger = Ledger::cpu();
+    let brought = given::given(inputs);
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
     let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
@@ -83,13 +88,14 @@ pub fn execute(
             outputs.push(Region { base: lender.add(buffer.bytes_mut()), offset: 0, len, align: 1 });
         }
         let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
+        frame.given = brought.clone();
         let top = plan.inputs + plan.own_outputs();
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
         // What was lent lies in one block, which is rounded as every block is.
         (Measured { used: top + used?.rounded() }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, &decided, key, mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, (key, &brought), mark)?;
     Ok((made, measured))
 }
 
@@ -163,7 +169,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
-    key: [u32; 2],
+    (key, brought): ([u32; 2], &Given),
     mark: Mark,
 ) -> Result<Arrays> {
     let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -211,7 +217,9 @@ fn collect(
             }
             // A cast in place leaves another dtype in the input's bytes.
             OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
-            OutputPlan::Recipe(recipe) => Array::from_recipe(step::fixed_recipe(recipe, key)),
+            OutputPlan::Recipe(recipe) => {
+                Array::from_recipe(step::fixed_recipe(recipe, key, brought))
+            }
             OutputPlan::Given => return Err(missing()),
         });
     }
