@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the long variants of the tests that have one.
+//! `cargo xtask soak`: all tests in release, those that have a long variant at its full length.
 //!
 //! Such a test has `soak` in its name and reads `TONNAGE_SOAK` to choose its length, so its short
 //! variant runs with all others and can't rot. Attributes that switch a test off were rejected for
@@ -11,10 +11,14 @@ use crate::cargo::Cargo;
 use crate::step::Outcome;
 
 /// The row of this command.
-pub const COMMAND: Command = Command { name: "soak", doc: "runs the long soak tests", run };
+pub const COMMAND: Command =
+    Command { name: "soak", doc: "runs all tests in release, the long ones at full length", run };
 
 fn run() -> ExitCode {
-    match Cargo::new("test --release --workspace soak").env("TONNAGE_SOAK", "1").run() {
+    match Cargo::new("test --release --workspace --exclude xtask --tests --no-fail-fast")
+        .env("TONNAGE_SOAK", "1")
+        .run()
+    {
         Outcome::Passed => ExitCode::SUCCESS,
         Outcome::Skipped(reason) | Outcome::Failed(reason) => {
             eprintln!("soak failed: {reason}");

@@ -27,6 +27,8 @@ pub fn address_sanitizer() -> Outcome {
     watched(|arguments| {
         Cargo::new(&format!("{build} {arguments}"))
             .env("RUSTFLAGS", "-Zsanitizer=address")
+            // Kernels are built for it and not run: optimizing them would take minutes.
+            .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
             .env("CARGO_TARGET_DIR", &directory.to_string_lossy())
     })
 }

@@ -6,12 +6,15 @@ use serde::Serialize;
 
 use crate::dim::{Dim, Symbol};
 use crate::dtype::DType;
+use crate::grad::Returned;
 use crate::layout::Slice;
+use crate::looping::{Loop, LoopGrad};
 use crate::recipe::{Distribution, Key};
+use crate::row::Keep;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes};
 use crate::tile::TileProgram;
-use crate::window::{Conv, Window};
+use crate::window::{Average, Conv, Window};
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -36,6 +39,17 @@ impl AxisSlice {
     }
 }
 
+/// What stands around a tensor that is padded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum PadMode {
+    /// The same number everywhere.
+    Constant(Scalar),
+    /// The tensor as in a mirror that stands on its outermost elements: `c b | a b c | b a`.
+    Reflect,
+    /// The tensor as in a mirror that stands beside its outermost elements: `b a | a b c | c b`.
+    Symmetric,
+}
+
 /// The attributes of one op call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
 pub enum Attrs {
@@ -49,8 +63,65 @@ pub enum Attrs {
         /// Kept as lengths of 1.
         keep_dims: bool,
     },
+    /// As `Reduce`, and the power that lengths are measured in.
+    Norm {
+        /// Which axes.
+        axes: Sizes,
+        /// Kept as lengths of 1.
+        keep_dims: bool,
+        /// 1 or more; 2 is Euclid's.
+        power: Scalar,
+    },
     /// One axis, counted from the front.
     Axis(usize),
+    /// Several axes, counted from the front, sorted.
+    Axes(Sizes),
+    /// Along one axis, with or without the element itself, from either end.
+    Scan {
+        /// Which axis.
+        axis: usize,
+        /// Each result leaves its own element out.
+        exclusive: bool,
+        /// From the last element to the first.
+        reverse: bool,
+    },
+    /// So many tensors along one axis of the result.
+    Join {
+        /// Which axis.
+        axis: usize,
+        /// How many.
+        parts: usize,
+    },
+    /// Cut along one axis into pieces of these lengths.
+    Split {
+        /// Which axis.
+        axis: usize,
+        /// Of the pieces, in order.
+        lengths: Vec<Dim>,
+    },
+    /// Elements around a tensor.
+    Pad {
+        /// How many before and behind, for each axis.
+        widths: Vec<[usize; 2]>,
+        /// What they are.
+        padding: PadMode,
+    },
+    /// How often each axis is repeated as a whole.
+    Repeats(Sizes),
+    /// How often each element along an axis is repeated.
+    Repeat {
+        /// Which axis.
+        axis: usize,
+        /// How often.
+        count: usize,
+    },
+    /// Moved along an axis, with what falls off one end coming in at the other.
+    Roll {
+        /// Which axis.
+        axis: usize,
+        /// By how many, towards the end; negative towards the front.
+        shift: i64,
+    },
     /// All axes, in their new order.
     Order(Sizes),
     /// A part of every axis.
@@ -104,6 +175,59 @@ pub enum Attrs {
         /// Of the result.
         shape: Shape,
     },
+    /// A number at the positions that indices name, another one elsewhere.
+    OneHot {
+        /// How many positions.
+        depth: Dim,
+        /// At the position.
+        on: Scalar,
+        /// Elsewhere.
+        off: Scalar,
+        /// Of the result.
+        dtype: DType,
+    },
+    /// Numbers at even distances, both ends included.
+    Linspace {
+        /// The first.
+        start: Scalar,
+        /// The last.
+        stop: Scalar,
+        /// How many.
+        len: Dim,
+        /// Of the result.
+        dtype: DType,
+    },
+    /// A matrix with ones on a diagonal.
+    Eye {
+        /// Its rows.
+        rows: Dim,
+        /// Its columns.
+        columns: Dim,
+        /// Which diagonal: 0 is the main one, 1 the one above it, -1 the one below.
+        diagonal: i64,
+        /// Of the result.
+        dtype: DType,
+    },
+    /// A diagonal of matrices: 0 is the main one, 1 the one above it, -1 the one below.
+    Diagonal(i64),
+    /// A diagonal in matrices of that size.
+    Diag {
+        /// Their rows.
+        rows: Dim,
+        /// Their columns.
+        columns: Dim,
+        /// Which diagonal.
+        diagonal: i64,
+    },
+    /// Lengths as numbers.
+    Lengths {
+        /// Which ones.
+        of: Shape,
+        /// Of the numbers.
+        dtype: DType,
+    },
+    /// One number.
+    Number(Scalar),
     /// Which operands of a matrix product are transposed.
     Matmul {
         /// The left one.
@@ -115,30 +239,58 @@ pub enum Attrs {
     Count(usize),
     /// Windows of an image.
     Window(Box<Window>),
+    /// Means of the windows of an image.
+    Average(Box<Average>),
     /// Filters under the windows of an image.
     Conv(Box<Conv>),
+    /// How much of a label is spread evenly over all classes.
+    Smoothing(Scalar),
+    /// Numbers brought to a mean of 0 and a deviation of 1.
+    Normalize {
+        /// Added to the variance, so that nothing is divided by 0.
+        epsilon: Scalar,
+        /// The mean is taken away first.
+        centered: bool,
+        /// Into so many groups the channels are cut, each of which has a mean of its own.
+        groups: usize,
+    },
+    /// Attention of queries to keys.
+    Attention {
+        /// What products of queries and keys are multiplied by.
+        scale: Scalar,
+        /// The last query sees all keys, and each one before it one fewer.
+        causal: bool,
+        /// A mask is the last input.
+        masked: bool,
+    },
     /// An elementwise chain.
     Tile(Box<TileProgram>),
+    /// Branches.
+    Branch {
+        /// What random ops in them are made of, so that a branch that is run again draws the same; `None`: the
+        /// numbers of what is around it, as if there were no branch.
+        key: Option<Key>,
+        /// Inputs that are variables, each with the output that is written into its bytes. The planner's
+        /// word: in a graph as it is traced there are none.
+        updates: Vec<(usize, usize)>,
+    },
     /// A loop.
-    Loop {
-        /// Inputs that the body changes; the rest it only reads.
-        carried: usize,
-        /// Stop after so many rounds, whatever the condition says.
-        most: Option<u64>,
+    Loop(Box<Loop>),
+    /// A graph with a gradient that its user wrote.
+    Custom {
+        /// Inputs that the user's gradient speaks of; the rest it only captured.
+        args: usize,
+        /// Outputs that are results; the rest is there to be kept.
+        results: usize,
+        /// What the user's gradient reads.
+        saved: Vec<Keep>,
+        /// What it returns for each of the inputs that it speaks of.
+        returns: Vec<Returned>,
+        /// Whether it is the derivative of the graph, and not another one that its user prefers.
+        exact: bool,
     },
     /// The gradient of a loop.
-    LoopGrad {
-        /// Inputs that the body changes.
-        carried: usize,
-        /// Carried states that are kept at once; `None`: the planner decides.
-        slots: Option<usize>,
-        /// Which carried inputs have a gradient.
-        active: Vec<bool>,
-        /// Which inputs that the body only reads have a gradient.
-        wanted: Vec<bool>,
-        /// As of the loop itself.
-        most: Option<u64>,
-    },
+    LoopGrad(Box<LoopGrad>),
 }
 
 impl Attrs {
@@ -155,9 +307,21 @@ impl Attrs {
                 substitute_slices(slices, find);
                 *shape = shape.substitute(find);
             }
-            Attrs::Range { len, .. } => *len = len.substitute(find),
+            Attrs::Range { len, .. } | Attrs::Linspace { len, .. } => *len = len.substitute(find),
+            Attrs::OneHot { depth, .. } => *depth = depth.substitute(find),
+            Attrs::Eye { rows, columns, .. } | Attrs::Diag { rows, columns, .. } => {
+                *rows = rows.substitute(find);
+                *columns = columns.substitute(find);
+            }
+            Attrs::Lengths { of, .. } => *of = of.substitute(find),
+            Attrs::Split { lengths, .. } => {
+                lengths.iter_mut().for_each(|len| *len = len.substitute(find));
+            }
             Attrs::Size { size, .. } => *size = size.substitute(find),
             Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
+            Attrs::Loop(spec) => **spec = spec.substitute(find),
+            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
+            Attrs::Average(average) => average.image = average.image.substitute(find),
             _ => {}
         }
         attrs

@@ -71,6 +71,12 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Error {
+        match never {}
+    }
+}
+
 /// Who holds how much, for the messages about memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
@@ -329,6 +335,20 @@ pub enum ErrorKind {
         op: &'static str,
         /// Its row's reason.
         why: String,
+    },
+    /// A derivative that is not what differences say.
+    #[error("check_gradients: input {input}, {ty}: {mode} is {got}, differences say {slope}")]
+    WrongGradient {
+        /// Which input.
+        input: usize,
+        /// Its type.
+        ty: String,
+        /// Which derivative, in which mode.
+        mode: String,
+        /// What the derivative says.
+        got: f64,
+        /// What differences say.
+        slope: f64,
     },
     /// A tape that cannot answer.
     #[error("tape: {what}; {help}")]

@@ -13,6 +13,7 @@ pub mod heap;
 pub mod kernel;
 pub mod kind;
 pub mod layout;
+pub mod looping;
 pub mod recipe;
 pub mod row;
 pub mod scalar;

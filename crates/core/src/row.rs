@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::attrs::Attrs;
@@ -106,7 +107,7 @@ pub enum Mem {
 }
 
 /// Something that a gradient rule reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Keep {
     /// An input's value.
     Input(usize),
@@ -114,8 +115,14 @@ pub enum Keep {
     Inputs,
     /// An output's value.
     Output(usize),
+    /// The carried values that a loop ends with.
+    Ends,
     /// An extra output that is made only when a gradient is wanted.
     Aux(usize),
+    /// All extra outputs, of an op that has any number.
+    Auxes,
+    /// What the attributes list, of an op whose gradient its user wrote.
+    Declared,
 }
 
 impl Keep {
@@ -165,16 +172,34 @@ impl Saves {
     }
 }
 
-/// What one alternative keeps where the gradients of these inputs are wanted.
-pub fn kept(alternative: &[Saved], needs: &[bool]) -> SmallVec<[Keep; 2]> {
-    let mut all = SmallVec::new();
+/// What one alternative keeps of a call where the gradients of these inputs are wanted, one by one; `twice`:
+/// where the gradient may be differentiated itself.
+pub fn kept(
+    op: &OpDef,
+    alternative: &[Saved],
+    needs: &[bool],
+    call: &Call,
+    twice: bool,
+) -> Result<SmallVec<[Keep; 2]>> {
+    let mut all: SmallVec<[Keep; 2]> = SmallVec::new();
     for saved in alternative.iter().filter(|s| s.is_for(needs)) {
-        match saved.keep {
-            Keep::Inputs => all.extend((0..needs.len()).map(Keep::Input)),
-            keep => all.push(keep),
+        match (saved.keep, call.attrs) {
+            (Keep::Inputs, _) => all.extend((0..needs.len()).map(Keep::Input)),
+            (Keep::Ends, Attrs::Loop(spec)) => all.extend((0..spec.carried).map(Keep::Output)),
+            (Keep::Auxes, _) => all.extend((0..(op.saves.aux)(call)?.len()).map(Keep::Aux)),
+            (Keep::Declared, Attrs::Custom { args, saved, .. }) => {
+                all.extend(saved.iter().copied());
+                // What its user's rule does not speak of is differentiated from the inputs.
+                if twice || needs.get(*args..).is_some_and(|rest| rest.contains(&true)) {
+                    let inputs = (0..needs.len()).map(Keep::Input);
+                    all.extend(inputs.filter(|input| !saved.contains(input)));
+                }
+            }
+            (Keep::Ends | Keep::Declared, _) => {}
+            (keep, _) => all.push(keep),
         }
     }
-    all
+    Ok(all)
 }
 
 /// For rows without extra outputs.
@@ -213,6 +238,9 @@ pub type GradRule = fn(&mut dyn Emit, &GradCall) -> Result<Vec<Option<Cotangent>
 /// A forward rule: tangents of the inputs in, tangents of the outputs out; `None` is zero.
 pub type JvpRule = fn(&mut dyn Emit, &JvpCall) -> Result<Vec<Option<Value>>>;
 
+/// A forward rule that makes the results too: outputs, then their tangents; `None` is zero.
+pub type PairRule = fn(&mut dyn Emit, &JvpCall) -> Result<(Vec<Value>, Vec<Option<Value>>)>;
+
 /// Backward mode of an op.
 #[derive(Clone, Copy)]
 pub enum Grad {
@@ -227,6 +255,16 @@ pub enum Grad {
 pub enum Jvp {
     /// It has one of its own.
     Rule(JvpRule),
+    /// It is linear in each of these groups of inputs while the others stand still: its tangent is the
+    /// op itself on the tangents of a group, added up over the groups. A sum is linear in both inputs
+    /// together (one group), a product in each alone (two groups). No groups at all: in all inputs together,
+    /// of an op that takes any number.
+    Linear(&'static [&'static [usize]]),
+    /// Its Jacobian is symmetric, as that of every elementwise function of one input is: the backward
+    /// rule, given the tangent, makes the tangent.
+    Symmetric,
+    /// Results and tangents come of one run, in place of the op: bodies and branches.
+    Together(PairRule),
     /// It is the transpose of the transpose: derived from the backward rule.
     FromGrad,
     /// It has none, and why.

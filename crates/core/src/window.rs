@@ -31,3 +31,14 @@ pub struct Conv {
     /// Empty where the image is an input.
     pub image: Shape,
 }
+
+/// Means of the windows of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Average {
+    /// Over what.
+    pub window: Window,
+    /// Padding counts as zeros, so that every mean is over a whole window; otherwise it is left out.
+    pub counts_padding: bool,
+    /// Spatial lengths of the image, where it is the result; empty where it is an input.
+    pub image: Shape,
+}

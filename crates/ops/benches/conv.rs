@@ -27,8 +27,7 @@ const LAYERS: [[usize; 7]; 13] = [
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let threads = 2;
-    let mut torch = Torch::start(threads);
+    let mut torch = Torch::start();
     println!(
         "{:<8} batch  {:<34} {:>9} {:>8} {:>9} {:>7} {:>9}",
         "", "layer", "ms", "GFLOP/s", "torch ms", "ratio", "scratch"
@@ -62,7 +61,7 @@ fn main() {
                     continue;
                 }
                 let types = types.map(Clone::clone);
-                let Some(mut row) = Row::new(op, attrs, &types, threads) else { return };
+                let Some(mut row) = Row::new(op, attrs, &types) else { return };
                 let workload = format!("conv {name}");
                 let (ours, theirs) = race(&mut row, torch.as_mut(), &workload);
                 let against = theirs.map_or(String::new(), |theirs| {

@@ -1,6 +1,10 @@
-//! How kernels share their outputs among threads: how much to a piece, and two outputs cut alike.
+//! How kernels share their outputs and scratch among threads: how much to a piece, two outputs cut alike, a slot for each
+//! thread.
 
-use tonnage_core::Workers;
+use std::sync::{Mutex, PoisonError};
+
+use bytemuck::Pod;
+use tonnage_core::{Result, Workers};
 
 /// Elements that are worth handing to another thread.
 pub const GRAIN: usize = 16 * 1024;
@@ -57,4 +61,62 @@ fn split<A: Send, B: Send>(
             split(workers, rest, first + half, grain, f);
         },
     );
+}
+
+/// Calls `f(item, slot)` for each item, on as many threads as are free; each has a slot of scratch of its own, of which
+/// `scratch` holds at least one. Items are handed out one by one, so that they may be of any weight.
+///
+/// # Errors
+/// The first that `f` gives; a thread that got one takes no more items.
+pub fn for_each_item<T: Send>(
+    workers: &dyn Workers,
+    items: impl Iterator<Item = T> + Send,
+    scratch: &mut [u8],
+    slot: usize,
+    f: &(dyn Fn(T, &mut [u8]) -> Result<()> + Sync),
+) -> Result<()> {
+    let slots = scratch.len().checked_div(slot).unwrap_or(workers.threads());
+    let (items, failed) = (Mutex::new(items), Mutex::new(Ok(())));
+    let work = |slot: &mut [u8]| {
+        loop {
+            let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = item else { return };
+            if let Err(error) = f(item, slot) {
+                *failed.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
+                return;
+            }
+        }
+    };
+    each_slot(workers, scratch, slot, slots.min(workers.threads()).max(1), &work);
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn each_slot(
+    workers: &dyn Workers,
+    scratch: &mut [u8],
+    slot: usize,
+    count: usize,
+    work: &(dyn Fn(&mut [u8]) + Sync),
+) {
+    if count == 1 {
+        return work(scratch);
+    }
+    let half = count / 2;
+    let (left, right) = scratch.split_at_mut(half * slot);
+    workers.join(&mut || each_slot(workers, left, slot, half, work), &mut || {
+        each_slot(workers, right, slot, count - half, work);
+    });
+}
+
+/// Elements cut off the front of scratch that starts at a cache line; what is left does so too.
+pub fn cut<'a, C: Pod>(scratch: &mut &'a mut [u8], count: usize) -> &'a mut [C] {
+    let bytes = cut_bytes::<C>(count).min(scratch.len());
+    let (front, rest) = std::mem::take(scratch).split_at_mut(bytes);
+    *scratch = rest;
+    &mut bytemuck::pod_align_to_mut(front).1[..count]
+}
+
+/// How many bytes [`cut`] takes.
+pub fn cut_bytes<C>(count: usize) -> usize {
+    (count * size_of::<C>()).next_multiple_of(64)
 }

@@ -4,8 +4,8 @@ use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
 use crate::plan::{
-    At, BufferId, BufferPlan, LoopGradPlan, LoopPlan, OutputPlan, Placed, Plan, Run, Step,
-    TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, Held, Keeps, LoopGradPlan, LoopPlan, OutputPlan, Placed,
+    Plan, Run, Sliced, Step, TileRead, TileRun,
 };
 
 impl Plan {
@@ -54,7 +54,7 @@ impl Heap for Run {
             Run::Nothing | Run::Kernel => 0,
             Run::Tile(run) => run.heap(seen),
             Run::Copy { run, to, .. } => run.heap(seen) + to.heap(seen),
-            Run::Branch(plans) => plans.heap(seen),
+            Run::Branch { branches, .. } => branches.heap(seen),
             Run::Loop(plan) => plan.heap(seen),
             Run::LoopGrad(plan) => plan.heap(seen),
         }
@@ -76,16 +76,45 @@ impl Heap for TileRead {
 
 impl Heap for LoopPlan {
     fn heap(&self, seen: &mut Seen) -> usize {
-        self.condition.heap(seen) + self.body.heap(seen) + self.second.heap(seen)
+        let kept = match &self.keeps {
+            Keeps::These(rounds) => rounds.capacity() * size_of::<u64>(),
+            Keeps::Nothing | Keeps::Online { .. } => 0,
+        };
+        self.spec.heap(seen)
+            + self.condition.heap(seen)
+            + self.body.heap(seen)
+            + self.sliced.heap(seen)
+            + self.second.heap(seen)
+            + kept
+    }
+}
+
+impl Heap for BranchPlan {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.plan.heap(seen) + self.second.heap(seen)
+    }
+}
+
+impl Heap for Sliced {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        match self {
+            Sliced::Bytes { layout, .. } => layout.heap(seen),
+            Sliced::Recipe { run, strides, row, .. } => {
+                run.heap(seen) + strides.capacity() * size_of::<isize>() + row.heap(seen)
+            }
+        }
     }
 }
 
 impl Heap for LoopGradPlan {
     fn heap(&self, seen: &mut Seen) -> usize {
-        self.forward.heap(seen)
+        let held: usize = self.held.iter().map(|h| h.capacity() * size_of::<Held>()).sum();
+        self.spec.of.heap(seen)
+            + self.forward.heap(seen)
             + self.step.heap(seen)
-            + self.active.heap(seen)
-            + self.wanted.heap(seen)
+            + self.seeds.heap(seen)
+            + held
+            + self.checkpoints.heap(seen)
             + self.parts.heap(seen)
             + self.second.heap(seen)
     }

@@ -25,7 +25,7 @@ impl Planner<'_> {
         let ty = self.graph.ty(id).clone();
         let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
         match placed.at {
-            At::Input(i) if i == k + self.first_donated() && self.donated[i] && whole => {
+            At::Input(i) if self.homes.get(k) == Some(&Some(i)) && self.donated[i] && whole => {
                 let layout = placed.layout;
                 Ok(OutputPlan::Input { input: i, layout })
             }
@@ -38,11 +38,6 @@ impl Planner<'_> {
                 Ok(OutputPlan::Given)
             }
         }
-    }
-
-    /// Donated inputs are those whose updates are the outputs, in order.
-    fn first_donated(&self) -> usize {
-        self.donated.iter().position(|d| *d).unwrap_or(0)
     }
 
     /// An output of a whole call.
@@ -100,8 +95,8 @@ impl Planner<'_> {
         self.copy(id, Placed { at: At::Output(k), layout })
     }
 
-    /// A last step that copies a value somewhere else.
-    fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
+    /// A step that copies a value somewhere else.
+    pub fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
         let from = self.place(id)?.clone();
         let dtype = self.graph.ty(id).dtype;
         let run = match &from.at {

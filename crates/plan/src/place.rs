@@ -17,12 +17,9 @@ use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Source};
 
 use crate::plan::{
-    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory, TileRun,
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory,
 };
 use crate::{order, region, tile};
-
-/// What a tile step reads at most, recipes written out: each read takes a register.
-const MOST_READS: usize = 20;
 
 /// What is known of an input before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -59,16 +56,29 @@ pub struct Options {
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
-    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, options)
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, &[], options)
+}
+
+/// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that
+/// is given up.
+pub(crate) fn plan_region(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: Options,
+) -> Result<Plan> {
+    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, homes, options)
 }
 
 /// Plans a lowered graph whose nodes stand in the order in which they run.
 pub(crate) fn plan_in_order(
     graph: &Arc<Graph>,
     inputs: &[InputSpec],
+    homes: &[Option<usize>],
     options: Options,
 ) -> Result<Plan> {
     let mut planner = Planner::new(graph, inputs, options)?;
+    planner.homes = homes.to_vec();
     for at in 0..graph.nodes.len() {
         planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
     }
@@ -112,6 +122,8 @@ pub(crate) struct Planner<'g> {
     pub last_use: Vec<usize>,
     pub sharing: HashMap<Store, Vec<ValueId>>,
     pub donated: Vec<bool>,
+    /// For each output of a region, the input in whose bytes it may stay.
+    pub homes: Vec<Option<usize>>,
     input_bytes: Vec<Bytes>,
     /// Why the node at hand takes over none of its inputs.
     pub refused: SmallVec<[(usize, Refusal); 1]>,
@@ -144,6 +156,7 @@ impl<'g> Planner<'g> {
             last_use,
             sharing: HashMap::new(),
             donated: Vec::new(),
+            homes: Vec::new(),
             input_bytes: Vec::with_capacity(inputs.len()),
             refused: SmallVec::new(),
             at: 0,
@@ -203,10 +216,7 @@ impl<'g> Planner<'g> {
                     .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
                 self.step(node, Run::Kernel, memory, scratch)
             }
-            Lower::Region(kind) => {
-                self.in_memory(node)?;
-                region::node(self, node, kind)
-            }
+            Lower::Region(kind) => region::node(self, node, kind),
             Lower::Composite(_) => {
                 let what = format!("the composite {} was not written out", node.op.name);
                 Err(ErrorKind::BadGraph { what }.into())
@@ -274,13 +284,13 @@ impl<'g> Planner<'g> {
                 self.materialize(node, *id)?;
             }
         }
-        let mut run = self.run(node, program, &domain)?;
+        let mut run = self.tile_run(node, program, &domain)?;
         // Recipes that bring more than the registers hold lie in memory, the widest first.
-        while run.reads.len() > MOST_READS
+        while run.reads.len() > tile::MOST_READS
             && let Some(widest) = self.widest_recipe(node)
         {
             self.materialize(node, widest)?;
-            run = self.run(node, program, &domain)?;
+            run = self.tile_run(node, program, &domain)?;
         }
         let lazy = !self.is_dynamic(node) && !matches!(node.op.mem, Mem::Update(_));
         if let Some(recipe) = tile::as_recipe(&run).filter(|_| lazy) {
@@ -296,22 +306,6 @@ impl<'g> Planner<'g> {
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
     }
 
-    fn run(&self, node: &Node, program: &TileProgram, domain: &Sizes) -> Result<TileRun> {
-        let placed =
-            node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
-        tile::ready(program, domain.clone(), &placed).ok_or_else(|| no_layout(node))
-    }
-
-    /// The input that is a recipe of the most sources, of those with several.
-    fn widest_recipe(&self, node: &Node) -> Option<ValueId> {
-        let sources = |id: &ValueId| match &self.places[id.index()].as_ref()?.at {
-            At::Recipe(recipe) => Some((recipe.sources.len(), *id)),
-            _ => None,
-        };
-        let widest = node.inputs.iter().filter_map(sources).max_by_key(|(n, _)| *n);
-        widest.filter(|(n, _)| *n > 1).map(|(_, id)| id)
-    }
-
     /// Makes every input of a node that is a recipe resident.
     fn in_memory(&mut self, node: &Node) -> Result<()> {
         for id in &node.inputs {
@@ -320,7 +314,8 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
+    /// Makes a value that is a recipe resident.
+    pub fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let At::Recipe(recipe) = &self.place(id)?.at else { return Ok(()) };
         let run = tile::materialize(recipe);
         self.fresh(node, id)?;

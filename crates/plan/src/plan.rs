@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::{Generator, Recipe};
-use tonnage_core::shape::Sizes;
+use tonnage_core::looping::{Loop, LoopGrad};
+use tonnage_core::recipe::{Generator, Key, Recipe};
+use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
@@ -167,17 +168,70 @@ pub struct TileRun {
     pub reads: Vec<TileRead>,
 }
 
+/// A branch.
+#[derive(Debug, Clone)]
+pub struct BranchPlan {
+    /// What it does.
+    pub plan: Plan,
+    /// For each result that belongs into a variable, where it lies in the step's scratch until it is copied there;
+    /// `None` where the branch writes it in place, and for other results.
+    pub second: Vec<Option<Bytes>>,
+    /// Where its arena starts in the scratch.
+    pub inner: Bytes,
+}
+
+/// What a round sees of an input that is sliced.
+#[derive(Debug, Clone)]
+pub enum Sliced {
+    /// A row in memory. Everything counts elements.
+    Bytes {
+        /// Where the first row's lowest element lies.
+        first: isize,
+        /// From one row to the next.
+        stride: isize,
+        /// Of a row, from its lowest element.
+        layout: Layout,
+        /// Bytes of an element.
+        size: usize,
+    },
+    /// A row that each round computes.
+    Recipe {
+        /// Over the first row.
+        run: Arc<TileRun>,
+        /// For each of its reads, from one row to the next.
+        strides: Vec<isize>,
+        /// Where the row lies in the step's scratch.
+        at: Bytes,
+        /// Its type.
+        row: TensorType,
+    },
+}
+
+/// Which states a loop keeps for its gradient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Keeps {
+    /// None.
+    Nothing,
+    /// Those before these rounds, in rows of the checkpoints in that order.
+    These(Vec<u64>),
+    /// As [`crate::schedule::Online`] says, with so many slots.
+    Online {
+        /// The first state's included.
+        slots: u64,
+    },
+}
+
 /// A loop.
 #[derive(Debug, Clone)]
 pub struct LoopPlan {
-    /// Inputs that the body changes.
-    pub carried: usize,
-    /// The most rounds there may be.
-    pub most: Option<u64>,
-    /// The condition; its only output is one boolean.
-    pub condition: Plan,
+    /// What it is told.
+    pub spec: Loop,
+    /// The condition, where it has one; its only output is one boolean.
+    pub condition: Option<Plan>,
     /// The body.
     pub body: Plan,
+    /// What a round sees of the sliced inputs.
+    pub sliced: Vec<Sliced>,
     /// For each carried value, where its second copy lies in the step's scratch; `None` where the body
     /// updates it in place.
     pub second: Vec<Option<Bytes>>,
@@ -185,32 +239,66 @@ pub struct LoopPlan {
     pub answer: Bytes,
     /// Where the arenas of condition and body start in the scratch.
     pub inner: Bytes,
+    /// States that are kept for a gradient.
+    pub keeps: Keeps,
+}
+
+/// Where a part of the first or the last state of a loop is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// In the bytes of the node's input of that number, from that element on.
+    There {
+        /// Which.
+        input: usize,
+        /// The first element.
+        first: usize,
+    },
+    /// There, but not close together: it is copied to the scratch first.
+    Copied {
+        /// Which.
+        input: usize,
+        /// Where to.
+        to: Bytes,
+    },
+    /// In the scratch, where the loop that is run once more leaves it.
+    Made(Bytes),
 }
 
 /// The gradient of a loop.
 #[derive(Debug, Clone)]
 pub struct LoopGradPlan {
+    /// What it is told.
+    pub spec: LoopGrad,
     /// The loop, run forwards between checkpoints.
     pub forward: LoopPlan,
     /// One step back.
     pub step: Plan,
-    /// Which carried values have a gradient.
-    pub active: Vec<bool>,
-    /// Which inputs that are only read have a gradient.
-    pub wanted: Vec<bool>,
-    /// States that are kept at once.
-    pub slots: usize,
-    /// Bytes of one state.
+    /// What a step back sees of the inputs that it takes rows of.
+    pub seeds: Vec<Sliced>,
+    /// Parts of the first state, and of the last.
+    pub held: [Vec<Held>; 2],
+    /// States that are kept at once, the first one included.
+    pub slots: u64,
+    /// Rows of the checkpoints.
+    pub rows: usize,
+    /// For each carried value, where its checkpoints lie in the scratch; `None` where the bytes that were
+    /// handed over are taken.
+    pub checkpoints: Vec<Option<Bytes>>,
+    /// States on their way that there is room for.
+    pub spare: usize,
+    /// Where they start in the scratch.
+    pub spare_at: Bytes,
+    /// Bytes of one of them.
     pub state: Bytes,
-    /// Where each carried value lies in a state.
+    /// Where each carried value lies in it.
     pub parts: Vec<Bytes>,
-    /// Where the states start in the scratch: `slots` of them, then three to work on.
-    pub states: Bytes,
-    /// For each active carried value and wanted input, where its second copy lies in the scratch;
-    /// `None` where the step updates it in place.
+    /// For each value that is carried backwards, where its second copy lies in the scratch; `None` where
+    /// the step updates it in place.
     pub second: Vec<Option<Bytes>>,
     /// Where the step's arena starts in the scratch.
     pub inner: Bytes,
+    /// Rounds that will be run again, where their number is known.
+    pub again: Option<u64>,
 }
 
 /// How a step runs.
@@ -231,8 +319,14 @@ pub enum Run {
     },
     /// The row's kernel.
     Kernel,
-    /// One of these, as the first input says: true, false.
-    Branch(Vec<Plan>),
+    /// One of these, as the first input says: true, false; or the one of that number, the last one for any
+    /// other number.
+    Branch {
+        /// What random ops in them are made of.
+        key: Option<Key>,
+        /// In order.
+        branches: Vec<BranchPlan>,
+    },
     /// A loop.
     Loop(Box<LoopPlan>),
     /// The gradient of a loop.
@@ -264,6 +358,32 @@ pub struct Step {
     pub reads: SmallVec<[ValueId; 4]>,
     /// Values that it makes.
     pub writes: SmallVec<[ValueId; 2]>,
+}
+
+impl Step {
+    /// Rounds that gradients of loops run again in it, in its regions too; `None` where only the data know.
+    pub fn rounds_again(&self) -> Option<u64> {
+        // Zero times something unknown is zero.
+        let times = |plan: &Plan, count: Option<u64>| match plan.rounds_again()? {
+            0 => Some(0),
+            each => Some(each.saturating_mul(count?)),
+        };
+        match &self.run {
+            Run::Branch { branches, .. } => {
+                let mut all = branches.iter().map(|b| b.plan.rounds_again());
+                let first = all.next().unwrap_or(Some(0));
+                if all.all(|other| other == first) { first } else { None }
+            }
+            Run::Loop(plan) => times(&plan.body, plan.spec.known_rounds()),
+            Run::LoopGrad(plan) => {
+                let rounds = plan.spec.of.known_rounds();
+                let inner = times(&plan.forward.body, plan.again)?
+                    .saturating_add(times(&plan.step, rounds)?);
+                Some(plan.again?.saturating_add(inner))
+            }
+            _ => Some(0),
+        }
+    }
 }
 
 /// An order, an address for every buffer, and the peak.
@@ -309,6 +429,11 @@ impl Plan {
     /// The peak: inputs, and everything that the call obtains.
     pub fn peak(&self) -> Bytes {
         self.inputs + self.obtains()
+    }
+
+    /// Rounds of loops that gradients will run again, all told; `None` where only the data know.
+    pub fn rounds_again(&self) -> Option<u64> {
+        self.steps.iter().try_fold(0u64, |sum, step| Some(sum.saturating_add(step.rounds_again()?)))
     }
 
     /// Where a value lies.

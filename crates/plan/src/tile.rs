@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::Layout;
+use tonnage_core::error::Result;
+use tonnage_core::graph::{Node, ValueId};
 use tonnage_core::recipe::{LONGEST, Recipe, WIDEST};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_ops::tile::{Composed, compose};
 
+use crate::place::{Planner, no_layout};
 use crate::plan::{At, Placed, TileRead, TileRun};
+
+/// What a tile step reads at most, recipes written out: each read takes a register.
+pub const MOST_READS: usize = 20;
 
 /// The program with recipes written out, and what its loads read. `None` where a layout does not
 /// stretch to the domain.
@@ -74,5 +80,24 @@ pub fn materialize(recipe: &Recipe) -> TileRun {
                 TileRead::Generator(*generator, layout.clone())
             })
             .collect(),
+    }
+}
+
+impl Planner<'_> {
+    /// What a tile step runs, as its inputs lie now.
+    pub fn tile_run(&self, node: &Node, program: &TileProgram, domain: &Sizes) -> Result<TileRun> {
+        let placed =
+            node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
+        ready(program, domain.clone(), &placed).ok_or_else(|| no_layout(node))
+    }
+
+    /// The input that is a recipe of the most sources, of those with several.
+    pub fn widest_recipe(&self, node: &Node) -> Option<ValueId> {
+        let sources = |id: &ValueId| match &self.places[id.index()].as_ref()?.at {
+            At::Recipe(recipe) => Some((recipe.sources.len(), *id)),
+            _ => None,
+        };
+        let widest = node.inputs.iter().filter_map(sources).max_by_key(|(n, _)| *n);
+        widest.filter(|(n, _)| *n > 1).map(|(_, id)| id)
     }
 }

@@ -31,7 +31,7 @@ fn network(layers: usize, rows: usize, width: usize, skips: bool) -> (Arc<Graph>
     }
     let forward = builder.finish(&[h]).unwrap();
     let wanted = vec![true; layers + 1];
-    let what = VjpGraph { seeded: &[true], wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
     let whole = vjp_graph(&forward, what, &tonnage_ops::GRAD_OPS).unwrap();
     let graph = Arc::new(lower(&whole).unwrap());
     let inputs = graph

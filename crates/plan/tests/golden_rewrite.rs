@@ -1,12 +1,18 @@
 //! What each rewrite makes of a graph, as text.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
+use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::recipe::Key;
 use tonnage_core::{DType, Graph};
-use tonnage_ops::{control, index, math, nn, random, reduce};
+use tonnage_ops::{control, index, math, random};
 use tonnage_plan::{Rewrite, lower, rewrite};
+
+const BRANCH: Attrs = Attrs::Branch { key: None, updates: Vec::new() };
 
 #[track_caller]
 fn check(graph: &Graph, which: &[Rewrite], expected: &str) {
@@ -132,8 +138,8 @@ fn equal_branches_are_merged_however_their_values_are_numbered() {
     let mut m = Make::new();
     let (c, x) = (m.input(DType::Bool, &[]), m.f32(&[4]));
     let cond = &control::cond::COND;
-    let a = m.regions(cond, &[&c, &x], Attrs::None, vec![branch(false), branch(false)]);
-    let b = m.regions(cond, &[&c, &x], Attrs::None, vec![branch(true), branch(false)]);
+    let a = m.regions(cond, &[&c, &x], BRANCH, vec![branch(false), branch(false)]);
+    let b = m.regions(cond, &[&c, &x], BRANCH, vec![branch(true), branch(false)]);
     let y = m.add(&a[0], &b[0]);
     check(
         &m.finish(&[&y]),
@@ -312,7 +318,7 @@ fn a_choice_that_is_known_is_made() {
         m.finish(&[&y])
     };
     let regions = vec![branch(&math::exp::EXP), branch(&math::tanh::TANH)];
-    let d = m.regions(&control::cond::COND, &[&yes, &x], Attrs::None, regions);
+    let d = m.regions(&control::cond::COND, &[&yes, &x], BRANCH, regions);
     check(
         &m.finish(&[&a, &b, &d[0]]),
         &Rewrite::ALL,
@@ -430,7 +436,16 @@ fn what_nobody_needs_of_a_loop_is_gone() {
     let mut m = Make::new();
     let v: Vec<_> = types.iter().map(|(d, s)| m.input(*d, s)).collect();
     let inputs: Vec<_> = v.iter().collect();
-    let attrs = Attrs::Loop { carried: 4, most: None };
+    let attrs = Attrs::Loop(Box::new(Loop {
+        carried: 4,
+        sliced: 0,
+        stacked: 0,
+        rounds: Rounds::While { most: None },
+        reverse: false,
+        slots: None,
+        key: Key::PerCall(0),
+        updates: Vec::new(),
+    }));
     let made = m.regions(&control::while_loop::WHILE_LOOP, &inputs, attrs, vec![condition, body]);
     check(&m.finish(&[&made[1]]), &[], "
         (%0: i32[], %1: f32[4], %2: f32[4], %3: f32[4], %4: f32[4], %5: f32[4]) {
@@ -461,7 +476,7 @@ fn what_nobody_needs_of_a_branch_is_gone() {
     let mut m = Make::new();
     let (c, x, y) = (m.input(DType::Bool, &[]), m.f32(&[4]), m.f32(&[4]));
     let regions = vec![branch(&math::exp::EXP), branch(&math::tanh::TANH)];
-    let made = m.regions(&control::cond::COND, &[&c, &x, &y], Attrs::None, regions);
+    let made = m.regions(&control::cond::COND, &[&c, &x, &y], BRANCH, regions);
     check(
         &m.finish(&[&made[1]]),
         &[],
@@ -475,34 +490,6 @@ fn what_nobody_needs_of_a_branch_is_gone() {
             return %1
           }
           return %3
-        }
-    ",
-    );
-}
-
-#[test]
-fn a_composite_is_written_out_and_merged_with_what_says_the_same() {
-    let mut m = Make::new();
-    let x = m.f32(&[4, 6]);
-    let short = m.op(&nn::softmax::SOFTMAX, &[&x], Attrs::Axis(1));
-    let largest = m.fold(&reduce::max::MAX, &x, &[1], true);
-    let shifted = m.sub(&x, &largest);
-    let powers = m.exp(&shifted);
-    let total = m.sum_keep(&powers, &[1]);
-    let long = m.div(&powers, &total);
-    check(
-        &m.finish(&[&short, &long]),
-        &Rewrite::ALL,
-        "
-        (%0: f32[4, 6]) {
-          %1: f32[4] = max(%0) over [1]
-          %2: f32[4, 1] = reshape(%1)
-          %3: f32[4, 6] = sub(%0, %2)
-          %4: f32[4, 6] = exp(%3)
-          %5: f32[4] = sum(%4) over [1]
-          %6: f32[4, 1] = reshape(%5)
-          %7: f32[4, 6] = div(%4, %6)
-          return %7, %7
         }
     ",
     );

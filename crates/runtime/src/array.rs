@@ -1,6 +1,6 @@
 //! A tensor with bytes or a recipe: storage that is shared, and where in it the elements lie.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
@@ -23,7 +23,23 @@ struct Inner {
     layout: Layout,
 }
 
+/// Knows whether a tensor is still held by anyone, without holding it.
+#[derive(Debug, Clone)]
+pub struct Alive(Weak<Inner>);
+
+impl Alive {
+    /// Whether any handle is left.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
 impl Array {
+    /// For whoever wants to know when it is gone.
+    pub fn alive(&self) -> Alive {
+        Alive(Arc::downgrade(&self.0))
+    }
+
     fn over(storage: Arc<Storage>, dtype: DType, layout: Layout) -> Array {
         Array(Arc::new(Inner { storage, dtype, layout }))
     }

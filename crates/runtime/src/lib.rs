@@ -17,7 +17,7 @@ pub mod storage;
 pub mod system;
 
 pub use arena::Arena;
-pub use array::Array;
+pub use array::{Alive, Array};
 pub use buffer::Buffer;
 pub use ledger::{Holder, Info, Ledger, Owner, Tally, leak_check};
 pub use pool::{Pool, pool, set_threads};

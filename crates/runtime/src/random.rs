@@ -20,6 +20,12 @@ pub fn set_seed(seed: u64) {
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { seed, drawn: 0 };
 }
 
+/// The key of the random op of that number in a call that has this key.
+pub fn derived(call: [u32; 2], number: u32) -> [u32; 2] {
+    let words = philox::block(call, [number, 0, 0, 0x6361_6c6c]);
+    [words[0], words[1]]
+}
+
 /// A key that was not drawn before.
 pub fn next_key() -> [u32; 2] {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,9 +24,7 @@ fn main() -> Result<()> {
     let mut tape = GradientTape::new();
     tape.watch(&x);
     let y = (&x).tanh()?.sum_all()?;
-    for (op, line, bytes) in tape.holds() {
-        println!("kept for {op} at {line}: {bytes}");
-    }
+    println!("{}", tape.held());
     println!("gradient: {}", tape.gradient(&y, &[&x])?[0].tensor()?);
     Ok(())
 }

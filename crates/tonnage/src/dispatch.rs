@@ -1,4 +1,4 @@
-//! Where every op goes through: to the trace, or to the kernel and the tapes.
+//! Where every op goes through: to open forward passes, to the trace, or to the kernel and the tapes.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use tonnage_core::graph::Graph;
 use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Source, Value};
 use tonnage_runtime::eager::{self, Arg, Args};
 
+use crate::grad::dual;
 use crate::tape;
 use crate::tensor::{Repr, Tensor};
 use crate::trace;
@@ -73,13 +74,32 @@ pub(crate) fn apply_marked(
     regions: Vec<Arc<Graph>>,
     mark: Mark,
 ) -> Result<SmallVec<[Tensor; 1]>> {
+    apply_whole(op, inputs, attrs, regions, false, mark)
+}
+
+/// The same; with `aux`, the row's extra outputs follow the others.
+fn apply_whole(
+    op: &'static OpDef,
+    mut inputs: Inputs,
+    attrs: Attrs,
+    regions: Vec<Arc<Graph>>,
+    aux: bool,
+    mark: Mark,
+) -> Result<SmallVec<[Tensor; 1]>> {
+    if !dual::quiet() {
+        match dual::apply(op, inputs, &attrs, &regions, aux, mark) {
+            Ok(made) => return made,
+            Err(given_back) => inputs = given_back,
+        }
+    }
     let source = mark.source;
     if let Some(trace) = trace::current() {
         let tensors: Vec<Tensor> = inputs.iter().map(|i| i.tensor().clone()).collect();
         let recording = tape::symbolic(op, &tensors, &attrs, &regions, source);
-        let made = trace.apply(op, &tensors, attrs, regions, mark).map_err(|e| e.at(source))?;
+        let made =
+            trace.apply(op, &tensors, attrs, regions, aux, mark).map_err(|e| e.at(source))?;
         if let Some(recording) = recording {
-            recording.finish_symbolic(&trace, &tensors, &made)?;
+            recording.finish(&tensors, &made)?;
         }
         return Ok(made.into_iter().collect());
     }
@@ -87,7 +107,7 @@ pub(crate) fn apply_marked(
         return Err(no_values(input.tensor(), op).at(source));
     }
     let recording = tape::eager(op, &inputs, &attrs, &regions, source)?;
-    let aux = recording.as_ref().is_some_and(|r| r.wants_aux());
+    let wants = aux || recording.as_ref().is_some_and(|r| r.wants_aux());
     let mut args = Args::new();
     for input in inputs {
         args.push(match input {
@@ -98,13 +118,17 @@ pub(crate) fn apply_marked(
             },
         });
     }
-    let made = eager::apply(op, args, &attrs, &regions, aux, mark)?;
+    let made = eager::apply(op, args, &attrs, &regions, wants, mark)?;
     let mut tensors: SmallVec<[Tensor; 1]> = SmallVec::new();
     for array in made {
         tensors.push(Tensor::from_array(array));
     }
     if let Some(recording) = recording {
-        recording.finish_eager(&mut tensors)?;
+        let plain = recording.plain();
+        recording.finish(&[], &tensors)?;
+        if !aux {
+            tensors.truncate(plain);
+        }
     }
     Ok(tensors)
 }
@@ -151,15 +175,11 @@ impl Emit for TensorEmit {
         regions: Vec<Arc<Graph>>,
         aux: bool,
     ) -> Result<Vec<Value>> {
-        if aux {
-            let what = format!("{} was asked for aux outputs while it is taped", op.name);
-            return Err(tonnage_core::ErrorKind::BadGraph { what }.into());
-        }
         let inputs = inputs
             .into_iter()
             .map(|value| unhold(value).map(Input::Owned))
             .collect::<Result<Inputs>>()?;
-        let made = apply_marked(op, inputs, attrs, regions, self.mark)?;
+        let made = apply_whole(op, inputs, attrs, regions, aux, self.mark)?;
         Ok(made.into_iter().map(hold).collect())
     }
 

@@ -3,26 +3,39 @@
 //! A record keeps what the op's row declares and nothing else. While a function is traced the records are
 //! of its graph, so the gradient becomes more graph and the planner sees it all.
 
+mod back;
+mod gradient;
+mod held;
+mod jacobian;
 mod record;
+mod sources;
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
-use tonnage_core::grad::{Cotangent, Record, Rows, backward, choose};
-use tonnage_core::graph::ValueId;
-use tonnage_core::{Bytes, ErrorKind, Kind, Mark, Result, Source, TensorType, Value};
-use tonnage_ops::{GRAD_OPS, emit};
+use tonnage_core::grad::Record;
+use tonnage_core::{ErrorKind, Result, Source};
 
-use crate::dispatch::{TensorEmit, hold, unhold};
-use crate::tensor::{Repr, Tensor};
-use crate::trace::{self, Trace};
+use crate::grad::level;
+use crate::tensor::Tensor;
+use crate::trace;
+use crate::tree::Tree;
 use crate::variable::Variable;
 
-pub(crate) use record::{eager, sees, symbolic, variable_read};
+pub(crate) use gradient::unconnected;
+pub use gradient::{Gradient, Rows};
+pub use held::{Held, HeldBy};
+pub(crate) use record::{
+    aux_count, eager, is_quiet, record, sees, symbolic, tracked, variable_read,
+};
+pub use sources::{Sources, Watched};
 
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.
+///
+/// It watches trainable variables by itself, and tensors on request. It gives one gradient, and frees
+/// what it holds as it goes back; a [`GradientTape::persistent`] one gives any number, and holds what it
+/// recorded until it is dropped. Tapes nest: the way back of an inner one is recorded by those around it.
 ///
 /// ```
 /// use tonnage::{GradientTape, tensor};
@@ -30,8 +43,8 @@ pub(crate) use record::{eager, sees, symbolic, variable_read};
 /// let mut tape = GradientTape::new();
 /// tape.watch(&x);
 /// let y = (&x * &x)?.sum_all()?;
-/// let grads = tape.gradient(&y, &[&x])?;
-/// assert_eq!(grads[0].tensor()?.to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+/// let dx = tape.gradient(&y, &x)?.tensor()?;
+/// assert_eq!(dx.to_vec::<f32>()?, [2.0, 4.0, 6.0]);
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub struct GradientTape {
@@ -41,6 +54,8 @@ pub struct GradientTape {
 
 /// What a tape holds.
 struct Log {
+    /// Tapes and forward passes that were made later are inside of it.
+    level: u64,
     /// The trace that it was made in; none where ops run at once. Bodies and branches inside of that
     /// are recorded as a whole, by the op that runs them.
     trace: Option<u64>,
@@ -52,86 +67,23 @@ struct Log {
     aliases: HashMap<u64, u64>,
     watch_variables: bool,
     paused: bool,
-    used: bool,
+    /// Where it gave its gradient, and with that all that it held.
+    used: Option<Source>,
+}
+
+impl Log {
+    fn records(&self) -> bool {
+        !self.paused && self.used.is_none()
+    }
+
+    fn watches(&self, variable: &Variable) -> bool {
+        self.watch_variables && variable.is_trainable()
+            || self.variables.contains_key(&variable.number())
+    }
 }
 
 thread_local! {
     static TAPES: RefCell<Vec<Rc<RefCell<Log>>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A gradient as it comes off a tape.
-#[derive(Debug, Clone)]
-pub enum Gradient {
-    /// The target does not depend on the source.
-    Unconnected,
-    /// Every element.
-    Dense(Tensor),
-    /// Some rows along the first axis; all others are zero. Rows of the same index add up.
-    Rows {
-        /// Which rows.
-        indices: Vec<Tensor>,
-        /// Their gradients.
-        values: Vec<Tensor>,
-        /// Of the whole.
-        ty: TensorType,
-    },
-}
-
-impl Gradient {
-    /// As one tensor; rows are added into zeros. An error where there is none.
-    #[track_caller]
-    pub fn tensor(&self) -> Result<Tensor> {
-        match self {
-            Gradient::Dense(tensor) => Ok(tensor.clone()),
-            Gradient::Unconnected => {
-                let what = "the target does not depend on this source";
-                let help = "watch it before it is used, or take `or_zeros`";
-                Err(tape_error(what, help).at(Source::here()))
-            }
-            Gradient::Rows { indices, values, ty } => {
-                let mut sum = crate::make::zeros_of(ty, Source::here())?;
-                for (i, v) in indices.iter().zip(values) {
-                    sum = sum.scatter_add(i, v)?;
-                }
-                Ok(sum)
-            }
-        }
-    }
-
-    /// As one tensor, zeros where there is none.
-    #[track_caller]
-    pub fn or_zeros(&self, like: &Tensor) -> Result<Tensor> {
-        match self {
-            Gradient::Unconnected => crate::make::zeros_of(&like.ty(), Source::here()),
-            other => other.tensor(),
-        }
-    }
-}
-
-/// Something that a gradient can be taken with respect to.
-pub trait Watched {
-    #[doc(hidden)]
-    fn keys(&self, variables: &HashMap<u64, Vec<u64>>) -> Vec<u64>;
-    #[doc(hidden)]
-    fn dtype_of(&self) -> tonnage_core::DType;
-}
-
-impl Watched for Tensor {
-    fn keys(&self, _: &HashMap<u64, Vec<u64>>) -> Vec<u64> {
-        vec![self.id()]
-    }
-    fn dtype_of(&self) -> tonnage_core::DType {
-        self.dtype()
-    }
-}
-
-impl Watched for Variable {
-    fn keys(&self, variables: &HashMap<u64, Vec<u64>>) -> Vec<u64> {
-        variables.get(&self.number()).cloned().unwrap_or_default()
-    }
-    fn dtype_of(&self) -> tonnage_core::DType {
-        self.ty().dtype
-    }
 }
 
 impl GradientTape {
@@ -139,137 +91,192 @@ impl GradientTape {
     /// variables by itself.
     #[allow(clippy::new_without_default, reason = "making one has an effect: it records")]
     pub fn new() -> GradientTape {
-        GradientTape::make(false, true)
+        GradientTape::make(false)
     }
 
     /// A tape that gives any number of gradients, and holds what it recorded until it is dropped.
     pub fn persistent() -> GradientTape {
-        GradientTape::make(true, true)
+        GradientTape::make(true)
     }
 
-    /// A tape that watches nothing by itself.
-    pub fn watching_nothing() -> GradientTape {
-        GradientTape::make(false, false)
-    }
-
-    fn make(persistent: bool, watch_variables: bool) -> GradientTape {
+    fn make(persistent: bool) -> GradientTape {
         let log = Rc::new(RefCell::new(Log {
+            level: level::next(),
             trace: trace::current().map(|t| t.number()),
             records: Vec::new(),
             tracked: HashSet::new(),
             variables: HashMap::new(),
             aliases: HashMap::new(),
-            watch_variables,
+            watch_variables: true,
             paused: false,
-            used: false,
+            used: None,
         }));
         TAPES.with_borrow_mut(|tapes| tapes.push(log.clone()));
         GradientTape { log, persistent }
     }
 
-    /// Watches a tensor from here on.
-    pub fn watch(&self, tensor: &Tensor) {
-        self.log.borrow_mut().tracked.insert(tensor.id());
+    /// Whether it watches trainable variables by itself, from here on; it does unless told otherwise.
+    ///
+    /// ```
+    /// use tonnage::{GradientTape, Variable, tensor};
+    /// let (a, b) = (Variable::new("a", tensor(2.0f32)?)?, Variable::new("b", tensor(3.0f32)?)?);
+    /// let mut tape = GradientTape::new().watch_accessed_variables(false);
+    /// tape.watch(&a);
+    /// let y = (a.read()? * b.read()?)?;
+    /// assert_eq!(tape.gradient(&y, &a)?.tensor()?.scalar::<f32>()?, 3.0);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[must_use = "it changes the tape that it is called on"]
+    pub fn watch_accessed_variables(self, yes: bool) -> GradientTape {
+        self.log.borrow_mut().watch_variables = yes;
+        self
     }
 
-    /// Watches a variable from here on.
-    pub fn watch_variable(&self, variable: &Variable) {
-        self.log.borrow_mut().variables.entry(variable.number()).or_default();
+    /// Watches tensors and variables, nested in any way, from here on.
+    pub fn watch(&self, sources: impl Sources) {
+        let mut log = self.log.borrow_mut();
+        sources.for_each(&mut |source| match source.as_variable() {
+            Some(variable) => {
+                log.variables.entry(variable.number()).or_default();
+            }
+            None => log.tracked.extend(source.keys(&HashMap::new())),
+        });
     }
 
     /// Runs `f` without recording it.
     pub fn stop_recording<R>(&self, f: impl FnOnce() -> R) -> R {
-        let was = std::mem::replace(&mut self.log.borrow_mut().paused, true);
-        let made = f();
-        self.log.borrow_mut().paused = was;
-        made
-    }
-
-    /// What it holds for the way back: each op with its line and the bytes that its row keeps. Bytes
-    /// that several records share count once.
-    pub fn holds(&self) -> Vec<(&'static str, Source, Bytes)> {
-        let log = self.log.borrow();
-        let mut seen = HashSet::new();
-        let bytes = |value: &Value, seen: &mut HashSet<usize>| {
-            let Some(any) = value.clone().into_held() else { return Bytes::ZERO };
-            let Ok(tensor) = any.downcast::<Tensor>() else { return Bytes::ZERO };
-            let Ok(array) = tensor.array("tape") else { return Bytes::ZERO };
-            match seen.insert(Arc::as_ptr(array.storage()) as usize) {
-                true => array.storage().reserved(),
-                false => Bytes::ZERO,
+        struct Restore<'a>(&'a RefCell<Log>, bool);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.borrow_mut().paused = self.1;
             }
-        };
-        log.records
-            .iter()
-            .map(|r| (r.op.name, r.source, r.kept.iter().map(|(_, v)| bytes(v, &mut seen)).sum()))
-            .collect()
+        }
+        let was = std::mem::replace(&mut self.log.borrow_mut().paused, true);
+        let _restore = Restore(&self.log, was);
+        f()
     }
 
-    /// All that it holds.
-    pub fn bytes(&self) -> Bytes {
-        self.holds().into_iter().map(|(_, _, bytes)| bytes).sum()
+    /// Forgets what it recorded and what it watches, and records anew; a used tape can be used again.
+    pub fn reset(&mut self) {
+        let mut log = self.log.borrow_mut();
+        log.records.clear();
+        log.tracked.clear();
+        log.variables.clear();
+        log.aliases.clear();
+        log.used = None;
     }
 
-    /// Gradients of `target` with respect to `sources`.
+    /// Records nothing more; what it has serves one gradient yet.
+    pub(crate) fn stop(&self) {
+        self.log.borrow_mut().paused = true;
+    }
+
+    /// Gradients of a target, or of the sum of several, with respect to sources: tensors and variables,
+    /// nested in any way. The gradients come nested as the sources are.
+    ///
+    /// A source that the target does not depend on has the gradient [`Gradient::Unconnected`]; one that
+    /// the tape did not watch is an error.
+    ///
+    /// ```
+    /// use tonnage::{GradientTape, Variable, tensor};
+    /// let (w, b) = (Variable::new("w", tensor([2.0f32])?)?, Variable::new("b", tensor([1.0f32])?)?);
+    /// let mut tape = GradientTape::new();
+    /// let y = (w.read()? * 3.0)?.add(&b.read()?)?;
+    /// let (dw, db) = tape.gradient(&y, (&w, &b))?;
+    /// assert_eq!(dw.tensor()?.to_vec::<f32>()?, [3.0]);
+    /// assert_eq!(db.tensor()?.to_vec::<f32>()?, [1.0]);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
     #[track_caller]
-    pub fn gradient(&mut self, target: &Tensor, sources: &[&dyn Watched]) -> Result<Vec<Gradient>> {
-        self.gradient_from(target, None, sources)
-    }
-
-    /// Gradients of `target` with respect to `sources`, with `output` as the gradient of the target.
-    #[track_caller]
-    pub fn gradient_from(
+    pub fn gradient<S: Sources>(
         &mut self,
-        target: &Tensor,
-        output: Option<&Tensor>,
-        sources: &[&dyn Watched],
-    ) -> Result<Vec<Gradient>> {
+        targets: &impl Tree,
+        sources: S,
+    ) -> Result<S::Gradients> {
         let source = Source::here();
-        self.take_gradient(target, output, sources, source).map_err(|e| e.at(source))
+        self.take(targets, None, &sources, source).map_err(|e| e.at(source))
     }
 
-    fn take_gradient(
+    /// The same, with `outputs` as the gradients of the targets: one for each, of its type.
+    #[track_caller]
+    pub fn gradient_from<T: Tree, S: Sources>(
         &mut self,
-        target: &Tensor,
-        output: Option<&Tensor>,
-        sources: &[&dyn Watched],
+        targets: &T,
+        outputs: &T,
+        sources: S,
+    ) -> Result<S::Gradients> {
+        let source = Source::here();
+        let mut given = Vec::new();
+        outputs.for_each(&mut |tensor| given.push(tensor.clone()));
+        self.take(targets, Some(given), &sources, source).map_err(|e| e.at(source))
+    }
+
+    /// The same as [`GradientTape::gradient`], with zeros, which take no memory, for a source that the
+    /// targets do not depend on.
+    #[track_caller]
+    pub fn gradient_or_zeros<S: Sources>(
+        &mut self,
+        targets: &impl Tree,
+        sources: S,
+    ) -> Result<S::Gradients> {
+        let source = Source::here();
+        let made = self.gradients(targets, None, &sources, source).and_then(|made| {
+            let mut types = Vec::new();
+            sources.for_each(&mut |s| types.push(s.ty_of()));
+            let full = made.into_iter().zip(types).map(|(grad, ty)| grad.or_zeros_of(&ty, source));
+            full.collect::<Result<Vec<_>>>()
+        });
+        Ok(nested(&sources, made.map_err(|e| e.at(source))?))
+    }
+
+    fn take<S: Sources>(
+        &mut self,
+        targets: &impl Tree,
+        outputs: Option<Vec<Tensor>>,
+        sources: &S,
+        source: Source,
+    ) -> Result<S::Gradients> {
+        Ok(nested(sources, self.gradients(targets, outputs, sources, source)?))
+    }
+
+    fn gradients(
+        &mut self,
+        targets: &impl Tree,
+        outputs: Option<Vec<Tensor>>,
+        sources: &impl Sources,
         source: Source,
     ) -> Result<Vec<Gradient>> {
-        if !target.dtype().is_float() {
-            let what = format!("the target is {}, which has no gradient", target.ty());
-            return Err(tape_error(what, "use a float target"));
-        }
-        if let Some(bad) = sources.iter().find(|s| !s.dtype_of().is_float()) {
-            let what = format!("a source of dtype {} has no gradient", bad.dtype_of());
-            return Err(tape_error(what, "use float sources"));
-        }
-        if let Some(output) = output
-            && output.ty() != target.ty()
-        {
-            let what = format!("the gradient given is {}, the target {}", output.ty(), target.ty());
-            return Err(tape_error(what, "give a gradient of the target's type"));
-        }
-        let (records, groups, aliases) = {
-            let mut log = self.log.borrow_mut();
-            if log.used {
-                let what = "it gave its gradient and freed what it held".to_string();
-                return Err(tape_error(what, "use `GradientTape::persistent` for several"));
-            }
-            let groups: Vec<Vec<u64>> = sources.iter().map(|s| s.keys(&log.variables)).collect();
-            let records = match self.persistent {
-                true => log.records.clone(),
-                false => {
-                    log.used = true;
-                    std::mem::take(&mut log.records)
-                }
-            };
-            (records, groups, log.aliases.clone())
-        };
+        let mut all = Vec::new();
+        targets.for_each(&mut |tensor| all.push(tensor.clone()));
+        let way = self.way_back(&all, sources, source)?;
+        back::check_outputs(&all, outputs.as_deref())?;
         // Other tapes record the way back (second derivatives); this one does not.
-        let outer = std::mem::replace(&mut self.log.borrow_mut().paused, true);
-        let made = go_back(records, target, output, &groups, &aliases, source);
-        self.log.borrow_mut().paused = outer;
-        made
+        self.stop_recording(|| way.go(&all, outputs, source))
+    }
+
+    /// What it takes to go back from these targets; a tape that is not persistent gives it up.
+    fn way_back(
+        &self,
+        targets: &[Tensor],
+        sources: &impl Sources,
+        source: Source,
+    ) -> Result<back::Way> {
+        let mut log = self.log.borrow_mut();
+        if let Some(used) = log.used {
+            let what = format!("it gave its gradient at {used} and freed what it held");
+            return Err(tape_error(what, "use `GradientTape::persistent` for several, or `reset`"));
+        }
+        back::check_targets(targets)?;
+        let groups = sources::keys(sources, &log)?;
+        let records = match self.persistent {
+            true => log.records.clone(),
+            false => {
+                log.used = Some(source);
+                std::mem::take(&mut log.records)
+            }
+        };
+        let trace = log.trace;
+        Ok(back::Way { records, groups, aliases: log.aliases.clone(), trace })
     }
 }
 
@@ -279,112 +286,11 @@ impl Drop for GradientTape {
     }
 }
 
+fn nested<S: Sources>(sources: &S, made: Vec<Gradient>) -> S::Gradients {
+    let mut made = made.into_iter();
+    sources.nest(&mut || made.next().unwrap_or(Gradient::Unconnected))
+}
+
 fn tape_error(what: impl Into<String>, help: &str) -> tonnage_core::Error {
     ErrorKind::Tape { what: what.into(), help: help.into() }.into()
-}
-
-fn go_back(
-    records: Vec<Record<u64>>,
-    target: &Tensor,
-    output: Option<&Tensor>,
-    groups: &[Vec<u64>],
-    aliases: &HashMap<u64, u64>,
-    source: Source,
-) -> Result<Vec<Gradient>> {
-    let trace = match target.repr() {
-        Repr::Symbol(symbol) => Some(symbol.trace.clone()),
-        Repr::Array(_) | Repr::Spec(_) => trace::current(),
-    };
-    let records = match &trace {
-        Some(trace) => chosen(trace, records, aliases)?,
-        None => records,
-    };
-    let mut emit = TensorEmit::new(Mark { source, kind: Kind::Gradient });
-    let seed = match output {
-        Some(output) => hold(output.clone()),
-        None => ones(&mut emit, &target.ty())?,
-    };
-    let key = |id: u64| aliases.get(&id).copied().unwrap_or(id);
-    let wanted: Vec<u64> = groups.iter().flatten().map(|id| key(*id)).collect();
-    let seeds = vec![(key(target.id()), Cotangent::Dense(seed))];
-    let grads = backward(records, seeds, &wanted, &mut emit, &GRAD_OPS)?;
-    join(grads, groups, &mut emit)
-}
-
-fn ones(emit: &mut dyn tonnage_core::Emit, ty: &TensorType) -> Result<Value> {
-    let one = emit::number(emit, 1, ty.dtype)?;
-    emit::broadcast_to(emit, one, &ty.shape)
-}
-
-/// One gradient a source: a variable's is the sum over all values that it was read as.
-fn join(
-    grads: Vec<Option<Cotangent>>,
-    groups: &[Vec<u64>],
-    emit: &mut dyn tonnage_core::Emit,
-) -> Result<Vec<Gradient>> {
-    let mut grads = grads.into_iter();
-    groups
-        .iter()
-        .map(|group| {
-            let mut sum: Option<Cotangent> = None;
-            for grad in group.iter().filter_map(|_| grads.next()).flatten() {
-                sum = Some(match sum {
-                    Some(before) => before.plus(grad, emit, &GRAD_OPS)?,
-                    None => grad,
-                });
-            }
-            Ok(match sum {
-                None => Gradient::Unconnected,
-                Some(Cotangent::Dense(value)) => Gradient::Dense(unhold(value)?),
-                Some(Cotangent::Sparse { of, parts }) => {
-                    let (mut indices, mut values) = (Vec::new(), Vec::new());
-                    for Rows { indices: i, values: v } in parts {
-                        indices.push(unhold(i)?);
-                        values.push(unhold(v)?);
-                    }
-                    Gradient::Rows { indices, values, ty: of }
-                }
-            })
-        })
-        .collect()
-}
-
-/// Records of a trace: what is kept is decided now, when it is known what else is.
-fn chosen(
-    trace: &Trace,
-    records: Vec<Record<u64>>,
-    aliases: &HashMap<u64, u64>,
-) -> Result<Vec<Record<u64>>> {
-    let key = |id: u64| aliases.get(&id).copied().unwrap_or(id);
-    let index = |id: u64| ValueId::new((key(id) & 0xffff_ffff) as usize);
-    let name = |id: ValueId| 1 << 63 | trace.number() << 32 | id.index() as u64;
-    let of_trace = |id: &u64| key(*id) >> 32 == (1 << 31 | trace.number());
-    let records = records
-        .into_iter()
-        .filter(|r| r.outputs.iter().all(of_trace))
-        .map(|r| renamed(r, index, |value| value))
-        .collect();
-    let records = choose(records, HashSet::new(), &mut trace.state().builder)?;
-    let held = |value: Value| hold(Tensor::from_symbol(value, trace.clone()));
-    Ok(records.into_iter().map(|r| renamed(r, name, held)).collect())
-}
-
-/// A record with other keys.
-fn renamed<K: Copy, L>(
-    record: Record<K>,
-    key: impl Fn(K) -> L,
-    value: impl Fn(Value) -> Value,
-) -> Record<L> {
-    Record {
-        op: record.op,
-        attrs: record.attrs,
-        regions: record.regions,
-        source: record.source,
-        inputs: record.inputs.iter().map(|id| key(*id)).collect(),
-        needs: record.needs,
-        input_types: record.input_types,
-        outputs: record.outputs.iter().map(|id| key(*id)).collect(),
-        output_types: record.output_types,
-        kept: record.kept.into_iter().map(|(keep, v)| (keep, value(v))).collect(),
-    }
 }

@@ -257,12 +257,14 @@ pub struct Pool {
     stride: Option<PerAxis>,
     padding: Padding,
     dilation: PerAxis,
+    counts_padding: bool,
 }
 
 impl Pool {
     /// Windows of that size, without padding.
     pub fn of(size: impl Into<PerAxis>) -> Pool {
-        Pool { size: size.into(), stride: None, padding: Padding::Valid, dilation: 1.into() }
+        let (padding, dilation) = (Padding::Valid, 1.into());
+        Pool { size: size.into(), stride: None, padding, dilation, counts_padding: false }
     }
 
     /// From one window to the next.
@@ -281,6 +283,16 @@ impl Pool {
     #[must_use]
     pub fn dilation(self, dilation: impl Into<PerAxis>) -> Pool {
         Pool { dilation: dilation.into(), ..self }
+    }
+
+    /// For means: padding counts as zeros, rather than being left out.
+    #[must_use]
+    pub fn count_padding(self) -> Pool {
+        Pool { counts_padding: true, ..self }
+    }
+
+    pub(crate) fn counts_padding(&self) -> bool {
+        self.counts_padding
     }
 
     /// Over an image of these spatial lengths.

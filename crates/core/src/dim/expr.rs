@@ -23,6 +23,8 @@ pub(super) enum Atom {
     Quotient(Dim, Dim),
     /// The expression, or 0 where it is negative. Its last term is positive: see [`Expr::positive`].
     Positive(Dim),
+    /// Checkpoints that a loop of so many rounds keeps, with that number of slots.
+    Checkpoints(Dim, Option<usize>),
 }
 
 impl Expr {
@@ -145,6 +147,7 @@ impl fmt::Display for Expr {
                     Atom::Symbol(s) => write!(f, "{}", s.name())?,
                     Atom::Quotient(a, b) => write!(f, "(({a})/({b}))")?,
                     Atom::Positive(a) => write!(f, "max({a},0)")?,
+                    Atom::Checkpoints(n, _) => write!(f, "checkpoints({n})")?,
                 }
             }
         }
@@ -180,7 +183,7 @@ impl Heap for Atom {
         match self {
             Atom::Symbol(symbol) => symbol.heap(seen),
             Atom::Quotient(a, b) => a.heap(seen) + b.heap(seen),
-            Atom::Positive(a) => a.heap(seen),
+            Atom::Positive(a) | Atom::Checkpoints(a, _) => a.heap(seen),
         }
     }
 }

@@ -213,6 +213,18 @@ impl Dim {
         }
     }
 
+    /// Checkpoints that a loop of so many rounds keeps: see [`crate::looping::kept`].
+    #[must_use]
+    pub fn checkpoints(rounds: &Dim, slots: Option<usize>) -> Dim {
+        match rounds {
+            Dim::Known(n) => Dim::Known(crate::looping::kept(*n as u64, slots) as usize),
+            Dim::Expr(_) => {
+                let atom = Atom::Checkpoints(rounds.clone(), slots);
+                Expr::atom(atom).into_dim()
+            }
+        }
+    }
+
     /// The expression with each symbol replaced where `find` knows better.
     #[must_use]
     pub fn substitute(&self, find: &dyn Fn(&Symbol) -> Option<Dim>) -> Dim {
@@ -225,6 +237,7 @@ impl Dim {
                     Atom::Symbol(s) => find(s).unwrap_or_else(|| Dim::symbol(s.clone())),
                     Atom::Quotient(a, b) => a.substitute(find).divided_by(&b.substitute(find)),
                     Atom::Positive(a) => a.substitute(find).expr().positive().into_dim(),
+                    Atom::Checkpoints(n, slots) => Dim::checkpoints(&n.substitute(find), *slots),
                 };
                 term = term.multiply(&value.expr());
             }
@@ -247,6 +260,10 @@ impl Dim {
                     Atom::Symbol(s) => s.bound()?.most()?,
                     Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
                     Atom::Positive(a) => a.most()?,
+                    // More rounds never keep fewer.
+                    Atom::Checkpoints(n, slots) => {
+                        crate::looping::kept(n.most()? as u64, *slots) as usize
+                    }
                 };
                 term = term.saturating_mul(most);
             }
@@ -266,6 +283,7 @@ impl Dim {
                     b.symbols(visit);
                 }
                 Atom::Positive(a) => a.symbols(visit),
+                Atom::Checkpoints(n, _) => n.symbols(visit),
             }
         }
     }
@@ -384,5 +402,16 @@ mod tests {
         assert_eq!(data.most(), Some(10));
         assert_eq!(data.times(&Dim::from(3)).minus(&Dim::from(1)).most(), Some(30));
         assert_eq!(Dim::symbol(Symbol::bounded("k", open)).most(), None);
+    }
+
+    #[test]
+    fn checkpoints_of_an_open_number_of_rounds_are_counted_when_it_is_known() {
+        let rounds = Symbol::new("n");
+        let kept = Dim::checkpoints(&Dim::symbol(rounds.clone()), None);
+        assert_eq!(kept.to_string(), "checkpoints(n)");
+        let at = |n: usize| kept.substitute(&|s| (*s == rounds).then(|| Dim::from(n)));
+        assert_eq!([0, 1, 8, 4000].map(at), [0, 0, 7, 127].map(Dim::from));
+        let bounded = Dim::symbol(Symbol::bounded("m", Dim::from(100)));
+        assert_eq!(Dim::checkpoints(&bounded, Some(5)).most(), Some(5));
     }
 }

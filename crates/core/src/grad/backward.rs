@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Cotangent, GradCall, GradOps};
+use super::{Cotangent, GradCall, GradOps, rows};
 use crate::attrs::Attrs;
 use crate::emit::{Emit, Mark, Value};
 use crate::error::{ErrorKind, Result};
@@ -109,6 +109,9 @@ fn step<K>(
             return Err(ErrorKind::NoGradient { op: record.op.name, why: why.into() }.into());
         }
     };
+    if let Some(made) = rows::through(record, rule, &out, needs, emit, ops)? {
+        return Ok(made);
+    }
     let grads = out
         .into_iter()
         .map(|g| g.map(|g| g.dense(emit, ops)).transpose())

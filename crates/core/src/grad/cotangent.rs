@@ -4,7 +4,6 @@ use crate::attrs::Attrs;
 use crate::emit::{Emit, Value};
 use crate::error::Result;
 use crate::row::OpDef;
-use crate::scalar::Scalar;
 use crate::shape::TensorType;
 
 /// The ops that the walker itself uses; core knows no concrete op.
@@ -16,6 +15,12 @@ pub struct GradOps {
     pub fill: &'static OpDef,
     /// `(table, indices, rows) -> ` the table with rows added along axis 0
     pub scatter_add: &'static OpDef,
+    /// `(indices, rows) -> ` zeros of a shape with rows added along axis 0
+    pub rows_to_dense: &'static OpDef,
+    /// `(table, indices) -> ` rows along an axis
+    pub gather: &'static OpDef,
+    /// The same elements under another shape
+    pub reshape: &'static OpDef,
 }
 
 /// Rows of a table's gradient: row `indices[i]` has the gradient `values[i]`. Indices may repeat:
@@ -43,14 +48,20 @@ pub enum Cotangent {
 }
 
 impl Cotangent {
-    /// As one tensor; rows are added into zeros.
+    /// As one tensor; rows are added into zeros, by an op whose name says so wherever ops are listed.
     pub fn dense(self, emit: &mut dyn Emit, ops: &GradOps) -> Result<Value> {
         match self {
             Cotangent::Dense(value) => Ok(value),
             Cotangent::Sparse { of, parts } => {
-                let attrs = Attrs::Fill { value: Scalar::Int(0), dtype: of.dtype, shape: of.shape };
-                let zeros = emit.apply(ops.fill, Vec::new(), attrs)?;
-                add_rows(zeros, parts, emit, ops)
+                let mut parts = parts.into_iter();
+                let whole = match parts.next() {
+                    Some(Rows { indices, values }) => {
+                        let attrs = Attrs::Shape(of.shape);
+                        emit.apply(ops.rows_to_dense, vec![indices, values], attrs)?
+                    }
+                    None => super::forward::zeros(emit, &of, ops)?,
+                };
+                add_rows(whole, parts, emit, ops)
             }
         }
     }
@@ -73,7 +84,7 @@ impl Cotangent {
 
 fn add_rows(
     mut into: Value,
-    parts: Vec<Rows>,
+    parts: impl IntoIterator<Item = Rows>,
     emit: &mut dyn Emit,
     ops: &GradOps,
 ) -> Result<Value> {

@@ -7,26 +7,42 @@ use smallvec::SmallVec;
 use super::Record;
 use crate::emit::Value;
 use crate::error::Result;
-use crate::graph::{Builder, ValueId};
+use crate::graph::{Builder, Graph, ValueId};
 use crate::row::{Call, Keep, Saved, kept};
 
 /// Decides for every record what is kept: where a row has alternatives, the one that adds the fewest
-/// bytes to what is `held` and to what other rows keep anyway. Aux outputs that are chosen are made by
-/// their node.
-pub fn choose(
-    mut records: Vec<Record<ValueId>>,
+/// bytes to what is `held` and to what other rows keep anyway.
+pub fn decide(
+    records: &[Record<ValueId>],
     mut held: HashSet<ValueId>,
-    builder: &mut Builder,
-) -> Result<Vec<Record<ValueId>>> {
-    for record in &records {
+    graph: &Graph,
+) -> Result<Vec<&'static [Saved]>> {
+    for record in records {
         if let [only] = record.op.saves.alternatives {
-            let kept = kept(only, &record.needs);
+            let kept = kept(record.op, only, &record.needs, &call(record), false)?;
             held.extend(kept.into_iter().filter_map(|k| value_of(record, k)));
         }
     }
-    for record in &mut records {
-        let set = kept(cheapest(record, &held, builder)?, &record.needs);
-        held.extend(set.iter().filter_map(|k| value_of(record, *k)));
+    let mut sets = Vec::new();
+    for record in records {
+        let set = cheapest(record, &held, graph)?;
+        let needed = kept(record.op, set, &record.needs, &call(record), false)?;
+        held.extend(needed.iter().filter_map(|k| value_of(record, *k)));
+        sets.push(set);
+    }
+    Ok(sets)
+}
+
+/// Gives every record what is kept, as [`decide`] has it. Aux outputs among that are made by their node.
+pub fn choose(
+    mut records: Vec<Record<ValueId>>,
+    held: HashSet<ValueId>,
+    builder: &mut Builder,
+) -> Result<Vec<Record<ValueId>>> {
+    let sets = decide(&records, held, builder.graph())?;
+    for (record, set) in records.iter_mut().zip(sets) {
+        // In a graph, what nobody reads is not kept: a rule may be lent what a second gradient takes.
+        let set = kept(record.op, set, &record.needs, &call(record), true)?;
         let aux = match set.iter().any(|k| matches!(k, Keep::Aux(_))) {
             true => builder.aux(record.outputs[0])?,
             false => Vec::new(),
@@ -48,42 +64,51 @@ pub fn choose(
 fn cheapest(
     record: &Record<ValueId>,
     held: &HashSet<ValueId>,
-    builder: &Builder,
+    graph: &Graph,
 ) -> Result<&'static [Saved]> {
     let alternatives = record.op.saves.alternatives;
     if let [only] = alternatives {
         return Ok(only);
     }
-    let call = Call {
-        op: record.op.name,
-        inputs: &record.input_types,
-        attrs: &record.attrs,
-        regions: &record.regions,
-    };
+    let call = call(record);
     let aux = (record.op.saves.aux)(&call)?;
     // Open dims have no bytes yet; their elements are compared as if each were 1024.
     let weight = |ty: &crate::TensorType| -> u128 {
         let elements: u128 = ty.shape.iter().map(|d| d.most().unwrap_or(1024) as u128).product();
         elements * ty.dtype.size() as u128
     };
-    let price = |set: &&'static [Saved]| -> u128 {
-        kept(set, &record.needs)
+    let mut best: Option<(u128, &'static [Saved])> = None;
+    for set in alternatives {
+        let price = kept(record.op, set, &record.needs, &call, false)?
             .into_iter()
             .map(|keep| match (keep, value_of(record, keep)) {
                 (_, Some(id)) if held.contains(&id) => 0,
-                (_, Some(id)) => weight(builder.graph().ty(id)),
+                (_, Some(id)) => weight(graph.ty(id)),
                 (Keep::Aux(i), None) => aux.get(i).map_or(0, weight),
                 _ => 0,
             })
-            .sum()
-    };
-    Ok(alternatives.iter().copied().min_by_key(price).unwrap_or(&[]))
+            .sum();
+        if best.is_none_or(|(least, _)| price < least) {
+            best = Some((price, set));
+        }
+    }
+    Ok(best.map_or(&[], |(_, set)| set))
+}
+
+fn call(record: &Record<ValueId>) -> Call<'_> {
+    Call {
+        op: record.op.name,
+        inputs: &record.input_types,
+        attrs: &record.attrs,
+        regions: &record.regions,
+    }
 }
 
 fn value_of(record: &Record<ValueId>, keep: Keep) -> Option<ValueId> {
     match keep {
         Keep::Input(i) => record.inputs.get(i).copied(),
         Keep::Output(i) => record.outputs.get(i).copied(),
-        Keep::Aux(_) | Keep::Inputs => None,
+        // The others were spelled out.
+        Keep::Aux(_) | Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => None,
     }
 }

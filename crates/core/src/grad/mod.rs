@@ -6,13 +6,18 @@
 
 mod backward;
 mod cotangent;
+mod forward;
 mod keep;
 mod region;
+mod rows;
+mod split;
 
 pub use backward::{Record, backward};
 pub use cotangent::{Cotangent, GradOps, Rows};
-pub use keep::choose;
-pub use region::{Recorder, VjpGraph, vjp_graph};
+pub use forward::{Dual, push_forward};
+pub use keep::{choose, decide};
+pub use region::{Recorder, VjpGraph, jvp_graph, reached, vjp_graph, vjp_parts};
+pub use split::{Returned, Split, assemble, split};
 
 use std::sync::Arc;
 
@@ -96,7 +101,7 @@ pub struct JvpCall<'a> {
     pub op: &'static OpDef,
     /// Values of its inputs.
     pub inputs: &'a [Value],
-    /// Values of its outputs.
+    /// Values of its outputs, aux ones at the end where they were made; none for a rule that makes them.
     pub outputs: &'a [Value],
     /// What it was told besides.
     pub attrs: &'a Attrs,
@@ -104,4 +109,6 @@ pub struct JvpCall<'a> {
     pub regions: &'a [Arc<Graph>],
     /// Tangents of its inputs; `None` is zero. At least one is there.
     pub tangents: &'a [Option<Value>],
+    /// The ops that the walker itself uses.
+    pub ops: &'static GradOps,
 }

@@ -1,18 +1,19 @@
-//! The gradient of a whole graph as another graph: what bodies and branches are differentiated with.
+//! A whole graph differentiated as another graph, backwards and forwards: what bodies and branches are
+//! differentiated with.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Cotangent, GradOps, Record, backward, choose};
+use super::forward::zeros;
+use super::{Cotangent, Dual, GradOps, JvpCall, Record, Returned, backward, choose, push_forward};
 use crate::attrs::Attrs;
 use crate::emit::{Emit, Mark, Value};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Builder, Graph, ValueId, replay};
 use crate::kind::Kind;
 use crate::row::OpDef;
-use crate::scalar::Scalar;
 
 /// An emitter into a builder that writes down what was applied, for the walker.
 pub struct Recorder<'a> {
@@ -72,32 +73,65 @@ pub struct VjpGraph<'a> {
     pub seeded: &'a [bool],
     /// Which inputs' gradients are wanted; each adds an output to the result.
     pub wanted: &'a [bool],
-    /// Whether the outputs' values come in as inputs too, so that what the rules keep of them need
-    /// not be computed again.
-    pub outputs_known: bool,
+    /// Outputs whose values come in as inputs too, so that what the rules keep of them need not be
+    /// computed again; none where it is empty.
+    pub known: &'a [bool],
+    /// Inputs whose gradients are added to what comes in: each adds an input to the result. Those of a
+    /// table's rows are then added row by row, and no gradient of the whole table is made on its own. None
+    /// where it is empty.
+    pub sums: &'a [bool],
 }
 
-/// A graph that takes the inputs of `graph`, its outputs where they are known, and gradients of the
-/// seeded outputs, and returns gradients of the wanted inputs. It computes again whatever of `graph`
-/// the rules keep, and nothing else.
+/// A graph that takes the inputs of `graph`, its outputs that are known, gradients of the seeded
+/// outputs and sums to add to, and returns gradients of the wanted inputs. It computes again whatever of
+/// `graph` the rules keep, and nothing else.
 pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result<Graph> {
+    let (mut builder, grads) = differentiate(graph, what, ops)?;
+    let wanted = graph.inputs.iter().zip(what.wanted).filter(|(_, w)| **w);
+    let results = grads
+        .into_iter()
+        .zip(wanted)
+        .map(|(grad, (id, _))| match grad {
+            Some(grad) => grad.dense(&mut builder, ops),
+            None => zeros(&mut builder, graph.ty(*id), ops),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut made = builder.finish(&results)?;
+    made.prune();
+    Ok(made)
+}
+
+/// The same, with gradients left as they come: nothing for one that is zero, indices and values for
+/// rows. [`assemble`](super::assemble) makes gradients of what such a graph returns.
+pub fn vjp_parts(
+    graph: &Graph,
+    what: VjpGraph,
+    ops: &'static GradOps,
+) -> Result<(Graph, Vec<Returned>)> {
+    let (builder, grads) = differentiate(graph, what, ops)?;
+    let (returned, results) = super::split::parts(grads);
+    let mut made = builder.finish(&results)?;
+    made.prune();
+    Ok((made, returned))
+}
+
+fn differentiate(
+    graph: &Graph,
+    what: VjpGraph,
+    ops: &'static GradOps,
+) -> Result<(Builder, Vec<Option<Cotangent>>)> {
     let mut builder = Builder::new();
-    let inputs: Vec<Value> = graph
-        .inputs
+    let inputs = inputs_of(graph, &mut builder);
+    let flag = |flags: &[bool], i: usize| flags.get(i) == Some(&true);
+    let known: Vec<Option<Value>> = graph
+        .outputs
         .iter()
-        .map(|id| {
-            let info = graph.value(*id);
-            builder.input(info.ty.clone(), info.kind, info.name.clone())
+        .enumerate()
+        .map(|(i, id)| {
+            let is_known = flag(what.known, i);
+            is_known.then(|| builder.input(graph.ty(*id).clone(), Kind::Activation, None))
         })
         .collect();
-    let known: Vec<Value> = match what.outputs_known {
-        true => graph
-            .outputs
-            .iter()
-            .map(|id| builder.input(graph.ty(*id).clone(), Kind::Activation, None))
-            .collect(),
-        false => Vec::new(),
-    };
     let seeds: Vec<Option<Value>> = graph
         .outputs
         .iter()
@@ -106,22 +140,23 @@ pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result
             seeded.then(|| builder.input(graph.ty(*id).clone(), Kind::Gradient, None))
         })
         .collect();
-    let wanted: Vec<ValueId> =
-        inputs.iter().zip(what.wanted).filter(|(_, w)| **w).filter_map(|(v, _)| v.id()).collect();
-    let tracked = wanted.iter().copied().collect();
-    let mut recorder = Recorder { builder: &mut builder, records: Vec::new(), tracked };
-    let outputs = replay(graph, inputs.clone(), &mut recorder)?;
-    let records = recorder.records;
-
+    let sums: Vec<(ValueId, Value)> = graph
+        .inputs
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| flag(what.sums, *i))
+        .filter_map(|(i, id)| {
+            Some((inputs[i].id()?, builder.input(graph.ty(*id).clone(), Kind::Gradient, None)))
+        })
+        .collect();
+    let (outputs, records, wanted) = recorded(graph, inputs, what.wanted, &mut builder)?;
     let given: Vec<ValueId> = outputs.iter().filter_map(Value::id).collect();
-    let held: HashSet<ValueId> = match what.outputs_known {
-        true => given.iter().copied().collect(),
-        false => HashSet::new(),
-    };
+    let held: HashSet<ValueId> =
+        given.iter().zip(&known).filter(|(_, k)| k.is_some()).map(|(id, _)| *id).collect();
     let mut records = choose(records, held, &mut builder)?;
     for (_, value) in records.iter_mut().flat_map(|r| &mut r.kept) {
-        let output = given.iter().position(|id| Some(*id) == value.id());
-        if let Some(better) = output.and_then(|i| known.get(i)) {
+        let mut outputs = given.iter().zip(&known).filter(|(id, _)| Some(**id) == value.id());
+        if let Some(better) = outputs.find_map(|(_, known)| known.as_ref()) {
             *value = better.clone();
         }
     }
@@ -129,21 +164,123 @@ pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result
         .iter()
         .zip(seeds)
         .filter_map(|(id, seed)| Some((*id, Cotangent::Dense(seed?))))
+        .chain(sums.into_iter().map(|(id, sum)| (id, Cotangent::Dense(sum))))
         .collect();
     let grads = backward(records, seeds, &wanted, &mut builder, ops)?;
-    let results = grads
-        .into_iter()
-        .zip(&wanted)
-        .map(|(grad, id)| match grad {
-            Some(grad) => grad.dense(&mut builder, ops),
-            None => {
-                let ty = builder.graph().ty(*id).clone();
-                let zero = Scalar::Int(0);
-                let attrs = Attrs::Fill { value: zero, dtype: ty.dtype, shape: ty.shape };
-                builder.apply(ops.fill, Vec::new(), attrs)
+    Ok((builder, grads))
+}
+
+/// Inputs like those of a graph.
+pub(super) fn inputs_of(graph: &Graph, builder: &mut Builder) -> Vec<Value> {
+    let input = |id: &ValueId| {
+        let info = graph.value(*id);
+        builder.input(info.ty.clone(), info.kind, info.name.clone())
+    };
+    graph.inputs.iter().map(input).collect()
+}
+
+/// A graph played into a builder: its outputs, a record of every node, and which inputs are wanted.
+pub(super) fn recorded(
+    graph: &Graph,
+    inputs: Vec<Value>,
+    wanted: &[bool],
+    builder: &mut Builder,
+) -> Result<(Vec<Value>, Vec<Record<ValueId>>, Vec<ValueId>)> {
+    let wanted: Vec<ValueId> =
+        inputs.iter().zip(wanted).filter(|(_, w)| **w).filter_map(|(v, _)| v.id()).collect();
+    let tracked = wanted.iter().copied().collect();
+    let mut recorder = Recorder { builder, records: Vec::new(), tracked };
+    let outputs = replay(graph, inputs, &mut recorder)?;
+    Ok((outputs, recorder.records, wanted))
+}
+
+/// Which outputs of a graph may depend on the inputs that have tangents.
+pub fn reached(graph: &Graph, active: &[bool]) -> Vec<bool> {
+    let mut moving = vec![false; graph.value_count()];
+    for (id, active) in graph.inputs.iter().zip(active) {
+        moving[id.index()] = *active && graph.ty(*id).dtype.is_float();
+    }
+    for node in &graph.nodes {
+        if node.inputs.iter().any(|id| moving[id.index()]) {
+            for id in &node.outputs {
+                moving[id.index()] = graph.ty(*id).dtype.is_float();
             }
-        })
-        .collect::<Result<Vec<_>>>()?;
+        }
+    }
+    graph.outputs.iter().map(|id| moving[id.index()]).collect()
+}
+
+/// A graph that takes the inputs of `graph` and tangents of the active ones, and returns its outputs and
+/// tangents of those that are wanted; zeros where an output does not depend on anything active.
+pub fn jvp_graph(
+    graph: &Graph,
+    active: &[bool],
+    wanted: &[bool],
+    ops: &'static GradOps,
+) -> Result<Graph> {
+    let mut builder = Builder::new();
+    let inputs = inputs_of(graph, &mut builder);
+    let mut tangents: Vec<Option<Value>> = vec![None; graph.value_count()];
+    for (id, active) in graph.inputs.iter().zip(active) {
+        if *active {
+            let ty = graph.ty(*id).clone();
+            tangents[id.index()] = Some(builder.input(ty, Kind::Activation, None));
+        }
+    }
+    let mut values: Vec<Option<Value>> = vec![None; graph.value_count()];
+    for (id, value) in graph.inputs.iter().zip(inputs) {
+        values[id.index()] = Some(value);
+    }
+    let missing = |id: ValueId| -> Error {
+        ErrorKind::BadGraph { what: format!("value %{} is used before it is made", id.index()) }
+            .into()
+    };
+    for node in &graph.nodes {
+        let inputs: Vec<Value> = node
+            .inputs
+            .iter()
+            .map(|id| values[id.index()].clone().ok_or_else(|| missing(*id)))
+            .collect::<Result<_>>()?;
+        let own: Vec<Option<Value>> =
+            node.inputs.iter().map(|id| tangents[id.index()].clone()).collect();
+        let kind = node.outputs.first().map_or(Kind::Activation, |id| graph.value(*id).kind);
+        let outer = builder.mark(Mark { source: node.source, kind });
+        let made = match own.iter().any(Option::is_some) {
+            false => {
+                let (attrs, regions) = (node.attrs.clone(), node.regions.clone());
+                let outputs = builder.emit(node.op, inputs, attrs, regions, node.aux)?;
+                Dual { tangents: vec![None; outputs.len()], outputs }
+            }
+            true => {
+                let call = JvpCall {
+                    op: node.op,
+                    inputs: &inputs,
+                    outputs: &[],
+                    attrs: &node.attrs,
+                    regions: &node.regions,
+                    tangents: &own,
+                    ops,
+                };
+                push_forward(&mut builder, &call, node.aux).map_err(|e| e.at(node.source))?
+            }
+        };
+        builder.mark(outer);
+        let moving = made.tangents.into_iter().chain(std::iter::repeat(None));
+        for ((id, value), tangent) in node.outputs.iter().zip(made.outputs).zip(moving) {
+            values[id.index()] = Some(value);
+            tangents[id.index()] = tangent;
+        }
+    }
+    let mut results = Vec::new();
+    for id in &graph.outputs {
+        results.push(values[id.index()].clone().ok_or_else(|| missing(*id))?);
+    }
+    for (id, _) in graph.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted) {
+        results.push(match &tangents[id.index()] {
+            Some(tangent) => tangent.clone(),
+            None => zeros(&mut builder, graph.ty(*id), ops)?,
+        });
+    }
     let mut made = builder.finish(&results)?;
     made.prune();
     Ok(made)

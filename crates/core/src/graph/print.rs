@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Graph, Node};
 use crate::attrs::Attrs;
+use crate::looping::{Loop, Rounds};
 use crate::window::Window;
 
 impl fmt::Display for Graph {
@@ -62,7 +63,28 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Reduce { axes, keep_dims } => {
             write!(f, " over {axes:?}{}", if *keep_dims { ", kept" } else { "" })
         }
-        Attrs::Axis(axis) => write!(f, " along {axis}"),
+        Attrs::Norm { axes, keep_dims, power } => {
+            write!(f, " {power} over {axes:?}{}", if *keep_dims { ", kept" } else { "" })
+        }
+        Attrs::Axis(axis) | Attrs::Join { axis, .. } | Attrs::Split { axis, .. } => {
+            write!(f, " along {axis}")
+        }
+        Attrs::Axes(axes) => write!(f, " at {axes:?}"),
+        Attrs::Scan { axis, exclusive, reverse } => {
+            let exclusive = if *exclusive { ", exclusive" } else { "" };
+            write!(f, " along {axis}{exclusive}{}", if *reverse { ", reverse" } else { "" })
+        }
+        Attrs::Pad { widths, padding } => write!(f, " by {widths:?}, {padding:?}"),
+        Attrs::Repeats(counts) => write!(f, " {counts:?} times"),
+        Attrs::Repeat { axis, count } => write!(f, " along {axis}, {count} times"),
+        Attrs::Roll { axis, shift } => write!(f, " along {axis} by {shift}"),
+        Attrs::OneHot { on, off, .. } => write!(f, " {on} or {off}"),
+        Attrs::Linspace { start, stop, .. } => write!(f, " from {start} to {stop}"),
+        Attrs::Eye { diagonal, .. } | Attrs::Diagonal(diagonal) | Attrs::Diag { diagonal, .. } => {
+            write!(f, " diagonal {diagonal}")
+        }
+        Attrs::Lengths { of, .. } => write!(f, " of {of}"),
+        Attrs::Number(value) => write!(f, " {value}"),
         Attrs::Order(order) => write!(f, " to {order:?}"),
         Attrs::Slices(slices) | Attrs::Place { slices, .. } => {
             write!(f, " at [")?;
@@ -88,18 +110,29 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         },
         Attrs::Count(n) => write!(f, " {n}"),
         Attrs::Window(window) => write_window(f, window),
+        Attrs::Average(average) => write_window(f, &average.window),
         Attrs::Conv(conv) => {
             write_window(f, &conv.window)?;
             if conv.groups != 1 { write!(f, ", {} groups", conv.groups) } else { Ok(()) }
         }
-        Attrs::Tile(program) => write!(f, " {{ {program} }}"),
-        Attrs::Loop { carried, most } => {
-            write!(f, " carrying {carried}")?;
-            most.map_or(Ok(()), |n| write!(f, ", at most {n} rounds"))
+        Attrs::Smoothing(share) => write!(f, " smoothed by {share}"),
+        Attrs::Normalize { epsilon, centered, groups } => {
+            let of = if *centered { "" } else { " of squares" };
+            write!(f, "{of} by {groups} groups, epsilon {epsilon}")
         }
-        Attrs::LoopGrad { carried, slots, .. } => {
-            write!(f, " carrying {carried}")?;
-            slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))
+        Attrs::Attention { scale, causal, masked } => {
+            let causal = if *causal { ", causal" } else { "" };
+            let masked = if *masked { ", masked" } else { "" };
+            write!(f, " scaled by {scale}{causal}{masked}")
+        }
+        Attrs::Tile(program) => write!(f, " {{ {program} }}"),
+        Attrs::Branch { updates, .. } => print_updates(f, updates.iter().map(|(input, _)| *input)),
+        Attrs::Loop(spec) => print_loop(f, spec),
+        Attrs::Custom { saved, .. } => write!(f, " keeping {saved:?}"),
+        Attrs::LoopGrad(spec) => {
+            print_loop(f, &spec.of)?;
+            write!(f, ", {} back", spec.back)?;
+            write!(f, "{}", if spec.handed { "" } else { ", from the start" })
         }
     }
 }
@@ -108,4 +141,29 @@ fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
     let Window { size, stride, padding, dilation } = window;
     write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
     if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
+}
+
+fn print_loop(f: &mut fmt::Formatter<'_>, spec: &Loop) -> fmt::Result {
+    write!(f, " carrying {}", spec.carried)?;
+    for (count, what) in [(spec.sliced, "sliced"), (spec.stacked, "stacked")] {
+        if count > 0 {
+            write!(f, ", {count} {what}")?;
+        }
+    }
+    match &spec.rounds {
+        Rounds::While { most: None } => {}
+        Rounds::While { most: Some(n) } => write!(f, ", at most {n} rounds")?,
+        Rounds::Times(n) => write!(f, ", {n} rounds")?,
+    }
+    write!(f, "{}", if spec.reverse { ", from the last" } else { "" })?;
+    spec.slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))?;
+    print_updates(f, spec.updates.iter().copied())
+}
+
+/// Inputs that are written in place.
+fn print_updates(
+    f: &mut fmt::Formatter<'_>,
+    mut inputs: impl Iterator<Item = usize>,
+) -> fmt::Result {
+    inputs.try_for_each(|input| write!(f, ", writes input {input}"))
 }

@@ -1,8 +1,11 @@
 //! Dead code: nodes whose results nobody reads and that have no effect, and what of a branch or a loop
 //! nobody needs.
 
+use smallvec::SmallVec;
+
 use super::Graph;
-use crate::row::{Fails, Remat};
+use crate::attrs::Attrs;
+use crate::row::{Fails, Mem, Remat};
 
 impl Graph {
     /// Removes every node that neither leads to an output nor has an effect; results of branches and loops
@@ -45,7 +48,18 @@ impl super::Node {
     /// True where running it does more than define its outputs, here or in a region.
     pub fn has_effect(&self) -> bool {
         self.op.remat == Remat::Never
+            || !self.updates().is_empty()
             || self.regions.iter().any(|g| g.nodes.iter().any(super::Node::has_effect))
+    }
+
+    /// Inputs whose bytes it writes, each with the output that lies there from then on.
+    pub fn updates(&self) -> SmallVec<[(usize, usize); 1]> {
+        match (self.op.mem, &self.attrs) {
+            (Mem::Update(input), _) => SmallVec::from_iter([(input, 0)]),
+            (Mem::Regions, Attrs::Loop(spec)) => spec.updates.iter().map(|i| (*i, *i)).collect(),
+            (Mem::Regions, Attrs::Branch { updates, .. }) => updates.iter().copied().collect(),
+            _ => SmallVec::new(),
+        }
     }
 
     /// True where it can fail once its types are right, here or in a region.

@@ -8,22 +8,23 @@ use std::sync::Arc;
 
 use super::{Graph, Node, ValueId};
 use crate::attrs::Attrs;
+use crate::looping::Loop;
 use crate::row::{Lower, Region};
 
 /// Shrinks a node with regions; `live` are values that somebody reads later.
 pub(super) fn shrink(node: &mut Node, live: &[bool]) {
-    match (node.op.lower, &node.attrs) {
-        (Lower::Region(Region::Branch), _) => branch(node, live),
-        (Lower::Region(Region::Loop), Attrs::Loop { carried, .. }) => {
-            let carried = *carried;
-            repeat(node, carried, live);
-        }
+    match node.op.lower {
+        Lower::Region(Region::Branch) => branch(node, live),
+        Lower::Region(Region::Loop) => repeat(node, live),
         _ => {}
     }
 }
 
 /// The first input decides; each branch takes the others.
 fn branch(node: &mut Node, live: &[bool]) {
+    if !node.updates().is_empty() {
+        return;
+    }
     let needed: Vec<bool> = node.outputs.iter().map(|id| live[id.index()]).collect();
     let mut graphs: Vec<Graph> = node.regions.iter().map(|g| (**g).clone()).collect();
     for graph in &mut graphs {
@@ -45,42 +46,57 @@ fn branch(node: &mut Node, live: &[bool]) {
     node.regions = graphs.into_iter().map(Arc::new).collect();
 }
 
-/// Condition and body take the carried values and what they only read; the body returns the carried ones.
-fn repeat(node: &mut Node, carried: usize, live: &[bool]) {
-    let [condition, body] = node.regions.as_slice() else { return };
-    let asked = condition.read_values();
-    let mut needed: Vec<bool> = (0..carried)
-        .map(|i| live[node.outputs[i].index()] || asked[condition.inputs[i].index()])
-        .collect();
+/// Condition and body take the carried values and what they only read, the body rows too; the body returns the
+/// carried values and rows. One that hands checkpoints over keeps them all: its gradient takes them as they are.
+fn repeat(node: &mut Node, live: &[bool]) {
+    let Attrs::Loop(spec) = &node.attrs else { return };
+    let Some((condition, body)) = spec.regions(&node.regions) else { return };
+    if node.aux || !spec.updates.is_empty() {
+        return;
+    }
+    let carried = spec.carried;
+    let asked = condition.map(|graph| graph.read_values());
+    let is_asked = |i: usize| match (&asked, condition) {
+        (Some(asked), Some(graph)) => asked[graph.inputs[i].index()],
+        _ => false,
+    };
+    let mut needed: Vec<bool> = node.outputs.iter().map(|id| live[id.index()]).collect();
+    (0..carried).for_each(|i| needed[i] |= is_asked(i));
     // What a needed value is made of in the body is needed in the next round.
     loop {
         let made = reaches(body, &needed);
-        let more: Vec<bool> =
-            (0..carried).map(|i| needed[i] || made[body.inputs[i].index()]).collect();
-        if more == needed {
+        let more = |i: &usize| !needed[*i] && made[body.inputs[*i].index()];
+        let more: Vec<usize> = (0..carried).filter(more).collect();
+        if more.is_empty() {
             break;
         }
-        needed = more;
+        more.into_iter().for_each(|i| needed[i] = true);
     }
-    let mut graphs = [(**condition).clone(), (**body).clone()];
-    keep(&mut graphs[1].outputs, &needed);
-    for graph in &mut graphs {
-        graph.prune();
+    let mut test = condition.map(|graph| (**graph).clone());
+    let mut round = (**body).clone();
+    keep(&mut round.outputs, &needed);
+    test.iter_mut().for_each(Graph::prune);
+    round.prune();
+    // The condition takes no rows, and there are none where it is.
+    let mut read = read_by_any(std::slice::from_ref(&round), node.inputs.len());
+    for (read, asked) in read.iter_mut().zip(read_by_any(test.as_slice(), node.inputs.len())) {
+        *read |= asked;
     }
-    let mut read = read_by_any(&graphs, node.inputs.len());
-    read[..carried].copy_from_slice(&needed);
-    if read.iter().all(|yes| *yes) {
+    read[..carried].copy_from_slice(&needed[..carried]);
+    if read.iter().chain(&needed).all(|yes| *yes) {
         return;
     }
     keep(&mut node.outputs, &needed);
     keep(&mut node.inputs, &read);
-    for graph in &mut graphs {
+    for graph in test.iter_mut().chain([&mut round]) {
         keep(&mut graph.inputs, &read);
     }
-    if let Attrs::Loop { carried, .. } = &mut node.attrs {
-        *carried = needed.iter().filter(|yes| **yes).count();
-    }
-    node.regions = graphs.into_iter().map(Arc::new).collect();
+    let count = |flags: &[bool]| flags.iter().filter(|yes| **yes).count();
+    let sliced = count(&read[spec.sliced_inputs()]);
+    let (states, stacked) = (count(&needed[..carried]), count(&needed[carried..]));
+    let spec = Loop { carried: states, sliced, stacked, ..(**spec).clone() };
+    node.attrs = Attrs::Loop(Box::new(spec));
+    node.regions = test.into_iter().chain([round]).map(Arc::new).collect();
 }
 
 /// Values that the needed outputs, or an effect, are made of.

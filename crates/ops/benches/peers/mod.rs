@@ -2,10 +2,11 @@
 //!
 //! PyTorch takes part where `PEER_PYTHON` names an interpreter that has it. It is a process that answers lines: a
 //! workload in, seconds out. Both sides take turns, and the best of each counts, so that a busy machine disturbs both
-//! alike.
+//! alike. On a machine that is never quiet, `CPU_TIME=1` runs both on one thread and counts the time that it really ran.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use tonnage_core::kernel::{Data, In, Kernel, Out};
@@ -43,7 +44,8 @@ fn words(bytes: usize) -> Vec<u64> {
 
 impl Row {
     /// A call of an op on inputs with values around 0.
-    pub fn new(name: &str, attrs: Attrs, types: &[TensorType], threads: usize) -> Option<Row> {
+    pub fn new(name: &str, attrs: Attrs, types: &[TensorType]) -> Option<Row> {
+        let threads = threads();
         let op = tonnage_ops::find(name)?;
         let call = Call::new(op, types, &attrs);
         let made = (op.infer)(&call).map_err(|e| eprintln!("{e}")).ok()?;
@@ -69,9 +71,21 @@ impl Row {
         self.scratch.len() * 8
     }
 
-    /// Seconds of one run.
-    pub fn time(&mut self) -> f64 {
-        let Lower::Slices(kernel) = self.op.lower else { return f64::NAN };
+    /// Seconds of one run, by runs of about that many in all.
+    fn time(&mut self, about: f64) -> f64 {
+        let (start, mut runs) = (clock(), 0);
+        loop {
+            self.run();
+            runs += 1;
+            let elapsed = clock() - start;
+            if elapsed >= about {
+                return elapsed / runs as f64;
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        let Lower::Slices(kernel) = self.op.lower else { return };
         let ins: Vec<In> = self
             .types
             .iter()
@@ -92,7 +106,6 @@ impl Row {
                 data: &mut bytemuck::cast_slice_mut(data)[..size(ty)],
             })
             .collect();
-        let start = Instant::now();
         let done = kernel(&mut Kernel {
             attrs: &self.attrs,
             inputs: &ins,
@@ -101,7 +114,6 @@ impl Row {
             workers: &Pool(self.threads),
         });
         assert!(done.is_ok(), "{done:?}");
-        start.elapsed().as_secs_f64()
     }
 }
 
@@ -122,11 +134,11 @@ pub struct Torch {
 
 impl Torch {
     /// Where `PEER_PYTHON` names an interpreter.
-    pub fn start(threads: usize) -> Option<Torch> {
+    pub fn start() -> Option<Torch> {
         let python = std::env::var("PEER_PYTHON").ok()?;
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/torch_nn.py");
         let mut process = Command::new(python)
-            .args([script, &threads.to_string()])
+            .args([script, &threads().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -135,9 +147,9 @@ impl Torch {
         Some(Torch { process, ask, answers })
     }
 
-    /// Seconds of one run of a workload.
-    pub fn time(&mut self, workload: &str) -> Option<f64> {
-        writeln!(self.ask, "{workload}").ok()?;
+    /// Seconds of one run of a workload, by runs of about that many in all.
+    fn time(&mut self, about: f64, workload: &str) -> Option<f64> {
+        writeln!(self.ask, "{about} {workload}").ok()?;
         let mut line = String::new();
         self.answers.read_line(&mut line).ok()?;
         line.trim().parse().ok()
@@ -151,15 +163,35 @@ impl Drop for Torch {
     }
 }
 
+/// How many threads both sides have.
+pub fn threads() -> usize {
+    if counts_cpu_time() { 1 } else { 2 }
+}
+
+fn counts_cpu_time() -> bool {
+    std::env::var_os("CPU_TIME").is_some()
+}
+
+/// Seconds, of which differences are taken. The time that a thread ran is good to a few milliseconds.
+fn clock() -> f64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    if counts_cpu_time() {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let nanos: Option<f64> = text.split(' ').next().and_then(|word| word.parse().ok());
+        return nanos.map_or(f64::NAN, |nanos| nanos / 1e9);
+    }
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
 /// The best of several rounds that take turns: ours, and the peer's if it takes part.
-pub fn race(row: &mut Row, torch: Option<&mut Torch>, workload: &str) -> (f64, Option<f64>) {
-    let (mut ours, mut theirs) = (row.time(), f64::INFINITY);
-    let mut torch = torch;
+pub fn race(row: &mut Row, mut torch: Option<&mut Torch>, workload: &str) -> (f64, Option<f64>) {
+    let about = if counts_cpu_time() { 0.1 } else { 0.0 };
+    let (mut ours, mut theirs) = (row.time(about), f64::INFINITY);
     let start = Instant::now();
     let mut rounds = 0;
     while rounds < 3 || start.elapsed().as_secs_f64() < 1.0 && rounds < 200 {
-        ours = ours.min(row.time());
-        if let Some(time) = torch.as_mut().and_then(|torch| torch.time(workload)) {
+        ours = ours.min(row.time(about));
+        if let Some(time) = torch.as_mut().and_then(|torch| torch.time(about, workload)) {
             theirs = theirs.min(time);
         }
         rounds += 1;

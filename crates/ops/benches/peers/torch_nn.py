@@ -23,9 +23,34 @@ def conv(which, batch, size, inputs, outputs, filter_size, stride, padding, grou
     return lambda: back(g, x, w, None, *args, False, [0, 0], groups, mask)
 
 
+def attention(which, batch, heads, of_keys, length, width, causal):
+    q = torch.randn(batch, heads, length, width)
+    k, v = (torch.randn(batch, of_keys, length, width) for _ in range(2))
+    flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    if of_keys < heads:
+        k, v = (x.repeat_interleave(heads // of_keys, 1) for x in (k, v))
+    if which == "forward":
+        return lambda: flash(q, k, v, 0.0, bool(causal))
+    out, lse = flash(q, k, v, 0.0, bool(causal))
+    g = torch.randn_like(out)
+    back = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+    return lambda: back(g, q, k, v, out, lse, 0.0, bool(causal))
+
+
 def workload(words):
     kind, which, *numbers = words
-    return {"conv": conv}[kind](which, *map(int, numbers))
+    return {"conv": conv, "attention": attention}[kind](which, *map(int, numbers))
+
+
+def seconds(run, about):
+    """Seconds of one run, by runs of about that many in all; of one thread, the time that it ran."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
+    start, runs = clock(), 0
+    while True:
+        run()
+        runs += 1
+        if clock() - start >= about:
+            return (clock() - start) / runs
 
 
 def main():
@@ -35,13 +60,12 @@ def main():
             words = tuple(line.split())
             if words == ("end",):
                 return
+            about, words = float(words[0]), words[1:]
             if words not in known:
                 known.clear()
                 known[words] = workload(words)
                 known[words]()
-            start = time.perf_counter()
-            known[words]()
-            print(time.perf_counter() - start, flush=True)
+            print(seconds(known[words], about), flush=True)
 
 
 main()

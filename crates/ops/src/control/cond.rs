@@ -5,103 +5,62 @@
 
 use std::sync::Arc;
 
-use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::grad::{Cotangent, GradCall, VjpGraph, vjp_graph};
 use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::recipe::Key;
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, Values,
+    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, Values,
     no_scratch,
 };
-use tonnage_core::{Attrs, DType, Kind, OpDef, TensorType};
+use tonnage_core::{Attrs, DType, Emit, Kind, OpDef, TensorType};
 
-use crate::{emit, math, rules};
+use super::branch;
+use crate::math;
 
 /// One of two branches, as a boolean says.
 pub static COND: OpDef = OpDef {
     name: "cond",
     doc: "One of two branches, as a boolean says; only that one runs.",
     infer,
-    axes: |call| {
-        let ranks: Vec<usize> = infer(call)
-            .map_or(Vec::new(), |types| types.iter().map(|ty| ty.shape.rank()).collect());
-        rules::axes::mixed(&ranks)
-    },
+    axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
     remat: Remat::Costly,
-    cost: |call| call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), most),
-    grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    cost: branch::cost,
+    grad: Grad::Rule(|e, call| branch::grad(&COND, e, call)),
+    jvp: Jvp::Together(|e, call| branch::jvp(&COND, e, call)),
     fails: Fails::Never,
     lower: Lower::Region(Region::Branch),
     samples,
 };
 
-fn most(a: Cost, b: Cost) -> Cost {
-    Cost { flops: a.flops.max(b.flops), bytes: a.bytes.max(b.bytes) }
-}
-
 fn infer(call: &Call) -> Result<Types> {
-    let [yes, no] = call.regions else {
+    let (choice, made) = branch::infer(call)?;
+    if call.regions.len() != 2 {
         return Err(bad_argument(call.op, "not two branches", "give one for true, one for false"));
-    };
-    let Some((choice, given)) = call.inputs.split_first() else {
-        return Err(bad_argument(call.op, "no condition", "give a boolean scalar first"));
-    };
+    }
     if choice.dtype != DType::Bool || choice.shape.rank() != 0 {
         let what = format!("the condition is {choice}");
         return Err(bad_argument(call.op, what, "use one boolean: compare, then reduce"));
     }
-    super::check_inputs(call, "first branch", given, &yes.input_types())?;
-    super::check_inputs(call, "second branch", given, &no.input_types())?;
-    let (a, b) = (yes.output_types(), no.output_types());
-    if a.len() != b.len() {
-        let what = format!("one branch returns {} values, the other {}", a.len(), b.len());
-        return Err(bad_argument(call.op, what, "return the same values from both"));
-    }
-    for (i, (x, y)) in a.iter().zip(&b).enumerate() {
-        if x != y {
-            let what = format!("result {i} is {x} in one branch and {y} in the other");
-            return Err(bad_argument(call.op, what, "give both the same dtype and shape"));
-        }
-    }
-    Ok(a.into_iter().collect())
+    Ok(made)
 }
 
-// Each branch's gradient computes again what it needs of its branch: the inputs are all that is kept.
-fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let seeded: Vec<bool> = call.grads.iter().map(Option::is_some).collect();
-    let wanted = &call.needs[1..];
-    let what = VjpGraph { seeded: &seeded, wanted, outputs_known: false };
-    let regions = call
-        .regions
-        .iter()
-        .map(|branch| Ok(Arc::new(vjp_graph(branch, what, call.ops)?)))
-        .collect::<Result<Vec<Arc<Graph>>>>()?;
-    let mut inputs = (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
-    inputs.extend(call.grads.iter().flatten().cloned());
-    let mut made = e.emit(&COND, inputs, Attrs::None, regions, false)?.into_iter();
-    let mut grads = vec![None];
-    for wanted in wanted {
-        grads.push(if *wanted { made.next().and_then(emit::dense) } else { None });
-    }
-    Ok(grads)
+/// A branch that applies one op.
+pub(super) fn sample_branch(op: &'static OpDef) -> Result<Arc<Graph>> {
+    let mut builder = Builder::new();
+    let x = builder.input(TensorType::new(DType::F32, [2, 3]), Kind::Activation, None);
+    let y = builder.apply(op, vec![x], Attrs::None)?;
+    Ok(Arc::new(builder.finish(&[y])?))
 }
 
 fn samples() -> Vec<Sample> {
-    let branch = |op: &'static OpDef| -> Result<Arc<Graph>> {
-        let mut builder = Builder::new();
-        let x = builder.input(TensorType::new(DType::F32, [2, 3]), Kind::Activation, None);
-        let y = builder.apply(op, vec![x], Attrs::None)?;
-        Ok(Arc::new(builder.finish(&[y])?))
-    };
-    let (Ok(yes), Ok(no)) = (branch(&math::tanh::TANH), branch(&math::exp::EXP)) else {
-        return Vec::new();
-    };
+    let branches = [sample_branch(&math::tanh::TANH), sample_branch(&math::exp::EXP)];
+    let Ok(regions) = branches.into_iter().collect::<Result<Vec<_>>>() else { return Vec::new() };
     let types = [TensorType::new(DType::Bool, ()), TensorType::new(DType::F32, [2, 3])];
-    let mut sample = Sample::of(&types, Attrs::None).with(0, Values::Below(2));
-    sample.regions = vec![yes, no];
+    let attrs = Attrs::Branch { key: Some(Key::Fixed([1, 2])), updates: Vec::new() };
+    let mut sample = Sample::of(&types, attrs).with(0, Values::Below(2));
+    sample.regions = regions;
     vec![sample]
 }

@@ -1,13 +1,29 @@
 //! Control flow: ops whose bodies and branches are graphs. The executor runs them.
+//!
+//! `cond` and `switch` are branches, `while_loop` is every loop there is, and `while_grad` goes back through
+//! one, with `second` for second derivatives. What they share is here and in `branch`, `flow` (which values a
+//! gradient flows through) and `trips` (loops whose number of rounds can be read off).
 
+mod branch;
+pub mod call;
 pub mod cond;
+pub mod custom;
+mod flow;
+mod samples;
+mod second;
+pub mod switch;
+pub mod trips;
 pub mod while_grad;
+mod while_jvp;
 pub mod while_loop;
 
 use tonnage_core::TensorType;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::Graph;
-use tonnage_core::row::{Call, Cost};
+use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::row::{AxisMap, Call, Cost, Types};
+
+use crate::rules;
 
 /// Refuses a region whose inputs are not what the op feeds it.
 fn check_inputs(
@@ -23,13 +39,30 @@ fn check_inputs(
     Err(ErrorKind::BadGraph { what }.into())
 }
 
+/// Nothing can be cut.
+fn mixed_axes(infer: fn(&Call) -> Result<Types>, call: &Call) -> AxisMap {
+    let ranks: Vec<usize> =
+        infer(call).map_or(Vec::new(), |types| types.iter().map(|ty| ty.shape.rank()).collect());
+    rules::axes::mixed(&ranks)
+}
+
 /// What one run of a region takes.
 fn region_cost(graph: &Graph) -> Cost {
-    graph.nodes.iter().fold(Cost::default(), |sum, node| {
-        let cost = graph.with_call(node, node.op.cost);
-        Cost {
-            flops: sum.flops.saturating_add(cost.flops),
-            bytes: sum.bytes.saturating_add(cost.bytes),
-        }
-    })
+    graph
+        .nodes
+        .iter()
+        .fold(Cost::default(), |sum, node| plus(sum, graph.with_call(node, node.op.cost)))
+}
+
+fn plus(a: Cost, b: Cost) -> Cost {
+    Cost { flops: a.flops.saturating_add(b.flops), bytes: a.bytes.saturating_add(b.bytes) }
+}
+
+/// So many rounds of something; one round where only the data know how many there are.
+fn all_rounds(spec: &Loop, round: Cost) -> Cost {
+    let rounds = match &spec.rounds {
+        Rounds::Times(dim) => dim.most().map_or(1, |n| n as u64),
+        Rounds::While { .. } => 1,
+    };
+    Cost { flops: round.flops.saturating_mul(rounds), bytes: round.bytes.saturating_mul(rounds) }
 }

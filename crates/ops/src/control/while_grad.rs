@@ -1,127 +1,149 @@
 //! `while_grad`: the gradient of `while_loop`, in the memory of a few carried states.
 //!
-//! Inputs: those of the loop, then gradients of its float results. Regions: the loop's condition and
-//! body, and one step back: it takes what the body took, what the body made, gradients of the float
-//! values that it made and sums so far, and returns gradients of the float values that it took and the
-//! sums with this round added. The executor runs the loop forwards, keeping states in slots, and then
-//! backwards, running pieces again from the nearest slot.
+//! Regions: the loop's condition, if it has one, its body without its stacked rows, and one step back. The
+//! step takes what the body took, what the body made of the carried values, rows of the stacked outputs'
+//! gradients, and what is carried backwards (gradients of the float values that the body made, sums so
+//! far); it returns what is carried backwards and rows of the sliced inputs' gradients. The executor goes back
+//! from checkpoint to checkpoint, running the rounds between them again.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::emit::Value;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{GradOps, VjpGraph, vjp_graph};
-use tonnage_core::graph::{Builder, Graph, replay};
+use tonnage_core::graph::{Graph, ValueId};
+use tonnage_core::looping::{Loop, LoopGrad, Rounds, row_of, stacked};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Sample, Saves, Types, Values,
-    no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Saves, Types, no_scratch,
 };
-use tonnage_core::{Kind, OpDef, TensorType};
+use tonnage_core::{DType, OpDef, TensorType};
 
-use crate::{emit, rules};
+use super::flow::Flow;
+use super::{samples, second, while_loop};
+use crate::rules;
 
 /// The gradient of a loop.
 pub static WHILE_GRAD: OpDef = OpDef {
     name: "while_grad",
     doc: "The gradient of a loop, in the memory of a few carried states.",
     infer,
-    axes: |call| {
-        let ranks: Vec<usize> = infer(call)
-            .map_or(Vec::new(), |types| types.iter().map(|ty| ty.shape.rank()).collect());
-        rules::axes::mixed(&ranks)
-    },
+    axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
-    saves: Saves::NOTHING,
+    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
     remat: Remat::Costly,
-    cost: |call| call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), sum),
-    grad: Grad::Stop(
-        "second derivatives through a loop: unroll it, or use forward mode over its gradient",
-    ),
-    jvp: Jvp::Stop("second derivatives through a loop: unroll it"),
+    cost,
+    grad: Grad::Rule(second::grad),
+    jvp: Jvp::Rule(second::jvp),
     fails: Fails::Never,
     lower: Lower::Region(Region::LoopGrad),
-    samples,
+    samples: samples::gradients,
 };
 
-fn sum(a: Cost, b: Cost) -> Cost {
-    Cost { flops: a.flops.saturating_add(b.flops), bytes: a.bytes.saturating_add(b.bytes) }
+/// What the gradient of a loop is told.
+pub(super) fn spec<'a>(call: &Call<'a>) -> Result<&'a LoopGrad> {
+    match call.attrs {
+        Attrs::LoopGrad(spec) => Ok(spec),
+        _ => Err(rules::infer::wrong_attrs(call)),
+    }
 }
 
 fn infer(call: &Call) -> Result<Types> {
-    let Attrs::LoopGrad { carried, active, wanted, .. } = call.attrs else {
-        return Err(rules::infer::wrong_attrs(call));
+    let spec = spec(call)?;
+    let expected = if spec.of.has_condition() { 3 } else { 2 };
+    let (body, step) = match (spec.of.regions(call.regions), call.regions.last()) {
+        (Some((_, body)), Some(step)) if call.regions.len() == expected => (body, step),
+        _ => return Err(bad_argument(call.op, "regions are missing", "give body and step")),
     };
-    let [condition, body, step] = call.regions else {
-        return Err(bad_argument(call.op, "not three regions", "give condition, body and step"));
+    let Some(at) = spec.inputs(call.inputs.len()) else {
+        let what = format!("{} inputs are too few", call.inputs.len());
+        return Err(bad_argument(call.op, what, "give those of the loop and what goes back"));
     };
-    if active.len() != *carried {
-        let what = format!("{} flags for {carried} carried values", active.len());
-        return Err(bad_argument(call.op, what, "say of each whether it has a gradient"));
+    let own = Call { inputs: &call.inputs[at.own.clone()], ..*call };
+    let taken = while_loop::taken(&own, &spec.of, body)?;
+    let carried = &taken[..spec.of.carried];
+    super::check_inputs(call, "body's results", carried, &body.output_types())?;
+    if spec.handed {
+        let kept: Vec<TensorType> = carried.iter().map(|ty| spec.of.checkpoint(ty)).collect();
+        super::check_inputs(call, "loop", carried, &call.inputs[at.ends])?;
+        super::check_inputs(call, "checkpoints", &kept, &call.inputs[at.checkpoints])?;
     }
-    let of_loop = carried + wanted.len();
-    let seeds = active.iter().filter(|a| **a).count();
-    rules::infer::count(call, of_loop + seeds)?;
-    super::check_inputs(call, "condition", &call.inputs[..of_loop], &condition.input_types())?;
-    super::check_inputs(call, "body", &call.inputs[..of_loop], &body.input_types())?;
-    let flags = active.iter().chain(wanted);
-    let made: Types = call.inputs[..of_loop]
-        .iter()
-        .zip(flags)
-        .filter(|(_, yes)| **yes)
-        .map(|(ty, _)| ty.clone())
-        .collect();
-    let mut taken: SmallVec<[TensorType; 8]> = call.inputs[..of_loop].into();
-    taken.extend(body.output_types());
-    taken.extend(made.iter().cloned());
-    super::check_inputs(call, "step", &taken, &step.input_types())?;
-    Ok(made)
+    if let Some(rounds) = at.rounds {
+        let count = TensorType::new(DType::I64, ());
+        super::check_inputs(call, "number of rounds", &[count], &call.inputs[rounds..=rounds])?;
+    }
+    let mut given: SmallVec<[TensorType; 8]> = taken.iter().chain(carried).cloned().collect();
+    for ty in &call.inputs[at.seeds] {
+        given.push(row_of(ty).ok_or_else(|| {
+            bad_argument(call.op, format!("{ty} has no rows"), "give one row a round")
+        })?);
+    }
+    let back = &call.inputs[at.back];
+    given.extend(back.iter().cloned());
+    super::check_inputs(call, "step", &given, &step.input_types())?;
+    let made = step.output_types();
+    if made.len() != spec.back.saturating_add(spec.stacked) {
+        let what = format!("the step returns {} values", made.len());
+        return Err(bad_argument(call.op, what, "return what is carried back, then rows"));
+    }
+    super::check_inputs(call, "step's results", back, &made[..spec.back])?;
+    let mut types: Types = back.iter().cloned().collect();
+    match &spec.of.rounds {
+        Rounds::Times(n) => {
+            types.extend(made[spec.back..].iter().map(|row| stacked(row, n.clone())));
+        }
+        Rounds::While { .. } if spec.stacked > 0 || spec.seeds > 0 => {
+            let what = "rows of a loop whose number of rounds only the data know";
+            return Err(bad_argument(call.op, what, "say how many rounds there are"));
+        }
+        Rounds::While { .. } => {}
+    }
+    Ok(types)
+}
+
+fn cost(call: &Call) -> Cost {
+    let Ok(spec) = spec(call) else { return Cost::default() };
+    let round =
+        call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), super::plus);
+    super::all_rounds(&spec.of, round)
+}
+
+/// The body without its stacked rows, for rounds that are run again.
+pub(super) fn carried_only(body: &Arc<Graph>, spec: &Loop) -> Graph {
+    let mut again = (**body).clone();
+    again.outputs.truncate(spec.carried);
+    again.prune();
+    again
 }
 
 /// One step back through the body.
 pub(super) fn step_graph(
     body: &Graph,
-    carried: usize,
-    active: &[bool],
-    wanted: &[bool],
+    spec: &Loop,
+    flow: &Flow,
     ops: &'static GradOps,
 ) -> Result<Graph> {
-    let flags: Vec<bool> = active.iter().chain(wanted).copied().collect();
-    let what = VjpGraph { seeded: active, wanted: &flags, outputs_known: true };
-    let back = vjp_graph(body, what, ops)?;
-    let mut builder = Builder::new();
-    let mut inputs: Vec<Value> = back
-        .inputs
-        .iter()
-        .map(|id| builder.input(back.ty(*id).clone(), back.value(*id).kind, None))
-        .collect();
-    let sums: Vec<Value> = body.inputs[carried..]
-        .iter()
-        .zip(wanted)
-        .filter(|(_, w)| **w)
-        .map(|(id, _)| builder.input(body.ty(*id).clone(), Kind::Gradient, None))
-        .collect();
-    let mut made = replay(&back, std::mem::take(&mut inputs), &mut builder)?;
-    let states = active.iter().filter(|a| **a).count();
-    let added = made.split_off(states);
-    for (sum, round) in sums.into_iter().zip(added) {
-        made.push(emit::add(&mut builder, sum, round)?);
-    }
-    builder.finish(&made)
+    let wanted: Vec<bool> = flow.carried.iter().chain(&flow.fixed).copied().collect();
+    let seeded: Vec<bool> = flow.carried.iter().chain(&flow.stacked).copied().collect();
+    let known = vec![true; spec.carried];
+    let first_read = spec.sliced_inputs().end;
+    let sums: Vec<bool> =
+        wanted.iter().enumerate().map(|(i, wanted)| *wanted && i >= first_read).collect();
+    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &known, sums: &sums };
+    let mut step = vjp_graph(body, what, ops)?;
+    // It takes gradients of carried values before those of stacked ones; rows come first here, so that what is
+    // carried backwards stands together at the end, in the order in which it is returned.
+    let count = |flags: &[bool]| flags.iter().filter(|yes| **yes).count();
+    let states = count(&flow.carried);
+    let first = body.inputs.len() + spec.carried;
+    step.inputs[first..first + states + count(&flow.stacked)].rotate_left(states);
+    let rows = count(&flow.fixed[..spec.sliced]);
+    step.outputs[states..].rotate_left(rows);
+    Ok(step)
 }
 
-fn samples() -> Vec<Sample> {
-    let made = || -> Result<Sample> {
-        let (mut types, [condition, body]) = super::while_loop::sample_regions()?;
-        let (active, wanted) = (vec![false, true], vec![true]);
-        let step = step_graph(&body, 2, &active, &wanted, &crate::GRAD_OPS)?;
-        types.push(types[1].clone());
-        let attrs = Attrs::LoopGrad { carried: 2, slots: None, active, wanted, most: None };
-        let mut sample = Sample::of(&types, attrs).with(0, Values::Below(1));
-        sample.regions = vec![condition, body, Arc::new(step)];
-        Ok(sample)
-    };
-    made().into_iter().collect()
+/// Whether a graph reads a value at all.
+pub(super) fn reads(graph: &Graph, id: ValueId) -> bool {
+    graph.nodes.iter().any(|n| n.inputs.contains(&id)) || graph.outputs.contains(&id)
 }

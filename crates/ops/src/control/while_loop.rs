@@ -1,142 +1,281 @@
-//! `while_loop`: a body again and again, as long as a condition holds.
+//! `while_loop`: a body again and again, as long as a condition holds or so many times.
 //!
-//! Inputs: the carried values, then whatever condition and body only read. Regions: the condition
-//! (takes all, returns a boolean) and the body (takes all, returns the carried values). The body is
-//! planned once and carried values are updated in place, so memory does not depend on the number of
-//! rounds.
+//! Inputs: the carried values, those that each round sees a row of, and whatever condition and body only read.
+//! Regions: the condition, unless the number of rounds is known (takes what is carried and what is only read,
+//! returns a boolean), and the body (takes all, returns the carried values and a row of each stacked
+//! output). The body is planned once, carried values are updated in place and rows are written where they will
+//! stay, so memory does not depend on the number of rounds, but for the rows themselves.
+//!
+//! A carried value may change the lengths that the body's input leaves to the data, up to their bound.
+//!
+//! Its extra outputs are checkpoints: carried states of some rounds, which its gradient starts from.
 
 use std::sync::Arc;
 
 use tonnage_core::attrs::Attrs;
+use tonnage_core::dim::{Dim, Symbol};
 use tonnage_core::emit::Emit;
-use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::graph::Graph;
+use tonnage_core::looping::{Loop, LoopGrad, Rounds, row_of, stacked};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Saves, Types, no_scratch,
 };
-use tonnage_core::{DType, Kind, OpDef, Scalar, TensorType};
+use tonnage_core::{DType, OpDef, TensorType};
 
 use super::while_grad::{self, WHILE_GRAD};
-use crate::{emit, math, rules};
+use super::{flow, samples};
+use crate::{emit, rules};
 
-/// A body again and again, as long as a condition holds.
+/// A body again and again.
 pub static WHILE_LOOP: OpDef = OpDef {
     name: "while_loop",
-    doc: "A body again and again, as long as a condition holds; carried values are updated in place.",
+    doc: "A body again and again, as long as a condition holds or so many times; carried values are updated in place.",
     infer,
-    axes: |call| {
-        let ranks: Vec<usize> = infer(call)
-            .map_or(Vec::new(), |types| types.iter().map(|ty| ty.shape.rank()).collect());
-        rules::axes::mixed(&ranks)
-    },
+    axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves {
+        alternatives: &[&[Keep::Inputs.always(), Keep::Ends.always(), Keep::Auxes.always()]],
+        aux,
+    },
     remat: Remat::Costly,
-    // Of one round: how many there will be is not known from types.
-    cost: |call| call.regions.get(1).map_or(Cost::default(), |body| super::region_cost(body)),
+    cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::Stop("forward mode through a loop needs a loop over pairs; differentiate its body"),
+    jvp: Jvp::Together(super::while_jvp::jvp),
     fails: Fails::Never,
     lower: Lower::Region(Region::Loop),
-    samples,
+    samples: samples::loops,
 };
 
-/// How many values are carried, and the most rounds there may be.
-pub(super) fn carried(call: &Call) -> Result<(usize, Option<u64>)> {
+/// What the loop is told.
+pub(super) fn spec<'a>(call: &Call<'a>) -> Result<&'a Loop> {
     match call.attrs {
-        Attrs::Loop { carried, most } => Ok((*carried, *most)),
+        Attrs::Loop(spec) => Ok(spec),
         _ => Err(rules::infer::wrong_attrs(call)),
     }
 }
 
 fn infer(call: &Call) -> Result<Types> {
-    let (carried, _) = carried(call)?;
-    let [condition, body] = call.regions else {
-        return Err(bad_argument(call.op, "not two regions", "give a condition and a body"));
-    };
-    super::check_inputs(call, "condition", call.inputs, &condition.input_types())?;
-    super::check_inputs(call, "body", call.inputs, &body.input_types())?;
-    match condition.output_types().as_slice() {
-        [only] if only.dtype == DType::Bool && only.shape.rank() == 0 => {}
-        other => {
-            let what = format!("the condition returns {other:?}");
-            return Err(bad_argument(call.op, what, "return one boolean: compare, then reduce"));
+    let spec = spec(call)?;
+    let expected = if spec.has_condition() { 2 } else { 1 };
+    let (condition, body) = match spec.regions(call.regions) {
+        Some(regions) if call.regions.len() == expected => regions,
+        _ => {
+            let what = format!("{} regions", call.regions.len());
+            return Err(bad_argument(
+                call.op,
+                what,
+                "give a condition, unless rounds are known, and a body",
+            ));
         }
+    };
+    let taken = taken(call, spec, body)?;
+    if let Some(condition) = condition {
+        check_condition(call, spec, condition, &taken)?;
     }
     let made = body.output_types();
-    if carried > call.inputs.len() {
-        let what = format!("{carried} carried values among {} inputs", call.inputs.len());
-        return Err(bad_argument(call.op, what, "give every carried value"));
+    if made.len() != spec.carried.saturating_add(spec.stacked) {
+        let what = format!(
+            "the body returns {} values for {} carried and {} stacked",
+            made.len(),
+            spec.carried,
+            spec.stacked
+        );
+        return Err(bad_argument(call.op, what, "return every carried value, then every row"));
     }
-    if made.len() != carried {
-        let what = format!("the body returns {} values for {carried} carried", made.len());
-        return Err(bad_argument(call.op, what, "return every carried value"));
-    }
-    for (i, (before, after)) in call.inputs[..carried].iter().zip(&made).enumerate() {
-        if before != after {
+    let mut types = Types::new();
+    for (i, start) in call.inputs[..spec.carried].iter().enumerate() {
+        let (before, after) = (&taken[i], &made[i]);
+        if !stays(start, before, after) {
             let what = format!("loop variable {i} enters as {before} and leaves as {after}");
             let help = "keep its dtype and shape the same in every round";
             return Err(bad_argument(call.op, what, help));
         }
+        types.push(if before == start { before.clone() } else { renewed(before) });
     }
-    Ok(made.into_iter().collect())
+    if let Rounds::Times(count) = &spec.rounds {
+        types.extend(made[spec.carried..].iter().map(|row| stacked(row, count.clone())));
+    }
+    Ok(types)
+}
+
+/// What the body takes: it may leave lengths of carried values to the data.
+pub(super) fn taken(call: &Call, spec: &Loop, body: &Graph) -> Result<Vec<TensorType>> {
+    let first = spec.sliced_inputs();
+    if first.end > call.inputs.len() {
+        let what = format!(
+            "{} carried and {} sliced values among {} inputs",
+            spec.carried,
+            spec.sliced,
+            call.inputs.len()
+        );
+        return Err(bad_argument(call.op, what, "give every one of them"));
+    }
+    if spec.has_condition() && (spec.sliced > 0 || spec.stacked > 0) {
+        let what = "rows of a loop whose number of rounds only the data know";
+        return Err(bad_argument(call.op, what, "say how many rounds there are"));
+    }
+    let mut expected = call.inputs.to_vec();
+    if let Rounds::Times(count) = &spec.rounds {
+        for ty in &mut expected[first] {
+            let row = row_of(ty).filter(|_| ty.shape.first() == Some(count));
+            *ty = row.ok_or_else(|| {
+                let what = format!("{ty} has no {count} rows along its first axis");
+                bad_argument(call.op, what, "give every sliced input one row a round")
+            })?;
+        }
+    }
+    let got = body.input_types();
+    for (start, inner) in expected.iter_mut().zip(&got).take(spec.carried) {
+        if same_rank(start, inner) && start.shape.iter().zip(inner.shape.iter()).all(within) {
+            *start = inner.clone();
+        }
+    }
+    super::check_inputs(call, "body", &expected, &got)?;
+    Ok(expected)
+}
+
+fn check_condition(
+    call: &Call,
+    spec: &Loop,
+    condition: &Graph,
+    taken: &[TensorType],
+) -> Result<()> {
+    let got = condition.input_types();
+    // Each region names the lengths that the data decide anew.
+    let alike = |(a, b): (&TensorType, &TensorType)| {
+        let dims = |(x, y): (&Dim, &Dim)| x == y || (is_left_open(x) && x.most() == y.most());
+        same_rank(a, b) && a.shape.iter().zip(b.shape.iter()).all(dims)
+    };
+    let split = spec.carried.min(got.len());
+    if !taken.iter().zip(&got[..split]).all(alike) {
+        super::check_inputs(call, "condition", taken, &got)?;
+    }
+    super::check_inputs(call, "condition", &taken[spec.carried..], &got[split..])?;
+    match condition.output_types().as_slice() {
+        [only] if only.dtype == DType::Bool && only.shape.rank() == 0 => Ok(()),
+        other => {
+            let what = format!("the condition returns {other:?}");
+            Err(bad_argument(call.op, what, "return one boolean: compare, then reduce"))
+        }
+    }
+}
+
+/// Whether a loop variable that starts as `start`, and that the body takes as `before`, may be `after` it:
+/// only lengths that the body, and not the start, leaves to the data may change.
+pub fn stays(start: &TensorType, before: &TensorType, after: &TensorType) -> bool {
+    let dims = || before.shape.iter().zip(after.shape.iter()).zip(start.shape.iter());
+    same_rank(before, after)
+        && same_rank(before, start)
+        && dims().all(|((b, a), s)| b == a || (b != s && is_left_open(b)))
+}
+
+fn same_rank(a: &TensorType, b: &TensorType) -> bool {
+    a.dtype == b.dtype && a.shape.rank() == b.shape.rank()
+}
+
+/// Whether the data decide a length.
+pub fn is_left_open(dim: &Dim) -> bool {
+    let mut found = false;
+    dim.symbols(&mut |s| found |= s.bound().is_some());
+    found
+}
+
+fn within((start, bound): (&Dim, &Dim)) -> bool {
+    let fits = || bound.most().is_some_and(|most| start.most().is_some_and(|n| n <= most));
+    start == bound || (is_left_open(bound) && fits())
+}
+
+/// A type whose lengths that the data decide are named anew.
+fn renewed(ty: &TensorType) -> TensorType {
+    let renew = |s: &Symbol| Some(Dim::symbol(Symbol::bounded(s.name(), s.bound()?.clone())));
+    ty.substitute(&renew)
+}
+
+/// Whether the data decide how large a carried value is: such a loop keeps no checkpoints.
+fn changes_size(spec: &Loop, body: &Graph) -> bool {
+    body.input_types().iter().take(spec.carried).any(|ty| ty.shape.iter().any(is_left_open))
+}
+
+/// Checkpoints of every carried value; behind them the number of rounds, where only the data know it.
+fn aux(call: &Call) -> Result<Types> {
+    let spec = spec(call)?;
+    let Some((_, body)) = spec.regions(call.regions) else { return Ok(Types::new()) };
+    if changes_size(spec, body) {
+        return Ok(Types::new());
+    }
+    let mut types: Types =
+        call.inputs.iter().take(spec.carried).map(|ty| spec.checkpoint(ty)).collect();
+    if spec.has_condition() {
+        types.push(TensorType::new(DType::I64, ()));
+    }
+    Ok(types)
+}
+
+fn cost(call: &Call) -> Cost {
+    let Ok(spec) = spec(call) else { return Cost::default() };
+    spec.regions(call.regions)
+        .map_or(Cost::default(), |(_, body)| super::all_rounds(spec, super::region_cost(body)))
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let (carried, most) = carried(&call.call())?;
-    let active: Vec<bool> = call.inputs[..carried].iter().map(|ty| ty.dtype.is_float()).collect();
-    let wanted: Vec<bool> = call.needs[carried..].to_vec();
-    let step = while_grad::step_graph(&call.regions[1], carried, &active, &wanted, call.ops)?;
-    let mut inputs = (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
-    for (i, active) in active.iter().enumerate() {
-        if *active {
-            inputs.push(match &call.grads[i] {
-                Some(grad) => grad.clone(),
-                None => emit::zeros(e, &call.outputs[i])?,
-            });
-        }
+    let types = call.call();
+    let spec = spec(&types)?;
+    let Some((condition, body)) = spec.regions(call.regions) else {
+        return Err(rules::infer::wrong_attrs(&types));
+    };
+    if changes_size(spec, body) {
+        let why = "the data decide how large its loop variables are; pad them to the most".into();
+        return Err(ErrorKind::NoGradient { op: call.op.name, why }.into());
     }
-    let regions = vec![call.regions[0].clone(), call.regions[1].clone(), Arc::new(step)];
-    let attrs = Attrs::LoopGrad {
-        carried,
-        slots: None,
-        active: active.clone(),
-        wanted: wanted.clone(),
-        most,
+    let seeded: Vec<bool> = call.grads.iter().map(Option::is_some).collect();
+    let flow = flow::of(body, spec, call.needs, &seeded);
+    let (sliced, read) = flow.fixed.split_at(spec.sliced);
+    let step = while_grad::step_graph(body, spec, &flow, call.ops)?;
+    // The loop's own inputs, what it ended with, and its checkpoints.
+    let mut inputs = (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
+    for j in 0..spec.carried {
+        inputs.push(call.output(j)?);
+    }
+    for k in 0..aux(&types)?.len() {
+        inputs.push(call.aux(k)?);
+    }
+    // What goes backwards: rows of the stacked outputs' gradients, gradients of carried values, sums.
+    let of_stacked = call.grads[spec.carried..].iter().zip(&flow.stacked);
+    inputs.extend(of_stacked.filter(|(_, yes)| **yes).filter_map(|(grad, _)| grad.clone()));
+    for (j, _) in flow.carried.iter().enumerate().filter(|(_, yes)| **yes) {
+        inputs.push(match &call.grads[j] {
+            Some(grad) => grad.clone(),
+            None => emit::zeros(e, &call.outputs[j])?,
+        });
+    }
+    let first_read = spec.sliced_inputs().end;
+    for (i, _) in read.iter().enumerate().filter(|(_, yes)| **yes) {
+        inputs.push(emit::zeros(e, &call.inputs[first_read + i])?);
+    }
+    let count = |flags: &[bool]| flags.iter().filter(|yes| **yes).count();
+    let attrs = LoopGrad {
+        of: Loop { stacked: 0, updates: Vec::new(), ..spec.clone() },
+        handed: true,
+        seeds: count(&flow.stacked),
+        back: count(&flow.carried) + count(read),
+        stacked: count(sliced),
     };
-    let mut made = e.emit(&WHILE_GRAD, inputs, attrs, regions, false)?.into_iter();
-    let asked = active.iter().chain(&wanted);
-    Ok(asked.map(|yes| if *yes { made.next().and_then(emit::dense) } else { None }).collect())
-}
-
-/// A loop that multiplies by a matrix-like factor three times.
-pub(super) fn sample_regions() -> Result<(Vec<TensorType>, [Arc<Graph>; 2])> {
-    let (count, state) = (TensorType::new(DType::I32, ()), TensorType::new(DType::F32, [2, 3]));
-    let types = vec![count.clone(), state.clone(), state.clone()];
-    let open = |builder: &mut Builder| -> Vec<_> {
-        types.iter().map(|ty| builder.input(ty.clone(), Kind::Activation, None)).collect()
-    };
-    let mut builder = Builder::new();
-    let inputs = open(&mut builder);
-    let three = emit::number(&mut builder, 3, DType::I32)?;
-    let less = emit::binary(&mut builder, &math::less::LESS, inputs[0].clone(), three)?;
-    let condition = Arc::new(builder.finish(&[less])?);
-    let mut builder = Builder::new();
-    let inputs = open(&mut builder);
-    let one = emit::number(&mut builder, Scalar::Int(1), DType::I32)?;
-    let next = emit::add(&mut builder, inputs[0].clone(), one)?;
-    let product = emit::mul(&mut builder, inputs[1].clone(), inputs[2].clone())?;
-    let state = emit::unary(&mut builder, &math::tanh::TANH, product)?;
-    let body = Arc::new(builder.finish(&[next, state])?);
-    Ok((types, [condition, body]))
-}
-
-fn samples() -> Vec<Sample> {
-    let Ok((types, regions)) = sample_regions() else { return Vec::new() };
-    let attrs = Attrs::Loop { carried: 2, most: None };
-    let mut sample = Sample::of(&types, attrs).with(0, tonnage_core::row::Values::Below(1));
-    sample.regions = regions.to_vec();
-    vec![sample]
+    let again = Arc::new(while_grad::carried_only(body, spec));
+    let regions: Vec<Arc<Graph>> =
+        condition.cloned().into_iter().chain([again, Arc::new(step)]).collect();
+    let attrs = Attrs::LoopGrad(Box::new(attrs));
+    let made = e.emit(&WHILE_GRAD, inputs, attrs, regions, false)?;
+    // Carried, sums, rows of sliced; the answer's order is that of the inputs.
+    let (back, rows) = made.split_at(count(&flow.carried) + count(read));
+    let (carried, sums) = back.split_at(count(&flow.carried));
+    let (mut carried, mut rows, mut sums) =
+        (carried.iter().cloned(), rows.iter().cloned(), sums.iter().cloned());
+    let mut grads = Vec::new();
+    grads.extend(flow.carried.iter().map(|yes| yes.then(|| carried.next()).flatten()));
+    grads.extend(sliced.iter().map(|yes| yes.then(|| rows.next()).flatten()));
+    grads.extend(read.iter().map(|yes| yes.then(|| sums.next()).flatten()));
+    Ok(grads.into_iter().map(|grad| grad.and_then(emit::dense)).collect())
 }

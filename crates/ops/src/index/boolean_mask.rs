@@ -6,12 +6,12 @@
 
 use smallvec::smallvec;
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
-use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, Shape, Symbol, TensorType};
+use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, Shape, Symbol, TensorType, Value};
 
 use super::mask::{Mask, Owned, mask_type};
 use super::mask_scatter::MASK_SCATTER;
@@ -31,7 +31,7 @@ pub static BOOLEAN_MASK: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs.first())),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Rule(jvp),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,
@@ -71,6 +71,14 @@ fn axes(call: &Call) -> AxisMap {
 fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let put = emit.apply(&MASK_SCATTER, vec![call.input(1)?, call.grad()?], Attrs::None)?;
     Ok(vec![Some(Cotangent::Dense(put)), None])
+}
+
+// As many rows as the result has: a second count would be another size to every op that reads both.
+fn jvp(emit: &mut dyn Emit, call: &JvpCall) -> Result<Vec<Option<Value>>> {
+    let Some(t) = &call.tangents[0] else { return Ok(vec![None]) };
+    let shape = Attrs::Shape(call.outputs[0].ty().shape.clone());
+    let inputs = vec![t.clone(), call.inputs[1].clone()];
+    Ok(vec![Some(emit.apply(&BOOLEAN_MASK, inputs, shape)?)])
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {

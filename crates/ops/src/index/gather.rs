@@ -36,7 +36,7 @@ pub static GATHER: OpDef = OpDef {
         cost(0, made.iter().chain(&made).chain(call.inputs.get(1)))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples,

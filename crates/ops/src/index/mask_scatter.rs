@@ -32,7 +32,7 @@ pub static MASK_SCATTER: OpDef = OpDef {
         cost(0, made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[1]]),
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples,

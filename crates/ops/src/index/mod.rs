@@ -9,12 +9,13 @@ pub mod gather;
 pub mod gather_last;
 pub mod mask_scatter;
 pub mod put_along_axis;
+pub mod rows_to_dense;
 pub mod scatter_add;
 pub mod scatter_update;
 pub mod take_along_axis;
 pub mod top_k;
 
 mod along;
-mod indices;
+pub(crate) mod indices;
 mod mask;
-mod rows;
+pub(crate) mod rows;

@@ -40,7 +40,7 @@ pub static PUT_ALONG_AXIS: OpDef = OpDef {
         cost(call.inputs.get(1).map_or(0, elements), made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[1]]),
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples,

@@ -4,10 +4,10 @@
 //! `table[..a] + I + table[a + 1..]`. No attributes mean axis 0.
 
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::kernel::{Data, Kernel};
+use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::{AxisMap, AxisOf};
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{Attrs, Call, Element, Shape, TensorType};
+use tonnage_core::{Attrs, Call, Element, Shape, TensorType, Workers};
 
 use super::indices::Indices;
 use crate::infer::{along, bad_attrs, inputs, integer, joined, rank_at_least, same_dtype, shape};
@@ -89,6 +89,24 @@ pub fn scatter<T: Element>(
     let [out, ..] = &mut *k.outputs else {
         return Err(bad_argument(op, "the kernel was lent no output", "report this"));
     };
+    let start = |from: usize, piece: &mut [T]| {
+        if let Data::Slice(_) = table.data {
+            strided::copy(&table.layout, table.slice::<T>(), from, piece);
+        }
+    };
+    put_rows(op, axis, [indices, rows], out, k.workers, start, put)
+}
+
+/// The same for an output that starts as `start` makes each piece of it, given where the piece begins.
+pub fn put_rows<T: Element>(
+    op: &'static str,
+    axis: usize,
+    [indices, rows]: [&In; 2],
+    out: &mut Out,
+    workers: &dyn Workers,
+    start_with: impl Fn(usize, &mut [T]) + Sync,
+    put: impl Fn(&mut T, T) + Sync,
+) -> Result<()> {
     let size = out.sizes[axis];
     let row: usize = out.sizes[axis + 1..].iter().product();
     let blocks: usize = out.sizes[..axis].iter().product();
@@ -96,15 +114,13 @@ pub fn scatter<T: Element>(
     let count = indices.count();
 
     let pieces = match blocks {
-        1 if (count + size) * row >= GRAIN => k.workers.threads().clamp(1, size.max(1)),
+        1 if (count + size) * row >= GRAIN => workers.threads().clamp(1, size.max(1)),
         _ => 1,
     };
     let (block, chunk) = (size * row, size.div_ceil(pieces) * row);
-    for_each_chunk(k.workers, out.slice::<T>(), chunk, &|number, piece| {
+    for_each_chunk(workers, out.slice::<T>(), chunk, &|number, piece| {
         let start = number * chunk;
-        if let Data::Slice(_) = table.data {
-            strided::copy(&table.layout, table.slice::<T>(), start, piece);
-        }
+        start_with(start, piece);
         let (first, here) = (start % block / row, piece.len() / row);
         for i in 0..count {
             let Some(at) = indices.get(i).checked_sub(first).filter(|at| *at < here) else {

@@ -32,7 +32,7 @@ pub static SCATTER_ADD: OpDef = OpDef {
         cost(call.inputs.get(2).map_or(0, elements), call.inputs.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples,
@@ -44,7 +44,7 @@ fn infer(call: &Call) -> Result<Types> {
     Ok(smallvec![table])
 }
 
-fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+pub(crate) fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let g = call.grad()?;
     let rows = match call.needs[2] {
         true => {
@@ -62,8 +62,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     })
 }
 
-/// Shared with `scatter_update`: tables, index dtypes and shapes of every kind.
-pub(super) fn samples() -> Vec<Sample> {
+/// Shared with the other scatters: tables, index dtypes and shapes of every kind.
+pub(crate) fn samples() -> Vec<Sample> {
     let of = |dtype, table: &[usize], index, indices: &[usize], attrs: Attrs| {
         let below = Values::Below(table[axis("scatter", &attrs).unwrap_or(0)]);
         let (table, indices) = (TensorType::new(dtype, table), TensorType::new(index, indices));

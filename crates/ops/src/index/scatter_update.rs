@@ -28,13 +28,13 @@ pub static SCATTER_UPDATE: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call: &Call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples: scatter_add::samples,
 };
 
-fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+pub(crate) fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (g, indices) = (call.grad()?, call.input(1)?);
     let mut grads = vec![None, None, None];
     if call.needs[2] {

@@ -26,7 +26,7 @@ pub static HALF_TRIL: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples: symmetrize::samples,

@@ -27,7 +27,7 @@ pub static SYMMETRIZE: OpDef = OpDef {
         cost(call.inputs.first().map_or(0, elements), call.inputs.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,

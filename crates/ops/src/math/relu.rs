@@ -29,7 +29,7 @@ pub static RELU: OpDef = OpDef {
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(tile),
     samples: || samples::unary_number(),

@@ -25,7 +25,7 @@ pub static WHERE: OpDef = OpDef {
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[1, 2]]),
     fails: Fails::Never,
     lower: Lower::Tile(tile),
     samples,

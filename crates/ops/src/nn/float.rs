@@ -1,11 +1,72 @@
 //! Floats that kernels compute with: `f64` and `f32` as they are, `f16` and `bf16` in `f32`.
 
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
 use tonnage_core::{bf16, f16};
 
-use crate::linalg::gemm::{Output, Reads};
+use crate::linalg::gemm::{Compute, Output, Reads};
+use crate::simd::{Isa, float};
+
+/// What floats are computed in.
+pub trait Wide:
+    Compute
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// 1.
+    const ONE: Self;
+    /// Below every number.
+    const LOWEST: Self;
+
+    /// Rounded from a wider one.
+    fn of(x: f64) -> Self;
+    /// `self * a + b`, rounded once where that is an instruction.
+    fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
+    /// e to that power.
+    fn exp<I: Isa>(self) -> Self;
+    /// The natural logarithm.
+    fn ln<I: Isa>(self) -> Self;
+    /// The square root.
+    fn root(self) -> Self;
+}
+
+macro_rules! wide {
+    ($($T:ty),*) => {$(
+        impl Wide for $T {
+            const ONE: $T = 1.0;
+            const LOWEST: $T = <$T>::NEG_INFINITY;
+            #[inline(always)]
+            fn of(x: f64) -> $T {
+                x as $T
+            }
+            #[inline(always)]
+            fn fma<I: Isa>(self, a: $T, b: $T) -> $T {
+                if I::FMA { self.mul_add(a, b) } else { self * a + b }
+            }
+            #[inline(always)]
+            fn exp<I: Isa>(self) -> $T {
+                float::exp::<I, $T>(self)
+            }
+            #[inline(always)]
+            fn ln<I: Isa>(self) -> $T {
+                float::log::<I, $T>(self)
+            }
+            #[inline(always)]
+            fn root(self) -> $T {
+                self.sqrt()
+            }
+        }
+    )*};
+}
+
+wide!(f64, f32);
 
 /// A float dtype that is read into what it is computed in, and rounded from it.
-pub trait Float: Output + Reads<<Self as Output>::Compute> {}
+pub trait Float: Output<Compute: Wide> + Reads<<Self as Output>::Compute> {}
 
 impl Float for f64 {}
 impl Float for f32 {}

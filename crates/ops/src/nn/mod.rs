@@ -1,8 +1,11 @@
 //! Ops of neural networks. Images are `[batch, ..., channels]`, with one to three spatial axes between.
 
+pub mod attention;
 pub mod conv;
+pub mod norm;
 pub mod pool;
 pub mod softmax;
 
 mod float;
+mod rows;
 mod window;

@@ -1,9 +1,9 @@
 //! `assign`: a variable becomes a value, in place.
 
 use tonnage_core::OpDef;
-use tonnage_core::emit::Emit;
+use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
-use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
 use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
 use tonnage_core::tile::TileProgram;
 
@@ -21,7 +21,7 @@ pub static ASSIGN: OpDef = OpDef {
     remat: Remat::Never,
     cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Rule(jvp),
     fails: Fails::Never,
     lower: Lower::Tile(tile),
     samples: super::samples,
@@ -42,4 +42,10 @@ fn tile(call: &Call, _: bool) -> Result<TileProgram> {
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let g = call.grad()?;
     Ok(vec![None, emit::dense(emit::sum_to(e, g, &call.inputs[1])?)])
+}
+
+// A new tensor, not the op itself on the tangents: those are nobody's variable.
+fn jvp(e: &mut dyn Emit, call: &JvpCall) -> Result<Vec<Option<Value>>> {
+    let Some(t) = call.tangents[1].clone() else { return Ok(vec![None]) };
+    Ok(vec![Some(emit::broadcast_to(e, t, &call.outputs[0].ty().shape)?)])
 }

@@ -1,9 +1,9 @@
 //! `assign_add`: a variable becomes its sum with a value, in place.
 
 use tonnage_core::OpDef;
-use tonnage_core::emit::Emit;
+use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
-use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
 use tonnage_core::row::{
     Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch,
 };
@@ -23,7 +23,7 @@ pub static ASSIGN_ADD: OpDef = OpDef {
     remat: Remat::Never,
     cost,
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Rule(jvp),
     fails: Fails::Never,
     lower: Lower::Tile(tile),
     samples: super::samples,
@@ -51,4 +51,16 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         false => None,
     };
     Ok(vec![emit::dense(g), value])
+}
+
+// A new tensor, not the op itself on the tangents: those are nobody's variable.
+fn jvp(e: &mut dyn Emit, call: &JvpCall) -> Result<Vec<Option<Value>>> {
+    let wide = match call.tangents[1].clone() {
+        Some(t) => Some(emit::broadcast_to(e, t, &call.outputs[0].ty().shape)?),
+        None => None,
+    };
+    Ok(vec![match (call.tangents[0].clone(), wide) {
+        (Some(a), Some(b)) => Some(emit::add(e, a, b)?),
+        (a, b) => a.or(b),
+    }])
 }

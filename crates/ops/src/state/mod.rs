@@ -2,14 +2,27 @@
 
 pub mod assign;
 pub mod assign_add;
+pub mod assign_add_rows;
+pub mod assign_rows;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::row::{Call, Sample, Types};
-use tonnage_core::{DType, TensorType};
+use tonnage_core::{DType, OpDef, TensorType};
 
 use crate::rules;
+
+/// The op that gives what an update would leave, and writes nothing; an update that is one already, or
+/// has none (`assign` gives its value, stretched), as it is.
+pub fn pure(update: &'static OpDef) -> &'static OpDef {
+    match update {
+        op if *op == assign_add::ASSIGN_ADD => &crate::math::add::ADD,
+        op if *op == assign_rows::ASSIGN_ROWS => &crate::index::scatter_update::SCATTER_UPDATE,
+        op if *op == assign_add_rows::ASSIGN_ADD_ROWS => &crate::index::scatter_add::SCATTER_ADD,
+        other => other,
+    }
+}
 
 /// A variable and a value of its dtype that stretches to its shape; the variable's type comes out.
 fn infer(call: &Call) -> Result<Types> {
@@ -46,5 +59,13 @@ fn samples() -> Vec<Sample> {
         of(DType::F32, &[1025], &[1025]),
         of(DType::F32, &[4, 3], &[4, 1]),
     ]);
+    all
+}
+
+/// Variables by rows, of every kind.
+fn row_samples() -> Vec<Sample> {
+    let along_first = |sample: &Sample| matches!(sample.attrs, Attrs::None);
+    let mut all = crate::index::scatter_add::samples();
+    all.retain(along_first);
     all
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tonnage_core::emit::Value;
 use tonnage_core::grad::{Record, VjpGraph, backward, vjp_graph};
 use tonnage_core::graph::{Builder, Graph};
-use tonnage_core::row::{Grad, Keep, OpDef, Sample, Saved, Values, kept};
+use tonnage_core::row::{Call, Grad, Keep, OpDef, Sample, Saved, Values, kept};
 use tonnage_core::source::Source;
 use tonnage_core::{Emit, ErrorKind, Kind};
 use tonnage_ops::GRAD_OPS;
@@ -23,20 +23,20 @@ use crate::plain::Plain;
 const STEPS: [(f64, f64); 2] = [(1e-5, 1e-6), (1e-8, 1e-5)];
 
 /// A function of several tensors, as far as floats among its results go.
-type Function<'a> = dyn Fn(&[Plain]) -> Result<Vec<Plain>, String> + 'a;
+pub type Function<'a> = dyn Fn(&[Plain]) -> Result<Vec<Plain>, String> + 'a;
 
-fn dot(a: &Plain, b: &Plain) -> f64 {
+pub fn dot(a: &Plain, b: &Plain) -> f64 {
     a.values.iter().zip(&b.values).map(|(x, y)| x * y).sum()
 }
 
 /// Numbers of a type: a seed, or a direction.
-fn noise(random: &mut Random, like: &Plain) -> Plain {
+pub fn noise(random: &mut Random, like: &Plain) -> Plain {
     let values = like.values.iter().map(|_| random.normal()).collect();
     Plain { values, ..like.clone() }
 }
 
 /// The slopes of `seeds . f(inputs)` along `directions`, one for each of the steps.
-fn slopes(
+pub fn slopes(
     f: &Function,
     inputs: &[Plain],
     directions: &[Option<Plain>],
@@ -57,7 +57,7 @@ fn slopes(
 }
 
 /// Compares gradients with the slope.
-fn agree(
+pub fn agree(
     grads: &[Option<Plain>],
     directions: &[Option<Plain>],
     slopes: [f64; 2],
@@ -77,7 +77,7 @@ fn agree(
 }
 
 /// Which floats have a gradient: every choice of at least one.
-fn choices(inputs: &[Plain]) -> Vec<Vec<bool>> {
+pub fn choices(inputs: &[Plain]) -> Vec<Vec<bool>> {
     let floats: Vec<usize> = (0..inputs.len()).filter(|i| inputs[*i].dtype.is_float()).collect();
     let chosen = |mask: usize| {
         let mut needs = vec![false; inputs.len()];
@@ -116,11 +116,16 @@ fn by_rule(
             Keep::Input(i) => &inputs[i],
             Keep::Output(i) => &made[i],
             Keep::Aux(i) => &made[plain + i],
-            Keep::Inputs => panic!("it was spelled out"),
+            Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => {
+                panic!("it was spelled out")
+            }
         };
         tensor.clone().value()
     };
     let count = inputs.len();
+    let types: Vec<_> = inputs.iter().map(Tensor::ty).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
+    let keeps = kept(op, alternative, needs, &call, true).map_err(|e| e.to_string())?;
     let record = Record {
         op,
         attrs: sample.attrs.clone(),
@@ -131,7 +136,7 @@ fn by_rule(
         input_types: inputs.iter().map(Tensor::ty).collect(),
         outputs: (count..count + plain).collect(),
         output_types: made[..plain].iter().map(Tensor::ty).collect(),
-        kept: kept(alternative, needs).into_iter().map(|k| (k, find(k))).collect::<SmallVec<_>>(),
+        kept: keeps.into_iter().map(|k| (k, find(k))).collect::<SmallVec<_>>(),
     };
     let seeds = seeds.iter().enumerate().filter_map(|(i, seed)| {
         let seed = Tensor::from_plain(seed.as_ref()?).value();
@@ -155,15 +160,30 @@ fn by_rule(
 }
 
 /// Inputs in f64, with seeds for the floats among the results; nothing where there is nothing to differentiate.
-struct Case {
-    sample: Sample,
-    inputs: Vec<Plain>,
-    made: Vec<Tensor>,
+pub struct Case {
+    /// In f64.
+    pub sample: Sample,
+    /// Their values.
+    pub inputs: Vec<Plain>,
+    /// Its results, aux ones at the end.
+    pub made: Vec<Tensor>,
     plain: usize,
-    seeds: Vec<Option<Plain>>,
+    /// Of the floats among the results.
+    pub seeds: Vec<Option<Plain>>,
 }
 
-fn case(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<Option<Case>, String> {
+impl Case {
+    /// The results for other inputs.
+    pub fn run(&self, op: &'static OpDef, inputs: &[Plain]) -> Result<Vec<Plain>, String> {
+        Ok(run(op, &self.sample, inputs, false)?.iter().map(Tensor::plain).collect())
+    }
+}
+
+pub fn case(
+    op: &'static OpDef,
+    sample: &Sample,
+    random: &mut Random,
+) -> Result<Option<Case>, String> {
     let sample = in_f64(sample);
     let inputs = random.inputs(&sample);
     if matches!(op.grad, Grad::Stop(_)) || inputs.iter().all(|x| !x.dtype.is_float()) {
@@ -186,7 +206,7 @@ fn case(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<Opti
     Ok(some.then_some(Case { sample, inputs, made, plain: without.len(), seeds }))
 }
 
-fn directions(random: &mut Random, case: &Case, needs: &[bool]) -> Vec<Option<Plain>> {
+pub fn directions(random: &mut Random, case: &Case, needs: &[bool]) -> Vec<Option<Plain>> {
     let mut all = Vec::new();
     for ((x, need), input) in case.inputs.iter().zip(needs).zip(&case.sample.inputs) {
         let mut direction = need.then(|| noise(random, x));
@@ -206,9 +226,7 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
     let Some(case) = case(op, sample, random)? else { return Ok(()) };
     let tensors: Vec<Tensor> = case.inputs.iter().map(Tensor::from_plain).collect();
     let before: Vec<_> = tensors.iter().chain(&case.made).map(Tensor::bits).collect();
-    let f = |inputs: &[Plain]| -> Result<Vec<Plain>, String> {
-        Ok(run(op, &case.sample, inputs, false)?.iter().map(Tensor::plain).collect())
-    };
+    let f = |inputs: &[Plain]| case.run(op, inputs);
     for needs in choices(&case.inputs) {
         let directions = directions(random, &case, &needs);
         // Its gradient is zero by decree.
@@ -243,7 +261,7 @@ fn rules_agree_with_differences() {
 }
 
 /// The op alone, as a graph.
-fn graph_of(op: &'static OpDef, sample: &Sample) -> tonnage_core::Result<Graph> {
+pub fn graph_of(op: &'static OpDef, sample: &Sample) -> tonnage_core::Result<Graph> {
     let mut builder = Builder::new();
     let inputs: Vec<Value> = sample
         .inputs
@@ -266,11 +284,11 @@ fn check_twice(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Resu
     let text = |e: tonnage_core::Error| e.to_string();
     let graph = graph_of(op, &case.sample).map_err(text)?;
     let (wanted, seeded) = floats(&graph);
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let once = vjp_graph(&graph, what, &GRAD_OPS).map_err(text)?;
     once.verify().map_err(text)?;
     let (wanted, seeded) = floats(&once);
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let twice = match vjp_graph(&once, what, &GRAD_OPS) {
         // A row that says why is enough.
         Err(e) if matches!(e.kind(), ErrorKind::NoGradient { .. }) => return Ok(()),

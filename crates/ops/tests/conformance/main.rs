@@ -13,6 +13,7 @@
 mod double;
 mod draw;
 mod exec;
+mod forward;
 mod gradients;
 mod memory;
 mod pieces;

@@ -136,17 +136,17 @@ fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(),
     }
     for group in &map.summed {
         let parts = case.on_pieces(group, None)?;
-        let expected = case.expected()?;
+        let answers = case.expected()?;
         for (output, whole) in whole.iter().enumerate() {
             let whole = whole.plain();
-            for (i, total) in whole.values.iter().enumerate() {
+            for (i, expected) in whole.values.iter().enumerate() {
                 let terms: Vec<f64> =
                     parts.iter().map(|(_, _, made)| made[output].plain().values[i]).collect();
                 let sum = crate::plain::held(terms.iter().sum(), whole.dtype);
                 let scale: f64 = terms.iter().map(|x| x.abs()).sum::<f64>().max(1.0);
-                let scale = scale.max(expected[output].scale[i]);
-                if (sum - total).abs() > 8.0 * unit(whole.dtype) * scale {
-                    return Err(format!("pieces of {group:?} add up to {sum}, not {total}"));
+                let scale = scale.max(answers[output].scale[i]);
+                if (sum - expected).abs() > 8.0 * unit(whole.dtype) * scale {
+                    return Err(format!("pieces of {group:?} add up to {sum}, not {expected}"));
                 }
             }
         }

@@ -104,7 +104,7 @@ fn comparisons_with_nan_are_false() {
 
 #[test]
 fn softmax_of_huge_values_does_not_overflow_and_minus_infinity_gets_nothing() {
-    let along = Attrs::Axis(0);
+    let along = Attrs::None;
     for dtype in FLOATS {
         check("softmax", dtype, &along, &[&[30000.0, 30000.0]], &[0.5, 0.5]);
         check("softmax", dtype, &along, &[&[-INF, 3.0]], &[0.0, 1.0]);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
 use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::looping::{Loop, LoopGrad, Rounds};
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::window::{Conv, Window};
+use tonnage_core::window::{Average, Conv, Window};
 use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType};
 use tonnage_ops::TABLE;
 
@@ -27,12 +28,20 @@ fn all_attrs() -> Vec<Attrs> {
     let (dtype, shape) = (DType::F32, Shape::from([2, 3]));
     let key = Key::Fixed([1, 2]);
     let distributions = [Distribution::Uniform, Distribution::Normal, Distribution::Bits];
-    let loop_grad = |carried, active: &[bool], wanted: &[bool]| Attrs::LoopGrad {
+    let looping = |carried, sliced, stacked, rounds| Loop {
         carried,
-        slots: None,
-        active: active.to_vec(),
-        wanted: wanted.to_vec(),
-        most: None,
+        sliced,
+        stacked,
+        rounds,
+        reverse: true,
+        slots: Some(0),
+        key,
+        updates: Vec::new(),
+    };
+    let endless = Rounds::While { most: None };
+    let loop_grad = |carried, handed, [seeds, back, stacked]: [usize; 3]| {
+        let of = looping(carried, 0, 0, Rounds::Times(2.into()));
+        Attrs::LoopGrad(Box::new(LoopGrad { of, handed, seeds, back, stacked }))
     };
     let range =
         |start, step, len: usize, dtype| Attrs::Range { start, step, len: len.into(), dtype };
@@ -42,10 +51,15 @@ fn all_attrs() -> Vec<Attrs> {
         padding: size.iter().map(|_| [padding, 1]).collect(),
         dilation: size.iter().map(|_| dilation).collect(),
     };
+    let average = |window| {
+        let image = Shape::scalar();
+        Attrs::Average(Box::new(Average { window, counts_padding: true, image }))
+    };
     let conv = |window: Window, groups| {
         let image = Shape::from([4, 4]);
         Attrs::Conv(Box::new(Conv { window, groups, image }))
     };
+    let pad = |widths: &[[usize; 2]], padding| Attrs::Pad { widths: widths.to_vec(), padding };
     let mut all = vec![
         Attrs::None,
         Attrs::Reduce { axes: sizes(&[0]), keep_dims: false },
@@ -80,11 +94,53 @@ fn all_attrs() -> Vec<Attrs> {
         Attrs::Size { size: Dim::open("n"), dtype: DType::Bool },
         Attrs::Matmul { transpose_a: false, transpose_b: false },
         Attrs::Matmul { transpose_a: true, transpose_b: true },
+        Attrs::Axes(sizes(&[0])),
+        Attrs::Axes(sizes(&[usize::MAX])),
+        Attrs::Axes(sizes(&[1, 0])),
+        Attrs::Norm { axes: sizes(&[0]), keep_dims: false, power: Scalar::Float(0.5) },
+        Attrs::Norm { axes: sizes(&[9]), keep_dims: true, power: Scalar::Float(f64::NAN) },
+        Attrs::Scan { axis: 0, exclusive: false, reverse: true },
+        Attrs::Scan { axis: usize::MAX, exclusive: true, reverse: false },
+        Attrs::Join { axis: 0, parts: 2 },
+        Attrs::Join { axis: 0, parts: 0 },
+        Attrs::Join { axis: usize::MAX, parts: 1 },
+        Attrs::Split { axis: 0, lengths: vec![1.into(), 2.into()] },
+        Attrs::Split { axis: usize::MAX, lengths: vec![usize::MAX.into(), 2.into()] },
+        pad(&[[1, 2]], PadMode::Constant(Scalar::Int(i128::MAX))),
+        pad(&[[usize::MAX, 1], [0, usize::MAX]], PadMode::Constant(Scalar::Int(0))),
+        pad(&[[1, 1], [9, 9]], PadMode::Reflect),
+        pad(&[[0, 0], [1, 2]], PadMode::Symmetric),
+        Attrs::Repeats(sizes(&[2, usize::MAX])),
+        Attrs::Repeat { axis: 0, count: usize::MAX },
+        Attrs::Repeat { axis: usize::MAX, count: 1 },
+        Attrs::Roll { axis: 0, shift: i64::MIN },
+        Attrs::Roll { axis: usize::MAX, shift: 1 },
+        Attrs::OneHot { depth: 3.into(), on: Scalar::Float(0.5), off: 0.into(), dtype: DType::I8 },
+        Attrs::OneHot { depth: usize::MAX.into(), on: 1.into(), off: 0.into(), dtype },
+        Attrs::Linspace { start: 0.into(), stop: 1.into(), len: usize::MAX.into(), dtype },
+        Attrs::Linspace { start: 0.into(), stop: 1.into(), len: 3.into(), dtype: DType::I32 },
+        Attrs::Eye { rows: usize::MAX.into(), columns: usize::MAX.into(), diagonal: 0, dtype },
+        Attrs::Diagonal(0),
+        Attrs::Diagonal(i64::MIN),
+        Attrs::Diag { rows: 3.into(), columns: 2.into(), diagonal: 0 },
+        Attrs::Diag { rows: usize::MAX.into(), columns: 3.into(), diagonal: i64::MIN },
+        Attrs::Lengths { of: shape.clone(), dtype: DType::Bool },
+        Attrs::Number(Scalar::Float(f64::NAN)),
+        Attrs::Number(Scalar::Int(-1)),
         Attrs::Count(0),
         Attrs::Count(usize::MAX),
         Attrs::Window(Box::new(window(&[2, 2], 1, 1, 0))),
         Attrs::Window(Box::new(window(&[0, 2], 0, 1, 0))),
         Attrs::Window(Box::new(window(&[9, 9], 1, 0, usize::MAX))),
+        Attrs::Smoothing(Scalar::Float(0.1)),
+        Attrs::Smoothing(Scalar::Float(f64::NAN)),
+        Attrs::Normalize { epsilon: Scalar::Float(1e-5), centered: true, groups: 1 },
+        Attrs::Normalize { epsilon: Scalar::Float(-1.0), centered: true, groups: usize::MAX },
+        Attrs::Normalize { epsilon: Scalar::Float(0.0), centered: false, groups: 0 },
+        Attrs::Attention { scale: Scalar::Float(0.5), causal: true, masked: false },
+        Attrs::Attention { scale: Scalar::Float(f64::NAN), causal: false, masked: true },
+        average(window(&[2, 2], 1, 1, 1)),
+        average(window(&[3, 3], 1, usize::MAX, 1)),
         conv(window(&[2, 2], 1, 1, 1), 1),
         conv(window(&[2, 2], 0, 1, 0), 1),
         conv(window(&[3, 2], 1, 1, usize::MAX), 1),
@@ -92,12 +148,16 @@ fn all_attrs() -> Vec<Attrs> {
         conv(window(&[], 1, 1, 0), usize::MAX),
         Attrs::Tile(Box::new(TileProgram::loading(&[DType::F32]))),
         Attrs::Tile(Box::new(bad_program())),
-        Attrs::Loop { carried: 1, most: None },
-        Attrs::Loop { carried: 3, most: Some(0) },
-        Attrs::Loop { carried: usize::MAX, most: None },
-        loop_grad(1, &[true], &[]),
-        loop_grad(usize::MAX, &[true], &[false]),
-        loop_grad(2, &[true; 5], &[true; 3]),
+        Attrs::Branch { key: None, updates: Vec::new() },
+        Attrs::Loop(Box::new(looping(1, 0, 0, endless.clone()))),
+        Attrs::Loop(Box::new(looping(3, 1, usize::MAX, endless.clone()))),
+        Attrs::Loop(Box::new(looping(usize::MAX, 0, 0, endless))),
+        Attrs::Loop(Box::new(looping(0, 1, 1, Rounds::Times(2.into())))),
+        Attrs::Loop(Box::new(looping(1, usize::MAX, 1, Rounds::Times(usize::MAX.into())))),
+        loop_grad(1, false, [0, 1, 0]),
+        loop_grad(1, true, [1, 0, 1]),
+        loop_grad(usize::MAX, true, [usize::MAX; 3]),
+        loop_grad(2, false, [0; 3]),
     ];
     all.extend(distributions.map(|distribution| Attrs::Random {
         key,

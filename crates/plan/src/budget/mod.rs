@@ -107,7 +107,7 @@ impl Ladder {
                 Arc::new(fuse(again::graph(&self.graph, &self.pressure, &choice.sketch.runs))?)
             }
         };
-        let mut made = plan_in_order(&graph, &self.inputs, self.options)?;
+        let mut made = plan_in_order(&graph, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
             recomputed: again,
             seconds: self.seconds + choice.sketch.seconds,

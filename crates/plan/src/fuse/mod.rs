@@ -92,7 +92,7 @@ impl<'g> Fusing<'g> {
             for id in &node.inputs {
                 fusing.reads(at, *id);
             }
-            if let Mem::Update(input) = node.op.mem {
+            for (input, _) in node.updates() {
                 let root = fusing.roots[node.inputs[input].index()];
                 fusing.updates.entry(root).or_default().push(at);
             }

@@ -127,7 +127,7 @@ impl<'a> Moving<'a> {
                 moving.reads[id.index()] += 1;
                 moving.tiles[id.index()] &= tile;
             }
-            if let Mem::Update(input) = node.op.mem {
+            for (input, _) in node.updates() {
                 moving.updated[moving.roots[node.inputs[input].index()].index()] = true;
             }
         }

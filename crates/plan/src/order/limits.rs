@@ -6,6 +6,8 @@ use smallvec::SmallVec;
 use tonnage_core::graph::Graph;
 use tonnage_core::row::Mem;
 
+use crate::rewrite::shares;
+
 /// For each node, those that must come before it.
 #[derive(Debug)]
 pub struct Limits {
@@ -40,22 +42,20 @@ impl Limits {
                     readers.entry(r).or_default().push(at as u32);
                 }
             }
-            match node.op.mem {
-                Mem::Update(input) => {
-                    let r = root[node.inputs[input].index()];
-                    let read = std::mem::take(readers.entry(r).or_default());
-                    before.extend(read.into_iter().filter(|n| *n != at as u32));
-                    root[node.outputs[0].index()] = r;
-                    made.waits[at] = true;
-                }
-                Mem::View(input) => {
-                    root[node.outputs[0].index()] = root[node.inputs[input].index()]
-                }
-                _ if node.has_effect() => {
-                    before.extend(last_effect);
-                    last_effect = Some(at as u32);
-                }
-                _ => {}
+            let updates = node.updates();
+            for (input, _) in &updates {
+                let r = root[node.inputs[*input].index()];
+                let read = std::mem::take(readers.entry(r).or_default());
+                before.extend(read.into_iter().filter(|n| *n != at as u32));
+                made.waits[at] = true;
+            }
+            for (input, output) in shares(node) {
+                root[node.outputs[output].index()] = root[node.inputs[input].index()];
+            }
+            // An update alone is ordered by what it writes.
+            if node.has_effect() && (updates.is_empty() || !node.regions.is_empty()) {
+                before.extend(last_effect);
+                last_effect = Some(at as u32);
             }
             if node.can_fail() {
                 made.failing.push(at as u32);
@@ -96,10 +96,10 @@ fn updated_roots(graph: &Graph) -> Vec<bool> {
     let mut root: Vec<u32> = (0..graph.value_count() as u32).collect();
     let mut updated = vec![false; graph.value_count()];
     for node in &graph.nodes {
-        if let Mem::View(input) | Mem::Update(input) = node.op.mem {
+        for (input, output) in shares(node) {
             let r = root[node.inputs[input].index()];
-            root[node.outputs[0].index()] = r;
-            updated[r as usize] |= matches!(node.op.mem, Mem::Update(_));
+            root[node.outputs[output].index()] = r;
+            updated[r as usize] |= !matches!(node.op.mem, Mem::View(_));
         }
     }
     updated

@@ -8,11 +8,13 @@
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::looping::Loop;
 use tonnage_core::row::{Lower, Mem, Region};
 use tonnage_core::shape::TensorType;
 use tonnage_core::tile::Close;
 
 use crate::place::InputSpec;
+use crate::rewrite::shares;
 
 /// One node, as far as memory goes. Values are told by their *root*: the one whose bytes they lie in.
 #[derive(Debug, Clone, Default)]
@@ -94,9 +96,11 @@ impl Pressure {
             return needs; // no bytes
         }
         match node.op.mem {
-            Mem::View(input) | Mem::Update(input) => {
-                let root = self.root[node.inputs[input].index()];
-                self.root[node.outputs[0].index()] = root;
+            Mem::View(_) | Mem::Update(_) | Mem::Regions => {
+                for (input, output) in shares(node) {
+                    let root = self.root[node.inputs[input].index()];
+                    self.root[node.outputs[output].index()] = root;
+                }
             }
             Mem::Reuse(candidates) => {
                 let size = bytes(graph.ty(node.outputs[0]));
@@ -107,7 +111,7 @@ impl Pressure {
                     }
                 }
             }
-            Mem::Alloc | Mem::Recipe | Mem::Regions => {}
+            Mem::Alloc | Mem::Recipe => {}
         }
         for id in &node.outputs {
             if self.root[id.index()] == id.index() as u32 {
@@ -206,9 +210,15 @@ fn region(graph: &Graph, node: &Node, kind: Region, threads: usize) -> u64 {
         Pressure::of(g, &inputs, threads).peak(&order).bytes
     };
     let most = node.regions.iter().map(|g| of(g)).max().unwrap_or(0);
+    let states = |spec: &Loop| -> u64 {
+        node.inputs[..spec.carried].iter().map(|id: &ValueId| bytes(graph.ty(*id))).sum()
+    };
     let carried: u64 = match &node.attrs {
-        Attrs::Loop { carried, .. } => {
-            node.inputs[..*carried].iter().map(|id: &ValueId| bytes(graph.ty(*id))).sum()
+        Attrs::Loop(spec) => states(spec),
+        // States on their way, and checkpoints that were not handed over.
+        Attrs::LoopGrad(spec) => {
+            let kept = if spec.handed { 0 } else { spec.of.kept().most().unwrap_or(0) as u64 };
+            states(&spec.of).saturating_mul(kept.saturating_add(2))
         }
         _ => 0,
     };

@@ -9,6 +9,7 @@
 //! one node here and is written out after ([`inline`]): what is computed again on purpose is never merged
 //! with what was computed before.
 
+mod carry;
 mod fold;
 mod identity;
 mod implicit;
@@ -17,6 +18,7 @@ mod matmul;
 mod number;
 mod order;
 mod prim;
+mod regions;
 mod same;
 mod updates;
 mod views;
@@ -25,9 +27,10 @@ mod walk;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
+pub(crate) use carry::carry;
 pub(crate) use inline::inline;
 pub(crate) use number::numbered;
-pub(crate) use updates::{protect_reads, roots, updates_wait};
+pub(crate) use updates::{protect_reads, roots, shares, updates_wait};
 use walk::{Rule, walk};
 
 /// One of the rewrites.

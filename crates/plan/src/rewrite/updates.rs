@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
@@ -17,8 +18,7 @@ pub(crate) fn updates_wait(mut graph: Graph) -> Result<Graph> {
     let mut after = vec![false; graph.value_count()];
     let mut waits = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {
-        let wait =
-            matches!(node.op.mem, Mem::Update(_)) || node.inputs.iter().any(|id| after[id.index()]);
+        let wait = !node.updates().is_empty() || node.inputs.iter().any(|id| after[id.index()]);
         for id in node.outputs.iter().filter(|_| wait) {
             after[id.index()] = true;
         }
@@ -44,7 +44,7 @@ pub(crate) fn updates_wait(mut graph: Graph) -> Result<Graph> {
 /// Program order may read a variable's old value after an update: in SSA that is the value before, whose
 /// bytes the update overwrites.
 pub(crate) fn protect_reads(mut graph: Graph) -> Result<Graph> {
-    if !graph.nodes.iter().any(|n| matches!(n.op.mem, Mem::Update(_))) {
+    if graph.nodes.iter().all(|n| n.updates().is_empty()) {
         return Ok(graph);
     }
     let mut last_read = vec![0; graph.value_count()];
@@ -66,12 +66,9 @@ pub(crate) fn protect_reads(mut graph: Graph) -> Result<Graph> {
     let mut copies: HashMap<ValueId, ValueId> = HashMap::new();
     let nodes = std::mem::take(&mut graph.nodes);
     for (at, mut node) in nodes.into_iter().enumerate() {
-        let target = match node.op.mem {
-            Mem::Update(input) => Some(input),
-            _ => None,
-        };
-        if let Some(input) = target {
-            let own = node.inputs[input];
+        let targets = node.updates();
+        for (input, _) in &targets {
+            let own = node.inputs[*input];
             for old in std::mem::take(sharing.entry(roots[own.index()]).or_default()) {
                 // Its own target an update reads as it writes it; through a view it must not.
                 let crossed = old != own && node.inputs.contains(&old);
@@ -83,14 +80,13 @@ pub(crate) fn protect_reads(mut graph: Graph) -> Result<Graph> {
             }
         }
         for (i, id) in node.inputs.iter_mut().enumerate() {
-            if let (Some(copy), true) = (copies.get(id), target != Some(i)) {
+            let is_target = targets.iter().any(|(input, _)| *input == i);
+            if let (Some(copy), false) = (copies.get(id), is_target) {
                 *id = *copy;
             }
         }
-        if let (Mem::View(input) | Mem::Update(input), Some(out)) =
-            (node.op.mem, node.outputs.first())
-        {
-            roots[out.index()] = roots[node.inputs[input].index()];
+        for (input, output) in shares(&node) {
+            roots[node.outputs[output].index()] = roots[node.inputs[input].index()];
         }
         for id in &node.outputs {
             sharing.entry(roots[id.index()]).or_default().push(*id);
@@ -109,13 +105,19 @@ pub(crate) fn protect_reads(mut graph: Graph) -> Result<Graph> {
 pub(crate) fn roots(values: usize, nodes: &[Node]) -> Vec<ValueId> {
     let mut roots: Vec<ValueId> = (0..values).map(ValueId::new).collect();
     for node in nodes {
-        if let (Mem::View(input) | Mem::Update(input), Some(out)) =
-            (node.op.mem, node.outputs.first())
-        {
-            roots[out.index()] = roots[node.inputs[input].index()];
+        for (input, output) in shares(node) {
+            roots[node.outputs[output].index()] = roots[node.inputs[input].index()];
         }
     }
     roots
+}
+
+/// Inputs in whose bytes a result lies, with that result.
+pub(crate) fn shares(node: &Node) -> SmallVec<[(usize, usize); 1]> {
+    match node.op.mem {
+        Mem::View(input) => SmallVec::from_iter([(input, 0)]),
+        _ => node.updates(),
+    }
 }
 
 /// Adds a copy of a value, before a node that updates its bytes.

@@ -13,16 +13,17 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::emit::{Emit, Mark, Value};
+use tonnage_core::emit::{Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo, replay};
-use tonnage_core::row::{Call, Lower, OpDef, Region};
+use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
+use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::shape::TensorType;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{DType, Kind, Scalar, Source};
 use tonnage_ops::shape::fill::FILL;
 
-use super::same::{digest, draws, graph_digest, part, same_regions};
+use super::regions::Walked;
+use super::same::{digest, draws, part, same_regions};
 
 /// A rule: the value that a node's only result is, if the rule knows one.
 pub(crate) type Rule = fn(&mut Walk, &Given) -> Result<Option<ValueId>>;
@@ -43,26 +44,19 @@ pub(crate) type Ids = SmallVec<[ValueId; 2]>;
 /// A graph in the making.
 pub(crate) struct Walk<'r> {
     pub graph: Graph,
-    rules: &'r [Rule],
-    merge: bool,
+    pub(super) rules: &'r [Rule],
+    pub(super) merge: bool,
     /// For each value, the node that makes it.
     makers: Vec<Option<u32>>,
     /// For each value, what it is made of, and over how many nodes.
     digests: Vec<(u64, u32)>,
     /// Nodes by their digest.
     table: HashMap<u64, SmallVec<[u32; 1]>>,
-    regions: HashMap<*const Graph, Walked>,
+    pub(super) regions: HashMap<*const Graph, Walked>,
     effects: u64,
-    mark: Mark,
+    pub(super) mark: Mark,
     /// Whether the result that is being made is read by a kernel, to which strides may matter.
     pub strict: bool,
-}
-
-/// A region that was walked: as it was (so that its address stays its own), as it is, and its digest.
-struct Walked {
-    _was: Arc<Graph>,
-    now: Arc<Graph>,
-    digest: u64,
 }
 
 /// Walks a graph with these rules, and through its regions.
@@ -134,60 +128,6 @@ impl<'r> Walk<'r> {
         self.graph.add_value(info)
     }
 
-    /// A node of the graph that is walked.
-    fn original(&mut self, graph: &Graph, node: &Node, inputs: Vec<ValueId>) -> Result<Ids> {
-        if let Lower::Composite(expand) = node.op.lower
-            && node.regions.is_empty()
-        {
-            let inputs = inputs.into_iter().map(|id| self.value(id)).collect::<Vec<_>>();
-            let types: Vec<TensorType> = inputs.iter().map(|v| v.ty().clone()).collect();
-            let call = Call { op: node.op.name, inputs: &types, attrs: &node.attrs, regions: &[] };
-            self.strict = true;
-            return ids(&expand(self, &call, inputs)?);
-        }
-        if let Some(branch) = self.taken(node, &inputs) {
-            let inputs = inputs[1..].iter().map(|id| self.value(*id)).collect();
-            self.strict = true;
-            return ids(&replay(&branch, inputs, self)?);
-        }
-        let regions = node
-            .regions
-            .iter()
-            .map(|region| self.region(region))
-            .collect::<Result<Vec<Arc<Graph>>>>()?;
-        let infos = node.outputs.iter().map(|id| graph.value(*id).clone()).collect();
-        self.node(node.op, inputs, node.attrs.clone(), regions, node.aux, infos)
-    }
-
-    /// The branch that a condition chooses that is known. Random numbers are told apart by where they are
-    /// drawn, so a branch that draws some stays where it is.
-    fn taken(&self, node: &Node, inputs: &[ValueId]) -> Option<Arc<Graph>> {
-        let (Lower::Region(Region::Branch), [yes, no]) = (node.op.lower, node.regions.as_slice())
-        else {
-            return None;
-        };
-        let branch = match self.constant(*inputs.first()?)? {
-            Scalar::Bool(true) => yes,
-            Scalar::Bool(false) => no,
-            _ => return None,
-        };
-        (!draws(branch)).then(|| branch.clone())
-    }
-
-    /// A region, walked alone and once: a loop and its gradient hold the same body.
-    fn region(&mut self, region: &Arc<Graph>) -> Result<Arc<Graph>> {
-        if let Some(walked) = self.regions.get(&Arc::as_ptr(region)) {
-            return Ok(walked.now.clone());
-        }
-        let now = Arc::new(walk(region, self.rules, self.merge)?);
-        let digest = graph_digest(&now);
-        for was in [region, &now] {
-            let walked = Walked { _was: was.clone(), now: now.clone(), digest };
-            self.regions.insert(Arc::as_ptr(was), walked);
-        }
-        Ok(now)
-    }
-
     /// Applies an op whose only result has that type.
     pub fn apply(
         &mut self,
@@ -208,7 +148,8 @@ impl<'r> Walk<'r> {
         self.apply(&FILL, &[], attrs, ty.clone())
     }
 
-    fn node(
+    /// Adds a node with results like these, unless rules or earlier nodes know better.
+    pub(super) fn node(
         &mut self,
         op: &'static OpDef,
         inputs: Vec<ValueId>,
@@ -349,42 +290,6 @@ impl<'r> Walk<'r> {
     pub fn value(&self, id: ValueId) -> Value {
         Value::node(self.graph.ty(id).clone(), id)
     }
-}
-
-/// What composites are written out by.
-impl Emit for Walk<'_> {
-    fn emit(
-        &mut self,
-        op: &'static OpDef,
-        inputs: Vec<Value>,
-        attrs: Attrs,
-        regions: Vec<Arc<Graph>>,
-        aux: bool,
-    ) -> Result<Vec<Value>> {
-        let types: Vec<TensorType> = inputs.iter().map(|v| v.ty().clone()).collect();
-        let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &regions };
-        if let (Lower::Composite(expand), true) = (op.lower, regions.is_empty()) {
-            return expand(self, &call, inputs);
-        }
-        let mut made = (op.infer)(&call)?;
-        if aux {
-            made.extend((op.saves.aux)(&call)?);
-        }
-        let Mark { source, kind } = self.mark;
-        let infos = made.into_iter().map(|ty| ValueInfo { ty, kind, name: None, source }).collect();
-        let regions = regions.iter().map(|g| self.region(g)).collect::<Result<Vec<_>>>()?;
-        let ids = self.node(op, ids(&inputs)?.into_vec(), attrs, regions, aux, infos)?;
-        Ok(ids.into_iter().map(|id| self.value(id)).collect())
-    }
-
-    fn mark(&mut self, mark: Mark) -> Mark {
-        std::mem::replace(&mut self.mark, mark)
-    }
-}
-
-fn ids(values: &[Value]) -> Result<Ids> {
-    let id = |value: &Value| value.id().ok_or_else(|| ErrorKind::Escaped { op: "rewrite" }.into());
-    values.iter().map(id).collect()
 }
 
 #[cold]

@@ -11,6 +11,7 @@ use super::inputs::{Inputs, obtain};
 use super::{Args, Arrays, sizes};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
+use crate::events::{self, Action};
 use crate::ledger::Ledger;
 use crate::pool::pool;
 
@@ -80,4 +81,42 @@ pub(super) fn apply(
             Array::from_buffer(buffer, ty.dtype, Layout::contiguous(sizes))
         })
         .collect())
+}
+
+/// A kernel that updates its first input, whose bytes nobody else holds, where it stands. A kernel that
+/// fails on its data has written nothing.
+pub(super) fn update(
+    op: &'static OpDef,
+    call: &Call,
+    target: &Array,
+    args: Args,
+    kernel: fn(&mut Kernel) -> Result<()>,
+    mark: Mark,
+) -> Result<()> {
+    let cost = (op.cost)(call);
+    let scratch = (op.scratch)(call, pool().threads_for(cost));
+    let own = |kind| owner(Mark { kind, ..mark }, op.name);
+    let mut scratch = Buffer::obtain(Ledger::cpu(), scratch, own(Kind::Scratch))?;
+    let pins = args
+        .iter()
+        .map(|arg| arg.array().pin(op.name, mark.source))
+        .collect::<Result<SmallVec<[_; 3]>>>()?;
+    let mut ins: SmallVec<[In; 3]> = SmallVec::new();
+    let layout = target.layout().clone();
+    ins.push(In { dtype: target.dtype(), layout, data: Data::Output(0) });
+    for (arg, pin) in args.iter().zip(&pins) {
+        let array = arg.array();
+        let (dtype, layout) = (array.dtype(), array.layout().clone());
+        ins.push(In { dtype, layout, data: Data::Slice(pin.bytes()) });
+    }
+    let sizes = Sizes::from(target.sizes());
+    let mut bytes = target.storage().pin_mut(Ledger::cpu(), own(mark.kind))?;
+    let reserved = call.inputs[0].bytes(op.name)?.rounded();
+    events::record(op.name, mark.source, Action::InPlace, reserved);
+    let mut outs = [Out { dtype: target.dtype(), sizes, data: bytes.bytes_mut() }];
+    let scratch = scratch.bytes_mut();
+    pool().run(cost, |workers| {
+        let (inputs, outputs) = (&ins[..], &mut outs[..]);
+        kernel(&mut Kernel { attrs: call.attrs, inputs, outputs, scratch, workers })
+    })
 }

@@ -93,6 +93,10 @@ fn run(
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
         Lower::Slices(kernel) => kernel::apply(op, &call, args, &outputs, kernel, mark),
+        // A graph as one op is planned as one.
+        Lower::Composite(_) if !regions.is_empty() => {
+            execute::region_op(op, args, attrs, regions, aux, mark)
+        }
         Lower::Composite(expand) => {
             let mut emit = EagerEmit::new(mark);
             let inputs = args.into_iter().map(crate::emit::value).collect();
@@ -117,6 +121,12 @@ pub fn update(
     let call = Call { op: op.name, inputs: &types, attrs, regions: &[] };
     (op.infer)(&call).map_err(|e| e.at(mark.source))?;
     let in_place = target.is_sole() && target.as_recipe().is_none();
+    if let Lower::Slices(kernel) = op.lower {
+        if !in_place {
+            *target = target.copied(mark, op.name)?;
+        }
+        return kernel::update(op, &call, target, args, kernel, mark);
+    }
     let (Lower::Tile(make), true) = (op.lower, in_place) else {
         let all = std::iter::once(Arg::Owned(target.clone())).chain(args).collect();
         let made = apply(op, all, attrs, &[], false, mark)?.swap_remove(0);

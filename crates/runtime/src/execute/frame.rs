@@ -22,12 +22,14 @@ pub struct Frame<'p> {
     pub outputs: SmallVec<[Region; 4]>,
     /// What random ops are made of.
     pub key: [u32; 2],
-    /// What the inputs of the call bring; bodies and branches get bytes alone.
-    pub given: Given,
+    /// What the inputs of the call bring, to bodies and branches too.
+    pub brought: Given,
     /// Layouts of values whose size the data decided.
     pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
     pub decided: Vec<(Symbol, usize)>,
+    /// Rounds of loops that gradients ran again, in regions too.
+    pub again: u64,
     used: Used,
 }
 
@@ -53,9 +55,10 @@ impl<'p> Frame<'p> {
             inputs,
             outputs,
             key,
-            given: Given::new(),
+            brought: Given::new(),
             layouts: HashMap::new(),
             decided: Vec::new(),
+            again: 0,
             used: Used::default(),
         }
     }
@@ -63,7 +66,8 @@ impl<'p> Frame<'p> {
     /// Runs every step; the high-water mark of what was lent of the arena.
     pub fn run(&mut self, lender: &mut Lender, watch: bool) -> Result<Bytes> {
         for at in 0..self.plan.steps.len() {
-            let step = &self.plan.steps[at];
+            let plan = self.plan;
+            let step = &plan.steps[at];
             if watch {
                 for id in &step.begins {
                     let region = self.buffer(*id);

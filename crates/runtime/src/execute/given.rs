@@ -15,12 +15,13 @@ use crate::storage::Storage;
 /// What calls bring, in the order of their inputs.
 pub type Given = SmallVec<[Generator; 2]>;
 
-/// What is known of the inputs of a call for planning, one after the other.
+/// What is known of the inputs of a call for planning, one after the other, and what they bring. Both are taken
+/// at once: a recipe may become resident at any time, by whoever else holds it.
 #[derive(Debug, Default)]
 pub struct Specs {
     /// Storages that were counted already.
     seen: Vec<*const Storage>,
-    given: u32,
+    given: Given,
 }
 
 impl Specs {
@@ -32,14 +33,22 @@ impl Specs {
         }
     }
 
+    /// What the inputs so far bring.
+    pub fn given(&self) -> &Given {
+        &self.given
+    }
+
     /// The recipe with what a call brings left open.
     fn general(&mut self, recipe: Arc<Recipe>) -> Arc<Recipe> {
-        if brought(&recipe).is_empty() {
+        let brought = brought(&recipe);
+        if brought.is_empty() {
             return recipe;
         }
+        let mut number = self.given.len() as u32;
+        self.given.extend(brought);
         let mut next = |dtype| {
-            self.given += 1;
-            Generator::Given { number: self.given - 1, dtype }
+            number += 1;
+            Generator::Given { number: number - 1, dtype }
         };
         if recipe.sources.is_empty() {
             let sizes = recipe.sizes.clone();
@@ -51,11 +60,6 @@ impl Specs {
         }
         Arc::new(made)
     }
-}
-
-/// What the inputs of a call bring.
-pub fn given(inputs: &[Array]) -> Given {
-    inputs.iter().filter_map(Array::as_recipe).flat_map(|recipe| brought(&recipe)).collect()
 }
 
 fn is_brought(generator: &Generator) -> bool {

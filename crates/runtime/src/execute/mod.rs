@@ -1,12 +1,12 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
-//! of it; `region` runs branches and loops; `checkpoint` is the order in which a loop is gone back
-//! through.
+//! of it; `region` runs branches, `looping` loops, and `back` goes back through them.
 
-mod checkpoint;
+mod back;
 mod frame;
 mod given;
+mod looping;
 mod region;
 mod step;
 
@@ -27,22 +27,23 @@ use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower, plan};
 use crate::arena::Arena;
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
-use crate::eager::{Args, Arrays};
+use crate::eager::{Arg, Args, Arrays};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
 use crate::storage::{Pinned, PinnedMut, Storage};
 
-pub use given::Specs;
+pub use given::{Given, Specs};
 
 use frame::Frame;
-use given::Given;
 
 /// What a run took, as the executor saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
     /// The high-water mark of what kernels were lent, with the inputs and the small results.
     pub used: Bytes,
+    /// Rounds of loops that gradients ran again.
+    pub rounds_again: u64,
 }
 
 /// What is known of a tensor for planning; `seen` are storages that were counted already.
@@ -59,15 +60,24 @@ pub fn spec(array: &Array, donated: bool, seen: &mut Vec<*const Storage>) -> Inp
     InputSpec::Bytes { layout: array.layout().clone(), bytes, donated }
 }
 
-/// Runs a plan. `inputs` are what it was planned for; `key` makes its random numbers.
+/// Runs a plan. `inputs` are what it was planned for, to the number; `key` makes its random numbers.
 pub fn execute(
     plan: &Plan,
     inputs: &[Array],
     key: [u32; 2],
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
+    execute_with(plan, inputs, (key, &Given::new()), mark)
+}
+
+/// Runs a plan that was made for [`Specs`]: the inputs bring what it left open.
+pub fn execute_with(
+    plan: &Plan,
+    inputs: &[Array],
+    (key, brought): ([u32; 2], &Given),
+    mark: Mark,
+) -> Result<(Arrays, Measured)> {
     let ledger = Ledger::cpu();
-    let brought = given::given(inputs);
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
     let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
@@ -88,14 +98,15 @@ pub fn execute(
             outputs.push(Region { base: lender.add(buffer.bytes_mut()), offset: 0, len, align: 1 });
         }
         let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
-        frame.given = brought.clone();
+        frame.brought = brought.clone();
         let top = plan.inputs + plan.own_outputs();
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
         // What was lent lies in one block, which is rounded as every block is.
-        (Measured { used: top + used?.rounded() }, frame.layouts)
+        let used = top + used?.rounded();
+        (Measured { used, rounds_again: frame.again }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, &decided, (key, &brought), mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, (key, brought), mark)?;
     Ok((made, measured))
 }
 
@@ -242,16 +253,24 @@ pub(crate) fn region_op(
     let mut builder = Builder::new();
     builder.mark(mark);
     let mut inputs = Vec::new();
-    let mut arrays: Vec<Array> = Vec::new();
-    for arg in &args {
+    let (mut arrays, mut owned): (Vec<Array>, Vec<bool>) = (Vec::new(), Vec::new());
+    for arg in args {
         inputs.push(builder.input(arg.array().ty(), Kind::Input, None));
-        arrays.push(arg.array().clone());
+        owned.push(matches!(arg, Arg::Owned(_)));
+        arrays.push(match arg {
+            Arg::Owned(array) => array,
+            Arg::Borrowed(array) => array.clone(),
+        });
     }
-    drop(args);
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
     let graph = Arc::new(lower(&builder.finish(&made)?)?);
     let mut seen = Vec::new();
-    let specs: Vec<InputSpec> = arrays.iter().map(|a| spec(a, false, &mut seen)).collect();
+    // What was moved in, and nobody else holds, may be overwritten.
+    let specs: Vec<InputSpec> = arrays
+        .iter()
+        .zip(&owned)
+        .map(|(array, owned)| spec(array, *owned && array.is_sole(), &mut seen))
+        .collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
     let planned = plan(&graph, &specs, options)?;
     Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)

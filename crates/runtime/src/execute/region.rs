@@ -1,21 +1,23 @@
-//! Branches and loops: their plans, run in the scratch of the step.
+//! Branches, and what branches and loops share: their plans run in the scratch of the step, as frames of their
+//! own.
 
 use smallvec::SmallVec;
 use tonnage_core::ValueId;
 use tonnage_core::bytes::Bytes;
+use tonnage_core::dtype::DType;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_plan::{LoopGradPlan, LoopPlan, OutputPlan, Plan, Step};
+use tonnage_core::recipe::Key;
+use tonnage_plan::{At, BranchPlan, Plan, Step};
 
-use super::checkpoint::{Action, Schedule};
 use super::frame::Frame;
 use super::step::mix;
 use crate::lend::{Lender, Region};
 
 /// Regions of several values.
-type Regions = SmallVec<[Region; 8]>;
+pub(super) type Regions = SmallVec<[Region; 8]>;
 
-impl Frame<'_> {
-    fn scratch(&mut self, step: &Step) -> Region {
+impl<'p> Frame<'p> {
+    pub(super) fn scratch(&mut self, step: &Step) -> Region {
         match step.scratch {
             Some(id) => {
                 let region = self.buffer(id);
@@ -26,309 +28,146 @@ impl Frame<'_> {
         }
     }
 
-    fn key_of(&self, step: &Step, round: u64) -> [u32; 2] {
+    /// What the random ops of a region are made of: the same each time that region is run for that row.
+    pub(super) fn key_of(&self, key: Key, region: u32, row: u64) -> [u32; 2] {
         // Regions are told apart from random ops by the highest bit.
-        mix(self.key, 1 << 31 | step.node as u32, round)
-    }
-
-    fn outputs_of(&mut self, step: &Step) -> Result<Regions> {
-        let writes = step.writes.clone();
-        let regions: Regions = writes.iter().map(|id| self.read(*id)).collect::<Result<_>>()?;
-        for region in &regions {
-            self.lent(region);
-        }
-        Ok(regions)
-    }
-
-    pub fn branch(&mut self, lender: &mut Lender, step: &Step, plans: &[Plan]) -> Result<()> {
-        let scratch = self.scratch(step);
-        let outputs = self.outputs_of(step)?;
-        let chosen = self.truth(lender, self.read(step.reads[0])?, step.reads[0])?;
-        let inputs =
-            step.reads[1..].iter().map(|id| self.read(*id)).collect::<Result<Regions>>()?;
-        let plan = if chosen { &plans[0] } else { &plans[1] };
-        let outputs = outputs.into_iter().collect();
-        let key = self.key_of(step, !chosen as u64);
-        Frame::new(plan, (scratch.base, scratch.offset), inputs, outputs, key)
-            .run(lender, false)?;
-        Ok(())
-    }
-
-    /// The boolean that a value's only element is.
-    fn truth(&self, lender: &mut Lender, region: Region, id: ValueId) -> Result<bool> {
-        let at = self.layout(id)?.offset;
-        let lent = lender.lend(&[region], &[])?;
-        Ok(lent.reads[0].get(at).is_some_and(|b| *b != 0))
-    }
-
-    pub fn while_loop(&mut self, lender: &mut Lender, step: &Step, plan: &LoopPlan) -> Result<()> {
-        let scratch = self.scratch(step);
-        let mut current = self.outputs_of(step)?;
-        // The step's reads are what the loop only reads, then its own results.
-        let count = step.reads.len() - step.writes.len();
-        let read =
-            step.reads[..count].iter().map(|id| self.read(*id)).collect::<Result<Regions>>()?;
-        let homes = current.clone();
-        let mut other: Regions = plan
-            .second
-            .iter()
-            .zip(&current)
-            .map(|(second, home)| match second {
-                Some(at) => part(scratch, *at, home.len),
-                None => *home,
-            })
-            .collect();
-        let mut round = 0;
-        while plan.most.is_none_or(|most| round < most) {
-            let states: Regions = current.iter().chain(&read).copied().collect();
-            if !self.holds(lender, step, plan, scratch, &states, round)? {
-                break;
-            }
-            self.body(lender, step, plan, scratch, states, other.clone(), round)?;
-            for i in 0..current.len() {
-                std::mem::swap(&mut current[i], &mut other[i]);
-            }
-            round += 1;
-        }
-        for (now, home) in current.iter().zip(&homes) {
-            copy(lender, *now, *home)?;
-        }
-        Ok(())
-    }
-
-    fn holds(
-        &self,
-        lender: &mut Lender,
-        step: &Step,
-        plan: &LoopPlan,
-        scratch: Region,
-        states: &Regions,
-        round: u64,
-    ) -> Result<bool> {
-        let answer = part(scratch, plan.answer, 1);
-        let inner = part(scratch, plan.inner, 0);
-        let key = mix(self.key_of(step, round), 0, 0);
-        let outputs = SmallVec::from_iter([answer]);
-        Frame::new(&plan.condition, (inner.base, inner.offset), states.clone(), outputs, key)
-            .run(lender, false)?;
-        // A condition that is an input lies there.
-        let region = match &plan.condition.outputs[0] {
-            OutputPlan::Input { input, .. } => states[*input],
-            _ => answer,
+        let own = match key {
+            Key::Fixed(key) => mix(key, 1 << 31, 0),
+            Key::PerCall(n) => mix(self.key, 1 << 31 | n, 0),
         };
-        let lent = lender.lend(&[Region { len: 1, ..region }], &[])?;
-        Ok(lent.reads[0][0] != 0)
+        mix(own, region, row)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a body's whole surroundings")]
-    fn body(
+    /// The bytes of a value that a region takes; none of a recipe, which it computes as it reads it.
+    pub(super) fn given(&self, id: ValueId) -> Result<Region> {
+        match &self.placed(id)?.at {
+            At::Recipe(_) => Ok(Region { base: self.arena.0, offset: 0, len: 0, align: 1 }),
+            _ => self.read(id),
+        }
+    }
+
+    /// The bytes of a value that a region makes.
+    pub(super) fn made(&mut self, id: ValueId) -> Result<Region> {
+        let region = self.read(id)?;
+        self.lent(&region);
+        Ok(region)
+    }
+
+    /// A frame for a region, which knows the sizes that the data decided so far.
+    pub(super) fn child(
         &self,
-        lender: &mut Lender,
-        step: &Step,
-        plan: &LoopPlan,
-        scratch: Region,
-        states: Regions,
-        made: Regions,
-        round: u64,
-    ) -> Result<()> {
-        let inner = part(scratch, plan.inner, 0);
-        let key = mix(self.key_of(step, round), 1, 0);
-        let outputs = made.into_iter().collect();
-        Frame::new(&plan.body, (inner.base, inner.offset), states, outputs, key)
-            .run(lender, false)?;
+        plan: &'p Plan,
+        arena: Region,
+        inputs: Regions,
+        outputs: SmallVec<[Region; 4]>,
+        key: [u32; 2],
+    ) -> Frame<'p> {
+        let mut child = Frame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
+        child.decided.clone_from(&self.decided);
+        child.brought.clone_from(&self.brought);
+        child
+    }
+
+    /// Tells a region how an input lies whose size the data decided.
+    pub(super) fn tell(&self, child: &mut Frame, input: usize, id: ValueId) -> Result<()> {
+        if self.plan.graph.ty(id).shape.sizes().is_none() {
+            child.layouts.insert(child.plan.graph.inputs[input], self.layout(id)?);
+        }
         Ok(())
     }
 
-    pub fn while_grad(
+    /// Learns from a region how large a result is whose size the data decided there.
+    fn learn(&mut self, child: &Frame, output: usize, id: ValueId) -> Result<()> {
+        if self.plan.graph.ty(id).shape.sizes().is_none() {
+            let made = child.ty(child.plan.graph.outputs[output]);
+            let sizes = made.shape.sizes().ok_or_else(|| undecided(id))?;
+            self.decide(id, &sizes);
+        }
+        Ok(())
+    }
+
+    pub fn branch(
         &mut self,
         lender: &mut Lender,
         step: &Step,
-        plan: &LoopGradPlan,
+        key: Option<Key>,
+        branches: &'p [BranchPlan],
     ) -> Result<()> {
         let scratch = self.scratch(step);
-        let grads = self.outputs_of(step)?;
-        let count = step.reads.len() - step.writes.len();
-        let given =
-            step.reads[..count].iter().map(|id| self.read(*id)).collect::<Result<Regions>>()?;
-        let carried = plan.forward.carried;
-        let lens: SmallVec<[usize; 8]> = step.reads[..carried]
-            .iter()
-            .map(|id| Ok(self.plan.graph.ty(*id).bytes("while_grad")?.as_usize()))
-            .collect::<Result<_>>()?;
-        let mut walk =
-            Walk { frame: self, step, plan, scratch, read: given[carried..].into(), lens };
-        walk.start(lender, &step.reads[..carried])?;
-        walk.go(lender, grads)
-    }
-}
-
-/// A loop that is gone back through.
-struct Walk<'f, 'p> {
-    frame: &'f Frame<'p>,
-    step: &'f Step,
-    plan: &'f LoopGradPlan,
-    scratch: Region,
-    read: Regions,
-    lens: SmallVec<[usize; 8]>,
-}
-
-impl Walk<'_, '_> {
-    /// The carried values of a state: slots first, then two to work on.
-    fn state(&self, slot: usize) -> Regions {
-        let start = self.plan.states + times(self.plan.state, slot);
-        self.plan
-            .parts
-            .iter()
-            .zip(&self.lens)
-            .map(|(at, len)| part(self.scratch, start + *at, *len))
-            .collect()
-    }
-
-    /// The first state lies in slot 0.
-    fn start(&mut self, lender: &mut Lender, ids: &[ValueId]) -> Result<()> {
-        for (id, to) in ids.iter().zip(self.state(0)) {
-            let layout = self.frame.layout(*id)?;
-            let from = self.frame.read(*id)?;
-            let size = self.frame.plan.graph.ty(*id).dtype.size();
-            let mut lent = lender.lend(&[from], &[to])?;
-            let (from, to) = (lent.reads[0], &mut lent.writes[0]);
-            let mut chunks = to.chunks_exact_mut(size);
-            layout.for_each(|at| {
-                if let Some(chunk) = chunks.next() {
-                    chunk.copy_from_slice(&from[at * size..(at + 1) * size]);
-                }
-            });
-        }
-        Ok(())
-    }
-
-    fn copy_state(&self, lender: &mut Lender, from: usize, to: usize) -> Result<()> {
-        for (from, to) in self.state(from).into_iter().zip(self.state(to)) {
-            copy(lender, from, to)?;
-        }
-        Ok(())
-    }
-
-    fn with_read(&self, state: Regions) -> Regions {
-        state.into_iter().chain(self.read.iter().copied()).collect()
-    }
-
-    fn forward(&self, lender: &mut Lender, from: usize, to: usize, round: u64) -> Result<()> {
-        let states = self.with_read(self.state(from));
-        let (plan, scratch) = (&self.plan.forward, self.scratch);
-        self.frame.body(lender, self.step, plan, scratch, states, self.state(to), round)
-    }
-
-    /// Forwards to the end, keeping states; then backwards.
-    fn go(&mut self, lender: &mut Lender, mut grads: Regions) -> Result<()> {
-        let slots = self.plan.slots;
-        let (mut now, mut next) = (slots, slots + 1);
-        self.copy_state(lender, 0, now)?;
-        let mut schedule = Schedule::new(slots);
-        let mut round = 0u64;
-        let most = self.plan.forward.most;
-        while most.is_none_or(|most| round < most) {
-            let states = self.with_read(self.state(now));
-            let holds = self.frame.holds(
-                lender,
-                self.step,
-                &self.plan.forward,
-                self.scratch,
-                &states,
-                round,
-            )?;
-            if !holds {
-                break;
-            }
-            if let Some(slot) = schedule.keep(round) {
-                self.copy_state(lender, now, slot)?;
-            }
-            self.forward(lender, now, next, round)?;
-            std::mem::swap(&mut now, &mut next);
-            round += 1;
-        }
-        // `now` holds the last state. Each step back needs the state before it and the one behind it.
-        let homes = grads.clone();
-        let mut other: Regions = self
-            .plan
+        let node = self.node(step)?;
+        let chosen = self.choice(lender, node.inputs[0], branches.len())?;
+        let branch = &branches[chosen];
+        let homes = node.outputs.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
+        let outputs = branch
             .second
             .iter()
-            .zip(&grads)
-            .map(|(second, home)| match second {
-                Some(at) => part(self.scratch, *at, home.len),
-                None => *home,
-            })
-            .collect();
-        let mut behind = now;
-        let mut ahead = next;
-        for action in schedule.back(round) {
-            match action {
-                Action::Restore { slot } => self.copy_state(lender, slot, ahead)?,
-                Action::Keep { slot } => self.copy_state(lender, ahead, slot)?,
-                Action::Forward { round } => {
-                    // Two states are at work; the one behind is still needed, so a third is the
-                    // result, copied over the one that it came from.
-                    let spare = slots + 2;
-                    self.forward(lender, ahead, spare, round)?;
-                    self.copy_state(lender, spare, ahead)?;
-                }
-                Action::Back { round } => {
-                    self.back(lender, ahead, behind, &grads, &other, round)?;
-                    for i in 0..grads.len() {
-                        std::mem::swap(&mut grads[i], &mut other[i]);
-                    }
-                    std::mem::swap(&mut ahead, &mut behind);
-                }
-            }
+            .zip(&homes)
+            .map(|(second, home)| second.map_or(*home, |at| part(scratch, at, home.len)))
+            .collect::<SmallVec<[Region; 4]>>();
+        let inputs =
+            node.inputs[1..].iter().map(|id| self.given(*id)).collect::<Result<Regions>>()?;
+        let key = key.map_or(self.key, |key| self.key_of(key, 2, chosen as u64));
+        let arena = part(scratch, branch.inner, 0);
+        let mut child = self.child(&branch.plan, arena, inputs, outputs.clone(), key);
+        for (i, id) in node.inputs[1..].iter().enumerate() {
+            self.tell(&mut child, i, *id)?;
         }
-        for (now, home) in grads.iter().zip(&homes) {
-            copy(lender, *now, *home)?;
+        child.run(lender, false)?;
+        self.again += child.again;
+        for (k, id) in node.outputs.iter().enumerate() {
+            self.learn(&child, k, *id)?;
+            copy(lender, outputs[k], homes[k])?;
         }
         Ok(())
     }
 
-    /// One step back: from the state before a round and the one behind it.
-    fn back(
-        &self,
-        lender: &mut Lender,
-        before: usize,
-        behind: usize,
-        grads: &Regions,
-        other: &Regions,
-        round: u64,
-    ) -> Result<()> {
-        let mut inputs = self.with_read(self.state(before));
-        inputs.extend(self.state(behind));
-        inputs.extend(grads.iter().copied());
-        let inner = part(self.scratch, self.plan.inner, 0);
-        // The same random numbers as the round itself.
-        let key = mix(self.frame.key_of(self.step, round), 1, 0);
-        let outputs = other.iter().copied().collect();
-        Frame::new(&self.plan.step, (inner.base, inner.offset), inputs, outputs, key)
-            .run(lender, false)?;
-        Ok(())
+    /// Which of so many branches a boolean or an integer chooses.
+    fn choice(&self, lender: &mut Lender, id: ValueId, branches: usize) -> Result<usize> {
+        let dtype = self.plan.graph.ty(id).dtype;
+        let number = self.integer(lender, id)?;
+        Ok(match (dtype, usize::try_from(number)) {
+            (DType::Bool, _) => usize::from(number == 0).min(branches - 1),
+            (_, Ok(n)) if n < branches => n,
+            _ => branches - 1,
+        })
     }
-}
 
-fn times(bytes: Bytes, n: usize) -> Bytes {
-    Bytes::new(bytes.get() * n as u64)
+    /// The integer or boolean that a value's only element is.
+    pub(super) fn integer(&self, lender: &mut Lender, id: ValueId) -> Result<i128> {
+        let dtype = self.plan.graph.ty(id).dtype;
+        let (region, at) = (self.read(id)?, self.layout(id)?.offset * dtype.size());
+        let lent = lender.lend(&[region], &[])?;
+        let bytes = lent.reads[0].get(at..at + dtype.size()).ok_or_else(|| undecided(id))?;
+        let mut wide = [0u8; 16];
+        let negative = dtype.class() == tonnage_core::Class::Signed
+            && bytes.last().is_some_and(|b| b & 0x80 != 0);
+        wide.fill(if negative { 0xff } else { 0 });
+        wide[..bytes.len()].copy_from_slice(bytes);
+        Ok(i128::from_le_bytes(wide))
+    }
 }
 
 /// A piece of a region.
-fn part(of: Region, at: Bytes, len: usize) -> Region {
+pub(super) fn part(of: Region, at: Bytes, len: usize) -> Region {
     Region { base: of.base, offset: of.offset + at.as_usize(), len, align: 1 }
 }
 
 /// Copies bytes, unless they are the same.
-fn copy(lender: &mut Lender, from: Region, to: Region) -> Result<()> {
-    if from.base == to.base && from.offset == to.offset {
+pub(super) fn copy(lender: &mut Lender, from: Region, to: Region) -> Result<()> {
+    let len = from.len.min(to.len);
+    if from.base == to.base && from.offset == to.offset || len == 0 {
         return Ok(());
     }
-    let len = from.len.min(to.len);
     let mut lent = lender.lend(&[Region { len, ..from }], &[Region { len, ..to }])?;
     match lent.writes.first_mut() {
         Some(to) => to.copy_from_slice(lent.reads[0]),
         None => return Err(ErrorKind::BadGraph { what: "nothing to copy to".into() }.into()),
     }
     Ok(())
+}
+
+#[cold]
+pub(super) fn undecided(id: ValueId) -> tonnage_core::Error {
+    let what = format!("nothing decided the size of %{}", id.index());
+    ErrorKind::BadGraph { what }.into()
 }

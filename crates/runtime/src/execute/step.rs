@@ -21,8 +21,8 @@ use super::given::Given;
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
 
-impl Frame<'_> {
-    pub fn step(&mut self, lender: &mut Lender, step: &Step) -> Result<()> {
+impl<'p> Frame<'p> {
+    pub fn step(&mut self, lender: &mut Lender, step: &'p Step) -> Result<()> {
         match &step.run {
             Run::Nothing if step.dynamic => self.look_again(step),
             Run::Nothing => Ok(()),
@@ -30,13 +30,13 @@ impl Frame<'_> {
             Run::Tile(run) => self.tile(lender, step, run, &[]),
             Run::Copy { run, from, to } => self.copy(lender, run, *from, to),
             Run::Kernel => self.kernel(lender, step),
-            Run::Branch(plans) => self.branch(lender, step, plans),
+            Run::Branch { key, branches } => self.branch(lender, step, *key, branches),
             Run::Loop(plan) => self.while_loop(lender, step, plan),
             Run::LoopGrad(plan) => self.while_grad(lender, step, plan),
         }
     }
 
-    pub fn node(&self, step: &Step) -> Result<&Node> {
+    pub fn node(&self, step: &Step) -> Result<&'p Node> {
         self.plan
             .graph
             .nodes
@@ -152,7 +152,7 @@ impl Frame<'_> {
         self.run_tile(lender, &anew, &[from], writes, None, cost)
     }
 
-    fn run_tile(
+    pub(super) fn run_tile(
         &mut self,
         lender: &mut Lender,
         run: &TileRun,
@@ -294,7 +294,7 @@ impl Frame<'_> {
 
     /// A generator with the key of this run.
     fn fixed(&self, generator: Generator) -> Generator {
-        fixed(generator, self.key, &self.given)
+        fixed(generator, self.key, &self.brought)
     }
 }
 

@@ -13,6 +13,7 @@ use super::cache::{Cache, Traced};
 use super::key::with_key;
 use super::program::{self, Program};
 use super::{Signature, give_up};
+use crate::grad::function::is_watched;
 use crate::tensor::Tensor;
 use crate::tree::{Tree, leaves};
 use crate::variable::Variable;
@@ -102,6 +103,11 @@ impl<A: Tree, R: Tree> ConcreteFunction<A, R> {
     pub fn call_measured(&self, arguments: A) -> Result<(R, Measured)> {
         let source = Source::here();
         self.check(&arguments).map_err(|e| e.at(source))?;
+        if is_watched(&arguments, &self.concrete.program) {
+            let what = "called where a tape or a forward pass differentiates it";
+            let help = "call the function that it is of: that keeps what the gradient needs";
+            return Err(bad_argument("concrete function", what, help).at(source));
+        }
         self.concrete.call(&self.cache, arguments, source)
     }
 

@@ -6,10 +6,12 @@
 //! In the order in which a call goes through them: `key` is what a call is looked up by, `signature` says
 //! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned,
 //! `program` is a graph with all that it takes from outside, `home` keeps the variables that were made while
-//! tracing, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
+//! tracing, `budget` is what a call may take, `differentiate` serves tapes around a call, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
 
+mod budget;
 mod cache;
 mod concrete;
+mod differentiate;
 pub(crate) mod home;
 mod key;
 pub(crate) mod program;
@@ -25,14 +27,14 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source};
+use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source, TensorType};
 use tonnage_plan::Plan;
 use tonnage_runtime::execute::Measured;
 use tonnage_runtime::{Array, Owner};
 
-use crate::tape;
+use crate::grad::function::{Whole, is_watched};
 use crate::tensor::{Repr, Tensor};
-use crate::trace::{self, Trace};
+use crate::trace::{self, Trace, Traced as TracedGraph};
 use crate::tree::{Tree, leaves};
 use crate::variable::Variable;
 use concrete::Concrete;
@@ -52,6 +54,8 @@ pub struct Function<A, R, F> {
     /// Sizes that were seen, where dims are opened by themselves.
     families: Option<Mutex<Families>>,
     cache: Arc<Mutex<Cache<Concrete<R>>>>,
+    /// For those who differentiate its calls.
+    wholes: Mutex<Vec<(Key, Arc<Whole>)>>,
     home: Arc<Home>,
     retraces: Retraces,
     /// Whether it runs eagerly: as all functions do, or as it was told itself.
@@ -91,8 +95,9 @@ pub struct Function<A, R, F> {
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 ///
-/// A gradient tape that is around a call sees into it: such a call runs op by op, as if there were no
-/// function. With the tape inside of the function the gradient is planned too.
+/// A gradient tape that is around a call sees into it: such a call is planned with what the rows of its
+/// ops keep as further results, which the tape holds, and the way back is planned as one call. With the
+/// tape inside of the function all of it is one plan.
 #[track_caller]
 pub fn function<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: F) -> Function<A, R, F> {
     let made = Source::here();
@@ -103,6 +108,7 @@ pub fn function<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: F) -> Function<A, R,
         signature: None,
         families: None,
         cache: Arc::new(Mutex::new(Cache::new(owner))),
+        wholes: Mutex::default(),
         home: Home::of_function(made),
         retraces: Retraces::default(),
         eager: AtomicU8::new(AS_ALL),
@@ -217,8 +223,9 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         }
         self.retraces.called();
         let concrete = self.find(&arguments, source)?;
-        if tape::sees(&arguments, &concrete.program) {
-            return Ok((self.inline(arguments, source)?, None));
+        if is_watched(&arguments, &concrete.program) {
+            let made = self.differentiated(&concrete, arguments, source);
+            return Ok((made.map_err(|e| e.at(source))?, None));
         }
         let (result, measured) = concrete.call(&self.cache, arguments, source)?;
         Ok((result, Some(measured)))
@@ -342,6 +349,24 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         self.trace(arguments, given, source)
     }
 
+    /// Traces the closure for arguments of these types.
+    fn run_traced(
+        &self,
+        arguments: &A,
+        types: &[TensorType],
+        source: Source,
+    ) -> Result<(TracedGraph, R)> {
+        let trace = Trace::begin(source);
+        let mut types = types.iter();
+        let symbols = arguments
+            .share()
+            .map(&mut |tensor| Ok(trace.argument(types.next().cloned().unwrap_or(tensor.ty()))))?;
+        let result = trace.within(|| (self.f)(symbols))?;
+        let mut outputs = leaves(&result);
+        outputs.extend(trace.written());
+        Ok((trace.finish(&outputs)?, result))
+    }
+
     fn trace(
         &self,
         arguments: &A,
@@ -349,16 +374,8 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         source: Source,
     ) -> Result<Arc<Concrete<R>>> {
         let entered = home::enter(&self.home)?;
-        let trace = Trace::begin(source);
-        let mut types = signature.types.iter();
-        let symbols = arguments
-            .share()
-            .map(&mut |tensor| Ok(trace.argument(types.next().cloned().unwrap_or(tensor.ty()))))?;
-        let result = trace.within(|| (self.f)(symbols))?;
-        let mut outputs = leaves(&result);
-        let results = outputs.len();
-        outputs.extend(trace.written());
-        let traced = trace.finish(&outputs)?;
+        let (traced, result) = self.run_traced(arguments, &signature.types, source)?;
+        let results = leaves(&result).len();
         let variables = traced.variables.into_iter().map(|u| (u.variable, u.written)).collect();
         let key = Key::of_types(&signature.text, &signature.types);
         let is_open = !signature.symbols.is_empty();

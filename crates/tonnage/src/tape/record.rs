@@ -2,6 +2,7 @@
 //! cheapest of its alternatives, and nothing else.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,8 +16,9 @@ use tonnage_core::{Bytes, OpDef, Result, Source, TensorType, Value};
 use super::{Log, TAPES};
 use crate::dispatch::{Inputs, hold};
 use crate::function::program::Program;
+use crate::grad::{dual, level};
 use crate::tensor::Tensor;
-use crate::trace::{self, Trace};
+use crate::trace;
 use crate::tree::Tree;
 use crate::variable::Variable;
 
@@ -27,9 +29,11 @@ pub(crate) struct Recording {
     keep: SmallVec<[Keep; 2]>,
     inputs: SmallVec<[Option<Value>; 3]>,
     tracked: SmallVec<[u64; 3]>,
+    /// Outputs that are no aux ones.
+    plain: usize,
 }
 
-fn recording_logs(ids: &[u64]) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
+fn recording_logs(ids: &[u64], levels: &Range<u64>) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
     let here = trace::current().map(|t| t.number());
     TAPES.with_borrow(|tapes| {
         tapes
@@ -37,8 +41,8 @@ fn recording_logs(ids: &[u64]) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
             .filter(|log| {
                 let log = log.borrow();
                 log.trace == here
-                    && !log.paused
-                    && !log.used
+                    && levels.contains(&log.level)
+                    && log.records()
                     && ids.iter().any(|id| log.tracked.contains(id))
             })
             .cloned()
@@ -46,20 +50,31 @@ fn recording_logs(ids: &[u64]) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
     })
 }
 
-/// Whether any tape is there at all: what nearly every call asks first.
-fn quiet() -> bool {
+/// Which of these lead from what a tape watches.
+pub(crate) fn tracked(inputs: &[Tensor]) -> Vec<bool> {
+    let all: SmallVec<[u64; 3]> = inputs.iter().map(Tensor::id).collect();
+    let logs = recording_logs(&all, &level::listening());
+    let is = |t: &Tensor| logs.iter().any(|log| log.borrow().tracked.contains(&t.id()));
+    inputs.iter().map(|t| t.dtype().is_float() && is(t)).collect()
+}
+
+/// Whether there is no tape at all: what nearly every call asks first.
+pub(crate) fn is_quiet() -> bool {
     TAPES.with_borrow(|tapes| tapes.is_empty())
 }
 
+type Ids = SmallVec<[(u64, TensorType); 3]>;
+
 fn begin(
     op: &'static OpDef,
-    ids: &[(u64, TensorType)],
+    ids: &Ids,
     attrs: &Attrs,
     regions: &[Arc<Graph>],
     source: Source,
+    levels: &Range<u64>,
 ) -> Option<Recording> {
     let all: SmallVec<[u64; 3]> = ids.iter().map(|(id, _)| *id).collect();
-    let logs = recording_logs(&all);
+    let logs = recording_logs(&all, levels);
     if logs.is_empty() {
         return None;
     }
@@ -84,7 +99,14 @@ fn begin(
         output_types: SmallVec::new(),
         kept: SmallVec::new(),
     };
-    Some(Recording { logs, record, keep: SmallVec::new(), inputs: SmallVec::new(), tracked: all })
+    Some(Recording {
+        logs,
+        record,
+        keep: SmallVec::new(),
+        inputs: SmallVec::new(),
+        tracked: all,
+        plain: 0,
+    })
 }
 
 /// An eager op that a tape will want; decides what is kept, which may be an aux output.
@@ -95,46 +117,18 @@ pub(crate) fn eager(
     regions: &[Arc<Graph>],
     source: Source,
 ) -> Result<Option<Recording>> {
-    if quiet() {
+    if is_quiet() {
         return Ok(None);
     }
-    let ids: SmallVec<[(u64, TensorType); 3]> =
-        inputs.iter().map(|i| (i.tensor().id(), i.tensor().ty())).collect();
-    let Some(mut recording) = begin(op, &ids, attrs, regions, source) else { return Ok(None) };
-    if matches!(op.grad, Grad::Stop(_)) {
-        return Ok(Some(recording));
-    }
-    let types: SmallVec<[TensorType; 3]> = ids.into_iter().map(|(_, ty)| ty).collect();
-    let call = Call { op: op.name, inputs: &types, attrs, regions };
-    let (made, aux) = ((op.infer)(&call)?, (op.saves.aux)(&call)?);
-    let bytes = |ty: Option<&TensorType>| {
-        ty.and_then(|ty| ty.bytes(op.name).ok()).map_or(u64::MAX, Bytes::get)
-    };
-    let price = |set: &&'static [tonnage_core::row::Saved]| -> u64 {
-        kept(set, &recording.record.needs)
-            .into_iter()
-            .map(|keep| match keep {
-                Keep::Input(i) => bytes(types.get(i)),
-                Keep::Output(i) => bytes(made.get(i)),
-                Keep::Aux(i) => bytes(aux.get(i)),
-                Keep::Inputs => 0,
-            })
-            .fold(0, u64::saturating_add)
-    };
-    let best = op.saves.alternatives.iter().copied().min_by_key(price).unwrap_or(&[]);
-    recording.keep = kept(best, &recording.record.needs);
-    let mut held = SmallVec::new();
-    for (i, input) in inputs.iter().enumerate() {
-        held.push(match recording.keep.contains(&Keep::Input(i)) {
-            true => Some(hold(input.tensor().clone())),
-            false => None,
-        });
-    }
-    recording.inputs = held;
+    let ids: Ids = inputs.iter().map(|i| (i.tensor().id(), i.tensor().ty())).collect();
+    let begun = begin(op, &ids, attrs, regions, source, &level::listening());
+    let Some(mut recording) = begun else { return Ok(None) };
+    recording.decide()?;
+    recording.hold(inputs.iter().map(|input| input.tensor()));
     Ok(Some(recording))
 }
 
-/// A traced op that a tape will want.
+/// A traced op that a tape will want. What it keeps is decided when a gradient is asked for.
 pub(crate) fn symbolic(
     op: &'static OpDef,
     inputs: &[Tensor],
@@ -142,72 +136,134 @@ pub(crate) fn symbolic(
     regions: &[Arc<Graph>],
     source: Source,
 ) -> Option<Recording> {
-    if quiet() {
+    if is_quiet() {
         return None;
     }
-    let ids: SmallVec<[(u64, TensorType); 3]> = inputs.iter().map(|t| (t.id(), t.ty())).collect();
-    begin(op, &ids, attrs, regions, source)
+    let ids: Ids = inputs.iter().map(|t| (t.id(), t.ty())).collect();
+    begin(op, &ids, attrs, regions, source, &level::listening())
+}
+
+/// Either, for tapes of these levels alone.
+pub(crate) fn record(
+    op: &'static OpDef,
+    inputs: &[Tensor],
+    attrs: &Attrs,
+    regions: &[Arc<Graph>],
+    source: Source,
+    levels: Range<u64>,
+) -> Result<Option<Recording>> {
+    if is_quiet() {
+        return Ok(None);
+    }
+    let ids: Ids = inputs.iter().map(|t| (t.id(), t.ty())).collect();
+    let begun = begin(op, &ids, attrs, regions, source, &levels);
+    let Some(mut recording) = begun else { return Ok(None) };
+    if trace::current().is_none() {
+        recording.decide()?;
+        recording.hold(inputs.iter());
+    }
+    Ok(Some(recording))
+}
+
+/// How many aux outputs an op has.
+pub(crate) fn aux_count(
+    op: &'static OpDef,
+    inputs: &[Tensor],
+    attrs: &Attrs,
+    regions: &[Arc<Graph>],
+) -> Result<usize> {
+    let types: SmallVec<[TensorType; 3]> = inputs.iter().map(Tensor::ty).collect();
+    Ok((op.saves.aux)(&Call { op: op.name, inputs: &types, attrs, regions })?.len())
 }
 
 impl Recording {
+    fn call(&self) -> Call<'_> {
+        let Record { op, attrs, regions, input_types, .. } = &self.record;
+        Call { op: op.name, inputs: input_types, attrs, regions }
+    }
+
+    /// Picks the alternative that takes the fewest bytes.
+    fn decide(&mut self) -> Result<()> {
+        let op = self.record.op;
+        let made = (op.infer)(&self.call())?;
+        self.plain = made.len();
+        if matches!(op.grad, Grad::Stop(_)) {
+            return Ok(());
+        }
+        let aux = (op.saves.aux)(&self.call())?;
+        let bytes = |ty: Option<&TensorType>| {
+            ty.and_then(|ty| ty.bytes(op.name).ok()).map_or(u64::MAX, Bytes::get)
+        };
+        let Record { needs, input_types, .. } = &self.record;
+        let twice = self.logs.len() > 1 || !dual::quiet();
+        let mut best: Option<(u64, SmallVec<[Keep; 2]>)> = None;
+        for set in op.saves.alternatives {
+            let keep = kept(op, set, needs, &self.call(), twice)?;
+            let price = keep
+                .iter()
+                .map(|keep| match keep {
+                    Keep::Input(i) => bytes(input_types.get(*i)),
+                    Keep::Output(i) => bytes(made.get(*i)),
+                    Keep::Aux(i) => bytes(aux.get(*i)),
+                    // Spelled out.
+                    Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => 0,
+                })
+                .fold(0, u64::saturating_add);
+            if best.as_ref().is_none_or(|(least, _)| price < *least) {
+                best = Some((price, keep));
+            }
+        }
+        self.keep = best.map(|(_, keep)| keep).unwrap_or_default();
+        Ok(())
+    }
+
+    /// Takes hold of the inputs that are kept, before the op may overwrite them.
+    fn hold<'t>(&mut self, inputs: impl Iterator<Item = &'t Tensor>) {
+        let keep = &self.keep;
+        self.inputs = inputs
+            .enumerate()
+            .map(|(i, tensor)| keep.contains(&Keep::Input(i)).then(|| hold(tensor.clone())))
+            .collect();
+    }
+
     pub fn wants_aux(&self) -> bool {
         self.keep.iter().any(|k| matches!(k, Keep::Aux(_)))
     }
 
-    /// The outputs are there: the record is complete. Aux outputs leave the list.
-    pub fn finish_eager(mut self, made: &mut SmallVec<[Tensor; 1]>) -> Result<()> {
-        let aux = match self.wants_aux() {
-            true => {
-                let record = &self.record;
-                let call = Call {
-                    op: record.op.name,
-                    inputs: &record.input_types,
-                    attrs: &record.attrs,
-                    regions: &record.regions,
-                };
-                (record.op.saves.aux)(&call)?.len()
+    /// How many of an eager op's outputs are no aux ones.
+    pub fn plain(&self) -> usize {
+        self.plain
+    }
+
+    /// The outputs are there, maybe with aux ones at the end: the record is complete. Traced inputs are
+    /// given again: concrete ones among them were captured, and have a name in the trace now.
+    pub fn finish(mut self, inputs: &[Tensor], made: &[Tensor]) -> Result<()> {
+        let plain = match trace::current() {
+            Some(trace) => {
+                for (tensor, key) in inputs.iter().zip(self.record.inputs.iter_mut()) {
+                    let value = trace.value(tensor, "tape")?;
+                    let name = crate::tensor::symbol_key(&trace, &value);
+                    if name != *key {
+                        for log in &self.logs {
+                            log.borrow_mut().aliases.insert(*key, name);
+                        }
+                        *key = name;
+                    }
+                }
+                made.len().min((self.record.op.infer)(&self.call())?.len())
             }
-            false => 0,
+            None => self.plain,
         };
-        let plain = made.len() - aux;
-        let value = |tensor: &Tensor| hold(tensor.clone());
         for keep in &self.keep {
             let kept = match *keep {
                 Keep::Input(i) => self.inputs.get(i).cloned().flatten(),
-                Keep::Output(i) => made.get(i).map(value),
-                Keep::Aux(i) => made.get(plain + i).map(value),
-                Keep::Inputs => None,
+                Keep::Output(i) => made.get(i).cloned().map(hold),
+                Keep::Aux(i) => made.get(plain + i).cloned().map(hold),
+                Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => None,
             };
             self.record.kept.extend(kept.map(|value| (*keep, value)));
         }
-        made.truncate(plain);
-        self.commit(made.iter());
-        Ok(())
-    }
-
-    pub fn finish_symbolic(
-        mut self,
-        trace: &Trace,
-        inputs: &[Tensor],
-        made: &[Tensor],
-    ) -> Result<()> {
-        // Concrete inputs were captured: they have a name in the trace.
-        for (tensor, key) in inputs.iter().zip(self.record.inputs.iter_mut()) {
-            let value = trace.value(tensor, "tape")?;
-            let name = crate::tensor::symbol_key(trace, &value);
-            if name != *key {
-                for log in &self.logs {
-                    log.borrow_mut().aliases.insert(*key, name);
-                }
-                *key = name;
-            }
-        }
-        self.commit(made.iter());
-        Ok(())
-    }
-
-    fn commit<'t>(mut self, made: impl Iterator<Item = &'t Tensor>) {
-        for tensor in made {
+        for tensor in &made[..plain] {
             self.record.outputs.push(tensor.id());
             self.record.output_types.push(tensor.ty());
         }
@@ -219,51 +275,43 @@ impl Recording {
                 log.records.push(self.record.clone());
             }
         }
+        Ok(())
     }
 }
 
-/// Whether a tape outside of all traces would record something of a program that runs: then it runs op by
-/// op instead, so that the tape can see it.
+/// Whether a tape outside of all traces would record something of a program that runs.
 pub(crate) fn sees<A: Tree>(arguments: &A, program: &Program) -> bool {
-    if quiet() {
+    if is_quiet() {
         return false;
     }
     let mut ids: Vec<u64> = program.captured.iter().map(Tensor::id).collect();
     arguments.for_each(&mut |tensor| ids.push(tensor.id()));
+    let levels = level::listening();
     TAPES.with_borrow(|tapes| {
         tapes.iter().map(|log| log.borrow()).any(|log| {
-            let watches = |variable: &Variable| {
-                (log.watch_variables && variable.is_trainable())
-                    || log.variables.contains_key(&variable.number())
-            };
             log.trace.is_none()
-                && !log.paused
-                && !log.used
+                && levels.contains(&log.level)
+                && log.records()
                 && (ids.iter().any(|id| log.tracked.contains(id))
-                    || program.variables.iter().any(|(variable, _)| watches(variable)))
+                    || program.variables.iter().any(|(variable, _)| log.watches(variable)))
         })
     })
 }
 
 /// Tells the tapes that a variable was read as that tensor.
 pub(crate) fn variable_read(variable: &Variable, tensor: &Tensor) {
-    if quiet() {
+    if is_quiet() {
         return;
     }
     let here = trace::current().map(|t| t.number());
     TAPES.with_borrow(|tapes| {
         for log in tapes {
             let mut log = log.borrow_mut();
-            if log.trace != here {
-                continue;
-            }
-            let number = variable.number();
-            let by_itself = log.watch_variables && variable.is_trainable();
-            if log.paused || !(by_itself || log.variables.contains_key(&number)) {
+            if log.trace != here || !log.records() || !log.watches(variable) {
                 continue;
             }
             log.tracked.insert(tensor.id());
-            let keys = log.variables.entry(number).or_default();
+            let keys = log.variables.entry(variable.number()).or_default();
             if !keys.contains(&tensor.id()) {
                 keys.push(tensor.id());
             }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::recipe::Key;
 use tonnage_core::{Emit, ErrorKind, Kind, Mark, OpDef, Result, TensorType, Value};
 
 pub(crate) use lift::lift;
@@ -32,6 +33,8 @@ struct Shared {
     /// The trace around a body or a branch; none where it runs now.
     parent: Option<Trace>,
     is_region: bool,
+    /// Whether the graph will stand where it is called, with the random numbers of what is around it.
+    is_call: bool,
     state: Mutex<State>,
 }
 
@@ -67,6 +70,12 @@ pub(crate) fn current() -> Option<Trace> {
     STACK.with_borrow(|stack| stack.last().cloned())
 }
 
+/// The trace of that number, if it goes on: this one or one around it.
+pub(crate) fn enclosing(number: Option<u64>) -> Option<Trace> {
+    let number = number?;
+    STACK.with_borrow(|stack| stack.iter().rev().find(|trace| trace.number() == number).cloned())
+}
+
 /// A finished trace.
 pub(crate) struct Traced {
     pub graph: Graph,
@@ -78,15 +87,24 @@ pub(crate) struct Traced {
 impl Trace {
     /// A function's trace. One that is traced inside of another would be part of that one.
     pub fn begin(source: tonnage_core::Source) -> Trace {
-        Trace::make(source, None)
+        Trace::make(source, None, false)
     }
 
     /// A body's or a branch's trace: it may use what is around it.
     pub fn begin_region(source: tonnage_core::Source) -> Trace {
-        Trace::make(source, Some(current()))
+        Trace::make(source, Some(current()), false)
     }
 
-    fn make(source: tonnage_core::Source, region_of: Option<Option<Trace>>) -> Trace {
+    /// The trace of a graph that is called once or again, and repeats its random numbers.
+    pub fn begin_call(source: tonnage_core::Source) -> Trace {
+        Trace::make(source, Some(current()), true)
+    }
+
+    fn make(
+        source: tonnage_core::Source,
+        region_of: Option<Option<Trace>>,
+        is_call: bool,
+    ) -> Trace {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut builder = Builder::new();
         builder.mark(Mark { source, kind: Kind::Activation });
@@ -103,7 +121,8 @@ impl Trace {
             Some(parent) => (true, parent),
             None => (false, None),
         };
-        Trace(Arc::new(Shared { number, parent, is_region, state: Mutex::new(state) }))
+        let state = Mutex::new(state);
+        Trace(Arc::new(Shared { number, parent, is_region, is_call, state }))
     }
 
     pub fn number(&self) -> u64 {
@@ -175,29 +194,36 @@ impl Trace {
         self.0.parent.as_ref().is_some_and(|parent| parent.is(other) || parent.is_inside(other))
     }
 
-    /// Adds a node.
+    /// Adds a node; with `aux`, one that makes its row's extra outputs too.
     pub fn apply(
         &self,
         op: &'static OpDef,
         inputs: &[Tensor],
         attrs: Attrs,
         regions: Vec<Arc<Graph>>,
+        aux: bool,
         mark: Mark,
     ) -> Result<Vec<Tensor>> {
         let values =
             inputs.iter().map(|t| self.value(t, op.name)).collect::<Result<Vec<Value>>>()?;
         let mut state = self.state();
         state.builder.mark(mark);
-        let made = state.builder.emit(op, values, attrs, regions, false)?;
+        let made = state.builder.emit(op, values, attrs, regions, aux)?;
         drop(state);
         Ok(made.into_iter().map(|v| Tensor::from_symbol(v, self.clone())).collect())
     }
 
-    /// The number of the next random op.
-    pub fn next_random(&self) -> u32 {
-        let mut state = self.state();
-        state.random += 1;
-        state.random - 1
+    /// The key of the next random op.
+    pub fn next_random(&self) -> Key {
+        match (self.0.is_call, &self.0.parent) {
+            (true, Some(parent)) => parent.next_random(),
+            (true, None) => Key::Fixed(tonnage_runtime::random::next_key()),
+            (false, _) => {
+                let mut state = self.state();
+                state.random += 1;
+                Key::PerCall(state.random - 1)
+            }
+        }
     }
 
     /// A variable's value now.

@@ -15,6 +15,7 @@ use tonnage_ops::{math, state};
 use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::{Array, Owner};
 
+use crate::delta::{Delta, Parts};
 use crate::dispatch::{self, Input};
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
@@ -125,6 +126,14 @@ impl Variable {
         Ok(tensor)
     }
 
+    /// Refuses one whose container is closed.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match &*self.state() {
+            State::Closed => Err(self.unreadable(&State::Closed)),
+            _ => Ok(()),
+        }
+    }
+
     fn unreadable(&self, state: &State) -> tonnage_core::Error {
         match state {
             State::Closed => ErrorKind::Closed {
@@ -180,29 +189,60 @@ impl Variable {
     /// Becomes `value`, in place.
     #[track_caller]
     pub fn assign(&self, value: &Tensor) -> Result<()> {
-        self.update(&state::assign::ASSIGN, value, Source::here())
+        self.update(&state::assign::ASSIGN, &[value], Source::here())
     }
 
-    /// Grows by `value`, in place.
-    #[track_caller]
-    pub fn assign_add(&self, value: &Tensor) -> Result<()> {
-        self.update(&state::assign_add::ASSIGN_ADD, value, Source::here())
+    /// The same for whoever is at that line.
+    pub(crate) fn assign_from(&self, value: &Tensor, source: Source) -> Result<()> {
+        self.update(&state::assign::ASSIGN, &[value], source)
     }
 
-    /// Shrinks by `value`, in place.
+    /// Grows by `value`, in place; by rows, where it is a gradient that is rows.
     #[track_caller]
-    pub fn assign_sub(&self, value: &Tensor) -> Result<()> {
+    pub fn assign_add(&self, value: &impl Delta) -> Result<()> {
         let source = Source::here();
-        let negative =
-            dispatch::apply1(&math::neg::NEG, smallvec![value.into()], Attrs::None, source)?;
-        self.update(&state::assign_add::ASSIGN_ADD, &negative, source)
+        match value.parts(source)? {
+            Parts::Whole(value) => self.update(&state::assign_add::ASSIGN_ADD, &[value], source),
+            Parts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
+                self.update(&state::assign_add_rows::ASSIGN_ADD_ROWS, &[indices, values], source)
+            }),
+        }
     }
 
-    fn update(&self, op: &'static OpDef, value: &Tensor, source: Source) -> Result<()> {
-        if let Some(trace) = trace::current() {
-            return self.update_traced(op, value, source, &trace).map_err(|e| e.at(source));
+    /// Shrinks by `value`, in place; by rows, where it is a gradient that is rows.
+    #[track_caller]
+    pub fn assign_sub(&self, value: &impl Delta) -> Result<()> {
+        let source = Source::here();
+        let negative = |value: &Tensor| {
+            dispatch::apply1(&math::neg::NEG, smallvec![value.into()], Attrs::None, source)
+        };
+        match value.parts(source)? {
+            Parts::Whole(value) => {
+                self.update(&state::assign_add::ASSIGN_ADD, &[&negative(value)?], source)
+            }
+            Parts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
+                let op = &state::assign_add_rows::ASSIGN_ADD_ROWS;
+                self.update(op, &[indices, &negative(values)?], source)
+            }),
         }
-        let value = value.array(op.name).map_err(|e| e.at(source))?;
+    }
+
+    /// Rows along the first axis become others, in place; of rows with the same index the last stays.
+    #[track_caller]
+    pub fn assign_rows(&self, indices: &Tensor, rows: &Tensor) -> Result<()> {
+        self.update(&state::assign_rows::ASSIGN_ROWS, &[indices, rows], Source::here())
+    }
+
+    fn update(&self, op: &'static OpDef, values: &[&Tensor], source: Source) -> Result<()> {
+        if let Some(trace) = trace::current() {
+            return self.update_traced(op, values, source, &trace).map_err(|e| e.at(source));
+        }
+        let arrays = values
+            .iter()
+            .map(|value| value.array(op.name))
+            .collect::<Result<Vec<&Array>>>()
+            .map_err(|e| e.at(source))?;
+        let value = arrays[0];
         let mut state = self.settled().map_err(|e| e.at(source))?;
         match &mut *state {
             State::Waiting if *op == state::assign::ASSIGN => {
@@ -224,7 +264,7 @@ impl Variable {
                 Ok(())
             }
             State::Holds(array, id) => {
-                let args = smallvec![Arg::Borrowed(value)];
+                let args = arrays.into_iter().map(Arg::Borrowed).collect();
                 let in_place = array.as_recipe().is_none() && array.is_sole();
                 eager::update(op, array, args, &Attrs::None, self.mark(source))?;
                 if !in_place {
@@ -240,20 +280,23 @@ impl Variable {
     fn update_traced(
         &self,
         op: &'static OpDef,
-        value: &Tensor,
+        values: &[&Tensor],
         source: Source,
         trace: &trace::Trace,
     ) -> Result<()> {
         let now = trace.read(self)?;
-        let inputs = smallvec![Input::Owned(now), Input::Borrowed(value)];
+        let given = values.iter().map(|value| Input::Borrowed(value));
+        let inputs = std::iter::once(Input::Owned(now)).chain(given).collect();
         let mark = self.mark(source);
         // Inside of a body or branch nothing is written: the value leaves, and is written outside.
         let made = match trace.is_region() {
             false => dispatch::apply_marked(op, inputs, Attrs::None, Vec::new(), mark)?,
-            true if *op == state::assign_add::ASSIGN_ADD => {
-                dispatch::apply_marked(&math::add::ADD, inputs, Attrs::None, Vec::new(), mark)?
+            true if *op != state::assign::ASSIGN => {
+                let pure = state::pure(op);
+                dispatch::apply_marked(pure, inputs, Attrs::None, Vec::new(), mark)?
             }
             true => {
+                let value = values[0];
                 let types = [self.ty(), value.ty()];
                 (op.infer)(&tonnage_core::Call::new(op, &types, &Attrs::None))?;
                 let to = Attrs::Shape(self.ty().shape);

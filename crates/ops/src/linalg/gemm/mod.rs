@@ -29,7 +29,7 @@ mod tiles;
 
 pub use compute::{Compute, Output, Reads};
 pub use epilogue::{Block, Epilogue, Position, Store};
-pub use operand::{Direct, Matrix, Operand, Packs, Strides, pack_with};
+pub use operand::{Direct, Matrix, Operand, Packs, Strides, Strip, pack_with};
 pub use pack::{Source, strided as pack_strided};
 pub use plan::Size;
 pub use target::{Grid, Rows, Target};
@@ -57,6 +57,18 @@ pub fn scratch_bytes_for(
 ) -> Bytes {
     let bytes = |level| scratch_at(level, size, output, left, grid, threads);
     Bytes::of(Level::ALL.iter().map(|&level| bytes(level)).max().unwrap_or(0))
+}
+
+/// Enough for any product of matrices in even rows that is no larger than this one in any way, on that many threads:
+/// for kernels that cut blocks as the data have it.
+pub fn scratch_bytes_within(size: Size, output: DType, threads: usize) -> Bytes {
+    let all = Level::ALL.iter();
+    let most = match output {
+        DType::F64 => all.map(|&level| Plan::most::<f64>(size, f64::kernel(level))).max(),
+        DType::F32 => all.map(|&level| Plan::most::<f32>(size, f32::kernel(level))).max(),
+        _ => None,
+    };
+    Bytes::of(most.map_or(0, |bytes| bytes * threads + ALIGN - 1))
 }
 
 fn scratch_at(

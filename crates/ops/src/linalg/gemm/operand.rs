@@ -10,16 +10,31 @@ use tonnage_core::{ErrorKind, Result};
 use super::compute::{Compute, Reads};
 use super::pack;
 
-/// When the left operand is packed, and how. (The right one is packed in blocks of panels.)
+/// When the left operand is packed. (The right one is packed in blocks of panels.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packs {
     /// Many rows at once, for all columns: where packing is transposing.
     Blocks,
     /// The rows of one strip of tiles right before they are read, from L1: where packing is copying.
-    Strips,
-    /// The same, and each row's elements stay one after the other, as `pack` with a width of 1 leaves them: where they
-    /// lie so in memory already.
-    Lines,
+    Strips {
+        /// Depth is best cut at multiples of it.
+        unit: usize,
+        /// So many lines belong together: strips do not reach from one such row into the next.
+        row: usize,
+    },
+}
+
+/// How the lines of a strip lie where they were packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strip {
+    /// From one line to the next.
+    pub line: usize,
+    /// From one step of depth to the next.
+    pub depth: usize,
+    /// Steps of depth, at least 1, after which all lie further on by `jump` besides.
+    pub run: usize,
+    /// See `run`.
+    pub jump: usize,
 }
 
 /// One side of a product.
@@ -47,8 +62,13 @@ pub trait Operand<C: Compute>: Sync {
     /// memory.
     fn runs_along_depth(&self) -> bool;
 
-    /// As what it is best packed where it is the left operand.
+    /// How it is best packed where it is the left operand.
     fn packs(&self) -> Packs;
+
+    /// Packs the lines of one strip of tiles, as it likes, into `lines.len() * depth.len()` elements at most. Elements may
+    /// be there once for several lines.
+    fn strip(&self, batch: usize, lines: Range<usize>, depth: Range<usize>, out: &mut [C])
+    -> Strip;
 
     /// Refuses sizes that the operand does not have.
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()>;
@@ -184,6 +204,18 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Matrix<'_, T> {
 
     fn packs(&self) -> Packs {
         Packs::Blocks
+    }
+
+    fn strip(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        out: &mut [C],
+    ) -> Strip {
+        let (count, deep) = (lines.len(), depth.len());
+        Operand::<C>::pack(self, batch, lines, depth, count, out);
+        Strip { line: 1, depth: count, run: deep.max(1), jump: 0 }
     }
 
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {

@@ -80,6 +80,8 @@ pub(super) struct Plan {
     tile: (usize, usize),
     size: Size,
     means: Means,
+    /// Depth of a block: the cut along K.
+    pub deep: usize,
     /// Elements of a slot.
     pub slot: usize,
 }
@@ -107,7 +109,8 @@ impl Plan {
         }
         let parts = grid(size, path, tile, per_product);
         let pieces = pieces.min(size.batch.saturating_mul(parts.0 * parts.1)).max(1);
-        let mut plan = Plan { path, pieces, parts, tile, size, means, slot: 0 };
+        let deep = depth_of_block(size, kernel, means.left);
+        let mut plan = Plan { path, pieces, parts, tile, size, means, deep, slot: 0 };
         plan.slot = plan.slot_of(kernel);
         plan
     }
@@ -118,6 +121,23 @@ impl Plan {
             0 => 0,
             bytes => bytes + ALIGN - 1,
         }
+    }
+
+    /// Bytes of the largest slot of any product that is no larger than this one, where the result has the dtype that it
+    /// is computed in.
+    pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
+        let unit = ALIGN / size_of::<C>();
+        let deep = size.depth.min(kernel.block_depth);
+        let lines = (size.rows + kernel.rows).min(kernel.block_rows.max(kernel.rows));
+        let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
+        let tiles = [lines * deep, wide * deep, 0, 0];
+        let (chunk, few) = (size.rows.max(size.cols).min(FEW_CHUNK), size.depth.min(FEW_DEPTH));
+        let packed = (chunk * size.depth.min(FEW_RUN)).max(few);
+        let few = [FEW * few, packed, FEW * chunk, FEW * chunk];
+        let sum = |parts: [usize; 4]| -> usize {
+            parts.iter().map(|part| part.next_multiple_of(unit)).sum()
+        };
+        sum(tiles).max(sum(few)) * size_of::<C>()
     }
 
     /// The parts of all products that one piece computes.
@@ -159,10 +179,10 @@ impl Plan {
                 let tile = kernel.rows_of_tile(rows);
                 let lines = match self.means.left {
                     Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
-                    Packs::Strips | Packs::Lines => kernel.rows,
+                    Packs::Strips { .. } => kernel.rows,
                 };
                 let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
-                let deep = kernel.depth_of_block(depth).min(depth);
+                let deep = self.deep;
                 [lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0]
             }
             Path::FewRows | Path::FewCols => {
@@ -176,6 +196,26 @@ impl Plan {
         };
         parts.iter().map(|part| part.next_multiple_of(unit)).sum()
     }
+}
+
+/// The most bytes of a block of the right operand, where the cut along K is free: for a part of L2.
+const BLOCK: usize = 1 << 20;
+/// The most steps of depth then.
+const DEEPEST: usize = 2048;
+
+/// The depth of one block of K: all blocks but the last are of that depth. It decides bits, so that it looks at the
+/// whole product and not at what a thread has of it.
+fn depth_of_block<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs) -> usize {
+    let even = kernel.depth_of_block(size.depth).min(size.depth);
+    let Packs::Strips { unit, .. } = left else { return even };
+    let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
+    let most = (BLOCK / (wide * size_of::<C>()).max(1)).min(DEEPEST) / unit.max(1);
+    if unit < 2 || most == 0 || !size.depth.is_multiple_of(unit) {
+        return even;
+    }
+    let units = size.depth / unit;
+    let blocks = units.div_ceil(most).max(1);
+    units.div_ceil(blocks) * unit
 }
 
 /// Part `part` of `parts` of `0..len`, cut between tiles.

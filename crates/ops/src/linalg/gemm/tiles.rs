@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::compute::{Compute, Output};
 use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::Tile;
-use super::operand::{Direct, Operand, Packs};
+use super::operand::{Direct, Operand, Packs, Strip};
 use super::plan::{ALIGN, SUMS};
 use super::run::Job;
 
@@ -33,6 +33,9 @@ struct Panels<C> {
     panel: isize,
     line: isize,
     depth: isize,
+    /// Steps of depth after which elements lie further on by `jump`; for the left operand only.
+    run: usize,
+    jump: isize,
 }
 
 /// A part of a product: where its sums are kept, and what to add them to.
@@ -118,13 +121,18 @@ where
             unsafe { self.nothing_to_sum(part) };
             return;
         }
-        let tile = kernel.rows_of_tile(part.rows);
-        let deep = kernel.depth_of_block(depth).min(depth);
+        // Lines that belong together are a row of tiles.
+        let row = match self.a.packs() {
+            Packs::Strips { row, .. } => row.clamp(1, part.rows),
+            Packs::Blocks => part.rows,
+        };
+        let tile = kernel.rows_of_tile(row);
+        let deep = self.plan.deep;
         let tall = kernel.rows_of_block(part.rows, tile);
         let wide = kernel.block_cols.min(part.cols.next_multiple_of(kernel.cols));
         let unit = ALIGN / size_of::<O::Compute>();
-        let packs = self.a.packs();
-        let lines = if packs == Packs::Blocks { tall } else { tile };
+        let blocks = self.a.packs() == Packs::Blocks;
+        let lines = if blocks { tall } else { tile };
         let (a_space, b_space) = space.split_at_mut((lines * deep).next_multiple_of(unit));
         let a_direct = self.left_in_memory(part);
         let b_access = self.right_access(part, deep);
@@ -136,7 +144,7 @@ where
                 let lines = first..first + rows;
                 let a = match &a_direct {
                     Some(direct) => Some(direct.panels(&lines, &run, tile)),
-                    None if packs == Packs::Blocks => {
+                    None if blocks => {
                         Some(packed(self.a, part.at.batch, lines, &run, tile, a_space))
                     }
                     None => None,
@@ -145,16 +153,12 @@ where
                     let cols = wide.min(part.cols - j);
                     let first = part.at.col + j;
                     let lines = first..first + cols;
-                    let b = self.right_panels(
-                        &b_access,
-                        part.at.batch,
-                        lines,
-                        &run,
-                        tile.min(rows),
-                        b_space,
-                    );
+                    let at = Position { row: part.at.row + i, col: first, ..part.at };
+                    let strip = self.lines_of_strip(at.row, rows, tile);
+                    let batch = part.at.batch;
+                    let b = self.right_panels(&b_access, batch, lines, &run, strip, b_space);
                     let block = Part {
-                        at: Position { row: part.at.row + i, col: first, ..part.at },
+                        at,
                         rows,
                         cols,
                         // SAFETY: inside the part.
@@ -185,14 +189,13 @@ where
     ) {
         let kernel = self.kernel;
         let last = depth.end == self.size.depth;
-        for (p, i) in (0..block.rows).step_by(tile).enumerate() {
-            let rows = tile.min(block.rows - i);
+        let (mut p, mut i) = (0, 0);
+        while i < block.rows {
+            let first = block.at.row + i;
+            let rows = self.lines_of_strip(first, block.rows - i, tile);
             let (a, a_panel) = match a {
                 Some(panels) => (panels, p),
-                None => {
-                    let lines = block.at.row + i..block.at.row + i + rows;
-                    (&self.strip(block.at.batch, lines, depth, a_space), 0)
-                }
+                None => (&self.strip(block.at.batch, first..first + rows, depth, a_space), 0),
             };
             // SAFETY: row `i` is in the block.
             let strip = unsafe { block.sums.offset(i as isize * block.sums_row) };
@@ -207,6 +210,8 @@ where
                     a: a.data.wrapping_offset(a_panel as isize * a.panel),
                     a_row: a.line,
                     a_depth: a.depth,
+                    a_run: a.run,
+                    a_jump: a.jump,
                     b: b.data.wrapping_offset(q as isize * b.panel),
                     b_depth: b.depth,
                     keep: keep.map_or(std::ptr::null_mut(), |kept| {
@@ -227,6 +232,15 @@ where
                 let mut strip = unsafe { Block::new(at, rows, block.cols, strip, block.sums_row) };
                 self.epilogue.finish(&mut strip);
             }
+            (p, i) = (p + 1, i + rows);
+        }
+    }
+
+    /// How many lines from `first` on, of so many that are left, one strip of tiles has.
+    fn lines_of_strip(&self, first: usize, left: usize, tile: usize) -> usize {
+        match self.a.packs() {
+            Packs::Strips { row, .. } => tile.min(left).min(row.max(1) - first % row.max(1)),
+            Packs::Blocks => tile.min(left),
         }
     }
 
@@ -240,15 +254,17 @@ where
     ) -> Panels<O::Compute> {
         let (count, deep) = (lines.len(), depth.len());
         let out = &mut space[..count * deep];
-        match self.a.packs() {
-            Packs::Lines => {
-                self.a.pack(batch, lines, depth.clone(), 1, out);
-                Panels { data: out.as_ptr(), panel: 0, line: deep as isize, depth: 1 }
-            }
-            Packs::Blocks | Packs::Strips => {
-                self.a.pack(batch, lines, depth.clone(), count, out);
-                Panels::packed(out, deep, count)
-            }
+        let Strip { line, depth, run, jump } = self.a.strip(batch, lines, depth.clone(), out);
+        // The last element that a tile would read.
+        let last = (count - 1) * line + (deep - 1) * depth + (deep - 1) / run.max(1) * jump;
+        assert!(run > 0 && last < out.len(), "a strip that leaves its space");
+        Panels {
+            data: out.as_ptr(),
+            panel: 0,
+            line: line as isize,
+            depth: depth as isize,
+            run,
+            jump: jump as isize,
         }
     }
 
@@ -333,7 +349,8 @@ impl<C> Panels<C> {
     /// Panels in packing space.
     fn packed(space: &mut [C], depth: usize, width: usize) -> Panels<C> {
         let (depth, width) = (depth as isize, width as isize);
-        Panels { data: space.as_mut_ptr(), panel: width * depth, line: 1, depth: width }
+        let data = space.as_mut_ptr();
+        Panels { data, panel: width * depth, line: 1, depth: width, run: usize::MAX, jump: 0 }
     }
 }
 
@@ -348,7 +365,8 @@ impl<C> Direct<'_, C> {
     fn panels(&self, lines: &Range<usize>, depth: &Range<usize>, width: usize) -> Panels<C> {
         let at = lines.start as isize * self.line + depth.start as isize * self.depth;
         let data = self.data.as_ptr().wrapping_offset(self.start as isize + at);
-        Panels { data, panel: width as isize * self.line, line: self.line, depth: self.depth }
+        let panel = width as isize * self.line;
+        Panels { data, panel, line: self.line, depth: self.depth, run: usize::MAX, jump: 0 }
     }
 }
 

@@ -19,6 +19,14 @@ pub(super) struct Taps {
     pub step: isize,
 }
 
+impl Taps {
+    /// Which tap is number `i` of them.
+    #[inline(always)]
+    pub fn at(&self, i: usize) -> usize {
+        (self.first as isize + i as isize * self.step) as usize
+    }
+}
+
 /// Filters.
 #[derive(Clone, Copy)]
 pub(super) struct Filter<'a, T> {

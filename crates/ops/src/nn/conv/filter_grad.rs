@@ -10,14 +10,13 @@ use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
 use tonnage_core::{Attrs, Bytes, Call, Dim, Emit, OpDef, Shape, TensorType};
 
+use super::depthwise_filter::{self, Sums};
 use super::forward::CONV;
-use super::operand::Side;
+use super::operand::{Side, TURNED};
 use super::transpose::CONV_TRANSPOSE;
 use super::{Known, channels, divides, floats, image_is_input};
 use crate::infer::{along, inputs, joined, shape};
-use crate::linalg::gemm::{
-    Packs, Rows, Size, Store, Target, gemm, scratch_bytes, scratch_bytes_for,
-};
+use crate::linalg::gemm::{Rows, Size, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
 
 const NAME: &str = "conv_filter_grad";
@@ -34,7 +33,7 @@ pub static CONV_FILTER_GRAD: OpDef = OpDef {
     remat: Remat::Costly,
     cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples: || {
@@ -91,7 +90,10 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
     }
     let Some(known) = known(call) else { return Bytes::ZERO };
     let (size, dtype) = (size_of(&known), call.inputs[0].dtype);
-    let windows = scratch_bytes_for(size, dtype, Packs::Strips, false, threads);
+    if known.is_depthwise() {
+        return depthwise_filter::scratch(&known, dtype);
+    }
+    let windows = scratch_bytes_for(size, dtype, TURNED, false, threads);
     match known.window.is_trivial() {
         true => windows.max(scratch_bytes(size, dtype, threads)),
         false => windows,
@@ -124,6 +126,11 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let [image, values] = &k.inputs[..2] else { return Ok(()) };
     let out = &mut k.outputs[0];
     let known = Known::from_sizes(window, conv.groups, &image.layout.sizes, &values.layout.sizes);
+    if known.is_depthwise() {
+        let sums = Sums::<T>::of(image, values, known);
+        sums.run(out.slice::<T>(), k.scratch, k.workers);
+        return Ok(());
+    }
     let size = size_of(&known);
     let left = Side::<T>::taps_of(image, &known);
     let right = Side::<T>::pixels_of(values, &known);

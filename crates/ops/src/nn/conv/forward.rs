@@ -10,12 +10,14 @@ use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
 use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, TensorType};
 
+use super::depthwise::{self, Gather};
 use super::filter_grad::CONV_FILTER_GRAD;
-use super::operand::Side;
+use super::operand::{Side, slides};
 use super::transpose::CONV_TRANSPOSE;
+use super::windows::packs;
 use super::{Known, channels, divides, filter_lengths, floats, image_is_input, mismatch};
 use crate::infer::{along, inputs, joined};
-use crate::linalg::gemm::{Packs, Rows, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::linalg::gemm::{Rows, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
 
 const NAME: &str = "conv";
@@ -32,7 +34,7 @@ pub static CONV: OpDef = OpDef {
     remat: Remat::Costly,
     cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples: || {
@@ -84,7 +86,11 @@ fn known(call: &Call) -> Option<Known> {
 fn scratch(call: &Call, threads: usize) -> Bytes {
     let Some(known) = known(call) else { return Bytes::ZERO };
     let (size, dtype) = (known.forward(), call.inputs[0].dtype);
-    let windows = scratch_bytes_for(size, dtype, Packs::Lines, false, threads);
+    if known.is_depthwise() {
+        return depthwise::scratch(&known, dtype);
+    }
+    let left = packs(&slides(&known), known.group().0);
+    let windows = scratch_bytes_for(size, dtype, left, false, threads);
     match known.window.is_trivial() {
         true => windows.max(scratch_bytes(size, dtype, threads)),
         false => windows,
@@ -118,6 +124,11 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let [image, filter] = &k.inputs[..2] else { return Ok(()) };
     let out = &mut k.outputs[0];
     let known = Known::from_sizes(window, conv.groups, &image.layout.sizes, &out.sizes);
+    if known.is_depthwise() {
+        let gather = Gather::forward(image, &known);
+        gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
+        return Ok(());
+    }
     let size = known.forward();
     let left = Side::<T>::windows_of(image, &known);
     let right = Side::<T>::filters(filter, &known);

@@ -11,6 +11,9 @@ pub mod filter_grad;
 pub mod forward;
 pub mod transpose;
 
+mod classes;
+mod depthwise;
+mod depthwise_filter;
 mod filter;
 mod operand;
 mod windows;
@@ -126,6 +129,11 @@ impl Known {
     /// Channels of the image and of the result in one group.
     fn group(&self) -> (usize, usize) {
         (self.inputs / self.groups, self.outputs / self.groups)
+    }
+
+    /// A group for each channel of the image.
+    fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.groups == self.inputs
     }
 
     /// How many windows, over all images.

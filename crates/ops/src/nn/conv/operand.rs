@@ -9,9 +9,12 @@ use tonnage_core::kernel::In;
 use super::Known;
 use super::filter::{Filter, Taps};
 use super::windows::{Slide, Windows};
-use crate::linalg::gemm::{Compute, Direct, Matrix, Operand, Packs, Reads, Strides};
+use crate::linalg::gemm::{Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
 use crate::nn::float::Float;
 use crate::nn::window::Pixels;
+
+/// How taps and channels are packed along windows.
+pub(super) const TURNED: Packs = Packs::Strips { unit: 1, row: usize::MAX };
 
 /// One side of a product.
 pub(super) enum Side<'a, T> {
@@ -126,8 +129,25 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
     fn packs(&self) -> Packs {
         match self {
             Side::Matrix(_) | Side::Filter(_) => Packs::Blocks,
-            Side::Windows(_) => Packs::Lines,
-            Side::Turned(_) => Packs::Strips,
+            Side::Windows(windows) => windows.packs(),
+            Side::Turned(_) => TURNED,
+        }
+    }
+
+    fn strip(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        out: &mut [C],
+    ) -> Strip {
+        match self {
+            Side::Windows(windows) => windows.strip(batch, lines, depth, out),
+            _ => {
+                let (count, deep) = (lines.len(), depth.len());
+                self.pack(batch, lines, depth, count, out);
+                Strip { line: 1, depth: count, run: deep.max(1), jump: 0 }
+            }
         }
     }
 

@@ -12,18 +12,18 @@ use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
 use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, Shape, TensorType};
 
-use super::filter::{Filter, Taps};
+use super::classes::Class;
+use super::depthwise::{self, Gather};
+use super::filter::Filter;
 use super::filter_grad::CONV_FILTER_GRAD;
 use super::forward::CONV;
 use super::operand::{Side, rows_of};
-use super::windows::{Slide, Windows};
+use super::windows::{Windows, packs};
 use super::{Known, channels, divides, filter_lengths, floats, mismatch};
 use crate::infer::{along, inputs, joined, shape};
-use crate::linalg::gemm::{
-    Grid, Matrix, Packs, Rows, Size, Store, Target, gemm, scratch_bytes, scratch_bytes_for,
-};
+use crate::linalg::gemm::{Matrix, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
-use crate::nn::window::{Axis, Pixels};
+use crate::nn::window::Pixels;
 
 const NAME: &str = "conv_transpose";
 
@@ -40,7 +40,7 @@ pub static CONV_TRANSPOSE: OpDef = OpDef {
     remat: Remat::Costly,
     cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples: || {
@@ -102,10 +102,14 @@ fn known(call: &Call) -> Option<Known> {
 fn scratch(call: &Call, threads: usize) -> Bytes {
     let Some(known) = known(call) else { return Bytes::ZERO };
     let dtype = call.inputs[0].dtype;
+    if known.is_depthwise() {
+        return depthwise::scratch(&known, dtype);
+    }
     let mut most = Bytes::ZERO;
     for class in Class::all(&known) {
         let size = class.size(&known);
-        most = most.max(scratch_bytes_for(size, dtype, Packs::Lines, class.is_part, threads));
+        let left = packs(&class.axes.map(|axis| axis.slide), known.group().1);
+        most = most.max(scratch_bytes_for(size, dtype, left, class.is_part, threads));
         if known.window.is_trivial() {
             most = most.max(scratch_bytes(size, dtype, threads));
         }
@@ -130,95 +134,6 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(grads)
 }
 
-/// The pixels along one axis that have the same remainder, and the taps that they see.
-#[derive(Debug, Clone, Copy)]
-struct Remainder {
-    /// The first of these pixels.
-    first: usize,
-    /// Their taps, so that the windows go forward.
-    taps: Taps,
-    /// Their windows: of what the windows gave.
-    slide: Slide,
-}
-
-impl Remainder {
-    fn of(axis: &Axis, len: usize, first: usize) -> Remainder {
-        let Axis { size, stride, padding: [before, _], dilation } = *axis;
-        let from = |tap: usize| (first + before) as isize - (tap * dilation) as isize;
-        let sees = |tap: &usize| from(*tap).rem_euclid(stride as isize) == 0;
-        let count = (0..size).filter(sees).count();
-        let last = (0..size).rev().find(sees).unwrap_or(0);
-        let step = match (0..last).rev().find(sees) {
-            Some(before) => last - before,
-            None => 1,
-        };
-        let slide = Slide {
-            lines: len.saturating_sub(first).div_ceil(stride),
-            step: 1,
-            taps: count,
-            // Comes out even, or there is no tap.
-            first: from(last).div_euclid(stride as isize),
-            tap: (step * dilation / stride) as isize,
-        };
-        Remainder { first, taps: Taps { first: last, count, step: -(step as isize) }, slide }
-    }
-}
-
-/// Pixels that see the same taps.
-#[derive(Debug, Clone, Copy)]
-struct Class {
-    axes: [Remainder; 3],
-    /// There are others.
-    is_part: bool,
-}
-
-impl Class {
-    fn all(known: &Known) -> impl Iterator<Item = Class> {
-        let known = *known;
-        let strides = known.window.axes.map(|axis| axis.stride);
-        let [z, y, x]: [usize; 3] = std::array::from_fn(|i| strides[i].min(known.image[i]));
-        (0..z * y * x).map(move |number| {
-            let first = [number / x / y, number / x % y, number % x];
-            let axes = std::array::from_fn(|i| {
-                Remainder::of(&known.window.axes[i], known.image[i], first[i])
-            });
-            Class { axes, is_part: strides.iter().any(|stride| *stride > 1) }
-        })
-    }
-
-    fn size(&self, known: &Known) -> Size {
-        let (inputs, outputs) = known.group();
-        let pixels: usize = self.axes.iter().map(|axis| axis.slide.lines).product();
-        let taps: usize = self.axes.iter().map(|axis| axis.taps.count).product();
-        Size {
-            batch: known.groups,
-            rows: known.batch * pixels,
-            cols: inputs,
-            depth: taps * outputs,
-        }
-    }
-
-    /// Where its pixels lie in the image.
-    fn rows(&self, known: &Known) -> Rows {
-        if !self.is_part {
-            return Rows::Every(known.inputs);
-        }
-        let [_, y, x] = known.image;
-        let pixel = [y * x * known.inputs, x * known.inputs, known.inputs];
-        let mut grid = Grid {
-            start: 0,
-            lengths: [known.batch, 1, 1, 1],
-            strides: [known.image[0] * pixel[0], 0, 0, 0],
-        };
-        for i in 0..3 {
-            grid.start += self.axes[i].first * pixel[i];
-            grid.lengths[i + 1] = self.axes[i].slide.lines;
-            grid.strides[i + 1] = known.window.axes[i].stride * pixel[i];
-        }
-        Rows::Grid(grid)
-    }
-}
-
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
 }
@@ -228,6 +143,11 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let [values, filter] = &k.inputs[..2] else { return Ok(()) };
     let out = &mut k.outputs[0];
     let known = Known::from_sizes(window, conv.groups, &out.sizes, &values.layout.sizes);
+    if known.is_depthwise() {
+        let gather = Gather::to_image(values, &known);
+        gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
+        return Ok(());
+    }
     // What no window covers.
     if Class::all(&known).any(|class| class.size(&known).depth == 0) {
         out.data.fill(0);

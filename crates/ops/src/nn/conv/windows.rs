@@ -1,11 +1,12 @@
 //! The windows of an image as an operand of the matmul core: packed from where the image lies, a strip at a time.
 //!
-//! Along width, taps and their channels mostly lie one after the other in memory, so that a window is copied in as
-//! many runs as it has rows. What lies in padding is zero.
+//! Along width, taps and their channels mostly lie one after the other in memory. So the windows of neighbours overlap
+//! there, and a strip of them is copied once for all: as many rows of pixels as a window has rows of taps. Otherwise
+//! each window is copied for itself. What lies in padding is zero.
 
 use std::ops::Range;
 
-use crate::linalg::gemm::{Compute, Reads, pack_with};
+use crate::linalg::gemm::{Compute, Packs, Reads, Strip, pack_with};
 use crate::nn::window::Pixels;
 use crate::simd::{self, Isa, Kernel};
 
@@ -27,8 +28,9 @@ impl Slide {
         Slide { lines: count, step: 1, taps: 1, first: 0, tap: 0 }
     }
 
+    /// Where a tap lies, be it in padding.
     #[inline(always)]
-    fn place(&self, line: usize, tap: usize) -> isize {
+    pub fn place(&self, line: usize, tap: usize) -> isize {
         (line * self.step) as isize + self.first + tap as isize * self.tap
     }
 
@@ -41,12 +43,33 @@ impl Slide {
 
     /// The taps of a window that lie on an axis of length `len`; only where taps go forward.
     #[inline(always)]
-    fn taps_inside(&self, line: usize, len: usize) -> Range<usize> {
+    pub fn taps_inside(&self, line: usize, len: usize) -> Range<usize> {
         let (first, tap) = (self.place(line, 0), self.tap.max(1));
         let from = |edge: isize| ((edge - first).max(0) + tap - 1) / tap;
         let end = from(len as isize) as usize;
         (from(0) as usize).min(self.taps)..end.min(self.taps)
     }
+
+    /// Of these windows, the ones whose given taps all lie on an axis of length `len`; as above.
+    #[inline(always)]
+    pub fn whole(&self, taps: Range<usize>, len: usize, lines: Range<usize>) -> Range<usize> {
+        let Some(last) = taps.end.checked_sub(1) else { return lines };
+        let (low, high) = (self.place(0, taps.start), self.place(0, last));
+        let step = self.step as isize;
+        let from = ((-low).max(0) + step - 1) / step;
+        let to = ((len as isize - high).max(0) + step - 1) / step;
+        let from = (from as usize).clamp(lines.start, lines.end);
+        from..(to as usize).clamp(from, lines.end)
+    }
+}
+
+/// From so many windows along width on, strips of tiles keep to one row of them.
+const LONG: usize = 12;
+
+/// How such windows are packed.
+pub(super) fn packs(slides: &[Slide; 3], channels: usize) -> Packs {
+    let row = if slides[2].lines >= LONG { slides[2].lines } else { usize::MAX };
+    Packs::Strips { unit: slides[2].taps * channels, row }
 }
 
 /// The windows of an image.
@@ -79,6 +102,11 @@ impl<'a, T> Windows<'a, T> {
         let joined = pixels.channel == 1
             && (slides[2].taps == 1 || slides[2].tap > 0 && across == channels as isize);
         Windows { data, pixels, slides, channels, joined }
+    }
+
+    /// How they are packed.
+    pub fn packs(&self) -> Packs {
+        packs(&self.slides, self.channels)
     }
 
     fn cursor(&self, line: usize) -> Cursor {
@@ -124,14 +152,24 @@ impl<'a, T> Windows<'a, T> {
 fn copy<C: Compute, T: Reads<C>>(from: &[T], to: &mut [C]) {
     /// A vector or two at every level.
     const RUN: usize = 16;
-    let (from, from_tail) = from.as_chunks::<RUN>();
-    let (to, to_tail) = to.as_chunks_mut::<RUN>();
-    for (to, from) in to.iter_mut().zip(from) {
-        for i in 0..RUN {
-            to[i] = from[i].read();
+    let len = from.len().min(to.len());
+    let mut put = |at: usize| {
+        if let (Some(from), Some(to)) =
+            (from[at..].first_chunk::<RUN>(), to[at..].first_chunk_mut::<RUN>())
+        {
+            for i in 0..RUN {
+                to[i] = from[i].read();
+            }
         }
+    };
+    if len < RUN {
+        return to.iter_mut().zip(from).for_each(|(to, from)| *to = from.read());
     }
-    to_tail.iter_mut().zip(from_tail).for_each(|(to, from)| *to = from.read());
+    for at in (0..len - RUN + 1).step_by(RUN) {
+        put(at);
+    }
+    // What is left, with some of what is there already.
+    put(len - RUN);
 }
 
 impl<T> Windows<'_, T> {
@@ -154,6 +192,36 @@ impl<T> Windows<'_, T> {
         pack_with(lines.len(), depth.len(), width, out, |line, k| {
             self.element(group, &self.cursor(lines.start + line), depth.start + k)
         });
+    }
+
+    /// Lines of one strip of tiles.
+    pub fn strip<C: Compute>(
+        &self,
+        group: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        out: &mut [C],
+    ) -> Strip
+    where
+        T: Reads<C>,
+    {
+        let (slide, row_len) = (&self.slides[2], self.row_len());
+        let first = self.cursor(lines.start);
+        let in_one_row = first.at[2] + lines.len() <= slide.lines;
+        let whole_rows = depth.start.is_multiple_of(row_len) && depth.len().is_multiple_of(row_len);
+        let side_by_side = self.joined
+            && self.pixels.strides[2] == self.channels as isize
+            && (slide.taps == 1 || slide.tap == 1);
+        if !(side_by_side && in_one_row && whole_rows && slide.step <= slide.taps) {
+            let deep = depth.len();
+            self.pack(group, lines, depth, 1, out);
+            return Strip { line: deep, depth: 1, run: deep.max(1), jump: 0 };
+        }
+        let pixels = (lines.len() - 1) * slide.step + slide.taps;
+        let len = pixels * self.channels;
+        let rows = depth.start / row_len..depth.end / row_len;
+        simd::level().run(Row { of: self, group, first, rows, out: &mut *out, len });
+        Strip { line: slide.step * self.channels, depth: 1, run: row_len, jump: len - row_len }
     }
 
     /// The same with lines and depth swapped: a line for each tap and channel.
@@ -240,6 +308,45 @@ impl<T> Windows<'_, T> {
     }
 }
 
+/// The pixels of neighbours' windows, a row for each row of their taps.
+struct Row<'a, 'w, C, T> {
+    of: &'a Windows<'w, T>,
+    group: usize,
+    first: Cursor,
+    rows: Range<usize>,
+    out: &'a mut [C],
+    /// Elements of a row.
+    len: usize,
+}
+
+impl<C: Compute, T: Reads<C>> Kernel for Row<'_, '_, C, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Row { of, group, first, rows, out, len } = self;
+        let (start, channels) = (of.slides[2].place(first.at[2], 0), of.channels as isize);
+        let width = of.pixels.lengths[2] as isize;
+        // Pixels before and after the image.
+        let before = ((-start).max(0) * channels).min(len as isize) as usize;
+        let end = ((width - start).max(0) * channels).clamp(before as isize, len as isize);
+        for (row, out) in rows.zip(out.chunks_exact_mut(len)) {
+            let Some(at) = of.row_start(group, &first, row) else {
+                out.fill(C::ZERO);
+                continue;
+            };
+            let (zeros, rest) = out.split_at_mut(before);
+            let (run, more) = rest.split_at_mut(end as usize - before);
+            zeros.fill(C::ZERO);
+            more.fill(C::ZERO);
+            if !run.is_empty() {
+                let at = at + start * of.pixels.strides[2] + before as isize;
+                copy(&of.data[at as usize..][..run.len()], run);
+            }
+        }
+    }
+}
+
 /// Windows one after the other.
 struct Lines<'a, 'w, C, T> {
     of: &'a Windows<'w, T>,
@@ -255,24 +362,33 @@ impl<C: Compute, T: Reads<C>> Kernel for Lines<'_, '_, C, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let Lines { of, group, first, depth, out } = self;
-        let row_len = of.row_len();
-        if depth.is_empty() || row_len == 0 {
+        let (row_len, deep) = (of.row_len(), depth.len());
+        if deep == 0 || row_len == 0 {
             return;
         }
-        let (top, from) = (depth.start / row_len, depth.start % row_len);
-        let mut cursor = first;
-        for out in out.chunks_exact_mut(depth.len()) {
-            let (mut row, mut from, mut rest) = (top, from, out);
-            while !rest.is_empty() {
-                let count = (row_len - from).min(rest.len());
-                let (piece, more) = std::mem::take(&mut rest).split_at_mut(count);
-                match of.row_start(group, &cursor, row) {
-                    Some(start) => of.row(start, cursor.at[2], from..from + count, piece),
-                    None => piece.fill(C::ZERO),
+        let slide = &of.slides[2];
+        let (mut cursor, mut out) = (first, out);
+        while !out.is_empty() {
+            // Windows along one row of the image.
+            let count = (slide.lines - cursor.at[2]).min(out.len() / deep);
+            let (run, rest) = std::mem::take(&mut out).split_at_mut(count * deep);
+            let mut k = depth.start;
+            while k < depth.end {
+                let (row, from) = (k / row_len, k % row_len);
+                let part = from..row_len.min(from + depth.end - k);
+                let start = of.row_start(group, &cursor, row);
+                let columns = cursor.at[2]..cursor.at[2] + count;
+                for (column, out) in columns.zip(run.chunks_exact_mut(deep)) {
+                    let out = &mut out[k - depth.start..][..part.len()];
+                    match start {
+                        Some(start) => of.row(start, column, part.clone(), out),
+                        None => out.fill(C::ZERO),
+                    }
                 }
-                (row, from, rest) = (row + 1, 0, more);
+                k += part.len();
             }
-            cursor = of.next(cursor);
+            cursor.at[2] += count - 1;
+            (cursor, out) = (of.next(cursor), rest);
         }
     }
 }
@@ -304,16 +420,9 @@ impl<C: Compute, T: Reads<C>> Steps<'_, '_, C, T> {
             let start = of.row_start(self.group, &cursor, row);
             let columns = cursor.at[2]..cursor.at[2] + count;
             // Of these, the ones whose taps all lie in the image.
-            let (first_tap, last_tap) = (part.start / of.channels, (part.end - 1) / of.channels);
+            let taps = part.start / of.channels..part.end.div_ceil(of.channels);
             let whole = match start {
-                Some(_) if of.joined => {
-                    let (low, high) = (slide.place(0, first_tap), slide.place(0, last_tap));
-                    let step = slide.step as isize;
-                    let from = ((-low).max(0) + step - 1) / step;
-                    let to = ((len as isize - high).max(0) + step - 1) / step;
-                    let from = (from as usize).clamp(columns.start, columns.end);
-                    from..(to as usize).clamp(from, columns.end)
-                }
+                Some(_) if of.joined => slide.whole(taps, len, columns.clone()),
                 _ => columns.start..columns.start,
             };
             let edge = |columns: Range<usize>, run: &mut [C]| {

@@ -39,7 +39,7 @@ pub static MAX_POOL_GRAD: OpDef = OpDef {
         cost(call.inputs.get(2).map_or(0, elements), call.inputs.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
-    jvp: Jvp::FromGrad,
+    jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples: || max::samples().into_iter().map(sample).collect(),

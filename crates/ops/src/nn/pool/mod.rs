@@ -1,5 +1,7 @@
 //! Pooling over one to three spatial axes, channel by channel.
 
+pub mod avg;
+pub mod avg_grad;
 pub mod max;
 pub mod max_grad;
 pub mod max_pick;

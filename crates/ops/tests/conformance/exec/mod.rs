@@ -77,7 +77,7 @@ impl<'w> Engine<'w> {
                 let values = inputs.into_iter().map(Tensor::value).collect();
                 expand(self, &call, values)?.into_iter().map(Tensor::of).collect()
             }
-            Lower::Region(kind) => self.region(kind, attrs, regions, inputs)?,
+            Lower::Region(kind) => self.region(kind, attrs, regions, inputs, &made)?,
         };
         assert_eq!(outputs.len(), made.len(), "{}: number of outputs", op.name);
         for (output, ty) in outputs.iter().zip(&made) {

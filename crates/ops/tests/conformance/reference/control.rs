@@ -1,6 +1,7 @@
 //! Control flow, over graphs that the references run.
 
-use tonnage_core::Attrs;
+use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::{Attrs, DType};
 
 use super::{Asked, run_graph};
 use crate::plain::{Answer, Plain};
@@ -9,58 +10,125 @@ fn answers(values: Vec<Plain>) -> Vec<Answer> {
     values.into_iter().map(|x| Answer::new(x.dtype, x.sizes, x.values)).collect()
 }
 
-pub fn cond(asked: &Asked) -> Vec<Answer> {
-    let branch = if asked.inputs[0].values[0] != 0.0 { 0 } else { 1 };
+/// What the graph gives.
+pub fn call(asked: &Asked) -> Vec<Answer> {
+    answers(run_graph(&asked.regions[0], asked.inputs))
+}
+
+/// True is the first, false the second; of numbers, any that no branch has is the last.
+pub fn branch(asked: &Asked) -> Vec<Answer> {
+    let choice = asked.inputs[0].values[0];
+    let branch = match asked.inputs[0].dtype {
+        DType::Bool => 1 - choice as usize,
+        _ => (0..asked.regions.len() - 1)
+            .find(|i| *i as f64 == choice)
+            .unwrap_or(asked.regions.len() - 1),
+    };
     answers(run_graph(&asked.regions[branch], &asked.inputs[1..]))
 }
 
-fn run_loop(asked: &Asked, inputs: &[Plain], carried: usize, most: Option<u64>) -> Vec<Plain> {
-    let mut now = inputs.to_vec();
-    for round in 0.. {
-        let goes_on = run_graph(&asked.regions[0], &now)[0].values[0] != 0.0;
-        if !goes_on || most == Some(round) {
+/// Element `at` of the first axis.
+fn row(whole: &Plain, at: usize) -> Plain {
+    let sizes = whole.sizes[1..].to_vec();
+    let count: usize = sizes.iter().product();
+    let values = whole.values[at * count..(at + 1) * count].to_vec();
+    Plain { dtype: whole.dtype, sizes, values }
+}
+
+/// What is carried at the end, and the rows that every round gave.
+fn run_loop(asked: &Asked, inputs: &[Plain], spec: &Loop) -> (Vec<Plain>, Vec<Vec<Plain>>) {
+    let has_condition = matches!(spec.rounds, Rounds::While { .. });
+    let body = &asked.regions[usize::from(has_condition)];
+    let limit = match &spec.rounds {
+        Rounds::While { most } => most.map_or(usize::MAX, |n| n as usize),
+        Rounds::Times(n) => n.known().expect("a number"),
+    };
+    let mut now = inputs[..spec.carried].to_vec();
+    let fixed = &inputs[spec.carried + spec.sliced..];
+    let mut rows = Vec::new();
+    for round in 0..limit {
+        if has_condition
+            && run_graph(&asked.regions[0], &[&now[..], fixed].concat())[0].values[0] == 0.0
+        {
             break;
         }
-        let next = run_graph(&asked.regions[1], &now);
-        now.splice(..carried, next);
+        let at = if spec.reverse { limit - 1 - round } else { round };
+        let sliced = inputs[spec.carried..spec.carried + spec.sliced].iter();
+        let mut taken = now.clone();
+        taken.extend(sliced.map(|whole| row(whole, at)));
+        taken.extend_from_slice(fixed);
+        let mut made = run_graph(body, &taken);
+        rows.push(made.split_off(spec.carried));
+        now = made;
     }
-    now.truncate(carried);
-    now
+    if spec.reverse {
+        rows.reverse();
+    }
+    (now, rows)
 }
 
 pub fn while_loop(asked: &Asked) -> Vec<Answer> {
-    let Attrs::Loop { carried, most } = *asked.attrs else { panic!("no loop") };
-    answers(run_loop(asked, asked.inputs, carried, most))
+    let Attrs::Loop(spec) = asked.attrs else { panic!("no loop") };
+    let (mut made, rows) = run_loop(asked, asked.inputs, spec);
+    let body = asked.regions.last().expect("a body");
+    for (k, ty) in body.output_types()[spec.carried..].iter().enumerate() {
+        let own = ty.shape.sizes().expect("known sizes");
+        let sizes: Vec<usize> = std::iter::once(rows.len()).chain(own.iter().copied()).collect();
+        let values = rows.iter().flat_map(|row| row[k].values.clone()).collect();
+        made.push(Plain { dtype: ty.dtype, sizes, values });
+    }
+    answers(made)
 }
 
-/// By differences of the loop itself, one input element at a time. They are good to about nine digits.
+/// The step back, applied to states that were all kept. Whether it is the gradient is for the tests of
+/// gradients to say, which compare it with differences.
 pub fn while_grad(asked: &Asked) -> Vec<Answer> {
-    let Attrs::LoopGrad { carried, active, wanted, most, .. } = asked.attrs else {
-        panic!("no loop")
-    };
-    let (inputs, seeds) = asked.inputs.split_at(carried + wanted.len());
-    let score = |inputs: &[Plain]| -> f64 {
-        let made = run_loop(asked, inputs, *carried, *most);
-        let made = made.iter().zip(active).filter(|(_, a)| **a).map(|(x, _)| x);
-        let dot = |(x, seed): (&Plain, &Plain)| -> f64 {
-            x.values.iter().zip(&seed.values).map(|(a, b)| a * b).sum()
-        };
-        made.zip(seeds).map(dot).sum()
-    };
-    let mut all = Vec::new();
-    for (i, _) in active.iter().chain(wanted).enumerate().filter(|(_, yes)| **yes) {
-        let slope = |at: usize| {
-            let step = 1e-6;
-            let [up, down] = [step, -step].map(|step| {
-                let mut moved = inputs.to_vec();
-                moved[i].values[at] += step;
-                score(&moved)
-            });
-            (up - down) / (2.0 * step)
-        };
-        let values = (0..inputs[i].values.len()).map(slope).collect();
-        let scale = vec![1.0; inputs[i].values.len()];
-        all.push(Answer::scaled(inputs[i].dtype, inputs[i].sizes.clone(), values, scale));
+    let Attrs::LoopGrad(spec) = asked.attrs else { panic!("no gradient of a loop") };
+    let at = spec.inputs(asked.inputs.len()).expect("enough inputs");
+    let own = &asked.inputs[at.own];
+    let step = asked.regions.last().expect("a step");
+    let rounds = run_loop(asked, own, &spec.of).1.len();
+    let states: Vec<Vec<Plain>> = (0..=rounds)
+        .map(|n| {
+            // So many rounds and no more; sliced rows are found from the end where they are taken so.
+            let mut fewer = spec.of.clone();
+            let mut own = own.to_vec();
+            match &mut fewer.rounds {
+                Rounds::While { most } => *most = Some(n as u64),
+                Rounds::Times(times) => {
+                    *times = n.into();
+                    for whole in &mut own[spec.of.sliced_inputs()] {
+                        let first = if spec.of.reverse { rounds - n } else { 0 };
+                        let count: usize = whole.sizes[1..].iter().product();
+                        whole.values = whole.values[first * count..(first + n) * count].to_vec();
+                        whole.sizes[0] = n;
+                    }
+                }
+            }
+            run_loop(asked, &own, &fewer).0
+        })
+        .collect();
+    let mut back = asked.inputs[at.back].to_vec();
+    let mut rows = Vec::new();
+    for n in (0..rounds).rev() {
+        let place = if spec.of.reverse { rounds - 1 - n } else { n };
+        let mut taken = states[n].clone();
+        taken.extend(own[spec.of.sliced_inputs()].iter().map(|whole| row(whole, place)));
+        taken.extend_from_slice(&own[spec.of.sliced_inputs().end..]);
+        taken.extend_from_slice(&states[n + 1]);
+        taken.extend(asked.inputs[at.seeds.clone()].iter().map(|whole| row(whole, place)));
+        taken.extend(back);
+        back = run_graph(step, &taken);
+        rows.push(back.split_off(spec.back));
     }
-    all
+    if !spec.of.reverse {
+        rows.reverse();
+    }
+    for (k, ty) in step.output_types()[spec.back..].iter().enumerate() {
+        let own = ty.shape.sizes().expect("known sizes");
+        let sizes: Vec<usize> = std::iter::once(rounds).chain(own.iter().copied()).collect();
+        let values = rows.iter().flat_map(|row| row[k].values.clone()).collect();
+        back.push(Plain { dtype: ty.dtype, sizes, values });
+    }
+    answers(back)
 }

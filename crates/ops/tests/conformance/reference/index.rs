@@ -46,6 +46,15 @@ pub fn gather_last(asked: &Asked) -> Vec<Answer> {
     vec![Answer::new(table.dtype, rows_shape(&table.sizes, by, axis), values)]
 }
 
+/// Zeros with rows added.
+pub fn rows_to_dense(asked: &Asked) -> Vec<Answer> {
+    let [by, rows] = asked.inputs else { panic!("two inputs") };
+    let Attrs::Shape(shape) = asked.attrs else { panic!("a shape") };
+    let table = Plain::zeros(&tonnage_core::TensorType::new(rows.dtype, shape.clone()));
+    let inputs = [table, by.clone(), rows.clone()];
+    scatter_add(&Asked { inputs: &inputs, attrs: &Attrs::None, regions: &[] })
+}
+
 /// A table with rows added.
 pub fn scatter_add(asked: &Asked) -> Vec<Answer> {
     let [table, by, rows] = asked.inputs else { panic!("three inputs") };

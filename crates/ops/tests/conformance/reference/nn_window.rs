@@ -1,7 +1,7 @@
 //! Windows over images: pooling.
 
 use tonnage_core::Attrs;
-use tonnage_core::window::Window;
+use tonnage_core::window::{Average, Window};
 
 use super::{Asked, indices};
 use crate::plain::Answer;
@@ -84,4 +84,47 @@ pub fn max_pool_pick(asked: &Asked) -> Vec<Answer> {
     };
     let values = indices(&numbers.sizes).iter().map(value).collect();
     vec![Answer::new(x.dtype, numbers.sizes.clone(), values)]
+}
+
+fn average<'a>(asked: &'a Asked) -> &'a Average {
+    let Attrs::Average(average) = asked.attrs else { panic!("no average") };
+    average
+}
+
+/// The elements of an image that a window's mean is taken of, and how much of it each is.
+fn shares(average: &Average, image: &[usize], index: &[usize]) -> Vec<(Vec<usize>, f64)> {
+    let all = elements(&average.window, image, index);
+    let whole = all.len();
+    let inside: Vec<Vec<usize>> = all.into_iter().flatten().collect();
+    let count = if average.counts_padding { whole } else { inside.len() };
+    inside.into_iter().map(|at| (at, 1.0 / count as f64)).collect()
+}
+
+/// The mean of each window.
+pub fn avg_pool(asked: &Asked) -> Vec<Answer> {
+    let (x, average) = (&asked.inputs[0], average(asked));
+    let sizes = slid(&average.window, &x.sizes);
+    let of = |index: &Vec<usize>| shares(average, &x.sizes, index);
+    let sum = |f: fn(f64) -> f64| -> Vec<f64> {
+        let value = |index| of(index).iter().map(|(at, share)| f(x.at(at)) * share).sum();
+        indices(&sizes).iter().map(value).collect()
+    };
+    vec![Answer::scaled(x.dtype, sizes.clone(), sum(|x| x), sum(f64::abs))]
+}
+
+/// The value of each window spread over what its mean is taken of.
+pub fn avg_pool_grad(asked: &Asked) -> Vec<Answer> {
+    let (g, average) = (&asked.inputs[0], average(asked));
+    let lengths = average.image.sizes().expect("known").to_vec();
+    let sizes = [&g.sizes[..1], &lengths[..], &g.sizes[g.sizes.len() - 1..]].concat();
+    let count = sizes.iter().product();
+    let (mut values, mut scale) = (vec![0.0; count], vec![0.0; count]);
+    for index in indices(&g.sizes) {
+        for (at, share) in shares(average, &sizes, &index) {
+            let at = at.iter().zip(&sizes).fold(0, |at, (i, n)| at * n + i);
+            values[at] += g.at(&index) * share;
+            scale[at] += (g.at(&index) * share).abs();
+        }
+    }
+    vec![Answer::scaled(g.dtype, sizes, values, scale)]
 }

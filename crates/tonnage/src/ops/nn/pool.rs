@@ -3,7 +3,7 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::ErrorKind;
-use tonnage_core::{Result, Source, window};
+use tonnage_core::{Result, Shape, Source, window};
 use tonnage_ops::nn;
 
 use crate::dispatch::apply1;
@@ -27,6 +27,27 @@ impl Tensor {
         let window = self.windows("max_pool", windows).map_err(|e| e.at(source))?;
         let attrs = Attrs::Window(Box::new(window));
         apply1(&nn::pool::max::MAX_POOL, smallvec![self.into()], attrs, source)
+    }
+
+    /// The mean of each window of `[batch, ..., channels]`, over one to three spatial axes. Padding is left out: a mean at
+    /// the edge is over fewer elements, unless the windows [count padding](Pool::count_padding).
+    ///
+    /// ```
+    /// use tonnage::{Padding, Pool, range};
+    /// let image = range(1.0f32, 4.0, 1.0)?.reshape(&[1, 3, 1])?;
+    /// let pairs = Pool::of(2).padding(Padding::Same);
+    /// assert_eq!(image.avg_pool(&pairs)?.to_vec::<f32>()?, [1.5, 3.0]);
+    /// assert_eq!(image.avg_pool(&pairs.count_padding())?.to_vec::<f32>()?, [1.5, 1.5]);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn avg_pool(&self, windows: &Pool) -> Result<Tensor> {
+        let source = Source::here();
+        let window = self.windows("avg_pool", windows).map_err(|e| e.at(source))?;
+        let counts_padding = windows.counts_padding();
+        let average = window::Average { window, counts_padding, image: Shape::scalar() };
+        let attrs = Attrs::Average(Box::new(average));
+        apply1(&nn::pool::avg::AVG_POOL, smallvec![self.into()], attrs, source)
     }
 
     /// Windows over this image.

@@ -76,15 +76,21 @@ macro_rules! avx2 {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
                         _mm_prefetch::<_MM_HINT_T0>(c);
                     }
-                    for _ in 0..t.depth {
-                        let y = [$load(b), $load(b.add($lanes))];
-                        for i in 0..R {
-                            let x = $splat(*a.offset(i as isize * a_row));
-                            sums[i][0] = $fma(x, y[0], sums[i][0]);
-                            sums[i][1] = $fma(x, y[1], sums[i][1]);
+                    let mut left = t.depth;
+                    while left > 0 {
+                        let run = left.min(t.a_run);
+                        for _ in 0..run {
+                            let y = [$load(b), $load(b.add($lanes))];
+                            for i in 0..R {
+                                let x = $splat(*a.offset(i as isize * a_row));
+                                sums[i][0] = $fma(x, y[0], sums[i][0]);
+                                sums[i][1] = $fma(x, y[1], sums[i][1]);
+                            }
+                            a = a.wrapping_offset(t.a_depth);
+                            b = b.wrapping_offset(t.b_depth);
                         }
-                        a = a.wrapping_offset(t.a_depth);
-                        b = b.wrapping_offset(t.b_depth);
+                        a = a.wrapping_offset(t.a_jump);
+                        left -= run;
                     }
                     for i in 0..R {
                         let c = t.c.offset(i as isize * t.c_row);

@@ -141,34 +141,42 @@ macro_rules! avx512 {
                             _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
                     }
-                    for _ in 0..t.depth {
-                        let mut y = [$zero(); V];
-                        for v in 0..V {
-                            let at = b.add(v * $lanes);
-                            y[v] = if MASKED && v == V - 1 {
-                                $maskz_load(last, at)
-                            } else {
-                                $load(at)
-                            };
-                            if KEEP {
-                                $store(keep.add(v * $lanes), y[v]);
-                            }
-                        }
-                        keep = keep.wrapping_add(2 * $lanes);
-                        _mm_prefetch::<_MM_HINT_T0>(b.wrapping_offset(8 * t.b_depth).cast::<i8>());
-                        if V == 2 {
-                            _mm_prefetch::<_MM_HINT_T0>(
-                                b.wrapping_offset(8 * t.b_depth).cast::<i8>().wrapping_add(64),
-                            );
-                        }
-                        for i in 0..R {
-                            let x = $splat(*a.offset(i as isize * a_row));
+                    let mut left = t.depth;
+                    while left > 0 {
+                        let run = left.min(t.a_run);
+                        for _ in 0..run {
+                            let mut y = [$zero(); V];
                             for v in 0..V {
-                                sums[i][v] = $fma(x, y[v], sums[i][v]);
+                                let at = b.add(v * $lanes);
+                                y[v] = if MASKED && v == V - 1 {
+                                    $maskz_load(last, at)
+                                } else {
+                                    $load(at)
+                                };
+                                if KEEP {
+                                    $store(keep.add(v * $lanes), y[v]);
+                                }
                             }
+                            keep = keep.wrapping_add(2 * $lanes);
+                            _mm_prefetch::<_MM_HINT_T0>(
+                                b.wrapping_offset(8 * t.b_depth).cast::<i8>(),
+                            );
+                            if V == 2 {
+                                _mm_prefetch::<_MM_HINT_T0>(
+                                    b.wrapping_offset(8 * t.b_depth).cast::<i8>().wrapping_add(64),
+                                );
+                            }
+                            for i in 0..R {
+                                let x = $splat(*a.offset(i as isize * a_row));
+                                for v in 0..V {
+                                    sums[i][v] = $fma(x, y[v], sums[i][v]);
+                                }
+                            }
+                            a = a.wrapping_offset(t.a_depth);
+                            b = b.wrapping_offset(t.b_depth);
                         }
-                        a = a.wrapping_offset(t.a_depth);
-                        b = b.wrapping_offset(t.b_depth);
+                        a = a.wrapping_offset(t.a_jump);
+                        left -= run;
                     }
                     for i in 0..R {
                         let c = t.c.offset(i as isize * t.c_row);

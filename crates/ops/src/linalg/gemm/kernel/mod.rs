@@ -75,6 +75,9 @@ pub(super) struct Tile<C> {
     pub a: *const C,
     pub a_row: isize,
     pub a_depth: isize,
+    /// Steps of depth, at least 1, after which `a` lies further on by `a_jump` besides.
+    pub a_run: usize,
+    pub a_jump: isize,
     pub b: *const C,
     pub b_depth: isize,
     /// Where to keep `b` as a packed panel; null for nowhere. Then the tile must have at least [`Kernel::keeps`] rows.

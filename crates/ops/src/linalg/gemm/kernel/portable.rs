@@ -67,16 +67,24 @@ pub(super) unsafe fn by_rows<C: Compute, const N: usize>(t: &Tile<C>) {
 #[inline(always)]
 unsafe fn body<C: Compute, const R: usize, const N: usize>(t: &Tile<C>) {
     let mut sums = [[C::ZERO; N]; R];
-    for k in 0..t.depth as isize {
-        // SAFETY: `b` has `N` columns at every step of depth.
-        let b = unsafe { t.b.offset(k * t.b_depth).cast::<[C; N]>().read_unaligned() };
-        for (i, sums) in sums.iter_mut().enumerate() {
-            // SAFETY: row `i` is one of the tile's.
-            let a = unsafe { *t.a.offset(i as isize * t.a_row + k * t.a_depth) };
-            for j in 0..N {
-                sums[j] = C::mul_add::<false>(a, b[j], sums[j]);
+    let (mut a, mut b, mut left) = (t.a, t.b, t.depth);
+    while left > 0 {
+        let run = left.min(t.a_run);
+        for _ in 0..run {
+            // SAFETY: `b` has `N` columns at every step of depth.
+            let y = unsafe { b.cast::<[C; N]>().read_unaligned() };
+            for (i, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: row `i` is one of the tile's.
+                let x = unsafe { *a.offset(i as isize * t.a_row) };
+                for j in 0..N {
+                    sums[j] = C::mul_add::<false>(x, y[j], sums[j]);
+                }
             }
+            a = a.wrapping_offset(t.a_depth);
+            b = b.wrapping_offset(t.b_depth);
         }
+        a = a.wrapping_offset(t.a_jump);
+        left -= run;
     }
     for (i, sums) in sums.iter().enumerate() {
         // SAFETY: row `i` of the tile has `cols` elements, which nobody else holds.

@@ -183,3 +183,24 @@ fn strides_that_leave_a_slice_or_overlap_are_refused() {
     assert!(try_with(plain, plain, 8, 63).is_err());
     assert!(try_with(plain, plain, usize::MAX, 64).is_err());
 }
+
+#[test]
+fn scratch_within_a_size_is_enough_for_every_smaller_one() {
+    let most = |rows, cols, depth| {
+        scratch_bytes_within(Size::single(rows, cols, depth), DType::F32, 1).as_usize()
+    };
+    for (rows, cols, depth) in [(40, 70, 33), (5, 3, 70), (300, 1, 9), (2, 1100, 600)] {
+        let lent = most(rows, cols, depth);
+        for r in 1..=rows.min(60) {
+            for c in (1..=cols).step_by(7).chain([cols]) {
+                for k in (1..=depth).step_by(5).chain([depth]) {
+                    for level in Level::ALL {
+                        let size = Size::single(r, c, k);
+                        let asked = scratch_of(*level, size, DType::F32, 1);
+                        assert!(asked <= lent, "{size:?} at {level:?}: {asked} of {lent}");
+                    }
+                }
+            }
+        }
+    }
+}

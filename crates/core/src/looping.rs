@@ -1,0 +1,240 @@
+//! What a loop is told, in the words that the loop, its gradient, the planner and the executor share.
+//!
+//! One loop serves them all: carried values change from round to round, sliced inputs give each round a
+//! row, the rest is only read; each round may also write a row of a stacked output. `while_loop`, `fori_loop`,
+//! `scan` and `map_fn` differ in nothing but these numbers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::dim::{Dim, Symbol};
+use crate::graph::Graph;
+use crate::recipe::Key;
+use crate::shape::{Shape, TensorType};
+
+/// States that the gradient of a loop keeps where nothing says how many rounds there may be.
+pub const SLOTS_UNKNOWN: u64 = 64;
+
+/// How many rounds a loop takes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub enum Rounds {
+    /// As long as the condition holds, at most so many.
+    While {
+        /// Stop after so many rounds, whatever the condition says.
+        most: Option<u64>,
+    },
+    /// So many; there is no condition.
+    Times(Dim),
+}
+
+/// What a loop is told. Its inputs are the carried values, the sliced ones, and what it only reads; its
+/// outputs are the carried values and the stacked ones.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Loop {
+    /// Inputs that the body changes.
+    pub carried: usize,
+    /// Inputs of which every round sees one row. Only where the number of rounds is known.
+    pub sliced: usize,
+    /// Outputs of which every round writes one row. Only where the number of rounds is known.
+    pub stacked: usize,
+    /// How many rounds.
+    pub rounds: Rounds,
+    /// Whether rows are taken and written from the last to the first.
+    pub reverse: bool,
+    /// Carried states that a gradient keeps at once, the first one included; `None`: as many as
+    /// [`default_slots`] says.
+    pub slots: Option<usize>,
+    /// What random ops in its rounds are made of, so that a round that is run again draws the same.
+    pub key: Key,
+    /// Carried values that lie in a variable's own bytes, which are written in place. The planner's word:
+    /// in a graph as it is traced there are none.
+    pub updates: Vec<usize>,
+}
+
+impl Loop {
+    /// Whether its regions begin with a condition.
+    pub fn has_condition(&self) -> bool {
+        matches!(self.rounds, Rounds::While { .. })
+    }
+
+    /// The condition and the body among an op's regions, if both are there.
+    pub fn regions<'r>(
+        &self,
+        regions: &'r [Arc<Graph>],
+    ) -> Option<(Option<&'r Arc<Graph>>, &'r Arc<Graph>)> {
+        match self.has_condition() {
+            true => Some((Some(regions.first()?), regions.get(1)?)),
+            false => Some((None, regions.first()?)),
+        }
+    }
+
+    /// Where the sliced inputs are.
+    pub fn sliced_inputs(&self) -> Range<usize> {
+        self.carried..self.carried.saturating_add(self.sliced)
+    }
+
+    /// The number of rounds, where it is a number.
+    pub fn known_rounds(&self) -> Option<u64> {
+        match &self.rounds {
+            Rounds::Times(dim) => dim.known().map(|n| n as u64),
+            Rounds::While { .. } => None,
+        }
+    }
+
+    /// The row of a round, of so many.
+    pub fn row(&self, round: u64, rounds: u64) -> u64 {
+        if self.reverse { rounds - 1 - round } else { round }
+    }
+
+    /// Carried states that a gradient keeps at once, the first one included, for so many rounds; for
+    /// an unknown number where that is `None`.
+    pub fn slots(&self, rounds: Option<u64>) -> u64 {
+        match (self.slots, rounds) {
+            (Some(slots), _) => (slots as u64).max(1),
+            (None, Some(rounds)) => default_slots(rounds),
+            (None, None) => match self.rounds {
+                Rounds::While { most: Some(most) } => default_slots(most).min(SLOTS_UNKNOWN),
+                _ => SLOTS_UNKNOWN,
+            },
+        }
+    }
+
+    /// How many states are kept besides the first one: rows of each checkpoint.
+    pub fn kept(&self) -> Dim {
+        match &self.rounds {
+            Rounds::Times(dim) => Dim::checkpoints(dim, self.slots),
+            Rounds::While { .. } => Dim::Known(self.slots(None).saturating_sub(1) as usize),
+        }
+    }
+
+    /// The type of the checkpoints of a carried value.
+    pub fn checkpoint(&self, carried: &TensorType) -> TensorType {
+        stacked(carried, self.kept())
+    }
+
+    /// The same with symbols replaced where `find` knows better.
+    #[must_use]
+    pub fn substitute(&self, find: &dyn Fn(&Symbol) -> Option<Dim>) -> Loop {
+        let rounds = match &self.rounds {
+            Rounds::Times(dim) => Rounds::Times(dim.substitute(find)),
+            other => other.clone(),
+        };
+        Loop { rounds, ..self.clone() }
+    }
+}
+
+/// What the gradient of a loop is told.
+///
+/// Its inputs are those of the loop; where the loop handed its checkpoints over, the carried values that it
+/// ended with, the checkpoints of each, and, if only the data know it, the number of rounds; then what each
+/// round back takes a row of (gradients of stacked outputs), and what is carried backwards (gradients of carried
+/// values, sums). Its outputs are what was carried backwards, and the stacked ones (gradients of sliced inputs).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct LoopGrad {
+    /// The loop, which stacks nothing when it is run again.
+    pub of: Loop,
+    /// Whether checkpoints come in. Otherwise the loop is run once more to make them.
+    pub handed: bool,
+    /// Inputs of which every round back takes a row.
+    pub seeds: usize,
+    /// Values that are carried backwards.
+    pub back: usize,
+    /// Outputs of which every round back writes a row.
+    pub stacked: usize,
+}
+
+impl LoopGrad {
+    /// How many inputs come with checkpoints that are handed over.
+    fn handed_inputs(&self) -> usize {
+        match (self.handed, self.of.has_condition()) {
+            (false, _) => 0,
+            (true, false) => self.of.carried.saturating_mul(2),
+            (true, true) => self.of.carried.saturating_mul(2).saturating_add(1),
+        }
+    }
+
+    /// How many of so many inputs are the loop's own; `None` where there are too few.
+    pub fn of_loop(&self, inputs: usize) -> Option<usize> {
+        let rest = self.handed_inputs().checked_add(self.seeds)?.checked_add(self.back)?;
+        let own = inputs.checked_sub(rest)?;
+        (own >= self.of.carried.checked_add(self.of.sliced)?).then_some(own)
+    }
+
+    /// Where, among so many inputs, each part is.
+    pub fn inputs(&self, inputs: usize) -> Option<GradInputs> {
+        let own = self.of_loop(inputs)?;
+        let carried = if self.handed { self.of.carried } else { 0 };
+        let first_seed = own + self.handed_inputs();
+        let first_back = first_seed + self.seeds;
+        Some(GradInputs {
+            own: 0..own,
+            ends: own..own + carried,
+            checkpoints: own + carried..own + 2 * carried,
+            rounds: (self.handed && self.of.has_condition()).then_some(own + 2 * carried),
+            seeds: first_seed..first_back,
+            back: first_back..first_back + self.back,
+        })
+    }
+
+    /// The same with symbols replaced where `find` knows better.
+    #[must_use]
+    pub fn substitute(&self, find: &dyn Fn(&Symbol) -> Option<Dim>) -> LoopGrad {
+        LoopGrad { of: self.of.substitute(find), ..self.clone() }
+    }
+}
+
+/// Where the inputs of a loop's gradient are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GradInputs {
+    /// Those of the loop.
+    pub own: Range<usize>,
+    /// The carried values that the loop ended with.
+    pub ends: Range<usize>,
+    /// The checkpoints of each carried value.
+    pub checkpoints: Range<usize>,
+    /// The number of rounds that were run.
+    pub rounds: Option<usize>,
+    /// What each round back takes a row of.
+    pub seeds: Range<usize>,
+    /// What is carried backwards.
+    pub back: Range<usize>,
+}
+
+/// States that a gradient keeps at once, the first one included, where nobody says otherwise: all of up to
+/// 16 rounds, about twice the square root beyond, and never fewer for more rounds.
+///
+/// ```
+/// use tonnage_core::looping::default_slots;
+/// assert_eq!([1, 16, 17, 250, 4000].map(default_slots), [1, 16, 16, 32, 127]);
+/// ```
+pub fn default_slots(rounds: u64) -> u64 {
+    let square = rounds.saturating_mul(4);
+    let root = square.isqrt();
+    let twice = if root * root < square { root + 1 } else { root };
+    match rounds {
+        0..=16 => rounds.max(1),
+        _ => twice.max(16),
+    }
+}
+
+/// How many states are kept besides the first one. With as many slots as there are rounds but one, all
+/// are; with fewer, the slots less the first state's, and the state before the last round, which the way back starts
+/// from.
+pub fn kept(rounds: u64, slots: Option<usize>) -> u64 {
+    let slots = slots.map_or_else(|| default_slots(rounds), |n| (n as u64).max(1));
+    rounds.saturating_sub(1).min(slots)
+}
+
+/// The type of so many of a type, one after the other.
+pub fn stacked(row: &TensorType, count: Dim) -> TensorType {
+    let shape: Shape = std::iter::once(count).chain(row.shape.iter().cloned()).collect();
+    TensorType { dtype: row.dtype, shape }
+}
+
+/// The type of a row.
+pub fn row_of(whole: &TensorType) -> Option<TensorType> {
+    let shape = whole.shape.get(1..)?.iter().cloned().collect();
+    Some(TensorType { dtype: whole.dtype, shape })
+}

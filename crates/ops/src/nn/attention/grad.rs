@@ -1,0 +1,393 @@
+//! The gradient of attention for queries, keys and values, from one number a query: the logarithm of the sum of its
+//! weights, from which they are made again block by block.
+//!
+//! A head of keys is one thread's, with all heads of queries that share it, so that every sum is added up in the same
+//! order at any number of threads; with fewer heads than threads, all of them work on each product. Sums of 16-bit floats
+//! are kept in f32 until they are complete.
+
+use std::ops::Range;
+
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::workers::{Alone, for_each_chunk};
+use tonnage_core::{Bytes, Call, DType, Emit, OpDef, Workers};
+
+use super::block::{Inputs, Lengths, QUERIES, Rows};
+use super::{attrs, check, check_mask, computed, per_query, quadratic, runs, types_of};
+use crate::infer::{same_dtype, shape};
+use crate::linalg::gemm::{
+    self, Compute, Matrix, Size, Store, Strides, Target, gemm, scratch_bytes_within,
+};
+use crate::nn::float::{Float, Wide, with_float};
+use crate::parallel::{Pair, cut, cut_bytes, for_each_item, for_each_pair};
+use crate::rules;
+use crate::simd::{self, Isa};
+
+const NAME: &str = "attention_grad";
+
+/// `(q, k, v, lse, shared, g, mask?) -> (dq, dk, dv)`: `lse` as attention gives it, `g` the gradient of its means, and
+/// `shared` for each query the sum of its means times `g`, less the gradient of `lse`.
+pub static ATTENTION_GRAD: OpDef = OpDef {
+    name: NAME,
+    doc: "Gradients of attention for queries, keys and values.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch,
+    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    remat: Remat::Costly,
+    cost: |call| super::costs(call, 5, &infer(call).unwrap_or_default()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples: || {
+        let sample = |case: super::Case| {
+            let [q, k, v] = case.types();
+            let means = q.shape[..3].iter().chain(&v.shape[3..]).cloned().collect();
+            let g = tonnage_core::TensorType { dtype: q.dtype, shape: means };
+            let (lse, shared) = (per_query(&q), per_query(&q));
+            super::sample(&[q, k, v, lse, shared, g], case.mask(), case.attrs())
+        };
+        super::cases().into_iter().map(sample).collect()
+    },
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let (_, _, masked) = attrs(NAME, call.attrs)?;
+    rules::infer::count(call, 6 + masked as usize)?;
+    let [q, k, v, lse, shared, g] = &call.inputs[..6] else { return types_of([]) };
+    check(NAME, q, k, v)?;
+    if masked {
+        check_mask(NAME, q, k, &call.inputs[6])?;
+    }
+    let one = per_query(q);
+    for ty in [lse, shared] {
+        same_dtype(NAME, ty, &one)?;
+        shape(NAME, &ty.shape, &one.shape, "pass one number for each query")?;
+    }
+    same_dtype(NAME, q, g)?;
+    let means = q.shape[..3].iter().chain(&v.shape[3..]).cloned().collect();
+    shape(NAME, &g.shape, &means, "pass gradients of the means")?;
+    types_of([q.clone(), k.clone(), v.clone()])
+}
+
+fn axes(call: &Call) -> AxisMap {
+    let of = runs(call, &[0, 3, 4, 5], &[1, 2]);
+    let rest = |queries: AxisOf| vec![of.batch.clone(), of.heads.clone(), queries, AxisOf::Mixed];
+    super::axes(vec![rest(of.queries.clone()), rest(AxisOf::Mixed), rest(AxisOf::Mixed)])
+}
+
+/// Elements of the scratch that is used by one thread at a time: queries and gradients turned, two blocks of scores, two
+/// numbers for each query; and, where results are rounded, sums of queries, keys and values.
+fn parts(of: &Lengths, rounds: bool) -> [usize; 8] {
+    let (queries, keys) = of.block();
+    let sums = match rounds {
+        true => [queries * of.width, of.keys * of.width, of.keys * of.values],
+        false => [0; 3],
+    };
+    let scores = keys * queries;
+    let turned = [of.width * queries, of.values * queries];
+    [turned[0], turned[1], scores, scores, 2 * queries, sums[0], sums[1], sums[2]]
+}
+
+/// Bytes of a slot whose products have so many threads.
+fn slot(of: &Lengths, dtype: DType, threads: usize) -> usize {
+    let (queries, keys) = of.block();
+    let (most, wide) = (keys.max(queries), of.width.max(of.values));
+    let within = Size::single(most, most.max(wide), most.max(wide));
+    let product = scratch_bytes_within(within, computed(dtype), threads).as_usize();
+    let element = |count: usize| match dtype {
+        DType::F64 => cut_bytes::<f64>(count),
+        _ => cut_bytes::<f32>(count),
+    };
+    let rounds = dtype != computed(dtype);
+    parts(of, rounds).map(element).iter().sum::<usize>() + product.next_multiple_of(64)
+}
+
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    let sizes = |i: usize| call.inputs.get(i).and_then(|ty| ty.shape.most());
+    let (Some(q), Some(k), Some(v)) = (sizes(0), sizes(1), sizes(2)) else { return Bytes::ZERO };
+    let (of, dtype) = (Lengths::of(&q, &k, &v), call.inputs[0].dtype);
+    let heads = of.batch * k[1];
+    match heads >= threads {
+        true => Bytes::of(slot(&of, dtype, 1).saturating_mul(threads)),
+        false => Bytes::of(slot(&of, dtype, threads)),
+    }
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    quadratic::second(e, call)
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+}
+
+fn run<T: Float>(k: &mut Kernel) -> Result<()> {
+    let inputs = Inputs::<T>::of(NAME, k.inputs, k.attrs)?;
+    let of = inputs.lengths;
+    let [dq, dk, dv] = &mut k.outputs[..] else { return Ok(()) };
+    let heads = of.batch * of.heads.checked_div(of.group).unwrap_or(0);
+    let all =
+        All { inputs: &inputs, lse: &k.inputs[3], shared: &k.inputs[4], g: Rows::of(&k.inputs[5]) };
+    let items = Heads {
+        of,
+        number: 0..heads,
+        dq: dq.slice::<T>(),
+        dk: dk.slice::<T>(),
+        dv: dv.slice::<T>(),
+    };
+    if heads >= k.workers.threads() {
+        let slot = slot(&of, T::DTYPE, 1);
+        return for_each_item(k.workers, items, k.scratch, slot, &|head, slot| {
+            all.head(head, slot, &Alone)
+        });
+    }
+    for head in items {
+        all.head(head, k.scratch, k.workers)?;
+    }
+    Ok(())
+}
+
+/// A head of keys with the heads of queries that share it, and where their gradients go.
+struct Head<'a, T> {
+    /// Which batch, and which head of keys.
+    place: (usize, usize),
+    dq: &'a mut [T],
+    dk: &'a mut [T],
+    dv: &'a mut [T],
+}
+
+/// All heads of keys, one after the other.
+struct Heads<'a, T> {
+    of: Lengths,
+    number: Range<usize>,
+    dq: &'a mut [T],
+    dk: &'a mut [T],
+    dv: &'a mut [T],
+}
+
+fn front<'a, T>(of: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    let (front, rest) = std::mem::take(of).split_at_mut(len);
+    *of = rest;
+    front
+}
+
+impl<'a, T> Iterator for Heads<'a, T> {
+    type Item = Head<'a, T>;
+
+    fn next(&mut self) -> Option<Head<'a, T>> {
+        let (number, of) = (self.number.next()?, &self.of);
+        let of_keys = of.heads / of.group;
+        Some(Head {
+            place: (number / of_keys, number % of_keys),
+            dq: front(&mut self.dq, of.group * of.queries * of.width),
+            dk: front(&mut self.dk, of.keys * of.width),
+            dv: front(&mut self.dv, of.keys * of.values),
+        })
+    }
+}
+
+/// What all heads read.
+struct All<'a, T> {
+    inputs: &'a Inputs<'a, T>,
+    lse: &'a In<'a>,
+    shared: &'a In<'a>,
+    g: Rows<'a, T>,
+}
+
+/// Where sums are kept: in the result, or in scratch where that has another dtype.
+fn kept<'a, T: Float>(result: &'a mut [T], scratch: &'a mut [T::Compute]) -> &'a mut [T::Compute] {
+    match T::IS_COMPUTE {
+        true => bytemuck::cast_slice_mut(result),
+        false => scratch,
+    }
+}
+
+/// A product that is added to rows of `sums`, or overwrites them.
+fn product<A: gemm::Reads<C>, B: gemm::Reads<C>, C: Compute + gemm::Output<Compute = C>>(
+    size: Size,
+    (a, rows): (&[A], Strides),
+    (b, cols): (&[B], Strides),
+    (sums, add): (&mut [C], bool),
+    scratch: &mut [u8],
+    workers: &dyn Workers,
+) -> Result<()> {
+    let (left, right) = (Matrix::left(a, rows), Matrix::right(b, cols));
+    let target = Target::new(sums, size);
+    let target = if add { target.adding() } else { target };
+    gemm(size, &left, &right, target, &Store, scratch, workers)
+}
+
+impl<T: Float> All<'_, T> {
+    fn head(&self, head: Head<T>, mut slot: &mut [u8], workers: &dyn Workers) -> Result<()> {
+        let of = self.inputs.lengths;
+        let parts = parts(&of, !T::IS_COMPUTE).map(|len| cut::<T::Compute>(&mut slot, len));
+        let [turned, g_turned, weights, slopes, stats, q_sums, k_sums, v_sums] = parts;
+        let (batch, of_keys) = head.place;
+        {
+            let dk = kept(&mut *head.dk, &mut *k_sums);
+            let dv = kept(&mut *head.dv, &mut *v_sums);
+            dk.fill(T::Compute::ZERO);
+            dv.fill(T::Compute::ZERO);
+            for (number, first) in (0..of.group)
+                .flat_map(|number| (0..of.queries).step_by(QUERIES).map(move |f| (number, f)))
+            {
+                let place = (batch, of_keys * of.group + number);
+                let queries = first..of.queries.min(first + QUERIES);
+                let count = queries.len();
+                let start = (number * of.queries + first) * of.width;
+                let dq = &mut head.dq[start..start + count * of.width];
+                let sums = count * of.width * usize::from(!T::IS_COMPUTE);
+                let mut block = Block {
+                    turned: &mut turned[..of.width * count],
+                    g_turned: &mut g_turned[..of.values * count],
+                    weights: &mut *weights,
+                    slopes: &mut *slopes,
+                    stats: &mut stats[..2 * count],
+                    dq: kept(&mut *dq, &mut q_sums[..sums]),
+                    dk: &mut *dk,
+                    dv: &mut *dv,
+                };
+                self.block(place, queries, &mut block, slot, workers)?;
+                if !T::IS_COMPUTE {
+                    T::store(&q_sums[..sums], dq);
+                }
+            }
+        }
+        if !T::IS_COMPUTE {
+            T::store(k_sums, head.dk);
+            T::store(v_sums, head.dv);
+        }
+        Ok(())
+    }
+
+    /// One number for each query of a block.
+    fn numbers(&self, of: &In, (batch, head): (usize, usize), first: usize, to: &mut [T::Compute]) {
+        let (layout, data) = (&of.layout, of.slice::<T::Compute>());
+        let start = layout.position(&[batch, head, first]) as isize;
+        for (i, to) in to.iter_mut().enumerate() {
+            *to = data[(start + i as isize * layout.strides[2]) as usize];
+        }
+    }
+
+    fn block(
+        &self,
+        place: (usize, usize),
+        queries: Range<usize>,
+        block: &mut Block<T::Compute>,
+        scratch: &mut [u8],
+        workers: &dyn Workers,
+    ) -> Result<()> {
+        let (inputs, of) = (self.inputs, self.inputs.lengths);
+        let (count, scale) = (queries.len(), T::Compute::of(inputs.scale));
+        inputs.q.turned(place, queries.clone(), of.width, scale, block.turned);
+        self.g.turned(place, queries.clone(), of.values, T::Compute::ONE, block.g_turned);
+        let (lse, shared) = block.stats.split_at_mut(count);
+        self.numbers(self.lse, place, queries.start, lse);
+        self.numbers(self.shared, place, queries.start, shared);
+        // A query that sees nothing has no weights: e to the power of minus infinity, not of NaN.
+        let nothing = -T::Compute::LOWEST;
+        lse.iter_mut().filter(|x| **x == T::Compute::LOWEST).for_each(|x| *x = nothing);
+        let (lse, shared) = (&*lse, &*shared);
+        let of_keys = place.1 / of.group;
+        let q = (inputs.q.data, inputs.q.matrix(place.0, place.1, queries.start));
+        let g = (self.g.data, self.g.matrix(place.0, place.1, queries.start));
+        let mut seen = false;
+        for keys in inputs.blocks(&queries) {
+            let rows = keys.len();
+            let weights = &mut block.weights[..rows * count];
+            let slopes = &mut block.slopes[..rows * count];
+            let k = (inputs.k.data, inputs.k.matrix(place.0, of_keys, keys.start));
+            let v = (inputs.v.data, inputs.v.matrix(place.0, of_keys, keys.start));
+            inputs.scores(place, &queries, &keys, block.turned, weights, scratch, workers)?;
+            for_each_chunk(workers, weights, AT_ONCE * count, &|_, weights| {
+                simd::level().run(Weights { weights, lse });
+            });
+            let plain = Strides::rows_of(count);
+            let dv = &mut block.dv[keys.start * of.values..][..rows * of.values];
+            let size = Size::single(rows, of.values, count);
+            product(size, (&*weights, plain), g, (dv, true), scratch, workers)?;
+            let size = Size::single(rows, count, of.values);
+            let turned = (&*block.g_turned, plain);
+            product(size, v, turned, (&mut *slopes, false), scratch, workers)?;
+            let chunk = AT_ONCE * count;
+            let pair = Pair { a: slopes, chunk_a: chunk, b: weights, chunk_b: chunk };
+            for_each_pair(workers, pair, &|_, slopes, weights| {
+                simd::level().run(Slopes { slopes, weights, shared, scale });
+            });
+            let slopes = &block.slopes[..rows * count];
+            let dk = &mut block.dk[keys.start * of.width..][..rows * of.width];
+            let size = Size::single(rows, of.width, count);
+            product(size, (slopes, plain), q, (dk, true), scratch, workers)?;
+            let size = Size::single(count, of.width, rows);
+            let turned = (slopes, plain.transposed());
+            product(size, turned, k, (&mut *block.dq, seen), scratch, workers)?;
+            seen = true;
+        }
+        if !seen {
+            block.dq.fill(T::Compute::ZERO);
+        }
+        Ok(())
+    }
+}
+
+/// Rows of scores that are worth handing to another thread.
+const AT_ONCE: usize = 64;
+
+/// What a block of queries works with.
+struct Block<'a, C> {
+    turned: &'a mut [C],
+    g_turned: &'a mut [C],
+    weights: &'a mut [C],
+    slopes: &'a mut [C],
+    stats: &'a mut [C],
+    dq: &'a mut [C],
+    dk: &'a mut [C],
+    dv: &'a mut [C],
+}
+
+/// Scores to weights, a row for each key.
+struct Weights<'a, C> {
+    weights: &'a mut [C],
+    lse: &'a [C],
+}
+
+impl<C: Wide> simd::Kernel for Weights<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for row in self.weights.chunks_exact_mut(self.lse.len().max(1)) {
+            for (x, lse) in row.iter_mut().zip(self.lse) {
+                *x = (*x - *lse).exp::<I>();
+            }
+        }
+    }
+}
+
+/// Gradients of weights to those of products of queries and keys.
+struct Slopes<'a, C> {
+    slopes: &'a mut [C],
+    weights: &'a [C],
+    shared: &'a [C],
+    scale: C,
+}
+
+impl<C: Wide> simd::Kernel for Slopes<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let width = self.shared.len().max(1);
+        let rows = self.slopes.chunks_exact_mut(width).zip(self.weights.chunks_exact(width));
+        for (slopes, weights) in rows {
+            for ((slope, weight), shared) in slopes.iter_mut().zip(weights).zip(self.shared) {
+                *slope = *weight * (*slope - *shared) * self.scale;
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! A filter for each channel: forward, and back to the image. Vectors run along channels, and each passes by all taps of a
+//! pixel before it is stored.
+//!
+//! The two are one loop: an output pixel's taps, with the channels that each reads. Weights are first laid out by tap
+//! and output channel, in what is computed in: they are few.
+
+use bytemuck::Pod;
+use tonnage_core::kernel::In;
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Bytes, DType, Workers};
+
+use super::Known;
+use super::classes::Remainder;
+use super::filter::Taps;
+use super::operand::slides;
+use crate::linalg::gemm::{Compute, Reads};
+use crate::nn::float::{Float, Wide};
+use crate::nn::window::Pixels;
+use crate::simd::{self, Isa, Kernel};
+
+/// Channels whose sums are kept close at hand while taps pass by; weights are laid out in multiples of it.
+pub(super) const BLOCK: usize = 64;
+
+/// Scratch as elements of one type.
+pub(super) fn space<C: Pod>(scratch: &mut [u8]) -> &mut [C] {
+    bytemuck::pod_align_to_mut(scratch).1
+}
+
+/// Bytes of an element in what that dtype is computed in.
+pub(super) fn computed(dtype: DType) -> usize {
+    if dtype == DType::F64 { 8 } else { 4 }
+}
+
+/// Weights, by tap and channel; threads share them.
+pub(super) fn scratch(known: &Known, dtype: DType) -> Bytes {
+    let rows = known.window.area() * (known.outputs / known.inputs).max(1);
+    let row = known.inputs.max(known.outputs).next_multiple_of(BLOCK);
+    Bytes::of(rows.saturating_mul(row).saturating_mul(computed(dtype)))
+}
+
+/// What output pixels are made from.
+pub(super) struct Gather<'a> {
+    source: &'a In<'a>,
+    known: Known,
+    /// To the image, rather than from it.
+    back: bool,
+}
+
+impl<'a> Gather<'a> {
+    /// The image's windows.
+    pub fn forward(image: &'a In, known: &Known) -> Gather<'a> {
+        Gather { source: image, known: *known, back: false }
+    }
+
+    /// The windows over each pixel of the image.
+    pub fn to_image(values: &'a In, known: &Known) -> Gather<'a> {
+        Gather { source: values, known: *known, back: true }
+    }
+
+    /// Spatial lengths and channels of what is made.
+    fn made(&self) -> ([usize; 3], usize) {
+        match self.back {
+            true => (self.known.image, self.known.inputs),
+            false => (self.known.made, self.known.outputs),
+        }
+    }
+
+    /// Pixels of one remainder along an axis.
+    fn remainder(&self, axis: usize, first: usize) -> Remainder {
+        if self.back {
+            return Remainder::of(&self.known.window.axes[axis], self.known.image[axis], first);
+        }
+        let slide = slides(&self.known)[axis];
+        Remainder { first: 0, taps: Taps { first: 0, count: slide.taps, step: 1 }, slide }
+    }
+
+    /// How many remainders there are along an axis, and from one pixel to the next of its own.
+    fn remainders(&self, axis: usize) -> usize {
+        if self.back { self.known.window.axes[axis].stride } else { 1 }
+    }
+
+    /// Computes all of `out`.
+    pub fn run<T: Float>(
+        &self,
+        filter: &In,
+        out: &mut [T],
+        scratch: &mut [u8],
+        workers: &dyn Workers,
+    ) {
+        let (lengths, channels) = self.made();
+        let times = self.known.outputs / self.known.inputs;
+        let reads = match self.back {
+            true => Channels { divide: 1, times, turns: times },
+            false => Channels { divide: times.max(1), times: 1, turns: 1 },
+        };
+        let row = channels.next_multiple_of(BLOCK);
+        let weights = space::<T::Compute>(scratch);
+        lay_out::<T>(filter, &reads, channels, row, weights);
+        let weights = &*weights;
+        let pixels = Pixels::of(&self.source.layout);
+        let line = lengths[2] * channels;
+        for_each_chunk(workers, out, line, &|number, out| {
+            let (rest, y) = (number / lengths[1], number % lengths[1]);
+            let (batch, z) = (rest / lengths[0], rest % lengths[0]);
+            let (steps_z, steps_y) = (self.remainders(0), self.remainders(1));
+            let (of_z, of_y) = (self.remainder(0, z % steps_z), self.remainder(1, y % steps_y));
+            for first in 0..self.remainders(2).min(lengths[2]) {
+                let line = Line {
+                    data: self.source.slice::<T>(),
+                    pixels: &pixels,
+                    batch,
+                    at: [z / steps_z, y / steps_y],
+                    axes: [of_z, of_y, self.remainder(2, first)],
+                    sizes: self.known.window.sizes(),
+                    step: self.remainders(2),
+                    reads,
+                    weights,
+                    row,
+                    channels,
+                    out,
+                };
+                simd::level().run(line);
+            }
+        });
+    }
+}
+
+/// Which channels of a source pixel an output channel reads: `channel / divide * times`, and `turns` from there on.
+#[derive(Clone, Copy)]
+struct Channels {
+    divide: usize,
+    times: usize,
+    turns: usize,
+}
+
+/// Weights as `[tap][turn][output channel]`, rows of `row` elements.
+fn lay_out<T: Float>(
+    filter: &In,
+    reads: &Channels,
+    channels: usize,
+    row: usize,
+    weights: &mut [T::Compute],
+) {
+    let (data, layout) = (filter.slice::<T>(), &filter.layout);
+    let step = layout.strides[layout.strides.len() - 1];
+    let taps = crate::strided::axes(layout, 0..layout.sizes.len() - 2);
+    let mut rows = weights.chunks_exact_mut(row.max(1));
+    taps.for_each(|at| {
+        for turn in 0..reads.turns {
+            let Some(to) = rows.next() else { return };
+            to[channels..].fill(T::Compute::ZERO);
+            for (channel, to) in to[..channels].iter_mut().enumerate() {
+                let from = channel * reads.turns + turn;
+                *to = data[(at as isize + from as isize * step) as usize].read();
+            }
+        }
+    });
+}
+
+/// Output pixels of one remainder along a line.
+struct Line<'a, T: Float> {
+    data: &'a [T],
+    pixels: &'a Pixels,
+    batch: usize,
+    /// Where along depth and height, among pixels of their remainder.
+    at: [usize; 2],
+    axes: [Remainder; 3],
+    /// Taps of a whole window.
+    sizes: [usize; 3],
+    /// From one pixel of this remainder to the next.
+    step: usize,
+    reads: Channels,
+    weights: &'a [T::Compute],
+    row: usize,
+    channels: usize,
+    out: &'a mut [T],
+}
+
+/// `sums[c] += sum over g of xs[g][c] * ys[g][c]`; all slices are as long as `sums`.
+///
+/// Loops over slices, with the sums in an array of the caller's own: so the compiler sees that nothing overlaps, and makes
+/// vectors of it.
+#[inline(always)]
+pub(super) fn add_products<I: Isa, C, X, Y, const G: usize>(
+    sums: &mut [C],
+    xs: [&[X]; G],
+    ys: [&[Y]; G],
+) where
+    C: Wide,
+    X: Reads<C>,
+    Y: Reads<C>,
+{
+    let (xs, ys) = (xs.map(|x| &x[..sums.len()]), ys.map(|y| &y[..sums.len()]));
+    for (c, sum) in sums.iter_mut().enumerate() {
+        let mut total = *sum;
+        for g in 0..G {
+            total = xs[g][c].read().fma::<I>(ys[g][c].read(), total);
+        }
+        *sum = total;
+    }
+}
+
+/// Taps that are passed by at once.
+const TAPS: usize = 63;
+
+/// Some taps of a pixel: where each lies in the source, and its weights.
+struct Seen {
+    taps: [(isize, usize); TAPS],
+    count: usize,
+}
+
+impl<T: Float> Line<'_, T> {
+    /// What pixel `x` sees, from tap number `skip` on, as far as there is room; and how many taps it sees at all.
+    #[inline(always)]
+    fn seen(&self, x: usize, skip: usize, seen: &mut Seen) -> usize {
+        let ([of_z, of_y, of_x], lengths) = (&self.axes, &self.pixels.lengths);
+        let mut number = 0;
+        for i in of_z.slide.taps_inside(self.at[0], lengths[0]) {
+            for j in of_y.slide.taps_inside(self.at[1], lengths[1]) {
+                let place = [of_z.slide.place(self.at[0], i), of_y.slide.place(self.at[1], j), 0];
+                let start = self.pixels.at(self.batch, place.map(|at| at as usize));
+                let row = of_z.taps.at(i) * self.sizes[1] + of_y.taps.at(j);
+                for l in of_x.slide.taps_inside(x, lengths[2]) {
+                    if (skip..skip + TAPS).contains(&number) {
+                        let at = start + of_x.slide.place(x, l) * self.pixels.strides[2];
+                        let tap = row * self.sizes[2] + of_x.taps.at(l);
+                        seen.taps[number - skip] = (at, tap * self.reads.turns * self.row);
+                    }
+                    number += 1;
+                }
+            }
+        }
+        seen.count = number.saturating_sub(skip).min(TAPS);
+        number
+    }
+
+    /// Adds `G` taps of a pixel, whose channels lie as those of the result do.
+    #[inline(always)]
+    fn add<I: Isa, const G: usize>(
+        &self,
+        seen: &[(isize, usize); G],
+        first: usize,
+        sums: &mut [T::Compute],
+    ) {
+        let xs = seen.map(|(at, _)| &self.data[(at + first as isize) as usize..]);
+        let ys = seen.map(|(_, weights)| &self.weights[weights + first..]);
+        add_products::<I, _, _, _, G>(sums, xs, ys);
+    }
+
+    /// A block of channels, from `first` on, of one pixel.
+    #[inline(always)]
+    fn block<I: Isa>(&self, seen: &Seen, first: usize, sums: &mut [T::Compute]) {
+        let (reads, step) = (&self.reads, self.pixels.channel);
+        let seen = &seen.taps[..seen.count];
+        if step == 1 && reads.divide == 1 && reads.turns == 1 {
+            let (nines, rest) = seen.as_chunks::<9>();
+            nines.iter().for_each(|taps| self.add::<I, 9>(taps, first, sums));
+            let (threes, rest) = rest.as_chunks::<3>();
+            threes.iter().for_each(|taps| self.add::<I, 3>(taps, first, sums));
+            rest.iter().for_each(|tap| self.add::<I, 1>(&[*tap], first, sums));
+            return;
+        }
+        for (at, weights) in seen {
+            for turn in 0..reads.turns {
+                let weights = &self.weights[weights + turn * self.row + first..];
+                for (c, (sum, weight)) in sums.iter_mut().zip(weights).enumerate() {
+                    let channel = (first + c) / reads.divide * reads.times + turn;
+                    let value = self.data[(at + channel as isize * step) as usize].read();
+                    *sum = value.fma::<I>(*weight, *sum);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Float> Kernel for Line<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let (of_x, mut seen) = (self.axes[2], Seen { taps: [(0, 0); TAPS], count: 0 });
+        for x in 0..of_x.slide.lines {
+            let all = self.seen(x, 0, &mut seen);
+            let to = (x * self.step + of_x.first) * self.channels;
+            for first in (0..self.channels).step_by(BLOCK) {
+                let count = BLOCK.min(self.channels - first);
+                let mut sums = [T::Compute::ZERO; BLOCK];
+                for skip in (0..all).step_by(TAPS) {
+                    // A large window, piece by piece.
+                    if all > TAPS {
+                        self.seen(x, skip, &mut seen);
+                    }
+                    self.block::<I>(&seen, first, &mut sums[..count]);
+                }
+                let out = &mut self.out[to + first..][..count];
+                T::store(&sums[..count], out);
+            }
+        }
+    }
+}

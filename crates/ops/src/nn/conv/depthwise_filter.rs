@@ -1,0 +1,176 @@
+//! A filter for each channel: the gradient of the filters. Each tap adds up, over all windows, what it saw times what
+//! the window gave.
+//!
+//! Windows are cut into a number of parts that follows from their number alone. Each part has sums of its own, which
+//! are added in order: the same bits at any number of threads.
+
+use tonnage_core::kernel::In;
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Bytes, DType, Workers};
+
+use super::Known;
+use super::depthwise::{BLOCK, add_products, computed, space};
+use super::operand::slides;
+use super::windows::Slide;
+use crate::linalg::gemm::Compute;
+use crate::nn::float::{Float, Wide};
+use crate::nn::window::Pixels;
+use crate::simd::{self, Isa, Kernel};
+
+/// The most parts.
+const PARTS: usize = 16;
+
+fn row(known: &Known) -> usize {
+    known.outputs.next_multiple_of(BLOCK)
+}
+
+/// Lines of windows, over all images.
+fn lines(known: &Known) -> usize {
+    known.batch * known.made[0] * known.made[1]
+}
+
+fn parts(known: &Known) -> usize {
+    lines(known).clamp(1, PARTS)
+}
+
+/// Sums of all parts.
+pub(super) fn scratch(known: &Known, dtype: DType) -> Bytes {
+    let sums = known.window.area().saturating_mul(row(known));
+    Bytes::of(sums.saturating_mul(parts(known)).saturating_mul(computed(dtype)))
+}
+
+/// An image and what its windows gave.
+pub(super) struct Sums<'a, T> {
+    image: &'a [T],
+    pixels: Pixels,
+    values: &'a [T],
+    made: Pixels,
+    known: Known,
+    slides: [Slide; 3],
+}
+
+impl<'a, T: Float> Sums<'a, T> {
+    pub fn of(image: &'a In, values: &'a In, known: Known) -> Sums<'a, T> {
+        Sums {
+            image: image.slice::<T>(),
+            pixels: Pixels::of(&image.layout),
+            values: values.slice::<T>(),
+            made: Pixels::of(&values.layout),
+            slides: slides(&known),
+            known,
+        }
+    }
+
+    /// Computes all of `out`, a row of channels for each tap.
+    pub fn run(&self, out: &mut [T], scratch: &mut [u8], workers: &dyn Workers) {
+        let (taps, row) = (self.known.window.area(), row(&self.known));
+        let (parts, lines) = (parts(&self.known), lines(&self.known));
+        let sums = &mut space::<T::Compute>(scratch)[..parts * taps * row];
+        for_each_chunk(workers, sums, taps * row, &|part, sums| {
+            sums.fill(T::Compute::ZERO);
+            for line in part * lines / parts..(part + 1) * lines / parts {
+                simd::level().run(Line { of: self, line, row, sums });
+            }
+        });
+        let (first, others) = sums.split_at_mut(taps * row);
+        for part in others.chunks_exact(taps * row) {
+            first.iter_mut().zip(part).for_each(|(a, b)| *a = T::Compute::add(*a, *b));
+        }
+        let channels = self.known.outputs.max(1);
+        for (to, sums) in out.chunks_exact_mut(channels).zip(first.chunks_exact(row.max(1))) {
+            T::store(&sums[..channels], to);
+        }
+    }
+}
+
+/// One line of windows.
+struct Line<'a, 's, T: Float> {
+    of: &'a Sums<'a, T>,
+    line: usize,
+    row: usize,
+    sums: &'s mut [T::Compute],
+}
+
+impl<T: Float> Kernel for Line<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Line { of, line, row, sums } = self;
+        let (known, [zs, ys, xs]) = (&of.known, of.slides);
+        let (rest, y) = (line / known.made[1], line % known.made[1]);
+        let (batch, z) = (rest / known.made[0], rest % known.made[0]);
+        let (times, lengths) = (known.outputs / known.inputs, of.pixels.lengths);
+        let given = of.made.at(batch, [z, y, 0]);
+        let (step, next) = (xs.step as isize * of.pixels.strides[2], of.made.strides[2]);
+        for first in (0..known.outputs).step_by(BLOCK) {
+            let count = BLOCK.min(known.outputs - first);
+            for i in zs.taps_inside(z, lengths[0]) {
+                for j in ys.taps_inside(y, lengths[1]) {
+                    let place = [zs.place(z, i) as usize, ys.place(y, j) as usize, 0];
+                    let start = of.pixels.at(batch, place);
+                    for l in 0..xs.taps {
+                        let whole = xs.whole(l..l + 1, lengths[2], 0..xs.lines);
+                        let seen = (start + xs.place(whole.start, l) * of.pixels.strides[2], step);
+                        let gave = (given + whole.start as isize * next, next);
+                        let mut lanes = [T::Compute::ZERO; BLOCK];
+                        let windows = Windows { seen, gave, count: whole.len(), times, first };
+                        of.add::<I>(&windows, &mut lanes[..count]);
+                        let tap = (i * ys.taps + j) * xs.taps + l;
+                        let sums = &mut sums[tap * row + first..][..count];
+                        for (sum, lane) in sums.iter_mut().zip(&lanes) {
+                            *sum = *sum + *lane;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Windows side by side: where a tap of the first lies, and from one to the next; the same of what they gave.
+struct Windows {
+    seen: (isize, isize),
+    gave: (isize, isize),
+    count: usize,
+    /// Filters for each channel.
+    times: usize,
+    /// The first channel of what they gave.
+    first: usize,
+}
+
+/// Windows that are added up at once.
+const AT_ONCE: usize = 8;
+
+impl<T: Float> Sums<'_, T> {
+    /// Adds what one tap of some windows saw, times what the windows gave.
+    #[inline(always)]
+    fn add<I: Isa>(&self, windows: &Windows, sums: &mut [T::Compute]) {
+        let Windows { seen, gave, count, times, first } = *windows;
+        if (self.pixels.channel, self.made.channel, times) == (1, 1, 1) {
+            let at = |(start, next): (isize, isize), x: usize| {
+                (start + x as isize * next + first as isize) as usize
+            };
+            let whole = count / AT_ONCE * AT_ONCE;
+            for x in (0..whole).step_by(AT_ONCE) {
+                let xs: [_; AT_ONCE] = std::array::from_fn(|p| &self.image[at(seen, x + p)..]);
+                let ys = std::array::from_fn(|p| &self.values[at(gave, x + p)..]);
+                add_products::<I, _, _, _, AT_ONCE>(sums, xs, ys);
+            }
+            for x in whole..count {
+                let (xs, ys) = ([&self.image[at(seen, x)..]], [&self.values[at(gave, x)..]]);
+                add_products::<I, _, _, _, 1>(sums, xs, ys);
+            }
+            return;
+        }
+        for x in 0..count as isize {
+            for (c, sum) in sums.iter_mut().enumerate() {
+                let (of_image, of_made) = (((first + c) / times) as isize, (first + c) as isize);
+                let saw = seen.0 + x * seen.1 + of_image * self.pixels.channel;
+                let made = gave.0 + x * gave.1 + of_made * self.made.channel;
+                let (saw, made) = (self.image[saw as usize], self.values[made as usize]);
+                *sum = saw.read().fma::<I>(made.read(), *sum);
+            }
+        }
+    }
+}

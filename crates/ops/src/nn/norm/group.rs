@@ -1,0 +1,434 @@
+//! `group_norm`: each group of channels of each image brought to a mean of 0 and a deviation of 1; then scaled and shifted,
+//! a number for each channel. With a batch read as one image and a group for each channel it is `batch_norm`.
+//!
+//! Statistics are found tile by tile, each twice while it is in cache, and joined by counts, means and sums of squared
+//! differences: images are read once for them and once to be normalized.
+
+use smallvec::smallvec;
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{
+    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
+};
+use tonnage_core::{Attrs, Bytes, Call, DType, Dim, Element, Emit, OpDef, Shape, TensorType};
+
+use super::group_grad::GROUP_NORM_GRAD;
+use super::images::{Cut, Images, bytes, channel_numbers};
+use super::{How, check, computed, formula, how};
+use crate::emit;
+use crate::infer::{along, cost, elements, inputs, rank_at_least};
+use crate::linalg::gemm::Compute;
+use crate::nn::float::{Float, Wide, with_float};
+use crate::nn::rows::Rows;
+use crate::parallel::{cut, for_each_item};
+use crate::simd::{self, Isa};
+
+const NAME: &str = "group_norm";
+
+/// `(x [images, ..., c], scale [c], bias [c]) -> (y, means [images, groups], variances [images, groups])`; the rest as
+/// [`Attrs::Normalize`].
+pub static GROUP_NORM: OpDef = OpDef {
+    name: NAME,
+    doc: "Each group of channels of each image brought to a mean of 0 and a deviation of 1.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch,
+    saves: Saves::one_of(&[&[
+        Keep::Input(0).always(),
+        Keep::Input(1).always(),
+        Keep::Output(1).always(),
+        Keep::Output(2).always(),
+    ]]),
+    remat: Remat::Costly,
+    cost: |call| {
+        let made = infer(call).unwrap_or_default();
+        cost(made.iter().map(elements).sum::<u64>() * 8, made.iter().chain(call.inputs))
+    },
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples: || {
+        let sample = |(x, attrs): (TensorType, Attrs)| {
+            let sizes = x.shape.sizes().unwrap_or_default();
+            let each = TensorType::new(x.dtype, &sizes[sizes.len() - 1..]);
+            Sample::of(&[x, each.clone(), each], attrs)
+        };
+        images_to_test().into_iter().map(sample).collect()
+    },
+};
+
+/// Statistics of the groups of images of that type.
+pub(super) fn of_groups(
+    op: &'static str,
+    x: &TensorType,
+    each: &[&TensorType],
+    attrs: &Attrs,
+) -> Result<TensorType> {
+    let how = how(op, attrs)?;
+    check(op, x, each)?;
+    rank_at_least(op, x, 2, "[images, ..., channels]")?;
+    let channels = &x.shape[x.shape.rank() - 1];
+    let even = how.groups > 0 && channels.known().is_some_and(|n| n.is_multiple_of(how.groups));
+    if !even || !how.centered {
+        let what = format!("{} groups of {channels} channels", how.groups);
+        return Err(bad_argument(op, what, "use groups that divide the channels"));
+    }
+    let shape: Shape = [x.shape[0].clone(), Dim::Known(how.groups)].into_iter().collect();
+    Ok(TensorType { dtype: computed(x.dtype), shape })
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    let [x, scale, bias] = inputs(NAME, call)?;
+    let each = of_groups(NAME, x, &[scale, bias], call.attrs)?;
+    Ok(smallvec![x.clone(), each.clone(), each])
+}
+
+fn axes(call: &Call) -> AxisMap {
+    let rank = call.inputs[0].shape.rank();
+    let mut axes = vec![AxisOf::Mixed; rank];
+    axes[0] = along(&[(0, 0)]);
+    let each = vec![along(&[(0, 0)]), AxisOf::Mixed];
+    AxisMap { outputs: vec![axes, each.clone(), each], summed: Vec::new() }
+}
+
+/// Elements of a thread's scratch: a tile, and three numbers for each channel besides two that are in the making.
+fn parts_of(of: &Images) -> [usize; 6] {
+    let channels = of.channels;
+    [of.tile() * channels, channels, channels, channels, channels, channels]
+}
+
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    let Some(of) = Images::of_types(NAME, call) else { return Bytes::ZERO };
+    let computed = computed(call.inputs[0].dtype);
+    let slot: usize = parts_of(&of).iter().map(|count| bytes(computed, *count)).sum();
+    let parts = Cut::of(&of);
+    let sums = match parts {
+        Cut::Whole { .. } => 0,
+        Cut::Parts { .. } => bytes(computed, 2 * of.channels * parts.count(&of)),
+    };
+    Bytes::of(slot.saturating_mul(threads).saturating_add(sums))
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (x, mean, variance) = (call.input(0)?, call.output(1)?, call.output(2)?);
+    let mut grads = vec![None; 3];
+    if let Some(g) = &call.grads[0] {
+        let inputs = vec![x.clone(), call.input(1)?, mean.clone(), variance, g.clone()];
+        let made = e.emit(&GROUP_NORM_GRAD, inputs, call.attrs.clone(), Vec::new(), false)?;
+        for (i, made) in made.into_iter().enumerate().filter(|(i, _)| call.needs[*i]) {
+            grads[i] = Some(made);
+        }
+    }
+    if call.needs[0] && (call.grads[1].is_some() || call.grads[2].is_some()) {
+        let more = of_statistics(e, call, x, mean)?;
+        grads[0] = Some(match grads[0].take() {
+            Some(sum) => emit::add(e, sum, more)?,
+            None => more,
+        });
+    }
+    Ok(grads.into_iter().map(|grad| grad.map(Cotangent::Dense)).collect())
+}
+
+/// What an image gets from the gradients of its means and variances.
+fn of_statistics(
+    e: &mut dyn Emit,
+    call: &GradCall,
+    x: tonnage_core::Value,
+    mean: tonnage_core::Value,
+) -> Result<tonnage_core::Value> {
+    let (how, image, wide) = (how(NAME, call.attrs)?, x.ty().clone(), mean.ty().dtype);
+    let to = formula::grouped(&image.shape, how.groups);
+    let count = formula::count(e, &[to[1].clone(), to[3].clone()], wide)?;
+    let mut sum = emit::zeros(e, &TensorType { dtype: wide, shape: to.clone() })?;
+    if let Some(g) = &call.grads[1] {
+        let g = formula::of_groups(e, g.clone())?;
+        sum = emit::add(e, sum, g)?;
+    }
+    if let Some(g) = &call.grads[2] {
+        let g = formula::of_groups(e, g.clone())?;
+        let g = emit::scale(e, g, 2.0)?;
+        let x = emit::cast(e, x, wide)?;
+        let x = emit::reshape(e, x, &to)?;
+        let mean = formula::of_groups(e, mean)?;
+        let x = emit::sub(e, x, mean)?;
+        let g = emit::mul(e, x, g)?;
+        sum = emit::add(e, sum, g)?;
+    }
+    let sum = emit::div(e, sum, count)?;
+    let sum = emit::reshape(e, sum, &image.shape)?;
+    emit::cast(e, sum, image.dtype)
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+}
+
+/// What normalizing reads besides the image.
+struct All<'a, T> {
+    of: Images,
+    how: How,
+    x: Rows<'a, T>,
+    scale: Rows<'a, T>,
+    bias: Rows<'a, T>,
+}
+
+fn run<T: Float>(k: &mut Kernel) -> Result<()> {
+    let how = how(NAME, k.attrs)?;
+    let of = Images::of_sizes(&k.inputs[0].layout.sizes, how.groups);
+    let [x, scale, bias] = [0, 1, 2].map(|i| Rows::<T>::of(&k.inputs[i]));
+    let all = All { of, how, x, scale, bias };
+    let [out, means, variances] = &mut k.outputs[..] else { return Ok(()) };
+    let out = out.slice::<T>();
+    let (means, variances) = (means.slice::<T::Compute>(), variances.slice::<T::Compute>());
+    if out.is_empty() {
+        // No number has a mean.
+        means.fill(T::Compute::of(f64::NAN));
+        variances.fill(T::Compute::of(f64::NAN));
+        return Ok(());
+    }
+    let size: usize = parts_of(&of).iter().map(|n| bytes(<T::Compute as Element>::DTYPE, *n)).sum();
+    let parts = Cut::of(&of);
+    if let Cut::Whole { images } = parts {
+        let stats =
+            means.chunks_mut(images * of.groups).zip(variances.chunks_mut(images * of.groups));
+        let items = out.chunks_mut(images * of.image()).zip(stats).enumerate();
+        return for_each_item(k.workers, items, k.scratch, size, &|(part, (out, stats)), slot| {
+            let (means, variances) = stats;
+            let each = means.chunks_exact_mut(of.groups).zip(variances.chunks_exact_mut(of.groups));
+            for ((i, out), (means, variances)) in
+                out.chunks_exact_mut(of.image()).enumerate().zip(each)
+            {
+                all.image(part * images + i, out, means, variances, slot);
+            }
+            Ok(())
+        });
+    }
+    let mut rest = &mut *k.scratch;
+    let sums = cut::<T::Compute>(&mut rest, 2 * of.channels * parts.count(&of));
+    let items = sums.chunks_mut(2 * of.channels).enumerate();
+    for_each_item(k.workers, items, rest, size, &|(part, sums), slot| {
+        let (mean, square) = sums.split_at_mut(of.channels);
+        let mut rest = slot;
+        let [buffer, tile_mean, tile_square, ..] =
+            parts_of(&of).map(|count| cut::<T::Compute>(&mut rest, count));
+        all.moments(parts.rows(&of, part), [buffer, tile_mean, tile_square], mean, square);
+        Ok(())
+    })?;
+    let each = means.chunks_exact_mut(of.groups).zip(variances.chunks_exact_mut(of.groups));
+    let of_image = sums.chunks_exact_mut(parts.of_image() * 2 * of.channels).zip(each);
+    for (i, (sums, (means, variances))) in of_image.enumerate() {
+        let (first, others) = sums.split_at_mut(2 * of.channels);
+        let (mean, square) = first.split_at_mut(of.channels);
+        let mut before = parts.rows(&of, i * parts.of_image()).len();
+        for (j, part) in others.chunks_exact(2 * of.channels).enumerate() {
+            let count = parts.rows(&of, i * parts.of_image() + j + 1).len();
+            let (part_mean, part_square) = part.split_at(of.channels);
+            join(mean, square, before, part_mean, part_square, count);
+            before += count;
+        }
+        all.groups(mean, square, means, variances);
+    }
+    let (means, variances) = (&*means, &*variances);
+    let pieces = out.chunks_mut(of.image()).enumerate().flat_map(|(image, out)| {
+        let tiles = out.chunks_mut(of.tile() * of.channels).enumerate();
+        tiles.map(move |(tile, out)| (image, tile * of.tile(), out))
+    });
+    for_each_item(k.workers, pieces, rest, size, &|(image, first, out), slot| {
+        let groups = image * of.groups..(image + 1) * of.groups;
+        let stats = (&means[groups.clone()], &variances[groups]);
+        all.normalize(image * of.pixels + first, out, stats, slot);
+        Ok(())
+    })
+}
+
+/// Joins statistics of other numbers, so many, to those of `before` numbers.
+fn join<C: Wide>(
+    mean: &mut [C],
+    square: &mut [C],
+    before: usize,
+    other_mean: &[C],
+    other_square: &[C],
+    count: usize,
+) {
+    if count == 0 {
+        return;
+    }
+    let total = (before + count) as f64;
+    let (share, cross) = (C::of(count as f64 / total), C::of(before as f64 * count as f64 / total));
+    let mine = mean.iter_mut().zip(square);
+    for (((mean, square), other), more) in mine.zip(other_mean).zip(other_square) {
+        let off = *other - *mean;
+        *mean = *mean + off * share;
+        *square = *square + *more + off * off * cross;
+    }
+}
+
+impl<T: Float> All<'_, T> {
+    /// Statistics of all channels over some pixels: means, and sums of squared differences from them. The first three of
+    /// a slot's parts are used on the way.
+    fn moments(
+        &self,
+        rows: std::ops::Range<usize>,
+        [buffer, tile_mean, tile_square]: [&mut [T::Compute]; 3],
+        mean: &mut [T::Compute],
+        square: &mut [T::Compute],
+    ) {
+        mean.fill(T::Compute::ZERO);
+        square.fill(T::Compute::ZERO);
+        for first in rows.clone().step_by(self.of.tile()) {
+            let count = self.of.tile().min(rows.end - first);
+            let tile = self.x.tile(first, count, buffer);
+            simd::level().run(Moments { tile, mean: &mut *tile_mean, square: &mut *tile_square });
+            join(mean, square, first - rows.start, tile_mean, tile_square, count);
+        }
+    }
+
+    /// Statistics of groups from those of their channels.
+    fn groups(
+        &self,
+        mean: &[T::Compute],
+        square: &[T::Compute],
+        means: &mut [T::Compute],
+        variances: &mut [T::Compute],
+    ) {
+        let (each, pixels) = (self.of.channels / self.of.groups, self.of.pixels);
+        let channels = mean.chunks_exact(each).zip(square.chunks_exact(each));
+        for (((of_mean, of_square), to_mean), to_variance) in channels.zip(means).zip(variances) {
+            let (mut mean, mut square) = ([of_mean[0]], [of_square[0]]);
+            for (i, (m, s)) in of_mean.iter().zip(of_square).enumerate().skip(1) {
+                join(&mut mean, &mut square, i * pixels, &[*m], &[*s], pixels);
+            }
+            *to_mean = mean[0];
+            *to_variance = square[0] / T::Compute::of((each * pixels) as f64);
+        }
+    }
+
+    /// One image: its statistics, and all of it normalized.
+    fn image(
+        &self,
+        number: usize,
+        out: &mut [T],
+        means: &mut [T::Compute],
+        variances: &mut [T::Compute],
+        slot: &mut [u8],
+    ) {
+        let rows = number * self.of.pixels..(number + 1) * self.of.pixels;
+        let mut rest = &mut *slot;
+        let [buffer, tile_mean, tile_square, mean, square, _] =
+            parts_of(&self.of).map(|count| cut::<T::Compute>(&mut rest, count));
+        self.moments(rows.clone(), [buffer, tile_mean, tile_square], mean, square);
+        self.groups(mean, square, means, variances);
+        for (i, out) in out.chunks_mut(self.of.tile() * self.of.channels).enumerate() {
+            self.normalize(rows.start + i * self.of.tile(), out, (means, variances), slot);
+        }
+    }
+
+    /// Pixels from row `first` on, all of one image.
+    fn normalize(
+        &self,
+        first: usize,
+        out: &mut [T],
+        (means, variances): (&[T::Compute], &[T::Compute]),
+        mut slot: &mut [u8],
+    ) {
+        let [buffer, mean, by, of_scale, of_bias, _] =
+            parts_of(&self.of).map(|count| cut::<T::Compute>(&mut slot, count));
+        let (scale, bias) = (self.scale.row(0, of_scale), self.bias.row(0, of_bias));
+        channel_numbers(&self.of, &self.how, (means, variances), scale, mean, by);
+        let tile = self.x.tile(first, out.len() / self.of.channels, buffer);
+        simd::level().run(Normalize::<T> { tile, mean, by, bias, out });
+    }
+}
+
+/// Channels whose sums are kept close at hand.
+const BLOCK: usize = 64;
+
+/// Statistics of the channels of a tile.
+struct Moments<'a, C> {
+    tile: &'a [C],
+    mean: &'a mut [C],
+    square: &'a mut [C],
+}
+
+impl<C: Wide> simd::Kernel for Moments<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let channels = self.mean.len();
+        let share = C::ONE / C::of((self.tile.len() / channels.max(1)) as f64);
+        let each = self.mean.chunks_mut(BLOCK).zip(self.square.chunks_mut(BLOCK));
+        for (block, (mean, square)) in each.enumerate() {
+            let of = block * BLOCK..block * BLOCK + mean.len();
+            let (mut sums, mut squares) = ([C::ZERO; BLOCK], [C::ZERO; BLOCK]);
+            let (sums, squares) = (&mut sums[..mean.len()], &mut squares[..mean.len()]);
+            for row in self.tile.chunks_exact(channels) {
+                sums.iter_mut().zip(&row[of.clone()]).for_each(|(sum, x)| *sum = *sum + *x);
+            }
+            sums.iter_mut().for_each(|sum| *sum = *sum * share);
+            for row in self.tile.chunks_exact(channels) {
+                for ((square, x), mean) in squares.iter_mut().zip(&row[of.clone()]).zip(&*sums) {
+                    let off = *x - *mean;
+                    *square = off.fma::<I>(off, *square);
+                }
+            }
+            mean.copy_from_slice(sums);
+            square.copy_from_slice(squares);
+        }
+    }
+}
+
+/// A tile, normalized.
+struct Normalize<'a, T: Float> {
+    tile: &'a [T::Compute],
+    mean: &'a [T::Compute],
+    by: &'a [T::Compute],
+    bias: &'a [T::Compute],
+    out: &'a mut [T],
+}
+
+impl<T: Float> simd::Kernel for Normalize<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let channels = self.mean.len().max(1);
+        let rows = self.tile.chunks_exact(channels).zip(self.out.chunks_exact_mut(channels));
+        for (row, out) in rows {
+            let blocks = row.chunks(BLOCK).zip(self.mean.chunks(BLOCK)).zip(self.by.chunks(BLOCK));
+            let blocks = blocks.zip(self.bias.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
+            for ((((x, mean), by), bias), out) in blocks {
+                let mut made = [T::Compute::ZERO; BLOCK];
+                let made = &mut made[..out.len()];
+                for ((((made, x), mean), by), bias) in
+                    made.iter_mut().zip(x).zip(mean).zip(by).zip(bias)
+                {
+                    *made = (*x - *mean).fma::<I>(*by, *bias);
+                }
+                T::store(made, out);
+            }
+        }
+    }
+}
+
+/// Images of every kind, with their groups.
+pub(super) fn images_to_test() -> Vec<(TensorType, Attrs)> {
+    use DType::*;
+    let of = |dtype, shape: &[usize], groups| {
+        (TensorType::new(dtype, shape), super::attrs(0.01, true, groups))
+    };
+    vec![
+        of(F64, &[2, 3, 2, 4], 2),
+        of(F64, &[1, 7, 3], 3),
+        of(F32, &[2, 4, 6], 1),
+        of(F32, &[3, 70], 7),
+        of(F16, &[2, 3, 4], 2),
+        of(BF16, &[1, 9, 4], 4),
+        of(F32, &[1, 700, 70], 70),
+        of(F32, &[40, 5, 3], 3),
+        of(F32, &[0, 3, 4], 2),
+    ]
+}

@@ -1,0 +1,120 @@
+//! Images in groups of channels, and how their statistics are cut into parts: whole images where there are many, else parts
+//! of each. The cut follows from the shape alone.
+
+use std::ops::Range;
+
+use tonnage_core::{Call, DType};
+
+use super::{How, how};
+use crate::nn::float::Wide;
+use crate::parallel::{GRAIN, cut_bytes};
+
+/// The most parts, all images together.
+const PARTS: usize = 32;
+
+/// Sizes of images.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Images {
+    pub images: usize,
+    /// Of an image.
+    pub pixels: usize,
+    pub channels: usize,
+    pub groups: usize,
+}
+
+impl Images {
+    pub fn of_sizes(sizes: &[usize], groups: usize) -> Images {
+        let last = sizes.len() - 1;
+        let pixels = sizes[1..last].iter().product();
+        Images { images: sizes[0], pixels, channels: sizes[last], groups }
+    }
+
+    /// Of a call whose first input they are.
+    pub fn of_types(op: &'static str, call: &Call) -> Option<Images> {
+        let groups = how(op, call.attrs).ok()?.groups;
+        let sizes = call.inputs.first()?.shape.most()?;
+        (sizes.len() > 1).then(|| Images::of_sizes(&sizes, groups))
+    }
+
+    /// Elements of an image.
+    pub fn image(&self) -> usize {
+        self.pixels * self.channels
+    }
+
+    /// Pixels that are looked at while they are in cache.
+    pub fn tile(&self) -> usize {
+        (GRAIN / self.channels.max(1)).clamp(1, self.pixels.max(1))
+    }
+}
+
+/// Parts of images.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Cut {
+    /// So many whole images each.
+    Whole { images: usize },
+    /// So many of each image.
+    Parts { each: usize },
+}
+
+impl Cut {
+    pub fn of(of: &Images) -> Cut {
+        if of.images >= PARTS {
+            return Cut::Whole { images: of.images.div_ceil(PARTS) };
+        }
+        let tiles = of.pixels.div_ceil(of.tile());
+        Cut::Parts { each: (PARTS / of.images.max(1)).min(tiles).max(1) }
+    }
+
+    /// How many parts an image has.
+    pub fn of_image(&self) -> usize {
+        match self {
+            Cut::Whole { .. } => 1,
+            Cut::Parts { each } => *each,
+        }
+    }
+
+    /// How many parts there are.
+    pub fn count(&self, of: &Images) -> usize {
+        match self {
+            Cut::Whole { images } => of.images.div_ceil(*images),
+            Cut::Parts { each } => of.images * each,
+        }
+    }
+
+    /// The pixels of a part of an image, counted through all images.
+    pub fn rows(&self, of: &Images, part: usize) -> Range<usize> {
+        let each = self.of_image();
+        let (image, part) = (part / each, part % each);
+        // Between tiles, so that each is whole.
+        let tiles = of.pixels.div_ceil(of.tile());
+        let at = |part: usize| (tiles * part / each * of.tile()).min(of.pixels);
+        image * of.pixels + at(part)..image * of.pixels + at(part + 1)
+    }
+}
+
+/// Bytes of so many elements of what is computed in.
+pub(super) fn bytes(computed: DType, count: usize) -> usize {
+    match computed {
+        DType::F64 => cut_bytes::<f64>(count),
+        _ => cut_bytes::<f32>(count),
+    }
+}
+
+/// For each channel of an image its group's mean, and what differences from it are multiplied by.
+pub(super) fn channel_numbers<C: Wide>(
+    of: &Images,
+    how: &How,
+    (means, variances): (&[C], &[C]),
+    scale: &[C],
+    mean: &mut [C],
+    by: &mut [C],
+) {
+    let each = of.channels / of.groups;
+    let to = mean.chunks_exact_mut(each).zip(by.chunks_exact_mut(each));
+    let groups = to.zip(scale.chunks_exact(each)).zip(means.iter().zip(variances));
+    for (((mean, by), scale), (of_group, variance)) in groups {
+        let inverse = C::ONE / (*variance + C::of(how.epsilon)).root();
+        mean.fill(*of_group);
+        by.iter_mut().zip(scale).for_each(|(by, scale)| *by = inverse * *scale);
+    }
+}

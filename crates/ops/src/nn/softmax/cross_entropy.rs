@@ -1,0 +1,163 @@
+//! `cross_entropy`: how surprised logits are by a label: the logarithm of the sum of their powers of e, less the logit of the
+//! label. With smoothing a share of each label is spread evenly over all classes.
+//!
+//! The probabilities are never made. For the gradient it keeps the logits, the labels and one number a row.
+
+use smallvec::smallvec;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{
+    AxisMap, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, SampleInput, Saves, Types, Values,
+};
+use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, Shape, Sizes, TensorType};
+
+use super::cross_entropy_grad::CROSS_ENTROPY_GRAD;
+use super::{
+    check_rows, computed, costs, log_sum_exp, rows_axes, rows_scratch, rows_to_test, smoothing,
+};
+use crate::emit;
+use crate::index::indices::Indices;
+use crate::infer::{inputs, integer, shape};
+use crate::nn::float::{Float, Wide, with_float};
+use crate::nn::rows::{Rows, bytes_of_rows, sum1};
+use crate::parallel::{cut, for_each_item, rows_at_once};
+use crate::simd::{self, Isa};
+
+const NAME: &str = "cross_entropy";
+
+/// `(logits [..., n], labels [...]) -> (losses [...], log-sum-exp [...])`; the share that is spread as [`Attrs::Smoothing`].
+pub static CROSS_ENTROPY: OpDef = OpDef {
+    name: NAME,
+    doc: "How surprised logits are by a label, and the logarithms of the sums of their powers of e.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch: |call, threads| rows_scratch(call, 2, threads),
+    saves: Saves::one_of(&[&[
+        Keep::Input(0).always(),
+        Keep::Input(1).always(),
+        Keep::Output(1).always(),
+    ]]),
+    remat: Remat::Costly,
+    cost: |call| costs(call, 15, &infer(call).unwrap_or_default()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::OnData,
+    lower: Lower::Slices(kernel),
+    samples: || labels_to_test().into_iter().map(|(sample, _)| sample).collect(),
+};
+
+/// The shape of a row's number.
+pub(super) fn leading(x: &TensorType) -> Shape {
+    x.shape[..x.shape.rank() - 1].iter().cloned().collect()
+}
+
+/// Losses and the logarithms of sums.
+pub(super) fn results(x: &TensorType) -> Types {
+    let losses = TensorType { dtype: x.dtype, shape: leading(x) };
+    let lse = TensorType { dtype: computed(x.dtype), shape: leading(x) };
+    smallvec![losses, lse]
+}
+
+/// Both results run along the leading axes of the inputs.
+pub(super) fn axes(call: &Call) -> AxisMap {
+    let one = rows_axes(call, &[0, 1], false);
+    AxisMap { outputs: [one.outputs.clone(), one.outputs].concat(), summed: Vec::new() }
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    let [x, labels] = inputs(NAME, call)?;
+    smoothing(NAME, call.attrs)?;
+    check_rows(NAME, x)?;
+    integer(NAME, labels)?;
+    shape(NAME, &labels.shape, &leading(x), "pass one label for each row of logits")?;
+    Ok(results(x))
+}
+
+/// What the gradient of a cross-entropy is given: the inputs, the logarithms of sums, and gradients of both results.
+pub(super) fn back_inputs(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<tonnage_core::Value>> {
+    let mut inputs = vec![call.input(0)?, call.input(1)?, call.output(1)?];
+    for (grad, ty) in call.grads.iter().zip(call.outputs) {
+        inputs.push(match grad {
+            Some(grad) => grad.clone(),
+            None => emit::zeros(e, ty)?,
+        });
+    }
+    Ok(inputs)
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let inputs = back_inputs(e, call)?;
+    let made = e.apply(&CROSS_ENTROPY_GRAD, inputs, call.attrs.clone())?;
+    Ok(vec![emit::dense(made), None])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+}
+
+fn run<T: Float>(k: &mut Kernel) -> Result<()> {
+    let share = smoothing(NAME, k.attrs)?;
+    let x = Rows::<T>::of(&k.inputs[0]);
+    let (width, at_once) = (x.width, rows_at_once(x.width));
+    let labels = Indices::checked(NAME, &k.inputs[1], width)?;
+    let [losses, lse] = &mut k.outputs[..] else { return Ok(()) };
+    let (losses, lse) = (losses.slice::<T>(), lse.slice::<T::Compute>());
+    let items = losses.chunks_mut(at_once).zip(lse.chunks_mut(at_once)).enumerate();
+    let slot = bytes_of_rows(2, width, <T::Compute as Element>::DTYPE);
+    for_each_item(k.workers, items, k.scratch, slot, &|(number, (losses, lse)), mut slot| {
+        let [buffer, powers] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
+        for (i, (loss, lse)) in losses.iter_mut().zip(lse).enumerate() {
+            let row = number * at_once + i;
+            let x = x.row(row, buffer);
+            let label = x[labels.get(row)];
+            let (sum, made) = simd::level().run(Surprise { x, label, share, powers: &mut *powers });
+            *lse = sum;
+            T::store(&[made], std::slice::from_mut(loss));
+        }
+        Ok(())
+    })
+}
+
+/// The logarithm of the sum of powers, and what it has more than the label's logit.
+struct Surprise<'a, C> {
+    x: &'a [C],
+    label: C,
+    share: f64,
+    powers: &'a mut [C],
+}
+
+impl<C: Wide> simd::Kernel for Surprise<'_, C> {
+    type Output = (C, C);
+
+    #[inline(always)]
+    fn run<I: Isa>(self) -> (C, C) {
+        let (lse, _) = log_sum_exp::<I, C>(self.x, self.powers);
+        let mut expected = self.label;
+        if self.share > 0.0 {
+            let mean = sum1(self.x, |x| x) / C::of(self.x.len() as f64);
+            expected = expected + C::of(self.share) * (mean - expected);
+        }
+        (lse, lse - expected)
+    }
+}
+
+/// Samples, and the sizes of their logits.
+pub(super) fn labels_to_test() -> Vec<(Sample, Sizes)> {
+    let labels = [DType::I64, DType::U8, DType::I32];
+    let of = |(i, (dtype, sizes)): (usize, (DType, Sizes))| {
+        let (last, rows) = (sizes[sizes.len() - 1], &sizes[..sizes.len() - 1]);
+        let share = Scalar::Float(if i % 2 == 1 { 0.2 } else { 0.0 });
+        // A label of one byte points at the first classes.
+        let dtype_of_labels = labels[i % 3];
+        let most = last.min(200);
+        let mut sample = Sample::of(
+            &[TensorType::new(dtype, &sizes[..]), TensorType::new(dtype_of_labels, rows)],
+            Attrs::Smoothing(share),
+        );
+        sample.inputs[1] = SampleInput { values: Values::Below(most), ..sample.inputs[1].clone() };
+        (sample, sizes)
+    };
+    rows_to_test().into_iter().enumerate().map(of).collect()
+}

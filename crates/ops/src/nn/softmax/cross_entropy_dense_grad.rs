@@ -1,0 +1,138 @@
+//! The gradient of `cross_entropy_dense` for its logits: probabilities times the sum of the targets, less the targets; each
+//! row times the gradient of its loss. May take over the logits' bytes.
+
+use smallvec::smallvec;
+use tonnage_core::emit::{Emit, Value};
+use tonnage_core::error::Result;
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::{Attrs, Call, Element, OpDef};
+
+use super::cross_entropy::results;
+use super::cross_entropy_dense::targets_to_test;
+use super::cross_entropy_grad::{beside, check_numbers, shares};
+use super::{check_rows, costs, rows_axes, rows_scratch, smoothing};
+use crate::derive::by_formula;
+use crate::emit;
+use crate::infer::{inputs, same_dtype, shape};
+use crate::nn::float::{Float, Wide, with_float};
+use crate::nn::rows::{Rows, bytes_of_rows, sum1};
+use crate::parallel::{cut, for_each_item, rows_at_once};
+use crate::simd::{self, Isa};
+use crate::strided::Positions;
+
+const NAME: &str = "cross_entropy_dense_grad";
+
+/// `(logits, targets, lse, g, g of lse) -> gradient of the logits`; the share that is spread as [`Attrs::Smoothing`].
+pub static CROSS_ENTROPY_DENSE_GRAD: OpDef = OpDef {
+    name: NAME,
+    doc: "The gradient of cross_entropy_dense for its logits.",
+    infer,
+    axes: |call| rows_axes(call, &[0, 1, 2, 3, 4], true),
+    mem: Mem::Reuse(&[0]),
+    scratch: |call, threads| rows_scratch(call, 3, threads),
+    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    remat: Remat::Costly,
+    cost: |call| costs(call, 15, &call.inputs[..1]),
+    grad: Grad::Rule(|e, call| by_formula(e, call, formula)),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples: || {
+        let sample = |mut sample: Sample| {
+            let of_rows = results(&sample.inputs[0].ty);
+            let types = [&of_rows[1], &of_rows[0], &of_rows[1]].map(Clone::clone);
+            sample.inputs.extend(Sample::of(&types, Attrs::None).inputs);
+            sample
+        };
+        targets_to_test().into_iter().map(sample).collect()
+    },
+};
+
+fn infer(call: &Call) -> Result<Types> {
+    let [x, targets, lse, g, g_lse] = inputs(NAME, call)?;
+    smoothing(NAME, call.attrs)?;
+    check_rows(NAME, x)?;
+    same_dtype(NAME, x, targets)?;
+    shape(NAME, &targets.shape, &x.shape, "pass a probability for every logit")?;
+    check_numbers(NAME, x, [lse, g, g_lse])?;
+    Ok(smallvec![x.clone()])
+}
+
+fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Value>> {
+    let share = smoothing(NAME, attrs)?;
+    let [x, targets, lse, g, g_lse] = &inputs[..] else { return Ok(Vec::new()) };
+    let (ty, wide) = (x.ty().clone(), lse.ty().dtype);
+    let last = ty.shape.rank() - 1;
+    let (g, g_lse) = (beside(e, g, wide)?, beside(e, g_lse, wide)?);
+    let count = emit::size(e, &ty.shape[last], wide)?;
+    let even = emit::number(e, share, wide)?;
+    let even = emit::div(e, even, count)?;
+    let targets = emit::cast(e, targets.clone(), wide)?;
+    let targets = emit::scale(e, targets, 1.0 - share)?;
+    let targets = emit::add(e, targets, even)?;
+    let sum = emit::sum(e, targets.clone(), smallvec![last], true)?;
+    let by = emit::mul(e, g.clone(), sum)?;
+    let by = emit::add(e, by, g_lse)?;
+    let made = shares(e, x, lse, by)?;
+    let less = emit::mul(e, targets, g)?;
+    let made = emit::sub(e, made, less)?;
+    Ok(vec![emit::cast(e, made, ty.dtype)?])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+}
+
+fn run<T: Float>(k: &mut Kernel) -> Result<()> {
+    let share = smoothing(NAME, k.attrs)?;
+    let [x, targets] = [0, 1].map(|i| Rows::<T>::of(&k.inputs[i]));
+    let (width, at_once) = (x.width, rows_at_once(x.width));
+    let [lse, g, g_lse] = [2, 3, 4].map(|i| &k.inputs[i]);
+    let places = [lse, g, g_lse].map(|input| Positions::of(&input.layout));
+    let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
+    let slot = bytes_of_rows(3, width, <T::Compute as Element>::DTYPE);
+    let (certain, even) =
+        (T::Compute::of(1.0 - share), T::Compute::of(share / (width as f64).max(1.0)));
+    for_each_item(k.workers, out, k.scratch, slot, &|(number, out), mut slot| {
+        let [of_x, of_t, work] = [(); 3].map(|()| cut::<T::Compute>(&mut slot, width));
+        for (i, out) in out.chunks_exact_mut(width).enumerate() {
+            let row = number * at_once + i;
+            let lse = lse.slice::<T::Compute>()[places[0].at(row)];
+            let g: T::Compute = g.slice::<T>()[places[1].at(row)].read();
+            let g_lse = g_lse.slice::<T::Compute>()[places[2].at(row)];
+            let (x, targets) = (x.row_or(row, out, of_x), targets.row(row, of_t));
+            let (share, work) = (T::Compute::of(share), &mut *work);
+            simd::level().run(Back { x, targets, lse, g, g_lse, share, certain, even, work });
+            T::store(work, out);
+        }
+        Ok(())
+    })
+}
+
+/// `exp(x - lse) * (g * sum + g_lse) - g * t` with `t = certain * targets + even` and `sum` theirs.
+struct Back<'a, C> {
+    x: &'a [C],
+    targets: &'a [C],
+    lse: C,
+    g: C,
+    g_lse: C,
+    share: C,
+    certain: C,
+    even: C,
+    work: &'a mut [C],
+}
+
+impl<C: Wide> simd::Kernel for Back<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let sum = sum1(self.targets, |t| t) * self.certain + self.share;
+        let by = self.g * sum + self.g_lse;
+        for ((made, x), t) in self.work.iter_mut().zip(self.x).zip(self.targets) {
+            let share = (*x - self.lse).exp::<I>() * by;
+            *made = share - self.g * t.fma::<I>(self.certain, self.even);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The gradient of `cross_entropy` for its logits, from one number a row: probabilities, less the labels; each row times
+//! the gradient of its loss. May take over the logits' bytes.
+
+use smallvec::smallvec;
+use tonnage_core::emit::{Emit, Value};
+use tonnage_core::error::Result;
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::{Attrs, Call, Dim, Element, OpDef, Shape, TensorType};
+
+use super::cross_entropy::{labels_to_test, leading, results};
+use super::{check_rows, costs, rows_axes, rows_scratch, smoothing};
+use crate::derive::by_formula;
+use crate::index::indices::Indices;
+use crate::index::put_along_axis::PUT_ALONG_AXIS;
+use crate::infer::{inputs, integer, same_dtype, shape};
+use crate::nn::float::{Float, Wide, with_float};
+use crate::nn::rows::{Rows, bytes_of_rows};
+use crate::parallel::{cut, for_each_item, rows_at_once};
+use crate::simd::{self, Isa};
+use crate::strided::Positions;
+use crate::{emit, math};
+
+const NAME: &str = "cross_entropy_grad";
+
+/// `(logits, labels, lse, g, g of lse) -> gradient of the logits`; the share that is spread as [`Attrs::Smoothing`].
+pub static CROSS_ENTROPY_GRAD: OpDef = OpDef {
+    name: NAME,
+    doc: "The gradient of cross_entropy for its logits.",
+    infer,
+    axes: |call| rows_axes(call, &[0, 1, 2, 3, 4], true),
+    mem: Mem::Reuse(&[0]),
+    scratch: |call, threads| rows_scratch(call, 2, threads),
+    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    remat: Remat::Costly,
+    cost: |call| costs(call, 12, &call.inputs[..1]),
+    grad: Grad::Rule(|e, call| by_formula(e, call, formula)),
+    jvp: Jvp::FromGrad,
+    fails: Fails::OnData,
+    lower: Lower::Slices(kernel),
+    samples: || {
+        let sample = |(mut sample, _): (Sample, _)| {
+            let of_rows = results(&sample.inputs[0].ty);
+            let types = [&of_rows[1], &of_rows[0], &of_rows[1]].map(Clone::clone);
+            sample.inputs.extend(Sample::of(&types, Attrs::None).inputs);
+            sample
+        };
+        labels_to_test().into_iter().map(sample).collect()
+    },
+};
+
+/// Refuses numbers of rows that are not as cross-entropy gave them.
+pub(super) fn check_numbers(op: &'static str, x: &TensorType, of: [&TensorType; 3]) -> Result<()> {
+    let expected = results(x);
+    for (ty, expected) in of.into_iter().zip([&expected[1], &expected[0], &expected[1]]) {
+        same_dtype(op, ty, expected)?;
+        shape(op, &ty.shape, &expected.shape, "pass one number for each row of logits")?;
+    }
+    Ok(())
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    let [x, labels, lse, g, g_lse] = inputs(NAME, call)?;
+    smoothing(NAME, call.attrs)?;
+    check_rows(NAME, x)?;
+    integer(NAME, labels)?;
+    shape(NAME, &labels.shape, &leading(x), "pass one label for each row of logits")?;
+    check_numbers(NAME, x, [lse, g, g_lse])?;
+    Ok(smallvec![x.clone()])
+}
+
+/// A number of each row, beside its elements.
+pub(super) fn beside(e: &mut dyn Emit, x: &Value, wide: tonnage_core::DType) -> Result<Value> {
+    let x = emit::cast(e, x.clone(), wide)?;
+    let to: Shape = x.ty().shape.iter().cloned().chain([Dim::Known(1)]).collect();
+    emit::reshape(e, x, &to)
+}
+
+/// Probabilities times the sum of two numbers of their rows.
+pub(super) fn shares(e: &mut dyn Emit, x: &Value, lse: &Value, by: Value) -> Result<Value> {
+    let wide = lse.ty().dtype;
+    let x = emit::cast(e, x.clone(), wide)?;
+    let lse = beside(e, lse, wide)?;
+    let relative = emit::sub(e, x, lse)?;
+    let powers = emit::unary(e, &math::exp::EXP, relative)?;
+    emit::mul(e, powers, by)
+}
+
+fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Value>> {
+    let share = smoothing(NAME, attrs)?;
+    let [x, labels, lse, g, g_lse] = &inputs[..] else { return Ok(Vec::new()) };
+    let (ty, wide) = (x.ty().clone(), lse.ty().dtype);
+    let (g, g_lse) = (beside(e, g, wide)?, beside(e, g_lse, wide)?);
+    let both = emit::add(e, g.clone(), g_lse)?;
+    let mut made = shares(e, x, lse, both)?;
+    let label = beside(e, labels, labels.ty().dtype)?;
+    let certain = emit::scale(e, g.clone(), 1.0 - share)?;
+    let last = Attrs::Shape(ty.shape[ty.shape.rank() - 1..].iter().cloned().collect());
+    let put = e.apply(&PUT_ALONG_AXIS, vec![label, certain], last)?;
+    made = emit::sub(e, made, put)?;
+    let count = emit::size(e, &ty.shape[ty.shape.rank() - 1], wide)?;
+    let spread = emit::scale(e, g, share)?;
+    let spread = emit::div(e, spread, count)?;
+    let made = emit::sub(e, made, spread)?;
+    Ok(vec![emit::cast(e, made, ty.dtype)?])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+}
+
+fn run<T: Float>(k: &mut Kernel) -> Result<()> {
+    let share = smoothing(NAME, k.attrs)?;
+    let x = Rows::<T>::of(&k.inputs[0]);
+    let (width, at_once) = (x.width, rows_at_once(x.width));
+    let labels = Indices::checked(NAME, &k.inputs[1], width)?;
+    let [lse, g, g_lse] = [2, 3, 4].map(|i| &k.inputs[i]);
+    let places = [lse, g, g_lse].map(|input| Positions::of(&input.layout));
+    let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
+    let slot = bytes_of_rows(2, width, <T::Compute as Element>::DTYPE);
+    for_each_item(k.workers, out, k.scratch, slot, &|(number, out), mut slot| {
+        let [buffer, work] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
+        for (i, out) in out.chunks_exact_mut(width).enumerate() {
+            let row = number * at_once + i;
+            let lse = lse.slice::<T::Compute>()[places[0].at(row)];
+            let g: T::Compute = g.slice::<T>()[places[1].at(row)].read();
+            let both = g + g_lse.slice::<T::Compute>()[places[2].at(row)];
+            let less = g * T::Compute::of(share / width as f64);
+            let x = x.row_or(row, out, buffer);
+            simd::level().run(Shares { x, lse, by: both, less, work: &mut *work });
+            let label = &mut work[labels.get(row)];
+            *label = *label - g * T::Compute::of(1.0 - share);
+            T::store(work, out);
+        }
+        Ok(())
+    })
+}
+
+/// `exp(x - lse) * by - less`
+struct Shares<'a, C> {
+    x: &'a [C],
+    lse: C,
+    by: C,
+    less: C,
+    work: &'a mut [C],
+}
+
+impl<C: Wide> simd::Kernel for Shares<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for (made, x) in self.work.iter_mut().zip(self.x) {
+            *made = (*x - self.lse).exp::<I>() * self.by - self.less;
+        }
+    }
+}

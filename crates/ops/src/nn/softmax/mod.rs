@@ -1,0 +1,141 @@
+//! Powers of e that add up to 1, and what is made of them: `softmax`, `log_softmax`, and cross-entropies, which never make
+//! the probabilities. All along the last axis; the largest element is subtracted first, so that nothing overflows.
+
+pub mod cross_entropy;
+pub mod cross_entropy_dense;
+pub mod cross_entropy_dense_grad;
+pub mod cross_entropy_grad;
+pub mod log;
+pub mod log_grad;
+pub mod plain;
+pub mod plain_grad;
+
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::kernel::Kernel;
+use tonnage_core::row::{AxisMap, AxisOf, Cost};
+use tonnage_core::{Attrs, Bytes, Call, DType, Element, Sizes, TensorType};
+
+use super::float::{Float, Wide};
+use super::rows::{Rows, bytes_of_rows, largest, sum1};
+use crate::infer::{along, bad_attrs, cost, elements, no_attrs, rank_at_least};
+use crate::parallel::{cut, for_each_item, rows_at_once};
+use crate::simd::Isa;
+
+/// Refuses what is no float with at least one axis, and attributes.
+fn check(op: &'static str, call: &Call, x: &TensorType) -> Result<()> {
+    no_attrs(op, call)?;
+    check_rows(op, x)
+}
+
+fn check_rows(op: &'static str, x: &TensorType) -> Result<()> {
+    crate::infer::dtype(op, x, DType::is_float, "f64, f32, f16 or bf16 (cast first)")?;
+    rank_at_least(op, x, 1, "it runs along the last axis")
+}
+
+/// How much of a label is spread over all classes.
+fn smoothing(op: &'static str, attrs: &Attrs) -> Result<f64> {
+    let Attrs::Smoothing(share) = attrs else { return Err(bad_attrs(op, attrs, "a smoothing")) };
+    let share = share.to_f64();
+    match (0.0..=1.0).contains(&share) {
+        true => Ok(share),
+        false => {
+            let what = format!("labels smoothed by {share}");
+            Err(bad_argument(op, what, "use a share between 0 and 1"))
+        }
+    }
+}
+
+/// What sums are computed and kept in.
+fn computed(dtype: DType) -> DType {
+    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
+}
+
+/// All axes but the last run along those of the first `inputs` inputs.
+fn rows_axes(call: &Call, inputs: &[usize], last: bool) -> AxisMap {
+    let rank = call.inputs[0].shape.rank();
+    let of = |axis: usize| -> AxisOf {
+        let all: Vec<(usize, usize)> = inputs.iter().map(|input| (*input, axis)).collect();
+        along(&all)
+    };
+    let mut axes: Vec<AxisOf> = (0..rank - 1).map(of).collect();
+    if last {
+        axes.push(AxisOf::Mixed);
+    }
+    AxisMap { outputs: vec![axes], summed: Vec::new() }
+}
+
+/// So many flops an element, and everything read and written once.
+fn costs(call: &Call, flops: u64, made: &[TensorType]) -> Cost {
+    let most = call.inputs.iter().map(elements).max().unwrap_or(0);
+    cost(most.saturating_mul(flops), call.inputs.iter().chain(made))
+}
+
+/// So many rows of scratch for each thread.
+fn rows_scratch(call: &Call, rows: usize, threads: usize) -> Bytes {
+    let Some(x) = call.inputs.first() else { return Bytes::ZERO };
+    let width = x.shape.last().and_then(|dim| dim.most()).unwrap_or(0);
+    Bytes::of(bytes_of_rows(rows, width, computed(x.dtype)).saturating_mul(threads))
+}
+
+/// What one row of a result is made from: rows of the inputs, and one to work in.
+struct Row<'a, T: Float, const N: usize> {
+    inputs: [&'a [T::Compute]; N],
+    work: &'a mut [T::Compute],
+    out: &'a mut [T],
+}
+
+/// Runs a kernel for each row of the first output, whose type the inputs have; the first may be read in place. Asks for
+/// `N + 1` rows of scratch.
+fn each_row<T: Float, const N: usize>(
+    k: &mut Kernel,
+    run: &(dyn Fn(Row<'_, T, N>) + Sync),
+) -> Result<()> {
+    let inputs: [Rows<T>; N] = std::array::from_fn(|i| Rows::of(&k.inputs[i]));
+    let width = inputs[0].width;
+    let at_once = rows_at_once(width);
+    let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
+    let slot = bytes_of_rows(N + 1, width, <T::Compute as Element>::DTYPE);
+    for_each_item(k.workers, out, k.scratch, slot, &|(number, out), mut slot| {
+        let work = cut::<T::Compute>(&mut slot, width);
+        let mut buffers: [&mut [T::Compute]; N] =
+            std::array::from_fn(|_| cut::<T::Compute>(&mut slot, width));
+        for (i, out) in out.chunks_exact_mut(width).enumerate() {
+            let mut buffers = buffers.iter_mut();
+            let inputs = inputs.each_ref().map(|rows| match buffers.next() {
+                Some(buffer) => rows.row_or(number * at_once + i, out, buffer),
+                None => &[],
+            });
+            run(Row { inputs, work: &mut *work, out });
+        }
+        Ok(())
+    })
+}
+
+/// The logarithm of the sum of the powers of e; with `powers`, those relative to the largest, whose sum is returned beside.
+#[inline(always)]
+fn log_sum_exp<I: Isa, C: Wide>(x: &[C], powers: &mut [C]) -> (C, C) {
+    let most = largest(x);
+    // A row of minus infinities alone has no largest element to subtract.
+    let base = if most == C::LOWEST { C::ZERO } else { most };
+    for (power, x) in powers.iter_mut().zip(x) {
+        *power = (*x - base).exp::<I>();
+    }
+    let sum = sum1(powers, |x| x);
+    (base + sum.ln::<I>(), sum)
+}
+
+/// Rows to test with.
+fn rows_to_test() -> Vec<(DType, Sizes)> {
+    let of = |dtype, sizes: &[usize]| (dtype, Sizes::from_slice(sizes));
+    vec![
+        of(DType::F64, &[2, 3]),
+        of(DType::F32, &[2, 3]),
+        of(DType::F16, &[2, 3]),
+        of(DType::BF16, &[2, 3]),
+        of(DType::F32, &[4, 2, 3]),
+        of(DType::F32, &[3]),
+        of(DType::F32, &[0, 3]),
+        of(DType::F32, &[2, 1025]),
+        of(DType::F32, &[300, 70]),
+    ]
+}

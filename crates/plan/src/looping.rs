@@ -1,0 +1,279 @@
+//! Loops and their gradients: bodies planned once, rows written where they stay, states kept where the schedule
+//! says. Part of [`Planner`]; the executor follows what is written down here.
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::bytes::Bytes;
+use tonnage_core::error::Result;
+use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::looping::{GradInputs, Loop, LoopGrad};
+
+use crate::place::{InputSpec, Planner, store};
+use crate::plan::{Held, Keeps, LoopGradPlan, LoopPlan, Run, StepMemory};
+use crate::region::{Shelf, at_home, bad, inner, read_spec, second};
+use crate::rows;
+use crate::schedule::{SPARE, revolve};
+
+/// A loop's results start as its initial values: in their bytes where those are free, copied otherwise.
+fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
+    let id = node.inputs[input];
+    let ty = planner.graph.ty(output).clone();
+    if is_alone(planner, node, input) && planner.can_take_over(node, input, &ty).is_ok() {
+        let placed = planner.place(id)?.clone();
+        planner.put(output, placed);
+        return Ok(());
+    }
+    planner.copy_value(node, id, output)
+}
+
+/// Whether nothing else that the node takes lies in an input's bytes.
+fn is_alone(planner: &Planner, node: &Node, input: usize) -> bool {
+    let whose = |id: &ValueId| planner.places[id.index()].as_ref().and_then(|p| store(&p.at));
+    let own = whose(&node.inputs[input]);
+    node.inputs.iter().filter(|id| whose(id) == own).count() == 1
+}
+
+/// A gradient keeps states where a loop makes its extra outputs.
+fn keeps(spec: &Loop) -> Keeps {
+    match spec.known_rounds() {
+        Some(rounds) => Keeps::These(revolve::kept(rounds, spec.slots(Some(rounds)))),
+        None => Keeps::Online { slots: spec.slots(None) },
+    }
+}
+
+pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
+    let Attrs::Loop(spec) = &node.attrs else { return Err(bad(node)) };
+    for (j, output) in node.outputs.iter().enumerate() {
+        match j {
+            j if spec.updates.contains(&j) => at_home(planner, node, node.inputs[j], *output)?,
+            j if j < spec.carried => start(planner, node, j, *output)?,
+            _ => planner.fresh(node, *output)?,
+        }
+    }
+    let mut shelf = Shelf::default();
+    let keeps = match node.outputs.len() > spec.carried + spec.stacked {
+        true => keeps(spec),
+        false => Keeps::Nothing,
+    };
+    let plan = loop_plan(planner, node, spec, None, keeps, &mut shelf)?;
+    let reads: SmallVec<[ValueId; 4]> =
+        node.inputs[spec.carried..].iter().chain(&node.outputs).copied().collect();
+    let writes = node.outputs.iter().copied().collect();
+    let memory = match spec.updates.is_empty() {
+        true => StepMemory::Allocates,
+        false => StepMemory::Updates,
+    };
+    planner.push(node, Run::Loop(Box::new(plan)), memory, shelf.0, reads, writes)
+}
+
+/// Condition and body; the carried values lie close together, each in bytes of its own. They are updated in
+/// place, unless there is a step back: then each state has bytes of its own, for it may be one that is kept.
+fn loop_plan(
+    planner: &mut Planner,
+    node: &Node,
+    spec: &Loop,
+    step: Option<&Graph>,
+    keeps: Keeps,
+    shelf: &mut Shelf,
+) -> Result<LoopPlan> {
+    let in_place = step.is_none();
+    let Some((condition, body)) = spec.regions(&node.regions) else { return Err(bad(node)) };
+    let op = node.op.name;
+    let (mut sliced, mut row_specs) = (Vec::new(), Vec::new());
+    for i in spec.sliced_inputs() {
+        let (row, input) = rows::sliced(planner, node, node.inputs[i], shelf)?;
+        sliced.push(row);
+        row_specs.push(input);
+    }
+    let first_read = spec.sliced_inputs().end;
+    let mut read = Vec::new();
+    for i in first_read..body.inputs.len() {
+        let mut uses: SmallVec<[(&Graph, ValueId); 3]> =
+            SmallVec::from_iter([(&**body, body.inputs[i])]);
+        uses.extend(condition.map(|g| (&**g, g.inputs[i])));
+        uses.extend(step.map(|g| (g, g.inputs[i])));
+        read.push(read_spec(planner, node, node.inputs[i], &uses)?);
+    }
+    let states = |graph: &Graph, donated: bool| -> Result<Vec<InputSpec>> {
+        let carried = &graph.inputs[..spec.carried];
+        carried.iter().map(|id| InputSpec::contiguous(graph.ty(*id), op, donated)).collect()
+    };
+    let test = match condition {
+        Some(graph) => {
+            let specs = [states(graph, false)?, read.clone()].concat();
+            Some(inner(planner, graph, &specs, &[])?)
+        }
+        None => None,
+    };
+    let specs = [states(body, in_place)?, row_specs, read].concat();
+    let homes: Vec<Option<usize>> = match in_place {
+        true => (0..spec.carried).map(Some).collect(),
+        false => Vec::new(),
+    };
+    let body_plan = inner(planner, body, &specs, &homes)?;
+    let second = match in_place {
+        true => second(&body_plan, body, spec.carried, op, shelf)?,
+        false => Vec::new(), // the gradient has whole states instead
+    };
+    let answer = shelf.put(Bytes::new(test.is_some() as u64));
+    let most = test.as_ref().map_or(Bytes::ZERO, |t| t.arena).max(body_plan.arena);
+    let at = shelf.put(most);
+    Ok(LoopPlan {
+        spec: spec.clone(),
+        condition: test,
+        body: body_plan,
+        sliced,
+        second,
+        answer,
+        inner: at,
+        keeps,
+    })
+}
+
+pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
+    let Attrs::LoopGrad(spec) = &node.attrs else { return Err(bad(node)) };
+    let Some(at) = spec.inputs(node.inputs.len()) else { return Err(bad(node)) };
+    for (k, output) in node.outputs.iter().enumerate() {
+        match k < spec.back {
+            true => start(planner, node, at.back.start + k, *output)?,
+            false => planner.fresh(node, *output)?,
+        }
+    }
+    let mut shelf = Shelf::default();
+    let held = held(planner, node, &at, &mut shelf)?;
+    let Some(step) = node.regions.last() else { return Err(bad(node)) };
+    let forward = loop_plan(planner, node, &spec.of, Some(step), keeps(&spec.of), &mut shelf)?;
+    let rounds = spec.of.known_rounds();
+    let slots = spec.of.slots(rounds);
+    let body = &forward.body.graph;
+    // Where the checkpoints are, and room for states on their way.
+    let (mut checkpoints, mut writes) = (Vec::new(), SmallVec::new());
+    let rows = spec.of.kept().known().ok_or_else(|| bad(node))?;
+    for j in 0..spec.of.carried {
+        let ty = spec.of.checkpoint(body.ty(body.inputs[j]));
+        let input = at.checkpoints.start + j;
+        let taken = spec.handed
+            && is_alone(planner, node, input)
+            && planner.can_take_over(node, input, &ty).is_ok();
+        if taken {
+            writes.push(node.inputs[input]);
+            checkpoints.push(None);
+        } else {
+            checkpoints.push(Some(shelf.put(ty.bytes(node.op.name)?)));
+        }
+    }
+    let spare = match &forward.keeps {
+        Keeps::These(kept) if rounds.is_none_or(|n| kept.len() as u64 + 1 >= n) => 0,
+        Keeps::These(_) => SPARE - 1, // the state before the last round is kept and then free
+        _ => SPARE,
+    };
+    let (mut state, mut parts) = (Shelf::default(), Vec::new());
+    for id in &body.inputs[..spec.of.carried] {
+        parts.push(state.put(body.ty(*id).bytes(node.op.name)?));
+    }
+    let all = state.0.checked_mul(spare as u64).ok_or_else(|| bad(node))?;
+    let spare_at = shelf.put(all);
+    let graph = step;
+    let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut shelf)?;
+    let second = second(&step, graph, spec.back, node.op.name, &mut shelf)?;
+    let inner = shelf.put(step.arena);
+    let again = rounds.map(|n| {
+        let sweep = if spec.handed { 0 } else { n };
+        revolve::again(n, slots).saturating_add(sweep)
+    });
+    let plan = LoopGradPlan {
+        spec: (**spec).clone(),
+        forward,
+        step,
+        seeds,
+        held,
+        slots,
+        rows,
+        checkpoints,
+        spare,
+        spare_at,
+        state: state.0,
+        parts,
+        second,
+        inner,
+        again,
+    };
+    let reads: SmallVec<[ValueId; 4]> = node.inputs.iter().chain(&node.outputs).copied().collect();
+    writes.extend(node.outputs.iter().copied());
+    let run = Run::LoopGrad(Box::new(plan));
+    planner.push(node, run, StepMemory::Allocates, shelf.0, reads, writes)
+}
+
+/// Where the first and the last state are read: in their own bytes where those lie close together.
+fn held(
+    planner: &mut Planner,
+    node: &Node,
+    at: &GradInputs,
+    shelf: &mut Shelf,
+) -> Result<[Vec<Held>; 2]> {
+    let Attrs::LoopGrad(spec) = &node.attrs else { return Err(bad(node)) };
+    let mut place = |input: usize| -> Result<Held> {
+        let id = node.inputs[input];
+        planner.materialize(node, id)?;
+        let layout = &planner.place(id)?.layout;
+        match layout.is_contiguous() {
+            true => Ok(Held::There { input, first: layout.offset }),
+            false => {
+                let bytes = planner.graph.ty(id).bytes(node.op.name)?;
+                Ok(Held::Copied { input, to: shelf.put(bytes) })
+            }
+        }
+    };
+    let first = (0..spec.of.carried).map(&mut place).collect::<Result<_>>()?;
+    let last = match spec.handed {
+        true => at.ends.clone().map(&mut place).collect::<Result<_>>()?,
+        false => planner
+            .graph
+            .types_of(&node.inputs[..spec.of.carried])
+            .iter()
+            .map(|ty| Ok(Held::Made(shelf.put(ty.bytes(node.op.name)?))))
+            .collect::<Result<_>>()?,
+    };
+    Ok([first, last])
+}
+
+/// One step back: what is carried backwards is given up to it.
+fn step_plan(
+    planner: &mut Planner,
+    node: &Node,
+    spec: &LoopGrad,
+    at: &GradInputs,
+    forward: &LoopPlan,
+    shelf: &mut Shelf,
+) -> Result<(crate::Plan, Vec<crate::plan::Sliced>)> {
+    let Some(graph) = node.regions.last() else { return Err(bad(node)) };
+    let op = node.op.name;
+    let own = forward.body.graph.inputs.len();
+    let carried = spec.of.carried;
+    let (mut specs, mut seeds) = (Vec::new(), Vec::new());
+    for id in &graph.inputs[..carried] {
+        specs.push(InputSpec::contiguous(graph.ty(*id), op, false)?);
+    }
+    for sliced in &forward.sliced {
+        specs.push(sliced.spec(op)?);
+    }
+    for i in spec.of.sliced_inputs().end..own {
+        // As the body was told: what had to be made resident is.
+        let uses = [(&**graph, graph.inputs[i])];
+        specs.push(read_spec(planner, node, node.inputs[i], &uses)?);
+    }
+    for id in &graph.inputs[own..own + carried] {
+        specs.push(InputSpec::contiguous(graph.ty(*id), op, false)?);
+    }
+    for i in at.seeds.clone() {
+        let (row, input) = rows::sliced(planner, node, node.inputs[i], shelf)?;
+        seeds.push(row);
+        specs.push(input);
+    }
+    let first_back = specs.len();
+    for id in &graph.inputs[first_back..] {
+        specs.push(InputSpec::contiguous(graph.ty(*id), op, true)?);
+    }
+    let homes: Vec<Option<usize>> = (0..spec.back).map(|k| Some(first_back + k)).collect();
+    Ok((inner(planner, graph, &specs, &homes)?, seeds))
+}

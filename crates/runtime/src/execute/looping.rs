@@ -1,0 +1,350 @@
+//! Loops: round after round of a body in the same scratch, with carried values in place or between two places.
+
+use smallvec::SmallVec;
+use tonnage_core::ValueId;
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::looping::Rounds;
+use tonnage_core::row::Cost;
+use tonnage_core::shape::Sizes;
+use tonnage_plan::schedule::Online;
+use tonnage_plan::{Keeps, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
+
+use super::frame::Frame;
+use super::region::{Regions, copy, part, undecided};
+use crate::lend::{Lender, Region};
+
+/// A loop as it runs: all but its state.
+pub(super) struct Runner<'p> {
+    pub plan: &'p LoopPlan,
+    scratch: Region,
+    /// The sliced inputs, whole.
+    sliced: Regions,
+    /// What is only read.
+    pub read: Regions,
+    ids: &'p [ValueId],
+    /// How many rounds there are, where rows depend on it.
+    rounds: u64,
+}
+
+/// Rows of a value that lie one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    whole: Region,
+    bytes: usize,
+}
+
+impl Rows {
+    pub fn new(whole: Region, bytes: usize) -> Rows {
+        Rows { whole, bytes }
+    }
+
+    pub fn row(&self, row: u64) -> Region {
+        let offset = self.whole.offset + row as usize * self.bytes;
+        Region { offset, len: self.bytes, ..self.whole }
+    }
+}
+
+impl<'p> Frame<'p> {
+    /// The rows of a value that lies close together from the start of `whole`.
+    pub(super) fn rows(&self, id: ValueId, whole: Region) -> Result<Rows> {
+        let ty = self.plan.graph.ty(id);
+        let sizes = ty.shape.sizes().ok_or_else(|| undecided(id))?;
+        let bytes = sizes.iter().skip(1).product::<usize>() * ty.dtype.size();
+        Ok(Rows::new(whole, bytes))
+    }
+
+    /// The rows of a value that is being made.
+    pub(super) fn made_rows(&mut self, id: ValueId) -> Result<Rows> {
+        let whole = self.made(id)?;
+        self.rows(id, whole)
+    }
+
+    pub fn while_loop(
+        &mut self,
+        lender: &mut Lender,
+        step: &Step,
+        plan: &'p LoopPlan,
+    ) -> Result<()> {
+        let scratch = self.scratch(step);
+        let node = self.node(step)?;
+        let spec = &plan.spec;
+        let (carried, rest) = node.outputs.split_at(spec.carried);
+        let (stacked, checkpoints) = rest.split_at(spec.stacked);
+        let homes = carried.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
+        let of = |ids: &[ValueId], frame: &mut Frame| {
+            ids.iter().map(|id| frame.made_rows(*id)).collect::<Result<SmallVec<[Rows; 4]>>>()
+        };
+        let stacked = of(stacked, self)?;
+        let kept = of(&checkpoints[..checkpoints.len().min(spec.carried)], self)?;
+        let mut current = homes.clone();
+        let mut other = seconds(&plan.second, &homes, scratch);
+        let mut sizes = self.start_sizes(carried, &node.inputs)?;
+        let runner = Runner::new(self, plan, scratch, &node.inputs)?;
+        let mut keeper = Keeper::new(&plan.keeps);
+        let limit = runner.limit();
+        let mut round = 0;
+        while round < limit && runner.holds(self, lender, &current, &sizes, round)? {
+            if let Some(row) = keeper.keep(round) {
+                for (now, rows) in current.iter().zip(&kept) {
+                    copy(lender, *now, rows.row(row as u64))?;
+                }
+            }
+            let row = spec.row(round, limit);
+            let made = other.iter().copied().chain(stacked.iter().map(|rows| rows.row(row)));
+            runner.round(self, lender, &current, &mut sizes, made.collect(), round)?;
+            std::mem::swap(&mut current, &mut other);
+            round += 1;
+        }
+        for (now, home) in current.iter().zip(&homes) {
+            copy(lender, *now, *home)?;
+        }
+        for (id, sizes) in carried.iter().zip(sizes.iter().flatten()) {
+            self.decide(*id, sizes);
+        }
+        // Only the data knew how many rounds there would be.
+        if let (Some(id), Rounds::While { .. }) = (checkpoints.get(spec.carried), &spec.rounds) {
+            let home = self.made(*id)?;
+            let mut lent = lender.lend(&[], &[Region { len: 8, ..home }])?;
+            lent.writes[0].copy_from_slice(&(round as i64).to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Sizes of the carried values, of a loop where the data decide any.
+    fn start_sizes(&self, outputs: &[ValueId], inputs: &[ValueId]) -> Result<Option<Vec<Sizes>>> {
+        let known = |id: &ValueId| self.plan.graph.ty(*id).shape.sizes().is_some();
+        if outputs.iter().all(known) {
+            return Ok(None);
+        }
+        let sizes = |id: &ValueId| Ok(self.layout(*id)?.sizes.clone());
+        Ok(Some(inputs.iter().take(outputs.len()).map(sizes).collect::<Result<_>>()?))
+    }
+}
+
+/// Where values are made that stay at home, or come back to it.
+pub(super) fn seconds(
+    second: &[Option<tonnage_core::Bytes>],
+    homes: &[Region],
+    scratch: Region,
+) -> Regions {
+    let place = |(second, home): (&Option<tonnage_core::Bytes>, &Region)| match second {
+        Some(at) => part(scratch, *at, home.len),
+        None => *home,
+    };
+    second.iter().zip(homes).map(place).collect()
+}
+
+/// Says which states are kept, and in which rows.
+pub(super) struct Keeper<'p> {
+    these: &'p [u64],
+    next: usize,
+    online: Option<Online>,
+}
+
+impl<'p> Keeper<'p> {
+    pub fn new(keeps: &'p Keeps) -> Keeper<'p> {
+        match keeps {
+            Keeps::Nothing => Keeper { these: &[], next: 0, online: None },
+            Keeps::These(these) => Keeper { these, next: 0, online: None },
+            Keeps::Online { slots } => {
+                Keeper { these: &[], next: 0, online: Some(Online::new(*slots)) }
+            }
+        }
+    }
+
+    /// The row for the state before a round; rounds come in order.
+    pub fn keep(&mut self, round: u64) -> Option<usize> {
+        if round == 0 {
+            return None; // the first state is kept where it is
+        }
+        if let Some(online) = &mut self.online {
+            return online.keep(round);
+        }
+        let kept = self.these.get(self.next) == Some(&round);
+        self.next += usize::from(kept);
+        kept.then(|| self.next - 1)
+    }
+}
+
+impl<'p> Runner<'p> {
+    /// The loop whose own inputs these are.
+    pub fn new(
+        frame: &Frame<'p>,
+        plan: &'p LoopPlan,
+        scratch: Region,
+        ids: &'p [ValueId],
+    ) -> Result<Runner<'p>> {
+        let given =
+            |ids: &[ValueId]| ids.iter().map(|id| frame.given(*id)).collect::<Result<Regions>>();
+        let (sliced, read) = ids[plan.spec.carried..].split_at(plan.spec.sliced);
+        let rounds = plan.spec.known_rounds().unwrap_or(0);
+        Ok(Runner { plan, scratch, sliced: given(sliced)?, read: given(read)?, ids, rounds })
+    }
+
+    /// The most rounds there may be.
+    pub fn limit(&self) -> u64 {
+        match &self.plan.spec.rounds {
+            Rounds::While { most } => most.unwrap_or(u64::MAX),
+            Rounds::Times(_) => self.rounds,
+        }
+    }
+
+    /// The row of a round; its number where there are no rows.
+    pub fn row(&self, round: u64) -> u64 {
+        self.plan.spec.row(round, self.rounds.max(round + 1))
+    }
+
+    /// Whether another round is to be run.
+    pub fn holds(
+        &self,
+        frame: &mut Frame<'p>,
+        lender: &mut Lender,
+        state: &[Region],
+        sizes: &Option<Vec<Sizes>>,
+        round: u64,
+    ) -> Result<bool> {
+        let Some(condition) = &self.plan.condition else { return Ok(true) };
+        let answer = part(self.scratch, self.plan.answer, 1);
+        let key = frame.key_of(self.plan.spec.key, 0, self.row(round));
+        let inputs: Regions = state.iter().chain(&self.read).copied().collect();
+        let arena = part(self.scratch, self.plan.inner, 0);
+        let outputs = SmallVec::from_iter([answer]);
+        let mut child = frame.child(condition, arena, inputs.clone(), outputs, key);
+        self.tell(frame, &mut child, sizes, 0)?;
+        child.run(lender, false)?;
+        frame.again += child.again;
+        // A condition that is an input lies there.
+        let region = match &condition.outputs[0] {
+            OutputPlan::Input { input, .. } => inputs[*input],
+            _ => answer,
+        };
+        let lent = lender.lend(&[Region { len: 1, ..region }], &[])?;
+        Ok(lent.reads[0][0] != 0)
+    }
+
+    /// Runs a round, from a state to what it makes: the next state, and rows of the stacked outputs.
+    pub fn round(
+        &self,
+        frame: &mut Frame<'p>,
+        lender: &mut Lender,
+        state: &[Region],
+        sizes: &mut Option<Vec<Sizes>>,
+        made: SmallVec<[Region; 4]>,
+        round: u64,
+    ) -> Result<()> {
+        let row = self.row(round);
+        let mut inputs: Regions = state.into();
+        inputs.extend(self.rows(frame, lender, row)?);
+        inputs.extend(self.read.iter().copied());
+        let key = frame.key_of(self.plan.spec.key, 1, row);
+        let arena = part(self.scratch, self.plan.inner, 0);
+        let mut child = frame.child(&self.plan.body, arena, inputs, made, key);
+        self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
+        child.run(lender, false)?;
+        frame.again += child.again;
+        if let Some(sizes) = sizes {
+            self.grow(&child, sizes)?;
+        }
+        Ok(())
+    }
+
+    /// The rows that a round sees of the sliced inputs.
+    pub fn rows(&self, frame: &mut Frame<'p>, lender: &mut Lender, row: u64) -> Result<Regions> {
+        rows(frame, lender, &self.plan.sliced, &self.sliced, self.scratch, row)
+    }
+
+    /// Tells a region of sizes that the data decided: of carried values, and of what is only read.
+    fn tell(
+        &self,
+        frame: &Frame<'p>,
+        child: &mut Frame<'p>,
+        sizes: &Option<Vec<Sizes>>,
+        rows: usize,
+    ) -> Result<()> {
+        let plan = child.plan;
+        let graph = &plan.graph;
+        for (id, sizes) in graph.inputs.iter().zip(sizes.iter().flatten()) {
+            if graph.ty(*id).shape.sizes().is_none() {
+                child.decided.retain(|(s, _)| !names(graph.ty(*id), s));
+                child.decide(*id, sizes);
+            }
+        }
+        let carried = self.plan.spec.carried;
+        for (i, id) in self.ids[carried + self.plan.spec.sliced..].iter().enumerate() {
+            frame.tell(child, carried + rows + i, *id)?;
+        }
+        Ok(())
+    }
+
+    /// The sizes that a round left the carried values with, which their bounds must hold.
+    fn grow(&self, child: &Frame, sizes: &mut [Sizes]) -> Result<()> {
+        let graph = &child.plan.graph;
+        for (j, now) in sizes.iter_mut().enumerate() {
+            let made = child.ty(graph.outputs[j]);
+            let most = graph.ty(graph.inputs[j]).shape.most();
+            let (Some(made), Some(most)) = (made.shape.sizes(), most) else {
+                return Err(undecided(graph.outputs[j]));
+            };
+            if made.iter().zip(&most).any(|(n, most)| n > most) {
+                let what = format!("loop variable {j} grew to {made:?}, over its bound {most:?}");
+                return Err(bad_argument("while_loop", what, "give it a larger bound"));
+            }
+            *now = made;
+        }
+        Ok(())
+    }
+}
+
+fn names(ty: &tonnage_core::TensorType, symbol: &tonnage_core::Symbol) -> bool {
+    let mut found = false;
+    ty.shape.iter().for_each(|dim| dim.symbols(&mut |s| found |= s == symbol));
+    found
+}
+
+/// Rows of inputs: where they lie, or computed now.
+pub(super) fn rows<'p>(
+    frame: &mut Frame<'p>,
+    lender: &mut Lender,
+    sliced: &'p [Sliced],
+    whole: &[Region],
+    scratch: Region,
+    row: u64,
+) -> Result<Regions> {
+    let mut all = Regions::new();
+    for (sliced, whole) in sliced.iter().zip(whole) {
+        all.push(match sliced {
+            Sliced::Bytes { first, stride, layout, size } => {
+                let at = (first + row as isize * stride) as usize * size;
+                let len = span(&layout.sizes, &layout.strides, layout.offset) * size;
+                Region { offset: whole.offset + at, len, align: *size, ..*whole }
+            }
+            Sliced::Recipe { run, strides, at, row: ty } => {
+                let len = ty.bytes("while_loop")?.as_usize();
+                let region = Region { align: ty.dtype.size(), ..part(scratch, *at, len) };
+                let run = nth_row(run, strides, row);
+                let writes = SmallVec::from_iter([region]);
+                frame.run_tile(lender, &run, &[], writes, None, Cost::default())?;
+                region
+            }
+        });
+    }
+    Ok(all)
+}
+
+/// Elements from the lowest of a layout to the highest.
+fn span(sizes: &[usize], strides: &[isize], offset: usize) -> usize {
+    if sizes.contains(&0) {
+        return 0;
+    }
+    let above = sizes.iter().zip(strides).filter(|(_, stride)| **stride > 0);
+    offset + 1 + above.map(|(size, stride)| (size - 1) * *stride as usize).sum::<usize>()
+}
+
+fn nth_row(first: &TileRun, strides: &[isize], row: u64) -> TileRun {
+    let mut run = first.clone();
+    for (read, stride) in run.reads.iter_mut().zip(strides) {
+        let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
+        layout.offset = (layout.offset as isize + row as isize * stride) as usize;
+    }
+    run
+}

@@ -1,0 +1,91 @@
+//! Loops beside a peer: `h = tanh(h @ w)`, 200 rounds at 512 x 512, and its gradient at 256 x 256. Memory as
+//! predicted, as the executor measured it, and as the system says; time as the best of several runs.
+//! `cargo bench -p tonnage --bench loops [forward|250|1000|4000]`; `benches/loops.py` does the same in PyTorch.
+
+use std::time::{Duration, Instant};
+
+use tonnage::{
+    Bytes, DType, Elementwise, GradientTape, Result, Tensor, fori_loop, function, memory,
+    random_normal,
+};
+
+fn resident() -> Bytes {
+    memory::resident().unwrap_or(Bytes::ZERO)
+}
+
+fn best(runs: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
+    let mut least = Duration::MAX;
+    for _ in 0..runs {
+        let start = Instant::now();
+        f()?;
+        least = least.min(start.elapsed());
+    }
+    Ok(least)
+}
+
+/// A matrix in memory, small enough that many products of it stay finite.
+fn matrix(n: usize) -> Result<Tensor> {
+    let made = (random_normal([n, n], DType::F32)? * (1.0 / (n as f64).sqrt()))?;
+    tonnage::tensor(made.to_vec2::<f32>()?)
+}
+
+fn forward(rounds: i64) -> Result<()> {
+    let (h, w) = (matrix(512)?, matrix(512)?);
+    let f = function(move |(h, w): (Tensor, Tensor)| {
+        fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())
+    });
+    let args = (h, w);
+    let plan = f.plan(&args)?;
+    let before = resident();
+    let (_, measured) = f.call_measured(args.clone())?;
+    let after = resident().saturating_sub(before);
+    let used = measured.map_or(Bytes::ZERO, |m| m.used);
+    let time = best(5, || f.call(args.clone()).map(drop))?;
+    println!(
+        "forward {rounds:>5}: {time:>9.1?}, predicted {}, measured {used}, resident above the start {after}",
+        plan.peak(),
+    );
+    Ok(())
+}
+
+fn gradient(rounds: i64) -> Result<()> {
+    let (h, w) = (matrix(256)?, matrix(256)?);
+    let f = function(move |(h, w): (Tensor, Tensor)| {
+        let mut tape = GradientTape::new();
+        tape.watch(&w);
+        let last = fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())?;
+        tape.gradient(&last.sum_all()?, &[&w])?[0].tensor()
+    });
+    let args = (h, w);
+    let plan = f.plan(&args)?;
+    let before = resident();
+    memory::reset_peak("cpu:0")?;
+    let held = memory::info("cpu:0")?.in_use;
+    let (_, measured) = f.call_measured(args.clone())?;
+    let after = resident().saturating_sub(before);
+    let reserved = memory::info("cpu:0")?.peak - held;
+    let (used, again) = measured.map_or((Bytes::ZERO, 0), |m| (m.used, m.rounds_again));
+    let time = best(3, || f.call(args.clone()).map(drop))?;
+    println!(
+        "gradient {rounds:>4}: {time:>9.1?}, predicted {}, measured {used}, reserved {reserved}, resident above the start {after}; {} rounds, {again} of them again, predicted {}",
+        plan.peak(),
+        rounds as u64 + again,
+        plan.rounds_again().map_or("?".to_string(), |n| n.to_string()),
+    );
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|o| o == name);
+    if wanted("forward") {
+        forward(200)?;
+        forward(400)?;
+    }
+    for rounds in [250, 1000, 4000] {
+        if wanted(&rounds.to_string()) {
+            gradient(rounds)?;
+        }
+    }
+    Ok(())
+}

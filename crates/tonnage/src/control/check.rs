@@ -1,0 +1,87 @@
+//! What cannot be a branch or a loop, refused with the line that made it so.
+
+use tonnage_core::error::bad_argument;
+use tonnage_core::{Result, Source, TensorType};
+use tonnage_ops::control::while_loop::stays;
+
+use super::region::{Part, leaves, text};
+use crate::tree::Tree;
+
+fn made_at(line: Option<Source>) -> String {
+    line.map_or(String::new(), |line| format!(" (made at {line})"))
+}
+
+/// Branches return the same structure, of the same types.
+pub(super) fn branches_agree<R: Tree>(op: &'static str, parts: &[Part<R>]) -> Result<()> {
+    let Some((first, others)) = parts.split_first() else { return Ok(()) };
+    for (i, other) in others.iter().enumerate() {
+        if text(&first.result) != text(&other.result) {
+            let what = format!("branches 0 and {} return differently nested results", i + 1);
+            return Err(bad_argument(op, what, "return the same structure from all"));
+        }
+        let pairs = leaves(&first.result).into_iter().zip(leaves(&other.result));
+        for (k, (x, y)) in pairs.enumerate().filter(|(_, (x, y))| x.ty() != y.ty()) {
+            let what = format!(
+                "result {k} is {}{} in branch 0 and {}{} in branch {}",
+                x.ty(),
+                made_at(first.line(&x)),
+                y.ty(),
+                made_at(other.line(&y)),
+                i + 1
+            );
+            return Err(bad_argument(op, what, "give all the same dtype and shape"));
+        }
+    }
+    Ok(())
+}
+
+/// The body returns the loop variables as it took them: nested in the same way, of the same types.
+pub(super) fn body_keeps<S: Tree, R>(
+    op: &'static str,
+    start: &S,
+    types: &[TensorType],
+    part: &Part<R>,
+    made: &S,
+) -> Result<()> {
+    if text(start) != text(made) {
+        let what = "the body returns differently nested values than it takes";
+        return Err(bad_argument(op, what, "return the loop variables as they came"));
+    }
+    let pairs = leaves(start).into_iter().zip(types).zip(leaves(made));
+    for (i, ((first, before), after)) in pairs.enumerate() {
+        if !stays(&first.ty(), before, &after.ty()) {
+            let what = format!(
+                "loop variable {i} enters as {before} and leaves as {}{}",
+                after.ty(),
+                made_at(part.line(&after))
+            );
+            let help = if before.dtype == after.dtype() && before.shape.rank() == after.rank() {
+                "keep its dtype and shape the same in every round, or give it a bound with `Loop::bound`"
+            } else {
+                "keep its dtype and shape the same in every round"
+            };
+            return Err(bad_argument(op, what, help));
+        }
+    }
+    Ok(())
+}
+
+/// A condition may not change anything: nobody says how often it is asked.
+pub(super) fn condition_only_looks<R>(op: &'static str, part: &Part<R>) -> Result<()> {
+    if !part.trace.written().is_empty() {
+        let help = "write variables in the body";
+        return Err(bad_argument(op, "the condition writes a variable", help));
+    }
+    let state = part.trace.state();
+    match state.builder.graph().nodes.iter().find(|node| node.has_effect()) {
+        Some(node) => {
+            let what = format!(
+                "{} in the condition has an effect{}",
+                node.op.name,
+                made_at(Some(node.source))
+            );
+            Err(bad_argument(op, what, "put it into the body"))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Applying an op with regions that may write variables.
+//!
+//! In a function the op's results are assigned, and the planner lets it write straight into the variables' bytes.
+//! Where nothing is traced, the op and the assignments are planned and run together as one graph, for the same
+//! reason; but not under a tape, which has to see the op on its own.
+
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+use tonnage_core::attrs::Attrs;
+use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Value, Workers};
+use tonnage_ops::state::assign::ASSIGN;
+use tonnage_plan::{Options, lower, plan};
+use tonnage_runtime::random::next_key;
+use tonnage_runtime::{execute, pool};
+
+use crate::dispatch::{self, Input};
+use crate::tape;
+use crate::tensor::{Repr, Tensor};
+use crate::trace;
+use crate::variable::Variable;
+
+/// An input of an op with regions.
+pub(super) enum Given {
+    Tensor(Tensor),
+    /// A variable that becomes the op's output of that number. These outputs are the last ones, or the last
+    /// before those of stacked rows, and are not returned.
+    Written(Variable, usize),
+}
+
+/// Applies the op and writes the variables; returns the other outputs.
+pub(super) fn apply(
+    op: &'static OpDef,
+    inputs: SmallVec<[Given; 3]>,
+    attrs: Attrs,
+    regions: Vec<Arc<Graph>>,
+    mark: Mark,
+) -> Result<SmallVec<[Tensor; 1]>> {
+    let writes = inputs.iter().any(|given| matches!(given, Given::Written(..)));
+    if writes && trace::current().is_none() && tape::is_quiet() {
+        return at_once(op, inputs, attrs, regions, mark);
+    }
+    let mut written: SmallVec<[(Variable, usize); 2]> = SmallVec::new();
+    let mut given: SmallVec<[Input; 3]> = SmallVec::new();
+    for input in inputs {
+        given.push(Input::Owned(match input {
+            Given::Tensor(tensor) => tensor,
+            Given::Written(variable, output) => {
+                let value = variable.read()?;
+                written.push((variable, output));
+                value
+            }
+        }));
+    }
+    let made = dispatch::apply_marked(op, given, attrs, regions, mark)?;
+    for (variable, output) in &written {
+        variable.assign_from(&made[*output], mark.source)?;
+    }
+    let is_result = |k: &usize| written.iter().all(|(_, output)| output != k);
+    Ok(made.into_iter().enumerate().filter(|(k, _)| is_result(k)).map(|(_, t)| t).collect())
+}
+
+/// The op and its assignments as one graph, planned and run now.
+fn at_once(
+    op: &'static OpDef,
+    inputs: SmallVec<[Given; 3]>,
+    attrs: Attrs,
+    regions: Vec<Arc<Graph>>,
+    mark: Mark,
+) -> Result<SmallVec<[Tensor; 1]>> {
+    let mut builder = Builder::new();
+    builder.mark(mark);
+    let (mut values, mut arrays, mut donated) = (Vec::new(), Vec::new(), Vec::new());
+    let mut written: Vec<(Variable, usize, Value)> = Vec::new();
+    for input in inputs {
+        let value = match input {
+            Given::Tensor(tensor) => {
+                let value = builder.input(tensor.ty(), Kind::Input, None);
+                tensor.array(op.name)?;
+                if let Repr::Array(array) = tensor.into_repr() {
+                    arrays.push(array);
+                }
+                donated.push(arrays.last().is_some_and(tonnage_runtime::Array::is_sole));
+                value
+            }
+            Given::Written(variable, output) => {
+                let name = Some(variable.name().into());
+                let value = builder.input(variable.ty(), Kind::Variable, name);
+                arrays.push(variable.for_call(true)?);
+                donated.push(false);
+                written.push((variable, output, value.clone()));
+                value
+            }
+        };
+        values.push(value);
+    }
+    let made = builder.emit(op, values, attrs, regions, false)?;
+    let is_result = |k: &usize| written.iter().all(|(_, output, _)| output != k);
+    let mut outputs: Vec<Value> =
+        made.iter().enumerate().filter(|(k, _)| is_result(k)).map(|(_, v)| v.clone()).collect();
+    let results = outputs.len();
+    for (_, output, before) in &written {
+        let inputs = vec![before.clone(), made[*output].clone()];
+        outputs.push(builder.apply(&ASSIGN, inputs, Attrs::None)?);
+    }
+    let graph = Arc::new(lower(&builder.finish(&outputs)?)?);
+    let mut seen = Vec::new();
+    let specs: Vec<_> = arrays
+        .iter()
+        .zip(&donated)
+        .map(|(array, donated)| execute::spec(array, *donated, &mut seen))
+        .collect();
+    let options = Options { threads: pool().threads(), outputs_given: false };
+    let planned = plan(&graph, &specs, options)?;
+    let (made, _) = execute::execute(&planned, &arrays, next_key(), mark)?;
+    for (variable, _, _) in &written {
+        variable.was_written();
+    }
+    let mut tensors: SmallVec<[Tensor; 1]> = smallvec![];
+    tensors.extend(made.into_iter().take(results).map(Tensor::from_array));
+    Ok(tensors)
+}

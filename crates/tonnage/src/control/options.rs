@@ -1,0 +1,93 @@
+//! What a loop can be told besides its body.
+
+use tonnage_core::dim::{Dim, Symbol};
+use tonnage_core::error::bad_argument;
+use tonnage_core::{Result, TensorType};
+
+/// What a loop is told besides its body, for any kind of loop.
+///
+/// ```
+/// use tonnage::{Loop, Tensor, tensor};
+/// // The running sums of the rows, from the last to the first.
+/// let xs = tensor([[1.0f32, 2.0], [3.0, 4.0]])?;
+/// let (_, sums) = Loop::new().reverse().scan(tensor([0.0f32, 0.0])?, xs, |sum: Tensor, x: Tensor| {
+///     let sum = (sum + x)?;
+///     Ok((sum.clone(), sum))
+/// })?;
+/// assert_eq!(sums.to_vec2::<f32>()?, [[4.0, 6.0], [3.0, 4.0]]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Loop {
+    pub(super) most: Option<u64>,
+    pub(super) slots: Option<usize>,
+    pub(super) reverse: bool,
+    pub(super) length: Option<usize>,
+    /// Loop variable, axis, and the most that it may be.
+    pub(super) bounds: Vec<(usize, usize, usize)>,
+}
+
+impl Loop {
+    /// Told nothing yet.
+    pub fn new() -> Loop {
+        Loop::default()
+    }
+
+    /// Ends the loop after so many rounds, whatever its condition says.
+    pub fn at_most(mut self, rounds: u64) -> Loop {
+        self.most = Some(rounds);
+        self
+    }
+
+    /// Keeps so many states of the loop variables for a gradient, the first one included; the other rounds are
+    /// run again. All of up to 16 rounds by default, about twice the square root beyond. The fewer there
+    /// are, the less memory a gradient takes and the more rounds are run again: [`crate::Plan::rounds_again`].
+    pub fn checkpoints(mut self, states: usize) -> Loop {
+        self.slots = Some(states.max(1));
+        self
+    }
+
+    /// Goes through the rows of a [`scan`](Loop::scan) or [`map_fn`](Loop::map_fn) from the last to the first;
+    /// row `i` of the results still belongs to row `i` of the inputs.
+    pub fn reverse(mut self) -> Loop {
+        self.reverse = true;
+        self
+    }
+
+    /// The number of rounds of a [`scan`](Loop::scan) over nothing.
+    pub fn length(mut self, rounds: usize) -> Loop {
+        self.length = Some(rounds);
+        self
+    }
+
+    /// Lets a loop variable, counted in the order of the nested data, change its length along an axis from
+    /// round to round, up to `most`. The loop is planned for that most. It has no gradient then.
+    pub fn bound(mut self, variable: usize, axis: usize, most: usize) -> Loop {
+        self.bounds.push((variable, axis, most));
+        self
+    }
+
+    /// Types of the loop variables as the body takes them.
+    pub(super) fn taken(&self, op: &'static str, start: &[TensorType]) -> Result<Vec<TensorType>> {
+        let mut types = start.to_vec();
+        for (variable, axis, most) in &self.bounds {
+            let Some(dim) = types.get_mut(*variable).and_then(|ty| ty.shape.get_mut(*axis)) else {
+                let what = format!(
+                    "a bound for axis {axis} of loop variable {variable}, of {} variables",
+                    start.len()
+                );
+                return Err(bad_argument(op, what, "bound an axis that is there"));
+            };
+            if dim.most().is_some_and(|n| n > *most) {
+                let what = format!(
+                    "loop variable {variable} starts with {dim} along axis {axis}, over its bound {most}"
+                );
+                return Err(bad_argument(op, what, "give it a larger bound"));
+            }
+            let name = format!("size{variable}_{axis}");
+            *dim = Dim::symbol(Symbol::bounded(name, Dim::Known(*most)));
+        }
+        Ok(types)
+    }
+}

@@ -1,0 +1,50 @@
+//! What a variable can grow or shrink by: a tensor, or a gradient as it comes off a tape.
+
+use tonnage_core::{Result, Source};
+
+use crate::tape::{Gradient, Rows, unconnected};
+use crate::tensor::Tensor;
+
+/// What a variable can grow or shrink by: a tensor, or a gradient. One that is rows changes just those rows.
+///
+/// ```
+/// use tonnage::{GradientTape, Variable, tensor};
+/// let table = Variable::new("table", tensor([[1.0f32, 1.0], [2.0, 2.0], [3.0, 3.0]])?)?;
+/// let mut tape = GradientTape::new();
+/// let y = table.read()?.gather(&tensor([2i64])?, 0)?.sum_all()?;
+/// table.assign_sub(&tape.gradient(&y, &table)?.scale(0.5)?)?; // touches row 2 alone
+/// assert_eq!(table.read()?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0, 2.5, 2.5]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub trait Delta {
+    #[doc(hidden)]
+    fn parts(&self, source: Source) -> Result<Parts<'_>>;
+}
+
+#[doc(hidden)]
+pub enum Parts<'a> {
+    Whole(&'a Tensor),
+    Rows(&'a Rows),
+}
+
+impl Delta for Tensor {
+    fn parts(&self, _: Source) -> Result<Parts<'_>> {
+        Ok(Parts::Whole(self))
+    }
+}
+
+impl Delta for Rows {
+    fn parts(&self, _: Source) -> Result<Parts<'_>> {
+        Ok(Parts::Rows(self))
+    }
+}
+
+impl Delta for Gradient {
+    fn parts(&self, source: Source) -> Result<Parts<'_>> {
+        match self {
+            Gradient::Dense(tensor) => Ok(Parts::Whole(tensor)),
+            Gradient::Rows(rows) => Ok(Parts::Rows(rows)),
+            Gradient::Unconnected => Err(unconnected(source)),
+        }
+    }
+}

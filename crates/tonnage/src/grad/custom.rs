@@ -1,0 +1,171 @@
+//! Functions with a gradient that their user wrote.
+
+use std::sync::Arc;
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::bad_argument;
+use tonnage_core::grad::Returned;
+use tonnage_core::graph::Graph;
+use tonnage_core::row::Keep;
+use tonnage_core::{Kind, Mark, Result, Source, TensorType};
+use tonnage_ops::control::custom::CUSTOM;
+
+use super::{leaves, region};
+use crate::dispatch::{self, Input};
+use crate::tensor::Tensor;
+use crate::trace::Trace;
+use crate::tree::Tree;
+
+/// A function with its own gradient. `forward` returns the result and what the gradient needs: that is
+/// kept, and nothing else. `backward` takes it, and gradients of the results, and returns gradients of
+/// the arguments.
+///
+/// Results or arguments that are needed are returned by `forward` as they are; they are kept without a
+/// copy. What `forward` uses besides its arguments, variables and captured tensors, is differentiated as
+/// usual; what `backward` uses besides is kept as it is when the function is called. Second derivatives are those of `backward`, and of what `forward` returned for it. Forward mode
+/// is the transpose of `backward`. Where a result is no float, what stands for its gradient is zeros of
+/// its type.
+///
+/// Both are traced, in eager mode too, so neither reads values.
+///
+/// ```
+/// use tonnage::{Elementwise, GradientTape, Tensor, custom_gradient, tensor};
+/// // log(1 + exp(x)), whose usual gradient overflows.
+/// let softplus = custom_gradient(
+///     |x: Tensor| {
+///         let e = (&x).exp()?;
+///         Ok(((&e + 1.0)?.log()?, e))
+///     },
+///     |e: Tensor, g: Tensor| g * (1.0 - (1.0 / (e + 1.0)?)?)?,
+/// );
+/// let x = tensor([100.0f32])?;
+/// let mut tape = GradientTape::new();
+/// tape.watch(&x);
+/// let y = softplus(x.clone())?;
+/// assert_eq!(tape.gradient(&y, &x)?.tensor()?.to_vec::<f32>()?, [1.0]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn custom_gradient<A: Tree, R: Tree, K: Tree>(
+    forward: impl Fn(A) -> Result<(R, K)>,
+    backward: impl Fn(K, R) -> Result<A>,
+) -> impl Fn(A) -> Result<R> {
+    let source = Source::here();
+    move |arguments| {
+        let called = || -> Result<R> { call(&forward, &backward, arguments, source) };
+        called().map_err(|e| e.at(source))
+    }
+}
+
+fn call<A: Tree, R: Tree, K: Tree>(
+    forward: impl FnOnce(A) -> Result<(R, K)>,
+    backward: impl FnOnce(K, R) -> Result<A>,
+    arguments: A,
+    source: Source,
+) -> Result<R> {
+    let types: Vec<TensorType> = leaves(&arguments).iter().map(Tensor::ty).collect();
+    let mut body = region::traced(&arguments, source, forward)?;
+    let (results, kept) = (leaves(&body.result.0).len(), leaves(&body.result.1).len());
+    let back = way_back(backward, &arguments, &body.result, source, &types)?;
+    let mut saved = saved(&mut body.graph, results, kept);
+    let mut inputs = body.inputs(arguments)?;
+    // What the way back uses besides goes in with the arguments, and is kept as it is now.
+    for tensor in back.captured {
+        saved.push(Keep::Input(inputs.len()));
+        let unused = body.graph.add_unused_input(tensor.ty(), Kind::Constant);
+        body.graph.inputs.push(unused);
+        inputs.push(tensor);
+    }
+    let returns = back.returns;
+    let attrs = Attrs::Custom { args: types.len(), results, saved, returns, exact: false };
+    let regions = vec![body.graph(), Arc::new(back.graph)];
+    let mark = Mark { source, kind: Kind::Activation };
+    let inputs = inputs.into_iter().map(Input::Owned).collect();
+    let mut made = dispatch::apply_marked(&CUSTOM, inputs, attrs, regions, mark)?.into_vec();
+    body.write(made.split_off(made.len() - body.written()))?;
+    let mut made = made.into_iter();
+    body.result.0.map(&mut |traced| Ok(made.next().unwrap_or(traced)))
+}
+
+/// What is kept, as inputs and outputs of the graph: a kept value that is neither becomes an output.
+fn saved(graph: &mut Graph, results: usize, kept: usize) -> Vec<Keep> {
+    let written = graph.outputs.split_off(results + kept);
+    let wanted = graph.outputs.split_off(results);
+    let mut saved = Vec::new();
+    for id in wanted {
+        let input = graph.inputs.iter().position(|other| *other == id);
+        let output = graph.outputs.iter().position(|other| *other == id);
+        saved.push(match (input, output) {
+            (Some(i), _) => Keep::Input(i),
+            (None, Some(i)) => Keep::Output(i),
+            (None, None) => {
+                graph.outputs.push(id);
+                Keep::Output(graph.outputs.len() - 1)
+            }
+        });
+    }
+    graph.outputs.extend(written);
+    saved
+}
+
+/// The way back: takes what is kept, what it captured, and gradients of the float results.
+struct WayBack {
+    graph: Graph,
+    /// For each argument.
+    returns: Vec<Returned>,
+    captured: Vec<Tensor>,
+}
+
+fn way_back<A: Tree, R: Tree, K: Tree>(
+    backward: impl FnOnce(K, R) -> Result<A>,
+    arguments: &A,
+    (result, kept): &(R, K),
+    source: Source,
+    types: &[TensorType],
+) -> Result<WayBack> {
+    let trace = Trace::begin_call(source);
+    let first_grad = leaves(kept).len();
+    let kept = kept.share().map(&mut |t| Ok(trace.argument(t.ty())))?;
+    let grads = result.share().map(&mut |t| match t.dtype().is_float() {
+        true => Ok(trace.argument(t.ty())),
+        false => trace.within(|| crate::make::zeros_of(&t.ty(), source)),
+    })?;
+    let made = trace.within(|| backward(kept, grads))?;
+    let mut texts = [String::new(), String::new()];
+    arguments.describe(&mut texts[0]);
+    made.describe(&mut texts[1]);
+    let grads = leaves(&made);
+    if texts[0] != texts[1] || grads.len() != types.len() {
+        let what = format!("{} gradients for {} arguments", grads.len(), types.len());
+        let help = "return one gradient for each tensor, nested as the arguments are";
+        return Err(bad_argument("custom_gradient", what, help));
+    }
+    let (mut returns, mut outputs) = (Vec::new(), Vec::new());
+    for (i, (grad, ty)) in grads.into_iter().zip(types).enumerate() {
+        if !ty.dtype.is_float() {
+            returns.push(Returned::Nothing);
+            continue;
+        }
+        if grad.ty() != *ty {
+            let what = format!("the gradient of argument {i} is {}, the argument {ty}", grad.ty());
+            let help = "return a gradient of the argument's dtype and shape";
+            return Err(bad_argument("custom_gradient", what, help));
+        }
+        returns.push(Returned::Dense);
+        outputs.push(grad);
+    }
+    let traced = trace.finish(&outputs)?;
+    if let Some(used) = traced.variables.iter().find(|used| used.written) {
+        let what = format!("the way back writes variable `{}`", used.variable.name());
+        return Err(bad_argument("custom_gradient", what, "write it in the forward function"));
+    }
+    let mut captured = traced.captured;
+    for used in &traced.variables {
+        captured.push(used.variable.read()?);
+    }
+    let mut graph = traced.graph;
+    let more = graph.inputs.split_off(graph.inputs.len() - captured.len());
+    let grads = graph.inputs.split_off(first_grad);
+    graph.inputs.extend(more.into_iter().chain(grads));
+    Ok(WayBack { graph, returns, captured })
+}

@@ -1,0 +1,34 @@
+//! Who differentiates whom: tapes and forward passes nest, and each has a level, counted up as they are
+//! made. What a forward pass emits on its own account is for those around it alone: whoever was made
+//! inside of it looks at values, not at their tangents.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+thread_local! {
+    static NEXT: Cell<u64> = const { Cell::new(0) };
+    /// Those below it are told of what is applied.
+    static CEILING: Cell<u64> = const { Cell::new(u64::MAX) };
+}
+
+/// A level inside of all that were made on this thread.
+pub(crate) fn next() -> u64 {
+    NEXT.replace(NEXT.get() + 1)
+}
+
+/// All who are told of what is applied.
+pub(crate) fn listening() -> Range<u64> {
+    0..CEILING.get()
+}
+
+/// Runs `f`, telling only those around `level` of what it applies.
+pub(crate) fn around<R>(level: u64, f: impl FnOnce() -> R) -> R {
+    struct Restore(u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CEILING.set(self.0);
+        }
+    }
+    let _restore = Restore(CEILING.replace(level.min(CEILING.get())));
+    f()
+}
