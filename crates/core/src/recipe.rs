@@ -59,13 +59,22 @@ pub enum Generator {
         /// Of the values.
         dtype: DType,
     },
+    /// In a plan: what each call brings for one of its inputs.
+    Given {
+        /// Which, in the order of the inputs.
+        number: u32,
+        /// Of the values.
+        dtype: DType,
+    },
 }
 
 impl Generator {
     /// Dtype of its values.
     pub fn dtype(&self) -> DType {
         match self {
-            Generator::Count { dtype, .. } | Generator::Random { dtype, .. } => *dtype,
+            Generator::Count { dtype, .. }
+            | Generator::Random { dtype, .. }
+            | Generator::Given { dtype, .. } => *dtype,
         }
     }
 }

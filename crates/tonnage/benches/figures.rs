@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use tonnage::{
-    Bytes, DType, Elementwise, Result, Tensor, Variable, constant, function, memory, random_normal,
+    Bytes, DType, Dim, Elementwise, Result, Tensor, Variable, constant, function, memory,
+    random_normal,
 };
 
 /// The best of several runs, and the most that was resident above the start at their ends.
@@ -105,6 +106,35 @@ fn main() -> Result<()> {
     measure("call of a trivial planned function", &only, 20, |runs| {
         let (a, b) = (ones(16)?, ones(16)?);
         let f = function(|(a, b): (Tensor, Tensor)| a + b);
+        let time = best(runs, || {
+            for _ in 0..10_000 {
+                std::hint::black_box(f.call((a.clone(), b.clone()))?);
+            }
+            Ok(())
+        })?;
+        Ok((time / 10_000, above(resident())))
+    })?;
+
+    measure("trivial planned call, open dims", &only, 20, |runs| {
+        let (a, b) = (ones(16)?, ones(16)?);
+        let spec = Tensor::spec(DType::F32, [Dim::open("n")]);
+        let f = function(|(a, b): (Tensor, Tensor)| a + b).signature((spec.clone(), spec));
+        let time = best(runs, || {
+            for _ in 0..10_000 {
+                std::hint::black_box(f.call((a.clone(), b.clone()))?);
+            }
+            Ok(())
+        })?;
+        Ok((time / 10_000, above(resident())))
+    })?;
+
+    measure("trivial planned call, 1000 traces", &only, 20, |runs| {
+        let f = function(|(a, b): (Tensor, Tensor)| a + b).graph_limit(Bytes::mib(1024));
+        tonnage::notices::listen(|_| {});
+        for n in 1..1000 {
+            f.call((ones(n)?, ones(n)?))?;
+        }
+        let (a, b) = (ones(16)?, ones(16)?);
         let time = best(runs, || {
             for _ in 0..10_000 {
                 std::hint::black_box(f.call((a.clone(), b.clone()))?);

@@ -101,6 +101,29 @@ fn fetches_are_nested_and_only_what_they_need_is_run_and_fed() {
 }
 
 #[test]
+fn what_is_a_recipe_is_fetched_without_bytes() {
+    let _turn = alone();
+    let before = in_use();
+    let graph = Graph::new();
+    let (large, read) = graph
+        .build(|| {
+            let large = tonnage::constant(1.0f32, [1000, 1000, 1000])?;
+            let v = Variable::new("v", zeros([1000, 1000, 1000])?)?;
+            Ok((large, (v.read()? + 2.0)?))
+        })
+        .unwrap();
+    let session = Session::new(&graph);
+    session.initialize().unwrap();
+    let (large, read) = session.run(&(large, read), []).unwrap();
+    assert!(large.is_recipe() && read.is_recipe());
+    assert_eq!(in_use(), before);
+    assert_eq!(
+        values(&read.slice(&[(..1).into(), (..1).into(), (..2).into()]).unwrap()),
+        [2.0, 2.0]
+    );
+}
+
+#[test]
 fn one_graph_serves_every_batch() {
     let _turn = alone();
     let graph = Graph::new();
@@ -247,7 +270,9 @@ fn sessions_hold_values_of_their_own_and_free_them() {
     let sum = two.run(&total, feed()).unwrap().scalar::<f32>().unwrap();
     assert_eq!(sum, 65536.0);
     assert_eq!(in_use(), start + size + size);
-    assert!(graphs() > before && one.graph_bytes() > Bytes::ZERO);
+    let held = graph.graph_bytes() + one.graph_bytes() + two.graph_bytes();
+    assert_eq!(graphs(), before + held);
+    assert!(one.graph_bytes() > Bytes::ZERO && graph.graph_bytes() > Bytes::ZERO);
     let own = one.variable(&v).unwrap();
     one.close();
     one.close();
@@ -258,12 +283,21 @@ fn sessions_hold_values_of_their_own_and_free_them() {
     refused!(own.read(), ErrorKind::Closed { .. }, "`v`");
     assert_eq!(two.run(&total, feed()).unwrap().scalar::<f32>().unwrap(), 2.0 * 65536.0);
     drop(two);
-    assert_eq!((in_use(), graphs()), (start, before), "dropping closes too");
+    assert_eq!((in_use(), graphs()), (start, before + graph.graph_bytes()), "dropping closes too");
     // The graph can be run again.
     let three = Session::new(&graph);
     three.initialize().unwrap();
     assert_eq!(three.run(&total, feed()).unwrap().scalar::<f32>().unwrap(), 65536.0);
+    drop((one, three, graph, x, total, v));
+    assert_eq!(graphs(), before);
 }
+
+const fn goes_anywhere<T: Send + Sync>() {}
+
+const _: () = {
+    goes_anywhere::<Graph>();
+    goes_anywhere::<Session>();
+};
 
 #[test]
 fn variables_are_scoped_shared_and_initialized_from_one_another() {

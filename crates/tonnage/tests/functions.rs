@@ -454,3 +454,64 @@ fn graphs_are_in_the_ledger_until_the_function_is_dropped() {
     drop(f);
     assert_eq!(graphs(), before);
 }
+
+#[test]
+fn another_random_batch_or_another_number_is_no_other_plan() {
+    let _turn = alone();
+    let step = |(x, rate): (Tensor, Tensor)| -> Result<(Tensor, Tensor)> {
+        let rows = (x.tanh()? * &rate)?;
+        Ok((rows.sum([0])?, rows))
+    };
+    let f = function(step);
+    let bits = |t: &Tensor| -> Vec<u32> { values(t).into_iter().map(f32::to_bits).collect() };
+    let mut bytes = None;
+    let rates = [0.1f32, 0.05, 0.0, -0.0, f32::INFINITY, 1e-40];
+    for (i, rate) in rates.into_iter().enumerate() {
+        let x = (random_normal([40, 3], DType::F32).unwrap() * 2.0).unwrap();
+        let arguments = (x, constant(rate, ()).unwrap());
+        let (sum, rows) = step((arguments.0.clone(), arguments.1.clone())).unwrap();
+        let got = call_checked(&f, &arguments);
+        assert_eq!((bits(&got.0), bits(&got.1)), (bits(&sum), bits(&rows)), "{rate}");
+        assert!(got.1.is_recipe(), "a recipe of the arguments' recipes");
+        // The sign of -0 is worth a plan of its own.
+        if i != 3 && i != 4 {
+            assert_eq!(*bytes.get_or_insert(f.graph_bytes()), f.graph_bytes(), "{rate}");
+        } else {
+            bytes = Some(f.graph_bytes());
+        }
+    }
+    for value in [1.0f32, 0.333_251_95, 65504.0, 1e-8] {
+        let half = constant(value, [1]).unwrap().cast(DType::F16).unwrap();
+        let g = function(|x: Tensor| x.cast(DType::F32)? + 0.0);
+        assert_eq!(bits(&g.call(half.clone()).unwrap()), bits(&half.cast(DType::F32).unwrap()));
+    }
+}
+
+#[test]
+fn sums_of_many_recipes_are_cut_where_registers_end() {
+    let _turn = alone();
+    let many = |n: usize| -> Vec<Tensor> {
+        (0..n).map(|_| random_normal([5], DType::F32).unwrap()).collect()
+    };
+    let sum = |all: Vec<Tensor>| -> Result<Tensor> {
+        all.into_iter().try_fold(zeros([5])?, |sum, x| sum + x)
+    };
+    let f = function(sum);
+    for n in [2, 9, 40, 90] {
+        let all = many(n);
+        let mut expected = vec![0.0f32; 5];
+        for x in &all {
+            expected.iter_mut().zip(values(x)).for_each(|(sum, x)| *sum += x);
+        }
+        assert_eq!(values(&sum(all.clone()).unwrap()), expected, "{n}, one after the other");
+        assert_eq!(values(&call_checked(&f, &all)), expected, "{n}, planned");
+    }
+    // Wide recipes side by side in one pass.
+    let product = |all: Vec<Tensor>| -> Result<Tensor> {
+        let parts: Result<Vec<Tensor>> = all.chunks(7).map(|part| sum(part.to_vec())).collect();
+        parts?.into_iter().try_fold(ones([5])?, |product, x| product * x)
+    };
+    let g = function(product);
+    let all = many(70);
+    assert_eq!(values(&call_checked(&g, &all)), values(&product(all).unwrap()));
+}

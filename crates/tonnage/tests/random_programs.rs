@@ -40,7 +40,7 @@ fn op(dice: &mut Dice, all: &[Tensor]) -> Result<Option<Tensor>> {
     let a = dice.pick(all).clone();
     let b = dice.pick(all).clone();
     let (shape, rank) = (sizes(&a), a.rank());
-    let joins = a.shape().broadcast(b.shape(), "test").is_ok() && a.dtype() == b.dtype();
+    let joins = a.shape().broadcast(&b.shape(), "test").is_ok() && a.dtype() == b.dtype();
     let numbers = [0.0, -0.0, 1.0, 2.0, 0.5, -1.0, 3.0, 4.0];
     let number = *dice.pick(&numbers);
     let is_float = a.dtype().is_float();

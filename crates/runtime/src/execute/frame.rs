@@ -10,6 +10,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::{TensorType, ValueId};
 use tonnage_plan::{At, Placed, Plan};
 
+use super::given::Given;
 use crate::lend::{Lender, Region};
 
 /// One run of one graph.
@@ -21,6 +22,8 @@ pub struct Frame<'p> {
     pub outputs: SmallVec<[Region; 4]>,
     /// What random ops are made of.
     pub key: [u32; 2],
+    /// What the inputs of the call bring, to bodies and branches too.
+    pub brought: Given,
     /// Layouts of values whose size the data decided.
     pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
@@ -52,6 +55,7 @@ impl<'p> Frame<'p> {
             inputs,
             outputs,
             key,
+            brought: Given::new(),
             layouts: HashMap::new(),
             decided: Vec::new(),
             again: 0,

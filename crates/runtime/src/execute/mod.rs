@@ -5,6 +5,7 @@
 
 mod back;
 mod frame;
+mod given;
 mod looping;
 mod region;
 mod step;
@@ -32,6 +33,8 @@ use crate::lend::{Lender, Region};
 use crate::pool::pool;
 use crate::storage::{Pinned, PinnedMut, Storage};
 
+pub use given::{Given, Specs};
+
 use frame::Frame;
 
 /// What a run took, as the executor saw it.
@@ -57,11 +60,21 @@ pub fn spec(array: &Array, donated: bool, seen: &mut Vec<*const Storage>) -> Inp
     InputSpec::Bytes { layout: array.layout().clone(), bytes, donated }
 }
 
-/// Runs a plan. `inputs` are what it was planned for; `key` makes its random numbers.
+/// Runs a plan. `inputs` are what it was planned for, to the number; `key` makes its random numbers.
 pub fn execute(
     plan: &Plan,
     inputs: &[Array],
     key: [u32; 2],
+    mark: Mark,
+) -> Result<(Arrays, Measured)> {
+    execute_with(plan, inputs, (key, &Given::new()), mark)
+}
+
+/// Runs a plan that was made for [`Specs`]: the inputs bring what it left open.
+pub fn execute_with(
+    plan: &Plan,
+    inputs: &[Array],
+    (key, brought): ([u32; 2], &Given),
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
     let ledger = Ledger::cpu();
@@ -85,6 +98,7 @@ pub fn execute(
             outputs.push(Region { base: lender.add(buffer.bytes_mut()), offset: 0, len, align: 1 });
         }
         let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
+        frame.brought = brought.clone();
         let top = plan.inputs + plan.own_outputs();
         let mut go = || frame.run(&mut lender, true);
         let used = if is_small(plan) { go() } else { pool().inside(go) };
@@ -92,7 +106,7 @@ pub fn execute(
         let used = top + used?.rounded();
         (Measured { used, rounds_again: frame.again }, frame.layouts)
     };
-    let made = collect(plan, inputs, arena, results, &decided, key, mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, (key, brought), mark)?;
     Ok((made, measured))
 }
 
@@ -160,7 +174,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
-    key: [u32; 2],
+    (key, brought): ([u32; 2], &Given),
     mark: Mark,
 ) -> Result<Arrays> {
     let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -208,7 +222,9 @@ fn collect(
             }
             // A cast in place leaves another dtype in the input's bytes.
             OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
-            OutputPlan::Recipe(recipe) => Array::from_recipe(step::fixed_recipe(recipe, key)),
+            OutputPlan::Recipe(recipe) => {
+                Array::from_recipe(step::fixed_recipe(recipe, key, brought))
+            }
             OutputPlan::Given => return Err(missing()),
         });
     }

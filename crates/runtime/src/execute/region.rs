@@ -64,6 +64,7 @@ impl<'p> Frame<'p> {
     ) -> Frame<'p> {
         let mut child = Frame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
         child.decided.clone_from(&self.decided);
+        child.brought.clone_from(&self.brought);
         child
     }
 

@@ -17,6 +17,7 @@ use tonnage_ops::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::Frame;
+use super::given::Given;
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
 
@@ -301,13 +302,14 @@ impl<'p> Frame<'p> {
 
     /// A generator with the key of this run.
     fn fixed(&self, generator: Generator) -> Generator {
-        fixed(generator, self.key)
+        fixed(generator, self.key, &self.brought)
     }
 }
 
-/// A generator with the key of a run.
-fn fixed(generator: Generator, key: [u32; 2]) -> Generator {
+/// A generator with the key of a run, or what the run brings for it.
+fn fixed(generator: Generator, key: [u32; 2], given: &Given) -> Generator {
     match generator {
+        Generator::Given { number, .. } => given.get(number as usize).copied().unwrap_or(generator),
         Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
             Generator::Random { key: Key::Fixed(mix(key, n, 0)), distribution, dtype }
         }
@@ -316,13 +318,13 @@ fn fixed(generator: Generator, key: [u32; 2]) -> Generator {
 }
 
 /// A recipe that leaves a run: its random numbers are those of that run, whenever it is read.
-pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2]) -> Arc<Recipe> {
-    if recipe.sources.iter().all(|(generator, _)| fixed(*generator, key) == *generator) {
+pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2], given: &Given) -> Arc<Recipe> {
+    if recipe.sources.iter().all(|(g, _)| fixed(*g, key, given) == *g) {
         return recipe.clone();
     }
     let mut made = (**recipe).clone();
     for (generator, _) in &mut made.sources {
-        *generator = fixed(*generator, key);
+        *generator = fixed(*generator, key, given);
     }
     Arc::new(made)
 }

@@ -11,7 +11,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{DType, Dim, ErrorKind, Result, Shape, Source, Symbol, TensorType};
+use tonnage_core::{Bytes, DType, Dim, ErrorKind, Kind, Result, Shape, Source, Symbol, TensorType};
+use tonnage_runtime::{Ledger, Owner, Tally};
 
 use crate::function::home::{self, Home};
 use crate::function::program::{lock, text};
@@ -43,6 +44,8 @@ struct Shared {
     trace: Trace,
     home: Arc<Home>,
     inputs: Mutex<Inputs>,
+    /// What its nodes take, in the ledger.
+    tally: Tally,
 }
 
 #[derive(Default)]
@@ -67,7 +70,9 @@ impl Graph {
     pub fn new() -> Graph {
         let made = Source::here();
         let (trace, home) = (Trace::begin(made), Home::of_graph(made));
-        Graph(Arc::new(Shared { made, trace, home, inputs: Mutex::default() }))
+        let owner = Owner { kind: Kind::Graph, what: "graph", name: None, source: made };
+        let tally = Ledger::cpu().tally(owner);
+        Graph(Arc::new(Shared { made, trace, home, inputs: Mutex::default(), tally }))
     }
 
     /// Runs `f`, whose ops become part of the graph. Variables that it makes are the graph's: each session
@@ -82,9 +87,16 @@ impl Graph {
             return Err(bad_argument("graph", "built inside of another trace", help).at(source));
         }
         let entered = home::enter(&self.0.home)?;
-        let made = self.0.trace.within(f)?;
+        let made = self.0.trace.within(f);
+        self.0.tally.set(self.graph_bytes()); // what failed may have left nodes
+        let made = made?;
         entered.keep();
         Ok(made)
+    }
+
+    /// What its nodes take themselves. The ledger has it as held by the graph's line.
+    pub fn graph_bytes(&self) -> Bytes {
+        self.0.trace.state().builder.graph().bytes()
     }
 
     /// A value that is fed by that name when the graph runs. Dims may be open; the same name is the same size

@@ -169,6 +169,15 @@ impl Session {
         open.as_ref().map_or(Bytes::ZERO, |open| Bytes::of(lock(&open.cache).bytes()))
     }
 
+    /// What its traces and plans may take, instead of 64 MiB; what was used longest ago gives way.
+    #[must_use]
+    pub fn graph_limit(self, bytes: Bytes) -> Session {
+        if let Some(open) = &*lock(&self.open) {
+            lock(&open.cache).set_limit(bytes);
+        }
+        self
+    }
+
     /// Frees everything that it holds. Closing twice is harmless; to use it then is an error.
     pub fn close(&self) {
         if let Some(open) = lock(&self.open).take() {

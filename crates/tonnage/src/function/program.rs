@@ -13,7 +13,7 @@ use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
 use tonnage_plan::{InputSpec, Ladder, Machine, Options, OutputPlan, Plan, Price, lower, plan};
 use tonnage_runtime::eager::Arrays;
-use tonnage_runtime::execute::Measured;
+use tonnage_runtime::execute::{Measured, Specs};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, execute, pool};
 
@@ -188,22 +188,22 @@ impl Program {
     }
 
     fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<PlanKey> {
-        let (mut key, mut seen) = (self.key(), Vec::new());
+        let (mut key, mut specs) = (self.key(), Specs::default());
         for tensor in arguments {
             key.specs.push(match tensor.spec_type() {
                 Some(ty) => InputSpec::contiguous(ty, "plan", moved)?,
                 None => {
                     let array = tensor.array("plan")?;
-                    execute::spec(array, moved && array.is_whole(), &mut seen)
+                    specs.of(array, moved && array.is_whole())
                 }
             });
         }
         for tensor in &self.captured {
-            key.specs.push(execute::spec(tensor.array("a captured tensor")?, false, &mut seen));
+            key.specs.push(specs.of(tensor.array("a captured tensor")?, false));
         }
         for (variable, written) in &self.variables {
             key.specs.push(match variable.foreseen(*written)? {
-                Foreseen::AsIs(array) => execute::spec(&array, false, &mut seen),
+                Foreseen::AsIs(array) => specs.of(&array, false),
                 Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
             });
         }
@@ -233,8 +233,9 @@ impl Program {
             return Ok(None);
         }
         let mut key = self.key();
+        let mut specs = Specs::default();
         for array in self.inputs(Vec::new(), Vec::new())? {
-            key.specs.push(execute::spec(&array, false, &mut Vec::new()));
+            key.specs.push(specs.of(&array, false));
         }
         let plan = self.plan_now(&key, None)?;
         match plan.outputs.first() {
@@ -255,14 +256,15 @@ impl Program {
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
         let mut held = Held::take(&self.variables).map_err(|e| e.at(source))?;
         let inputs = self.inputs(arguments, held.arrays()).map_err(|e| e.at(source))?;
-        let (mut key, mut seen) = (self.key(), Vec::new());
+        let (mut key, mut specs) = (self.key(), Specs::default());
         for (i, array) in inputs.iter().enumerate() {
             let donated = given.get(i).copied().unwrap_or(false);
-            key.specs.push(execute::spec(array, donated, &mut seen));
+            key.specs.push(specs.of(array, donated));
         }
         let plan = planned(key).map_err(|e| e.at(source))?;
         let mark = Mark { source, kind: Kind::Activation };
-        let (mut made, measured) = execute::execute(&plan, &inputs, next_key(), mark)?;
+        let (mut made, measured) =
+            execute::execute_with(&plan, &inputs, (next_key(), specs.given()), mark)?;
         drop(inputs);
         held.end();
         if made.len() < self.results {
