@@ -37,6 +37,17 @@ impl AxisSlice {
     }
 }
 
+/// What stands around a tensor that is padded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum PadMode {
+    /// The same number everywhere.
+    Constant(Scalar),
+    /// The tensor as in a mirror that stands on its outermost elements: `c b | a b c | b a`.
+    Reflect,
+    /// The tensor as in a mirror that stands beside its outermost elements: `b a | a b c | c b`.
+    Symmetric,
+}
+
 /// The attributes of one op call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize)]
 pub enum Attrs {
@@ -50,8 +61,65 @@ pub enum Attrs {
         /// Kept as lengths of 1.
         keep_dims: bool,
     },
+    /// As `Reduce`, and the power that lengths are measured in.
+    Norm {
+        /// Which axes.
+        axes: Sizes,
+        /// Kept as lengths of 1.
+        keep_dims: bool,
+        /// 1 or more; 2 is Euclid's.
+        power: Scalar,
+    },
     /// One axis, counted from the front.
     Axis(usize),
+    /// Several axes, counted from the front, sorted.
+    Axes(Sizes),
+    /// Along one axis, with or without the element itself, from either end.
+    Scan {
+        /// Which axis.
+        axis: usize,
+        /// Each result leaves its own element out.
+        exclusive: bool,
+        /// From the last element to the first.
+        reverse: bool,
+    },
+    /// So many tensors along one axis of the result.
+    Join {
+        /// Which axis.
+        axis: usize,
+        /// How many.
+        parts: usize,
+    },
+    /// Cut along one axis into pieces of these lengths.
+    Split {
+        /// Which axis.
+        axis: usize,
+        /// Of the pieces, in order.
+        lengths: Vec<Dim>,
+    },
+    /// Elements around a tensor.
+    Pad {
+        /// How many before and behind, for each axis.
+        widths: Vec<[usize; 2]>,
+        /// What they are.
+        padding: PadMode,
+    },
+    /// How often each axis is repeated as a whole.
+    Repeats(Sizes),
+    /// How often each element along an axis is repeated.
+    Repeat {
+        /// Which axis.
+        axis: usize,
+        /// How often.
+        count: usize,
+    },
+    /// Moved along an axis, with what falls off one end coming in at the other.
+    Roll {
+        /// Which axis.
+        axis: usize,
+        /// By how many, towards the end; negative towards the front.
+        shift: i64,
+    },
     /// All axes, in their new order.
     Order(Sizes),
     /// A part of every axis.
@@ -105,6 +173,59 @@ pub enum Attrs {
         /// Of the result.
         shape: Shape,
     },
+    /// A number at the positions that indices name, another one elsewhere.
+    OneHot {
+        /// How many positions.
+        depth: Dim,
+        /// At the position.
+        on: Scalar,
+        /// Elsewhere.
+        off: Scalar,
+        /// Of the result.
+        dtype: DType,
+    },
+    /// Numbers at even distances, both ends included.
+    Linspace {
+        /// The first.
+        start: Scalar,
+        /// The last.
+        stop: Scalar,
+        /// How many.
+        len: Dim,
+        /// Of the result.
+        dtype: DType,
+    },
+    /// A matrix with ones on a diagonal.
+    Eye {
+        /// Its rows.
+        rows: Dim,
+        /// Its columns.
+        columns: Dim,
+        /// Which diagonal: 0 is the main one, 1 the one above it, -1 the one below.
+        diagonal: i64,
+        /// Of the result.
+        dtype: DType,
+    },
+    /// A diagonal of matrices: 0 is the main one, 1 the one above it, -1 the one below.
+    Diagonal(i64),
+    /// A diagonal in matrices of that size.
+    Diag {
+        /// Their rows.
+        rows: Dim,
+        /// Their columns.
+        columns: Dim,
+        /// Which diagonal.
+        diagonal: i64,
+    },
+    /// Lengths as numbers.
+    Lengths {
+        /// Which ones.
+        of: Shape,
+        /// Of the numbers.
+        dtype: DType,
+    },
+    /// One number.
+    Number(Scalar),
     /// Which operands of a matrix product are transposed.
     Matmul {
         /// The left one.
@@ -149,11 +270,20 @@ impl Attrs {
                 substitute_slices(slices, find);
                 *shape = shape.substitute(find);
             }
-            Attrs::Range { len, .. } => *len = len.substitute(find),
-            Attrs::Loop(spec) => **spec = spec.substitute(find),
-            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
+            Attrs::Range { len, .. } | Attrs::Linspace { len, .. } => *len = len.substitute(find),
+            Attrs::OneHot { depth, .. } => *depth = depth.substitute(find),
+            Attrs::Eye { rows, columns, .. } | Attrs::Diag { rows, columns, .. } => {
+                *rows = rows.substitute(find);
+                *columns = columns.substitute(find);
+            }
+            Attrs::Lengths { of, .. } => *of = of.substitute(find),
+            Attrs::Split { lengths, .. } => {
+                lengths.iter_mut().for_each(|len| *len = len.substitute(find));
+            }
             Attrs::Size { size, .. } => *size = size.substitute(find),
             Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
+            Attrs::Loop(spec) => **spec = spec.substitute(find),
+            Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
             _ => {}
         }
         attrs

@@ -201,6 +201,20 @@ impl FromStr for Bytes {
     }
 }
 
+impl TryFrom<&str> for Bytes {
+    type Error = Error;
+
+    fn try_from(text: &str) -> Result<Bytes> {
+        text.parse()
+    }
+}
+
+impl From<u64> for Bytes {
+    fn from(bytes: u64) -> Bytes {
+        Bytes(bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -71,6 +71,12 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Error {
+        match never {}
+    }
+}
+
 /// Who holds how much, for the messages about memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {

@@ -13,10 +13,11 @@ use crate::attrs::{Attrs, AxisSlice};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, ValueId, ValueInfo};
 use crate::layout::Layout;
-use crate::looping::{Loop, LoopGrad, Rounds};
+use crate::looping::{Loop, Rounds};
 use crate::recipe::{Generator, Recipe};
 use crate::shape::TensorType;
 use crate::tile::{Close, Form, Instr, Reg, TileProgram};
+use crate::window::Window;
 
 /// What was counted already.
 #[derive(Debug, Default)]
@@ -155,8 +156,12 @@ impl Heap for Attrs {
             Attrs::Size { size, .. } => size.heap(seen),
             Attrs::Tile(program) => program.heap(seen),
             Attrs::Branch { updates, .. } => updates.capacity() * size_of::<(usize, usize)>(),
-            Attrs::Loop(spec) => spec.heap(seen),
-            Attrs::LoopGrad(spec) => size_of::<LoopGrad>() + spec.of.heap(seen),
+            Attrs::Window(window) => size_of_val(&**window) + window.heap(seen),
+            Attrs::Conv(conv) => {
+                size_of_val(&**conv) + conv.window.heap(seen) + conv.image.heap(seen)
+            }
+            Attrs::Loop(spec) => size_of_val(&**spec) + spec.heap(seen),
+            Attrs::LoopGrad(spec) => size_of_val(&**spec) + spec.of.heap(seen),
             // Numbers and flags.
             _ => 0,
         }
@@ -170,6 +175,14 @@ impl Heap for Loop {
             Rounds::While { .. } => 0,
         };
         rounds + self.updates.heap(seen)
+    }
+}
+
+impl Heap for Window {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let padding = &self.padding;
+        let own = if padding.spilled() { size_of_val(&**padding) } else { 0 };
+        own + self.size.heap(seen) + self.stride.heap(seen) + self.dilation.heap(seen)
     }
 }
 

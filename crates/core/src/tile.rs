@@ -74,8 +74,18 @@ pub enum Prim {
     Atanh,
     Sigmoid,
     Softplus,
+    /// `x * sigmoid(x)`
+    Silu,
+    /// `x * (1 + erf(x / sqrt(2))) / 2`
+    Gelu,
+    /// [`Prim::Gelu`] by a hyperbolic tangent: `x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3))`.
+    GeluTanh,
     Erf,
     Erfc,
+    /// The logarithm of the absolute value of the gamma function.
+    Lgamma,
+    /// The slope of [`Prim::Lgamma`].
+    Digamma,
     /// Bitwise for integers, logical for booleans.
     Not,
     /// Gives a boolean.
@@ -150,9 +160,10 @@ impl Prim {
         use Prim::*;
         match self {
             Const(_) | Cast(_) | RoundTo(_) => 0,
-            Exp | Expm1 | Log | Log1p | Sin | Cos | Tanh | Sigmoid => 10,
-            Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh | Softplus | Erf
-            | Erfc | Pow | Atan2 | Hypot => 30,
+            Exp | Expm1 | Log | Log1p | Sin | Cos | Tanh | Sigmoid | Silu => 10,
+            Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh | Softplus | Gelu
+            | GeluTanh | Erf | Erfc | Pow | Atan2 | Hypot => 30,
+            Lgamma | Digamma => 100,
             Div | FloorDiv | Mod | Sqrt | Rsqrt | Reciprocal => 4,
             Fma => 2,
             _ => 1,
@@ -184,6 +195,9 @@ pub enum Fold {
     /// Added up: floats by a fixed tree with partial sums of at least f64's precision above blocks,
     /// integers wrapping.
     Sum,
+    /// Added up as [`Fold::Sum`] and divided by how many there are before it is rounded to the dtype, a
+    /// float; of nothing: NaN.
+    Mean,
     /// Multiplied.
     Prod,
     /// The largest; NaN wins; of nothing: the least value of the dtype.

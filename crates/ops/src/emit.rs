@@ -1,6 +1,6 @@
 //! Short words for the ops that gradient rules and composites are written in.
 
-use tonnage_core::attrs::Attrs;
+use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::Cotangent;
@@ -49,15 +49,21 @@ pub fn number(e: &mut dyn Emit, value: impl Into<Scalar>, dtype: DType) -> Resul
     e.apply(&shape::fill::FILL, Vec::new(), attrs)
 }
 
-/// A length as a scalar tensor of that dtype; a recipe, also where the length is open.
-pub fn size(e: &mut dyn Emit, size: &Dim, dtype: DType) -> Result<Value> {
-    match size.known() {
-        Some(n) => number(e, n, dtype),
-        None => {
-            let attrs = Attrs::Size { size: size.clone(), dtype };
-            e.apply(&shape::size::SIZE, Vec::new(), attrs)
-        }
+/// A length as a scalar tensor of that dtype: a recipe, also where the length is open; where the data decide
+/// it, what it turns out to be.
+pub fn size(e: &mut dyn Emit, length: &Dim, dtype: DType) -> Result<Value> {
+    if let Some(n) = length.known() {
+        return number(e, n, dtype);
     }
+    let mut by_data = false;
+    length.symbols(&mut |symbol| by_data |= symbol.bound().is_some());
+    if !by_data {
+        let attrs = Attrs::Size { size: length.clone(), dtype };
+        return e.apply(&shape::size::SIZE, Vec::new(), attrs);
+    }
+    let attrs = Attrs::Lengths { of: [length.clone()].into_iter().collect(), dtype };
+    let one = e.apply(&shape::lengths::LENGTHS, Vec::new(), attrs)?;
+    reshape(e, one, &Shape::scalar())
 }
 
 /// Zeros of that type; a recipe.
@@ -93,12 +99,38 @@ pub fn reshape(e: &mut dyn Emit, a: Value, to: &Shape) -> Result<Value> {
     }
 }
 
+/// With its axes in another order, if that is another one.
+pub fn transpose(e: &mut dyn Emit, a: Value, order: &[usize]) -> Result<Value> {
+    match order.is_sorted() {
+        true => Ok(a),
+        false => e.apply(&shape::transpose::TRANSPOSE, vec![a], Attrs::Order(order.into())),
+    }
+}
+
 /// Stretched to a shape, if it has not got it already.
 pub fn broadcast_to(e: &mut dyn Emit, a: Value, to: &Shape) -> Result<Value> {
     match a.ty().shape == *to {
         true => Ok(a),
         false => e.apply(&shape::broadcast_to::BROADCAST_TO, vec![a], Attrs::Shape(to.clone())),
     }
+}
+
+/// Moved one place along an axis, towards its end or its front, with a zero coming in.
+pub fn shift(e: &mut dyn Emit, a: Value, axis: usize, to_end: bool) -> Result<Value> {
+    let shape = a.ty().shape.clone();
+    if shape[axis].is(0) {
+        return Ok(a);
+    }
+    let less = shape[axis].minus(&Dim::Known(1));
+    let part = |start: usize| {
+        let mut slices: Vec<AxisSlice> = shape.iter().cloned().map(AxisSlice::all).collect();
+        slices[axis] = AxisSlice { start: start.into(), len: less.clone(), step: 1 };
+        slices
+    };
+    let (from, to) = if to_end { (0, 1) } else { (1, 0) };
+    let kept = e.apply(&shape::slice::SLICE, vec![a], Attrs::Slices(part(from)))?;
+    let place = Attrs::Place { slices: part(to), shape: shape.clone() };
+    e.apply(&shape::place::PLACE, vec![kept], place)
 }
 
 /// The product of matrices, either one transposed.

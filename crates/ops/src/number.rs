@@ -16,6 +16,9 @@ pub trait Number: Element {
 
     /// Ranks higher: NaN above everything, level with NaN; 0 and -0 are level.
     fn above(self, other: Self) -> bool;
+
+    /// Ranks lower, with NaN below everything: what is the least in the order where NaN shows.
+    fn below(self, other: Self) -> bool;
 }
 
 macro_rules! floats {
@@ -27,8 +30,13 @@ macro_rules! floats {
                 let ($a, $b) = (self, other);
                 $sum
             }
+            #[inline(always)]
             fn above(self, other: $T) -> bool {
                 self > other || (self.is_nan() && !other.is_nan())
+            }
+            #[inline(always)]
+            fn below(self, other: $T) -> bool {
+                self < other || (self.is_nan() && !other.is_nan())
             }
         }
     )*};
@@ -42,8 +50,13 @@ macro_rules! integers {
             fn plus(self, other: $T) -> $T {
                 self.wrapping_add(other)
             }
+            #[inline(always)]
             fn above(self, other: $T) -> bool {
                 self > other
+            }
+            #[inline(always)]
+            fn below(self, other: $T) -> bool {
+                self < other
             }
         }
     )*};

@@ -74,3 +74,72 @@ pub fn binary_number() -> Vec<Sample> {
 pub fn binary_divisor() -> Vec<Sample> {
     two(Values::Between(1.0, 4.0))
 }
+
+/// The same with other attributes.
+pub fn with_attrs(samples: Vec<Sample>, attrs: Attrs) -> Vec<Sample> {
+    samples.into_iter().map(|sample| Sample { attrs: attrs.clone(), ..sample }).collect()
+}
+
+/// One tensor of booleans.
+pub fn unary_bool() -> Vec<Sample> {
+    one([DType::Bool].into_iter(), Values::Normal)
+        .into_iter()
+        .map(|sample| of_dtype(sample, DType::Bool))
+        .collect()
+}
+
+/// One tensor of any integer.
+pub fn unary_integer() -> Vec<Sample> {
+    let integers = DType::ALL.into_iter().filter(|d| d.is_integer());
+    let mut all = one(integers, Values::Normal);
+    for sample in &mut all {
+        if sample.inputs[0].ty.dtype.is_float() {
+            sample.inputs[0].ty.dtype = DType::I32;
+        }
+    }
+    all
+}
+
+fn of_dtype(mut sample: Sample, dtype: DType) -> Sample {
+    sample.inputs.iter_mut().for_each(|input| input.ty.dtype = dtype);
+    sample
+}
+
+/// Two tensors of any number with values in ranges.
+pub fn binary_between(left: (f64, f64), right: (f64, f64)) -> Vec<Sample> {
+    let between = |(low, high)| Values::Between(low, high);
+    two(between(right)).into_iter().map(|sample| sample.with(0, between(left))).collect()
+}
+
+/// Two float tensors with values in ranges.
+pub fn binary_float(left: (f64, f64), right: (f64, f64)) -> Vec<Sample> {
+    let float = |sample: &Sample| sample.inputs.iter().all(|input| input.ty.dtype.is_float());
+    binary_between(left, right).into_iter().filter(float).collect()
+}
+
+/// Two tensors of booleans.
+pub fn binary_bool() -> Vec<Sample> {
+    let float = |sample: &Sample| sample.inputs[0].ty.dtype == DType::F32;
+    let samples = two(Values::Normal).into_iter().filter(float);
+    samples.map(|sample| of_dtype(sample, DType::Bool)).collect()
+}
+
+fn integers(right: Values) -> Vec<Sample> {
+    let mut all = two(right);
+    for sample in &mut all {
+        if sample.inputs.iter().any(|input| input.ty.dtype.is_float()) {
+            *sample = of_dtype(sample.clone(), DType::I32);
+        }
+    }
+    all
+}
+
+/// Two tensors of any integer.
+pub fn binary_integer() -> Vec<Sample> {
+    integers(Values::Normal)
+}
+
+/// Two tensors of any integer, the right one a number of places.
+pub fn binary_shift() -> Vec<Sample> {
+    integers(Values::Below(10))
+}

@@ -50,7 +50,7 @@ fn training(nodes: usize) -> Result<Graph> {
     let loss = emit::sum(&mut b, square, [0, 1].into_iter().collect(), false)?;
     let forward = b.finish(&[loss])?;
     let wanted: Vec<bool> = (0..forward.inputs.len()).map(|i| i > 0).collect();
-    let what = VjpGraph { seeded: &[true], wanted: &wanted, outputs_known: false };
+    let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
     let back = vjp_graph(&forward, what, &GRAD_OPS)?;
     let mut b = Builder::new();
     let inputs: Vec<Value> = forward

@@ -7,7 +7,8 @@ use serde::Serialize;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, Kind, Source};
 
-use crate::plan::{Plan, Refusal, Run, Step, StepMemory};
+use crate::budget::Fitted;
+use crate::plan::{LoopGradPlan, Plan, Refusal, Run, Step, StepMemory};
 
 /// What a plan says, for people and tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,12 +25,14 @@ pub struct Explanation {
     pub small_results: Bytes,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
+    /// What was done to fit a budget.
+    pub fitted: Option<Fitted>,
+    /// Rounds of loops that gradients run again; `None` where the data decide.
+    pub rounds_again: Option<u64>,
     /// The step at which the arena is fullest.
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
     pub live_at_peak: Vec<Holder>,
-    /// Rounds of loops that gradients will run again; `None` where only the data know.
-    pub rounds_again: Option<u64>,
     /// Every step.
     pub steps: Vec<StepLine>,
 }
@@ -64,23 +67,10 @@ pub struct StepLine {
     pub bytes: Bytes,
     /// Bytes that live in the arena while it runs.
     pub live: Bytes,
+    /// What the gradient of a loop keeps, and what that costs.
+    pub note: Option<String>,
     /// The user's line.
     pub source: Option<Source>,
-    /// Of the gradient of a loop: what it keeps, and what that costs.
-    pub back: Option<BackLine>,
-}
-
-/// What the gradient of a loop keeps, and what that costs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BackLine {
-    /// How many rounds the loop has; `None` where only the data know.
-    pub rounds: Option<u64>,
-    /// States that are kept besides the first.
-    pub states: usize,
-    /// What one takes.
-    pub state: Bytes,
-    /// Rounds that are run again; `None` where only the data know.
-    pub again: Option<u64>,
 }
 
 impl Plan {
@@ -146,9 +136,10 @@ impl Plan {
             bound: self.bound,
             small_results: self.own_outputs(),
             is_bound: self.is_bound,
+            fitted: self.fitted,
+            rounds_again: self.rounds_again(),
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
-            rounds_again: self.rounds_again(),
             steps: self.steps.iter().map(|step| self.line(step)).collect(),
         }
     }
@@ -166,16 +157,26 @@ impl Plan {
             refused: step.refused.to_vec(),
             bytes: step.begins.iter().map(|b| self.buffers[b.0].bytes).sum(),
             live: step.live,
-            source: node.map(|n| n.source),
-            back: match &step.run {
-                Run::LoopGrad(plan) => Some(BackLine {
-                    rounds: plan.spec.of.known_rounds(),
-                    states: plan.rows,
-                    state: plan.state,
-                    again: plan.again,
-                }),
+            note: match &step.run {
+                Run::LoopGrad(plan) => Some(loop_text(plan)),
                 _ => None,
             },
+            source: node.map(|n| n.source),
         }
     }
+}
+
+/// What the gradient of a loop keeps, and what that costs.
+fn loop_text(plan: &LoopGradPlan) -> String {
+    let state = plan.state;
+    let rounds = match plan.spec.of.known_rounds() {
+        Some(n) => format!("{n} rounds"),
+        None => "rounds as the data say".to_string(),
+    };
+    let again = match plan.again {
+        Some(n) => format!("{n} run again"),
+        None => "some run again".to_string(),
+    };
+    let kept = plan.rows;
+    format!("back through {rounds}: {kept} states of {state} kept besides the first, {again}")
 }

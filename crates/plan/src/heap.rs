@@ -76,7 +76,7 @@ impl Heap for TileRead {
 
 impl Heap for LoopPlan {
     fn heap(&self, seen: &mut Seen) -> usize {
-        let kept = match &self.keeps {
+        let keeps = match &self.keeps {
             Keeps::These(rounds) => rounds.capacity() * size_of::<u64>(),
             Keeps::Nothing | Keeps::Online { .. } => 0,
         };
@@ -85,7 +85,7 @@ impl Heap for LoopPlan {
             + self.body.heap(seen)
             + self.sliced.heap(seen)
             + self.second.heap(seen)
-            + kept
+            + keeps
     }
 }
 
@@ -108,12 +108,11 @@ impl Heap for Sliced {
 
 impl Heap for LoopGradPlan {
     fn heap(&self, seen: &mut Seen) -> usize {
-        let held: usize = self.held.iter().map(|h| h.capacity() * size_of::<Held>()).sum();
-        self.spec.of.heap(seen)
-            + self.forward.heap(seen)
+        self.forward.heap(seen)
             + self.step.heap(seen)
+            + self.spec.of.heap(seen)
             + self.seeds.heap(seen)
-            + held
+            + self.held.iter().map(|h| h.capacity() * size_of::<Held>()).sum::<usize>()
             + self.checkpoints.heap(seen)
             + self.parts.heap(seen)
             + self.second.heap(seen)

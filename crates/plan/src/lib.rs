@@ -3,10 +3,11 @@
 //!
 //! In the order that data flows: [`rewrite`](fn@rewrite) simplifies, a rule a file; [`lower`] does that, writes
 //! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when
-//! each node runs; `place` gives every value its bytes (a view's, a dying input's as `in_place` allows, or a buffer of its own);
-//! `region` does so for branches, and `looping` for loops, with `rows` for what each round sees of an input, `copy`
-//! for what loops start from, and [`schedule`] for what their gradients keep; `outputs` says where
-//! results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as data.
+//! each node runs; `place` gives every value its bytes (a view's, a dying input's as `in_place` allows, or a
+//! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each round sees
+//! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `outputs` says
+//! where results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as
+//! data. `budget` plans the same graph in less memory for more time.
 
 mod arena;
 mod budget;
@@ -30,7 +31,7 @@ pub mod schedule;
 mod tile;
 
 pub use budget::{Fitted, Ladder, Machine, Price};
-pub use explain::{BackLine, Explanation, Holder, StepLine};
+pub use explain::{Explanation, Holder, StepLine};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{

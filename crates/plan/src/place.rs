@@ -56,7 +56,7 @@ pub struct Options {
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
-    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, &[], options)
+    plan_region(graph, inputs, &[], options)
 }
 
 /// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that

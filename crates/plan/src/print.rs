@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use crate::explain::{BackLine, Explanation, Holder, StepLine};
+use crate::budget::Fitted;
+use crate::explain::{Explanation, Holder, StepLine};
 use crate::plan::{Plan, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
@@ -26,6 +27,9 @@ impl fmt::Display for Explanation {
             "peak {}: inputs {}, arena {}, small results {}{bound}",
             self.peak, self.inputs, self.arena, self.small_results,
         )?;
+        if let Some(fitted) = &self.fitted {
+            writeln!(f, "{fitted}")?;
+        }
         match self.rounds_again {
             Some(0) => {}
             Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
@@ -53,8 +57,8 @@ impl fmt::Display for Explanation {
                 || i.abs_diff(self.peak_step) <= AROUND / 2;
             if shown {
                 writeln!(f, "{i:>5}  {step}")?;
-                if let Some(back) = &step.back {
-                    writeln!(f, "       {back}")?;
+                if let Some(note) = &step.note {
+                    writeln!(f, "       {note}")?;
                 }
             } else if !cut {
                 writeln!(f, "    …")?;
@@ -65,6 +69,17 @@ impl fmt::Display for Explanation {
     }
 }
 
+impl fmt::Display for Fitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (now, before) = (self.seconds, self.unlimited_seconds);
+        let longer = if before > 0.0 { now / before } else { 1.0 };
+        match self.recomputed {
+            0 => write!(f, "fits as it is"),
+            n => write!(f, "fitted: {n} nodes run again, {longer:.2} times the time expected"),
+        }
+    }
+}
+
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = if self.count > 1 { format!(" x {}", self.count) } else { String::new() };
@@ -72,18 +87,6 @@ impl fmt::Display for Holder {
         let source = tail(&self.source.to_string(), 26);
         let (bytes, kind) = (self.bytes.to_string(), self.kind.name());
         write!(f, "{bytes:>10}  {kind:<10} {what:<24} {source}")
-    }
-}
-
-impl fmt::Display for BackLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackLine { rounds, states, state, again } = self;
-        match rounds {
-            Some(n) => write!(f, "back through {n} rounds")?,
-            None => write!(f, "back through as many rounds as there were")?,
-        }
-        write!(f, ", {states} states of {state} kept")?;
-        again.map_or(Ok(()), |n| write!(f, ", {n} run again"))
     }
 }
 

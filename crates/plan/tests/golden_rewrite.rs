@@ -10,14 +10,11 @@ use tonnage_core::{DType, Graph};
 use tonnage_ops::{control, index, math, nn, random, reduce};
 use tonnage_plan::{Rewrite, lower, rewrite};
 
+const BRANCH: Attrs = Attrs::Branch { key: None, updates: Vec::new() };
+
 #[track_caller]
 fn check(graph: &Graph, which: &[Rewrite], expected: &str) {
     reads(&rewrite(graph, which).unwrap(), expected);
-}
-
-/// Branches that draw nothing and write nothing.
-fn plain() -> Attrs {
-    Attrs::Branch { key: None, updates: Vec::new() }
 }
 
 #[test]
@@ -139,8 +136,8 @@ fn equal_branches_are_merged_however_their_values_are_numbered() {
     let mut m = Make::new();
     let (c, x) = (m.input(DType::Bool, &[]), m.f32(&[4]));
     let cond = &control::cond::COND;
-    let a = m.regions(cond, &[&c, &x], plain(), vec![branch(false), branch(false)]);
-    let b = m.regions(cond, &[&c, &x], plain(), vec![branch(true), branch(false)]);
+    let a = m.regions(cond, &[&c, &x], BRANCH, vec![branch(false), branch(false)]);
+    let b = m.regions(cond, &[&c, &x], BRANCH, vec![branch(true), branch(false)]);
     let y = m.add(&a[0], &b[0]);
     check(
         &m.finish(&[&y]),
@@ -319,7 +316,7 @@ fn a_choice_that_is_known_is_made() {
         m.finish(&[&y])
     };
     let regions = vec![branch(&math::exp::EXP), branch(&math::tanh::TANH)];
-    let d = m.regions(&control::cond::COND, &[&yes, &x], plain(), regions);
+    let d = m.regions(&control::cond::COND, &[&yes, &x], BRANCH, regions);
     check(
         &m.finish(&[&a, &b, &d[0]]),
         &Rewrite::ALL,
@@ -477,7 +474,7 @@ fn what_nobody_needs_of_a_branch_is_gone() {
     let mut m = Make::new();
     let (c, x, y) = (m.input(DType::Bool, &[]), m.f32(&[4]), m.f32(&[4]));
     let regions = vec![branch(&math::exp::EXP), branch(&math::tanh::TANH)];
-    let made = m.regions(&control::cond::COND, &[&c, &x, &y], plain(), regions);
+    let made = m.regions(&control::cond::COND, &[&c, &x, &y], BRANCH, regions);
     check(
         &m.finish(&[&made[1]]),
         &[],

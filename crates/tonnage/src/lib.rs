@@ -37,13 +37,15 @@ pub use convert::{Native, Nested};
 pub use deferred::{Graph, Session};
 pub use function::{ConcreteFunction, Function, function, run_functions_eagerly};
 pub use make::{
-    constant, full, ones, positions, random_normal, random_uniform, range, set_seed, tensor, zeros,
+    constant, eye, eye_of, full, linspace, ones, positions, random_normal, random_uniform, range,
+    set_seed, tensor, zeros,
 };
-pub use ops::{Elementwise, Lengths, Operand};
+pub use ops::{Elementwise, Lengths, Operand, Scan, concat, stack};
 pub use part::{Axes, Part};
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use tape::{Gradient, GradientTape, Watched};
 pub use tensor::Tensor;
+pub use tonnage_core::attrs::PadMode;
 pub use tonnage_core::{
     Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
     bf16, f16,

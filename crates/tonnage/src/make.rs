@@ -110,6 +110,42 @@ pub fn positions(len: impl Into<Dim>, dtype: DType) -> Result<Tensor> {
     dispatch::apply1(&shape::range::RANGE, smallvec![], attrs, Source::here())
 }
 
+/// `len` numbers at even distances from `start` to `stop`, both included. Takes a few bytes.
+///
+/// ```
+/// let x = tonnage::linspace(0.0, 1.0, 5, tonnage::DType::F32)?;
+/// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn linspace(start: f64, stop: f64, len: usize, dtype: DType) -> Result<Tensor> {
+    let (start, stop) = (start.into(), stop.into());
+    let attrs = Attrs::Linspace { start, stop, len: len.into(), dtype };
+    dispatch::apply1(&shape::linspace::LINSPACE, smallvec![], attrs, Source::here())
+}
+
+/// The square matrix with ones on the main diagonal. Takes a few bytes.
+///
+/// ```
+/// let x = tonnage::eye(2, tonnage::DType::F32)?;
+/// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn eye(n: usize, dtype: DType) -> Result<Tensor> {
+    let (rows, columns) = (n.into(), n.into());
+    let attrs = Attrs::Eye { rows, columns, diagonal: 0, dtype };
+    dispatch::apply1(&shape::eye::EYE, smallvec![], attrs, Source::here())
+}
+
+/// A matrix with ones on a diagonal: 0 is the main one, 1 the one above it. Takes a few bytes.
+#[track_caller]
+pub fn eye_of(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Result<Tensor> {
+    let (rows, columns) = (rows.into(), columns.into());
+    let attrs = Attrs::Eye { rows, columns, diagonal, dtype };
+    dispatch::apply1(&shape::eye::EYE, smallvec![], attrs, Source::here())
+}
+
 /// Lets the random numbers that follow be those of a seed.
 ///
 /// ```

@@ -127,8 +127,7 @@ fn an_op_without_a_gradient_says_why() {
     outer.watch(&x);
     let mut inner = GradientTape::new();
     inner.watch(&x);
-    let last =
-        while_loop(x.clone(), |x| x.sum_all()?.less(90), |x: Tensor| x.square()).unwrap();
+    let last = while_loop(x.clone(), |x| x.sum_all()?.less(90), |x: Tensor| x.square()).unwrap();
     let first = inner.gradient(&last.sum_all().unwrap(), &[&x]).unwrap()[0].tensor().unwrap();
     let sum = first.sum_all().unwrap();
     drop(inner);

@@ -203,17 +203,6 @@ impl Dim {
         }
     }
 
-    /// Checkpoints that a loop of so many rounds keeps: see [`crate::looping::kept`].
-    #[must_use]
-    pub fn checkpoints(rounds: &Dim, slots: Option<usize>) -> Dim {
-        match rounds {
-            Dim::Known(n) => Dim::Known(crate::looping::kept(*n as u64, slots) as usize),
-            Dim::Expr(_) => {
-                Expr::atom(Atom::Checkpoints(rounds.clone(), slots)).into_dim()
-            }
-        }
-    }
-
     /// Whether the two can be equal for some sizes of at least 1: false for two numbers that differ, and
     /// for two multiples of the same expression.
     pub fn may_equal(&self, other: &Dim) -> bool {
@@ -221,6 +210,18 @@ impl Dim {
             (Dim::Expr(a), Dim::Expr(b)) => a == b || !a.is_other_multiple(b),
             (Dim::Known(a), Dim::Known(b)) => a == b,
             _ => true,
+        }
+    }
+
+    /// Checkpoints that a loop of so many rounds keeps: see [`crate::looping::kept`].
+    #[must_use]
+    pub fn checkpoints(rounds: &Dim, slots: Option<usize>) -> Dim {
+        match rounds {
+            Dim::Known(n) => Dim::Known(crate::looping::kept(*n as u64, slots) as usize),
+            Dim::Expr(_) => {
+                let atom = Atom::Checkpoints(rounds.clone(), slots);
+                Expr::atom(atom).into_dim()
+            }
         }
     }
 
@@ -235,8 +236,8 @@ impl Dim {
                 let value = match atom {
                     Atom::Symbol(s) => find(s).unwrap_or_else(|| Dim::symbol(s.clone())),
                     Atom::Quotient(a, b) => a.substitute(find).divided_by(&b.substitute(find)),
-                    Atom::Checkpoints(n, slots) => Dim::checkpoints(&n.substitute(find), *slots),
                     Atom::Positive(a) => a.substitute(find).expr().positive().into_dim(),
+                    Atom::Checkpoints(n, slots) => Dim::checkpoints(&n.substitute(find), *slots),
                 };
                 term = term.multiply(&value.expr());
             }
@@ -258,11 +259,11 @@ impl Dim {
                 let most = match atom {
                     Atom::Symbol(s) => s.bound()?.most()?,
                     Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
+                    Atom::Positive(a) => a.most()?,
                     // More rounds never keep fewer.
                     Atom::Checkpoints(n, slots) => {
                         crate::looping::kept(n.most()? as u64, *slots) as usize
                     }
-                    Atom::Positive(a) => a.most()?,
                 };
                 term = term.saturating_mul(most);
             }
@@ -281,8 +282,8 @@ impl Dim {
                     a.symbols(visit);
                     b.symbols(visit);
                 }
-                Atom::Checkpoints(n, _) => n.symbols(visit),
                 Atom::Positive(a) => a.symbols(visit),
+                Atom::Checkpoints(n, _) => n.symbols(visit),
             }
         }
     }

@@ -63,7 +63,28 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Reduce { axes, keep_dims } => {
             write!(f, " over {axes:?}{}", if *keep_dims { ", kept" } else { "" })
         }
-        Attrs::Axis(axis) => write!(f, " along {axis}"),
+        Attrs::Norm { axes, keep_dims, power } => {
+            write!(f, " {power} over {axes:?}{}", if *keep_dims { ", kept" } else { "" })
+        }
+        Attrs::Axis(axis) | Attrs::Join { axis, .. } | Attrs::Split { axis, .. } => {
+            write!(f, " along {axis}")
+        }
+        Attrs::Axes(axes) => write!(f, " at {axes:?}"),
+        Attrs::Scan { axis, exclusive, reverse } => {
+            let exclusive = if *exclusive { ", exclusive" } else { "" };
+            write!(f, " along {axis}{exclusive}{}", if *reverse { ", reverse" } else { "" })
+        }
+        Attrs::Pad { widths, padding } => write!(f, " by {widths:?}, {padding:?}"),
+        Attrs::Repeats(counts) => write!(f, " {counts:?} times"),
+        Attrs::Repeat { axis, count } => write!(f, " along {axis}, {count} times"),
+        Attrs::Roll { axis, shift } => write!(f, " along {axis} by {shift}"),
+        Attrs::OneHot { on, off, .. } => write!(f, " {on} or {off}"),
+        Attrs::Linspace { start, stop, .. } => write!(f, " from {start} to {stop}"),
+        Attrs::Eye { diagonal, .. } | Attrs::Diagonal(diagonal) | Attrs::Diag { diagonal, .. } => {
+            write!(f, " diagonal {diagonal}")
+        }
+        Attrs::Lengths { of, .. } => write!(f, " of {of}"),
+        Attrs::Number(value) => write!(f, " {value}"),
         Attrs::Order(order) => write!(f, " to {order:?}"),
         Attrs::Slices(slices) | Attrs::Place { slices, .. } => {
             write!(f, " at [")?;
@@ -104,6 +125,12 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
     }
 }
 
+fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
+    let Window { size, stride, padding, dilation } = window;
+    write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
+    if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
+}
+
 fn print_loop(f: &mut fmt::Formatter<'_>, spec: &Loop) -> fmt::Result {
     write!(f, " carrying {}", spec.carried)?;
     for (count, what) in [(spec.sliced, "sliced"), (spec.stacked, "stacked")] {
@@ -127,10 +154,4 @@ fn print_updates(
     mut inputs: impl Iterator<Item = usize>,
 ) -> fmt::Result {
     inputs.try_for_each(|input| write!(f, ", writes input {input}"))
-}
-
-fn write_window(f: &mut fmt::Formatter<'_>, window: &Window) -> fmt::Result {
-    let Window { size, stride, padding, dilation } = window;
-    write!(f, " window {size:?} by {stride:?}, padding {padding:?}")?;
-    if dilation.iter().any(|d| *d != 1) { write!(f, ", dilation {dilation:?}") } else { Ok(()) }
 }

@@ -13,18 +13,23 @@ use crate::row::{Lower, Region};
 
 /// Shrinks a node with regions; `live` are values that somebody reads later.
 pub(super) fn shrink(node: &mut Node, live: &[bool]) {
-    match node.op.lower {
-        Lower::Region(Region::Branch) => branch(node, live),
-        Lower::Region(Region::Loop) => repeat(node, live),
+    match (node.op.lower, &node.attrs) {
+        (Lower::Region(Region::Branch), Attrs::Branch { updates, .. }) if updates.is_empty() => {
+            branch(node, live);
+        }
+        // The gradient of a loop that hands its states over knows all of them.
+        (Lower::Region(Region::Loop), Attrs::Loop(spec))
+            if !node.aux && spec.updates.is_empty() =>
+        {
+            let spec = (**spec).clone();
+            repeat(node, spec, live);
+        }
         _ => {}
     }
 }
 
 /// The first input decides; each branch takes the others.
 fn branch(node: &mut Node, live: &[bool]) {
-    if !node.updates().is_empty() {
-        return;
-    }
     let needed: Vec<bool> = node.outputs.iter().map(|id| live[id.index()]).collect();
     let mut graphs: Vec<Graph> = node.regions.iter().map(|g| (**g).clone()).collect();
     for graph in &mut graphs {
@@ -46,57 +51,54 @@ fn branch(node: &mut Node, live: &[bool]) {
     node.regions = graphs.into_iter().map(Arc::new).collect();
 }
 
-/// Condition and body take the carried values and what they only read, the body rows too; the body returns the
-/// carried values and rows. One that hands checkpoints over keeps them all: its gradient takes them as they are.
-fn repeat(node: &mut Node, live: &[bool]) {
-    let Attrs::Loop(spec) = &node.attrs else { return };
+/// Condition and body take the carried values, rows, and what they only read; the body returns the carried ones
+/// and rows.
+fn repeat(node: &mut Node, mut spec: Loop, live: &[bool]) {
     let Some((condition, body)) = spec.regions(&node.regions) else { return };
-    if node.aux || !spec.updates.is_empty() {
-        return;
-    }
-    let carried = spec.carried;
-    let asked = condition.map(|graph| graph.read_values());
-    let is_asked = |i: usize| match (&asked, condition) {
-        (Some(asked), Some(graph)) => asked[graph.inputs[i].index()],
-        _ => false,
-    };
-    let mut needed: Vec<bool> = node.outputs.iter().map(|id| live[id.index()]).collect();
-    (0..carried).for_each(|i| needed[i] |= is_asked(i));
+    let asked = condition.map(|c| (c.read_values(), c));
+    let is_asked = |i: usize| asked.as_ref().is_some_and(|(read, c)| read[c.inputs[i].index()]);
+    let mut needed: Vec<bool> = node
+        .outputs
+        .iter()
+        .enumerate()
+        .map(|(i, id)| live[id.index()] || (i < spec.carried && is_asked(i)))
+        .collect();
     // What a needed value is made of in the body is needed in the next round.
     loop {
         let made = reaches(body, &needed);
-        let more = |i: &usize| !needed[*i] && made[body.inputs[*i].index()];
-        let more: Vec<usize> = (0..carried).filter(more).collect();
-        if more.is_empty() {
+        let mut more = needed.clone();
+        for (i, needed) in more[..spec.carried].iter_mut().enumerate() {
+            *needed |= made[body.inputs[i].index()];
+        }
+        if more == needed {
             break;
         }
-        more.into_iter().for_each(|i| needed[i] = true);
+        needed = more;
     }
-    let mut test = condition.map(|graph| (**graph).clone());
-    let mut round = (**body).clone();
-    keep(&mut round.outputs, &needed);
-    test.iter_mut().for_each(Graph::prune);
-    round.prune();
-    // The condition takes no rows, and there are none where it is.
-    let mut read = read_by_any(std::slice::from_ref(&round), node.inputs.len());
-    for (read, asked) in read.iter_mut().zip(read_by_any(test.as_slice(), node.inputs.len())) {
-        *read |= asked;
+    let mut graphs: Vec<Graph> =
+        condition.into_iter().chain([body]).map(|g| (**g).clone()).collect();
+    if let Some(body) = graphs.last_mut() {
+        keep(&mut body.outputs, &needed);
     }
-    read[..carried].copy_from_slice(&needed[..carried]);
+    for graph in &mut graphs {
+        graph.prune();
+    }
+    let mut read = read_by_any(&graphs, node.inputs.len());
+    read[..spec.carried].copy_from_slice(&needed[..spec.carried]);
     if read.iter().chain(&needed).all(|yes| *yes) {
         return;
     }
     keep(&mut node.outputs, &needed);
     keep(&mut node.inputs, &read);
-    for graph in test.iter_mut().chain([&mut round]) {
+    for graph in &mut graphs {
         keep(&mut graph.inputs, &read);
     }
-    let count = |flags: &[bool]| flags.iter().filter(|yes| **yes).count();
-    let sliced = count(&read[spec.sliced_inputs()]);
-    let (states, stacked) = (count(&needed[..carried]), count(&needed[carried..]));
-    let spec = Loop { carried: states, sliced, stacked, ..(**spec).clone() };
+    let count = |which: &[bool]| which.iter().filter(|yes| **yes).count();
+    spec.sliced = count(&read[spec.sliced_inputs()]);
+    spec.stacked = count(&needed[spec.carried..]);
+    spec.carried = count(&needed[..spec.carried]);
     node.attrs = Attrs::Loop(Box::new(spec));
-    node.regions = test.into_iter().chain([round]).map(Arc::new).collect();
+    node.regions = graphs.into_iter().map(Arc::new).collect();
 }
 
 /// Values that the needed outputs, or an effect, are made of.

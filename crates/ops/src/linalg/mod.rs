@@ -9,6 +9,8 @@ pub mod matmul;
 pub mod symmetrize;
 pub mod triangular_solve;
 pub mod tril;
+pub mod triu;
 
 mod factor;
 mod matrix;
+mod triangle;

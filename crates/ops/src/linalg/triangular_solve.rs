@@ -86,7 +86,7 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
         let (left, right) = if turned { (x, of_b.clone()) } else { (of_b.clone(), x) };
         let outer = Attrs::Matmul { transpose_a: false, transpose_b: true };
         let outer = emit.apply(&MATMUL, vec![left, right], outer)?;
-        let below = emit.apply(&TRIL, vec![outer], Attrs::None)?;
+        let below = emit.apply(&TRIL, vec![outer], Attrs::Diagonal(0))?;
         grads[0] = Some(Cotangent::Dense(emit.apply(&NEG, vec![below], Attrs::None)?));
     }
     grads[1] = Some(Cotangent::Dense(of_b));

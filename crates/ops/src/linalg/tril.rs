@@ -1,71 +1,35 @@
-//! `tril`: the lower triangle of each matrix, with zeros above the diagonal.
+//! `tril`: the lower triangle of each matrix: what is on a diagonal and below it, with zeros above.
 
-use smallvec::smallvec;
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch};
-use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
 
-use super::matrix::{batch_axes, dims, each_matrix, matrices};
-use crate::infer::{cost, inputs, no_attrs};
-use crate::number::with_width;
+use super::matrix::batch_axes;
+use super::triangle;
+use crate::emit;
 
 /// `x [.., n, m] -> [.., n, m]`
 pub static TRIL: OpDef = OpDef {
     name: "tril",
-    doc: "The lower triangle of a matrix, zeros above the diagonal.",
-    infer,
+    doc: "The lower triangle of a matrix: what is on a diagonal and below it, zeros above.",
+    infer: triangle::infer,
     axes: batch_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
-    cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
+    cost: triangle::cost,
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
-    samples,
+    lower: Lower::Composite(|e, call, inputs| triangle::expand(e, call, inputs, Prim::Le)),
+    samples: triangle::samples,
 };
 
-fn infer(call: &Call) -> Result<Types> {
-    let [x] = inputs("tril", call)?;
-    no_attrs("tril", call)?;
-    matrices("tril", x)?;
-    Ok(smallvec![x.clone()])
-}
-
-fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let below = emit.apply(&TRIL, vec![call.grad()?], Attrs::None)?;
-    Ok(vec![Some(Cotangent::Dense(below))])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let (_, _, columns) = dims("tril", &k.outputs[0].sizes)?;
-    // All zero bits are zero, or false, in every dtype.
-    with_width!(k.outputs[0].dtype, T => each_matrix::<T>("tril", k, 0, &|_, matrix| {
-        for (i, row) in matrix.chunks_mut(columns).enumerate() {
-            row[columns.min(i + 1)..].fill(0);
-        }
-    }))
-}
-
-fn samples() -> Vec<Sample> {
-    let of = |dtype, x: &[usize]| Sample::of(&[TensorType::new(dtype, x)], Attrs::None);
-    vec![
-        of(DType::F64, &[3, 3]),
-        of(DType::F64, &[2, 3, 4, 2]),
-        of(DType::F64, &[2, 5]),
-        of(DType::F32, &[3, 1025]),
-        of(DType::F32, &[1023, 3]),
-        of(DType::F32, &[130, 12, 12]),
-        of(DType::F16, &[3, 3]),
-        of(DType::BF16, &[3, 3]),
-        of(DType::I64, &[3, 3]),
-        of(DType::U8, &[3, 3]),
-        of(DType::Bool, &[3, 3]),
-        of(DType::F32, &[0, 3]),
-        of(DType::F32, &[2, 3, 0]),
-    ]
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let g = call.grad()?;
+    Ok(vec![emit::dense(e.apply(&TRIL, vec![g], call.attrs.clone())?)])
 }

@@ -1,15 +1,18 @@
-//! `div`: The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the divisor is 0.
+//! `div`: the quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where
+//! the divisor is 0.
 
 use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
-use tonnage_core::tile::{Prim, TileProgram};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
 
-use crate::{emit, rules, samples};
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
 
-/// The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the divisor is 0.
+/// The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the
+/// divisor is 0.
 pub static DIV: OpDef = OpDef {
     name: "div",
     doc: "The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the divisor is 0.",
@@ -19,43 +22,22 @@ pub static DIV: OpDef = OpDef {
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Input(1).always(), Keep::Output(0).needed_by(1)]]),
     remat: Remat::Cheap,
-    cost,
+    cost: |call| super::cost(call, rules::infer::binary_number, Prim::Div.flops()),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(tile),
-    samples: || samples::binary_divisor(),
+    lower: Lower::Tile(|call, _| super::two(call, Prim::Div)),
+    samples: samples::binary_divisor,
 };
 
-fn cost(call: &Call) -> Cost {
-    let outputs = rules::infer::binary_number(call).unwrap_or_default();
-    rules::cost::elementwise(call, &outputs, Prim::Div.flops())
-}
-
-fn tile(call: &Call, _: bool) -> Result<TileProgram> {
-    let (a, b) = (call.inputs[0].dtype, call.inputs[1].dtype);
-    let dtype = rules::infer::promoted(call, a, b)?;
-    Ok(TileProgram::single(Prim::Div, &[a, b], dtype, dtype))
-}
-
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    // Of the quotient y = a / b: g / b, and -(g / b) * y. The output serves where a itself would.
-    let part = {
-        let (g, b) = (call.grad()?, call.input(1)?);
-        emit::div(e, g, b)?
-    };
-    let right = match call.needs[1] {
-        true => {
-            let y = call.output(0)?;
-            let product = emit::mul(e, part.clone(), y)?;
-            let product = emit::neg(e, product)?;
-            emit::dense(emit::sum_to(e, product, &call.inputs[1])?)
-        }
-        false => None,
-    };
-    let left = match call.needs[0] {
-        true => emit::dense(emit::sum_to(e, part, &call.inputs[0])?),
-        false => None,
-    };
-    Ok(vec![left, right])
+    Ok(vec![
+        slope(e, call, 0, [Of::Grad, Of::Input(1)], |p, [g, b]| p.div(g, b))?,
+        slope(e, call, 1, [Of::Grad, Of::Input(1), Of::Output(0)], |p, [g, b, y]| {
+            // Of the quotient y = a / b: -(g / b) * y. The output serves where a itself would.
+            let part = p.div(g, b);
+            let part = p.mul(part, y);
+            p.neg(part)
+        })?,
+    ])
 }

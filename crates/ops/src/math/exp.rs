@@ -4,10 +4,11 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
-use tonnage_core::tile::{Prim, TileProgram};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
 
-use crate::{emit, rules, samples};
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
 
 /// e to the power of every element.
 pub static EXP: OpDef = OpDef {
@@ -19,24 +20,14 @@ pub static EXP: OpDef = OpDef {
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
     remat: Remat::Cheap,
-    cost,
+    cost: |call| super::cost_one(call, Prim::Exp.flops()),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(tile),
-    samples: || samples::unary_float(),
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Exp)),
+    samples: samples::unary_float,
 };
 
-fn cost(call: &Call) -> Cost {
-    rules::cost::elementwise(call, &call.inputs[..1], Prim::Exp.flops())
-}
-
-fn tile(call: &Call, _: bool) -> Result<TileProgram> {
-    let dtype = call.inputs[0].dtype;
-    Ok(TileProgram::single(Prim::Exp, &[dtype], dtype, dtype))
-}
-
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let (g, y) = (call.grad()?, call.output(0)?);
-    Ok(vec![emit::dense(emit::mul(e, g, y)?)])
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| p.mul(g, y))?])
 }

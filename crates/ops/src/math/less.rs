@@ -1,9 +1,8 @@
-//! `less`: Where the left is less than the right, broadcast; false against NaN.
+//! `less`: where the left is less than the right, broadcast; false against NaN.
 
-use tonnage_core::error::Result;
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
-use tonnage_core::tile::{Prim, TileProgram};
-use tonnage_core::{DType, OpDef};
+use tonnage_core::OpDef;
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
 
 use crate::{rules, samples};
 
@@ -17,21 +16,10 @@ pub static LESS: OpDef = OpDef {
     scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
-    cost,
+    cost: |call| super::cost(call, rules::infer::comparison, 1),
     grad: Grad::Stop("a comparison is flat wherever it has a slope at all"),
     jvp: Jvp::Stop("a comparison is flat wherever it has a slope at all"),
     fails: Fails::Never,
-    lower: Lower::Tile(tile),
-    samples: || samples::binary_number(),
+    lower: Lower::Tile(|call, _| super::compared(call, Prim::Lt)),
+    samples: samples::binary_number,
 };
-
-fn cost(call: &Call) -> Cost {
-    let outputs = rules::infer::comparison(call).unwrap_or_default();
-    rules::cost::elementwise(call, &outputs, Prim::Lt.flops())
-}
-
-fn tile(call: &Call, _: bool) -> Result<TileProgram> {
-    let (a, b) = (call.inputs[0].dtype, call.inputs[1].dtype);
-    let dtype = rules::infer::promoted(call, a, b)?;
-    Ok(TileProgram::single(Prim::Lt, &[a, b], dtype, DType::Bool))
-}

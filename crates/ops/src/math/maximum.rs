@@ -1,14 +1,21 @@
-//! `maximum`: The larger of two tensors, broadcast; NaN wins.
+//! `maximum`: the larger of two tensors, broadcast; NaN wins.
+//!
+//! Where both are equal the left one gets all of the gradient, so that it is counted once. The
+//! gradient needs to know which side won alone: a bit an element, or both inputs where they are
+//! kept anyway.
 
 use tonnage_core::OpDef;
-use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{
+    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+};
 use tonnage_core::tile::{Prim, TileProgram};
 
-use crate::{emit, rules, samples};
+use super::relu_grad::bits_type;
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
 
 /// The larger of two tensors, broadcast; NaN wins.
 pub static MAXIMUM: OpDef = OpDef {
@@ -18,46 +25,47 @@ pub static MAXIMUM: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Input(1).always()]]),
+    saves: Saves {
+        alternatives: &[
+            &[Keep::Input(0).always(), Keep::Input(1).always()],
+            &[Keep::Aux(0).always()],
+        ],
+        aux,
+    },
     remat: Remat::Cheap,
-    cost,
+    cost: |call| super::cost(call, rules::infer::binary_number, 1),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(tile),
-    samples: || samples::binary_number(),
+    lower: Lower::Tile(program),
+    samples: samples::binary_number,
 };
 
-fn cost(call: &Call) -> Cost {
-    let outputs = rules::infer::binary_number(call).unwrap_or_default();
-    rules::cost::elementwise(call, &outputs, Prim::Max.flops())
+fn aux(call: &Call) -> Result<Types> {
+    Ok(rules::infer::binary_number(call)?.iter().map(bits_type).collect())
 }
 
-fn tile(call: &Call, _: bool) -> Result<TileProgram> {
-    let (a, b) = (call.inputs[0].dtype, call.inputs[1].dtype);
-    let dtype = rules::infer::promoted(call, a, b)?;
-    Ok(TileProgram::single(Prim::Max, &[a, b], dtype, dtype))
+fn program(call: &Call, bits: bool) -> Result<TileProgram> {
+    super::pairwise_with_bits(call, bits, |p, a, b| (p.two(Prim::Max, a, b), p.two(Prim::Lt, a, b)))
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    // Where both are equal the left one gets all of the gradient, so that it is counted once.
-    let (a, b) = (call.input(0)?, call.input(1)?);
-    let right_wins = emit::binary(e, &crate::math::less::LESS, a, b)?;
-    let mut grads = Vec::new();
-    for i in 0..2 {
-        grads.push(match call.needs[i] {
-            true => {
-                let g = call.grad()?;
-                let zero = emit::number(e, 0, g.ty().dtype)?;
-                let mut inputs = vec![right_wins.clone(), zero, g];
-                if i == 1 {
-                    inputs.swap(1, 2);
-                }
-                let part = e.apply(&crate::math::where_::WHERE, inputs, Attrs::None)?;
-                emit::dense(emit::sum_to(e, part, &call.inputs[i])?)
-            }
-            false => None,
-        });
+    if call.keeps(Keep::Aux(0)) {
+        let reads = [Of::Grad, Of::Bits(0)];
+        return Ok(vec![
+            slope(e, call, 0, reads, |p, [g, right_wins]| p.zero_or(right_wins, g))?,
+            slope(e, call, 1, reads, |p, [g, right_wins]| p.or_zero(right_wins, g))?,
+        ]);
     }
-    Ok(grads)
+    let reads = [Of::Grad, Of::Input(0), Of::Input(1)];
+    Ok(vec![
+        slope(e, call, 0, reads, |p, [g, a, b]| {
+            let right_wins = p.two(Prim::Lt, a, b);
+            p.zero_or(right_wins, g)
+        })?,
+        slope(e, call, 1, reads, |p, [g, a, b]| {
+            let right_wins = p.two(Prim::Lt, a, b);
+            p.or_zero(right_wins, g)
+        })?,
+    ])
 }

@@ -1,13 +1,14 @@
-//! `mul`: The product of two tensors element by element, broadcast; integers wrap around.
+//! `mul`: the product of two tensors element by element, broadcast; integers wrap around.
 
 use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
-use tonnage_core::tile::{Prim, TileProgram};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
 
-use crate::{emit, rules, samples};
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
 
 /// The product of two tensors element by element, broadcast; integers wrap around.
 pub static MUL: OpDef = OpDef {
@@ -19,36 +20,17 @@ pub static MUL: OpDef = OpDef {
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
     remat: Remat::Cheap,
-    cost,
+    cost: |call| super::cost(call, rules::infer::binary_number, Prim::Mul.flops()),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(tile),
-    samples: || samples::binary_number(),
+    lower: Lower::Tile(|call, _| super::two(call, Prim::Mul)),
+    samples: samples::binary_number,
 };
 
-fn cost(call: &Call) -> Cost {
-    let outputs = rules::infer::binary_number(call).unwrap_or_default();
-    rules::cost::elementwise(call, &outputs, Prim::Mul.flops())
-}
-
-fn tile(call: &Call, _: bool) -> Result<TileProgram> {
-    let (a, b) = (call.inputs[0].dtype, call.inputs[1].dtype);
-    let dtype = rules::infer::promoted(call, a, b)?;
-    Ok(TileProgram::single(Prim::Mul, &[a, b], dtype, dtype))
-}
-
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let mut grads = Vec::new();
-    for i in 0..2 {
-        grads.push(match call.needs[i] {
-            true => {
-                let (g, other) = (call.grad()?, call.input(1 - i)?);
-                let part = emit::mul(e, g, other)?;
-                emit::dense(emit::sum_to(e, part, &call.inputs[i])?)
-            }
-            false => None,
-        });
-    }
-    Ok(grads)
+    Ok(vec![
+        slope(e, call, 0, [Of::Grad, Of::Input(1)], |p, [g, b]| p.mul(g, b))?,
+        slope(e, call, 1, [Of::Grad, Of::Input(0)], |p, [g, a]| p.mul(g, a))?,
+    ])
 }

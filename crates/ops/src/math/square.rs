@@ -1,43 +1,36 @@
-//! `square`: Every element times itself.
+//! `square`: every element times itself; integers wrap around.
 
 use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
-use tonnage_core::tile::{Prim, TileProgram};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
 
-use crate::{emit, rules, samples};
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
 
-/// Every element times itself.
+/// Every element times itself; integers wrap around.
 pub static SQUARE: OpDef = OpDef {
     name: "square",
-    doc: "Every element times itself.",
+    doc: "Every element times itself; integers wrap around.",
     infer: rules::infer::unary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
     remat: Remat::Cheap,
-    cost,
+    cost: |call| super::cost_one(call, Prim::Square.flops()),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(tile),
-    samples: || samples::unary_number(),
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Square)),
+    samples: samples::unary_number,
 };
 
-fn cost(call: &Call) -> Cost {
-    rules::cost::elementwise(call, &call.inputs[..1], Prim::Square.flops())
-}
-
-fn tile(call: &Call, _: bool) -> Result<TileProgram> {
-    let dtype = call.inputs[0].dtype;
-    Ok(TileProgram::single(Prim::Square, &[dtype], dtype, dtype))
-}
-
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let (g, x) = (call.grad()?, call.input(0)?);
-    let twice = emit::scale(e, x, 2)?;
-    Ok(vec![emit::dense(emit::mul(e, g, twice)?)])
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        let twice = p.times(x, 2);
+        p.mul(g, twice)
+    })?])
 }

@@ -1,13 +1,14 @@
-//! `sub`: The difference of two tensors, broadcast; integers wrap around.
+//! `sub`: the difference of two tensors, broadcast; integers wrap around.
 
 use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
-use tonnage_core::tile::{Prim, TileProgram};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
 
-use crate::{emit, rules, samples};
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
 
 /// The difference of two tensors, broadcast; integers wrap around.
 pub static SUB: OpDef = OpDef {
@@ -19,36 +20,17 @@ pub static SUB: OpDef = OpDef {
     scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
-    cost,
+    cost: |call| super::cost(call, rules::infer::binary_number, Prim::Sub.flops()),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(tile),
-    samples: || samples::binary_number(),
+    lower: Lower::Tile(|call, _| super::two(call, Prim::Sub)),
+    samples: samples::binary_number,
 };
 
-fn cost(call: &Call) -> Cost {
-    let outputs = rules::infer::binary_number(call).unwrap_or_default();
-    rules::cost::elementwise(call, &outputs, Prim::Sub.flops())
-}
-
-fn tile(call: &Call, _: bool) -> Result<TileProgram> {
-    let (a, b) = (call.inputs[0].dtype, call.inputs[1].dtype);
-    let dtype = rules::infer::promoted(call, a, b)?;
-    Ok(TileProgram::single(Prim::Sub, &[a, b], dtype, dtype))
-}
-
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let mut grads = Vec::new();
-    for i in 0..2 {
-        grads.push(match call.needs[i] {
-            true => {
-                let g = call.grad()?;
-                let part = if i == 0 { g } else { emit::neg(e, g)? };
-                emit::dense(emit::sum_to(e, part, &call.inputs[i])?)
-            }
-            false => None,
-        });
-    }
-    Ok(grads)
+    Ok(vec![
+        slope(e, call, 0, [Of::Grad], |_, [g]| g)?,
+        slope(e, call, 1, [Of::Grad], |p, [g]| p.neg(g))?,
+    ])
 }

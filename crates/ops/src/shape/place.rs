@@ -1,18 +1,20 @@
 //! `place`: a part put into zeros: the gradient of `slice`.
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::layout::{Layout, Slice};
+use tonnage_core::layout::Slice;
 use tonnage_core::row::{
     Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
-use tonnage_core::{DType, OpDef, Shape, TensorType, with_element};
+use tonnage_core::{DType, OpDef, Shape, TensorType};
 
 use super::slice::SLICE;
+use super::window;
+use crate::number::with_width;
 use crate::{emit, rules};
 
 /// A part put into zeros.
@@ -59,20 +61,12 @@ fn infer(call: &Call) -> Result<Types> {
 fn kernel(k: &mut Kernel) -> Result<()> {
     let (input, out) = (&k.inputs[0], &mut k.outputs[0]);
     let Attrs::Place { slices, .. } = k.attrs else { return Ok(()) };
-    let slices: Option<Vec<Slice>> = slices.iter().map(AxisSlice::known).collect();
+    let slices: Option<SmallVec<[Slice; 4]>> = slices.iter().map(AxisSlice::known).collect();
     let Some(slices) = slices else { return Ok(()) };
-    let to = Layout::contiguous(out.sizes.clone()).slice(&slices);
-    out.data.fill(0);
-    with_element!(input.dtype, T => {
-        let from = input.slice::<T>();
-        let into = out.slice::<T>();
-        // Walks both layouts side by side; the innermost axis is a plain loop.
-        tonnage_core::layout::zip_rows(&input.layout, &to, |a, step_a, b, step_b, n| {
-            for i in 0..n as isize {
-                let (a, b) = (a as isize + i * step_a, b as isize + i * step_b);
-                into[b as usize] = from[a as usize];
-            }
-        });
+    let sizes = out.sizes.clone();
+    // All zero bits are zero, or false, in every dtype.
+    with_width!(input.dtype, T => {
+        window::put::<T>(input, &slices, &sizes, 0, out.slice(), k.workers);
     });
     Ok(())
 }

@@ -7,6 +7,8 @@
 use bytemuck::Pod;
 use tonnage_core::Bool;
 
+use super::float::gamma::Gamma;
+use super::float::gelu::Angle;
 use super::float::{self, Real, trig};
 use super::map::{Map1, Map2, Map3};
 use super::number::{Integer, Number};
@@ -105,10 +107,23 @@ real_maps1! {
     Sigmoid sigmoid;
     /// [`float::softplus`]
     Softplus softplus;
+    /// [`float::silu`]
+    Silu silu;
+    /// [`fn@float::gelu`]
+    Gelu gelu;
     /// [`fn@float::erf`]
     Erf erf;
     /// [`float::erfc`]
     Erfc erfc;
+}
+
+maps1! {
+    /// [`float::gelu_tanh`]
+    GeluTanh: Angle, |x| float::gelu_tanh::<I, T>(x);
+    /// [`Gamma::lgamma`]
+    Lgamma: Gamma, |x| T::lgamma::<I>(x);
+    /// [`Gamma::digamma`]
+    Digamma: Gamma, |x| T::digamma::<I>(x);
 }
 
 macro_rules! trig_maps1 {
@@ -136,6 +151,28 @@ trig_maps1! {
     Cos cos cos_slow;
     /// [`float::tan`]
     Tan tan tan_slow;
+}
+
+macro_rules! truth_maps1 {
+    ($($(#[$doc:meta])* $Name:ident |$x:ident| $f:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $Name;
+        impl<T: Real + Pod> Map1<T> for $Name {
+            type Out = Bool;
+            #[inline(always)]
+            fn apply<I: Isa>($x: T) -> Bool { ($f).into() }
+        }
+    )*};
+}
+
+truth_maps1! {
+    /// Not a number.
+    IsNan |x| x.is_nan();
+    /// Either infinity.
+    IsInf |x| x.abs() == T::INFINITY;
+    /// Neither NaN nor an infinity.
+    IsFinite |x| x.abs() < T::INFINITY;
 }
 
 maps2! { Same;

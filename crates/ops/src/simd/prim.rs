@@ -77,6 +77,8 @@ macro_rules! unary {
         by_dtype!($dtype, bytes1, half1, $M, [other => integers!(other, bytes1, $M, []),])
     };
     (float, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes1, half1, $M, []) };
+    // Tiles hold 16-bit floats as `f32`: nobody asks for theirs.
+    (truth, $M:ty, $dtype:expr) => { by_dtype!($dtype, bytes1, , $M, []) };
     (bits, $M:ty, $dtype:expr) => {
         integers!($dtype, bytes1, $M, [DType::Bool => Some(bytes1::<Bool, map::NotTruth>),])
     };
@@ -102,7 +104,7 @@ macro_rules! binary {
 }
 
 primitives! {
-    /// Functions of one element.
+    /// Functions of one element. The last three give [`Bool`], the others their operand's dtype.
     ///
     /// ```
     /// use tonnage_core::DType;
@@ -119,8 +121,9 @@ primitives! {
     bits { Not }
     float {
         Floor Ceil Round Sqrt Rsqrt Reciprocal Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan
-        Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid Softplus Erf Erfc
+        Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid Softplus Silu Gelu GeluTanh Erf Erfc Lgamma Digamma
     }
+    truth { IsNan IsInf IsFinite }
 }
 
 primitives! {

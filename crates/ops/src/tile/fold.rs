@@ -86,6 +86,11 @@ impl FoldShape {
         self.folded.count() * self.run.div_ceil(BLOCK)
     }
 
+    /// Elements that fold into one result.
+    fn count(&self) -> usize {
+        self.folded.count() * self.run
+    }
+
     /// Partial results of the segments.
     pub fn scratch(&self) -> Bytes {
         match self.segments {
@@ -131,7 +136,7 @@ pub fn run(
     let results = shape.results();
     let finish = |bits: &[Bits], out: &mut [u8]| {
         for (bits, out) in bits.iter().zip(out.chunks_exact_mut(stored.size())) {
-            partial::finish(fold, stored, *bits, out);
+            partial::finish(fold, stored, *bits, shape.count(), out);
         }
     };
     if shape.segments == 1 {

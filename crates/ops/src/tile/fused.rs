@@ -1,17 +1,23 @@
 //! `fused`: a chain of elementwise ops, with its broadcasts, casts and closing fold, in one pass.
 //!
-//! The planner makes it; users never see it. Its program is its attribute.
+//! The planner makes it of others' programs, and gradient rules and composites of their own (`chain`); users
+//! never see it. Its program is its attribute, and its gradient another program (`derive`).
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;
+use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
+use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
+    Values,
 };
-use tonnage_core::tile::{Close, Form, Prim, Reg, TileProgram};
-use tonnage_core::{DType, Dim, OpDef, TensorType};
+use tonnage_core::tile::{Close, Fold, Form, Prim, Reg, TileProgram};
+use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
-use crate::rules;
+use super::chain::sum_to;
+use super::derive::derive;
+use crate::{emit, rules};
 
 /// A chain of elementwise ops in one pass.
 pub static FUSED: OpDef = OpDef {
@@ -21,11 +27,11 @@ pub static FUSED: OpDef = OpDef {
     axes,
     mem: Mem::Reuse(&[0, 1, 2, 3, 4, 5, 6, 7]),
     scratch,
-    saves: Saves::NOTHING,
+    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
     remat: Remat::Cheap,
     cost,
-    grad: Grad::Stop("gradients are taken before ops are fused"),
-    jvp: Jvp::Stop("gradients are taken before ops are fused"),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| program(call).cloned()),
     samples,
@@ -94,8 +100,11 @@ fn check(call: &Call, program: &TileProgram, rank: usize) -> Result<()> {
         let fits = usize::from(*reg) < count
             && match (form, program.register(*reg)) {
                 (Form::Bits, held) => held == DType::Bool && !folds,
-                // A fold's result is cut to its dtype, not converted.
-                (Form::Elements(dtype), held) => !folds || dtype.class() == held.class(),
+                // A fold's result is cut to its dtype, not converted; a mean is a float.
+                (Form::Elements(dtype), held) => {
+                    let mean = matches!(program.close, Close::Fold { fold: Fold::Mean, .. });
+                    (!folds || dtype.class() == held.class()) && (!mean || held.is_float())
+                }
             };
         if !fits {
             return bad(format!("a store of register {reg} as {form:?}"));
@@ -150,6 +159,60 @@ pub(super) fn cost(call: &Call) -> Cost {
     rules::cost::elementwise(call, &infer(call).unwrap_or_default(), flops)
 }
 
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let program = program(&call.call())?;
+    let domain = super::domain(&call.call(), program)?;
+    let mut grads = Vec::new();
+    for grad in call.grads {
+        grads.push(grad.clone().map(|g| unfolded(e, program, g, &domain)).transpose()?);
+    }
+    let graded: Vec<bool> = grads.iter().map(Option::is_some).collect();
+    let mut made = Vec::new();
+    for (i, ty) in call.inputs.iter().enumerate() {
+        let float = call.needs[i] && program.loads[i] == Form::Elements(ty.dtype);
+        let derived = if float { derive(program, &graded, i)? } else { None };
+        let Some(mut derived) = derived else {
+            made.push(None);
+            continue;
+        };
+        sum_to(&mut derived.program, &domain, &ty.shape);
+        let mut reads = Vec::new();
+        for read in derived.reads {
+            reads.push(match read.checked_sub(call.inputs.len()) {
+                None => call.input(read)?,
+                Some(k) => {
+                    grads[k].clone().ok_or_else(|| rules::infer::wrong_attrs(&call.call()))?
+                }
+            });
+        }
+        let grad = e.apply(&FUSED, reads, Attrs::Tile(Box::new(derived.program)))?;
+        made.push(emit::dense(emit::reshape(e, grad, &ty.shape)?));
+    }
+    Ok(made)
+}
+
+/// The gradient of what a program stores, over its whole domain: that of a fold, stretched back.
+fn unfolded(e: &mut dyn Emit, program: &TileProgram, g: Value, domain: &Shape) -> Result<Value> {
+    let Close::Fold { fold, axes } = &program.close else { return Ok(g) };
+    let count = axes.iter().fold(Dim::Known(1), |n, axis| n.times(&domain[*axis]));
+    let g = match fold {
+        Fold::Sum => g,
+        Fold::Mean => {
+            let count = emit::size(e, &count, g.ty().dtype)?;
+            emit::div(e, g, count)?
+        }
+        fold => {
+            let why =
+                format!("a fold that ends in {fold:?} was fused before it was differentiated");
+            return Err(ErrorKind::NoGradient { op: "fused", why }.into());
+        }
+    };
+    let kept = |(i, d): (usize, &Dim)| if axes.contains(&i) { 1.into() } else { d.clone() };
+    let kept: Shape = domain.iter().enumerate().map(kept).collect();
+    let g = emit::reshape(e, g, &kept)?;
+    emit::broadcast_to(e, g, domain)
+}
+
 fn samples() -> Vec<Sample> {
     // relu(a * b + 1) as f16, with the bits of its sign; and the sum of squares over the last axis.
     let mut chain = TileProgram::loading(&[DType::F32, DType::F32]);
@@ -164,11 +227,53 @@ fn samples() -> Vec<Sample> {
     let mut squares = TileProgram::loading(&[DType::F32]);
     let square = squares.push(Prim::Square, &[0]);
     squares.store(square, DType::F32);
-    squares.fold(tonnage_core::tile::Fold::Sum, &[1]);
+    squares.close = Close::Fold { fold: Fold::Sum, axes: [1].as_slice().into() };
+    let mut mean = squares.clone();
+    mean.close = Close::Fold { fold: Fold::Mean, axes: [0].as_slice().into() };
     let ty = |shape: &[usize]| TensorType::new(DType::F32, shape);
-    vec![
+    let every = every_slope().into_iter().map(|program| {
+        Sample::of(&[ty(&[7]), ty(&[2, 1])], Attrs::Tile(Box::new(program)))
+            .with(0, Values::Between(1.2, 1.7))
+            .with(1, Values::Between(0.3, 0.8))
+    });
+    let mut all = vec![
+        Sample::of(&[ty(&[5, 6])], Attrs::Tile(Box::new(mean))),
         Sample::of(&[ty(&[3, 5]), ty(&[5])], Attrs::Tile(Box::new(chain.clone()))),
         Sample::of(&[ty(&[1025]), ty(&[1])], Attrs::Tile(Box::new(chain))),
         Sample::of(&[ty(&[7, 1025])], Attrs::Tile(Box::new(squares))),
-    ]
+    ];
+    all.extend(every);
+    all
+}
+
+/// Programs of one primitive each, for all that have a slope: of an `a` between 1 and 2, or of a `b` between 0
+/// and 1 where the primitive needs that.
+fn every_slope() -> Vec<TileProgram> {
+    use Prim::*;
+    let of_a = [
+        Neg, Abs, Sqrt, Rsqrt, Square, Reciprocal, Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Atan,
+        Sinh, Cosh, Tanh, Asinh, Acosh, Sigmoid, Softplus, Silu, Gelu, GeluTanh, Erf, Erfc, Lgamma,
+    ];
+    let of_b = [Asin, Acos, Atanh];
+    let of_both = [Add, Sub, Mul, Div, Mod, Pow, Max, Min, Atan2, Hypot];
+    let with = |build: &dyn Fn(&mut TileProgram) -> Reg| {
+        let mut program = TileProgram::loading(&[DType::F32, DType::F32]);
+        let made = build(&mut program);
+        // Both are part of it, so that each has a gradient.
+        let made = program.push(Fma, &[made, 1, 0]);
+        program.store(made, DType::F32);
+        program
+    };
+    let mut all: Vec<TileProgram> =
+        of_a.into_iter().map(|prim| with(&|p: &mut TileProgram| p.push(prim, &[0]))).collect();
+    all.extend(of_b.into_iter().map(|prim| with(&|p: &mut TileProgram| p.push(prim, &[1]))));
+    all.extend(of_both.into_iter().map(|prim| with(&|p: &mut TileProgram| p.push(prim, &[0, 1]))));
+    all.push(with(&|p: &mut TileProgram| {
+        let middle = p.constant(1.4, DType::F32);
+        let choice = p.push(Gt, &[0, middle]);
+        let wide = p.push(Cast(DType::F64), &[0]);
+        let back = p.push(Cast(DType::F32), &[wide]);
+        p.push(Select, &[choice, back, 1])
+    }));
+    all
 }

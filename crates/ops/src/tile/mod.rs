@@ -8,7 +8,9 @@
 //! on the element alone, and a fold's tree on the domain's shape and the axes alone: the bits are the
 //! same at every thread count.
 
+mod chain;
 mod compose;
+mod derive;
 mod direct;
 mod eval;
 mod fold;
@@ -17,10 +19,12 @@ pub mod fused_update;
 mod partial;
 mod ready;
 mod resolve;
+mod slopes;
 mod source;
 mod store;
 mod uniform;
 
+pub use chain::{Chain, Ending, Of, pass, slope};
 pub use compose::{Composed, compose};
 pub use direct::{direct, is_direct};
 pub use source::{Read, Source};

@@ -28,7 +28,7 @@ macro_rules! wide_integer {
         impl Wide for $T {
             fn identity(fold: Fold) -> $T {
                 match fold {
-                    Fold::Sum | Fold::Any => 0,
+                    Fold::Sum | Fold::Mean | Fold::Any => 0,
                     Fold::Prod | Fold::All => 1,
                     Fold::Max => <$T>::MIN,
                     Fold::Min => <$T>::MAX,
@@ -37,7 +37,7 @@ macro_rules! wide_integer {
             #[inline(always)]
             fn join(fold: Fold, a: $T, b: $T) -> $T {
                 match fold {
-                    Fold::Sum => a.wrapping_add(b),
+                    Fold::Sum | Fold::Mean => a.wrapping_add(b),
                     Fold::Prod => a.wrapping_mul(b),
                     Fold::Max | Fold::Any => a.max(b),
                     Fold::Min | Fold::All => a.min(b),
@@ -53,7 +53,7 @@ wide_integer!(i64, u64);
 impl Wide for f64 {
     fn identity(fold: Fold) -> f64 {
         match fold {
-            Fold::Sum | Fold::Any => 0.0,
+            Fold::Sum | Fold::Mean | Fold::Any => 0.0,
             Fold::Prod | Fold::All => 1.0,
             Fold::Max => f64::NEG_INFINITY,
             Fold::Min => f64::INFINITY,
@@ -62,7 +62,7 @@ impl Wide for f64 {
     #[inline(always)]
     fn join(fold: Fold, a: f64, b: f64) -> f64 {
         match fold {
-            Fold::Sum => a + b,
+            Fold::Sum | Fold::Mean => a + b,
             Fold::Prod => a * b,
             Fold::Max | Fold::Any => higher(a, b),
             Fold::Min | Fold::All => -higher(-a, -b),
@@ -133,7 +133,7 @@ impl Narrow for f32 {
     #[inline(always)]
     fn put(fold: Fold, lane: f32, x: f32) -> f32 {
         match fold {
-            Fold::Sum => lane + x,
+            Fold::Sum | Fold::Mean => lane + x,
             Fold::Prod => lane * x,
             Fold::Max | Fold::Any => {
                 if x > lane || x.is_nan() {
@@ -175,7 +175,7 @@ impl<T: Narrow> Kernel for Block<'_, T> {
     fn run<I: Isa>(self) -> T::Wide {
         // One loop a fold: the choice stays out of the inner loop.
         match self.fold {
-            Fold::Sum => self.lanes(Fold::Sum),
+            Fold::Sum | Fold::Mean => self.lanes(Fold::Sum),
             Fold::Prod => self.lanes(Fold::Prod),
             Fold::Max => self.lanes(Fold::Max),
             Fold::Min => self.lanes(Fold::Min),
@@ -219,7 +219,7 @@ impl<T: Narrow> Kernel for Rows<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         match self.fold {
-            Fold::Sum => self.rows(Fold::Sum),
+            Fold::Sum | Fold::Mean => self.rows(Fold::Sum),
             Fold::Prod => self.rows(Fold::Prod),
             Fold::Max => self.rows(Fold::Max),
             Fold::Min => self.rows(Fold::Min),
@@ -315,9 +315,13 @@ pub fn rows(fold: Fold, dtype: DType, bytes: &[u8], sums: &mut [Bits]) {
     with_narrow!(dtype, T => level().run(Rows::<T> { fold, x: cast_slice(bytes), sums }));
 }
 
-/// The final result in the output's dtype.
-pub fn finish(fold: Fold, dtype: DType, bits: Bits, out: &mut [u8]) {
+/// The final result of so many elements, in the output's dtype.
+pub fn finish(fold: Fold, dtype: DType, bits: Bits, count: usize, out: &mut [u8]) {
     use tonnage_core::{bf16, f16};
+    let float = || match fold {
+        Fold::Mean => f64::from_bits(bits) / count as f64,
+        _ => f64::from_bits(bits),
+    };
     // The largest of nothing is the least there is: a wide limit is held to the narrow one.
     let clamped = |low: i128, high: i128| {
         let value = match dtype.class() {
@@ -330,10 +334,10 @@ pub fn finish(fold: Fold, dtype: DType, bits: Bits, out: &mut [u8]) {
         }
     };
     match dtype {
-        DType::F64 => out.copy_from_slice(bytes_of(&f64::from_bits(bits))),
-        DType::F32 => out.copy_from_slice(bytes_of(&(f64::from_bits(bits) as f32))),
-        DType::F16 => out.copy_from_slice(bytes_of(&f16::from_f64(f64::from_bits(bits)))),
-        DType::BF16 => out.copy_from_slice(bytes_of(&bf16::from_f64(f64::from_bits(bits)))),
+        DType::F64 => out.copy_from_slice(bytes_of(&float())),
+        DType::F32 => out.copy_from_slice(bytes_of(&(float() as f32))),
+        DType::F16 => out.copy_from_slice(bytes_of(&f16::from_f64(float()))),
+        DType::BF16 => out.copy_from_slice(bytes_of(&bf16::from_f64(float()))),
         DType::I64 | DType::U64 => out.copy_from_slice(bytes_of(&bits)),
         DType::I32 => narrow(out, clamped(i32::MIN.into(), i32::MAX.into())),
         DType::I16 => narrow(out, clamped(i16::MIN.into(), i16::MAX.into())),

@@ -162,25 +162,33 @@ impl Runs {
     }
 }
 
+macro_rules! counted {
+    ($T:ident, $first:expr, $step:expr, $start:expr, $out:expr) => {{
+        let (first, step) = ($first.to_i128() as $T, $step.to_i128() as $T);
+        let first = first.wrapping_add(step.wrapping_mul($start as $T));
+        for (i, x) in cast_slice_mut::<u8, $T>($out).iter_mut().enumerate() {
+            *x = first.wrapping_add(step.wrapping_mul(i as $T));
+        }
+    }};
+}
+
 /// Values of a generator from a position on, in its own dtype.
 fn values(generator: &Generator, start: u64, out: &mut [u8]) {
     match *generator {
-        Generator::Count { start: first, step, dtype } => with_element!(dtype, T => {
-            let out: &mut [T] = cast_slice_mut(out);
-            if dtype.class() == Class::Float {
+        Generator::Count { start: first, step, dtype } => match (dtype.class(), dtype.size()) {
+            (Class::Float, _) => with_element!(dtype, T => {
                 let (first, step) = (first.to_f64(), step.to_f64());
-                for (i, x) in out.iter_mut().enumerate() {
+                for (i, x) in cast_slice_mut::<u8, T>(out).iter_mut().enumerate() {
                     let value = first + step * (start + i as u64) as f64;
                     *x = T::from_scalar(value.into());
                 }
-            } else {
-                let (first, step) = (first.to_i128(), step.to_i128());
-                for (i, x) in out.iter_mut().enumerate() {
-                    let value = first.wrapping_add(step.wrapping_mul(start as i128 + i as i128));
-                    *x = T::from_scalar(tonnage_core::Scalar::Int(value));
-                }
-            }
-        }),
+            }),
+            // Whole numbers wrap around, so each width counts in its own low bits.
+            (_, 8) => counted!(u64, first, step, start, out),
+            (_, 4) => counted!(u32, first, step, start, out),
+            (_, 2) => counted!(u16, first, step, start, out),
+            _ => counted!(u8, first, step, start, out),
+        },
         Generator::Random { key, distribution, dtype } => {
             random_values(key, distribution, dtype, start, out);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::Graph;
 use tonnage_core::row::Sample;
+use tonnage_core::tile::{Form, Prim, TileProgram};
 use tonnage_core::{DType, TensorType};
 
 fn wide(dtype: DType) -> DType {
@@ -22,10 +23,32 @@ fn attrs(attrs: &Attrs) -> Attrs {
         | Attrs::Fill { dtype, .. }
         | Attrs::Range { dtype, .. }
         | Attrs::Size { dtype, .. }
+        | Attrs::OneHot { dtype, .. }
+        | Attrs::Linspace { dtype, .. }
+        | Attrs::Eye { dtype, .. }
+        | Attrs::Lengths { dtype, .. }
         | Attrs::Random { dtype, .. } => *dtype = wide(*dtype),
+        Attrs::Tile(program) => widen(program),
         _ => {}
     }
     attrs
+}
+
+/// A program that loads, computes and stores floats as f64.
+fn widen(program: &mut TileProgram) {
+    let form = |form: &mut Form| {
+        if let Form::Elements(dtype) = form {
+            *dtype = wide(*dtype);
+        }
+    };
+    program.loads.iter_mut().for_each(form);
+    program.stores.iter_mut().for_each(|(_, stored)| form(stored));
+    for instr in &mut program.code {
+        instr.dtype = wide(instr.dtype);
+        if let Prim::Cast(to) = &mut instr.prim {
+            *to = wide(*to);
+        }
+    }
 }
 
 fn graph(graph: &Graph) -> Graph {

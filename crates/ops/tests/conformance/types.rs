@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::looping::{Loop, LoopGrad, Rounds};
 use tonnage_core::recipe::{Distribution, Key};
@@ -55,6 +55,7 @@ fn all_attrs() -> Vec<Attrs> {
         let image = Shape::from([4, 4]);
         Attrs::Conv(Box::new(Conv { window, groups, image }))
     };
+    let pad = |widths: &[[usize; 2]], padding| Attrs::Pad { widths: widths.to_vec(), padding };
     let mut all = vec![
         Attrs::None,
         Attrs::Reduce { axes: sizes(&[0]), keep_dims: false },
@@ -89,6 +90,39 @@ fn all_attrs() -> Vec<Attrs> {
         Attrs::Size { size: Dim::open("n"), dtype: DType::Bool },
         Attrs::Matmul { transpose_a: false, transpose_b: false },
         Attrs::Matmul { transpose_a: true, transpose_b: true },
+        Attrs::Axes(sizes(&[0])),
+        Attrs::Axes(sizes(&[usize::MAX])),
+        Attrs::Axes(sizes(&[1, 0])),
+        Attrs::Norm { axes: sizes(&[0]), keep_dims: false, power: Scalar::Float(0.5) },
+        Attrs::Norm { axes: sizes(&[9]), keep_dims: true, power: Scalar::Float(f64::NAN) },
+        Attrs::Scan { axis: 0, exclusive: false, reverse: true },
+        Attrs::Scan { axis: usize::MAX, exclusive: true, reverse: false },
+        Attrs::Join { axis: 0, parts: 2 },
+        Attrs::Join { axis: 0, parts: 0 },
+        Attrs::Join { axis: usize::MAX, parts: 1 },
+        Attrs::Split { axis: 0, lengths: vec![1.into(), 2.into()] },
+        Attrs::Split { axis: usize::MAX, lengths: vec![usize::MAX.into(), 2.into()] },
+        pad(&[[1, 2]], PadMode::Constant(Scalar::Int(i128::MAX))),
+        pad(&[[usize::MAX, 1], [0, usize::MAX]], PadMode::Constant(Scalar::Int(0))),
+        pad(&[[1, 1], [9, 9]], PadMode::Reflect),
+        pad(&[[0, 0], [1, 2]], PadMode::Symmetric),
+        Attrs::Repeats(sizes(&[2, usize::MAX])),
+        Attrs::Repeat { axis: 0, count: usize::MAX },
+        Attrs::Repeat { axis: usize::MAX, count: 1 },
+        Attrs::Roll { axis: 0, shift: i64::MIN },
+        Attrs::Roll { axis: usize::MAX, shift: 1 },
+        Attrs::OneHot { depth: 3.into(), on: Scalar::Float(0.5), off: 0.into(), dtype: DType::I8 },
+        Attrs::OneHot { depth: usize::MAX.into(), on: 1.into(), off: 0.into(), dtype },
+        Attrs::Linspace { start: 0.into(), stop: 1.into(), len: usize::MAX.into(), dtype },
+        Attrs::Linspace { start: 0.into(), stop: 1.into(), len: 3.into(), dtype: DType::I32 },
+        Attrs::Eye { rows: usize::MAX.into(), columns: usize::MAX.into(), diagonal: 0, dtype },
+        Attrs::Diagonal(0),
+        Attrs::Diagonal(i64::MIN),
+        Attrs::Diag { rows: 3.into(), columns: 2.into(), diagonal: 0 },
+        Attrs::Diag { rows: usize::MAX.into(), columns: 3.into(), diagonal: i64::MIN },
+        Attrs::Lengths { of: shape.clone(), dtype: DType::Bool },
+        Attrs::Number(Scalar::Float(f64::NAN)),
+        Attrs::Number(Scalar::Int(-1)),
         Attrs::Count(0),
         Attrs::Count(usize::MAX),
         Attrs::Window(Box::new(window(&[2, 2], 1, 1, 0))),

@@ -65,16 +65,7 @@ fn front(mut choices: Vec<Choice>) -> Vec<Choice> {
 
 /// Everything but what is alive at one of `cuts` places, and what is too dear.
 fn dropped(program: &Program, cuts: usize, dearest: f64) -> Vec<bool> {
-    let total: u64 = program.candidates.iter().map(|c| c.bytes).sum();
-    let mut places: Vec<usize> = Vec::with_capacity(cuts);
-    let mut sum = 0;
-    for candidate in &program.candidates {
-        sum += candidate.bytes;
-        let next = (places.len() as u64 + 1) * total / (cuts as u64 + 1);
-        if sum >= next && places.len() < cuts {
-            places.push(candidate.made + 1);
-        }
-    }
+    let places = places(program, cuts);
     program
         .candidates
         .iter()
@@ -86,6 +77,33 @@ fn dropped(program: &Program, cuts: usize, dearest: f64) -> Vec<bool> {
             !crosses && !dear
         })
         .collect()
+}
+
+/// Places that cut the candidates into stretches of about equal bytes; each is moved, by less than half a
+/// stretch, to where the fewest bytes cross: between two blocks rather than inside of one.
+fn places(program: &Program, cuts: usize) -> Vec<usize> {
+    let candidates = &program.candidates;
+    let total: u64 = candidates.iter().map(|c| c.bytes).sum();
+    let mut sums = Vec::with_capacity(candidates.len());
+    let mut sum = 0;
+    for candidate in candidates {
+        sum += candidate.bytes;
+        sums.push(sum);
+    }
+    let stretch = total / (cuts as u64 + 1);
+    let mut places: Vec<usize> = (1..=cuts as u64)
+        .filter_map(|i| {
+            let ideal =
+                u64::try_from(u128::from(total) * u128::from(i) / (cuts as u128 + 1)).ok()?;
+            let first = sums.partition_point(|s| *s < ideal.saturating_sub(stretch / 3));
+            let last = sums.partition_point(|s| *s <= ideal.saturating_add(stretch / 3));
+            (first..last.max(first + 1).min(sums.len()))
+                .min_by_key(|at| (program.crossing[*at], sums[*at].abs_diff(ideal)))
+                .map(|at| candidates[at].made + 1)
+        })
+        .collect();
+    places.dedup();
+    places
 }
 
 /// The choice with as much kept again as fits `most` bytes of the arena.

@@ -44,6 +44,9 @@ pub struct Program {
     again: Vec<bool>,
     /// Values that may be dropped, in the order in which they are made.
     pub candidates: Vec<Candidate>,
+    /// For each candidate, the bytes of candidates that are still to be read, before their gap, just after it is
+    /// made: what a stretch that starts there would have to start from.
+    pub crossing: Vec<u64>,
 }
 
 /// A node of a sketch.
@@ -77,6 +80,7 @@ impl Program {
             updated: vec![usize::MAX; values],
             again: graph.nodes.iter().map(may_run_again).collect(),
             candidates: Vec::new(),
+            crossing: Vec::new(),
             pressure,
         };
         for (at, (node, needs)) in graph.nodes.iter().zip(&made.pressure.nodes).enumerate() {
@@ -95,7 +99,25 @@ impl Program {
             }
         }
         made.candidates = made.find();
+        made.crossing = made.crossing();
         made
+    }
+
+    fn crossing(&self) -> Vec<u64> {
+        let mut change = vec![0i64; self.pressure.nodes.len() + 2];
+        for c in &self.candidates {
+            change[c.made + 1] += c.bytes as i64;
+            change[c.from + 1] -= c.bytes as i64;
+        }
+        let mut now = 0;
+        let at: Vec<i64> = change
+            .into_iter()
+            .map(|c| {
+                now += c;
+                now
+            })
+            .collect();
+        self.candidates.iter().map(|c| at[c.made + 1].max(0) as u64).collect()
     }
 
     /// Seconds that the program takes with nothing dropped.

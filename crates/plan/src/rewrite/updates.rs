@@ -18,8 +18,7 @@ pub(crate) fn updates_wait(mut graph: Graph) -> Result<Graph> {
     let mut after = vec![false; graph.value_count()];
     let mut waits = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {
-        let wait =
-            !node.updates().is_empty() || node.inputs.iter().any(|id| after[id.index()]);
+        let wait = !node.updates().is_empty() || node.inputs.iter().any(|id| after[id.index()]);
         for id in node.outputs.iter().filter(|_| wait) {
             after[id.index()] = true;
         }

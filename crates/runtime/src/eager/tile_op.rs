@@ -55,7 +55,11 @@ pub(super) fn apply(
         }
         false => (program, (0..program.loads.len()).map(tile::Composed::Input).collect()),
     };
-    let mut taken = inputs.take_over(op.mem, &outputs[0]);
+    // A fold reads its inputs while others of its results are written: never in place.
+    let mut taken = match program.close {
+        Close::Store => inputs.take_over(op.mem, &outputs[0]),
+        Close::Fold { .. } => None,
+    };
     let in_place = taken.as_ref().map(|(input, _)| *input);
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
     for ty in outputs {

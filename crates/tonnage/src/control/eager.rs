@@ -77,9 +77,11 @@ fn at_once(
         let value = match input {
             Given::Tensor(tensor) => {
                 let value = builder.input(tensor.ty(), Kind::Input, None);
-                tensor.array(op.name)?;
-                if let Repr::Array(array) = tensor.into_repr() {
-                    arrays.push(array);
+                match tensor.into_repr() {
+                    Repr::Array(array) => arrays.push(array),
+                    Repr::Symbol(_) | Repr::Spec(_) => {
+                        return Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into());
+                    }
                 }
                 donated.push(arrays.last().is_some_and(tonnage_runtime::Array::is_sole));
                 value

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 
 use tonnage_core::{Bytes, Error, ErrorKind, Kind, Result, Source};
 use tonnage_plan::Plan;
+use tonnage_runtime::Owner;
 use tonnage_runtime::execute::Measured;
-use tonnage_runtime::{Array, Owner};
 
 use super::Graph;
 use super::fetch::Fetch;
-use crate::function::Cache;
 use crate::function::program::lock;
-use crate::tensor::{Repr, Tensor};
+use crate::function::{Cache, give_up};
+use crate::tensor::Tensor;
 use crate::tree::Tree;
 use crate::variable::Variable;
 
@@ -204,17 +204,7 @@ impl Session {
     ) -> Result<(T, Measured)> {
         let (fetch, cache) = self.fetch(fetches, updates)?;
         let feeds = self.feeds(&fetch, feeds)?;
-        let arrays = feeds
-            .into_iter()
-            .map(|tensor| match tensor.repr() {
-                Repr::Array(_) => match tensor.into_repr() {
-                    Repr::Array(array) => Ok(array),
-                    _ => Err(ErrorKind::Escaped { op: "session" }.into()),
-                },
-                Repr::Spec(_) => Err(tensor.no_values("session")),
-                Repr::Symbol(_) => Err(ErrorKind::Escaped { op: "session" }.into()),
-            })
-            .collect::<Result<Vec<Array>>>()?;
+        let arrays = give_up(feeds, "session")?;
         let (made, measured) = fetch.program.run(&cache, arrays, source)?;
         let mut made = made.into_iter();
         let result = fetches.share().map(&mut |tensor| match tensor.is_symbolic() {

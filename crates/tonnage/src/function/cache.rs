@@ -47,6 +47,8 @@ pub(crate) struct Cache<T> {
     /// What the entries take.
     bytes: usize,
     limit: usize,
+    /// What every call has to fit into.
+    budget: Option<Bytes>,
     clock: u64,
     tally: Tally,
 }
@@ -59,6 +61,7 @@ impl<T: Traced> Cache<T> {
             open: HashMap::default(),
             bytes: 0,
             limit: LIMIT.as_usize(),
+            budget: None,
             clock: 0,
             tally: Ledger::cpu().tally(owner),
         }
@@ -67,6 +70,18 @@ impl<T: Traced> Cache<T> {
     pub fn set_limit(&mut self, limit: Bytes) {
         self.limit = limit.as_usize();
         self.settle();
+    }
+
+    /// Every call has to fit into that from here on; plans for another budget are forgotten.
+    pub fn set_budget(&mut self, budget: Option<Bytes>) {
+        self.budget = budget;
+        self.bytes -= self.plans.values().map(|e| e.bytes).sum::<usize>();
+        self.plans = HashMap::default();
+        self.settle();
+    }
+
+    pub fn budget(&self) -> Option<Bytes> {
+        self.budget
     }
 
     /// How many traces there are.

@@ -32,7 +32,8 @@ impl<R: Tree> Concrete<R> {
         arguments: A,
         source: Source,
     ) -> Result<(R, Measured)> {
-        let (made, measured) = self.program.run(cache, give_up(arguments), source)?;
+        let arrays = give_up(arguments, "function").map_err(|e| e.at(source))?;
+        let (made, measured) = self.program.run(cache, arrays, source)?;
         let mut made = made.into_iter();
         let result = self.result.share().map(&mut |_| {
             made.next()

@@ -6,8 +6,9 @@
 //! In the order in which a call goes through them: `key` is what a call is looked up by, `signature` says
 //! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned,
 //! `program` is a graph with all that it takes from outside, `home` keeps the variables that were made while
-//! tracing, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
+//! tracing, `budget` is what a call may take, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
 
+mod budget;
 mod cache;
 mod concrete;
 pub(crate) mod home;
@@ -27,8 +28,8 @@ use std::sync::{Arc, Mutex};
 
 use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source};
 use tonnage_plan::Plan;
-use tonnage_runtime::Owner;
 use tonnage_runtime::execute::Measured;
+use tonnage_runtime::{Array, Owner};
 
 use crate::tape;
 use crate::tensor::{Repr, Tensor};
@@ -377,13 +378,18 @@ impl<A, R, F> std::fmt::Debug for Function<A, R, F> {
     }
 }
 
-/// The arrays of arguments that are given up.
-fn give_up<A: Tree>(arguments: A) -> Vec<tonnage_runtime::Array> {
-    let mut arrays = Vec::new();
-    arguments.take(&mut |tensor| {
-        if let Repr::Array(array) = tensor.into_repr() {
-            arrays.push(array);
-        }
+/// The arrays of arguments that are given up; an error where one has no values.
+pub(crate) fn give_up<A: Tree>(arguments: A, op: &'static str) -> Result<Vec<Array>> {
+    let (mut arrays, mut failed) = (Vec::new(), None);
+    arguments.take(&mut |tensor| match tensor.spec_type() {
+        Some(_) => failed = Some(tensor.no_values(op)),
+        None => match tensor.into_repr() {
+            Repr::Array(array) => arrays.push(array),
+            _ => failed = Some(ErrorKind::Escaped { op }.into()),
+        },
     });
-    arrays
+    match failed {
+        None => Ok(arrays),
+        Some(error) => Err(error),
+    }
 }

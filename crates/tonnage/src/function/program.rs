@@ -8,9 +8,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tonnage_core::error::{Holder, Shortage};
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
-use tonnage_plan::{InputSpec, Options, OutputPlan, Plan, lower, plan};
+use tonnage_plan::{InputSpec, Ladder, Machine, Options, OutputPlan, Plan, Price, lower, plan};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::Measured;
 use tonnage_runtime::random::next_key;
@@ -138,10 +139,20 @@ impl Program {
         PlanKey { program: self.number, threads: pool().threads(), specs: Default::default() }
     }
 
-    fn plan_now(&self, key: &PlanKey) -> Result<Plan> {
+    fn plan_now(&self, key: &PlanKey, budget: Option<Bytes>) -> Result<Arc<Plan>> {
+        let Some(budget) = budget else {
+            let options = Options { threads: key.threads, outputs_given: false };
+            let graph = self.written_out(&key.specs)?;
+            return Ok(Arc::new(plan(&graph, &key.specs, options)?));
+        };
+        self.ladder(key)?.fit(budget)?.map_err(|least| over_budget(budget, &least))
+    }
+
+    /// All ways to run it with inputs like these, quickest first.
+    fn ladder(&self, key: &PlanKey) -> Result<Ladder> {
         let options = Options { threads: key.threads, outputs_given: false };
         let graph = self.written_out(&key.specs)?;
-        plan(&graph, &key.specs, options)
+        Ladder::of(&graph, &key.specs, options, &Machine::DEFAULT)
     }
 
     /// The plan for inputs like these, remembered.
@@ -149,7 +160,8 @@ impl Program {
         if let Some(plan) = lock(cache).plan(&key) {
             return Ok(plan);
         }
-        let made = Arc::new(self.plan_now(&key)?);
+        let budget = lock(cache).budget();
+        let made = self.plan_now(&key, budget)?;
         let mut shared = Seen::default();
         if let Form::Closed(graph) = &self.graph {
             graph.heap(&mut shared);
@@ -164,6 +176,20 @@ impl Program {
         arguments: &[Tensor],
         moved: bool,
     ) -> Result<Arc<Plan>> {
+        self.planned(cache, self.foreseen(arguments, moved)?)
+    }
+
+    /// What less memory costs for a call with such arguments.
+    pub fn prices(&self, arguments: &[Tensor]) -> Result<Vec<Price>> {
+        self.ladder(&self.foreseen(arguments, false)?)?.prices()
+    }
+
+    /// Whether a call with such arguments fits into that.
+    pub fn fits(&self, arguments: &[Tensor], budget: Bytes) -> Result<bool> {
+        Ok(self.ladder(&self.foreseen(arguments, false)?)?.fit(budget)?.is_ok())
+    }
+
+    fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<PlanKey> {
         let (mut key, mut seen) = (self.key(), Vec::new());
         for tensor in arguments {
             key.specs.push(match tensor.spec_type() {
@@ -183,7 +209,7 @@ impl Program {
                 Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
             });
         }
-        self.planned(cache, key)
+        Ok(key)
     }
 
     /// Runs it with these arguments, which are given up: those that nobody else holds are its to overwrite.
@@ -198,7 +224,7 @@ impl Program {
 
     /// Runs it once, without arguments; its plan is not remembered.
     pub fn run_once(&self, source: Source) -> Result<Arrays> {
-        let plan_now = |key: PlanKey| self.plan_now(&key).map(Arc::new);
+        let plan_now = |key: PlanKey| self.plan_now(&key, None);
         Ok(self.run_planned(Vec::new(), source, plan_now)?.0)
     }
 
@@ -212,7 +238,7 @@ impl Program {
         for array in self.inputs(Vec::new())? {
             key.specs.push(execute::spec(&array, false, &mut Vec::new()));
         }
-        let plan = self.plan_now(&key)?;
+        let plan = self.plan_now(&key, None)?;
         match plan.outputs.first() {
             Some(OutputPlan::Recipe(_)) if plan.obtains().is_zero() => {
                 Ok(self.run_once(Source::here())?.into_iter().next())
@@ -250,6 +276,23 @@ impl Program {
         made.truncate(self.results);
         Ok((made, measured))
     }
+}
+
+/// Refused before anything ran: what would do, and what is in the way.
+fn over_budget(budget: Bytes, least: &Plan) -> tonnage_core::Error {
+    let live = least.live_at_peak();
+    let holders = live.iter().take(5).map(|holder| Holder {
+        what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
+        bytes: holder.bytes,
+        buffers: holder.count,
+    });
+    let shortage = Shortage {
+        what: "a call".into(),
+        asked: least.peak(),
+        in_use: Bytes::ZERO,
+        holders: holders.collect(),
+    };
+    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()) }.into()
 }
 
 /// A graph as text, with what it takes itself.

@@ -5,8 +5,9 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{DType, Result, Source};
 use tonnage_ops::math;
 
-use super::{Operand, binary_op};
+use super::{Operand, binary_op, operand};
 use crate::dispatch::apply1;
+use crate::make;
 use crate::tensor::Tensor;
 
 macro_rules! elementwise {
@@ -48,16 +49,102 @@ macro_rules! elementwise {
 }
 
 elementwise! {
+    /// Every element with the other sign.
+    neg => math::neg::NEG, Attrs::None;
+    /// The absolute value of every element.
+    abs => math::abs::ABS, Attrs::None;
+    /// -1, 0 or 1 for every element.
+    sign => math::sign::SIGN, Attrs::None;
+    /// The next whole number below every element.
+    floor => math::floor::FLOOR, Attrs::None;
+    /// The next whole number above every element.
+    ceil => math::ceil::CEIL, Attrs::None;
+    /// The nearest whole number; halves go to the even one.
+    round => math::round::ROUND, Attrs::None;
     /// Every element times itself.
     square => math::square::SQUARE, Attrs::None;
+    /// The square root of every element; NaN below 0.
+    sqrt => math::sqrt::SQRT, Attrs::None;
+    /// One over the square root of every element.
+    rsqrt => math::rsqrt::RSQRT, Attrs::None;
+    /// One over every element.
+    reciprocal => math::reciprocal::RECIPROCAL, Attrs::None;
     /// e to the power of every element.
     exp => math::exp::EXP, Attrs::None;
+    /// e to the power of every element, less 1.
+    expm1 => math::expm1::EXPM1, Attrs::None;
     /// The natural logarithm of every element.
     log => math::log::LOG, Attrs::None;
+    /// The natural logarithm of 1 more than every element.
+    log1p => math::log1p::LOG1P, Attrs::None;
+    /// The sine of every element.
+    sin => math::sin::SIN, Attrs::None;
+    /// The cosine of every element.
+    cos => math::cos::COS, Attrs::None;
+    /// The tangent of every element.
+    tan => math::tan::TAN, Attrs::None;
+    /// The inverse of the sine; NaN beyond 1.
+    asin => math::asin::ASIN, Attrs::None;
+    /// The inverse of the cosine; NaN beyond 1.
+    acos => math::acos::ACOS, Attrs::None;
+    /// The inverse of the tangent.
+    atan => math::atan::ATAN, Attrs::None;
+    /// The hyperbolic sine of every element.
+    sinh => math::sinh::SINH, Attrs::None;
+    /// The hyperbolic cosine of every element.
+    cosh => math::cosh::COSH, Attrs::None;
     /// The hyperbolic tangent of every element.
     tanh => math::tanh::TANH, Attrs::None;
+    /// The inverse of the hyperbolic sine.
+    asinh => math::asinh::ASINH, Attrs::None;
+    /// The inverse of the hyperbolic cosine; NaN below 1.
+    acosh => math::acosh::ACOSH, Attrs::None;
+    /// The inverse of the hyperbolic tangent; NaN beyond 1.
+    atanh => math::atanh::ATANH, Attrs::None;
+    /// `1 / (1 + exp(-x))`
+    sigmoid => math::sigmoid::SIGMOID, Attrs::None;
+    /// `log(1 + exp(x))`
+    softplus => math::softplus::SOFTPLUS, Attrs::None;
+    /// `x / (1 + |x|)`
+    softsign => math::softsign::SOFTSIGN, Attrs::None;
+    /// The error function.
+    erf => math::erf::ERF, Attrs::None;
+    /// 1 less the error function.
+    erfc => math::erfc::ERFC, Attrs::None;
+    /// The logarithm of the absolute value of the gamma function.
+    lgamma => math::lgamma::LGAMMA, Attrs::None;
+    /// The slope of [`Elementwise::lgamma`].
+    digamma => math::digamma::DIGAMMA, Attrs::None;
     /// Every element, or 0 where it is negative.
     relu => math::relu::RELU, Attrs::None;
+    /// Every element, kept between 0 and 6.
+    relu6 => math::relu6::RELU6, Attrs::None;
+    /// Every element, times a number where it is negative.
+    leaky_relu(slope: f64) => math::leaky_relu::LEAKY_RELU, Attrs::Number(slope.into());
+    /// Every element, or a number times `exp(x) - 1` where it is negative.
+    elu(alpha: f64) => math::elu::ELU, Attrs::Number(alpha.into());
+    /// [`Elementwise::elu`] with fixed numbers that keep mean and variance.
+    selu => math::selu::SELU, Attrs::None;
+    /// `x` times the share of the normal distribution below `x`.
+    gelu => math::gelu::GELU, Attrs::None;
+    /// [`Elementwise::gelu`] by a hyperbolic tangent, as some models were trained with.
+    gelu_tanh => math::gelu_tanh::GELU_TANH, Attrs::None;
+    /// `x * sigmoid(x)`
+    silu => math::silu::SILU, Attrs::None;
+    /// `relu6(x + 3) / 6`
+    hard_sigmoid => math::hard_sigmoid::HARD_SIGMOID, Attrs::None;
+    /// `x * relu6(x + 3) / 6`
+    hard_swish => math::hard_swish::HARD_SWISH, Attrs::None;
+    /// Where an element is not a number.
+    is_nan => math::is_nan::IS_NAN, Attrs::None;
+    /// Where an element is either infinity.
+    is_inf => math::is_inf::IS_INF, Attrs::None;
+    /// Where an element is neither NaN nor an infinity.
+    is_finite => math::is_finite::IS_FINITE, Attrs::None;
+    /// True where a boolean is false.
+    logical_not => math::logical_not::LOGICAL_NOT, Attrs::None;
+    /// Every bit of an integer turned over.
+    bitwise_not => math::bitwise_not::BITWISE_NOT, Attrs::None;
     /// Every element in another dtype.
     cast(dtype: DType) => math::cast::CAST, Attrs::DType(dtype);
 }
@@ -84,10 +171,91 @@ impl Tensor {
         div => math::div::DIV;
         /// The larger one, broadcast.
         maximum => math::maximum::MAXIMUM;
-        /// Where it is less, broadcast.
-        less => math::less::LESS;
+        /// The smaller one, broadcast.
+        minimum => math::minimum::MINIMUM;
+        /// The quotient rounded down, broadcast, as Python's `//`.
+        floor_div => math::floor_div::FLOOR_DIV;
+        /// What is left of the division that rounds down, broadcast, as Python's `%`.
+        modulo => math::mod_::MOD;
+        /// To the power of the other, broadcast.
+        pow => math::pow::POW;
+        /// The angle of the point with this as height and the other as width, broadcast.
+        atan2 => math::atan2::ATAN2;
+        /// The length of the pair of both, broadcast.
+        hypot => math::hypot::HYPOT;
+        /// The square of the difference, broadcast.
+        squared_difference => math::squared_difference::SQUARED_DIFFERENCE;
+        /// The quotient, and 0 where the other is 0, broadcast.
+        divide_no_nan => math::divide_no_nan::DIVIDE_NO_NAN;
+        /// Times the logarithm of the other, and 0 where this is 0, broadcast.
+        xlogy => math::xlogy::XLOGY;
         /// Where it is equal, broadcast.
         equal => math::equal::EQUAL;
+        /// Where it differs, broadcast.
+        not_equal => math::not_equal::NOT_EQUAL;
+        /// Where it is less, broadcast.
+        less => math::less::LESS;
+        /// Where it is less or equal, broadcast.
+        less_equal => math::less_equal::LESS_EQUAL;
+        /// Where it is more, broadcast.
+        greater => math::greater::GREATER;
+        /// Where it is more or equal, broadcast.
+        greater_equal => math::greater_equal::GREATER_EQUAL;
+        /// Where both are true, broadcast.
+        logical_and => math::logical_and::LOGICAL_AND;
+        /// Where one or both are true, broadcast.
+        logical_or => math::logical_or::LOGICAL_OR;
+        /// Where just one is true, broadcast.
+        logical_xor => math::logical_xor::LOGICAL_XOR;
+        /// The bits that both integers have, broadcast.
+        bitwise_and => math::bitwise_and::BITWISE_AND;
+        /// The bits that one or both integers have, broadcast.
+        bitwise_or => math::bitwise_or::BITWISE_OR;
+        /// The bits that just one integer has, broadcast.
+        bitwise_xor => math::bitwise_xor::BITWISE_XOR;
+        /// The bits moved up by so many places, broadcast.
+        shift_left => math::shift_left::SHIFT_LEFT;
+        /// The bits moved down by so many places, broadcast; signed integers keep their sign.
+        shift_right => math::shift_right::SHIFT_RIGHT;
+    }
+
+    /// Every element kept between two bounds, which are numbers or tensors, broadcast.
+    ///
+    /// ```
+    /// use tonnage::tensor;
+    /// let x = tensor([-2.0f32, 0.5, 3.0])?;
+    /// assert_eq!(x.clip(-1.0, 1.0)?.to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn clip(&self, low: impl Operand, high: impl Operand) -> Result<Tensor> {
+        let (op, source) = (&math::clip::CLIP, Source::here());
+        let (low, high) = (low.side(), high.side());
+        let low = operand(op, &low, self.dtype(), source)?;
+        let high = operand(op, &high, self.dtype(), source)?;
+        apply1(op, smallvec![self.into(), low, high], Attrs::None, source)
+    }
+
+    /// `self * factor + more`, broadcast; rounded once where the machine can.
+    #[track_caller]
+    pub fn fma(&self, factor: impl Operand, more: impl Operand) -> Result<Tensor> {
+        let (op, source) = (&math::fma::FMA, Source::here());
+        let (factor, more) = (factor.side(), more.side());
+        let factor = operand(op, &factor, self.dtype(), source)?;
+        let more = operand(op, &more, self.dtype(), source)?;
+        apply1(op, smallvec![self.into(), factor, more], Attrs::None, source)
+    }
+
+    /// Zeros of this tensor's type; takes no bytes.
+    #[track_caller]
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        make::fill(0.into(), self.dtype(), self.shape(), Source::here())
+    }
+
+    /// Ones of this tensor's type; takes no bytes.
+    #[track_caller]
+    pub fn ones_like(&self) -> Result<Tensor> {
+        make::fill(1.into(), self.dtype(), self.shape(), Source::here())
     }
 
     /// The same values, without a copy; no gradient goes through.

@@ -9,7 +9,8 @@ mod reduce;
 mod shape;
 
 pub use elementwise::Elementwise;
-pub use shape::Lengths;
+pub use reduce::Scan;
+pub use shape::{Lengths, concat, stack};
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -77,12 +78,21 @@ pub(crate) fn binary_op(
     right: impl Operand,
     source: Source,
 ) -> Result<Tensor> {
-    let inputs: Inputs = match right.side() {
-        Side::Tensor(tensor) => smallvec![left, Input::Borrowed(tensor)],
-        Side::Number(value) => {
-            let number = number(op, value, left.tensor().dtype(), source)?;
-            smallvec![left, Input::Owned(number)]
-        }
-    };
+    let side = right.side();
+    let right = operand(op, &side, left.tensor().dtype(), source)?;
+    let inputs: Inputs = smallvec![left, right];
     apply1(op, inputs, Attrs::None, source)
+}
+
+/// A side as an input; a number becomes a tensor of that dtype.
+pub(crate) fn operand<'a>(
+    op: &'static OpDef,
+    side: &Side<'a>,
+    dtype: DType,
+    source: Source,
+) -> Result<Input<'a>> {
+    match side {
+        Side::Tensor(tensor) => Ok(Input::Borrowed(tensor)),
+        Side::Number(value) => Ok(Input::Owned(number(op, *value, dtype, source)?)),
+    }
 }

@@ -5,7 +5,7 @@ use crate::simd::Isa;
 
 /// r and n + SHIFTER with x = r + n ln 2, |r| <= ln(2) / 2; x within the bounds of `exp`.
 #[inline(always)]
-fn reduce<I: Isa, T: Real>(x: T) -> (T, T) {
+pub(super) fn reduce<I: Isa, T: Real>(x: T) -> (T, T) {
     let shifted = x.fma::<I>(T::LOG2_E, T::SHIFTER);
     let n = shifted - T::SHIFTER;
     let r = n.fma::<I>(-T::LN_2_LOW, n.fma::<I>(-T::LN_2_HIGH, x));
@@ -21,7 +21,7 @@ fn bounded<T: Real>(x: T) -> T {
 
 /// factor * e^r * 2^n, for `shifted` = n + SHIFTER.
 #[inline(always)]
-fn raise<I: Isa, T: Real>(r: T, shifted: T, factor: T) -> T {
+pub(super) fn raise<I: Isa, T: Real>(r: T, shifted: T, factor: T) -> T {
     let (low, high) = T::pow2(shifted);
     let q = (r * r).fma::<I>(T::exp_poly::<I>(r), r);
     // The factor inside saves a rounding.
@@ -106,4 +106,25 @@ pub fn tanh<I: Isa, T: Real>(x: T) -> T {
 pub fn sigmoid<I: Isa, T: Real>(x: T) -> T {
     let z = exp::<I, T>(-x.abs());
     select(x < T::ZERO, z, T::ONE) / (T::ONE + z)
+}
+
+/// x / (1 + e^-x); below 0 down to the subnormal numbers, and -0 at minus infinity.
+#[inline(always)]
+pub fn silu<I: Isa, T: Real>(x: T) -> T {
+    weighted::<I, T>(x, x.abs(), T::ZERO)
+}
+
+/// x / (1 + e^-t) for t = `size` + `low` with the sign of x: `size` is not negative, and `low` is a few
+/// bits that its rounding lost.
+#[inline(always)]
+pub(super) fn weighted<I: Isa, T: Real>(x: T, size: T, low: T) -> T {
+    let within = select(size > T::PRODUCT_FAR, T::PRODUCT_FAR, size);
+    let (r, n) = reduce::<I, T>(-within);
+    let r = r - low;
+    let z = raise::<I, T>(r, n, T::ONE);
+    // x as a factor, not times z: z is subnormal, or zero, where x z is not. The bound keeps infinity
+    // times zero away.
+    let a = x.abs();
+    let small = raise::<I, T>(r, n, select(a > T::PRODUCT_FAR, T::PRODUCT_FAR, a));
+    select(x < T::ZERO, -small, x) / (T::ONE + z)
 }

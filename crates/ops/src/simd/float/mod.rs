@@ -12,6 +12,8 @@ mod constants;
 pub mod curves;
 pub mod erf;
 pub mod exp;
+pub mod gamma;
+pub mod gelu;
 pub mod inverse;
 pub mod log;
 pub mod pow;
@@ -20,7 +22,8 @@ pub mod round;
 pub mod trig;
 
 pub use erf::{erf, erfc};
-pub use exp::{cosh, exp, expm1, sigmoid, sinh, tanh};
+pub use exp::{cosh, exp, expm1, sigmoid, silu, sinh, tanh};
+pub use gelu::{gelu, gelu_tanh};
 pub use inverse::{acos, asin, atan, atan2, hypot};
 pub use log::{acosh, asinh, atanh, log, log1p, softplus};
 pub use real::Real;

@@ -39,7 +39,7 @@ impl Pow for f32 {
 
 /// a * b as a sum of two numbers.
 #[inline(always)]
-fn product<I: Isa>(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn product<I: Isa>(a: f64, b: f64) -> (f64, f64) {
     let p = a * b;
     if I::FMA {
         return (p, a.mul_add(b, -p));
@@ -51,7 +51,7 @@ fn product<I: Isa>(a: f64, b: f64) -> (f64, f64) {
 
 /// a + b as a sum of two numbers, |a| >= |b|.
 #[inline(always)]
-fn sum(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;
     (s, b - (s - a))
 }

@@ -49,7 +49,12 @@ impl Engine<'_> {
                 *tensor = tensor.copy();
             }
         }
-        let (mut buffers, taken) = self.outputs(op, &mut inputs, made)?;
+        // A fold reads its inputs while others of its results are written: never in place.
+        let in_place = self.in_place;
+        self.in_place &= program.close == Close::Store;
+        let outputs = self.outputs(op, &mut inputs, made);
+        self.in_place = in_place;
+        let (mut buffers, taken) = outputs?;
         let sources: SmallVec<[Source; 4]> = sources
             .iter()
             .map(|source| match source {

@@ -2,42 +2,85 @@
 
 use tonnage_core::tile::{Close, Fold, Form, Instr, Prim};
 use tonnage_core::{Attrs, DType};
+use tonnage_ops::simd::soak::exact;
 
 use super::{Asked, common, indices};
 use crate::plain::{Answer, held};
 
-fn instruction(instr: &Instr, args: &[f64]) -> f64 {
-    let value = match instr.prim {
-        Prim::Const(value) => value.to_f64(),
-        Prim::Neg => -args[0],
-        Prim::Square => args[0] * args[0],
-        Prim::Exp => args[0].exp(),
-        Prim::Log => args[0].ln(),
-        Prim::Tanh => args[0].tanh(),
-        Prim::Add => args[0] + args[1],
-        Prim::Sub => args[0] - args[1],
-        Prim::Mul => args[0] * args[1],
-        Prim::Div => args[0] / args[1],
-        Prim::Max => {
-            if args[0].is_nan() || args[0] > args[1] {
-                args[0]
+fn unary(prim: Prim, x: f64) -> f64 {
+    match prim {
+        Prim::Neg => -x,
+        Prim::Abs => x.abs(),
+        Prim::Sign => {
+            if x == 0.0 {
+                x
             } else {
-                args[1]
+                x.signum()
             }
         }
-        Prim::Gt => f64::from(args[0] > args[1]),
-        Prim::Lt => f64::from(args[0] < args[1]),
-        Prim::Eq => f64::from(args[0] == args[1]),
-        Prim::Select => {
-            if args[0] != 0.0 {
-                args[1]
-            } else {
-                args[2]
-            }
-        }
-        Prim::Fma => args[0] * args[1] + args[2],
-        Prim::Cast(to) | Prim::RoundTo(to) => held(args[0], to),
+        Prim::Floor => x.floor(),
+        Prim::Ceil => x.ceil(),
+        Prim::Round => x.round_ties_even(),
+        Prim::Sqrt => x.sqrt(),
+        Prim::Rsqrt => 1.0 / x.sqrt(),
+        Prim::Square => x * x,
+        Prim::Reciprocal => 1.0 / x,
+        Prim::Exp => x.exp(),
+        Prim::Expm1 => x.exp_m1(),
+        Prim::Log => x.ln(),
+        Prim::Log1p => x.ln_1p(),
+        Prim::Sin => x.sin(),
+        Prim::Cos => x.cos(),
+        Prim::Tan => x.tan(),
+        Prim::Asin => x.asin(),
+        Prim::Acos => x.acos(),
+        Prim::Atan => x.atan(),
+        Prim::Sinh => x.sinh(),
+        Prim::Cosh => x.cosh(),
+        Prim::Tanh => x.tanh(),
+        Prim::Asinh => x.asinh(),
+        Prim::Acosh => x.acosh(),
+        Prim::Atanh => x.atanh(),
+        Prim::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Prim::Softplus => x.exp().ln_1p(),
+        Prim::Silu => exact::silu(x),
+        Prim::Gelu => exact::gelu(x),
+        Prim::GeluTanh => exact::gelu_tanh(x),
+        Prim::Erf => exact::erf(x),
+        Prim::Erfc => exact::erfc(x),
+        Prim::Lgamma => exact::lgamma(x),
+        Prim::Cast(to) | Prim::RoundTo(to) => held(x, to),
         other => panic!("no reference for {other:?}"),
+    }
+}
+
+fn instruction(instr: &Instr, args: &[f64]) -> f64 {
+    let value = match (instr.prim, args) {
+        (Prim::Const(value), _) => value.to_f64(),
+        (prim, [x]) => unary(prim, *x),
+        (Prim::Add, [a, b]) => a + b,
+        (Prim::Sub, [a, b]) => a - b,
+        (Prim::Mul, [a, b]) => a * b,
+        (Prim::Div, [a, b]) => a / b,
+        (Prim::Mod, [a, b]) => a - b * (a / b).floor(),
+        (Prim::FloorDiv, [a, b]) => (a / b).floor(),
+        (Prim::Pow, [a, b]) => a.powf(*b),
+        (Prim::Atan2, [a, b]) => a.atan2(*b),
+        (Prim::Hypot, [a, b]) => a.hypot(*b),
+        (Prim::Max, [a, b]) => a.max(*b),
+        (Prim::Min, [a, b]) => a.min(*b),
+        (Prim::Gt, [a, b]) => f64::from(a > b),
+        (Prim::Lt, [a, b]) => f64::from(a < b),
+        (Prim::Eq, [a, b]) => f64::from(a == b),
+        (Prim::Select, [choice, a, b]) => {
+            if *choice != 0.0 {
+                *a
+            } else {
+                *b
+            }
+        }
+        (Prim::Fma, [a, b, c]) => a * b + c,
+        (other, _) => panic!("no reference for {other:?}"),
     };
     if instr.result().is_float() { value } else { held(value, instr.result()) }
 }
@@ -79,7 +122,7 @@ fn close(form: Form, values: Vec<f64>, domain: &[usize], how: &Close) -> Answer 
         }
         (Form::Elements(dtype), Close::Store) => Answer::new(dtype, domain, values),
         (Form::Elements(dtype), Close::Fold { fold, axes }) => {
-            assert_eq!(*fold, Fold::Sum, "no reference for other folds yet");
+            assert!(matches!(fold, Fold::Sum | Fold::Mean), "no reference for other folds");
             let kept: Vec<usize> = (0..domain.len()).filter(|a| !axes.contains(a)).collect();
             let sizes: Vec<usize> = kept.iter().map(|a| domain[*a]).collect();
             let mut sums = vec![0.0; sizes.iter().product()];
@@ -88,6 +131,10 @@ fn close(form: Form, values: Vec<f64>, domain: &[usize], how: &Close) -> Answer 
                 let at = kept.iter().fold(0, |at, a| at * domain[*a] + index[*a]);
                 sums[at] += value;
                 scale[at] += value.abs();
+            }
+            if *fold == Fold::Mean {
+                let count: usize = axes.iter().map(|a| domain[*a]).product();
+                sums.iter_mut().chain(&mut scale).for_each(|x| *x /= count as f64);
             }
             Answer::scaled(dtype, sizes, sums, scale)
         }

@@ -96,8 +96,19 @@ fn by_place(asked: &Asked, f: impl Fn(usize, usize, f64, f64) -> f64) -> Vec<Ans
     vec![Answer::new(x.dtype, x.sizes.clone(), indices(&x.sizes).iter().map(value).collect())]
 }
 
+fn diagonal(asked: &Asked) -> i64 {
+    let Attrs::Diagonal(diagonal) = *asked.attrs else { panic!("no diagonal") };
+    diagonal
+}
+
 pub fn tril(asked: &Asked) -> Vec<Answer> {
-    by_place(asked, |i, j, x, _| if j <= i { x } else { 0.0 })
+    let most = diagonal(asked);
+    by_place(asked, |i, j, x, _| if j as i64 - i as i64 <= most { x } else { 0.0 })
+}
+
+pub fn triu(asked: &Asked) -> Vec<Answer> {
+    let least = diagonal(asked);
+    by_place(asked, |i, j, x, _| if j as i64 - i as i64 >= least { x } else { 0.0 })
 }
 
 pub fn half_tril(asked: &Asked) -> Vec<Answer> {

@@ -6,7 +6,7 @@ use super::{Asked, common, indices};
 use crate::plain::{Answer, held};
 
 /// Every element of all inputs, stretched to one shape, with a dtype for the result.
-fn map(asked: &Asked, dtype: DType, f: impl Fn(&[f64]) -> f64) -> Vec<Answer> {
+pub(super) fn map(asked: &Asked, dtype: DType, f: impl Fn(&[f64]) -> f64) -> Vec<Answer> {
     let sizes = common(asked.inputs.iter().map(|x| &x.sizes));
     let value = |index: &Vec<usize>| {
         let args: Vec<f64> = asked.inputs.iter().map(|x| x.stretched(index)).collect();
@@ -16,15 +16,15 @@ fn map(asked: &Asked, dtype: DType, f: impl Fn(&[f64]) -> f64) -> Vec<Answer> {
     vec![Answer::new(dtype, sizes, values)]
 }
 
-fn promoted(asked: &Asked, a: usize, b: usize) -> DType {
+pub(super) fn promoted(asked: &Asked, a: usize, b: usize) -> DType {
     asked.inputs[a].dtype.promote(asked.inputs[b].dtype).expect("dtypes that promote")
 }
 
-fn one(asked: &Asked, f: impl Fn(f64) -> f64) -> Vec<Answer> {
+pub(super) fn one(asked: &Asked, f: impl Fn(f64) -> f64) -> Vec<Answer> {
     map(asked, asked.inputs[0].dtype, |x| f(x[0]))
 }
 
-fn two(asked: &Asked, f: impl Fn(f64, f64) -> f64) -> Vec<Answer> {
+pub(super) fn two(asked: &Asked, f: impl Fn(f64, f64) -> f64) -> Vec<Answer> {
     map(asked, promoted(asked, 0, 1), |x| f(x[0], x[1]))
 }
 

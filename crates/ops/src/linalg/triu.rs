@@ -1,0 +1,35 @@
+//! `triu`: the upper triangle of each matrix: what is on a diagonal and above it, with zeros below.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use super::matrix::batch_axes;
+use super::triangle;
+use crate::emit;
+
+/// `x [.., n, m] -> [.., n, m]`
+pub static TRIU: OpDef = OpDef {
+    name: "triu",
+    doc: "The upper triangle of a matrix: what is on a diagonal and above it, zeros below.",
+    infer: triangle::infer,
+    axes: batch_axes,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: triangle::cost,
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Composite(|e, call, inputs| triangle::expand(e, call, inputs, Prim::Ge)),
+    samples: triangle::samples,
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let g = call.grad()?;
+    Ok(vec![emit::dense(e.apply(&TRIU, vec![g], call.attrs.clone())?)])
+}

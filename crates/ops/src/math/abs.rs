@@ -1,0 +1,38 @@
+//! `abs`: the absolute value; integers wrap around.
+//!
+//! The slope at 0 is 0. The least signed integer stays as it is: it has no positive counterpart.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// The absolute value; integers wrap around.
+pub static ABS: OpDef = OpDef {
+    name: "abs",
+    doc: "The absolute value; integers wrap around.",
+    infer: rules::infer::unary_number,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Abs.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Abs)),
+    samples: samples::unary_number,
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        let sign = p.one(Prim::Sign, x);
+        p.mul(g, sign)
+    })?])
+}

@@ -1,0 +1,38 @@
+//! `atanh`: the inverse of the hyperbolic tangent; infinite at 1 and -1, NaN beyond.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// The inverse of the hyperbolic tangent; infinite at 1 and -1, NaN beyond.
+pub static ATANH: OpDef = OpDef {
+    name: "atanh",
+    doc: "The inverse of the hyperbolic tangent; infinite at 1 and -1, NaN beyond.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Atanh.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Atanh)),
+    samples: || samples::unary_float_between(-0.9, 0.9),
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        let square = p.one(Prim::Square, x);
+        let square = p.neg(square);
+        let below = p.plus(square, 1);
+        p.div(g, below)
+    })?])
+}

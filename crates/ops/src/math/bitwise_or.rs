@@ -1,0 +1,25 @@
+//! `bitwise_or`: the bits that one or both integers have, broadcast.
+
+use tonnage_core::OpDef;
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::{rules, samples};
+
+/// The bits that one or both integers have, broadcast.
+pub static BITWISE_OR: OpDef = OpDef {
+    name: "bitwise_or",
+    doc: "The bits that one or both integers have, broadcast.",
+    infer: super::binary_integer,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0, 1]),
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: |call| super::cost(call, super::binary_integer, 1),
+    grad: Grad::Stop("bits have no slope"),
+    jvp: Jvp::Stop("bits have no slope"),
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::two(call, Prim::Or)),
+    samples: samples::binary_integer,
+};

@@ -1,0 +1,46 @@
+//! `divide_no_nan`: the quotient of two tensors, broadcast, and 0 where the divisor is 0.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::{Prim, Reg};
+
+use crate::tile::{Chain, Of, slope};
+use crate::{rules, samples};
+
+/// The quotient of two tensors, broadcast, and 0 where the divisor is 0.
+pub static DIVIDE_NO_NAN: OpDef = OpDef {
+    name: "divide_no_nan",
+    doc: "The quotient of two tensors, broadcast, and 0 where the divisor is 0.",
+    infer: rules::infer::binary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0, 1]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(1).always(), Keep::Output(0).needed_by(1)]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost(call, rules::infer::binary_float, Prim::Div.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::pairwise(call, quotient)),
+    samples: || samples::binary_float((0.3, 2.0), (0.2, 2.0)),
+};
+
+fn quotient(p: &mut Chain, a: Reg, b: Reg) -> Reg {
+    let quotient = p.div(a, b);
+    let nothing = p.with(Prim::Eq, b, 0);
+    p.zero_or(nothing, quotient)
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![
+        slope(e, call, 0, [Of::Grad, Of::Input(1)], |p, [g, b]| quotient(p, g, b))?,
+        slope(e, call, 1, [Of::Grad, Of::Input(1), Of::Output(0)], |p, [g, b, y]| {
+            let part = p.mul(g, y);
+            let part = quotient(p, part, b);
+            p.neg(part)
+        })?,
+    ])
+}

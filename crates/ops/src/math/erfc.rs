@@ -1,0 +1,41 @@
+//! `erfc`: 1 less the error function, with all its digits far out on the positive side.
+
+use std::f64::consts::FRAC_2_SQRT_PI;
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// 1 less the error function, with all its digits far out on the positive side.
+pub static ERFC: OpDef = OpDef {
+    name: "erfc",
+    doc: "1 less the error function, with all its digits far out on the positive side.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Erfc.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Erfc)),
+    samples: samples::unary_float,
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        let square = p.one(Prim::Square, x);
+        let square = p.neg(square);
+        let bell = p.one(Prim::Exp, square);
+        let slope = p.times(bell, -FRAC_2_SQRT_PI);
+        p.mul(g, slope)
+    })?])
+}

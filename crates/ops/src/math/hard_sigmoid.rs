@@ -1,0 +1,70 @@
+//! `hard_sigmoid`: relu6(x + 3) / 6: a sigmoid of straight lines.
+//!
+//! The slope is 0 at both ends.
+
+use smallvec::smallvec;
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{
+    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+};
+use tonnage_core::tile::{Prim, Reg, TileProgram};
+
+use super::relu_grad::bits_type;
+use crate::tile::{Chain, Of, slope};
+use crate::{rules, samples};
+
+/// relu6(x + 3) / 6: a sigmoid of straight lines.
+pub static HARD_SIGMOID: OpDef = OpDef {
+    name: "hard_sigmoid",
+    doc: "relu6(x + 3) / 6: a sigmoid of straight lines.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves { alternatives: &[&[Keep::Output(0).always()], &[Keep::Aux(0).always()]], aux },
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, 4),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(program),
+    samples: samples::unary_float,
+};
+
+fn aux(call: &Call) -> Result<Types> {
+    Ok(smallvec![bits_type(&call.inputs[0])])
+}
+
+fn program(call: &Call, bits: bool) -> Result<TileProgram> {
+    super::several_with_bits(call, bits, |p, x| {
+        let y = p.plus(x, 3);
+        let y = p.with(Prim::Max, y, 0);
+        let y = p.with(Prim::Min, y, 6);
+        let y = p.times(y, 1.0 / 6.0);
+        (y, inside(p, y))
+    })
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![match call.keeps(Keep::Aux(0)) {
+        true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, inside]| {
+            let part = p.times(g, 1.0 / 6.0);
+            p.or_zero(inside, part)
+        })?,
+        false => slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+            let inside = inside(p, y);
+            let part = p.times(g, 1.0 / 6.0);
+            p.or_zero(inside, part)
+        })?,
+    }])
+}
+
+/// Where the slope is not 0, read from the result.
+fn inside(p: &mut Chain, y: Reg) -> Reg {
+    let above = p.with(Prim::Gt, y, 0);
+    let below = p.with(Prim::Lt, y, 1);
+    p.two(Prim::And, above, below)
+}

@@ -1,0 +1,48 @@
+//! `hypot`: the length of the pair of left and right, broadcast, without overflow on the way.
+//!
+//! It has no slope at 0: the gradient there is NaN.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// The length of the pair of left and right, broadcast, without overflow on the way.
+pub static HYPOT: OpDef = OpDef {
+    name: "hypot",
+    doc: "The length of the pair of left and right, broadcast, without overflow on the way.",
+    infer: rules::infer::binary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0, 1]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[
+        Keep::Input(0).needed_by(0),
+        Keep::Input(1).needed_by(1),
+        Keep::Output(0).always(),
+    ]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost(call, rules::infer::binary_float, Prim::Hypot.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::two(call, Prim::Hypot)),
+    samples: || samples::binary_float((0.3, 2.0), (0.2, 2.0)),
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![
+        slope(e, call, 0, [Of::Grad, Of::Input(0), Of::Output(0)], |p, [g, a, y]| {
+            let share = p.div(a, y);
+            p.mul(g, share)
+        })?,
+        slope(e, call, 1, [Of::Grad, Of::Input(1), Of::Output(0)], |p, [g, b, y]| {
+            let share = p.div(b, y);
+            p.mul(g, share)
+        })?,
+    ])
+}

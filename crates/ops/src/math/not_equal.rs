@@ -1,0 +1,25 @@
+//! `not_equal`: where left and right differ, broadcast; NaN differs from everything.
+
+use tonnage_core::OpDef;
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::{rules, samples};
+
+/// Where left and right differ, broadcast; NaN differs from everything.
+pub static NOT_EQUAL: OpDef = OpDef {
+    name: "not_equal",
+    doc: "Where left and right differ, broadcast; NaN differs from everything.",
+    infer: rules::infer::comparison,
+    axes: rules::axes::elementwise,
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: |call| super::cost(call, rules::infer::comparison, 1),
+    grad: Grad::Stop("a comparison is flat wherever it has a slope at all"),
+    jvp: Jvp::Stop("a comparison is flat wherever it has a slope at all"),
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::compared(call, Prim::Ne)),
+    samples: samples::binary_number,
+};

@@ -1,0 +1,25 @@
+//! `round`: the nearest whole number; halves go to the even one.
+
+use tonnage_core::OpDef;
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::{rules, samples};
+
+/// The nearest whole number; halves go to the even one.
+pub static ROUND: OpDef = OpDef {
+    name: "round",
+    doc: "The nearest whole number; halves go to the even one.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Round.flops()),
+    grad: Grad::Rule(super::flat),
+    jvp: Jvp::Rule(super::flat_jvp),
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Round)),
+    samples: samples::unary_float,
+};

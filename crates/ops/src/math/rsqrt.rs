@@ -1,0 +1,38 @@
+//! `rsqrt`: one over the square root; NaN below 0, infinity at 0.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// One over the square root; NaN below 0, infinity at 0.
+pub static RSQRT: OpDef = OpDef {
+    name: "rsqrt",
+    doc: "One over the square root; NaN below 0, infinity at 0.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Rsqrt.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Rsqrt)),
+    samples: || samples::unary_float_between(0.1, 4.0),
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+        let square = p.one(Prim::Square, y);
+        let cube = p.mul(square, y);
+        let slope = p.times(cube, -0.5);
+        p.mul(g, slope)
+    })?])
+}

@@ -1,0 +1,40 @@
+//! `sigmoid`: 1 / (1 + exp(-x)).
+//!
+//! Small values on the negative side keep their digits.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// 1 / (1 + exp(-x)).
+pub static SIGMOID: OpDef = OpDef {
+    name: "sigmoid",
+    doc: "1 / (1 + exp(-x)).",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Sigmoid.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Sigmoid)),
+    samples: samples::unary_float,
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+        let rest = p.neg(y);
+        let rest = p.plus(rest, 1);
+        let slope = p.mul(y, rest);
+        p.mul(g, slope)
+    })?])
+}

@@ -1,0 +1,41 @@
+//! `silu`: x * sigmoid(x), also known as swish.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// x * sigmoid(x), also known as swish.
+pub static SILU: OpDef = OpDef {
+    name: "silu",
+    doc: "x * sigmoid(x), also known as swish.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Silu.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Silu)),
+    samples: samples::unary_float,
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        // s + y (1 - s), for the sigmoid s.
+        let s = p.one(Prim::Sigmoid, x);
+        let y = p.one(Prim::Silu, x);
+        let rest = p.neg(s);
+        let rest = p.plus(rest, 1);
+        let slope = p.fma(y, rest, s);
+        p.mul(g, slope)
+    })?])
+}

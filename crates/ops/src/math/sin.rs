@@ -1,0 +1,36 @@
+//! `sin`: the sine.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// The sine.
+pub static SIN: OpDef = OpDef {
+    name: "sin",
+    doc: "The sine.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Sin.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Sin)),
+    samples: samples::unary_float,
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        let cos = p.one(Prim::Cos, x);
+        p.mul(g, cos)
+    })?])
+}

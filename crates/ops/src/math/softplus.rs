@@ -1,0 +1,45 @@
+//! `softplus`: log(1 + exp(x)), which is x for large x.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::Prim;
+
+use crate::tile::{Of, slope};
+use crate::{rules, samples};
+
+/// log(1 + exp(x)), which is x for large x.
+pub static SOFTPLUS: OpDef = OpDef {
+    name: "softplus",
+    doc: "log(1 + exp(x)), which is x for large x.",
+    infer: rules::infer::unary_float,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()], &[Keep::Output(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost_one(call, Prim::Softplus.flops()),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::one(call, Prim::Softplus)),
+    samples: samples::unary_float,
+};
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    // sigmoid(x), which is 1 - exp(-y).
+    Ok(vec![match call.keeps(Keep::Input(0)) {
+        true => slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+            let slope = p.one(Prim::Sigmoid, x);
+            p.mul(g, slope)
+        })?,
+        false => slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+            let turned = p.neg(y);
+            let rest = p.one(Prim::Expm1, turned);
+            let slope = p.neg(rest);
+            p.mul(g, slope)
+        })?,
+    }])
+}

@@ -1,0 +1,52 @@
+//! `squared_difference`: the square of the difference of two tensors, broadcast; integers wrap
+//! around.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::{Prim, Reg};
+
+use crate::tile::{Chain, Of, slope};
+use crate::{rules, samples};
+
+/// The square of the difference of two tensors, broadcast; integers wrap around.
+pub static SQUARED_DIFFERENCE: OpDef = OpDef {
+    name: "squared_difference",
+    doc: "The square of the difference of two tensors, broadcast; integers wrap around.",
+    infer: rules::infer::binary_number,
+    axes: rules::axes::elementwise,
+    mem: Mem::Reuse(&[0, 1]),
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Input(1).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost(call, rules::infer::binary_number, 2),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| {
+        super::pairwise(call, |p, a, b| {
+            let difference = p.sub(a, b);
+            p.one(Prim::Square, difference)
+        })
+    }),
+    samples: samples::binary_number,
+};
+
+fn twice(p: &mut Chain, g: Reg, a: Reg, b: Reg) -> Reg {
+    let difference = p.sub(a, b);
+    let twice = p.times(difference, 2);
+    p.mul(g, twice)
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![
+        slope(e, call, 0, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
+            twice(p, g, a, b)
+        })?,
+        slope(e, call, 1, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
+            twice(p, g, b, a)
+        })?,
+    ])
+}

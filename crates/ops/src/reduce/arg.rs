@@ -1,0 +1,245 @@
+//! Where the largest or the least element along an axis stands: what `argmax` and `argmin` share.
+//!
+//! Along a last axis that lies close together the extreme of each block of 512 is found by a vectorized fold,
+//! and only the block that holds the winner is looked through for its place. Along another axis the winners of
+//! neighbouring columns are kept side by side while the rows are walked through once.
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::row::{AxisMap, AxisOf, Call, Cost, Sample, Types};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{DType, Element, Layout, TensorType, Workers};
+
+use crate::number::{Number, with_number};
+use crate::parallel::rows_at_once;
+use crate::simd::{Isa, level};
+use crate::{rules, strided};
+
+const BLOCK: usize = 512;
+/// Columns whose winners are kept side by side.
+const WIDTH: usize = 256;
+
+fn axis(call: &Call) -> Result<usize> {
+    match call.attrs {
+        Attrs::Axis(axis) => call.inputs[0].shape.axis(call.op, rules::infer::from_front(*axis)),
+        _ => Err(rules::infer::wrong_attrs(call)),
+    }
+}
+
+/// One number in, places as i64 out.
+pub(super) fn infer(call: &Call) -> Result<Types> {
+    rules::infer::count(call, 1)?;
+    let ty = &call.inputs[0];
+    rules::infer::number(call, ty)?;
+    let axis = axis(call)?;
+    if ty.shape[axis].is(0) {
+        let what = format!("axis {axis} of {ty} has no elements");
+        return Err(bad_argument(call.op, what, "there has to be one to point at"));
+    }
+    let kept = ty.shape.iter().enumerate().filter(|(i, _)| *i != axis);
+    let shape = kept.map(|(_, d)| d.clone()).collect();
+    Ok(smallvec![TensorType { dtype: DType::I64, shape }])
+}
+
+pub(super) fn axes(call: &Call) -> AxisMap {
+    let Ok(axis) = axis(call) else { return AxisMap::default() };
+    let kept = (0..call.inputs[0].shape.rank()).filter(|i| *i != axis);
+    let outputs = vec![kept.map(|i| AxisOf::Along(smallvec![(0, i)])).collect()];
+    AxisMap { outputs, summed: Vec::new() }
+}
+
+pub(super) fn cost(call: &Call) -> Cost {
+    super::cost(call, infer, 1)
+}
+
+/// Runs the kernel: the largest, or the least.
+pub(super) fn kernel(op: &'static str, k: &mut Kernel, largest: bool) -> Result<()> {
+    let Attrs::Axis(axis) = *k.attrs else { return Ok(()) };
+    let (x, out) = (&k.inputs[0], k.outputs[0].slice::<i64>());
+    with_number!(op, x.dtype, T => match largest {
+        true => find::<T, Largest>(x, axis, out, k.workers),
+        false => find::<T, Least>(x, axis, out, k.workers),
+    });
+    Ok(())
+}
+
+/// Which of two elements is ahead; a type without values.
+trait Rank {
+    /// Strictly; NaN is ahead of everything but itself.
+    fn ahead<T: Number>(a: T, b: T) -> bool;
+}
+
+struct Largest;
+struct Least;
+
+impl Rank for Largest {
+    #[inline(always)]
+    fn ahead<T: Number>(a: T, b: T) -> bool {
+        a.above(b)
+    }
+}
+
+impl Rank for Least {
+    #[inline(always)]
+    fn ahead<T: Number>(a: T, b: T) -> bool {
+        a.below(b)
+    }
+}
+
+fn find<T: Number, R: Rank>(x: &In, axis: usize, out: &mut [i64], workers: &dyn Workers) {
+    let (layout, data) = (&x.layout, x.slice::<T>());
+    let n = layout.sizes[axis];
+    if n == 0 {
+        // Only where the length was open to the type rule: nothing to point at.
+        return out.fill(-1);
+    }
+    let outer = strided::axes(layout, 0..axis);
+    let inner = strided::axes(layout, axis + 1..layout.sizes.len());
+    let (width, step) = (inner.count(), layout.strides[axis]);
+    let starts = strided::Positions::of(&outer);
+    let side_by_side = width >= 16 && inner.is_contiguous();
+    let at_once = rows_at_once(n).max(if side_by_side { WIDTH } else { 1 });
+    for_each_chunk(workers, out, at_once, &|chunk, out| {
+        let mut done = 0;
+        while done < out.len() {
+            let number = chunk * at_once + done;
+            let (row, column) = (number / width, number % width);
+            let start = starts.at(row) as isize + distance(&inner, column);
+            if side_by_side {
+                let count = WIDTH.min(width - column).min(out.len() - done);
+                let walk = Columns { data, start, step, n, out: &mut out[done..done + count] };
+                level().run(Best::<T, R>(walk, std::marker::PhantomData));
+                done += count;
+            } else {
+                out[done] = along::<T, R>(data, start, step, n) as i64;
+                done += 1;
+            }
+        }
+    });
+}
+
+/// How far the element of that number lies from the first; backwards too.
+fn distance(layout: &Layout, mut number: usize) -> isize {
+    let mut far = 0;
+    for (size, stride) in layout.sizes.iter().zip(&layout.strides).rev() {
+        far += (number % size) as isize * stride;
+        number /= size;
+    }
+    far
+}
+
+/// The place of the winner among `n` elements from `start` on.
+fn along<T: Number, R: Rank>(data: &[T], start: isize, step: isize, n: usize) -> usize {
+    let mut buffer = [T::ZERO; BLOCK];
+    let mut best: Option<(T, usize)> = None;
+    let mut from = 0;
+    while from < n {
+        let count = BLOCK.min(n - from);
+        let block = fetch(data, start + from as isize * step, step, count, &mut buffer);
+        let winner = level().run(Winner::<T, R>(block, std::marker::PhantomData));
+        if best.is_none_or(|(held, _)| R::ahead(winner, held)) {
+            best = Some((winner, from));
+        }
+        from += count;
+    }
+    let Some((winner, from)) = best else { return 0 };
+    let count = BLOCK.min(n - from);
+    let block = fetch(data, start + from as isize * step, step, count, &mut buffer);
+    // Level with the winner: neither is ahead of the other.
+    let level = |x: &T| !R::ahead(winner, *x);
+    from + block.iter().position(level).unwrap_or(0)
+}
+
+/// Elements close together: as they lie, or brought into the buffer.
+fn fetch<'a, T: Element>(
+    data: &'a [T],
+    start: isize,
+    step: isize,
+    count: usize,
+    buffer: &'a mut [T; BLOCK],
+) -> &'a [T] {
+    if step == 1 {
+        return &data[start as usize..start as usize + count];
+    }
+    for (i, x) in buffer[..count].iter_mut().enumerate() {
+        *x = data[(start + i as isize * step) as usize];
+    }
+    &buffer[..count]
+}
+
+/// The winner of a block, in lanes that the compiler puts side by side.
+struct Winner<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
+
+impl<T: Number, R: Rank> crate::simd::Kernel for Winner<'_, T, R> {
+    type Output = T;
+
+    #[inline(always)]
+    fn run<I: Isa>(self) -> T {
+        const LANES: usize = 32;
+        let first = self.0.first().copied().unwrap_or(T::ZERO);
+        let mut lanes = [first; LANES];
+        for chunk in self.0.chunks(LANES) {
+            for (lane, x) in lanes.iter_mut().zip(chunk) {
+                *lane = if R::ahead(*x, *lane) { *x } else { *lane };
+            }
+        }
+        lanes.into_iter().fold(first, |best, x| if R::ahead(x, best) { x } else { best })
+    }
+}
+
+struct Columns<'a, T> {
+    data: &'a [T],
+    start: isize,
+    step: isize,
+    n: usize,
+    out: &'a mut [i64],
+}
+
+/// The winners of neighbouring columns, a row after the other.
+struct Best<'a, T, R>(Columns<'a, T>, std::marker::PhantomData<R>);
+
+impl<T: Number, R: Rank> crate::simd::Kernel for Best<'_, T, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Columns { data, start, step, n, out } = self.0;
+        let count = out.len();
+        let mut best = [T::ZERO; WIDTH];
+        let best = &mut best[..count];
+        best.copy_from_slice(&data[start as usize..start as usize + count]);
+        out.fill(0);
+        for i in 1..n {
+            let at = (start + i as isize * step) as usize;
+            let row = &data[at..at + count];
+            for ((x, held), place) in row.iter().zip(best.iter_mut()).zip(out.iter_mut()) {
+                let ahead = R::ahead(*x, *held);
+                *held = if ahead { *x } else { *held };
+                *place = if ahead { i as i64 } else { *place };
+            }
+        }
+    }
+}
+
+pub(super) fn samples() -> Vec<Sample> {
+    let of = |dtype, shape: &[usize], axis| {
+        Sample::of(&[TensorType::new(dtype, shape)], Attrs::Axis(axis))
+    };
+    let numbers = DType::ALL.into_iter().filter(|d| *d != DType::Bool);
+    let mut all: Vec<Sample> = numbers.map(|dtype| of(dtype, &[2, 7], 1)).collect();
+    all.extend([
+        of(DType::F32, &[1], 0),
+        of(DType::F32, &[1025], 0),
+        of(DType::F32, &[2, 1537], 1),
+        of(DType::F32, &[9, 300], 0),
+        of(DType::F32, &[2, 5, 17], 1),
+        of(DType::F32, &[3, 4, 5], 0),
+        of(DType::F16, &[4, 40], 0),
+        of(DType::I8, &[700, 3], 0),
+        of(DType::F32, &[0, 3], 1),
+        of(DType::F32, &[3, 2, 0], 0),
+    ]);
+    all
+}

@@ -1,0 +1,28 @@
+//! `min`: the least over some axes; NaN wins.
+//!
+//! Of nothing it is the largest value of the dtype (infinity for floats). Where several elements are
+//! the least they share the gradient evenly; NaN gets none.
+
+use tonnage_core::OpDef;
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves};
+use tonnage_core::tile::Fold;
+
+use crate::{rules, tile};
+
+/// The least over some axes; NaN wins.
+pub static MIN: OpDef = OpDef {
+    name: "min",
+    doc: "The least over some axes; NaN wins.",
+    infer: super::of_number,
+    axes: |call| rules::axes::reduction(call, false),
+    mem: Mem::Alloc,
+    scratch: tile::fold_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost(call, super::of_number, 1),
+    grad: Grad::Rule(super::shared_among_equals),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Tile(|call, _| super::folding(call, Fold::Min)),
+    samples: super::number_samples,
+};

@@ -1,0 +1,87 @@
+//! `var`: the variance over some axes: the mean of the squared distances from the mean.
+//!
+//! Divided by how many elements there are, not by one less. Two passes over the input: the squares of large
+//! numbers that differ little would leave nothing. The variance of nothing is NaN.
+
+use tonnage_core::OpDef;
+use tonnage_core::emit::{Emit, Value};
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::tile::{Fold, Prim};
+
+use crate::tile::{Ending, pass};
+use crate::{emit, rules};
+
+/// The variance over some axes.
+pub static VAR: OpDef = OpDef {
+    name: "var",
+    doc: "The variance over some axes: the mean of the squared distances from the mean.",
+    infer: super::of_float,
+    axes: |call| rules::axes::reduction(call, false),
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    remat: Remat::Cheap,
+    cost: |call| super::cost(call, super::of_float, 4),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Composite(expand),
+    samples: super::float_samples,
+};
+
+fn expand(e: &mut dyn Emit, call: &Call, mut inputs: Vec<Value>) -> Result<Vec<Value>> {
+    let x = inputs.swap_remove(0);
+    let dtype = x.ty().dtype;
+    Ok(vec![variance(e, call, x, dtype, |_, var| var)?])
+}
+
+/// The variance, and what is made of it at the end.
+pub(super) fn variance(
+    e: &mut dyn Emit,
+    call: &Call,
+    x: Value,
+    dtype: tonnage_core::DType,
+    end: impl FnOnce(&mut crate::tile::Chain, tonnage_core::tile::Reg) -> tonnage_core::tile::Reg,
+) -> Result<Value> {
+    let (axes, keep_dims) = super::reduced(call)?;
+    let mean = super::wide_mean(e, x.clone(), axes)?;
+    let ending = Ending::Fold { fold: Fold::Mean, axes, keep_dims, dtype: dtype.compute() };
+    let var = pass(e, [x, mean], ending, |p, [x, mean]| {
+        let distance = p.sub(x, mean);
+        p.one(Prim::Square, distance)
+    })?;
+    pass(e, [var], Ending::Store(dtype), |p, [var]| end(p, var))
+}
+
+/// `g * 2 * (x - mean) / n`
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (axes, _) = super::reduced(&call.call())?;
+    let shape = &call.inputs[0].shape;
+    let count = emit::size(e, &super::count(shape, axes), call.inputs[0].dtype.compute())?;
+    let g = call.grad()?;
+    let g = emit::reshape(e, g, &super::kept(shape, axes))?;
+    let share = emit::div(e, g, count)?;
+    let share = emit::scale(e, share, 2)?;
+    distances(e, call, share)
+}
+
+/// A share of the gradient, as far as it was reduced, times the distances from the mean.
+pub(super) fn distances(
+    e: &mut dyn Emit,
+    call: &GradCall,
+    share: Value,
+) -> Result<Vec<Option<Cotangent>>> {
+    let (axes, _) = super::reduced(&call.call())?;
+    let x = call.input(0)?;
+    let mean = super::wide_mean(e, x.clone(), axes)?;
+    let dtype = x.ty().dtype.compute();
+    let ending = Ending::SumTo(&call.inputs[0]);
+    let made = pass(e, [share, x, mean], ending, |p, [share, x, mean]| {
+        let distance = p.sub(x, mean);
+        let share = p.cast(share, dtype);
+        p.mul(share, distance)
+    })?;
+    Ok(vec![emit::dense(made)])
+}

@@ -1,0 +1,139 @@
+//! `diag`: matrices with a vector on a diagonal and zeros elsewhere.
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::row::{
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
+    no_scratch,
+};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{DType, Dim, Element, OpDef, TensorType, Workers};
+
+use super::diag_part::{DIAG_PART, diagonal_length};
+use crate::number::with_width;
+use crate::parallel::rows_at_once;
+use crate::strided::Positions;
+use crate::{emit, infer, rules};
+
+/// `v [.., k] -> [.., rows, columns]`
+pub static DIAG: OpDef = OpDef {
+    name: "diag",
+    doc: "Matrices with a vector on a diagonal and zeros elsewhere.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: |call| {
+        let outputs = infer(call).unwrap_or_default();
+        Cost { flops: 0, bytes: rules::cost::moved(call, &outputs) }
+    },
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+fn asked<'a>(call: &Call<'a>) -> Result<(&'a Dim, &'a Dim, i64)> {
+    match call.attrs {
+        Attrs::Diag { rows, columns, diagonal } => Ok((rows, columns, *diagonal)),
+        _ => Err(rules::infer::wrong_attrs(call)),
+    }
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    rules::infer::count(call, 1)?;
+    let (rows, columns, diagonal) = asked(call)?;
+    let ty = &call.inputs[0];
+    let needed = diagonal_length(rows, columns, diagonal);
+    let fits = match (ty.shape.last(), &needed) {
+        (Some(own), Some(needed)) => own == needed,
+        // What a diagonal of open lengths has is known to the plan.
+        (Some(_), None) => true,
+        (None, _) => false,
+    };
+    if !fits {
+        let needed = needed.map_or("a vector".into(), |n| format!("{n} elements"));
+        let shape = ty.shape.clone();
+        let expected = format!(
+            "a last axis of {needed}: diagonal {diagonal} of {rows} rows, {columns} columns"
+        );
+        return Err(ErrorKind::RankMismatch { op: call.op, shape, expected }.into());
+    }
+    let outer = &ty.shape[..ty.shape.rank() - 1];
+    let shape = outer.iter().chain([rows, columns]).cloned().collect();
+    Ok(smallvec![TensorType { dtype: ty.dtype, shape }])
+}
+
+fn axes(call: &Call) -> AxisMap {
+    let outer = call.inputs[0].shape.rank().saturating_sub(1);
+    let outer = (0..outer).map(|i| infer::along(&[(0, i)]));
+    let axes = outer.chain([AxisOf::Mixed, AxisOf::Mixed]).collect();
+    AxisMap { outputs: vec![axes], summed: Vec::new() }
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (_, _, diagonal) = asked(&call.call())?;
+    let g = call.grad()?;
+    Ok(vec![emit::dense(e.apply(&DIAG_PART, vec![g], Attrs::Diagonal(diagonal))?)])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let Attrs::Diag { diagonal, .. } = *k.attrs else { return Ok(()) };
+    let (v, out) = (&k.inputs[0], &mut k.outputs[0]);
+    let [.., rows, columns] = out.sizes[..] else { return Ok(()) };
+    with_width!(v.dtype, T => put::<T>(v, diagonal, rows, columns, out.slice(), k.workers));
+    Ok(())
+}
+
+fn put<T: Element>(
+    v: &In,
+    diagonal: i64,
+    rows: usize,
+    columns: usize,
+    out: &mut [T],
+    workers: &dyn Workers,
+) {
+    let (data, positions) = (v.slice::<T>(), Positions::of(&v.layout));
+    let length = v.layout.sizes.last().copied().unwrap_or(0);
+    // Below the main diagonal the first element stands in a later row.
+    let first = diagonal.min(0).unsigned_abs() as usize;
+    let at_once = rows_at_once(columns);
+    for_each_chunk(workers, out, (columns * at_once).max(1), &|chunk, out| {
+        // All zero bits are zero, or false, in every dtype.
+        out.fill(T::zeroed());
+        for (i, row) in out.chunks_mut(columns).enumerate() {
+            let number = chunk * at_once + i;
+            let (matrix, r) = (number / rows, number % rows);
+            if let Some(at) = r.checked_sub(first).filter(|at| *at < length) {
+                row[(r as i64 + diagonal) as usize] = data[positions.at(matrix * length + at)];
+            }
+        }
+    });
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, outer: &[usize], length: usize, rows: usize, columns: usize, diagonal| {
+        let ty = TensorType::new(dtype, [outer, &[length]].concat());
+        let (rows, columns) = (rows.into(), columns.into());
+        Sample::of(&[ty], Attrs::Diag { rows, columns, diagonal })
+    };
+    let mut all: Vec<Sample> = DType::ALL.into_iter().map(|d| of(d, &[2], 3, 3, 3, 0)).collect();
+    all.extend([
+        of(DType::F32, &[], 3, 4, 4, 1),
+        of(DType::F32, &[], 2, 4, 4, -2),
+        of(DType::F32, &[2, 2], 2, 2, 5, 0),
+        of(DType::F32, &[2], 2, 5, 2, -1),
+        of(DType::F32, &[], 0, 0, 0, 0),
+        of(DType::F32, &[], 0, 2, 2, 7),
+        of(DType::F32, &[0], 2, 2, 2, 0),
+        of(DType::F32, &[130], 12, 12, 12, 0),
+    ]);
+    all
+}

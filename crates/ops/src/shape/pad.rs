@@ -1,0 +1,213 @@
+//! `pad`: elements around a tensor: a number, or the tensor itself as in a mirror.
+
+use smallvec::smallvec;
+use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
+use tonnage_core::emit::Emit;
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::row::{
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
+    no_scratch,
+};
+use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{
+    DType, Dim, Element, FromScalar, OpDef, Scalar, TensorType, Workers, with_element,
+};
+
+use super::fold_padding::FOLD_PADDING;
+use super::slice::SLICE;
+use super::window::{self, unravel};
+use crate::number::with_width;
+use crate::parallel::rows_at_once;
+use crate::{emit, infer, rules, strided};
+
+/// Elements around a tensor.
+pub static PAD: OpDef = OpDef {
+    name: "pad",
+    doc: "Elements around a tensor: a number, or the tensor itself as in a mirror.",
+    infer,
+    axes,
+    mem: Mem::Alloc,
+    scratch: no_scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Cheap,
+    cost: |call| {
+        let outputs = infer(call).unwrap_or_default();
+        Cost { flops: 0, bytes: rules::cost::moved(call, &outputs) }
+    },
+    grad: Grad::Rule(grad),
+    jvp: Jvp::FromGrad,
+    fails: Fails::Never,
+    lower: Lower::Slices(kernel),
+    samples,
+};
+
+/// Widths, one an axis, and what is put there; refused where a mirror would show more than there is.
+pub(super) fn padding<'a>(call: &Call<'a>) -> Result<(&'a [[usize; 2]], PadMode)> {
+    match call.attrs {
+        Attrs::Pad { widths, padding } => Ok((widths, *padding)),
+        _ => Err(rules::infer::wrong_attrs(call)),
+    }
+}
+
+/// Refuses widths that do not fit a tensor of that type.
+pub(super) fn check(call: &Call, ty: &TensorType) -> Result<()> {
+    let (widths, padding) = padding(call)?;
+    if widths.len() != ty.shape.rank() {
+        let what = format!("{} pairs of widths for {ty}", widths.len());
+        return Err(bad_argument(call.op, what, "give one pair for every axis"));
+    }
+    for (axis, (width, dim)) in widths.iter().zip(ty.shape.iter()).enumerate() {
+        let most = match (padding, dim.known()) {
+            (PadMode::Reflect, Some(n)) => n.saturating_sub(1),
+            (PadMode::Symmetric, Some(n)) => n,
+            _ => usize::MAX,
+        };
+        if width.iter().any(|w| *w > most) {
+            let what = format!("{width:?} elements around axis {axis} of {ty}, as in a mirror");
+            let help = format!("it shows {most} at most; pad with a constant, or by less");
+            return Err(bad_argument(call.op, what, help));
+        }
+    }
+    if let PadMode::Constant(value) = padding
+        && !value.fits(ty.dtype)
+    {
+        let what = format!("{value} around a tensor of dtype {}", ty.dtype);
+        return Err(bad_argument(call.op, what, "use a number of that dtype"));
+    }
+    Ok(())
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    rules::infer::count(call, 1)?;
+    let ty = &call.inputs[0];
+    check(call, ty)?;
+    let (widths, _) = padding(call)?;
+    let longer = |(d, w): (&Dim, &[usize; 2])| d.plus(&Dim::Known(w[0])).plus(&Dim::Known(w[1]));
+    let shape = ty.shape.iter().zip(widths).map(longer).collect();
+    Ok(smallvec![TensorType { dtype: ty.dtype, shape }])
+}
+
+/// Axes without a width run along.
+pub(super) fn axes(call: &Call) -> AxisMap {
+    let Ok((widths, _)) = padding(call) else { return AxisMap::default() };
+    let along = |(i, w): (usize, &[usize; 2])| match w {
+        [0, 0] => infer::along(&[(0, i)]),
+        _ => AxisOf::Mixed,
+    };
+    AxisMap { outputs: vec![widths.iter().enumerate().map(along).collect()], summed: Vec::new() }
+}
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    let (widths, padding) = padding(&call.call())?;
+    let g = call.grad()?;
+    let made = match padding {
+        PadMode::Constant(_) => {
+            let part = |(d, w): (&Dim, &[usize; 2])| AxisSlice {
+                start: w[0].into(),
+                len: d.clone(),
+                step: 1,
+            };
+            let slices = call.inputs[0].shape.iter().zip(widths).map(part).collect();
+            e.apply(&SLICE, vec![g], Attrs::Slices(slices))?
+        }
+        _ => e.apply(&FOLD_PADDING, vec![g], call.attrs.clone())?,
+    };
+    Ok(vec![emit::dense(made)])
+}
+
+fn kernel(k: &mut Kernel) -> Result<()> {
+    let Attrs::Pad { widths, padding } = k.attrs else { return Ok(()) };
+    let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
+    let sizes = out.sizes.clone();
+    match padding {
+        PadMode::Constant(value) => {
+            let slices = window::centred(widths, &x.layout.sizes);
+            with_element!(x.dtype, T => {
+                let fill = T::from_scalar(*value);
+                window::put::<T>(x, &slices, &sizes, fill, out.slice(), k.workers);
+            });
+        }
+        mirror => with_width!(x.dtype, T => {
+            reflect::<T>(x, widths, *mirror, &sizes, out.slice(), k.workers);
+        }),
+    }
+    Ok(())
+}
+
+/// Which element of `n` a mirror shows at a position of the padded axis.
+fn mirrored(at: usize, before: usize, n: usize, padding: PadMode) -> usize {
+    // Beside the outermost element, or on it.
+    let beside = matches!(padding, PadMode::Symmetric) as usize;
+    match at {
+        at if at < before => before - at - beside,
+        at if at < before + n => at - before,
+        at => 2 * n - 2 + beside - (at - before),
+    }
+}
+
+fn reflect<T: Element>(
+    x: &In,
+    widths: &[[usize; 2]],
+    padding: PadMode,
+    sizes: &[usize],
+    out: &mut [T],
+    workers: &dyn Workers,
+) {
+    let Some(last) = sizes.len().checked_sub(1) else {
+        return strided::copy(&x.layout, x.slice::<T>(), 0, out);
+    };
+    let (layout, data, row) = (&x.layout, x.slice::<T>(), sizes[last]);
+    let at_once = rows_at_once(row);
+    for_each_chunk(workers, out, (row * at_once).max(1), &|chunk, rows| {
+        for (i, to) in rows.chunks_mut(row).enumerate() {
+            let index = unravel(chunk * at_once + i, &sizes[..last]);
+            let mut start = layout.offset as isize;
+            for (axis, at) in index.iter().enumerate() {
+                let at = mirrored(*at, widths[axis][0], layout.sizes[axis], padding);
+                start += at as isize * layout.strides[axis];
+            }
+            let (n, step) = (layout.sizes[last], layout.strides[last]);
+            for (at, to) in to.iter_mut().enumerate() {
+                let at = mirrored(at, widths[last][0], n, padding);
+                *to = data[(start + at as isize * step) as usize];
+            }
+        }
+    });
+}
+
+fn samples() -> Vec<Sample> {
+    let of = |dtype, shape: &[usize], widths: &[[usize; 2]], padding| {
+        let attrs = Attrs::Pad { widths: widths.to_vec(), padding };
+        Sample::of(&[TensorType::new(dtype, shape)], attrs)
+    };
+    let number = |n: i32| PadMode::Constant(Scalar::from(n));
+    let mut all: Vec<Sample> =
+        DType::ALL.into_iter().map(|d| of(d, &[2, 3], &[[1, 0], [0, 2]], number(1))).collect();
+    all.extend([
+        of(DType::F32, &[], &[], number(0)),
+        of(DType::F32, &[3], &[[0, 0]], number(2)),
+        of(DType::F32, &[2, 3, 4], &[[0, 0], [2, 1], [0, 0]], number(0)),
+        of(DType::F32, &[0, 3], &[[1, 1], [0, 1]], number(3)),
+        of(DType::F32, &[1020], &[[3, 7]], PadMode::Constant(Scalar::Float(-0.5))),
+    ]);
+    all.extend(mirror_samples().into_iter().map(|(d, s, w, p)| of(d, s, w, p)));
+    all
+}
+
+/// Tensors to be padded as in a mirror.
+#[allow(clippy::type_complexity, reason = "a list of samples in four parts")]
+pub(super) fn mirror_samples() -> Vec<(DType, &'static [usize], &'static [[usize; 2]], PadMode)> {
+    let mut all: Vec<(DType, &[usize], &[[usize; 2]], PadMode)> = Vec::new();
+    for padding in [PadMode::Reflect, PadMode::Symmetric] {
+        all.push((DType::F32, &[4], &[[3, 2]], padding));
+        all.push((DType::F64, &[3, 4], &[[1, 2], [3, 0]], padding));
+        all.push((DType::F32, &[2, 3, 2], &[[0, 0], [2, 2], [0, 0]], padding));
+        all.push((DType::I32, &[2, 2], &[[1, 1], [1, 1]], padding));
+        all.push((DType::F32, &[1025, 2], &[[4, 3], [1, 1]], padding));
+        all.push((DType::F32, &[0, 2], &[[0, 0], [1, 1]], padding));
+        all.push((DType::F32, &[1], &[[0, 0]], padding));
+    }
+    all
+}

@@ -1,0 +1,280 @@
+//! Small elementwise programs, as gradient rules and composites write them: one pass over their inputs, in
+//! eager mode too, and nothing in between. They run as [`FUSED`], whose own gradient is derived from its
+//! program, so what is written here can be differentiated again.
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::emit::{Emit, Value};
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::tile::{Fold, Form, Prim, Reg, TileProgram};
+use tonnage_core::{DType, Scalar, Shape, Sizes, TensorType};
+
+use super::fused::FUSED;
+use crate::emit;
+
+/// A program in the making.
+pub struct Chain {
+    program: TileProgram,
+}
+
+impl Chain {
+    /// A whole program: loads of these dtypes, one store, and bits where `build` gives a boolean for them.
+    pub fn program<const N: usize>(
+        loads: [DType; N],
+        store: DType,
+        build: impl FnOnce(&mut Chain, [Reg; N]) -> (Reg, Option<Reg>),
+    ) -> TileProgram {
+        let mut chain = Chain { program: TileProgram::loading(&loads) };
+        let (made, bits) = build(&mut chain, std::array::from_fn(|i| i as Reg));
+        chain.program.store(made, store);
+        if let Some(truth) = bits {
+            chain.program.store_bits(truth);
+        }
+        chain.program
+    }
+
+    /// What a register holds.
+    pub fn dtype(&self, reg: Reg) -> DType {
+        self.program.register(reg)
+    }
+
+    /// A primitive of one operand.
+    pub fn one(&mut self, prim: Prim, a: Reg) -> Reg {
+        self.program.push(prim, &[a])
+    }
+
+    /// A primitive of two operands of one dtype.
+    pub fn two(&mut self, prim: Prim, a: Reg, b: Reg) -> Reg {
+        self.program.push(prim, &[a, b])
+    }
+
+    /// A number, in the dtype of a value beside it.
+    pub fn number(&mut self, value: impl Into<Scalar>, like: Reg) -> Reg {
+        let dtype = self.program.register(like);
+        self.program.constant(value, dtype)
+    }
+
+    /// A number of that dtype.
+    pub fn constant(&mut self, value: impl Into<Scalar>, dtype: DType) -> Reg {
+        self.program.constant(value, dtype)
+    }
+
+    /// `a + b`
+    pub fn add(&mut self, a: Reg, b: Reg) -> Reg {
+        self.two(Prim::Add, a, b)
+    }
+
+    /// `a - b`
+    pub fn sub(&mut self, a: Reg, b: Reg) -> Reg {
+        self.two(Prim::Sub, a, b)
+    }
+
+    /// `a * b`
+    pub fn mul(&mut self, a: Reg, b: Reg) -> Reg {
+        self.two(Prim::Mul, a, b)
+    }
+
+    /// `a / b`
+    pub fn div(&mut self, a: Reg, b: Reg) -> Reg {
+        self.two(Prim::Div, a, b)
+    }
+
+    /// `-a`
+    pub fn neg(&mut self, a: Reg) -> Reg {
+        self.one(Prim::Neg, a)
+    }
+
+    /// `a * value`
+    pub fn times(&mut self, a: Reg, value: impl Into<Scalar>) -> Reg {
+        let value = self.number(value, a);
+        self.mul(a, value)
+    }
+
+    /// `a + value`
+    pub fn plus(&mut self, a: Reg, value: impl Into<Scalar>) -> Reg {
+        let value = self.number(value, a);
+        self.add(a, value)
+    }
+
+    /// `a * b + c`
+    pub fn fma(&mut self, a: Reg, b: Reg, c: Reg) -> Reg {
+        self.program.push(Prim::Fma, &[a, b, c])
+    }
+
+    /// A comparison, or another primitive, with a number on the right.
+    pub fn with(&mut self, prim: Prim, a: Reg, value: impl Into<Scalar>) -> Reg {
+        let value = self.number(value, a);
+        self.two(prim, a, value)
+    }
+
+    /// `yes` where the boolean is true, `no` elsewhere.
+    pub fn select(&mut self, choice: Reg, yes: Reg, no: Reg) -> Reg {
+        self.program.push(Prim::Select, &[choice, yes, no])
+    }
+
+    /// `yes` where the boolean is true, 0 elsewhere.
+    pub fn or_zero(&mut self, choice: Reg, yes: Reg) -> Reg {
+        let zero = self.number(0, yes);
+        self.select(choice, yes, zero)
+    }
+
+    /// 0 where the boolean is true, `no` elsewhere.
+    pub fn zero_or(&mut self, choice: Reg, no: Reg) -> Reg {
+        let zero = self.number(0, no);
+        self.select(choice, zero, no)
+    }
+
+    /// In another dtype, if it is not already.
+    pub fn cast(&mut self, a: Reg, dtype: DType) -> Reg {
+        match self.program.register(a) == dtype.compute() {
+            true => a,
+            false => self.one(Prim::Cast(dtype.compute()), a),
+        }
+    }
+}
+
+/// How a pass ends.
+pub enum Ending<'a> {
+    /// In that dtype, of the shape that all inputs stretch to.
+    Store(DType),
+    /// Added up to, and in the dtype of, a type that stretches to that shape.
+    SumTo(&'a TensorType),
+    /// Folded over axes.
+    Fold {
+        /// How.
+        fold: Fold,
+        /// Which axes of the shape that all inputs stretch to.
+        axes: &'a [usize],
+        /// Kept as lengths of 1.
+        keep_dims: bool,
+        /// Of the result.
+        dtype: DType,
+    },
+}
+
+/// One pass over values as they are: 16-bit floats come as f32, everything else in its own dtype.
+pub fn pass<const N: usize>(
+    e: &mut dyn Emit,
+    inputs: [Value; N],
+    ending: Ending,
+    build: impl FnOnce(&mut Chain, [Reg; N]) -> Reg,
+) -> Result<Value> {
+    let forms = std::array::from_fn(|i| Form::Elements(inputs[i].ty().dtype));
+    run(e, inputs, forms, ending, build)
+}
+
+fn run<const N: usize>(
+    e: &mut dyn Emit,
+    inputs: [Value; N],
+    forms: [Form; N],
+    ending: Ending,
+    build: impl FnOnce(&mut Chain, [Reg; N]) -> Reg,
+) -> Result<Value> {
+    let mut chain = Chain { program: TileProgram::loading(&[]) };
+    chain.program.loads = SmallVec::from_slice(&forms);
+    let made = build(&mut chain, std::array::from_fn(|i| i as Reg));
+    let mut program = chain.program;
+    let mut domain = Shape::scalar();
+    for (value, form) in inputs.iter().zip(&forms) {
+        if matches!(form, Form::Elements(_)) {
+            domain = domain.broadcast(&value.ty().shape, "fused")?;
+        }
+    }
+    let mut shape = None;
+    match &ending {
+        Ending::Store(dtype) => program.store(made, *dtype),
+        Ending::SumTo(ty) => {
+            program.store(made, ty.dtype);
+            sum_to(&mut program, &domain, &ty.shape);
+            shape = Some(ty.shape.clone());
+        }
+        Ending::Fold { fold, axes, keep_dims, dtype } => {
+            program.store(made, *dtype);
+            program.fold(*fold, axes);
+            if *keep_dims {
+                let kept = |(i, d): (usize, &tonnage_core::Dim)| match axes.contains(&i) {
+                    true => 1.into(),
+                    false => d.clone(),
+                };
+                shape = Some(domain.iter().enumerate().map(kept).collect());
+            }
+        }
+    }
+    // Nothing to do where what is read is what is asked for.
+    let asked = match &ending {
+        Ending::SumTo(ty) => Some((*ty).clone()),
+        Ending::Store(dtype) => Some(TensorType { dtype: *dtype, shape: domain }),
+        Ending::Fold { .. } => None,
+    };
+    if let Some(value) = inputs.get(made as usize).filter(|v| Some(v.ty()) == asked.as_ref()) {
+        return Ok(value.clone());
+    }
+    let made = e.apply(&FUSED, inputs.into(), Attrs::Tile(Box::new(program)))?;
+    match shape {
+        Some(shape) => emit::reshape(e, made, &shape),
+        None => Ok(made),
+    }
+}
+
+/// Closes a program over a domain with the sum over what was stretched to it.
+pub(super) fn sum_to(program: &mut TileProgram, domain: &Shape, to: &Shape) {
+    if domain != to {
+        let new = domain.rank() - to.rank();
+        let stretched: Sizes =
+            (0..domain.rank()).filter(|i| *i < new || to[*i - new] != domain[*i]).collect();
+        program.fold(Fold::Sum, &stretched);
+    }
+}
+
+/// What a rule reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Of {
+    /// The gradient of the only output.
+    Grad,
+    /// An input that the row keeps.
+    Input(usize),
+    /// An output that the row keeps.
+    Output(usize),
+    /// An aux output that the row keeps, of bits that stand in the order of the output's elements.
+    Bits(usize),
+}
+
+/// The gradient of an input as one pass over what the row keeps, where it is wanted: computed in the dtype of
+/// the first value (the gradient, mostly), added up to the input's shape and cast to its dtype.
+pub fn slope<const N: usize>(
+    e: &mut dyn Emit,
+    call: &GradCall,
+    input: usize,
+    reads: [Of; N],
+    build: impl FnOnce(&mut Chain, [Reg; N]) -> Reg,
+) -> Result<Option<Cotangent>> {
+    if !call.needs[input] {
+        return Ok(None);
+    }
+    let mut values = Vec::with_capacity(N);
+    for read in reads {
+        values.push(match read {
+            Of::Grad => call.grad()?,
+            Of::Input(i) => call.input(i)?,
+            Of::Output(i) => call.output(i)?,
+            Of::Bits(i) => call.aux(i)?,
+        });
+    }
+    let Ok(values): std::result::Result<[Value; N], _> = values.try_into() else {
+        return Ok(None); // there are as many values as reads
+    };
+    let forms = std::array::from_fn(|i| match reads[i] {
+        Of::Bits(_) => Form::Bits,
+        _ => Form::Elements(values[i].ty().dtype),
+    });
+    let dtype = forms.first().map_or(DType::F32, |f| f.register());
+    let made = run(e, values, forms, Ending::SumTo(&call.inputs[input]), |chain, regs| {
+        let same = regs.map(|reg| match chain.program.register(reg) {
+            DType::Bool => reg,
+            _ => chain.cast(reg, dtype),
+        });
+        build(chain, same)
+    })?;
+    Ok(emit::dense(made))
+}

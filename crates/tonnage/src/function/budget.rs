@@ -1,0 +1,136 @@
+//! The budget of a function: bytes that a call stays under, or is refused before it starts.
+
+use tonnage_core::error::bad_argument;
+use tonnage_core::{Bytes, Dim, Error, Result, Source, Symbol, TensorType};
+use tonnage_plan::Price;
+
+use super::Function;
+use super::program::lock;
+use super::signature::Signature;
+use crate::tensor::Tensor;
+use crate::tree::{Tree, leaves};
+
+impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
+    /// The most that a call may hold at once: arguments, variables, constants, gradients, everything on the way,
+    /// results. Values that are idle for long are computed again instead of held, as many as it takes and no more; the
+    /// results stay the same, bit for bit. Where nothing helps, a call is refused before it starts, with the least
+    /// budget that would do.
+    ///
+    /// ```
+    /// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal};
+    /// let w = Variable::new("w", random_normal([64, 64], DType::F32)?)?;
+    /// let step = function(move |x: Tensor| {
+    ///     let mut tape = GradientTape::new();
+    ///     let mut h = x;
+    ///     for _ in 0..32 {
+    ///         h = h.matmul(&w.read()?)?.tanh()?;
+    ///     }
+    ///     let loss = h.square()?.mean_all()?;
+    ///     let grad = tape.gradient(&loss, &[&w])?.remove(0).tensor()?;
+    ///     w.assign_sub(&(grad * 0.1)?)?;
+    ///     Ok(loss)
+    /// });
+    /// let x = random_normal([1024, 64], DType::F32)?;
+    /// let unlimited = step.plan(&x)?.peak();
+    /// let step = step.budget("4MiB")?;
+    /// assert!(step.plan(&x)?.peak() <= "4MiB".parse()? && unlimited > "8MiB".parse()?);
+    /// step.call(x.clone())?;
+    /// let error = step.budget("1MiB")?.call(x).unwrap_err();
+    /// println!("{error}"); // over budget: ... the least that would do is ...
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn budget<B>(self, bytes: B) -> Result<Self>
+    where
+        B: TryInto<Bytes>,
+        Error: From<B::Error>,
+    {
+        let source = Source::here();
+        let bytes = bytes.try_into().map_err(|e| Error::from(e).at(source))?;
+        if bytes.is_zero() {
+            let help = "give the bytes that a call may hold, such as \"512MiB\"";
+            return Err(bad_argument("budget", "a budget of 0 bytes", help).at(source));
+        }
+        lock(&self.cache).set_budget(Some(bytes));
+        Ok(self)
+    }
+
+    /// Lets a call take what it takes, as without a budget.
+    #[must_use]
+    pub fn unlimited(self) -> Self {
+        lock(&self.cache).set_budget(None);
+        self
+    }
+
+    /// What less memory costs for a call with such arguments: about a dozen budgets from what it takes without
+    /// one down to the least that would do, each with the time that is expected. Runs nothing.
+    #[track_caller]
+    pub fn prices(&self, arguments: &A) -> Result<Vec<Price>> {
+        let source = Source::here();
+        let concrete = self.find(arguments, source)?;
+        concrete.program.prices(&leaves(arguments)).map_err(|e| e.at(source))
+    }
+
+    /// The largest size of the open dim among such arguments with which a call fits a budget: that size
+    /// fits, and one more does not. Runs nothing.
+    ///
+    /// ```
+    /// use tonnage::{DType, Dim, Elementwise, Tensor, function};
+    /// let f = function(|x: Tensor| x.tanh()?.matmul(&x.t()?));
+    /// let x = Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(1024)]);
+    /// let most = f.max_batch(&x, "64MiB")?;
+    /// let peak = |n: usize| Ok(f.plan(&Tensor::spec(DType::F32, [n, 1024]))?.peak());
+    /// assert!(peak(most)? <= "64MiB".parse()? && peak(most + 1)? > "64MiB".parse()?);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn max_batch<B>(&self, arguments: &A, budget: B) -> Result<usize>
+    where
+        B: TryInto<Bytes>,
+        Error: From<B::Error>,
+    {
+        let source = Source::here();
+        let budget = budget.try_into().map_err(|e| Error::from(e).at(source))?;
+        let concrete = self.find(arguments, source)?;
+        let signature = Signature::of(arguments);
+        let [open] = signature.symbols.as_slice() else {
+            let what = format!("{} open dims among the arguments", signature.symbols.len());
+            let help = "leave one open: `Tensor::spec(dtype, [Dim::open(\"batch\"), ...])`";
+            return Err(bad_argument("max_batch", what, help).at(source));
+        };
+        let symbol = open.symbol.clone();
+        let fits = |n: usize| -> Result<bool> {
+            let find = |s: &Symbol| (*s == symbol).then_some(Dim::Known(n));
+            let sized = |ty: &TensorType| Tensor::from_spec(ty.substitute(&find));
+            let arguments: Vec<Tensor> = leaves(arguments)
+                .iter()
+                .map(|t| if t.spec_type().is_some() { sized(&t.ty()) } else { t.clone() })
+                .collect();
+            concrete.program.fits(&arguments, budget)
+        };
+        largest(fits).map_err(|e| e.at(source))
+    }
+}
+
+/// The largest number that fits, if what fits ends somewhere; 0 where not even 1 does.
+fn largest(fits: impl Fn(usize) -> Result<bool>) -> Result<usize> {
+    if !fits(1)? {
+        return Ok(0);
+    }
+    let (mut fit, mut over) = (1usize, 2usize);
+    while fits(over)? {
+        fit = over;
+        over = match over.checked_mul(2) {
+            Some(next) if next < isize::MAX as usize / 2 => next,
+            _ => return Ok(fit),
+        };
+    }
+    while over - fit > 1 {
+        let middle = fit + (over - fit) / 2;
+        match fits(middle)? {
+            true => fit = middle,
+            false => over = middle,
+        }
+    }
+    Ok(fit)
+}
