@@ -28,6 +28,7 @@ mod region;
 mod rewrite;
 mod rows;
 pub mod schedule;
+mod slots;
 mod tile;
 
 pub use budget::{Fitted, Ladder, Machine, Price};
@@ -39,4 +40,5 @@ pub use plan::{
     Plan, Refusal, Run, Sliced, Step, StepMemory, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
+pub use slots::{KeptStates, kept_states, with_slots};
 pub use tile::ready as tile_run;
