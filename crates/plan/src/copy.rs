@@ -7,24 +7,18 @@ use smallvec::SmallVec;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Node, ValueId};
-use tonnage_core::layout::Layout;
 use tonnage_core::tile::TileProgram;
 
-use crate::place::{Planner, most, no_layout};
-use crate::plan::{Placed, Run, StepMemory};
+use crate::place::{Planner, no_layout};
+use crate::plan::{Run, StepMemory};
 use crate::tile;
 
 impl Planner<'_> {
-    /// A value that starts as a copy of another; a recipe is written straight to where it goes.
+    /// A value that starts as a copy of another; a recipe is written straight to where it goes. One that may
+    /// grow has room for more than it starts with.
     pub fn copy_value(&mut self, node: &Node, from: ValueId, to: ValueId) -> Result<()> {
         let placed = self.place(from)?.clone();
         self.fresh(node, to)?;
-        // One that may grow has room for more than it starts with.
-        if self.graph.ty(from).shape != self.graph.ty(to).shape {
-            let at = self.place(to)?.at.clone();
-            let layout = Layout::contiguous(most(self.graph.ty(from), node.op.name)?);
-            return self.copy(from, Placed { at, layout });
-        }
         let dtype = self.graph.ty(from).dtype;
         let mut program = TileProgram::loading(&[dtype]);
         program.store(0, dtype);

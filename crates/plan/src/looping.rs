@@ -12,7 +12,7 @@ use crate::place::{InputSpec, Planner, store};
 use crate::plan::{Held, Keeps, LoopGradPlan, LoopPlan, Run, StepMemory};
 use crate::region::{Shelf, at_home, bad, inner, read_spec, second};
 use crate::rows;
-use crate::schedule::{SPARE, revolve};
+use crate::schedule::{self, SPARE, revolve};
 
 /// A loop's results start as its initial values: in their bytes where those are free, copied otherwise.
 fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
@@ -63,7 +63,18 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         true => StepMemory::Allocates,
         false => StepMemory::Updates,
     };
-    planner.push(node, Run::Loop(Box::new(plan)), memory, shelf.0, reads, writes)
+    let scratch = scratch(planner, spec, shelf);
+    planner.push(node, Run::Loop(Box::new(plan)), memory, scratch, reads, writes)
+}
+
+/// What the rounds work in: nothing where there are none. Where the data decide whether there are any, a run may
+/// take less.
+fn scratch(planner: &mut Planner, spec: &Loop, shelf: Shelf) -> Bytes {
+    planner.is_bound |= spec.has_condition();
+    match spec.known_rounds() {
+        Some(0) => Bytes::ZERO,
+        _ => shelf.0,
+    }
 }
 
 /// Condition and body; the carried values lie close together, each in bytes of its own. They are updated in
@@ -162,10 +173,11 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
             checkpoints.push(Some(shelf.put(ty.bytes(node.op.name)?)));
         }
     }
-    let spare = match &forward.keeps {
-        Keeps::These(kept) if rounds.is_none_or(|n| kept.len() as u64 + 1 >= n) => 0,
-        Keeps::These(_) => SPARE - 1, // the state before the last round is kept and then free
-        _ => SPARE,
+    let spare = match rounds {
+        // The forward run goes between two, where states are not handed over.
+        Some(n) if !spec.handed && rows as u64 + 1 < n => schedule::spare(n, slots).max(2),
+        Some(n) => schedule::spare(n, slots),
+        None => SPARE,
     };
     let (mut state, mut parts) = (Shelf::default(), Vec::new());
     for id in &body.inputs[..spec.of.carried] {
@@ -200,8 +212,13 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     };
     let reads: SmallVec<[ValueId; 4]> = node.inputs.iter().chain(&node.outputs).copied().collect();
     writes.extend(node.outputs.iter().copied());
+    let scratch = match spec.handed {
+        true => scratch(planner, &spec.of, shelf),
+        false => shelf.0,
+    };
+    planner.is_bound |= !spec.handed && (spec.of.has_condition() || rounds == Some(0));
     let run = Run::LoopGrad(Box::new(plan));
-    planner.push(node, run, StepMemory::Allocates, shelf.0, reads, writes)
+    planner.push(node, run, StepMemory::Allocates, scratch, reads, writes)
 }
 
 /// Where the first and the last state are read: in their own bytes where those lie close together.

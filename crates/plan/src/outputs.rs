@@ -95,8 +95,8 @@ impl Planner<'_> {
         self.copy(id, Placed { at: At::Output(k), layout })
     }
 
-    /// A step that copies a value somewhere else.
-    pub fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
+    /// A last step that copies a value somewhere else.
+    fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
         let from = self.place(id)?.clone();
         let dtype = self.graph.ty(id).dtype;
         let run = match &from.at {

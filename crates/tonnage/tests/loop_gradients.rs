@@ -6,8 +6,8 @@ mod common;
 
 use common::{alone, call_checked, close};
 use tonnage::{
-    DType, Elementwise, Function, GradientTape, Loop, Result, Tensor, Variable, cond, constant,
-    fori_loop, function, map_fn, random_normal, tensor, while_loop,
+    DType, Dim, Elementwise, Function, GradientTape, Loop, Result, Tensor, Variable, cond,
+    constant, fori_loop, function, map_fn, random_normal, tensor, while_loop,
 };
 use tonnage_plan::schedule::revolve;
 
@@ -272,10 +272,13 @@ fn a_gradient_keeps_the_states_that_it_was_given_and_no_more() {
         call_checked(&f, &x);
         (plan.peak().get() as f64 / state as f64).round() as u64
     };
-    // The argument is the first state. Besides: the kept states, two on their way, the last one, and the
+    // The argument is the first state. Besides: the kept states, those on their way, the last one, and the
     // gradient, which works in place.
-    assert_eq!(peak(50, 4), 1 + 4 + 2 + 2);
-    assert_eq!(peak(500, 4), 1 + 4 + 2 + 2);
+    for (rounds, slots) in [(50, 4), (500, 4), (12, 11)] {
+        let spare = tonnage_plan::schedule::spare(rounds as u64, slots as u64) as u64;
+        assert!(spare <= 2);
+        assert_eq!(peak(rounds, slots), 1 + slots as u64 + spare + 2);
+    }
     // With a slot for every state nothing is on its way.
     assert_eq!(peak(9, 9), 1 + 8 + 2);
 }
@@ -324,6 +327,48 @@ fn second_derivatives_through_loops_are_those_of_the_rounds() {
     };
     let error = second(&endless, &tensor([0.1f64]).unwrap()).unwrap_err().to_string();
     assert!(error.contains("say how many rounds it may take at most"), "{error}");
+}
+
+#[test]
+fn one_trace_serves_any_number_of_rows() {
+    let _turn = alone();
+    let f = function(|(xs, w): (Tensor, Tensor)| {
+        let mut tape = GradientTape::new();
+        tape.watch(&xs);
+        tape.watch(&w);
+        let start = constant(0.5f64, [3])?;
+        let body = |h: Tensor, x: Tensor| {
+            let h = ((h * &w)? + x)?.tanh()?;
+            Ok((h.clone(), h.square()?))
+        };
+        let (last, ys) = Loop::new().scan(start, xs.clone(), body)?;
+        let grads = tape.gradient(&(ys.sum_all()? + last.sum_all()?)?, &[&xs, &w])?;
+        Ok((grads[0].tensor()?, grads[1].tensor()?))
+    })
+    .signature((
+        Tensor::spec(DType::F64, [Dim::open("rows"), Dim::from(3)]),
+        Tensor::spec(DType::F64, [3]),
+    ));
+    for rows in [1i64, 5, 40, 100] {
+        let arguments = (numbers(&[rows, 3], 1), numbers(&[3], 2));
+        let (dx, dw) = call_checked(&f, &arguments);
+        let plain = |a: &[Tensor]| {
+            let (mut h, mut sum) = (constant(0.5f64, [3])?, constant(0.0f64, ())?);
+            for i in 0..rows {
+                let x = a[0].slice(&[(i..i + 1).into()])?.reshape(&[3])?;
+                h = ((h * &a[1])? + x)?.tanh()?;
+                sum = (sum + (&h).square()?.sum_all()?)?;
+            }
+            sum + h.sum_all()?
+        };
+        let expected = gradients(&plain, &[arguments.0.clone(), arguments.1.clone()]).unwrap();
+        close(&dx, &values(&expected[0]), 1e-9);
+        close(&dw, &values(&expected[1]), 1e-9);
+        let slots = tonnage_core::looping::default_slots(rows as u64);
+        let again = f.plan(&arguments).unwrap().rounds_again();
+        assert_eq!(again, Some(revolve::again(rows as u64, slots)));
+    }
+    assert_eq!(f.traces(), 1);
 }
 
 #[test]

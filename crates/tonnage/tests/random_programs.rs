@@ -86,7 +86,7 @@ fn op(dice: &mut Dice, all: &[Tensor]) -> Result<Option<Tensor>> {
             product.tanh()?
         }
         22 => (&a * &full(2, a.dtype(), a.shape().clone())?)?,
-        23 if is_float => a.cast(DType::F64)?.cast(a.dtype())?,
+        23 if is_float => (&a).cast(DType::F64)?.cast(a.dtype())?,
         _ => return Ok(None),
     }))
 }

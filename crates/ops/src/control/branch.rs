@@ -61,7 +61,11 @@ pub fn grad(
     let regions = call
         .regions
         .iter()
-        .map(|branch| Ok(Arc::new(vjp_graph(branch, what, call.ops)?)))
+        .map(|branch| {
+            let mut back = vjp_graph(branch, what, call.ops)?;
+            super::without_effects(&mut back);
+            Ok(Arc::new(back))
+        })
         .collect::<Result<Vec<Arc<Graph>>>>()?;
     let mut inputs = (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<_>>>()?;
     inputs.extend(call.grads.iter().flatten().cloned());

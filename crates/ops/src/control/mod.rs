@@ -39,6 +39,19 @@ fn check_inputs(
     Err(ErrorKind::BadGraph { what }.into())
 }
 
+/// Leaves out what is done for its effect alone: a gradient that computes something again does not print it again.
+fn without_effects(graph: &mut Graph) {
+    let mut read = graph.read_values();
+    // From the last to the first, so that what only such a node reads is not read.
+    for at in (0..graph.nodes.len()).rev() {
+        if !graph.nodes[at].outputs.iter().any(|id| read[id.index()]) {
+            graph.nodes.remove(at);
+            read = graph.read_values();
+        }
+    }
+    graph.prune();
+}
+
 /// Nothing can be cut.
 fn mixed_axes(infer: fn(&Call) -> Result<Types>, call: &Call) -> AxisMap {
     let ranks: Vec<usize> =

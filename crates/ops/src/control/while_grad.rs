@@ -113,7 +113,7 @@ fn cost(call: &Call) -> Cost {
 pub(super) fn carried_only(body: &Arc<Graph>, spec: &Loop) -> Graph {
     let mut again = (**body).clone();
     again.outputs.truncate(spec.carried);
-    again.prune();
+    super::without_effects(&mut again);
     again
 }
 
@@ -140,6 +140,7 @@ pub(super) fn step_graph(
     step.inputs[first..first + states + count(&flow.stacked)].rotate_left(states);
     let rows = count(&flow.fixed[..spec.sliced]);
     step.outputs[states..].rotate_left(rows);
+    super::without_effects(&mut step);
     Ok(step)
 }
 

@@ -14,10 +14,37 @@ pub const START: Place = usize::MAX;
 /// The place of the state behind the last round, which is never written.
 pub const LAST: Place = usize::MAX - 1;
 
-/// Places that the way back needs besides those of the kept states: two to advance between, and the one
-/// that the last step back started from. One fewer where the state before the last round is among those that were
-/// kept, and none where all were.
+/// Places that the way back needs at most besides those of the kept states: two to advance between, and the one
+/// that the last step back started from.
 pub const SPARE: usize = 3;
+
+/// Rounds beyond which nobody counts them one by one.
+const COUNTED: u64 = 2_000_000;
+
+/// Places that the way back needs besides those of the states that the forward run kept, of so many rounds
+/// and slots.
+pub fn spare(rounds: u64, slots: u64) -> usize {
+    // The state before the last round is among those that were kept: a place fewer.
+    let most = SPARE - 1;
+    if revolve::steps(rounds, slots) > COUNTED {
+        return most;
+    }
+    let kept: Vec<(u64, Place)> =
+        revolve::kept(rounds, slots).into_iter().enumerate().map(|(i, r)| (r, i)).collect();
+    let rows = kept.len();
+    Back::new(rounds, slots, kept, free(rows..rows + most))
+        .map(|action| match action {
+            Action::Forward { to, .. } => (to + 1).saturating_sub(rows),
+            Action::Back { .. } => 0,
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// Places in the order in which they are taken: the first ones first.
+pub fn free(places: impl DoubleEndedIterator<Item = Place>) -> Vec<Place> {
+    places.rev().collect()
+}
 
 /// One thing to do on the way back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +86,7 @@ pub struct Back {
 
 impl Back {
     /// The way back through so many rounds, with the kept states behind the first one in order, and other
-    /// places that are free.
+    /// places that are free, the next one last.
     pub fn new(
         rounds: u64,
         slots: u64,
@@ -146,7 +173,7 @@ mod tests {
         for (round, place) in kept {
             memory[*place] = Some(*round);
         }
-        let free = (0..places).filter(|p| kept.iter().all(|(_, k)| k != p)).collect();
+        let free = free((0..places).filter(|p| kept.iter().all(|(_, k)| k != p)));
         let mut again = vec![0; rounds as usize];
         let mut end = rounds;
         let state = |memory: &[Option<u64>], place: Place| match place {
@@ -177,9 +204,7 @@ mod tests {
     fn known(rounds: u64, slots: u64) -> Vec<u64> {
         let kept: Vec<(u64, Place)> =
             revolve::kept(rounds, slots).into_iter().enumerate().map(|(i, r)| (r, i)).collect();
-        // The state before the last round is one of them: a place fewer.
-        let all = kept.len() as u64 + 1 == rounds;
-        let places = kept.len() + if all { 0 } else { SPARE - 1 };
+        let places = kept.len() + spare(rounds, slots);
         play(rounds, slots, &kept, places)
     }
 

@@ -10,5 +10,5 @@ mod back;
 mod online;
 pub mod revolve;
 
-pub use back::{Action, Back, LAST, Place, SPARE, START};
+pub use back::{Action, Back, LAST, Place, SPARE, START, free, spare};
 pub use online::Online;

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_plan::schedule::{Action, Back, LAST, Online, Place, START};
+use tonnage_plan::schedule::{self, Action, Back, LAST, Online, Place, START};
 use tonnage_plan::{Held, Keeps, LoopGradPlan, Step};
 
 use super::frame::Frame;
@@ -70,9 +70,8 @@ impl<'p> Frame<'p> {
                 online.kept(rounds).collect()
             }
         };
-        let free = (0..plan.rows + plan.spare)
-            .filter(|place| kept.iter().all(|(_, k)| k != place))
-            .collect();
+        let all = 0..plan.rows + plan.spare;
+        let free = schedule::free(all.filter(|place| kept.iter().all(|(_, k)| k != place)));
         let seeds: Regions = node.inputs[inputs.seeds.clone()]
             .iter()
             .map(|id| self.given(*id))
@@ -100,13 +99,15 @@ impl<'p> Frame<'p> {
                     inputs.extend(states.at(after));
                     inputs.extend(rows(self, lender, &plan.seeds, &seeds, scratch, row)?);
                     inputs.extend(now.iter().copied());
-                    let made = other.iter().copied().chain(stacked.iter().map(|s| s.row(row)));
+                    let made: SmallVec<[Region; 4]> =
+                        other.iter().copied().chain(stacked.iter().map(|s| s.row(row))).collect();
+                    made.iter().for_each(|region| self.lent(region));
                     // The same random numbers as the round itself.
                     let key = self.key_of(plan.spec.of.key, 1, row);
                     let arena = part(scratch, plan.inner, 0);
-                    let mut child = self.child(&plan.step, arena, inputs, made.collect(), key);
+                    let mut child = self.child(&plan.step, arena, inputs, made, key);
                     child.run(lender, false)?;
-                    self.again += child.again;
+                    self.ran(&child);
                     std::mem::swap(&mut now, &mut other);
                 }
             }
@@ -156,6 +157,7 @@ impl<'p> Frame<'p> {
                 (None, Some(input)) => self.given(node.inputs[input])?,
                 (Some(at), input) => {
                     let whole = part(scratch, *at, kept.bytes("while_grad")?.as_usize());
+                    self.lent(&whole);
                     if let Some(input) = input.filter(|_| plan.spec.handed) {
                         self.gather(lender, node.inputs[input], whole)?;
                     }
@@ -174,6 +176,7 @@ impl<'p> Frame<'p> {
     fn gather(&mut self, lender: &mut Lender, id: tonnage_core::ValueId, to: Region) -> Result<()> {
         let (layout, from) = (self.layout(id)?, self.read(id)?);
         let size = self.plan.graph.ty(id).dtype.size();
+        self.lent(&to);
         let mut lent = lender.lend(&[from], &[to])?;
         let (from, to) = (lent.reads[0], &mut lent.writes[0]);
         let mut chunks = to.chunks_exact_mut(size);
@@ -225,6 +228,7 @@ impl<'p> Frame<'p> {
         }
         if place != LAST {
             for (from, to) in states.at(place).into_iter().zip(states.at(LAST)) {
+                self.lent(&to);
                 copy(lender, from, to)?;
             }
         }

@@ -79,12 +79,12 @@ impl<'p> Frame<'p> {
                 Some(source) => e.at(source),
                 None => e,
             })?;
-            if watch {
-                for id in &step.ends {
-                    let region = self.buffer(*id);
+            for id in &step.ends {
+                let region = self.buffer(*id);
+                if watch {
                     lender.end(region);
-                    self.used.end(region.offset);
                 }
+                self.used.end(region.offset, region.len);
             }
         }
         Ok(self.used.most)
@@ -92,8 +92,18 @@ impl<'p> Frame<'p> {
 
     /// Notes that a kernel was lent these bytes of the arena to write.
     pub fn lent(&mut self, region: &Region) {
-        if region.base == self.arena.0 && region.len > 0 {
+        let end = self.arena.1 + self.plan.arena.as_usize();
+        let inside = region.base == self.arena.0 && (self.arena.1..end).contains(&region.offset);
+        if inside && region.len > 0 {
             self.used.begin(region.offset, Bytes::of(region.len).rounded());
+        }
+    }
+
+    /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients ran again in it.
+    pub fn ran(&mut self, child: &Frame) {
+        self.again += child.again;
+        if !child.used.most.is_zero() {
+            self.used.begin(child.arena.1, child.used.most);
         }
     }
 
@@ -154,18 +164,32 @@ impl<'p> Frame<'p> {
 }
 
 impl Used {
+    /// Bytes from an offset on; a part of something that lives is no more, and what grows is as much more.
     fn begin(&mut self, offset: usize, bytes: Bytes) {
-        if !self.live.iter().any(|(at, _)| *at == offset) {
-            self.live.push((offset, bytes));
-            self.now += bytes;
-            self.most = self.most.max(self.now);
+        let around = |at: usize, bytes: Bytes| (at..at + bytes.as_usize()).contains(&offset);
+        match self.live.iter_mut().find(|(at, known)| around(*at, *known)) {
+            Some((at, known)) if *at == offset => {
+                self.now += bytes.saturating_sub(*known);
+                *known = bytes.max(*known);
+            }
+            Some(_) => {}
+            None => {
+                self.live.push((offset, bytes));
+                self.now += bytes;
+            }
         }
+        self.most = self.most.max(self.now);
     }
 
-    fn end(&mut self, offset: usize) {
-        if let Some(at) = self.live.iter().position(|(o, _)| *o == offset) {
-            let (_, bytes) = self.live.swap_remove(at);
-            self.now -= bytes;
-        }
+    /// Whatever lives in a buffer.
+    fn end(&mut self, offset: usize, len: usize) {
+        let now = &mut self.now;
+        self.live.retain(|(at, bytes)| {
+            let inside = (offset..offset + len).contains(at);
+            if inside {
+                *now -= *bytes;
+            }
+            !inside
+        });
     }
 }

@@ -212,7 +212,8 @@ impl<'p> Runner<'p> {
         let mut child = frame.child(condition, arena, inputs.clone(), outputs, key);
         self.tell(frame, &mut child, sizes, 0)?;
         child.run(lender, false)?;
-        frame.again += child.again;
+        frame.lent(&answer);
+        frame.ran(&child);
         // A condition that is an input lies there.
         let region = match &condition.outputs[0] {
             OutputPlan::Input { input, .. } => inputs[*input],
@@ -238,10 +239,11 @@ impl<'p> Runner<'p> {
         inputs.extend(self.read.iter().copied());
         let key = frame.key_of(self.plan.spec.key, 1, row);
         let arena = part(self.scratch, self.plan.inner, 0);
+        made.iter().for_each(|region| frame.lent(region));
         let mut child = frame.child(&self.plan.body, arena, inputs, made, key);
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
         child.run(lender, false)?;
-        frame.again += child.again;
+        frame.ran(&child);
         if let Some(sizes) = sizes {
             self.grow(&child, sizes)?;
         }

@@ -17,13 +17,10 @@ use crate::lend::{Lender, Region};
 pub(super) type Regions = SmallVec<[Region; 8]>;
 
 impl<'p> Frame<'p> {
+    /// The bytes that a step's regions work in; what is lent of them is noted as it is.
     pub(super) fn scratch(&mut self, step: &Step) -> Region {
         match step.scratch {
-            Some(id) => {
-                let region = self.buffer(id);
-                self.lent(&region);
-                region
-            }
+            Some(id) => self.buffer(id),
             None => Region { base: self.arena.0, offset: self.arena.1, len: 0, align: 1 },
         }
     }
@@ -112,8 +109,9 @@ impl<'p> Frame<'p> {
         for (i, id) in node.inputs[1..].iter().enumerate() {
             self.tell(&mut child, i, *id)?;
         }
+        outputs.iter().for_each(|region| self.lent(region));
         child.run(lender, false)?;
-        self.again += child.again;
+        self.ran(&child);
         for (k, id) in node.outputs.iter().enumerate() {
             self.learn(&child, k, *id)?;
             copy(lender, outputs[k], homes[k])?;

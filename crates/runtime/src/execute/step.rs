@@ -10,7 +10,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::{Call, Cost, Lower};
 use tonnage_core::shape::Sizes;
-use tonnage_core::tile::Form;
+use tonnage_core::tile::{Close, Form};
 use tonnage_core::{Node, TensorType, ValueId};
 use tonnage_ops::simd::philox;
 use tonnage_ops::tile;
@@ -124,7 +124,13 @@ impl<'p> Frame<'p> {
         for (k, id) in step.writes.iter().enumerate() {
             let region = match decided.get(k) {
                 Some(sizes) => self.written(*id, sizes)?,
-                None => self.written(*id, &self.placed(*id)?.layout.sizes)?,
+                // A store is as large as what it runs over, which may be less than there is room for.
+                None => match (&run.program.close, run.program.stores.get(k)) {
+                    (Close::Store, Some((_, Form::Elements(_)))) => {
+                        self.written(*id, &run.domain)?
+                    }
+                    _ => self.written(*id, &self.placed(*id)?.layout.sizes)?,
+                },
             };
             writes.push(region);
         }
