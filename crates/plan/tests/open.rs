@@ -75,7 +75,8 @@ fn check(op: &'static OpDef, sample: &Sample) -> std::result::Result<usize, Stri
         for (axis, along) in axes.iter().enumerate() {
             let AxisOf::Along(group) = along else { continue };
             let Some((input, at)) = group.first() else { continue };
-            let Some(size) = types[*input].shape[*at].known() else { continue };
+            // Of no elements, all that a rule could keep weighs nothing, and it may keep something else.
+            let Some(size) = types[*input].shape[*at].known().filter(|n| *n > 0) else { continue };
             let symbol = Symbol::new("n");
             let dim = Dim::symbol(symbol.clone());
             let mut open = types.clone();
