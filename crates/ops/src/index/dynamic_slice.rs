@@ -121,11 +121,11 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
     let Layout { sizes, strides, offset: first } = &x.layout;
     let at = offset("dynamic_slice", &k.inputs[1], &out.sizes, sizes, |axis| strides[axis])?;
-    let sizes = out.sizes.clone();
-    let part = Axes { sizes: &sizes, strides, offset: (*first as isize + at) as usize };
     with_width!(x.dtype, T => {
+        let (sizes, out) = out.parts::<T>();
+        let part = Axes { sizes, strides, offset: (*first as isize + at) as usize };
         let data = x.slice::<T>();
-        for_each_chunk(k.workers, out.slice::<T>(), GRAIN, &|chunk, out| {
+        for_each_chunk(k.workers, out, GRAIN, &|chunk, out| {
             strided::copy(part, data, chunk * GRAIN, out);
         });
     });
