@@ -59,7 +59,7 @@ fn same(
     symbol: &Symbol,
     size: usize,
 ) -> std::result::Result<(), String> {
-    let closed = open.substitute(&|s| (s == symbol).then(|| Dim::Known(size)));
+    let closed = open.substitute(&|s| (s == symbol).then_some(Dim::Known(size)));
     closed.verify().map_err(|e| e.to_string())?;
     let text = |graph: &Graph| lower(graph).map(|g| g.to_string()).map_err(|e| e.to_string());
     let (got, expected) = (text(&closed)?, text(known)?);

@@ -157,7 +157,7 @@ fn linear_systems_are_solved_and_matrices_without_an_inverse_refused() {
     let unit = eye(4, DType::F64).unwrap().broadcast_to([2, 4, 4]).unwrap();
     close(&inverse.matmul(&a).unwrap(), &values(&unit), 1e-10);
     let (sign, log) = a.slogdet().unwrap();
-    let det = sign.mul(&log.exp().unwrap()).unwrap();
+    let det = sign.mul(log.exp().unwrap()).unwrap();
     close(&a.det().unwrap(), &values(&det), 1e-10);
     close(&a.matrix_power(3).unwrap(), &values(&a.matmul(&a).unwrap().matmul(&a).unwrap()), 1e-10);
     close(&a.matrix_power(-1).unwrap(), &values(&inverse), 1e-12);
@@ -182,7 +182,7 @@ fn the_cross_product_stands_upright_on_both() {
 #[test]
 fn parts_are_taken_as_python_takes_them() {
     let _turn = alone();
-    let x = range(0i32, 24, 1).unwrap().reshape(&[2, 3, 4]).unwrap();
+    let x = range(0i32, 24, 1).unwrap().reshape([2, 3, 4]).unwrap();
     let shape = |t: Result<Tensor>| t.unwrap().shape().to_string();
     assert_eq!(shape(x.get(&[Index::Rest, 0.into()])), "[2, 3]");
     assert_eq!(shape(x.get(&[Index::New, 1.into(), Index::Rest])), "[1, 3, 4]");

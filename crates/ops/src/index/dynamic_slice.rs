@@ -132,9 +132,12 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     Ok(())
 }
 
+/// The dtype and the shape of a whole, the shape of a part, the dtype of where it starts, and below what.
+type PartOf = (DType, &'static [usize], &'static [usize], DType, usize);
+
 /// Whole tensors and parts of them; where to start is drawn so that the part stays inside.
-pub(super) fn parts() -> Vec<(DType, &'static [usize], &'static [usize], DType, usize)> {
-    let mut all: Vec<(DType, &[usize], &[usize], DType, usize)> =
+pub(super) fn parts() -> Vec<PartOf> {
+    let mut all: Vec<PartOf> =
         DType::ALL.into_iter().map(|d| (d, &[4, 5][..], &[2, 3][..], DType::I32, 3)).collect();
     all.extend([
         (DType::F32, &[][..], &[][..], DType::I64, 1),
