@@ -1,0 +1,30 @@
+//! What lending threads allocates, on all threads: a test of its own, since a second one beside it would be counted.
+#![cfg(unix)]
+
+use tonnage_core::row::Cost;
+use tonnage_core::workers::for_each_chunk;
+use tonnage_counting::{Counting, everywhere};
+use tonnage_runtime::Pool;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What the threads themselves allocate: nothing for a join, and a block of their queue now and then for a call
+/// that comes from outside. Kernels are counted without them (the conformance tests of the table).
+#[test]
+fn lent_threads_allocate_nothing_inside_the_pool() {
+    let pool = Pool::new(2).unwrap();
+    let large = Cost { flops: 0, bytes: 1 << 30 };
+    let mut data = vec![0u32; 1 << 14];
+    let mut work = |times: usize| {
+        for _ in 0..times {
+            pool.run(large, |workers| for_each_chunk(workers, &mut data, 64, &|_, x| x.fill(1)));
+        }
+    };
+    pool.inside(|| work(100));
+    let inside = pool.inside(|| everywhere(|| work(1000)).1);
+    let outside = everywhere(|| work(1000)).1;
+    println!("{inside:?} {outside:?}");
+    assert_eq!(inside.times, 0);
+    assert!(outside.times <= 50, "{outside:?}");
+}
