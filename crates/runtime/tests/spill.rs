@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tonnage_core::Bytes;
 use tonnage_runtime::lend::{Lender, Region};
@@ -35,8 +35,21 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-fn child(folder: &Path, role: &str) -> Child {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+/// A process that has its file, and what it says: its end must find somebody who listens.
+struct Player {
+    process: Child,
+    _says: BufReader<ChildStdout>,
+}
+
+impl Player {
+    fn ends_well(mut self) -> bool {
+        drop(self.process.stdin.take());
+        self.process.wait().unwrap().success()
+    }
+}
+
+fn child(folder: &Path, role: &str) -> Player {
+    let mut process = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "role", "--nocapture"])
         .env(ROLE, role)
         .env("TONNAGE_SPILL_DIR", folder)
@@ -44,9 +57,9 @@ fn child(folder: &Path, role: &str) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap() == "ready"));
-    child
+    let mut says = BufReader::new(process.stdout.take().unwrap());
+    assert!(says.by_ref().lines().any(|line| line.unwrap() == "ready"));
+    Player { process, _says: says }
 }
 
 fn files(folder: &Path) -> usize {
@@ -59,12 +72,12 @@ fn what_a_killed_process_leaves_is_removed_by_the_next_and_nothing_else_is() {
     let mut killed = child(&folder, "hold");
     assert_eq!(files(&folder), 1);
     // Another process comes and goes: the file of the first is in use.
-    assert!(child(&folder, "pass").wait().unwrap().success());
+    assert!(child(&folder, "pass").ends_well());
     assert_eq!(files(&folder), 1);
-    killed.kill().unwrap();
-    killed.wait().unwrap();
+    killed.process.kill().unwrap();
+    killed.process.wait().unwrap();
     assert_eq!(files(&folder), 1, "kill -9 leaves no time to remove it");
-    assert!(child(&folder, "pass").wait().unwrap().success());
+    assert!(child(&folder, "pass").ends_well());
     assert_eq!(files(&folder), 0);
     std::fs::remove_dir(&folder).unwrap();
 }
@@ -72,12 +85,9 @@ fn what_a_killed_process_leaves_is_removed_by_the_next_and_nothing_else_is() {
 #[test]
 fn processes_share_a_folder_and_find_their_own_values() {
     let folder = folder("shared");
-    let mut all: Vec<Child> = (0..3).map(|_| child(&folder, "hold")).collect();
+    let all: Vec<Player> = (0..3).map(|_| child(&folder, "hold")).collect();
     assert_eq!(files(&folder), 3);
-    for one in &mut all {
-        drop(one.stdin.take());
-        assert!(one.wait().unwrap().success());
-    }
+    assert!(all.into_iter().all(Player::ends_well));
     assert_eq!(files(&folder), 0);
     std::fs::remove_dir(&folder).unwrap();
 }

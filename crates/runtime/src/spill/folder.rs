@@ -128,8 +128,13 @@ fn started() -> u64 {
 #[cfg(target_os = "linux")]
 fn start_of(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may hold anything; the start is the 20th field behind it.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    // The name, in brackets, may hold anything. Behind it come the state, which is Z of one that has ended and
+    // whose parent has not asked yet, and at the 20th place the start.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    match fields.next()? {
+        "Z" | "X" => None,
+        _ => fields.nth(18)?.parse().ok(),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -21,13 +21,14 @@ pub fn sum(bytes: &[u8]) -> u64 {
     for (i, byte) in rest.iter().enumerate() {
         sums[i % 4] = mix(sums[i % 4], u64::from(*byte), KEYS[i % 4]);
     }
-    let all = sums.iter().zip(KEYS).fold(bytes.len() as u64, |all, (sum, key)| mix(all, *sum, key));
-    all ^ (all >> 29)
+    sums.iter().zip(KEYS).fold(bytes.len() as u64, |all, (sum, key)| mix(all, *sum, key))
 }
 
-/// Each step can be undone for a given word: two different sums stay different.
+/// Both halves of a product: every bit of a word reaches every bit of the sum. (One half alone lets the highest bit
+/// through as it is, so that two changed bits could undo each other.)
 fn mix(sum: u64, word: u64, key: u64) -> u64 {
-    (sum ^ word).wrapping_mul(key).rotate_left(31)
+    let wide = u128::from(sum ^ word) * u128::from(key);
+    wide as u64 ^ (wide >> 64) as u64
 }
 
 #[cfg(test)]
@@ -45,6 +46,24 @@ mod tests {
                 seen.push(sum(&other));
             }
             seen.push(sum(&bytes[..at]));
+        }
+        let count = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), count);
+    }
+
+    #[test]
+    fn two_changes_do_not_undo_each_other() {
+        let bytes = [0x5au8; 96];
+        let mut seen = vec![sum(&bytes)];
+        for first in 0..256 {
+            for second in 256..512 {
+                let mut other = bytes;
+                other[first / 8] ^= 1 << (first % 8);
+                other[second / 8] ^= 1 << (second % 8);
+                seen.push(sum(&other));
+            }
         }
         let count = seen.len();
         seen.sort_unstable();
