@@ -150,6 +150,53 @@ fn a_value_that_may_not_be_computed_again_waits_in_a_file() {
     assert_eq!(call_checked(&f, &x).scalar::<f32>().unwrap(), expected);
 }
 
+/// A program of a seed: matrices of 64 KiB, each made of two earlier ones, some of them long before; through views
+/// too. The result is made of the last ones.
+fn wandering(seed: u64, x: Tensor) -> Result<Tensor> {
+    let mut dice = seed;
+    let mut below = |n: usize| {
+        dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (dice >> 33) as usize % n
+    };
+    let mut all = vec![x];
+    for _ in 0..18 {
+        let near = all[all.len() - 1 - below(all.len().min(3))].clone();
+        let far = all[below(all.len())].clone();
+        all.push(match below(7) {
+            0 => (near + far)?.tanh()?,
+            1 => (near * &far)?,
+            2 => near.matmul(&far.t()?)?.tanh()?,
+            3 => near.t()?.matmul(&far)?.tanh()?,
+            4 => {
+                (near.reshape([64, 256])? + far.reshape([64, 256])?)?.reshape([128, 128])?.relu()?
+            }
+            5 => near.softmax(-1)?.matmul(&far)?,
+            _ => (near.exp()?.sum_keep([0])? * far)?.tanh()?,
+        });
+    }
+    let last = all.split_off(all.len() - 3);
+    (&last[0] + &last[1])?.matmul(&last[2])
+}
+
+#[test]
+fn random_programs_give_the_same_bits_at_their_least_budget() {
+    let _turn = alone();
+    let x = drawn([128, 128], 0.5);
+    let mut spilled = 0;
+    for seed in 0..30 {
+        let of = || function(move |x: Tensor| wandering(seed, x));
+        let expected = of().call(x.clone()).unwrap().to_vec::<f32>().unwrap();
+        let f = of().budget(least(of(), &x)).unwrap();
+        let plan = f.plan(&x).unwrap();
+        plan.graph.verify().unwrap();
+        let got = call_checked(&f, &x).to_vec::<f32>().unwrap();
+        let same = got.iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "seed {seed}\n{plan:#}");
+        spilled += usize::from(!plan.spilled().is_zero());
+    }
+    assert!(spilled > 10, "{spilled} of 30 spill");
+}
+
 #[test]
 fn prices_tell_what_is_spilled() {
     let _turn = alone();
