@@ -344,3 +344,33 @@ fn an_unconnected_source_has_no_jacobian() {
     assert_eq!(numbers(&jx), [2.0]);
     assert!(jz.is_unconnected());
 }
+
+#[test]
+fn bits_give_way_to_a_result_that_is_kept_anyway() {
+    let _turn = alone();
+    let (x, w) = (resident([32, 64]), resident([64, 16]));
+    let bits = |then: &dyn Fn(&Tensor) -> Result<Tensor>| {
+        let mut tape = GradientTape::new();
+        tape.watch((&x, &w));
+        let y = (&x).relu().unwrap();
+        then(&y).unwrap();
+        let held = tape.held();
+        let of_relu = held.ops.iter().find(|of| of.op == "relu").unwrap().bytes;
+        (of_relu, held.bytes())
+    };
+    // A sum keeps nothing: the bits are all there is.
+    assert_eq!(bits(&|y| y.sum_all()).0, Bytes::new(32 * 64 / 8));
+    // A product keeps the result, which tells as much as the bits; it is counted once.
+    let (of_relu, all) = bits(&|y| y.matmul(&w));
+    let (y, w_bytes) = (Bytes::new(32 * 64 * 4), Bytes::new(64 * 16 * 4));
+    assert_eq!((of_relu, all), (y, y + w_bytes));
+    let gradient = |x: Tensor| {
+        let mut tape = GradientTape::new();
+        tape.watch(&x);
+        let y = (&x - 0.1)?.relu()?.matmul(&w)?.sum_all()?;
+        tape.gradient(&y, &x)
+    };
+    let planned = function(|x: Tensor| gradient(x)?.tensor());
+    let expected = planned.call(x.clone()).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(gradient(x).unwrap().tensor().unwrap().to_vec::<f32>().unwrap(), expected);
+}
