@@ -41,7 +41,10 @@ pub fn found(programs: &[Program]) -> Vec<Choice> {
     let mut found = Vec::new();
     for (order, program) in programs.iter().enumerate() {
         let mut tries = Tries { program, order, found: &mut found };
-        tries.again();
+        // Updates at the end are for what is read back from a file.
+        if order == 0 {
+            tries.again();
+        }
         if program.candidates.iter().any(Candidate::can_spill) {
             tries.files();
         }
