@@ -84,7 +84,7 @@ fn main() -> Result<()> {
         Ok((least, above(resident())))
     })?;
 
-    measure("chain planned: x*x*2+1, 4096^2", &only, 5, |runs| {
+    measure("chain planned: x*x*2+1, 4096^2", &only, 30, |runs| {
         let x = ones(4096 * 4096)?;
         let f = function(|x: Tensor| (x.square()? * 2.0)? + 1.0);
         f.call(x.clone())?;

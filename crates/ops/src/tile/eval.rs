@@ -6,13 +6,16 @@ use tonnage_core::tile::{Form, Reg};
 use super::ready::{Fetch, Load, Place, Ready, Slot};
 use super::resolve::Function;
 use crate::simd::cast::cast;
-use crate::simd::{Level, level};
+use crate::simd::{Level, level, prefetch};
 
 impl Ready<'_> {
     /// Runs elements `start..start + len` of the domain. `outputs` hold just those elements, of the
     /// stores; where the program folds they are empty, and the value stays in its place.
     pub fn eval(&self, start: usize, len: usize, outputs: &mut [&mut [u8]], slots: &mut [Slot]) {
         let level = level();
+        if self.ahead {
+            self.ask_for(start + len, len);
+        }
         for load in &self.loads {
             self.fetch(load, start, len, outputs, slots);
         }
@@ -46,6 +49,16 @@ impl Ready<'_> {
             let out = &mut *outputs[k];
             let value = self.value(*reg, start, len, slots);
             store(level, self.program.register(*reg), value, *form, len, out);
+        }
+    }
+
+    /// Asks for what the next tile reads in place.
+    fn ask_for(&self, start: usize, len: usize) {
+        for (reg, place) in self.places[..self.program.loads.len()].iter().enumerate() {
+            let Place::Memory { bytes, first } = place else { continue };
+            let size = self.program.register(reg as Reg).size();
+            let at = ((first + start) * size).min(bytes.len());
+            prefetch::to_read(&bytes[at..(at + len * size).min(bytes.len())]);
         }
     }
 

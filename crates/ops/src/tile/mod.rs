@@ -43,6 +43,9 @@ use tonnage_core::workers::Workers;
 use fold_shape::FoldShape;
 use ready::Ready;
 
+/// So many elements do not lie in a core's own cache.
+const LARGE: usize = 1 << 20;
+
 /// Runs a program over `domain`. Each source has a layout of the domain's sizes; each output is as long
 /// as its store; `scratch` is what [`scratch`] asked for.
 pub fn run(
@@ -55,6 +58,7 @@ pub fn run(
 ) -> Result<()> {
     let mut ready = Ready::empty(program);
     ready.resolve(sources)?;
+    ready.ahead = domain.iter().product::<usize>() >= LARGE;
     match &program.close {
         Close::Store => store::run(&ready, domain, outputs, workers),
         Close::Fold { fold, axes } => {

@@ -79,6 +79,8 @@ pub struct Ready<'a> {
     pub slots: usize,
     /// Elements in a tile.
     pub tile: usize,
+    /// The next tile is asked for while one is computed.
+    pub ahead: bool,
 }
 
 impl<'a> Ready<'a> {
@@ -90,6 +92,7 @@ impl<'a> Ready<'a> {
             places: SmallVec::new(),
             slots: 0,
             tile: tile_length(program),
+            ahead: false,
         }
     }
 

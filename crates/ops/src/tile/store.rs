@@ -6,6 +6,7 @@ use tonnage_core::tile::Form;
 use tonnage_core::workers::Workers;
 
 use super::ready::{MOST_STORES, Ready, Slot};
+use crate::simd::prefetch;
 
 /// Elements under which a piece is not worth another thread.
 const GRAIN: usize = 32 * 1024;
@@ -91,6 +92,9 @@ fn tiles<const SLOTS: usize>(ready: &Ready, first: usize, count: usize, mut outp
             let whole = std::mem::take(out);
             let (part, rest) = whole.split_at_mut(bytes(*form, len).min(whole.len()));
             parts.push(part);
+            if ready.ahead {
+                prefetch::to_write(&rest[..bytes(*form, len).min(rest.len())]);
+            }
             *out = rest;
         }
         ready.eval(first + done, len, &mut parts, &mut slots);

@@ -212,9 +212,14 @@ impl Books {
     ) -> (Vec<Id>, Option<Ended>) {
         let before = id.and_then(|id| self.entries.remove(id, Entry::end));
         let after: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
+        // A result that is the whole arena serves the next call's, once it is dropped.
+        let wanted = |bytes| before.as_ref().is_some_and(|b| b.wanted_again && b.bytes == bytes);
         let ids = entries
             .into_iter()
-            .map(|(bytes, owner)| self.entries.insert(Entry { owner, bytes, wanted_again: false }))
+            .map(|(bytes, owner)| {
+                let wanted_again = wanted(bytes);
+                self.entries.insert(Entry { owner, bytes, wanted_again })
+            })
             .collect();
         if let Some(before) = before {
             self.in_use = (self.in_use + after).saturating_sub(before.bytes);

@@ -65,6 +65,9 @@ pub(super) const FEW_RUN: usize = 16;
 pub(super) const SUMS: usize = 512;
 /// Work below this is not worth a thread: a few microseconds of it, as handing over is.
 const FLOPS_PER_THREAD: f64 = 1e6;
+/// Rows are cut between threads at multiples of this. Tiles of an even part are made even, so that whole tiles of the
+/// kernel would only make one part larger than the other.
+const ROW_UNIT: usize = 4;
 /// Every part of the packing space starts at a cache line.
 pub(super) const ALIGN: usize = 64;
 
@@ -76,8 +79,8 @@ pub(super) struct Plan {
     pub pieces: usize,
     /// Into how many parts each product's rows and columns are cut.
     parts: (usize, usize),
-    /// The unit of the cuts.
-    tile: (usize, usize),
+    /// The unit of the cuts, of rows and of columns.
+    unit: (usize, usize),
     size: Size,
     means: Means,
     /// Depth of a block: the cut along K.
@@ -93,7 +96,7 @@ impl Plan {
             Size { cols, .. } if cols <= FEW => Path::FewCols,
             _ => Path::Tiles,
         };
-        let tile = (kernel.rows, kernel.cols);
+        let unit = (ROW_UNIT, kernel.cols);
         let flops =
             2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.depth as f64;
         let worth = (flops / FLOPS_PER_THREAD) as usize;
@@ -107,10 +110,10 @@ impl Plan {
         {
             per_product += 1;
         }
-        let parts = grid(size, path, tile, per_product);
+        let parts = grid(size, path, (kernel.rows, unit), per_product);
         let pieces = pieces.min(size.batch.saturating_mul(parts.0 * parts.1)).max(1);
         let deep = depth_of_block(size, kernel, means.left);
-        let mut plan = Plan { path, pieces, parts, tile, size, means, deep, slot: 0 };
+        let mut plan = Plan { path, pieces, parts, unit, size, means, deep, slot: 0 };
         plan.slot = plan.slot_of(kernel);
         plan
     }
@@ -156,8 +159,8 @@ impl Plan {
             return (item, 0..self.size.rows, 0..self.size.cols);
         }
         let (batch, part) = (item / per_product, item % per_product);
-        let rows = cut(self.size.rows, self.tile.0, self.parts.0, part / self.parts.1);
-        let cols = cut(self.size.cols, self.tile.1, self.parts.1, part % self.parts.1);
+        let rows = cut(self.size.rows, self.unit.0, self.parts.0, part / self.parts.1);
+        let cols = cut(self.size.cols, self.unit.1, self.parts.1, part % self.parts.1);
         (batch, rows, cols)
     }
 
@@ -169,8 +172,8 @@ impl Plan {
     fn slot_of<C: Compute>(&self, kernel: &Kernel<C>) -> usize {
         let rounds = self.means.rounds;
         let unit = ALIGN / size_of::<C>();
-        let rows = largest(self.size.rows, self.tile.0, self.parts.0);
-        let cols = largest(self.size.cols, self.tile.1, self.parts.1);
+        let rows = largest(self.size.rows, self.unit.0, self.parts.0);
+        let cols = largest(self.size.cols, self.unit.1, self.parts.1);
         let depth = self.size.depth;
         let parts = match self.path {
             Path::Tiles => {
@@ -233,12 +236,19 @@ fn largest(len: usize, tile: usize, parts: usize) -> usize {
     (len.div_ceil(tile).div_ceil(parts) * tile).min(len)
 }
 
-/// Cuts a product into at most `parts` parts: the rows times columns that let the slowest finish soonest.
-fn grid(size: Size, path: Path, tile: (usize, usize), parts: usize) -> (usize, usize) {
+/// Cuts a product into at most `parts` parts: the rows times columns that let the slowest finish soonest. Of
+/// those that are alike, the one with the most parts of rows: what is done with the result next is cut along its
+/// first axis too, and so each thread finds what it made itself.
+fn grid(
+    size: Size,
+    path: Path,
+    (tile, unit): (usize, (usize, usize)),
+    parts: usize,
+) -> (usize, usize) {
     if parts == 1 {
         return (1, 1);
     }
-    let most = (size.rows.div_ceil(tile.0), size.cols.div_ceil(tile.1));
+    let most = (size.rows.div_ceil(tile), size.cols.div_ceil(unit.1));
     match path {
         Path::FewRows => return (1, parts.min(most.1).max(1)),
         Path::FewCols => return (parts.min(most.0).max(1), 1),
@@ -246,12 +256,12 @@ fn grid(size: Size, path: Path, tile: (usize, usize), parts: usize) -> (usize, u
     }
     // A multiplication-addition counts 1 and packing an element about 16.
     let cost = |(r, c): (usize, usize)| {
-        let rows = largest(size.rows, tile.0, r) as u128;
-        let cols = largest(size.cols, tile.1, c) as u128;
+        let rows = largest(size.rows, unit.0, r) as u128;
+        let cols = largest(size.cols, unit.1, c) as u128;
         rows * cols + 16 * (rows + cols)
     };
     let mut best = (1, 1);
-    for r in 1..=parts.min(most.0) {
+    for r in (1..=parts.min(most.0)).rev() {
         let candidate = (r, (parts / r).min(most.1).max(1));
         if cost(candidate) < cost(best) {
             best = candidate;
