@@ -293,6 +293,19 @@ pub enum Region {
     LoopGrad,
 }
 
+/// How a value goes to a file and back, on the disk lane: each way is begun by one step and waited for by another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// Its bytes begin to be written.
+    Write,
+    /// They are in the file: its memory may serve others.
+    Written,
+    /// They begin to be read back, into memory of their own.
+    Read,
+    /// They are there.
+    Arrived,
+}
+
 /// A composite op in terms of others.
 pub type Expand = fn(&mut dyn Emit, &Call, Vec<Value>) -> Result<Vec<Value>>;
 
@@ -307,6 +320,8 @@ pub enum Lower {
     Composite(Expand),
     /// By the executor, which runs its regions.
     Region(Region),
+    /// By the executor, between memory and a file. The planner alone makes such nodes.
+    Transfer(Transfer),
     /// Not at all: another layout of its first input, or `None` where that takes a copy.
     View(fn(&Call, &Layout) -> Option<Layout>),
     /// Not until it is read.

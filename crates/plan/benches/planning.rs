@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::{VjpGraph, vjp_graph};
 use tonnage_core::graph::replay;
-use tonnage_core::{Builder, DType, Emit, Graph, Kind, OpDef, Result, TensorType, Value};
+use tonnage_core::{Builder, Bytes, DType, Emit, Graph, Kind, OpDef, Result, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit, math, state};
-use tonnage_plan::{InputSpec, Options, Rewrite, lower, plan, rewrite};
+use tonnage_plan::{InputSpec, Ladder, Machine, Options, Rewrite, lower, plan, rewrite};
 
 /// `x -> tanh(x * 0.9 + 0.1)` again and again, with a matrix product every ninth time.
 fn chain(nodes: usize) -> Result<Graph> {
@@ -30,12 +30,16 @@ fn chain(nodes: usize) -> Result<Graph> {
     b.finish(&[x])
 }
 
-/// Forward, backward and update of a network of `layers` layers with biases.
 fn training(nodes: usize) -> Result<Graph> {
+    training_on(nodes, 8)
+}
+
+/// Forward, backward and update of a network of layers with biases, on so many rows.
+fn training_on(nodes: usize, rows: usize) -> Result<Graph> {
     let layers = (nodes / 24).max(1);
     let mut b = Builder::new();
     let ty = |dims: &[usize]| TensorType::new(DType::F32, dims);
-    let mut h = b.input(ty(&[8, 16]), Kind::Input, None);
+    let mut h = b.input(ty(&[rows, 16]), Kind::Input, None);
     let mut weights = Vec::new();
     for _ in 0..layers {
         weights.push(b.input(ty(&[16, 16]), Kind::Variable, None));
@@ -149,6 +153,31 @@ fn main() -> Result<()> {
                 each(lowering + planning),
             );
         }
+    }
+    ladders(most)
+}
+
+/// A budget: the ladder, with and without a file, and the rung for half of the arena.
+fn ladders(most: usize) -> Result<()> {
+    println!(
+        "{:<10} {:>8} {:>12} {:>12} {:>14}",
+        "ladder", "nodes", "again", "file", "half, planned"
+    );
+    for nodes in [500, 1_000, 2_000, 4_000].into_iter().filter(|n| *n <= most) {
+        let graph = Arc::new(lower(&training_on(nodes, 8192)?)?);
+        let inputs = graph
+            .input_types()
+            .iter()
+            .map(|ty| InputSpec::contiguous(ty, "bench", false))
+            .collect::<Result<Vec<_>>>()?;
+        let options = Options { threads: 2, outputs_given: false };
+        let of = |machine: Machine| best(1, || Ladder::of(&graph, &inputs, options, &machine));
+        let (again, _) = of(Machine::DEFAULT.without_disk())?;
+        let (file, ladder) = of(Machine::DEFAULT)?;
+        let plan = ladder.plan(0)?;
+        let budget = plan.inputs + Bytes::new(plan.obtains().get() / 2);
+        let (fit, _) = best(1, || ladder.fit(budget))?;
+        println!("{:<10} {nodes:>8} {again:>12.2?} {file:>12.2?} {fit:>14.2?}", "training");
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! One arena for all buffers: their offsets, and what lives at every step. Part of [`Planner`]: the last thing
-//! that it does.
+//! One arena for all buffers: their offsets, and what lives at every step; and the same of the spill file, which is
+//! packed as the arena is. Part of [`Planner`]: the last thing that it does.
 //!
 //! The invariant: a buffer that leaves the arena as an output starts on a page, so that it can be cut out.
 
@@ -8,12 +8,19 @@ use tonnage_core::error::Result;
 
 use crate::offsets::{self, Effort, Item};
 use crate::place::Planner;
-use crate::plan::{At, BufferId, BufferPlan, Placed, Run, StepMemory};
+use crate::plan::{At, BufferId, BufferPlan, Placed, Run, Space, StepMemory};
 
 impl Planner<'_> {
-    /// Offsets for all buffers; the largest sum that lives together.
+    /// Offsets for all buffers; the largest sum that lives together in memory.
     pub fn pack(&mut self) -> Result<Bytes> {
-        let items = |unit: u64, buffers: &[BufferPlan]| -> Vec<Item> {
+        self.pack_space(Space::Disk)?;
+        self.pack_space(Space::Memory)
+    }
+
+    fn pack_space(&mut self, space: Space) -> Result<Bytes> {
+        let mut buffers: Vec<&mut BufferPlan> =
+            self.buffers.iter_mut().filter(|b| b.space == space).collect();
+        let items = |unit: u64, buffers: &[&mut BufferPlan]| -> Vec<Item> {
             buffers
                 .iter()
                 .map(|b| Item {
@@ -23,25 +30,31 @@ impl Planner<'_> {
                 })
                 .collect()
         };
-        let mut packing = offsets::pack(&items(1, &self.buffers), Effort::PLAN, &mut || false)?;
+        let mut packing = offsets::pack(&items(1, &buffers), Effort::PLAN, &mut || false)?;
         let bound = Bytes::new(packing.bound);
-        let aligned = self
-            .buffers
+        let aligned = buffers
             .iter()
             .zip(&packing.offsets)
             .all(|(b, offset)| !b.kept || offset.is_multiple_of(PAGE));
         if !aligned {
-            packing = offsets::pack(&items(PAGE, &self.buffers), Effort::PLAN, &mut || false)?;
+            packing = offsets::pack(&items(PAGE, &buffers), Effort::PLAN, &mut || false)?;
         }
-        for (buffer, offset) in self.buffers.iter_mut().zip(packing.offsets) {
+        for (buffer, offset) in buffers.iter_mut().zip(packing.offsets) {
             buffer.offset = Bytes::new(offset);
         }
         Ok(bound)
     }
 
+    /// Where the last buffer of a space ends.
+    pub fn end_of(&self, space: Space) -> Bytes {
+        let ends = self.buffers.iter().filter(|b| b.space == space).map(|b| b.offset + b.bytes);
+        ends.max().unwrap_or(Bytes::ZERO)
+    }
+
     /// What lives at every step.
     pub fn figures(&mut self) {
-        for (i, buffer) in self.buffers.iter().enumerate().filter(|(_, b)| !b.bytes.is_zero()) {
+        let lives = |b: &BufferPlan| b.space == Space::Memory && !b.bytes.is_zero();
+        for (i, buffer) in self.buffers.iter().enumerate().filter(|(_, b)| lives(b)) {
             self.steps[buffer.first].begins.push(BufferId(i));
             self.steps[buffer.last].ends.push(BufferId(i));
         }

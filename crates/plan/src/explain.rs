@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::{Bytes, Kind, Source};
+use tonnage_core::{Bytes, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
-use crate::plan::{Plan, Refusal, Run, Step, StepMemory};
+use crate::plan::{At, Lane, Placed, Plan, Refusal, Run, Space, Step, StepMemory};
 
 /// What a plan says, for people and tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,6 +25,10 @@ pub struct Explanation {
     pub small_results: Bytes,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
+    /// What is written to a file and read back.
+    pub spilled: Bytes,
+    /// How long that file is.
+    pub disk: Bytes,
     /// What was done to fit a budget.
     pub fitted: Option<Fitted>,
     /// The step at which the arena is fullest.
@@ -63,8 +67,10 @@ pub struct StepLine {
     pub memory: StepMemory,
     /// Why it does not work in place although its row would allow it: which input, and why.
     pub refused: Vec<(usize, Refusal)>,
-    /// Bytes that begin here, workspace included.
+    /// Bytes that begin here, workspace included; of a step that spills: bytes that go to the file.
     pub bytes: Bytes,
+    /// What it keeps busy.
+    pub lane: Lane,
     /// Bytes that live in the arena while it runs.
     pub live: Bytes,
     /// The user's line.
@@ -102,7 +108,8 @@ impl Plan {
             let name = info.name.as_deref().unwrap_or("argument");
             (info.kind, name.to_string(), info.source, *bytes)
         });
-        let alive = self.buffers.iter().filter(|b| b.first <= at && at <= b.last);
+        let memory = self.buffers.iter().filter(|b| b.space == Space::Memory);
+        let alive = memory.filter(|b| b.first <= at && at <= b.last);
         let buffers = alive.map(|b| (b.kind, b.what.to_string(), b.source, b.bytes));
         let small = self.graph.outputs.iter().zip(&self.outputs).map(|(id, output)| {
             let source = self.graph.value(*id).source;
@@ -149,11 +156,20 @@ impl Plan {
             bound: self.bound,
             small_results: self.own_outputs(),
             is_bound: self.is_bound,
+            spilled: self.spilled(),
+            disk: self.disk,
             fitted: self.fitted,
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
             rounds_again: self.rounds_again(),
             steps: self.steps.iter().map(|step| self.line(step)).collect(),
+        }
+    }
+
+    fn bytes_of(&self, id: ValueId) -> Bytes {
+        match self.place(id) {
+            Some(Placed { at: At::Buffer(b), .. }) => self.buffers[b.0].bytes,
+            _ => Bytes::ZERO,
         }
     }
 
@@ -168,7 +184,11 @@ impl Plan {
             fused,
             memory: step.memory,
             refused: step.refused.to_vec(),
-            bytes: step.begins.iter().map(|b| self.buffers[b.0].bytes).sum(),
+            bytes: match step.memory {
+                StepMemory::Spills => step.writes.iter().map(|id| self.bytes_of(*id)).sum(),
+                _ => step.begins.iter().map(|b| self.buffers[b.0].bytes).sum(),
+            },
+            lane: step.lane(),
             live: step.live,
             source: node.map(|n| n.source),
             back: match &step.run {

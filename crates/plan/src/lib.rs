@@ -5,7 +5,8 @@
 //! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when
 //! each node runs; `place` gives every value its bytes (a view's, a dying input's as `in_place` allows, or a
 //! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each round sees
-//! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `outputs` says
+//! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
+//! goes to a file and back; `outputs` says
 //! where results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as
 //! data, `kept` what lies between a gradient and what it is of. `budget` plans the same graph in less memory for more time.
 
@@ -30,14 +31,15 @@ mod rewrite;
 mod rows;
 pub mod schedule;
 mod tile;
+mod transfer;
 
 pub use budget::{Fitted, Ladder, Machine, Price};
 pub use explain::{BackLine, Explanation, Holder, StepLine};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
-    At, BranchPlan, BufferId, BufferPlan, Held, Keeps, LoopGradPlan, LoopPlan, OutputPlan, Placed,
-    Plan, Refusal, Run, Sliced, Step, StepMemory, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, Held, Keeps, Lane, LoopGradPlan, LoopPlan, OutputPlan,
+    Placed, Plan, Refusal, Run, Sliced, Space, Step, StepMemory, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
 pub use tile::ready as tile_run;

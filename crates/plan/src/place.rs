@@ -17,7 +17,8 @@ use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
 use crate::plan::{
-    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Step, StepMemory, TileRead,
+    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
+    TileRead,
 };
 use crate::{order, region, tile};
 
@@ -220,6 +221,7 @@ impl<'g> Planner<'g> {
                 self.step(node, Run::Kernel, memory, scratch)
             }
             Lower::Region(kind) => region::node(self, node, kind),
+            Lower::Transfer(transfer) => self.transfer(node, transfer),
             Lower::Composite(_) => {
                 let what = format!("the composite {} was not written out", node.op.name);
                 Err(ErrorKind::BadGraph { what }.into())
@@ -348,6 +350,7 @@ impl<'g> Planner<'g> {
     ) -> BufferId {
         let at = self.steps.len();
         self.buffers.push(BufferPlan {
+            space: Space::Memory,
             bytes,
             offset: Bytes::ZERO,
             first: at,
@@ -447,7 +450,7 @@ impl<'g> Planner<'g> {
             }
         }
         let bound = self.pack()?;
-        let arena = self.buffers.iter().map(|b| b.offset + b.bytes).max().unwrap_or(Bytes::ZERO);
+        let (arena, disk) = (self.end_of(Space::Memory), self.end_of(Space::Disk));
         self.figures();
         let written = self.written_inputs();
         Ok(Plan {
@@ -457,6 +460,7 @@ impl<'g> Planner<'g> {
             buffers: self.buffers,
             outputs,
             arena: arena.rounded(),
+            disk,
             bound,
             inputs: self.input_bytes.iter().copied().sum(),
             input_bytes: self.input_bytes,

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
 use tonnage_core::looping::{Loop, LoopGrad};
 use tonnage_core::recipe::{Generator, Key, Recipe};
+use tonnage_core::row::Transfer;
 use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
@@ -38,12 +39,34 @@ pub struct Placed {
     pub layout: Layout,
 }
 
-/// A buffer of the arena.
+/// Where buffers are. Each space is packed on its own, and a budget is one of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Space {
+    /// The arena.
+    Memory,
+    /// The call's spill file.
+    Disk,
+}
+
+/// What a step keeps busy. Lanes run side by side; a step that waits says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// The processor.
+    Compute,
+    /// The spill file.
+    Disk,
+}
+
+/// A buffer of the arena, or of the spill file.
 #[derive(Debug, Clone)]
 pub struct BufferPlan {
+    /// Where it is.
+    pub space: Space,
     /// Its size, rounded.
     pub bytes: Bytes,
-    /// Where it starts in the arena.
+    /// Where it starts in its space.
     pub offset: Bytes,
     /// The first step at which it lives.
     pub first: usize,
@@ -115,6 +138,12 @@ pub enum StepMemory {
     Updates,
     /// Writes straight where the result will live.
     Output,
+    /// Begins to write a value to the spill file.
+    Spills,
+    /// New bytes, which begin to be filled from the spill file.
+    ReadsBack,
+    /// Waits for the disk lane.
+    Waits,
 }
 
 /// Why a step does not take over an input's bytes, although its row would allow it.
@@ -333,6 +362,8 @@ pub enum Run {
     Loop(Box<LoopPlan>),
     /// The gradient of a loop.
     LoopGrad(Box<LoopGradPlan>),
+    /// To the spill file, or back.
+    Transfer(Transfer),
 }
 
 /// One node of the graph, as it will run.
@@ -363,6 +394,14 @@ pub struct Step {
 }
 
 impl Step {
+    /// What it keeps busy.
+    pub fn lane(&self) -> Lane {
+        match self.run {
+            Run::Transfer(Transfer::Write | Transfer::Read) => Lane::Disk,
+            _ => Lane::Compute,
+        }
+    }
+
     /// Rounds that gradients of loops run again in it, in its regions too; `None` where only the data know.
     pub fn rounds_again(&self) -> Option<u64> {
         // Zero times something unknown is zero.
@@ -397,7 +436,7 @@ pub struct Plan {
     pub places: Vec<Option<Placed>>,
     /// In the order in which they run.
     pub steps: Vec<Step>,
-    /// Buffers of the arena.
+    /// Buffers of the arena and of the spill file.
     pub buffers: Vec<BufferPlan>,
     /// What becomes of the outputs.
     pub outputs: Vec<OutputPlan>,
@@ -405,6 +444,8 @@ pub struct Plan {
     pub arena: Bytes,
     /// The largest sum of buffers that live together: no arena is smaller.
     pub bound: Bytes,
+    /// How long the spill file is; nothing where there is none.
+    pub disk: Bytes,
     /// Which inputs are written: variables, and arguments that were given up.
     pub written: Vec<bool>,
     /// What the inputs take: bytes of arguments, variables and constants that are no recipes.
@@ -436,6 +477,11 @@ impl Plan {
     /// Rounds of loops that gradients will run again, all told; `None` where only the data know.
     pub fn rounds_again(&self) -> Option<u64> {
         self.steps.iter().try_fold(0u64, |sum, step| Some(sum.saturating_add(step.rounds_again()?)))
+    }
+
+    /// What a call writes to its spill file, and reads back.
+    pub fn spilled(&self) -> Bytes {
+        self.buffers.iter().filter(|b| b.space == Space::Disk).map(|b| b.bytes).sum()
     }
 
     /// Where a value lies.

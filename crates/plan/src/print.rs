@@ -30,6 +30,10 @@ impl fmt::Display for Explanation {
         if let Some(fitted) = &self.fitted {
             writeln!(f, "{fitted}")?;
         }
+        if !self.spilled.is_zero() {
+            let (spilled, disk) = (self.spilled, self.disk);
+            writeln!(f, "spills {spilled} to a file of {disk}, and reads it back")?;
+        }
         match self.rounds_again {
             Some(0) => {}
             Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
@@ -73,9 +77,19 @@ impl fmt::Display for Fitted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (now, before) = (self.seconds, self.unlimited_seconds);
         let longer = if before > 0.0 { now / before } else { 1.0 };
-        match self.recomputed {
-            0 => write!(f, "fits as it is"),
-            n => write!(f, "fitted: {n} nodes run again, {longer:.2} times the time expected"),
+        let spilled = match self.spilled.is_zero() {
+            true => String::new(),
+            false => format!("{} spilled, ", self.spilled),
+        };
+        match (self.recomputed, spilled.is_empty()) {
+            (0, true) => write!(f, "fits as it is"),
+            (0, false) => write!(f, "fitted: {spilled}{longer:.2} times the time expected"),
+            (n, _) => {
+                write!(
+                    f,
+                    "fitted: {n} nodes run again, {spilled}{longer:.2} times the time expected"
+                )
+            }
         }
     }
 }
@@ -123,6 +137,9 @@ fn name(memory: StepMemory) -> &'static str {
         StepMemory::Updates => "updates",
         StepMemory::Output => "result",
         StepMemory::Allocates => "allocates",
+        StepMemory::Spills => "spills",
+        StepMemory::ReadsBack => "reads back",
+        StepMemory::Waits => "waits",
     }
 }
 

@@ -1,6 +1,10 @@
 //! The ladder: less memory for more time, to the byte, and monotone.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
 
 use std::sync::Arc;
 
@@ -58,7 +62,8 @@ fn activations(plan: &Plan) -> u64 {
 fn a_chain_fits_in_the_memory_of_about_two_square_roots_of_its_layers() {
     let (layers, rows, width) = (100, 4096, 16);
     let (graph, inputs) = network(layers, rows, width, false);
-    let ladder = ladder(&graph, &inputs);
+    let machine = Machine::DEFAULT.without_disk();
+    let ladder = Ladder::of(&graph, &inputs, OPTIONS, &machine).unwrap();
     let state = (rows * width * 4) as u64;
     let unlimited = ladder.plan(0).unwrap();
     assert_eq!(unlimited.peak(), plan(&graph, &inputs, OPTIONS).unwrap().peak());
@@ -95,4 +100,45 @@ fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
         }
         assert!(before < unlimited);
     }
+}
+
+#[test]
+fn a_file_makes_the_least_less_and_nothing_slower() {
+    let (graph, inputs) = network(40, 4096, 16, true);
+    let without = Ladder::of(&graph, &inputs, OPTIONS, &Machine::DEFAULT.without_disk()).unwrap();
+    let with = ladder(&graph, &inputs);
+    let least = |ladder: &Ladder| ladder.fit(Bytes::new(1)).unwrap().unwrap_err();
+    let (low, lower) = (least(&without), least(&with));
+    assert!(lower.peak() < low.peak(), "{} with a file, {} without", lower.peak(), low.peak());
+    assert!(low.spilled().is_zero() && !lower.spilled().is_zero());
+    lower.graph.verify().unwrap();
+    let unlimited = with.plan(0).unwrap().peak();
+    for percent in [80, 60, 50, 40] {
+        let budget = Bytes::new(unlimited.get() * percent / 100);
+        let fitted = |ladder: &Ladder| ladder.fit(budget).unwrap().ok().map(|p| p.fitted.unwrap());
+        let (Some(again), Some(file)) = (fitted(&without), fitted(&with)) else {
+            panic!("{percent}% does not fit");
+        };
+        assert!(file.seconds <= 1.05 * again.seconds, "at {percent}%: {file:?}, {again:?}");
+    }
+}
+
+#[test]
+fn a_quick_disk_is_used_where_computing_again_takes_long_and_a_slow_one_is_not() {
+    let (graph, inputs) = network(16, 4096, 256, false);
+    let at_half = |machine: Machine| {
+        let ladder = Ladder::of(&graph, &inputs, OPTIONS, &machine).unwrap();
+        let plan = ladder.plan(0).unwrap();
+        let results: Bytes = plan.buffers.iter().filter(|b| b.kept).map(|b| b.bytes).sum();
+        let budget = plan.peak() - Bytes::new((plan.arena - results).get() / 2);
+        let plan = ladder.fit(budget).unwrap().map_err(|least| least.peak()).unwrap();
+        plan.fitted.unwrap()
+    };
+    let slow = Machine { flops: 1e9, ..Machine::DEFAULT };
+    let fitted = at_half(slow);
+    assert!(fitted.recomputed == 0 && !fitted.spilled.is_zero(), "{fitted:?}");
+    // Hidden behind the computing but for what memory has to do twice.
+    assert!(fitted.seconds < 1.01 * fitted.unlimited_seconds, "{fitted:?}");
+    let fitted = at_half(Machine { write: 1e6, read: 1e6, ..Machine::DEFAULT });
+    assert!(fitted.recomputed > 0 && fitted.spilled.is_zero(), "{fitted:?}");
 }

@@ -6,6 +6,9 @@
 //! itself, so the slices of one call are gone before the next is made. Within a call no written byte
 //! is lent twice; that is checked always, because the regions are few and a wrong plan would otherwise
 //! be undefined behaviour. Debug builds also know which buffers live ([`Lender::begin`]).
+//!
+//! What works beside the kernels (the disk lane) gets a [`Loan`], which lives across their calls: until it is given
+//! back, no call is lent bytes that it writes, nor to write bytes that it reads.
 #![allow(unsafe_code, reason = "makes slices from a base address and an offset")]
 
 use std::marker::PhantomData;
@@ -15,6 +18,8 @@ use std::{ptr, slice};
 use smallvec::SmallVec;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::{Bytes, ErrorKind, Result};
+
+pub use crate::loan::Loan;
 
 /// A block that regions can be lent of, borrowed from its owner.
 #[derive(Debug)]
@@ -116,6 +121,8 @@ pub struct Lender<'a> {
     bases: SmallVec<[Base<'a>; 8]>,
     /// Buffers that live; empty in release builds.
     live: Vec<Region>,
+    /// Addresses of the loans, and whether they are written.
+    loans: SmallVec<[(Range<usize>, bool); 4]>,
 }
 
 impl<'a> Lender<'a> {
@@ -141,11 +148,12 @@ impl<'a> Lender<'a> {
             if taken.iter().any(|other| overlap(other, &range)) {
                 return Err(wrong(region, "is written twice by one call"));
             }
+            self.check_loans(region, &range, true)?;
             taken.push(range);
             // SAFETY: `start` says that the bytes lie in a base that is borrowed exclusively for 'a;
             // they are initialized because the base was made of a slice. No other slice of them
-            // exists: earlier calls' slices borrowed the lender and are gone, and those of this call
-            // were compared above and below.
+            // exists: earlier calls' slices borrowed the lender and are gone, those of this call
+            // were compared above and below, and so were loans.
             lent.writes.push(unsafe { slice::from_raw_parts_mut(start, region.len) });
         }
         for region in reads {
@@ -154,10 +162,71 @@ impl<'a> Lender<'a> {
             if taken.iter().any(|other| overlap(other, &range)) {
                 return Err(wrong(region, "is read and written by one call"));
             }
-            // SAFETY: as above, of a base that is borrowed for 'a; no written slice overlaps it.
+            self.check_loans(region, &range, false)?;
+            // SAFETY: as above, of a base that is borrowed for 'a; no slice or loan that is written overlaps it.
             lent.reads.push(unsafe { slice::from_raw_parts(start, region.len) });
         }
         Ok(lent)
+    }
+
+    /// Lends a region until [`Lender::take_back`], across the calls of kernels.
+    ///
+    /// ```
+    /// use tonnage_runtime::lend::{Lender, Region};
+    /// let mut arena = [7u8; 64];
+    /// let mut lender = Lender::default();
+    /// let base = lender.add(&mut arena[..]);
+    /// let x = Region { base, offset: 0, len: 8, align: 1 };
+    /// let loan = lender.loan(x, false)?;
+    /// assert_eq!(lender.lend(&[x], &[])?.reads[0], loan.bytes());
+    /// assert!(lender.lend(&[], &[x]).is_err());
+    /// lender.take_back(loan);
+    /// assert!(lender.lend(&[], &[x]).is_ok());
+    /// # Ok::<(), tonnage_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Lender::lend`].
+    pub fn loan(&mut self, region: Region, write: bool) -> Result<Loan<'a>> {
+        let start = self.start(&region, write)?;
+        let range = start.addr()..start.addr() + region.len;
+        self.check_loans(&region, &range, write)?;
+        let loan = match write {
+            true => {
+                self.check_live(&region)?;
+                // SAFETY: the bytes lie in a base that is borrowed exclusively for 'a, whether the lender lives or
+                // not, and are initialized. No slice of a kernel's call exists while `self` is borrowed here; no loan
+                // overlaps them, and from here on `check_loans` refuses whatever would.
+                Loan::to_write(unsafe { slice::from_raw_parts_mut(start, region.len) })
+            }
+            // SAFETY: as above, of a base that is borrowed for 'a; nobody writes them until they are given back.
+            false => Loan::to_read(unsafe { slice::from_raw_parts(start, region.len) }),
+        };
+        if region.len > 0 {
+            self.loans.push((range, write));
+        }
+        Ok(loan)
+    }
+
+    /// Takes a loan back: its bytes can be lent again.
+    ///
+    /// Its addresses are the proof that it is one of this lender's: bytes that are written belong to one borrow, so to
+    /// one lender.
+    pub fn take_back(&mut self, loan: Loan<'_>) {
+        let given = (loan.range(), loan.is_written());
+        if let Some(at) = self.loans.iter().position(|out| *out == given) {
+            self.loans.swap_remove(at);
+        }
+    }
+
+    /// No loan is written where anybody else reads or writes, nor read where somebody writes.
+    fn check_loans(&self, region: &Region, range: &Range<usize>, write: bool) -> Result<()> {
+        let crossed =
+            |(out, written): &(Range<usize>, bool)| (write || *written) && overlap(out, range);
+        match self.loans.iter().any(crossed) {
+            true => Err(wrong(region, "is on loan to the disk lane")),
+            false => Ok(()),
+        }
     }
 
     /// Says that a buffer lives from here on. It may overlap no other that lives. Release builds do
@@ -354,6 +423,37 @@ mod tests {
         lender.end(region(base, 64, 64));
         lender.begin(region(base, 120, 16)).unwrap();
         assert!(lender.lend(&[], &[region(base, 120, 10)]).is_ok());
+    }
+
+    #[test]
+    fn loans_live_across_calls_on_another_thread_and_cross_nothing() {
+        let mut bytes = vec![0u8; 1000];
+        let mut lender = Lender::default();
+        let base = lender.add(&mut bytes[..]);
+        let [left, right] = [region(base, 0, 500), region(base, 500, 500)];
+        std::thread::scope(|scope| {
+            let mut loan = lender.loan(left, true).unwrap();
+            let lane = scope.spawn(move || {
+                loan.bytes_mut().fill(1);
+                loan
+            });
+            lender.lend(&[], &[right]).unwrap().writes[0].fill(2);
+            for (reads, writes) in [(vec![left], vec![]), (vec![], vec![region(base, 499, 2)])] {
+                let error = lender.lend(&reads, &writes).unwrap_err().to_string();
+                assert!(error.contains("on loan"), "{error}");
+            }
+            assert!(lender.loan(region(base, 0, 1), false).is_err());
+            lender.take_back(lane.join().unwrap());
+            // Two that only read may cross.
+            let (a, b) = (lender.loan(left, false).unwrap(), lender.loan(left, false).unwrap());
+            assert_eq!(lender.lend(&[left], &[]).unwrap().reads[0], b.bytes());
+            lender.take_back(a);
+            assert!(lender.lend(&[], &[left]).is_err());
+            lender.take_back(b);
+            assert!(lender.lend(&[], &[left]).is_ok());
+        });
+        drop(lender);
+        assert_eq!(bytes.iter().map(|b| u32::from(*b)).sum::<u32>(), 1500);
     }
 
     #[test]

@@ -11,8 +11,10 @@ pub mod events;
 pub mod execute;
 pub mod ledger;
 pub mod lend;
+mod loan;
 pub mod pool;
 pub mod random;
+pub mod spill;
 pub mod storage;
 pub mod system;
 

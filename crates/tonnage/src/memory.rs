@@ -45,6 +45,23 @@ pub fn set_limit(device: &str, limit: Option<Bytes>) -> Result<()> {
     Ok(())
 }
 
+/// Values that wait in a file while a call meets its budget wait in that folder from here on, instead of the one that
+/// the environment's `TONNAGE_SPILL_DIR` names, or the system's folder for what does not last. Files carry the number
+/// of their process, so that several can share a folder; those that a process left which was ended are removed when
+/// another first spills there.
+///
+/// # Errors
+/// Where it is no folder.
+pub fn set_spill_folder(path: impl Into<std::path::PathBuf>) -> Result<()> {
+    let path = path.into();
+    if !path.is_dir() {
+        let what = format!("`{}` is no folder", path.display());
+        return Err(bad_argument("set_spill_folder", what, "make it first, or choose another"));
+    }
+    tonnage_runtime::spill::set_folder(path);
+    Ok(())
+}
+
 /// Records what the block of code until its end does to memory, op by op.
 ///
 /// ```

@@ -101,11 +101,12 @@ fn rounds(shapes: usize, times: usize, mut call: impl FnMut(usize)) -> Vec<isize
     lives
 }
 
-/// After two rounds nothing grows but by a little noise: what lies in a full cache differs from time to time.
+/// After two rounds nothing grows but by noise: a full cache gives an eighth of its limit back at once, so what lies in
+/// so many of them at the end of a round differs by as many eighths.
 #[track_caller]
-fn flat(lives: &[isize]) {
+fn flat(lives: &[isize], caches: isize) {
     let (first, last) = (lives[0].max(lives[1]), lives[lives.len() - 1]);
-    assert!(last - first < 64 * 1024, "{lives:?}");
+    assert!(last - first < caches * 64 * 1024, "{lives:?}");
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn soak_any_number_of_shapes_leaves_memory_flat() {
             assert!(f.graph_bytes() <= limit, "{}", f.graph_bytes());
         }
     };
-    flat(&rounds(shapes, 4, call));
+    flat(&rounds(shapes, 4, call), 3);
     assert!(exact.traces() > 10 && exact.traces() < 250, "{}", exact.traces());
     assert_eq!((open.traces(), relaxed.traces() <= 3), (1, true));
     assert_eq!(in_use(), start);
@@ -153,7 +154,7 @@ fn soak_any_number_of_runs_of_a_session_leaves_memory_flat() {
     let session = Session::new(&graph);
     session.initialize().unwrap();
     let run = |n: usize| drop(session.run(&total, [("x", ones([n]).unwrap())]).unwrap());
-    flat(&rounds(100 * soak(), 4, run));
+    flat(&rounds(100 * soak(), 4, run), 1);
     drop(session);
     assert_eq!(in_use(), start);
 }

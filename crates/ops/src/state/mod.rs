@@ -1,9 +1,10 @@
-//! Updates of variables: in place, always.
+//! Updates of variables: in place, always; and values that wait in a file.
 
 pub mod assign;
 pub mod assign_add;
 pub mod assign_add_rows;
 pub mod assign_rows;
+pub mod spill;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;

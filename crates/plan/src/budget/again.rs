@@ -1,11 +1,15 @@
-//! A sketch made a graph: nodes that run again are copies with values of their own, and what comes after reads
-//! those.
+//! A sketch made a graph: nodes that run again are copies with values of their own, values that wait in a file are
+//! written and read back by nodes, and what comes after reads those.
 
 use std::collections::HashMap;
 
+use tonnage_core::OpDef;
+use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::row::Transfer;
+use tonnage_ops::state::spill::{SPILL, SPILL_WAIT, UNSPILL, UNSPILL_WAIT};
 
-use super::sketch::Run;
+use super::draw::Run;
 use crate::order::pressure::Pressure;
 
 /// The graph that runs these nodes.
@@ -17,13 +21,20 @@ pub fn graph(program: &Graph, pressure: &Pressure, runs: &[Run]) -> Graph {
         makers: HashMap::new(),
         version: vec![0; program.value_count()],
         now: HashMap::new(),
+        on_its_way: HashMap::new(),
     };
     making.made.nodes = Vec::with_capacity(runs.len());
     for (at, node) in program.nodes.iter().enumerate() {
         making.makers.extend(node.outputs.iter().map(|id| (*id, at)));
     }
     for run in runs {
-        making.run(&program.nodes[run.node as usize], run.again);
+        match *run {
+            Run::Node(node) => making.run(&program.nodes[node as usize], false),
+            Run::Again(node) => making.run(&program.nodes[node as usize], true),
+            Run::Transfer(transfer, root) => {
+                making.transfer(transfer, ValueId::new(root as usize));
+            }
+        }
     }
     making.made
 }
@@ -38,6 +49,8 @@ struct Making<'g> {
     version: Vec<u32>,
     /// What stands for a value, and of which version of its root.
     now: HashMap<ValueId, (u32, ValueId)>,
+    /// What a root is, of those that go to the file, lie there, or come back.
+    on_its_way: HashMap<ValueId, ValueId>,
 }
 
 impl Making<'_> {
@@ -58,6 +71,34 @@ impl Making<'_> {
             }
         }
         self.made.nodes.push(copy);
+    }
+
+    /// A root is itself when it is written: that begins as soon as it is made.
+    fn transfer(&mut self, transfer: Transfer, root: ValueId) {
+        let before = self.on_its_way.get(&root).copied().unwrap_or(root);
+        let (op, inputs): (&'static OpDef, Vec<ValueId>) = match transfer {
+            Transfer::Write => (&SPILL, vec![root]),
+            Transfer::Written => (&SPILL_WAIT, vec![root, before]),
+            Transfer::Read => (&UNSPILL, vec![before]),
+            Transfer::Arrived => (&UNSPILL_WAIT, vec![before]),
+        };
+        let made = match transfer {
+            Transfer::Arrived => {
+                self.version[root.index()] += 1;
+                self.second(root)
+            }
+            _ => self.made.add_value(self.program.value(root).clone()),
+        };
+        self.on_its_way.insert(root, made);
+        self.made.nodes.push(Node {
+            op,
+            attrs: Attrs::None,
+            inputs,
+            outputs: vec![made],
+            aux: false,
+            regions: Vec::new(),
+            source: self.program.value(root).source,
+        });
     }
 
     /// What stands for a value of the program now: itself, a second one, or a view of a second one.

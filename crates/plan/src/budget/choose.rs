@@ -1,59 +1,169 @@
-//! Which values are dropped, for a given number of bytes: as few seconds as possible.
+//! Which values are dropped, for a given number of bytes, and how: as few seconds as possible.
 //!
 //! Three steps. *Stretches*: the program's values are cut into stretches of about equal bytes; what is alive
 //! between two stretches is kept, so that each can be run again from there, and the rest is dropped, except what
-//! takes more seconds a byte than a threshold. Every number of stretches and a few thresholds are tried. *Giving
-//! back*: starting from the quickest that fits, dropped values are kept again, the dearest first, as long as it
-//! still fits. The result is checked by sketching, never by a formula.
+//! takes more seconds a byte than a threshold. Every number of stretches and a few thresholds are tried. *Files*: the
+//! same with all that is not computed again spilled; each value in the cheaper way; and more and more of the values that
+//! are large and idle for long spilled, with nothing computed again. *Giving back*: starting from the quickest that fits,
+//! dropped values are kept again, the dearest first, and those that are still computed again are spilled where that is
+//! quicker, as long as it still fits. The result is checked by sketching, never by a formula.
 
-use super::sketch::{Program, Sketch};
+use std::cmp::Ordering;
+
+use super::draw::Sketch;
+use super::overlap::overlapped;
+use super::sketch::{Candidate, Fate, Program};
 
 /// Thresholds of seconds a byte that are tried.
 const THRESHOLDS: usize = 6;
+/// Shares of the values that are spilled with nothing computed again.
+const SHARES: usize = 12;
 
 /// A choice and what it comes to.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// For each candidate of the program, whether it is dropped.
-    pub dropped: Vec<bool>,
+    /// Which order of the program it is of.
+    pub order: usize,
+    /// What becomes of each candidate of the program.
+    pub fates: Vec<Fate>,
     pub sketch: Sketch,
 }
 
-/// All choices of stretches that are worth looking at, quickest first, each with a lower peak than the one before.
-pub fn stretches(program: &Program) -> Vec<Choice> {
-    let mut found = Vec::new();
-    let all = vec![false; program.candidates.len()];
-    if let Some(sketch) = program.sketch(&all) {
-        found.push(Choice { dropped: all, sketch });
+impl Choice {
+    fn spills(&self) -> bool {
+        self.fates.contains(&Fate::Spill)
     }
-    let mut prices: Vec<f64> =
-        program.candidates.iter().map(|c| c.seconds / c.bytes.max(1) as f64).collect();
+}
+
+/// All choices that are worth looking at, quickest first: those that no other beats in both seconds and peak; and those
+/// without a file that no other such beats, since what a file really adds is known only when it is drawn in full.
+pub fn found(programs: &[Program]) -> Vec<Choice> {
+    let mut found = Vec::new();
+    for (order, program) in programs.iter().enumerate() {
+        let mut tries = Tries { program, order, found: &mut found };
+        // Updates at the end are for what is read back from a file.
+        if order == 0 {
+            tries.again();
+        }
+        if program.candidates.iter().any(Candidate::can_spill) {
+            tries.files();
+        }
+    }
+    let (spills, again): (Vec<Choice>, Vec<Choice>) = found.into_iter().partition(Choice::spills);
+    let mut both = front(again);
+    both.extend(front(spills));
+    both.sort_by(by_seconds);
+    both
+}
+
+/// The quickest choice that takes at most `most` bytes of the arena: the better of the quickest with a file and
+/// the quickest without.
+pub fn quickest(programs: &[Program], found: &[Choice], most: u64) -> Option<Choice> {
+    let start = |spills: bool| {
+        let fits = |c: &&Choice| c.spills() == spills && c.sketch.peak.bytes <= most;
+        found.iter().find(fits)
+    };
+    let finished = |start: &Choice| {
+        let program = &programs[start.order];
+        let mut choice = give_back(program, start, most);
+        if choice.spills() {
+            choice.sketch = overlapped(program, &choice.fates, most)?;
+        }
+        Some(choice)
+    };
+    let both = [start(false), start(true)].into_iter().flatten().filter_map(finished);
+    both.min_by(by_seconds)
+}
+
+struct Tries<'a> {
+    program: &'a Program,
+    order: usize,
+    found: &'a mut Vec<Choice>,
+}
+
+impl Tries<'_> {
+    fn add(&mut self, fates: Vec<Fate>) {
+        if let Some(sketch) = self.program.sketch(&fates) {
+            self.found.push(Choice { order: self.order, fates, sketch });
+        }
+    }
+
+    fn again(&mut self) {
+        self.add(vec![Fate::Keep; self.program.candidates.len()]);
+        for limit in limits(self.program) {
+            self.cut(limit, Fate::Keep);
+        }
+    }
+
+    /// Every number of stretches; what is not computed again has the fate `rest`, where it can.
+    fn cut(&mut self, limit: f64, rest: Fate) {
+        let mut cuts = 0;
+        while cuts <= self.program.candidates.len() {
+            let again = dropped(self.program, cuts, limit);
+            let all = self.program.candidates.iter().zip(&again);
+            let fate = |(c, again): (&Candidate, &bool)| match (again, rest) {
+                (true, _) => Fate::Again,
+                (false, Fate::Spill) if c.can_spill() => Fate::Spill,
+                _ => Fate::Keep,
+            };
+            self.add(all.map(fate).collect());
+            // Every small number, then ever larger steps: many short stretches are all alike.
+            cuts += 1 + cuts / 8;
+        }
+    }
+
+    fn files(&mut self) {
+        let candidates = &self.program.candidates;
+        let cheaper = |c: &Candidate| match c.disk < c.seconds {
+            true => Fate::Spill,
+            false => Fate::Again,
+        };
+        self.add(candidates.iter().map(cheaper).collect());
+        let mut order: Vec<usize> =
+            (0..candidates.len()).filter(|i| candidates[*i].can_spill()).collect();
+        let idle = |i: &usize| {
+            let c = &candidates[*i];
+            u128::from(c.bytes) * (c.to - c.from) as u128
+        };
+        order.sort_by_key(|i| (std::cmp::Reverse(idle(i)), *i));
+        for share in 1..=SHARES {
+            let mut fates = vec![Fate::Keep; candidates.len()];
+            for i in &order[..(order.len() * share).div_ceil(SHARES)] {
+                fates[*i] = Fate::Spill;
+            }
+            self.add(fates);
+        }
+        let limits = limits(self.program);
+        if let (Some(first), Some(last)) = (limits.first(), limits.last()) {
+            self.cut(*last, Fate::Spill);
+            if first < last {
+                self.cut(*first, Fate::Spill);
+            }
+        }
+    }
+}
+
+/// Thresholds of what it may take to compute a byte again.
+fn limits(program: &Program) -> Vec<f64> {
+    let able = program.candidates.iter().filter(|c| c.can_again());
+    let mut prices: Vec<f64> = able.map(Candidate::price).collect();
     prices.sort_by(f64::total_cmp);
     let mut limits: Vec<f64> = (1..=THRESHOLDS)
         .filter_map(|i| prices.get((prices.len() * i).div_ceil(THRESHOLDS).saturating_sub(1)))
         .copied()
         .collect();
     limits.dedup();
-    for limit in limits {
-        let mut cuts = 0;
-        while cuts <= program.candidates.len() {
-            let dropped = dropped(program, cuts, limit);
-            if let Some(sketch) = program.sketch(&dropped) {
-                found.push(Choice { dropped, sketch });
-            }
-            // Every small number, then ever larger steps: many short stretches are all alike.
-            cuts += 1 + cuts / 8;
-        }
-    }
-    front(found)
+    limits
+}
+
+fn by_seconds(a: &Choice, b: &Choice) -> Ordering {
+    let seconds = a.sketch.seconds.total_cmp(&b.sketch.seconds);
+    seconds.then(a.sketch.peak.bytes.cmp(&b.sketch.peak.bytes))
 }
 
 /// Those that no other beats in both seconds and peak.
 fn front(mut choices: Vec<Choice>) -> Vec<Choice> {
-    choices.sort_by(|a, b| {
-        let seconds = a.sketch.seconds.total_cmp(&b.sketch.seconds);
-        seconds.then(a.sketch.peak.bytes.cmp(&b.sketch.peak.bytes))
-    });
+    choices.sort_by(by_seconds);
     let mut kept: Vec<Choice> = Vec::new();
     for choice in choices {
         if kept.last().is_none_or(|last| choice.sketch.peak.bytes < last.sketch.peak.bytes) {
@@ -73,8 +183,7 @@ fn dropped(program: &Program, cuts: usize, dearest: f64) -> Vec<bool> {
             // The first place behind where it is made: is it still to be read there?
             let place = places.partition_point(|p| *p <= c.made);
             let crosses = places.get(place).is_some_and(|p| *p <= c.from);
-            let dear = c.seconds / c.bytes.max(1) as f64 > dearest;
-            !crosses && !dear
+            !crosses && c.price() <= dearest
         })
         .collect()
 }
@@ -82,13 +191,14 @@ fn dropped(program: &Program, cuts: usize, dearest: f64) -> Vec<bool> {
 /// Places that cut the candidates into stretches of about equal bytes; each is moved, by less than half a
 /// stretch, to where the fewest bytes cross: between two blocks rather than inside of one.
 fn places(program: &Program, cuts: usize) -> Vec<usize> {
-    let candidates = &program.candidates;
-    let total: u64 = candidates.iter().map(|c| c.bytes).sum();
-    let mut sums = Vec::with_capacity(candidates.len());
-    let mut sum = 0;
-    for candidate in candidates {
-        sum += candidate.bytes;
-        sums.push(sum);
+    let all = program.candidates.iter().zip(&program.crossing);
+    let able: Vec<(&Candidate, u64)> =
+        all.filter(|(c, _)| c.can_again()).map(|(c, crossing)| (c, *crossing)).collect();
+    let mut sums = Vec::with_capacity(able.len());
+    let mut total = 0;
+    for (candidate, _) in &able {
+        total += candidate.bytes;
+        sums.push(total);
     }
     let stretch = total / (cuts as u64 + 1);
     let mut places: Vec<usize> = (1..=cuts as u64)
@@ -98,44 +208,56 @@ fn places(program: &Program, cuts: usize) -> Vec<usize> {
             let first = sums.partition_point(|s| *s < ideal.saturating_sub(stretch / 3));
             let last = sums.partition_point(|s| *s <= ideal.saturating_add(stretch / 3));
             (first..last.max(first + 1).min(sums.len()))
-                .min_by_key(|at| (program.crossing[*at], sums[*at].abs_diff(ideal)))
-                .map(|at| candidates[at].made + 1)
+                .min_by_key(|at| (able[*at].1, sums[*at].abs_diff(ideal)))
+                .map(|at| able[at].0.made + 1)
         })
         .collect();
     places.dedup();
     places
 }
 
-/// The choice with as much kept again as fits `most` bytes of the arena.
-pub fn give_back(program: &Program, choice: &Choice, most: u64) -> Choice {
+/// The choice with as much kept again as fits `most` bytes of the arena. One without a file stays without.
+fn give_back(program: &Program, choice: &Choice, most: u64) -> Choice {
     let mut best = choice.clone();
-    let mut order: Vec<usize> = (0..best.dropped.len()).filter(|i| best.dropped[*i]).collect();
-    let price = |i: &usize| {
-        let c = &program.candidates[*i];
-        c.seconds / c.bytes.max(1) as f64
+    let candidates = &program.candidates;
+    let dearest_first = |mut some: Vec<usize>, price: &dyn Fn(&Candidate) -> f64| {
+        let price = |i: &usize| price(&candidates[*i]);
+        some.sort_by(|a, b| price(b).total_cmp(&price(a)).then(a.cmp(b)));
+        some
     };
-    order.sort_by(|a, b| price(b).total_cmp(&price(a)).then(a.cmp(b)));
-    try_all(program, &mut best, &order, most);
+    let those = |best: &Choice, fate: Fate| -> Vec<usize> {
+        (0..best.fates.len()).filter(|i| best.fates[*i] == fate).collect()
+    };
+    let again = dearest_first(those(&best, Fate::Again), &Candidate::price);
+    try_all(program, &mut best, &again, Fate::Keep, most);
+    let spilled = dearest_first(those(&best, Fate::Spill), &|c| c.bytes as f64);
+    try_all(program, &mut best, &spilled, Fate::Keep, most);
+    if !choice.spills() {
+        return best;
+    }
+    let mut again = dearest_first(those(&best, Fate::Again), &Candidate::price);
+    again.retain(|i| candidates[*i].can_spill());
+    try_all(program, &mut best, &again, Fate::Spill, most);
     best
 }
 
-/// Keeps all of them if that fits; otherwise tries each half on its own.
-fn try_all(program: &Program, best: &mut Choice, some: &[usize], most: u64) {
+/// Gives all of them that fate if that fits and is no slower; otherwise tries each half on its own.
+fn try_all(program: &Program, best: &mut Choice, some: &[usize], fate: Fate, most: u64) {
     if some.is_empty() {
         return;
     }
-    let mut dropped = best.dropped.clone();
+    let mut fates = best.fates.clone();
     for i in some {
-        dropped[*i] = false;
+        fates[*i] = fate;
     }
-    match program.sketch(&dropped) {
+    match program.sketch(&fates) {
         Some(sketch) if sketch.peak.bytes <= most && sketch.seconds <= best.sketch.seconds => {
-            *best = Choice { dropped, sketch };
+            *best = Choice { order: best.order, fates, sketch };
         }
         _ if some.len() > 1 => {
             let (first, rest) = some.split_at(some.len() / 2);
-            try_all(program, best, first, most);
-            try_all(program, best, rest, most);
+            try_all(program, best, first, fate, most);
+            try_all(program, best, rest, fate, most);
         }
         _ => {}
     }

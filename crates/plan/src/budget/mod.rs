@@ -1,8 +1,9 @@
 //! The budget: a ladder of plans for one graph, from unlimited down, and the quickest rung that fits.
 //!
-//! In the order that data flows: `cost` says what work takes on a machine; `sketch` draws a program with values
-//! dropped and computed again; `choose` looks for what to drop; `again` makes the chosen sketch a graph, which is then
-//! fused and planned as any other.
+//! In the order that data flows: `cost` says what work takes on a machine; `sketch` knows which values are idle for
+//! long; `draw` draws a program with some of them computed again or spilled; `choose` looks for which; `overlap` says when
+//! the disk lane begins and is awaited; `again` makes the chosen sketch a graph, which is then fused and planned as
+//! any other.
 //!
 //! The ladder depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
 //! quickest rung whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
@@ -11,6 +12,8 @@
 mod again;
 mod choose;
 mod cost;
+mod draw;
+mod overlap;
 mod sketch;
 
 pub use cost::Machine;
@@ -27,6 +30,7 @@ use crate::order::{self, pressure::Pressure};
 use crate::place::{InputSpec, Options, plan_in_order};
 use crate::plan::Plan;
 use choose::Choice;
+use draw::Run;
 use sketch::Program;
 
 /// Rungs between unlimited and the lowest.
@@ -37,6 +41,8 @@ const RUNGS: u64 = 24;
 pub struct Fitted {
     /// Nodes that run again.
     pub recomputed: usize,
+    /// What is written to a file and read back.
+    pub spilled: Bytes,
     /// Seconds that the call is expected to take on the machine that the planner was told of.
     pub seconds: f64,
     /// Seconds that it would take with memory for everything.
@@ -54,8 +60,9 @@ pub struct Price {
 
 /// All ways to run one graph, quickest first.
 pub struct Ladder {
-    graph: Arc<Graph>,
-    pressure: Pressure,
+    /// The graph in the order that takes the least; and with updates of variables at its end, so that values can be
+    /// read back from a file for longer.
+    orders: Vec<(Arc<Graph>, Pressure)>,
     inputs: Vec<InputSpec>,
     options: Options,
     seconds: f64,
@@ -73,15 +80,26 @@ impl Ladder {
         machine: &Machine,
     ) -> Result<Ladder> {
         let graph = order::low_peak(graph, inputs, options.threads);
-        let pressure = Pressure::of(&graph, inputs, options.threads);
-        let program = Program::of(&graph, pressure.clone(), machine);
-        let rungs = rungs(&program);
+        let updates_last = match machine.has_disk() {
+            true => sketch::updates_last(&graph).map(Arc::new),
+            false => None,
+        };
+        let with_pressure = |graph: Arc<Graph>| {
+            let pressure = Pressure::of(&graph, inputs, options.threads);
+            (graph, pressure)
+        };
+        let orders: Vec<(Arc<Graph>, Pressure)> =
+            [graph].into_iter().chain(updates_last).map(with_pressure).collect();
+        let programs: Vec<Program> = orders
+            .iter()
+            .map(|(graph, pressure)| Program::of(graph, pressure.clone(), machine))
+            .collect();
+        let rungs = rungs(&programs);
         Ok(Ladder {
-            graph,
-            pressure,
+            orders,
             inputs: inputs.to_vec(),
             options,
-            seconds: program.seconds(),
+            seconds: programs[0].seconds(),
             plans: Mutex::new(vec![None; rungs.len()]),
             rungs,
         })
@@ -99,17 +117,18 @@ impl Ladder {
             return Ok(plan);
         }
         let choice = &self.rungs[rung];
-        let again = choice.sketch.runs.iter().filter(|run| run.again).count();
-        let graph = match again {
-            0 => self.graph.clone(),
-            _ => {
-                // What is computed again may now be written into what reads it.
-                Arc::new(fuse(again::graph(&self.graph, &self.pressure, &choice.sketch.runs))?)
-            }
+        let runs = &choice.sketch.runs;
+        let again = runs.iter().filter(|run| matches!(run, Run::Again(_))).count();
+        let (graph, pressure) = &self.orders[choice.order];
+        let graph = match runs.iter().all(|run| matches!(run, Run::Node(_))) {
+            true => graph.clone(),
+            // What is computed again may now be written into what reads it.
+            false => Arc::new(fuse(again::graph(graph, pressure, runs))?),
         };
         let mut made = plan_in_order(&graph, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
             recomputed: again,
+            spilled: made.spilled(),
             seconds: self.seconds + choice.sketch.seconds,
             unlimited_seconds: self.seconds,
         });
@@ -184,17 +203,16 @@ impl Ladder {
 }
 
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.
-fn rungs(program: &Program) -> Vec<Choice> {
-    let found = choose::stretches(program);
-    let (Some(first), Some(last)) = (found.first(), found.last()) else { return found };
-    let (most, least) = (first.sketch.peak.bytes, last.sketch.peak.bytes);
+fn rungs(programs: &[Program]) -> Vec<Choice> {
+    let found = choose::found(programs);
+    let peaks = found.iter().map(|choice| choice.sketch.peak.bytes);
+    let (Some(first), Some(least)) = (found.first(), peaks.min()) else { return found };
+    let most = first.sketch.peak.bytes;
     let mut made: Vec<Choice> = vec![first.clone()];
     for i in 1..=RUNGS {
         // Every rung is the same part of what is left above the least.
         let size = least + (most - least) / RUNGS * (RUNGS - i);
-        let fits = |c: &&Choice| c.sketch.peak.bytes <= size;
-        let Some(start) = found.iter().find(fits) else { continue };
-        let choice = choose::give_back(program, start, size);
+        let Some(choice) = choose::quickest(programs, &found, size) else { continue };
         if made.last().is_none_or(|before| choice.sketch.peak.bytes < before.sketch.peak.bytes) {
             made.push(choice);
         }

@@ -1,17 +1,33 @@
-//! A program with some values dropped and computed again, sketched: which nodes run, in which order, and what they
-//! read and make. It is what the ladder tries thousands of; only the one that is chosen becomes a graph.
+//! What is known of a program before anything is dropped: which values are idle for long, and what it takes to
+//! compute each again or to write it to a file and back.
 //!
 //! A *gap* is the longest time between two uses of a value. A dropped value is not held during its gap: what reads
-//! it after the gap reads a second one, made just before by running its node again, with whatever of that node's
-//! inputs is not there any more. A second value lives on to its own last use, so that within a stretch of
-//! dropped values each node runs again once.
+//! it after the gap reads a second one. `draw` draws the program with values dropped.
+//!
+//! A value can be read back only before the first update of a variable: reading may fail, and a call that fails leaves
+//! variables as they were.
 
 use smallvec::SmallVec;
-use tonnage_core::graph::Graph;
+use tonnage_core::graph::{Graph, ValueId};
 use tonnage_core::row::{Mem, Remat};
 
 use super::cost::Machine;
-use crate::order::pressure::{Needs, Peak, Pressure};
+use super::draw::{Drawing, Sketch};
+use crate::order::pressure::Pressure;
+
+/// Values of fewer bytes are not spilled: the calls would take longer than the bytes are worth.
+const SPILLED: u64 = 64 << 10;
+
+/// What becomes of a value during its gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is held.
+    Keep,
+    /// It is computed again.
+    Again,
+    /// It waits in a file.
+    Spill,
+}
 
 /// A value that may be dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,47 +42,51 @@ pub struct Candidate {
     pub to: usize,
     /// Its bytes.
     pub bytes: u64,
-    /// Seconds to compute it again, with all that would have to be computed again for it alone.
+    /// Seconds to compute it again, with all that would have to be computed again for it alone; infinite
+    /// where it cannot be.
     pub seconds: f64,
+    /// Seconds to write it to a file and to read it back; infinite where it cannot be.
+    pub disk: f64,
+}
+
+impl Candidate {
+    /// Seconds a byte to compute it again.
+    pub fn price(&self) -> f64 {
+        self.seconds / self.bytes.max(1) as f64
+    }
+
+    pub fn can_again(&self) -> bool {
+        self.seconds.is_finite()
+    }
+
+    pub fn can_spill(&self) -> bool {
+        self.disk.is_finite()
+    }
 }
 
 /// What is known of a program before anything is dropped.
 #[derive(Debug)]
 pub struct Program {
-    pressure: Pressure,
+    pub pressure: Pressure,
+    pub machine: Machine,
     /// The node that makes each root; `usize::MAX` for inputs.
-    maker: Vec<usize>,
-    seconds: Vec<f64>,
+    pub maker: Vec<usize>,
+    pub seconds: Vec<f64>,
     /// For each root the nodes that use it, in order.
-    uses: Vec<Vec<u32>>,
+    pub uses: Vec<Vec<u32>>,
     /// The first node that overwrites each root.
-    updated: Vec<usize>,
-    again: Vec<bool>,
+    pub updated: Vec<usize>,
+    /// Which nodes may run again.
+    pub again: Vec<bool>,
+    /// Which roots have a size that is known.
+    sized: Vec<bool>,
+    /// The first node that updates a variable, or comes after one that does: nothing may fail from there on.
+    barrier: usize,
     /// Values that may be dropped, in the order in which they are made.
     pub candidates: Vec<Candidate>,
     /// For each candidate, the bytes of candidates that are still to be read, before their gap, just after it is
     /// made: what a stretch that starts there would have to start from.
     pub crossing: Vec<u64>,
-}
-
-/// A node of a sketch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// The node of the program.
-    pub node: u32,
-    /// Whether it runs again.
-    pub again: bool,
-}
-
-/// A program with values dropped.
-#[derive(Debug, Clone)]
-pub struct Sketch {
-    /// Nodes in the order in which they run.
-    pub runs: Vec<Run>,
-    /// The most that lives in the arena.
-    pub peak: Peak,
-    /// Seconds that it takes longer.
-    pub seconds: f64,
 }
 
 impl Program {
@@ -79,6 +99,9 @@ impl Program {
             uses: vec![Vec::new(); values],
             updated: vec![usize::MAX; values],
             again: graph.nodes.iter().map(may_run_again).collect(),
+            sized: (0..values).map(|i| graph.ty(ValueId::new(i)).shape.sizes().is_some()).collect(),
+            barrier: waits(graph).iter().position(|w| *w).unwrap_or(usize::MAX),
+            machine: *machine,
             candidates: Vec::new(),
             crossing: Vec::new(),
             pressure,
@@ -130,7 +153,6 @@ impl Program {
         for root in 0..self.uses.len() {
             let made = self.maker[root];
             let able = made != usize::MAX
-                && self.again[made]
                 && self.pressure.in_arena[root]
                 && !self.pressure.stays[root]
                 && self.updated[root] == usize::MAX;
@@ -140,9 +162,20 @@ impl Program {
                 .max_by_key(|(a, b)| (b - a, usize::MAX - a))
                 .filter(|(a, b)| b - a > 1);
             let (true, Some((from, to))) = (able, gap) else { continue };
-            let Some(seconds) = self.price(root, to) else { continue };
             let bytes = self.pressure.size[root];
-            found.push(Candidate { root: root as u32, made, from, to, bytes, seconds });
+            let seconds = self.price(root, to).unwrap_or(f64::INFINITY);
+            let spills = self.machine.has_disk()
+                && bytes >= SPILLED
+                && self.sized[root]
+                && to < self.barrier;
+            let disk = match spills {
+                true => self.machine.transfer(bytes, true) + self.machine.transfer(bytes, false),
+                false => f64::INFINITY,
+            };
+            let found_one = Candidate { root: root as u32, made, from, to, bytes, seconds, disk };
+            if found_one.can_again() || found_one.can_spill() {
+                found.push(found_one);
+            }
         }
         found.sort_by_key(|c| (c.made, c.root));
         found
@@ -175,22 +208,61 @@ impl Program {
     }
 
     /// Whether a root lives at a node where nothing is dropped.
-    fn is_there(&self, root: usize, at: usize) -> bool {
+    pub fn is_there(&self, root: usize, at: usize) -> bool {
         self.maker[root] == usize::MAX || self.pressure.stays[root] || self.used_from(root, at)
     }
 
-    fn used_from(&self, root: usize, at: usize) -> bool {
+    pub fn used_from(&self, root: usize, at: usize) -> bool {
         self.uses[root].last().is_some_and(|last| *last as usize >= at)
     }
 
-    /// The program with the candidates that `dropped` marks computed again; `None` where that cannot be.
-    pub fn sketch(&self, dropped: &[bool]) -> Option<Sketch> {
-        let mut drawing = Drawing::new(self, dropped);
+    /// The program with the candidates dropped as `fates` says, transfers awaited at once; `None` where that
+    /// cannot be.
+    pub fn sketch(&self, fates: &[Fate]) -> Option<Sketch> {
+        Some(self.draw(fates)?.finish())
+    }
+
+    pub fn draw(&self, fates: &[Fate]) -> Option<Drawing<'_>> {
+        let mut drawing = Drawing::new(self, fates);
         for at in 0..self.pressure.nodes.len() {
             drawing.node(at)?;
         }
-        Some(drawing.finish())
+        Some(drawing)
     }
+}
+
+/// Which nodes update a variable, or depend on one that does; effects keep their order.
+pub fn waits(graph: &Graph) -> Vec<bool> {
+    let mut after = vec![false; graph.value_count()];
+    let mut effects_wait = false;
+    let mut made = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        let wait = !node.updates().is_empty()
+            || node.inputs.iter().any(|id| after[id.index()])
+            || (effects_wait && node.has_effect());
+        effects_wait |= wait && node.has_effect() && node.updates().is_empty();
+        for id in node.outputs.iter().filter(|_| wait) {
+            after[id.index()] = true;
+        }
+        made.push(wait);
+    }
+    made
+}
+
+/// The graph with all updates of variables, and what depends on them, at its end: values can be read back up to
+/// there. `None` where they stand there anyway.
+pub fn updates_last(graph: &Graph) -> Option<Graph> {
+    let waits = waits(graph);
+    if waits.is_sorted() {
+        return None;
+    }
+    let mut made = graph.clone();
+    let of = |which: bool| {
+        let all = graph.nodes.iter().zip(&waits);
+        all.filter(move |(_, w)| **w == which).map(|(node, _)| node.clone())
+    };
+    made.nodes = of(false).chain(of(true)).collect();
+    Some(made)
 }
 
 fn may_run_again(node: &tonnage_core::graph::Node) -> bool {
@@ -198,120 +270,4 @@ fn may_run_again(node: &tonnage_core::graph::Node) -> bool {
         && !node.has_effect()
         && !matches!(node.op.mem, Mem::Update(_))
         && node.regions.is_empty()
-}
-
-/// A sketch in the making.
-struct Drawing<'p> {
-    program: &'p Program,
-    /// For each root, the gap in which it is not held.
-    gap: Vec<(u32, u32)>,
-    /// For each root, the one that stands for it now.
-    now: Vec<u32>,
-    /// For each root that has a second one, the node for which that was made.
-    made: Vec<usize>,
-    size: Vec<u64>,
-    runs: Vec<Run>,
-    nodes: Vec<Needs>,
-    seconds: f64,
-}
-
-const NONE: (u32, u32) = (u32::MAX, u32::MAX);
-/// How far back one value may reach through others that are gone; beyond it a stack would be at risk.
-const DEEPEST: usize = 4_000;
-
-impl<'p> Drawing<'p> {
-    fn new(program: &'p Program, dropped: &[bool]) -> Drawing<'p> {
-        let roots = program.uses.len();
-        let mut gap = vec![NONE; roots];
-        for (candidate, _) in program.candidates.iter().zip(dropped).filter(|(_, d)| **d) {
-            gap[candidate.root as usize] = (candidate.from as u32, candidate.to as u32);
-        }
-        let count = program.pressure.nodes.len();
-        Drawing {
-            program,
-            gap,
-            now: (0..roots as u32).collect(),
-            made: vec![usize::MAX; roots],
-            size: program.pressure.size.clone(),
-            runs: Vec::with_capacity(count * 2),
-            nodes: Vec::with_capacity(count * 2),
-            seconds: 0.0,
-        }
-    }
-
-    fn node(&mut self, at: usize) -> Option<()> {
-        let program = self.program;
-        let needs = &program.pressure.nodes[at];
-        for root in &needs.reads {
-            self.provide(*root as usize, at, 0)?;
-        }
-        self.run(at, self.stand_ins(&needs.reads), false);
-        Some(())
-    }
-
-    /// Makes sure that a root, or a second one in its stead, lives at a node.
-    fn provide(&mut self, root: usize, at: usize, depth: usize) -> Option<()> {
-        let program = self.program;
-        let held = match (self.now[root] == root as u32, self.gap[root]) {
-            (true, NONE) => program.is_there(root, at),
-            (true, (from, _)) => at <= from as usize,
-            // A second one stays as long as the program itself still uses the first; beyond that it is only
-            // there for what is made again at the same place.
-            (false, _) => self.made[root] == at || program.used_from(root, at),
-        };
-        if held {
-            return Some(());
-        }
-        let node = program.maker[root];
-        if node == usize::MAX || !program.again[node] || depth > DEEPEST {
-            return None;
-        }
-        for read in program.pressure.nodes[node].reads.iter().map(|r| *r as usize) {
-            // What is overwritten before is not what it was.
-            if program.updated[read] < at {
-                return None;
-            }
-            self.provide(read, at, depth + 1)?;
-        }
-        let reads = self.stand_ins(&program.pressure.nodes[node].reads);
-        for made in program.pressure.nodes[node].makes.iter().map(|r| *r as usize) {
-            self.now[made] = self.size.len() as u32;
-            self.made[made] = at;
-            self.size.push(self.size[made]);
-        }
-        self.run(node, reads, true);
-        self.seconds += program.seconds[node];
-        Some(())
-    }
-
-    fn stand_ins<const N: usize>(&self, roots: &SmallVec<[u32; N]>) -> SmallVec<[u32; N]>
-    where
-        [u32; N]: smallvec::Array<Item = u32>,
-    {
-        roots.iter().map(|r| self.now[*r as usize]).collect()
-    }
-
-    fn run(&mut self, node: usize, reads: SmallVec<[u32; 4]>, again: bool) {
-        let needs = &self.program.pressure.nodes[node];
-        let reuses = needs
-            .reuses
-            .iter()
-            .filter_map(|r| needs.reads.iter().position(|read| read == r))
-            .map(|i| reads[i])
-            .collect();
-        let (makes, scratch) = (self.stand_ins(&needs.makes), needs.scratch);
-        self.nodes.push(Needs { reads, makes, reuses, scratch });
-        self.runs.push(Run { node: node as u32, again });
-    }
-
-    fn finish(self) -> Sketch {
-        let mut stays = self.program.pressure.stays.clone();
-        stays.resize(self.size.len(), false);
-        let mut in_arena = self.program.pressure.in_arena.clone();
-        in_arena.resize(self.size.len(), true);
-        let order: Vec<u32> = (0..self.nodes.len() as u32).collect();
-        let pressure =
-            Pressure { nodes: self.nodes, root: Vec::new(), size: self.size, in_arena, stays };
-        Sketch { runs: self.runs, peak: pressure.peak(&order), seconds: self.seconds }
-    }
 }

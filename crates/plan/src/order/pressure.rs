@@ -161,10 +161,21 @@ impl Pressure {
 
     /// The most that lives in the arena at once if the nodes run in that order.
     pub fn peak(&self, order: &[u32]) -> Peak {
+        let mut peak = Peak { bytes: 0, at: 0 };
+        self.walk(order, |at, bytes| {
+            if bytes > peak.bytes {
+                peak = Peak { bytes, at };
+            }
+        });
+        peak
+    }
+
+    /// Tells what lives in the arena at each position if the nodes run in that order.
+    pub fn walk(&self, order: &[u32], mut tell: impl FnMut(usize, u64)) {
         let last = self.last_uses(order);
         // What a root really holds of the arena: in place, the bytes go from one to the next.
         let mut holds = vec![0u64; self.size.len()];
-        let (mut live, mut peak) = (0, Peak { bytes: 0, at: 0 });
+        let mut live = 0;
         for (at, n) in order.iter().enumerate() {
             let needs = &self.nodes[*n as usize];
             let taken = needs.reuses.iter().find(|r| last[**r as usize] == at);
@@ -179,16 +190,13 @@ impl Pressure {
                     }
                 }
             }
-            if live + needs.scratch > peak.bytes {
-                peak = Peak { bytes: live + needs.scratch, at };
-            }
+            tell(at, live + needs.scratch);
             for root in needs.reads.iter().chain(&needs.makes) {
                 if last[*root as usize] == at {
                     live -= std::mem::take(&mut holds[*root as usize]);
                 }
             }
         }
-        peak
     }
 }
 

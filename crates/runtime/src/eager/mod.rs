@@ -112,6 +112,10 @@ fn run(
             made.into_iter().map(crate::emit::array).collect()
         }
         Lower::Region(_) => execute::region_op(op, args, attrs, regions, aux, mark),
+        Lower::Transfer(_) => {
+            let what = format!("{} stands in plans alone", op.name);
+            Err(tonnage_core::ErrorKind::BadGraph { what }.into())
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl<'p> Frame<'p> {
                     let key = self.key_of(plan.spec.of.key, 1, row);
                     let arena = part(scratch, plan.inner, 0);
                     let mut child = self.child(&plan.step, arena, inputs, made, key);
-                    child.run(lender, false)?;
+                    child.run(lender, None, false)?;
                     self.ran(&child);
                     std::mem::swap(&mut now, &mut other);
                 }

@@ -8,10 +8,11 @@ use tonnage_core::dim::{Dim, Symbol};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::{TensorType, ValueId};
-use tonnage_plan::{At, Placed, Plan};
+use tonnage_plan::{At, Placed, Plan, Run};
 
 use super::given::Given;
 use crate::lend::{Lender, Region};
+use crate::spill::DiskLane;
 
 /// One run of one graph.
 pub struct Frame<'p> {
@@ -63,8 +64,13 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Runs every step; the high-water mark of what was lent of the arena.
-    pub fn run(&mut self, lender: &mut Lender, watch: bool) -> Result<Bytes> {
+    /// Runs every step; the high-water mark of what was lent of the arena. Only a whole call has a disk lane.
+    pub fn run<'a: 'l, 'l>(
+        &mut self,
+        lender: &mut Lender<'a>,
+        mut lane: Option<&mut DiskLane<'l>>,
+        watch: bool,
+    ) -> Result<Bytes> {
         for at in 0..self.plan.steps.len() {
             let plan = self.plan;
             let step = &plan.steps[at];
@@ -75,7 +81,13 @@ impl<'p> Frame<'p> {
                 }
             }
             let source = self.plan.graph.nodes.get(step.node).map(|n| n.source);
-            self.step(lender, step).map_err(|e| match source {
+            let ran = match (&step.run, &mut lane) {
+                (Run::Transfer(transfer), Some(lane)) => {
+                    self.transfer(lender, lane, step, *transfer)
+                }
+                _ => self.step(lender, step),
+            };
+            ran.map_err(|e| match source {
                 Some(source) => e.at(source),
                 None => e,
             })?;

@@ -211,7 +211,7 @@ impl<'p> Runner<'p> {
         let outputs = SmallVec::from_iter([answer]);
         let mut child = frame.child(condition, arena, inputs.clone(), outputs, key);
         self.tell(frame, &mut child, sizes, 0)?;
-        child.run(lender, false)?;
+        child.run(lender, None, false)?;
         frame.lent(&answer);
         frame.ran(&child);
         // A condition that is an input lies there.
@@ -242,7 +242,7 @@ impl<'p> Runner<'p> {
         made.iter().for_each(|region| frame.lent(region));
         let mut child = frame.child(&self.plan.body, arena, inputs, made, key);
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
-        child.run(lender, false)?;
+        child.run(lender, None, false)?;
         frame.ran(&child);
         if let Some(sizes) = sizes {
             self.grow(&child, sizes)?;

@@ -1,7 +1,8 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
-//! of it; `region` runs branches, `looping` loops, and `back` goes back through them.
+//! of it; `region` runs branches, `looping` loops, and `back` goes back through them; `transfer` hands values to the
+//! disk lane.
 
 mod back;
 mod frame;
@@ -9,6 +10,7 @@ mod given;
 mod looping;
 mod region;
 mod step;
+mod transfer;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ use crate::eager::{Arg, Args, Arrays};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
+use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
 
 pub use given::{Given, Specs};
@@ -44,6 +47,8 @@ pub struct Measured {
     pub used: Bytes,
     /// Rounds of loops that gradients ran again.
     pub rounds_again: u64,
+    /// What was written to a file.
+    pub spilled: Bytes,
 }
 
 /// What is known of a tensor for planning; `seen` are storages that were counted already.
@@ -79,6 +84,11 @@ pub fn execute_with(
 ) -> Result<(Arrays, Measured)> {
     let ledger = Ledger::cpu();
     let own = |kind| owner(Mark { kind, ..mark }, "function");
+    // First of all: a disk without room is an error before anything has happened.
+    let file = match plan.disk.is_zero() {
+        true => None,
+        false => Some(SpillFile::create(plan.disk)?),
+    };
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
     let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
     for output in &plan.outputs {
@@ -100,14 +110,33 @@ pub fn execute_with(
         let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
         frame.brought = brought.clone();
         let top = plan.inputs + plan.own_outputs();
-        let mut go = || frame.run(&mut lender, true);
-        let used = if is_small(plan) { go() } else { pool().inside(go) };
+        let (used, spilled) = match file {
+            Some(file) => beside_disk(&mut frame, &mut lender, file)?,
+            None => {
+                let mut go = || frame.run(&mut lender, None, true);
+                let used = if is_small(plan) { go() } else { pool().inside(go) };
+                (used?, Bytes::ZERO)
+            }
+        };
         // What was lent lies in one block, which is rounded as every block is.
-        let used = top + used?.rounded();
-        (Measured { used, rounds_again: frame.again }, frame.layouts)
+        let used = top + used.rounded();
+        (Measured { used, rounds_again: frame.again, spilled }, frame.layouts)
     };
     let made = collect(plan, inputs, arena, results, &decided, (key, brought), mark)?;
     Ok((made, measured))
+}
+
+/// Runs a frame beside a disk lane, whose thread ends with it; what was lent, and what was written to the file.
+fn beside_disk<'a>(
+    frame: &mut Frame,
+    lender: &mut Lender<'a>,
+    file: SpillFile,
+) -> Result<(Bytes, Bytes)> {
+    std::thread::scope(|scope| {
+        let mut lane = DiskLane::start(scope, file)?;
+        let used = pool().inside(|| frame.run(lender, Some(&mut lane), true))?;
+        Ok((used, Bytes::new(lane.written)))
+    })
 }
 
 /// A plan whose whole arena is small is not worth entering the pool for.

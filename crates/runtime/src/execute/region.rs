@@ -110,7 +110,7 @@ impl<'p> Frame<'p> {
             self.tell(&mut child, i, *id)?;
         }
         outputs.iter().for_each(|region| self.lent(region));
-        child.run(lender, false)?;
+        child.run(lender, None, false)?;
         self.ran(&child);
         for (k, id) in node.outputs.iter().enumerate() {
             self.learn(&child, k, *id)?;

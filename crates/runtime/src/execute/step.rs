@@ -33,6 +33,10 @@ impl<'p> Frame<'p> {
             Run::Branch { key, branches } => self.branch(lender, step, *key, branches),
             Run::Loop(plan) => self.while_loop(lender, step, plan),
             Run::LoopGrad(plan) => self.while_grad(lender, step, plan),
+            Run::Transfer(_) => {
+                let what = "a step spills where there is no disk lane".into();
+                Err(ErrorKind::BadGraph { what }.into())
+            }
         }
     }
 

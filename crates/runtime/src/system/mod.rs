@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "owns raw memory from the system")]
 
 mod figures;
+mod files;
 mod plain;
 #[cfg(unix)]
 mod unix;
@@ -24,6 +25,7 @@ use tonnage_core::bytes::ALIGN;
 use tonnage_core::bytes::{LARGE, PAGE};
 
 pub use figures::{machine_memory, resident};
+pub(crate) use files::reserve;
 
 /// How large blocks are got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use crate::tree::{Tree, leaves};
 
 impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     /// The most that a call may hold at once: arguments, variables, constants, gradients, everything on the way,
-    /// results. Values that are idle for long are computed again instead of held, as many as it takes and no more; the
-    /// results stay the same, bit for bit. Where nothing helps, a call is refused before it starts, with the least
-    /// budget that would do.
+    /// results. Values that are idle for long are computed again instead of held, or wait in a file
+    /// ([`Function::no_spill`] forbids that), as many as it takes and no more; the results stay the same, bit for bit. Where
+    /// nothing helps, a call is refused before it starts, with the least budget that would do.
     ///
     /// ```
     /// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal};
@@ -55,6 +55,19 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         Ok(self)
     }
 
+    /// Lets no value wait in a file: a budget is met in other ways, or the call is refused.
+    ///
+    /// Without this a call under a budget may write values that are idle for long to a file and read them back, beside
+    /// its computing, where that is quicker than computing them again or where nothing else fits. The file lies in the
+    /// system's folder for what does not last, or where [`set_spill_folder`](crate::memory::set_spill_folder) or the
+    /// environment's `TONNAGE_SPILL_DIR` say, and is gone when the call ends. A call that fails over its file has written
+    /// no variable. The plan says which steps spill and how much.
+    #[must_use]
+    pub fn no_spill(self) -> Self {
+        lock(&self.cache).forbid_spilling();
+        self
+    }
+
     /// Lets a call take what it takes, as without a budget.
     #[must_use]
     pub fn unlimited(self) -> Self {
@@ -68,7 +81,8 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     pub fn prices(&self, arguments: &A) -> Result<Vec<Price>> {
         let source = Source::here();
         let concrete = self.find(arguments, source)?;
-        concrete.program.prices(&leaves(arguments)).map_err(|e| e.at(source))
+        let machine = lock(&self.cache).machine();
+        concrete.program.prices(&leaves(arguments), &machine).map_err(|e| e.at(source))
     }
 
     /// The largest size of the open dim among such arguments with which a call fits a budget: that size
@@ -99,6 +113,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
             return Err(bad_argument("max_batch", what, help).at(source));
         };
         let symbol = open.symbol.clone();
+        let machine = lock(&self.cache).machine();
         let fits = |n: usize| -> Result<bool> {
             let find = |s: &Symbol| (*s == symbol).then_some(Dim::Known(n));
             let sized = |ty: &TensorType| Tensor::from_spec(ty.substitute(&find));
@@ -106,7 +121,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
                 .iter()
                 .map(|t| if t.spec_type().is_some() { sized(&t.ty()) } else { t.clone() })
                 .collect();
-            concrete.program.fits(&arguments, budget)
+            concrete.program.fits(&arguments, budget, &machine)
         };
         largest(fits).map_err(|e| e.at(source))
     }

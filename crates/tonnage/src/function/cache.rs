@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_plan::{InputSpec, Plan};
+use tonnage_plan::{InputSpec, Machine, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::key::{Key, QuickBuild};
@@ -49,6 +49,8 @@ pub(crate) struct Cache<T> {
     limit: usize,
     /// What every call has to fit into.
     budget: Option<Bytes>,
+    /// Whether values may wait in a file for that.
+    may_spill: bool,
     clock: u64,
     tally: Tally,
 }
@@ -76,6 +78,7 @@ impl<T: Traced> Cache<T> {
             bytes: 0,
             limit: LIMIT.as_usize(),
             budget: None,
+            may_spill: true,
             clock: 0,
             tally: Ledger::cpu().tally(owner),
         }
@@ -89,6 +92,24 @@ impl<T: Traced> Cache<T> {
     /// Every call has to fit into that from here on; plans for another budget are forgotten.
     pub fn set_budget(&mut self, budget: Option<Bytes>) {
         self.budget = budget;
+        self.forget_plans();
+    }
+
+    /// No value waits in a file from here on.
+    pub fn forbid_spilling(&mut self) {
+        self.may_spill = false;
+        self.forget_plans();
+    }
+
+    /// What plans are made for.
+    pub fn machine(&self) -> Machine {
+        match self.may_spill {
+            true => Machine::DEFAULT,
+            false => Machine::DEFAULT.without_disk(),
+        }
+    }
+
+    fn forget_plans(&mut self) {
         self.bytes -= self.plans.values().map(|e| e.bytes).sum::<usize>();
         self.plans = HashMap::default();
         self.settle();

@@ -137,20 +137,20 @@ impl Program {
         PlanKey { program: self.number, threads: pool().threads(), specs: Default::default() }
     }
 
-    fn plan_now(&self, key: &PlanKey, budget: Option<Bytes>) -> Result<Arc<Plan>> {
-        let Some(budget) = budget else {
+    fn plan_now(&self, key: &PlanKey, budget: Option<(Bytes, Machine)>) -> Result<Arc<Plan>> {
+        let Some((budget, machine)) = budget else {
             let options = Options { threads: key.threads, outputs_given: false };
             let graph = self.written_out(&key.specs)?;
             return Ok(Arc::new(plan(&graph, &key.specs, options)?));
         };
-        self.ladder(key)?.fit(budget)?.map_err(|least| over_budget(budget, &least))
+        self.ladder(key, &machine)?.fit(budget)?.map_err(|least| over_budget(budget, &least))
     }
 
     /// All ways to run it with inputs like these, quickest first.
-    fn ladder(&self, key: &PlanKey) -> Result<Ladder> {
+    fn ladder(&self, key: &PlanKey, machine: &Machine) -> Result<Ladder> {
         let options = Options { threads: key.threads, outputs_given: false };
         let graph = self.written_out(&key.specs)?;
-        Ladder::of(&graph, &key.specs, options, &Machine::DEFAULT)
+        Ladder::of(&graph, &key.specs, options, machine)
     }
 
     /// The plan for inputs like these, remembered.
@@ -158,7 +158,10 @@ impl Program {
         if let Some(plan) = lock(cache).plan(&key) {
             return Ok(plan);
         }
-        let budget = lock(cache).budget();
+        let budget = {
+            let cache = lock(cache);
+            cache.budget().map(|bytes| (bytes, cache.machine()))
+        };
         let made = self.plan_now(&key, budget)?;
         let mut shared = Seen::default();
         if let Form::Closed(graph) = &self.graph {
@@ -178,13 +181,13 @@ impl Program {
     }
 
     /// What less memory costs for a call with such arguments.
-    pub fn prices(&self, arguments: &[Tensor]) -> Result<Vec<Price>> {
-        self.ladder(&self.foreseen(arguments, false)?)?.prices()
+    pub fn prices(&self, arguments: &[Tensor], machine: &Machine) -> Result<Vec<Price>> {
+        self.ladder(&self.foreseen(arguments, false)?, machine)?.prices()
     }
 
     /// Whether a call with such arguments fits into that.
-    pub fn fits(&self, arguments: &[Tensor], budget: Bytes) -> Result<bool> {
-        Ok(self.ladder(&self.foreseen(arguments, false)?)?.fit(budget)?.is_ok())
+    pub fn fits(&self, arguments: &[Tensor], budget: Bytes, machine: &Machine) -> Result<bool> {
+        Ok(self.ladder(&self.foreseen(arguments, false)?, machine)?.fit(budget)?.is_ok())
     }
 
     fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<PlanKey> {

@@ -89,6 +89,7 @@ impl<'w> Engine<'w> {
                 expand(self, &call, values)?.into_iter().map(Tensor::of).collect()
             }
             Lower::Region(kind) => self.region(kind, attrs, regions, inputs, &made)?,
+            Lower::Transfer(_) => panic!("{} stands in no table", op.name),
         };
         assert_eq!(outputs.len(), made.len(), "{}: number of outputs", op.name);
         for (output, ty) in outputs.iter().zip(&made) {

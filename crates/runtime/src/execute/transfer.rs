@@ -1,0 +1,54 @@
+//! Steps that hand a value to the disk lane, or wait for it: its region is on loan meanwhile.
+
+use tonnage_core::ValueId;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::row::Transfer;
+use tonnage_plan::{At, BufferId, Placed, Step};
+
+use super::frame::Frame;
+use crate::lend::Lender;
+use crate::spill::DiskLane;
+
+impl<'p> Frame<'p> {
+    /// Transfers are numbered by the value in the file (out) and the one in memory (back).
+    pub fn transfer<'a: 'l, 'l>(
+        &mut self,
+        lender: &mut Lender<'a>,
+        lane: &mut DiskLane<'l>,
+        step: &'p Step,
+        transfer: Transfer,
+    ) -> Result<()> {
+        let node = self.node(step)?;
+        let (first, made) = (node.inputs[0], node.outputs[0]);
+        match transfer {
+            Transfer::Write => {
+                let region = self.written(first, &self.placed(first)?.layout.sizes)?;
+                let at = self.in_file(made)?;
+                lane.begin(made.index(), at, lender.loan(region, false)?)
+            }
+            Transfer::Written => {
+                let pending = node.inputs.last().copied().unwrap_or(first);
+                lender.take_back(lane.wait(pending.index())?);
+                Ok(())
+            }
+            Transfer::Read => {
+                let region = self.written(made, &self.placed(made)?.layout.sizes)?;
+                self.lent(&region);
+                let at = self.in_file(first)?;
+                lane.begin(made.index(), at, lender.loan(region, true)?)
+            }
+            Transfer::Arrived => {
+                lender.take_back(lane.wait(first.index())?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Where a value starts in the file.
+    fn in_file(&self, id: ValueId) -> Result<u64> {
+        match self.placed(id)? {
+            Placed { at: At::Buffer(BufferId(b)), .. } => Ok(self.plan.buffers[*b].offset.get()),
+            _ => Err(ErrorKind::BadGraph { what: format!("%{} is in no file", id.index()) }.into()),
+        }
+    }
+}
