@@ -374,6 +374,16 @@ pub enum ErrorKind {
         /// Which invariant, and where.
         what: String,
     },
+    /// A file for values that do not fit into a budget, which cannot be made, written or read back.
+    #[error("spill: {what}: {path}; {help}")]
+    Spill {
+        /// What is wrong.
+        what: String,
+        /// The file or folder.
+        path: String,
+        /// What to do.
+        help: String,
+    },
     /// A text that is no number of bytes.
     #[error("`{text}` is no number of bytes: {why}; write it like 512MiB or 2GB")]
     BadBytes {

@@ -11,6 +11,7 @@
 mod again;
 mod choose;
 mod cost;
+mod heap;
 mod sketch;
 
 pub use cost::Machine;
