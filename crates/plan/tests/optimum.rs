@@ -80,7 +80,8 @@ impl Search {
             }
             let find = |id: &tonnage_core::ValueId| bit.get(&root[id.index()]).copied();
             let reads = node.inputs.iter().filter_map(&find).fold(0, |set, b| set | 1 << b);
-            let size_of = |id: &tonnage_core::ValueId| graph.ty(*id).bytes("test").unwrap().rounded();
+            let size_of =
+                |id: &tonnage_core::ValueId| graph.ty(*id).bytes("test").unwrap().rounded();
             let mut over = Vec::new();
             if let Mem::Reuse(candidates) = node.op.mem {
                 let inputs = candidates.iter().filter_map(|i| node.inputs.get(*i));

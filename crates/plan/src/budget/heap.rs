@@ -4,9 +4,9 @@ use std::sync::PoisonError;
 
 use tonnage_core::heap::{Heap, Seen};
 
+use super::Ladder;
 use super::choose::Choice;
 use super::sketch::Run;
-use super::Ladder;
 use crate::order::pressure::{Needs, Pressure};
 use crate::place::InputSpec;
 

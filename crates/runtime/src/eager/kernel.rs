@@ -26,6 +26,10 @@ pub(super) fn apply(
     let mut inputs = Inputs::new(args);
     let mut taken = inputs.take_over(op.mem, &outputs[0])?;
     let in_place = taken.as_ref().map(|(input, _)| *input);
+    // A result that no machine has is refused before recipes are written out for it.
+    for ty in outputs {
+        ty.bytes(op.name)?;
+    }
     // What is pinned stays when room has to be made for the results.
     let pins = inputs.pins_in_memory(op, mark)?;
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();

@@ -12,7 +12,8 @@ const NAME: &str = "machine.txt";
 
 /// Keeps figures for later processes.
 pub(super) fn store(machine: &Machine) -> Result<(), String> {
-    let folder = folder().ok_or("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set")?;
+    let folder =
+        folder().ok_or("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set")?;
     write(&folder, &text(machine, &cpu(), pool().threads()))
 }
 

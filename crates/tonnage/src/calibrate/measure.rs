@@ -72,7 +72,8 @@ fn step() -> Result<f64> {
 fn disk() -> f64 {
     let path = std::env::temp_dir().join(format!("tonnage-calibrate-{}", std::process::id()));
     let run = || -> std::io::Result<f64> {
-        let mut file = std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let mut file =
+            std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         let mut bytes: Vec<u8> = (0..FILE).map(|i| (i * 7 % 251) as u8).collect();
         let start = Instant::now();
         file.write_all(&bytes)?;
