@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no; 2 the question was wrong.
 
+mod calibrate;
 mod pack;
 mod table;
 
@@ -21,11 +22,16 @@ struct Cli {
 enum Command {
     /// Pack buffers with known lifetimes into the smallest arena.
     Pack(pack::Args),
+    /// Measure this machine, so that budgets are kept in the way that is quickest on it.
+    Calibrate(calibrate::Args),
 }
 
 fn main() -> ExitCode {
-    let Command::Pack(args) = Cli::parse().command;
-    match pack::run(&args) {
+    let done = match Cli::parse().command {
+        Command::Pack(args) => pack::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
+    };
+    match done {
         Ok(code) => code,
         Err(message) => {
             eprintln!("error: {message}");

@@ -175,10 +175,16 @@ impl FromStr for Bytes {
             Error::from(ErrorKind::BadBytes { text: text.to_string(), why: why.to_string() })
         };
         let trimmed = text.trim();
+        if trimmed.starts_with('-') {
+            return Err(bad("it is negative"));
+        }
         let split = trimmed
             .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
             .unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(split);
+        if number.is_empty() {
+            return Err(bad("it does not start with a number"));
+        }
         let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "kb" => 1_000,
@@ -198,7 +204,7 @@ impl FromStr for Bytes {
                 .map(Bytes)
                 .ok_or_else(|| bad("that is more than 2^64 bytes"));
         }
-        let value: f64 = number.parse().map_err(|_| bad("it does not start with a number"))?;
+        let value: f64 = number.parse().map_err(|_| bad("what it starts with is no number"))?;
         let bytes = value * factor as f64;
         if bytes >= u64::MAX as f64 {
             return Err(bad("that is more than 2^64 bytes"));
@@ -255,6 +261,21 @@ mod tests {
             let error = text.parse::<Bytes>().unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::BadBytes { .. }), "{text}");
         }
+        for (text, why) in [
+            ("", "does not start with a number"),
+            ("abc", "does not start with a number"),
+            ("-512MiB", "it is negative"),
+            ("512 apples", "the unit is none of B, kB, MB"),
+            ("512Mbit", "the unit is none of B, kB, MB"),
+            ("1.2.3MiB", "what it starts with is no number"),
+            ("18446744073709551616", "more than 2^64 bytes"),
+            ("99999999999TiB", "more than 2^64 bytes"),
+        ] {
+            let error = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        // Powers of 1000 and of 1024 are both taken, and are not the same.
+        assert_eq!("512MB".parse::<Bytes>().unwrap(), Bytes(512_000_000));
     }
 
     #[test]

@@ -100,6 +100,21 @@ impl Buffer {
         Buffer { block, len, held: Some(Held { ledger: ledger.clone(), id, rest }) }
     }
 
+    /// Its entry in the ledger; none for no bytes.
+    pub(crate) fn id(&self) -> Option<Id> {
+        self.held.as_ref().map(|held| held.id)
+    }
+
+    /// Who holds it; none for no bytes.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        self.held.as_ref().and_then(|held| held.ledger.owner(held.id))
+    }
+
+    /// Whether dropping it frees its bytes, whatever becomes of others.
+    pub(crate) fn goes_alone(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.rest.is_none())
+    }
+
     /// The ledger that it is entered in; none for no bytes.
     pub(crate) fn ledger(&self) -> Option<&Ledger> {
         self.held.as_ref().map(|held| &held.ledger)

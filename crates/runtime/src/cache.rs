@@ -92,6 +92,21 @@ impl Cache {
         }
     }
 
+    /// Gives back the oldest until no more than `most` is held beside one block of that size, which is wanted next.
+    pub(crate) fn shrink_beside(&mut self, wanted: Bytes, most: Bytes) {
+        let size = wanted.as_usize();
+        let found = self.blocks.iter().rposition(|idle| idle.block.len() == size);
+        let kept = found.and_then(|at| self.blocks.remove(at));
+        if kept.is_some() {
+            self.bytes -= wanted;
+        }
+        self.shrink(most);
+        if let Some(idle) = kept {
+            self.bytes += wanted;
+            self.blocks.push_back(idle);
+        }
+    }
+
     fn release_oldest(&mut self) {
         if let Some(idle) = self.blocks.pop_front() {
             self.bytes -= Bytes::of(idle.block.len());

@@ -1,21 +1,48 @@
-//! Storage: what a tensor's handles share. It is a recipe or resident; bytes are reached only through a
-//! guard that pins them.
+//! Storage: what a tensor's handles share. It is a recipe, resident, or away; bytes are reached only through a
+//! guard that pins them, and brings them back where they are away.
+//!
+//! A large storage has a place in its ledger's list of residents, and may be sent away under a limit while nobody has
+//! pinned it (see `evict`). A small one never is: what it takes is less than what it would cost.
+//!
+//! Bytes that several share are brought by whoever can have the lock to write at once; the others look again. To
+//! wait for it would close a circle: of two threads that hold one storage each, each waits to read the other's
+//! behind a third that waits to write it.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
+use tonnage_core::bytes::LARGE;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::workers::Workers;
 use tonnage_core::{Bytes, Result};
 use tonnage_ops::tile;
 
 use crate::buffer::Buffer;
-use crate::ledger::{Ledger, Owner};
+use crate::evict::{Seat, Slot, Store};
+use crate::ledger::{Id, Ledger, Owner};
 use crate::pool::pool;
 
 /// What the handles of a tensor share.
 #[derive(Debug)]
-pub struct Storage {
+pub struct Storage(Cell);
+
+#[derive(Debug)]
+enum Cell {
+    Small(RwLock<State>),
+    /// Apart, so that who makes room can look at it without being one of its holders.
+    Large(Arc<Large>),
+}
+
+/// A storage that may be sent away.
+#[derive(Debug)]
+pub(crate) struct Large {
     state: RwLock<State>,
+    /// Its place among the residents, from when it first has bytes.
+    seat: OnceLock<Seat>,
+    /// When it was last pinned.
+    used: AtomicU64,
 }
 
 /// What a storage is.
@@ -23,82 +50,256 @@ pub struct Storage {
 pub(crate) enum State {
     /// A description: no bytes.
     Recipe(Arc<Recipe>),
-    /// Bytes in memory.
-    Resident(Buffer),
+    /// Bytes in memory, and where else they are, for as long as nobody has written them.
+    Resident(Buffer, Option<Origin>),
+    /// Bytes that were sent away, and who held them.
+    Away(Origin, Owner),
+}
+
+/// Where bytes that are not in memory come from.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    Recipe(Arc<Recipe>),
+    File(Slot),
+}
+
+impl Origin {
+    fn bytes(&self) -> Bytes {
+        match self {
+            Origin::Recipe(recipe) => bytes_of(recipe),
+            Origin::File(slot) => Bytes::of(slot.len()),
+        }
+    }
 }
 
 impl Storage {
     /// A storage that is computed as it is read.
     pub fn recipe(recipe: Arc<Recipe>) -> Storage {
-        Storage { state: RwLock::new(State::Recipe(recipe)) }
+        Storage::of(bytes_of(&recipe), State::Recipe(recipe))
     }
 
     /// A storage of these bytes.
+    #[inline]
     pub fn resident(buffer: Buffer) -> Storage {
-        Storage { state: RwLock::new(State::Resident(buffer)) }
+        let bytes = buffer.reserved();
+        let storage = Storage::of(bytes, State::Resident(buffer, None));
+        if let Cell::Large(large) = &storage.0 {
+            large.take_seat(&large.read());
+        }
+        storage
+    }
+
+    #[inline]
+    fn of(bytes: Bytes, state: State) -> Storage {
+        let state = RwLock::new(state);
+        Storage(match bytes.get() < LARGE {
+            true => Cell::Small(state),
+            false => {
+                let (seat, used) = (OnceLock::new(), AtomicU64::new(0));
+                Cell::Large(Arc::new(Large { state, seat, used }))
+            }
+        })
     }
 
     /// The recipe, while it is one.
     pub fn as_recipe(&self) -> Option<Arc<Recipe>> {
         match &*self.read() {
             State::Recipe(recipe) => Some(recipe.clone()),
-            State::Resident(_) => None,
+            State::Resident(..) | State::Away(..) => None,
         }
     }
 
-    /// What its bytes take; nothing for a recipe.
+    /// What its bytes take while they are in memory; nothing for a recipe.
     pub fn reserved(&self) -> Bytes {
         match &*self.read() {
             State::Recipe(_) => Bytes::ZERO,
-            State::Resident(buffer) => buffer.reserved(),
+            State::Resident(buffer, _) => buffer.reserved(),
+            State::Away(origin, _) => origin.bytes().rounded(),
         }
     }
 
-    /// Pins its bytes. A recipe is made resident first, and stays so while the storage lives: whoever
+    /// What its bytes take now, and their entry in the ledger.
+    pub(crate) fn entry(&self) -> Option<(Bytes, Id)> {
+        match &*self.read() {
+            State::Resident(buffer, _) => Some((buffer.reserved(), buffer.id()?)),
+            State::Recipe(_) | State::Away(..) => None,
+        }
+    }
+
+    /// Pins its bytes. A recipe is made resident first, and stays so while the storage lives and there is room: whoever
     /// asks for all bytes at once will ask again.
     pub fn pin(&self, ledger: &Ledger, owner: Owner) -> Result<Pinned<'_>> {
-        {
+        loop {
             let guard = self.read();
-            if matches!(*guard, State::Resident(_)) {
+            if matches!(*guard, State::Resident(..)) {
+                self.use_now();
                 return Ok(Pinned(guard));
             }
+            drop(guard);
+            if let Some(mut guard) = self.try_write() {
+                self.bring(&mut guard, ledger, &owner)?;
+                return Ok(Pinned(RwLockWriteGuard::downgrade(guard)));
+            }
+            // Somebody looks at it, or brings it.
+            std::thread::yield_now();
         }
-        drop(self.pin_mut(ledger, owner)?);
-        Ok(Pinned(self.read()))
     }
 
-    /// Pins its bytes to be written; a recipe is made resident first.
+    /// Pins its bytes to be written, by the only one who holds the storage; a recipe is made resident first.
     pub fn pin_mut(&self, ledger: &Ledger, owner: Owner) -> Result<PinnedMut<'_>> {
         let mut guard = self.write();
-        if let State::Recipe(recipe) = &*guard {
-            let buffer = materialize(recipe, ledger, owner)?;
-            *guard = State::Resident(buffer);
+        self.bring(&mut guard, ledger, &owner)?;
+        if let State::Resident(_, origin) = &mut *guard {
+            *origin = None;
         }
         Ok(PinnedMut(guard))
     }
 
     /// Lets another owner hold its bytes.
-    pub fn set_owner(&self, owner: Owner) {
-        if let State::Resident(buffer) = &mut *self.write() {
-            buffer.set_owner(owner);
+    pub fn set_owner(&self, new: Owner) {
+        match &mut *self.write() {
+            State::Recipe(_) => {}
+            State::Resident(buffer, _) => buffer.set_owner(new),
+            State::Away(_, owner) => *owner = new,
         }
     }
 
-    /// The buffer, given up by the last who holds it; `None` for a recipe.
-    pub(crate) fn into_buffer(self) -> Option<Buffer> {
-        match self.state.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            State::Recipe(_) => None,
-            State::Resident(buffer) => Some(buffer),
+    /// The buffer, given up by the last who holds it, and brought back where it is away; `None` for a recipe.
+    pub(crate) fn into_buffer(self) -> Result<Option<Buffer>> {
+        let mut guard = self.write();
+        match std::mem::replace(&mut *guard, State::Resident(Buffer::default(), None)) {
+            State::Recipe(_) => Ok(None),
+            State::Resident(buffer, _) => Ok(Some(buffer)),
+            State::Away(origin, owner) => {
+                let seat = match &self.0 {
+                    Cell::Large(large) => large.seat.get(),
+                    Cell::Small(_) => None,
+                };
+                let ledger = seat.map_or(Ledger::cpu(), Seat::ledger);
+                back(&origin, ledger, &owner).map(Some)
+            }
         }
     }
 
+    /// Makes it resident.
+    fn bring(&self, state: &mut State, ledger: &Ledger, owner: &Owner) -> Result<()> {
+        let buffer = match state {
+            State::Resident(..) => return Ok(self.use_now()),
+            State::Recipe(recipe) => materialize(recipe, ledger, owner.clone())?,
+            State::Away(origin, owner) => back(origin, ledger, owner)?,
+        };
+        let nothing = State::Resident(Buffer::default(), None);
+        let origin = match std::mem::replace(state, nothing) {
+            State::Recipe(recipe) => Some(Origin::Recipe(recipe)),
+            State::Away(origin, _) => Some(origin),
+            State::Resident(..) => None,
+        };
+        *state = match &self.0 {
+            Cell::Small(_) => State::Resident(buffer, None),
+            Cell::Large(_) => State::Resident(buffer, origin),
+        };
+        if let Cell::Large(large) = &self.0 {
+            large.take_seat(state);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn use_now(&self) {
+        if let Cell::Large(large) = &self.0 {
+            large.use_now();
+        }
+    }
+
+    #[inline]
+    fn lock(&self) -> &RwLock<State> {
+        match &self.0 {
+            Cell::Small(state) => state,
+            Cell::Large(large) => &large.state,
+        }
+    }
+
+    #[inline]
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
         // A panic while the lock was held leaves bytes, and any bytes are a tensor's.
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.lock().read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.lock().write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_write(&self) -> Option<RwLockWriteGuard<'_, State>> {
+        try_write(self.lock())
+    }
+}
+
+impl Large {
+    /// When it was last used.
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// What it would free, and whether that costs nothing now; `None` where it is in use or to be kept.
+    pub(crate) fn could_leave(&self, kept: &[Id]) -> Option<(Bytes, bool)> {
+        let guard = try_write(&self.state)?;
+        match &*guard {
+            State::Resident(buffer, origin) if buffer.goes_alone() => {
+                let id = buffer.id()?;
+                (!kept.contains(&id)).then(|| (buffer.reserved(), origin.is_some()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sends it away if nobody uses it, and says how many bytes that freed.
+    pub(crate) fn evict(&self, store: &dyn Fn() -> Result<Arc<Store>>) -> Result<Bytes> {
+        let Some(mut guard) = try_write(&self.state) else { return Ok(Bytes::ZERO) };
+        let State::Resident(buffer, origin) = &mut *guard else { return Ok(Bytes::ZERO) };
+        let (freed, Some(owner)) = (buffer.reserved(), buffer.owner()) else {
+            return Ok(Bytes::ZERO);
+        };
+        let origin = match origin.take() {
+            Some(origin) => origin,
+            None => Origin::File(store()?.put(buffer.bytes())?),
+        };
+        *guard = State::Away(origin, owner);
+        Ok(freed)
+    }
+
+    /// What is not in memory of it.
+    pub(crate) fn away(&self) -> Bytes {
+        match &*self.read() {
+            State::Away(origin, _) => origin.bytes().rounded(),
+            State::Recipe(_) | State::Resident(..) => Bytes::ZERO,
+        }
+    }
+
+    fn take_seat(self: &Arc<Large>, state: &State) {
+        if let State::Resident(buffer, _) = state
+            && let Some(ledger) = buffer.ledger()
+        {
+            self.seat.get_or_init(|| Seat::take(ledger, self));
+            self.use_now();
+        }
+    }
+
+    fn use_now(&self) {
+        if let Some(seat) = self.seat.get() {
+            self.used.store(seat.residents().now(), Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn try_write(lock: &RwLock<State>) -> Option<RwLockWriteGuard<'_, State>> {
+    match lock.try_write() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -110,8 +311,8 @@ impl Pinned<'_> {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &*self.0 {
-            State::Recipe(_) => &[],
-            State::Resident(buffer) => buffer.bytes(),
+            State::Resident(buffer, _) => buffer.bytes(),
+            State::Recipe(_) | State::Away(..) => &[],
         }
     }
 }
@@ -124,10 +325,28 @@ impl PinnedMut<'_> {
     /// The bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut *self.0 {
-            State::Recipe(_) => &mut [],
-            State::Resident(buffer) => buffer.bytes_mut(),
+            State::Resident(buffer, _) => buffer.bytes_mut(),
+            State::Recipe(_) | State::Away(..) => &mut [],
         }
     }
+}
+
+/// Bytes that were sent away.
+fn back(origin: &Origin, ledger: &Ledger, owner: &Owner) -> Result<Buffer> {
+    match origin {
+        Origin::Recipe(recipe) => materialize(recipe, ledger, owner.clone()),
+        Origin::File(slot) => {
+            let mut buffer = Buffer::obtain(ledger, Bytes::of(slot.len()), owner.clone())?;
+            slot.get(buffer.bytes_mut()).map_err(|error| error.at(owner.source))?;
+            Ok(buffer)
+        }
+    }
+}
+
+/// What a recipe would take; a figure that is over every limit where that overflows.
+fn bytes_of(recipe: &Recipe) -> Bytes {
+    let count = recipe.sizes.iter().fold(1u64, |n, size| n.saturating_mul(*size as u64));
+    Bytes::new(count.saturating_mul(recipe.dtype().size() as u64))
 }
 
 /// The bytes of a recipe.

@@ -11,6 +11,7 @@
 //! # Ok::<(), tonnage::Error>(())
 //! ```
 
+mod calibrate;
 mod control;
 mod convert;
 mod deferred;
@@ -35,11 +36,12 @@ mod tree;
 mod variable;
 mod window;
 
+pub use calibrate::{calibrate, machine};
 pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_loop};
 pub use convert::{Native, Nested};
 pub use deferred::{Graph, Session};
 pub use delta::Delta;
-pub use function::{ConcreteFunction, Function, function, run_functions_eagerly};
+pub use function::{ConcreteFunction, Function, Ran, function, run_functions_eagerly};
 pub use grad::{
     Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,
     value_and_grad, value_and_grad_wrt, vjp,
@@ -65,7 +67,7 @@ pub use tonnage_core::{
     Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
     bf16, f16,
 };
-pub use tonnage_plan::Plan;
+pub use tonnage_plan::{Fitted, Machine, Plan, Price};
 pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
 pub use variable::Variable;

@@ -5,7 +5,7 @@ pub use tonnage_runtime::ledger::{Holder, Info, leak_check};
 pub use tonnage_runtime::system::resident;
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Bytes, Result};
+use tonnage_core::{Bytes, Result, Source};
 use tonnage_runtime::Ledger;
 
 /// The ledger of a device.
@@ -39,9 +39,37 @@ pub fn reset_peak(device: &str) -> Result<()> {
     Ok(())
 }
 
-/// The most that a device may hold from here on; `None` is what the machine has.
+/// The most that a device may hold from here on; `None` is what the machine has, and so is a limit beyond that.
+///
+/// It is a budget for everything at once. Functions are planned into what others leave of it, as under a budget
+/// of their own, whichever is less. In eager mode large tensors that nobody uses at the moment leave memory when
+/// there is no room, and come back when they are read: those that are recipes or were moved to a file before for nothing, all
+/// others through a file, what was used longest ago first. Results stay the same, bit for bit. What does not
+/// fit even so is an error, with the largest holders by source line.
+///
+/// ```
+/// use tonnage::{Bytes, memory, tensor};
+/// let held: Vec<_> = (0..8).map(|_| tensor(vec![1.0f32; 1 << 16])).collect::<Result<_, _>>()?;
+/// memory::set_limit("cpu:0", Some(Bytes::mib(1)))?;
+/// let more = tensor(vec![2.0f32; 1 << 16])?; // 256 KiB: some of the others have to go
+/// let info = memory::info("cpu:0")?;
+/// assert!(info.in_use <= Bytes::mib(1) && info.away >= Bytes::mib(1));
+/// assert_eq!(held[0].sum_all()?.to_vec::<f32>()?, [65_536.0]); // and come back
+/// # memory::set_limit("cpu:0", None)?;
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// For a device that is not there, and for a limit of no bytes.
+#[track_caller]
 pub fn set_limit(device: &str, limit: Option<Bytes>) -> Result<()> {
-    ledger(device)?.set_limit(limit);
+    let ledger = ledger(device)?;
+    if limit.is_some_and(Bytes::is_zero) {
+        let help = "give the bytes that the device may hold, or `None` for what the machine has";
+        let error = bad_argument("set_limit", "a limit of 0 bytes", help);
+        return Err(error.at(Source::here()));
+    }
+    ledger.set_limit(limit);
     Ok(())
 }
 

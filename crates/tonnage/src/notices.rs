@@ -18,6 +18,11 @@ pub enum Notice {
         /// What was different from the trace before.
         changes: Vec<Change>,
     },
+    /// The figures of this machine could not be kept, or those that were kept cannot be used.
+    Calibration {
+        /// Which file, and why.
+        why: String,
+    },
 }
 
 /// An argument that changed from one trace to the next.
@@ -46,6 +51,10 @@ impl fmt::Display for Notice {
                     "; open its dims with `signature` or `reduce_retracing`, or pass what changes as a tensor"
                 )
             }
+            Notice::Calibration { why } => write!(
+                f,
+                "figures of this machine: {why}; the built-in ones serve, or call `calibrate` again"
+            ),
         }
     }
 }

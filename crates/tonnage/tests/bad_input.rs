@@ -122,7 +122,8 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
 #[test]
 fn a_limit_is_kept_and_the_error_says_which_kind_of_too_much() {
     let _turn = alone();
-    let held = tensor(vec![0.0f32; 256 * 1024]).unwrap(); // 1 MiB
+    // 1 MiB in tensors that are too small to leave memory for a while.
+    let held: Vec<Tensor> = (0..64).map(|_| tensor(vec![0.0f32; 4096]).unwrap()).collect();
     let limit = in_use() + Bytes::mib(2);
     memory::set_limit("cpu:0", Some(limit)).unwrap();
     let check = || {
@@ -144,17 +145,22 @@ fn a_limit_is_kept_and_the_error_says_which_kind_of_too_much() {
             "raise the budget"
         );
         // An eager op, and a planned one.
-        let wide = held.reshape([1, -1]).unwrap();
+        let wide = held[0].reshape([1, -1]).unwrap();
         refused!(
-            wide.broadcast_to([64, 262_144]).unwrap().exp(),
+            wide.broadcast_to([4096, 4096]).unwrap().exp(),
             ErrorKind::NeverFits { .. },
             "activation exp asked for 64.00 MiB"
         );
-        let f = function(|x: Tensor| x.broadcast_to([64, 262_144])?.exp());
-        // What is computed for one row, and all rows of it.
-        refused!(f.call(wide.clone()), ErrorKind::NeverFits { .. }, "asked for 65.00 MiB");
+        let f = function(|x: Tensor| x.broadcast_to([4096, 4096])?.exp());
+        // The row, what is computed for it, and all rows of that.
+        refused!(
+            f.call(wide.clone()),
+            ErrorKind::OverBudget { .. },
+            "a call asked for 64.03 MiB",
+            "the least that would do is 65.0",
+        );
         // The program goes on.
-        assert_eq!((&held + 1.0).unwrap().max(0).unwrap().scalar::<f32>().unwrap(), 1.0);
+        assert_eq!((&held[0] + 1.0).unwrap().max(0).unwrap().scalar::<f32>().unwrap(), 1.0);
     };
     let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
     memory::set_limit("cpu:0", None).unwrap();

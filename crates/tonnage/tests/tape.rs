@@ -350,7 +350,7 @@ fn bits_give_way_to_a_result_that_is_kept_anyway() {
     let _turn = alone();
     let (x, w) = (resident([32, 64]), resident([64, 16]));
     let bits = |then: &dyn Fn(&Tensor) -> Result<Tensor>| {
-        let mut tape = GradientTape::new();
+        let tape = GradientTape::new();
         tape.watch((&x, &w));
         let y = (&x).relu().unwrap();
         then(&y).unwrap();

@@ -13,6 +13,7 @@ mod again;
 mod choose;
 mod cost;
 mod draw;
+mod heap;
 mod overlap;
 mod sketch;
 

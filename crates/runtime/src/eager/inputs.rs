@@ -65,8 +65,8 @@ impl<'a> Inputs<'a> {
     }
 
     /// The bytes of an input for the first output, where the row allows and nobody else holds them.
-    pub fn take_over(&mut self, mem: Mem, output: &TensorType) -> Option<(usize, Buffer)> {
-        let Mem::Reuse(candidates) = mem else { return None };
+    pub fn take_over(&mut self, mem: Mem, output: &TensorType) -> Result<Option<(usize, Buffer)>> {
+        let Mem::Reuse(candidates) = mem else { return Ok(None) };
         let fits = |input: &usize| match self.args.get(*input) {
             Some(Some(Arg::Owned(array))) => {
                 array.is_sole()
@@ -76,10 +76,10 @@ impl<'a> Inputs<'a> {
             }
             _ => false,
         };
-        let input = candidates.iter().copied().find(fits)?;
-        let Some(Arg::Owned(array)) = self.args[input].take() else { return None };
-        let buffer = array.into_storage()?.into_buffer()?;
-        Some((input, buffer))
+        let Some(input) = candidates.iter().copied().find(fits) else { return Ok(None) };
+        let Some(Arg::Owned(array)) = self.args[input].take() else { return Ok(None) };
+        let Some(storage) = array.into_storage() else { return Ok(None) };
+        Ok(storage.into_buffer()?.map(|buffer| (input, buffer)))
     }
 
     /// Pins those that are in memory and were not taken over.

@@ -24,8 +24,14 @@ pub(super) fn apply(
     mark: Mark,
 ) -> Result<Arrays> {
     let mut inputs = Inputs::new(args);
-    let mut taken = inputs.take_over(op.mem, &outputs[0]);
+    let mut taken = inputs.take_over(op.mem, &outputs[0])?;
     let in_place = taken.as_ref().map(|(input, _)| *input);
+    // A result that no machine has is refused before recipes are written out for it.
+    for ty in outputs {
+        ty.bytes(op.name)?;
+    }
+    // What is pinned stays when room has to be made for the results.
+    let pins = inputs.pins_in_memory(op, mark)?;
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
     for ty in outputs {
         buffers.push(obtain(&mut taken, ty, op.name, mark)?);
@@ -38,7 +44,6 @@ pub(super) fn apply(
         scratch,
         owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
     )?;
-    let pins = inputs.pins_in_memory(op, mark)?;
     let ins: SmallVec<[In; 3]> = (0..inputs.args.len())
         .map(|i| In {
             dtype: call.inputs[i].dtype,
@@ -92,11 +97,11 @@ pub(super) fn update(
     let cost = (op.cost)(call);
     let scratch = (op.scratch)(call, pool().threads_for(cost));
     let own = |kind| owner(Mark { kind, ..mark }, op.name);
-    let mut scratch = Buffer::obtain(Ledger::cpu(), scratch, own(Kind::Scratch))?;
     let pins = args
         .iter()
         .map(|arg| arg.array().pin(op.name, mark.source))
         .collect::<Result<SmallVec<[_; 3]>>>()?;
+    let mut scratch = Buffer::obtain(Ledger::cpu(), scratch, own(Kind::Scratch))?;
     let mut ins: SmallVec<[In; 3]> = SmallVec::new();
     let layout = target.layout().clone();
     ins.push(In { dtype: target.dtype(), layout, data: Data::Output(0) });

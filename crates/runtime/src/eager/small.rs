@@ -58,7 +58,7 @@ pub(super) fn apply(
     let mut inputs: [&[u8]; MOST] = [&[]; MOST];
     for (i, arg) in args.iter().enumerate() {
         let guard = guards[first(i).unwrap_or(i)].as_deref();
-        let Some(State::Resident(buffer)) = guard else { return Ok(None) };
+        let Some(State::Resident(buffer, _)) = guard else { return Ok(None) };
         let (layout, size) = (arg.array().layout(), arg.array().dtype().size());
         let start = layout.offset * size;
         inputs[i] = &buffer.bytes()[start..start + lengths[i] * size];

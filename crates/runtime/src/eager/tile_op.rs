@@ -49,10 +49,12 @@ pub(super) fn apply(
     };
     // A fold reads its inputs while others of its results are written: never in place.
     let mut taken = match program.close {
-        Close::Store => inputs.take_over(op.mem, &outputs[0]),
+        Close::Store => inputs.take_over(op.mem, &outputs[0])?,
         Close::Fold { .. } => None,
     };
     let in_place = taken.as_ref().map(|(input, _)| *input);
+    // What is pinned stays when room has to be made for the results.
+    let pins = inputs.pins(op, mark)?;
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
     for ty in outputs {
         buffers.push(obtain(&mut taken, ty, op.name, mark)?);
@@ -63,7 +65,6 @@ pub(super) fn apply(
         scratch,
         owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
     )?;
-    let pins = inputs.pins(op, mark)?;
     let sources =
         sources(op, program, &loads, &inputs.layouts, &domain, |i| match pins.bytes(i) {
             Some(bytes) => tile::Read::Slice(bytes),

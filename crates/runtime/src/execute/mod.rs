@@ -9,6 +9,7 @@ mod frame;
 mod given;
 mod looping;
 mod region;
+mod room;
 mod step;
 mod transfer;
 
@@ -24,7 +25,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::{Emit, Kind, ValueId};
-use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower, plan};
+use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
@@ -37,6 +38,7 @@ use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
 
 pub use given::{Given, Specs};
+pub use room::{Room, plan_once};
 
 use frame::Frame;
 
@@ -45,6 +47,8 @@ use frame::Frame;
 pub struct Measured {
     /// The high-water mark of what kernels were lent, with the inputs and the small results.
     pub used: Bytes,
+    /// What was obtained from the ledger: the arena and the small results.
+    pub obtained: Bytes,
     /// Rounds of loops that gradients ran again.
     pub rounds_again: u64,
     /// What was written to a file.
@@ -89,6 +93,8 @@ pub fn execute_with(
         true => None,
         false => Some(SpillFile::create(plan.disk)?),
     };
+    // What is pinned stays when room has to be made for the arena.
+    let mut pins = Pins::new(plan, inputs, &plan.written, mark)?;
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
     let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
     for output in &plan.outputs {
@@ -97,8 +103,8 @@ pub fn execute_with(
             _ => Buffer::default(),
         });
     }
+    let obtained = arena.reserved() + results.iter().map(Buffer::reserved).sum();
     let (measured, decided) = {
-        let mut pins = Pins::new(plan, inputs, &plan.written, mark)?;
         let mut lender = Lender::default();
         let base = lender.add(arena.bytes_mut());
         let given = pins.lend(&mut lender);
@@ -120,8 +126,9 @@ pub fn execute_with(
         };
         // What was lent lies in one block, which is rounded as every block is.
         let used = top + used.rounded();
-        (Measured { used, rounds_again: frame.again, spilled }, frame.layouts)
+        (Measured { used, obtained, rounds_again: frame.again, spilled }, frame.layouts)
     };
+    drop(pins);
     let made = collect(plan, inputs, arena, results, &decided, (key, brought), mark)?;
     Ok((made, measured))
 }
@@ -295,6 +302,6 @@ pub(crate) fn region_op(
         .map(|(array, owned)| spec(array, *owned && array.is_sole(), &mut seen))
         .collect();
     let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
-    let planned = plan(&graph, &specs, options)?;
+    let planned = plan_once(&graph, &specs, options, &arrays)?;
     Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)
 }

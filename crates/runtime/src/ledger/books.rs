@@ -112,10 +112,27 @@ impl Books {
         self.settle();
     }
 
+    pub(super) fn limited(&self) -> Option<(Bytes, Bytes)> {
+        self.limit.map(|limit| (limit, self.in_use))
+    }
+
+    /// By how much a request would be over the limit.
+    pub(super) fn over(&self, bytes: Bytes) -> Bytes {
+        (self.in_use + bytes).saturating_sub(self.limit.unwrap_or(Bytes::new(u64::MAX)))
+    }
+
+    pub(super) fn owner(&self, id: Id) -> Option<Owner> {
+        self.entries.get(id).map(|entry| entry.owner.clone())
+    }
+
     pub(super) fn give_up_cache(&mut self) -> Bytes {
         let cached = self.cache.bytes();
         self.cache.shrink(Bytes::ZERO);
         cached
+    }
+
+    pub(super) fn shrink_cache(&mut self, wanted: Bytes, most: Bytes) {
+        self.cache.shrink_beside(wanted, most);
     }
 
     pub(super) fn fail_nth(&mut self, n: Option<u64>) {
@@ -308,40 +325,27 @@ impl Books {
     }
 
     fn shortage(&self, asked: Bytes, owner: &Owner) -> Shortage {
-        let holders = self.holders().into_iter();
-        let holders = holders.filter(|holder| holder.owner.kind != Kind::Graph).take(NAMED);
-        Shortage {
-            what: owner.label(),
-            asked,
-            in_use: self.in_use,
-            holders: holders
-                .map(|holder| ErrorHolder {
-                    what: holder.owner.to_string(),
-                    bytes: holder.bytes,
-                    buffers: holder.buffers,
-                })
-                .collect(),
-        }
+        let (what, in_use) = (owner.label(), self.in_use);
+        Shortage { what, asked, in_use, holders: self.named(&[]) }
+    }
+
+    /// The largest holders but for these entries, as errors name them.
+    pub(super) fn named(&self, but: &[Id]) -> Vec<ErrorHolder> {
+        let entries = self.entries.iter_with_ids().filter(|(id, _)| !but.contains(id));
+        let holders = summed(entries.map(|(_, entry)| (&entry.owner, entry.bytes)));
+        let holders = holders.into_iter().take(NAMED);
+        let named = |holder: Holder| ErrorHolder {
+            what: holder.owner.to_string(),
+            bytes: holder.bytes,
+            buffers: holder.buffers,
+        };
+        holders.map(named).collect()
     }
 
     pub(super) fn holders(&self) -> Vec<Holder> {
-        let mut sums: HashMap<&Owner, (Bytes, usize)> = HashMap::new();
         let entries = self.entries.iter().map(|entry| (&entry.owner, entry.bytes));
         let tallies = self.tallies.iter().map(|tally| (&tally.owner, tally.bytes));
-        for (owner, bytes) in entries.chain(tallies.filter(|(_, bytes)| !bytes.is_zero())) {
-            let sum = sums.entry(owner).or_default();
-            sum.0 += bytes;
-            sum.1 += 1;
-        }
-        let mut holders: Vec<Holder> = sums
-            .into_iter()
-            .map(|(owner, (bytes, buffers))| Holder { owner: owner.clone(), bytes, buffers })
-            .collect();
-        // Ties in a fixed order, so that two reports of one state are equal.
-        holders.sort_by_cached_key(|holder| {
-            (std::cmp::Reverse(holder.bytes), holder.owner.source, holder.owner.to_string())
-        });
-        holders
+        summed(entries.chain(tallies.filter(|(_, bytes)| !bytes.is_zero())))
     }
 
     pub(super) fn info(&self) -> Info {
@@ -358,6 +362,7 @@ impl Books {
             in_use: self.in_use,
             peak: self.peak,
             cached,
+            away: Bytes::ZERO,
             reserved: self.in_use + cached,
             peak_reserved: self.peak_reserved,
             limit: self.limit,
@@ -370,6 +375,25 @@ impl Books {
             holders,
         }
     }
+}
+
+/// Bytes by owner, largest first.
+fn summed<'a>(entries: impl Iterator<Item = (&'a Owner, Bytes)>) -> Vec<Holder> {
+    let mut sums: HashMap<&Owner, (Bytes, usize)> = HashMap::new();
+    for (owner, bytes) in entries {
+        let sum = sums.entry(owner).or_default();
+        sum.0 += bytes;
+        sum.1 += 1;
+    }
+    let mut holders: Vec<Holder> = sums
+        .into_iter()
+        .map(|(owner, (bytes, buffers))| Holder { owner: owner.clone(), bytes, buffers })
+        .collect();
+    // Ties in a fixed order, so that two reports of one state are equal.
+    holders.sort_by_cached_key(|holder| {
+        (std::cmp::Reverse(holder.bytes), holder.owner.source, holder.owner.to_string())
+    });
+    holders
 }
 
 /// What nothing may exceed; everything there is where nobody says.

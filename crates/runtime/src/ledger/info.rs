@@ -26,6 +26,8 @@ pub struct Info {
     pub peak: Bytes,
     /// Held by no one, kept warm, and given up before anything else is.
     pub cached: Bytes,
+    /// Of tensors that live and were sent out of memory under a limit: they come back when they are read.
+    pub away: Bytes,
     /// Obtained from the system: in use and cached.
     pub reserved: Bytes,
     /// The most that was reserved since the last reset.
@@ -49,6 +51,9 @@ const SHOWN: usize = 12;
 impl fmt::Display for Info {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "in use {}, peak {}, cached {}", self.in_use, self.peak, self.cached)?;
+        if !self.away.is_zero() {
+            write!(f, ", away {}", self.away)?;
+        }
         match self.limit {
             Some(limit) => writeln!(f, ", limit {limit}")?,
             None => writeln!(f, ", no limit")?,
@@ -105,6 +110,7 @@ mod tests {
             in_use: Bytes::mib(6),
             peak: Bytes::mib(9),
             cached: Bytes::new(4096),
+            away: Bytes::mib(5),
             reserved: Bytes::mib(6) + Bytes::new(4096),
             peak_reserved: Bytes::mib(9),
             limit: Some(Bytes::mib(64)),
@@ -124,7 +130,7 @@ mod tests {
         let end = &path[path.len() - 28..];
         let expected = format!(
             "\
-in use 6.00 MiB, peak 9.00 MiB, cached 4.00 KiB, limit 64.00 MiB
+in use 6.00 MiB, peak 9.00 MiB, cached 4.00 KiB, away 5.00 MiB, limit 64.00 MiB
 
 kind                                                            bytes
 variable                                                     3.00 MiB

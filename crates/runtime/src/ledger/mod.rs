@@ -17,16 +17,17 @@ mod tally;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tonnage_core::bytes::LARGE;
-use tonnage_core::{Bytes, Result};
+use tonnage_core::{Bytes, Error, ErrorKind, Result};
 
 use crate::events::{self, Action};
+use crate::evict::Residents;
 use crate::system::{self, Block, Way};
 use books::{Books, Ended};
 
 pub use info::{Holder, Info};
 pub use leak::leak_check;
 pub use owner::Owner;
-pub(crate) use slab::Id;
+pub(crate) use slab::{Id, Slab};
 pub use tally::Tally;
 
 /// A handle to the ledger of a device; clones are the same ledger.
@@ -57,6 +58,7 @@ enum Handle {
 struct Shared {
     way: Way,
     books: Mutex<Books>,
+    residents: Residents,
 }
 
 impl Ledger {
@@ -91,7 +93,14 @@ impl Ledger {
 
     /// Everything there is to know, at one moment.
     pub fn info(&self) -> Info {
-        self.books().info()
+        let mut info = self.books().info();
+        info.away = self.shared().residents.away();
+        info
+    }
+
+    /// The limit, and what is in use; `None` without a limit.
+    pub fn limited(&self) -> Option<(Bytes, Bytes)> {
+        self.books().limited()
     }
 
     /// The `n` largest holders, largest first.
@@ -108,8 +117,8 @@ impl Ledger {
 
     /// The limit on in use + cached; `None` is what the machine has.
     ///
-    /// A limit below what is in use is taken: nothing that lives is touched, and requests are refused
-    /// until enough of it is dropped.
+    /// A limit below what is in use is taken: nothing that lives is touched until the next request, which sends
+    /// away what can come back, and is refused where that is not enough.
     pub fn set_limit(&self, limit: Option<Bytes>) {
         self.books().set_limit(limit);
     }
@@ -117,6 +126,12 @@ impl Ledger {
     /// Gives every cached byte back to the system, and says how many there were.
     pub fn give_up_cache(&self) -> Bytes {
         self.books().give_up_cache()
+    }
+
+    /// Lets no more than `most` stay cached beside a block of `wanted` bytes, which is asked for next: what is warm counts
+    /// against the budget of a call too.
+    pub fn shrink_cache(&self, wanted: Bytes, most: Bytes) {
+        self.books().shrink_cache(wanted.rounded(), most);
     }
 
     /// Makes the `n`th request from now (1 is the next) fail as if the system refused it, once. `None`
@@ -128,19 +143,63 @@ impl Ledger {
 
     pub(crate) fn obtain(&self, asked: Bytes, owner: &Owner) -> Result<(Block, Id)> {
         let bytes = asked.rounded();
-        let got = if bytes.get() < LARGE {
-            // The allocator is asked outside of the lock: it has locks of its own.
-            let block = self.ask_allocator(bytes, owner)?;
-            match self.books().enter_small(bytes, owner) {
-                Ok(id) => (block, id),
-                Err(error) => return Err(error.at(owner.source)),
-            }
-        } else {
-            let got = self.books().obtain_large(self.shared().way, bytes, owner);
-            got.map_err(|error| error.at(owner.source))?
+        let got = match self.obtain_once(bytes, owner) {
+            Ok(got) => got,
+            Err(error) => self.obtain_evicting(bytes, owner, error)?,
         };
         events::record(owner.what, owner.source, Action::Allocated, bytes);
         Ok(got)
+    }
+
+    #[inline]
+    fn obtain_once(&self, bytes: Bytes, owner: &Owner) -> Result<(Block, Id)> {
+        if bytes.get() < LARGE {
+            // The allocator is asked outside of the lock: it has locks of its own.
+            let block = self.ask_allocator(bytes, owner)?;
+            return Ok((block, self.books().enter_small(bytes, owner)?));
+        }
+        self.books().obtain_large(self.shared().way, bytes, owner)
+    }
+
+    /// Over the limit: tensors that can come back make room, as long as that helps.
+    #[cold]
+    fn obtain_evicting(&self, bytes: Bytes, owner: &Owner, error: Error) -> Result<(Block, Id)> {
+        let mut error = error;
+        while let ErrorKind::OverBudget { .. } = error.kind() {
+            let over = self.books().over(bytes);
+            if !over.is_zero() {
+                match self.make_room(over, &[]) {
+                    Ok(freed) if freed.is_zero() => break,
+                    Ok(_) => {}
+                    Err(failed) => return Err(failed.at(owner.source)),
+                }
+            }
+            error = match self.obtain_once(bytes, owner) {
+                Ok(got) => return Ok(got),
+                Err(error) => error,
+            };
+        }
+        Err(error.at(owner.source))
+    }
+
+    /// Lets tensors that can come back leave memory until so much is free or no more can; see `evict`. Those with
+    /// `kept` entries stay. Says how much was freed.
+    pub(crate) fn make_room(&self, needed: Bytes, kept: &[Id]) -> Result<Bytes> {
+        self.shared().residents.make_room(needed, kept)
+    }
+
+    pub(crate) fn residents(&self) -> &Residents {
+        &self.shared().residents
+    }
+
+    /// Who holds an entry.
+    pub(crate) fn owner(&self, id: Id) -> Option<Owner> {
+        self.books().owner(id)
+    }
+
+    /// The largest holders but for these entries, as errors name them.
+    pub(crate) fn others(&self, but: &[Id]) -> Vec<tonnage_core::error::Holder> {
+        self.books().named(but)
     }
 
     /// Ends an entry; its block goes to the cache or to the system.
@@ -222,6 +281,7 @@ impl Ledger {
 
 impl Shared {
     fn new(limit: Option<Bytes>, way: Way) -> Shared {
-        Shared { way, books: Mutex::new(Books::new(limit, system::machine_memory())) }
+        let books = Mutex::new(Books::new(limit, system::machine_memory()));
+        Shared { way, books, residents: Residents::new() }
     }
 }

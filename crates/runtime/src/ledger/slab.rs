@@ -13,20 +13,20 @@ enum Place<T> {
 
 /// The entries.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     places: Vec<Place<T>>,
     free: Option<Id>,
 }
 
 impl<T> Slab<T> {
-    pub(super) const fn new() -> Slab<T> {
+    pub(crate) const fn new() -> Slab<T> {
         Slab { places: Vec::new(), free: None }
     }
 
     /// Enters an entry. With 2^32 entries alive the last place would be shared; at 64 bytes each, the
     /// buffers alone would take 256 GiB by then.
     #[inline]
-    pub(super) fn insert(&mut self, entry: T) -> Id {
+    pub(crate) fn insert(&mut self, entry: T) -> Id {
         if let Some(id) = self.free
             && let Some(place) = self.places.get_mut(id.0 as usize)
             && let Place::Free { next } = *place
@@ -42,7 +42,7 @@ impl<T> Slab<T> {
     /// Ends an entry, after `read` has taken from it what is still wanted: moving it out whole would
     /// take longer than all else here.
     #[inline]
-    pub(super) fn remove<R>(&mut self, id: Id, read: impl FnOnce(&T) -> R) -> Option<R> {
+    pub(crate) fn remove<R>(&mut self, id: Id, read: impl FnOnce(&T) -> R) -> Option<R> {
         let place = self.places.get_mut(id.0 as usize)?;
         let Place::Taken(entry) = place else { return None };
         let read = read(entry);
@@ -51,16 +51,27 @@ impl<T> Slab<T> {
         Some(read)
     }
 
-    pub(super) fn get_mut(&mut self, id: Id) -> Option<&mut T> {
+    pub(crate) fn get(&self, id: Id) -> Option<&T> {
+        match self.places.get(id.0 as usize)? {
+            Place::Taken(entry) => Some(entry),
+            Place::Free { .. } => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         match self.places.get_mut(id.0 as usize)? {
             Place::Taken(entry) => Some(entry),
             Place::Free { .. } => None,
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().filter_map(|place| match place {
-            Place::Taken(entry) => Some(entry),
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.iter_with_ids().map(|(_, entry)| entry)
+    }
+
+    pub(crate) fn iter_with_ids(&self) -> impl Iterator<Item = (Id, &T)> {
+        (0..).map(Id).zip(&self.places).filter_map(|(id, place)| match place {
+            Place::Taken(entry) => Some((id, entry)),
             Place::Free { .. } => None,
         })
     }

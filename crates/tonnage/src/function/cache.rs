@@ -9,11 +9,12 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_plan::{InputSpec, Machine, Plan};
+use tonnage_plan::{InputSpec, Ladder, Machine, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::key::{Key, QuickBuild};
 use super::program::Program;
+use super::ran::Ran;
 
 /// What traces and plans of one function may take unless it is told otherwise.
 pub(crate) const LIMIT: Bytes = Bytes::mib(64);
@@ -42,6 +43,8 @@ struct Entry<V> {
 pub(crate) struct Cache<T> {
     traces: HashMap<Key, Entry<T>, QuickBuild>,
     plans: HashMap<PlanKey, Entry<Plan>, QuickBuild>,
+    /// Ladders of plans, for calls that had to take less than their plan.
+    ladders: HashMap<PlanKey, Entry<Ladder>, QuickBuild>,
     /// Traces with open dims, by what their signatures have in common apart from sizes.
     open: HashMap<Key, Vec<Key>, QuickBuild>,
     /// What the entries take.
@@ -51,6 +54,8 @@ pub(crate) struct Cache<T> {
     budget: Option<Bytes>,
     /// Whether values may wait in a file for that.
     may_spill: bool,
+    /// What the last call took.
+    last: Option<Ran>,
     clock: u64,
     tally: Tally,
 }
@@ -74,11 +79,13 @@ impl<T: Traced> Cache<T> {
         Cache {
             traces: HashMap::default(),
             plans: HashMap::default(),
+            ladders: HashMap::default(),
             open: HashMap::default(),
             bytes: 0,
             limit: LIMIT.as_usize(),
             budget: None,
             may_spill: true,
+            last: None,
             clock: 0,
             tally: Ledger::cpu().tally(owner),
         }
@@ -103,10 +110,8 @@ impl<T: Traced> Cache<T> {
 
     /// What plans are made for.
     pub fn machine(&self) -> Machine {
-        match self.may_spill {
-            true => Machine::DEFAULT,
-            false => Machine::DEFAULT.without_disk(),
-        }
+        let machine = crate::calibrate::machine();
+        if self.may_spill { machine } else { machine.without_disk() }
     }
 
     fn forget_plans(&mut self) {
@@ -119,6 +124,15 @@ impl<T: Traced> Cache<T> {
         self.budget
     }
 
+    /// What the last call took.
+    pub fn last(&self) -> Option<Ran> {
+        self.last
+    }
+
+    pub fn set_last(&mut self, ran: Ran) {
+        self.last = Some(ran);
+    }
+
     /// How many traces there are.
     pub fn traces(&self) -> usize {
         self.traces.len()
@@ -129,6 +143,7 @@ impl<T: Traced> Cache<T> {
         self.bytes
             + table::<Key, Entry<T>>(self.traces.capacity())
             + table::<PlanKey, Entry<Plan>>(self.plans.capacity())
+            + table::<PlanKey, Entry<Ladder>>(self.ladders.capacity())
             + table::<Key, Vec<Key>>(self.open.capacity())
     }
 
@@ -198,10 +213,30 @@ impl<T: Traced> Cache<T> {
         made
     }
 
+    pub fn ladder(&mut self, key: &PlanKey) -> Option<Arc<Ladder>> {
+        self.clock += 1;
+        let entry = self.ladders.get_mut(key)?;
+        entry.used = self.clock;
+        Some(entry.value.clone())
+    }
+
+    /// Remembers a ladder, or counts it anew: it grows by the plans that are asked of it.
+    pub fn keep_ladder(&mut self, key: PlanKey, made: &Arc<Ladder>, mut shared: Seen) {
+        self.clock += 1;
+        self.bytes -= self.ladders.remove(&key).map_or(0, |before| before.bytes);
+        let bytes = key.heap(&mut shared) + made.heap(&mut shared);
+        if bytes <= self.limit {
+            self.bytes += bytes;
+            self.ladders.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
+        }
+        self.settle();
+    }
+
     /// Forgets all of it.
     pub fn clear(&mut self) {
         self.traces = HashMap::default();
         self.plans = HashMap::default();
+        self.ladders = HashMap::default();
         self.open = HashMap::default();
         self.bytes = 0;
         self.tally.set(Bytes::ZERO);
@@ -213,6 +248,7 @@ impl<T: Traced> Cache<T> {
         if self.bytes() > self.limit {
             let mut all: Vec<(u64, usize)> = (self.traces.values().map(|e| (e.used, e.bytes)))
                 .chain(self.plans.values().map(|e| (e.used, e.bytes)))
+                .chain(self.ladders.values().map(|e| (e.used, e.bytes)))
                 .collect();
             all.sort_unstable();
             let over = self.bytes().saturating_sub(self.limit - self.limit / 8);
@@ -238,11 +274,14 @@ impl<T: Traced> Cache<T> {
         let alive: std::collections::HashSet<u64> =
             self.traces.values().map(|e| e.value.program().number).collect();
         self.plans.retain(|key, e| e.used > before && alive.contains(&key.program));
+        self.ladders.retain(|key, e| e.used > before && alive.contains(&key.program));
         self.traces.shrink_to_fit();
         self.plans.shrink_to_fit();
+        self.ladders.shrink_to_fit();
         self.open.shrink_to_fit();
         self.bytes = self.traces.values().map(|e| e.bytes).sum::<usize>()
-            + self.plans.values().map(|e| e.bytes).sum::<usize>();
+            + self.plans.values().map(|e| e.bytes).sum::<usize>()
+            + self.ladders.values().map(|e| e.bytes).sum::<usize>();
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! In the order in which a call goes through them: `key` is what a call is looked up by, `signature` says
 //! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned,
-//! `program` is a graph with all that it takes from outside, `home` keeps the variables that were made while
+//! `program` is a graph with all that it takes from outside, `ran` is what a call of it took, `home` keeps the variables that were made while
 //! tracing, `budget` is what a call may take, `differentiate` serves tapes around a call, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
 
 mod budget;
@@ -15,6 +15,7 @@ mod differentiate;
 pub(crate) mod home;
 mod key;
 pub(crate) mod program;
+mod ran;
 mod relax;
 mod retrace;
 pub(crate) mod signature;
@@ -22,6 +23,7 @@ pub(crate) mod signature;
 pub(crate) use cache::{Cache, Traced};
 pub use concrete::ConcreteFunction;
 pub(crate) use key::Key;
+pub use ran::Ran;
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -289,6 +291,12 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let concrete = self.find(arguments, source)?;
         let plan = concrete.program.foresee(&self.cache, &leaves(arguments), false);
         Ok(program::text(&plan.map_err(|e| e.at(source))?.graph))
+    }
+
+    /// What the last planned call took, what was done to let it fit, and what that cost; `None` before the
+    /// first one.
+    pub fn last_run(&self) -> Option<Ran> {
+        lock(&self.cache).last()
     }
 
     /// How many traces are remembered.

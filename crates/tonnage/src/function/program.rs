@@ -7,17 +7,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use tonnage_core::error::{Holder, Shortage};
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
 use tonnage_plan::{InputSpec, Ladder, Machine, Options, OutputPlan, Plan, Price, lower, plan};
 use tonnage_runtime::eager::Arrays;
-use tonnage_runtime::execute::{Measured, Specs};
+use tonnage_runtime::execute::{Measured, Room, Specs};
 use tonnage_runtime::random::next_key;
-use tonnage_runtime::{Array, execute, pool};
+use tonnage_runtime::{Array, Ledger, execute, pool};
 
 use super::cache::{Cache, PlanKey, Traced};
+use super::ran::Ran;
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
 use crate::variable::{Foreseen, Held, Variable};
@@ -153,21 +155,70 @@ impl Program {
         Ladder::of(&graph, &key.specs, options, machine)
     }
 
-    /// The plan for inputs like these, remembered.
-    fn planned<T: Traced>(&self, cache: &Mutex<Cache<T>>, key: PlanKey) -> Result<Arc<Plan>> {
-        if let Some(plan) = lock(cache).plan(&key) {
-            return Ok(plan);
-        }
-        let budget = {
-            let cache = lock(cache);
-            cache.budget().map(|bytes| (bytes, cache.machine()))
+    /// The plan for inputs like these, remembered: under the function's own budget, and in the room that the
+    /// device's limit leaves, whichever is less.
+    fn planned<T: Traced>(
+        &self,
+        cache: &Mutex<Cache<T>>,
+        key: PlanKey,
+        room: Option<Room>,
+    ) -> Result<Arc<Plan>> {
+        let remembered = lock(cache).plan(&key);
+        let quickest = match remembered {
+            Some(plan) => plan,
+            None => {
+                let budget = {
+                    let cache = lock(cache);
+                    cache.budget().map(|bytes| (bytes, cache.machine()))
+                };
+                let made = self.plan_now(&key, budget)?;
+                lock(cache).keep_plan(key.clone(), made, self.counted())
+            }
         };
-        let made = self.plan_now(&key, budget)?;
+        match room {
+            None => Ok(quickest),
+            Some(room) => self.planned_within(cache, key, room, quickest),
+        }
+    }
+
+    /// The rung that fits a room. The ladder is remembered, so that another room is another rung and not another
+    /// search.
+    fn planned_within<T: Traced>(
+        &self,
+        cache: &Mutex<Cache<T>>,
+        key: PlanKey,
+        room: Room,
+        quickest: Arc<Plan>,
+    ) -> Result<Arc<Plan>> {
+        let mut used: Option<(Arc<Ladder>, usize)> = None;
+        let ladder = || {
+            let remembered = lock(cache).ladder(&key);
+            let (ladder, counted) = match remembered {
+                Some(ladder) => (ladder.clone(), ladder.planned()),
+                None => {
+                    let machine = lock(cache).machine();
+                    (Arc::new(self.ladder(&key, &machine)?), 0)
+                }
+            };
+            used = Some((ladder.clone(), counted));
+            Ok(ladder)
+        };
+        let fitted = room.fit(quickest, ladder);
+        if let Some((ladder, counted)) = used
+            && ladder.planned() != counted
+        {
+            lock(cache).keep_ladder(key, &ladder, self.counted());
+        }
+        fitted
+    }
+
+    /// What its trace has counted already.
+    fn counted(&self) -> Seen {
         let mut shared = Seen::default();
         if let Form::Closed(graph) = &self.graph {
             graph.heap(&mut shared);
         }
-        Ok(lock(cache).keep_plan(key, made, shared))
+        shared
     }
 
     /// Plans a call without running anything: the arguments as they would lie.
@@ -177,40 +228,48 @@ impl Program {
         arguments: &[Tensor],
         moved: bool,
     ) -> Result<Arc<Plan>> {
-        self.planned(cache, self.foreseen(arguments, moved)?)
+        let (key, inputs) = self.foreseen(arguments, moved)?;
+        self.planned(cache, key, Room::left(&inputs))
     }
 
     /// What less memory costs for a call with such arguments.
     pub fn prices(&self, arguments: &[Tensor], machine: &Machine) -> Result<Vec<Price>> {
-        self.ladder(&self.foreseen(arguments, false)?, machine)?.prices()
+        self.ladder(&self.foreseen(arguments, false)?.0, machine)?.prices()
     }
 
     /// Whether a call with such arguments fits into that.
     pub fn fits(&self, arguments: &[Tensor], budget: Bytes, machine: &Machine) -> Result<bool> {
-        Ok(self.ladder(&self.foreseen(arguments, false)?, machine)?.fit(budget)?.is_ok())
+        Ok(self.ladder(&self.foreseen(arguments, false)?.0, machine)?.fit(budget)?.is_ok())
     }
 
-    fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<PlanKey> {
-        let (mut key, mut specs) = (self.key(), Specs::default());
+    /// What a call is planned for, and those of its inputs that exist.
+    fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<(PlanKey, Vec<Array>)> {
+        let (mut key, mut specs, mut inputs) = (self.key(), Specs::default(), Vec::new());
         for tensor in arguments {
             key.specs.push(match tensor.spec_type() {
                 Some(ty) => InputSpec::contiguous(ty, "plan", moved)?,
                 None => {
                     let array = tensor.array("plan")?;
+                    inputs.push(array.clone());
                     specs.of(array, moved && array.is_whole())
                 }
             });
         }
         for tensor in &self.captured {
-            key.specs.push(specs.of(tensor.array("a captured tensor")?, false));
+            let array = tensor.array("a captured tensor")?;
+            inputs.push(array.clone());
+            key.specs.push(specs.of(array, false));
         }
         for (variable, written) in &self.variables {
             key.specs.push(match variable.foreseen(*written)? {
-                Foreseen::AsIs(array) => specs.of(&array, false),
+                Foreseen::AsIs(array) => {
+                    inputs.push(array.clone());
+                    specs.of(&array, false)
+                }
                 Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
             });
         }
-        Ok(key)
+        Ok((key, inputs))
     }
 
     /// Runs it with these arguments, which are given up: those that nobody else holds are its to overwrite.
@@ -220,13 +279,27 @@ impl Program {
         arguments: Vec<Array>,
         source: Source,
     ) -> Result<(Arrays, Measured)> {
-        self.run_planned(arguments, source, |key| self.planned(cache, key))
+        let planned = |key, room| self.planned(cache, key, room);
+        let budget = lock(cache).budget();
+        let (made, ran) = self.run_planned(arguments, source, budget, planned)?;
+        let measured = ran.measured;
+        lock(cache).set_last(ran);
+        Ok((made, measured))
     }
 
     /// Runs it once, without arguments; its plan is not remembered.
     pub fn run_once(&self, source: Source) -> Result<Arrays> {
-        let plan_now = |key: PlanKey| self.plan_now(&key, None);
-        Ok(self.run_planned(Vec::new(), source, plan_now)?.0)
+        let plan_now = |key: PlanKey, room: Option<Room>| {
+            let quickest = self.plan_now(&key, None)?;
+            match room {
+                None => Ok(quickest),
+                Some(room) => {
+                    let machine = crate::calibrate::machine();
+                    room.fit(quickest, || self.ladder(&key, &machine).map(Arc::new))
+                }
+            }
+        };
+        Ok(self.run_planned(Vec::new(), source, None, plan_now)?.0)
     }
 
     /// The recipe that it gives, if it gives one: nothing has to run for that.
@@ -253,8 +326,9 @@ impl Program {
         &self,
         arguments: Vec<Array>,
         source: Source,
-        planned: impl FnOnce(PlanKey) -> Result<Arc<Plan>>,
-    ) -> Result<(Arrays, Measured)> {
+        budget: Option<Bytes>,
+        planned: impl FnOnce(PlanKey, Option<Room>) -> Result<Arc<Plan>>,
+    ) -> Result<(Arrays, Ran)> {
         // Before the inputs are shared with anything here.
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
         let mut held = Held::take(&self.variables).map_err(|e| e.at(source))?;
@@ -264,10 +338,16 @@ impl Program {
             let donated = given.get(i).copied().unwrap_or(false);
             key.specs.push(specs.of(array, donated));
         }
-        let plan = planned(key).map_err(|e| e.at(source))?;
+        let plan = planned(key, Room::left(&inputs)).map_err(|e| e.at(source))?;
+        if let Some(budget) = budget {
+            // Warm pages of earlier calls are reserved too.
+            Ledger::cpu().shrink_cache(plan.arena, budget.saturating_sub(plan.peak()));
+        }
+        let start = Instant::now();
         let mark = Mark { source, kind: Kind::Activation };
         let (mut made, measured) =
             execute::execute_with(&plan, &inputs, (next_key(), specs.given()), mark)?;
+        let ran = Ran::new(&plan, measured, start.elapsed());
         drop(inputs);
         held.end();
         if made.len() < self.results {
@@ -275,7 +355,7 @@ impl Program {
             return Err(ErrorKind::BadGraph { what }.into());
         }
         made.truncate(self.results);
-        Ok((made, measured))
+        Ok((made, ran))
     }
 }
 

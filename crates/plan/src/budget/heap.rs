@@ -1,0 +1,62 @@
+//! What a ladder itself takes on the heap: sketches of all rungs, and the plans of those that were asked for.
+
+use std::sync::{Arc, PoisonError};
+
+use tonnage_core::graph::Graph;
+use tonnage_core::heap::{Heap, Seen};
+
+use super::Ladder;
+use super::choose::Choice;
+use super::draw::Run;
+use super::sketch::Fate;
+use crate::order::pressure::{Needs, Pressure};
+use crate::place::InputSpec;
+
+impl Heap for Ladder {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let made: usize = plans.iter().flatten().map(|plan| plan.heap(seen)).sum();
+        self.orders.iter().map(|(graph, of)| graph.heap(seen) + pressure(of)).sum::<usize>()
+            + self.orders.capacity() * size_of::<(Arc<Graph>, Pressure)>()
+            + self.inputs.capacity() * size_of::<InputSpec>()
+            + self.inputs.iter().map(|spec| input(spec, seen)).sum::<usize>()
+            + self.rungs.iter().map(rung).sum::<usize>()
+            + self.rungs.capacity() * size_of::<Choice>()
+            + plans.capacity() * size_of::<usize>()
+            + made
+    }
+}
+
+impl Ladder {
+    /// How many plans it holds: what it takes changes with that.
+    pub fn planned(&self) -> usize {
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        plans.iter().flatten().count()
+    }
+}
+
+fn input(spec: &InputSpec, seen: &mut Seen) -> usize {
+    match spec {
+        InputSpec::Bytes { layout, .. } => layout.heap(seen),
+        InputSpec::Recipe(recipe) => recipe.heap(seen),
+    }
+}
+
+fn rung(choice: &Choice) -> usize {
+    choice.fates.capacity() * size_of::<Fate>() + choice.sketch.runs.capacity() * size_of::<Run>()
+}
+
+fn pressure(pressure: &Pressure) -> usize {
+    // Reads, makes and reuses are inline but for a few.
+    let inner = |needs: &Needs| {
+        let lists = [&needs.reads[..], &needs.makes[..], &needs.reuses[..]];
+        let spilled = [needs.reads.spilled(), needs.makes.spilled(), needs.reuses.spilled()];
+        lists.iter().zip(spilled).filter(|(_, s)| *s).map(|(l, _)| size_of_val(*l)).sum::<usize>()
+    };
+    pressure.nodes.capacity() * size_of::<Needs>()
+        + pressure.nodes.iter().map(inner).sum::<usize>()
+        + pressure.root.capacity() * size_of::<u32>()
+        + pressure.size.capacity() * size_of::<u64>()
+        + pressure.in_arena.capacity()
+        + pressure.stays.capacity()
+}

@@ -1,0 +1,101 @@
+//! What a device's limit leaves for a call, and plans that fit into it.
+//!
+//! The limit is a budget for everything at once: a call may take what others do not hold. A plan that takes more
+//! gives way to a lower rung of its ladder; where the lowest is too high, tensors that can come back make room for
+//! it (see `evict`), and only then is the call refused, before anything of it has run.
+
+use std::sync::Arc;
+
+use tonnage_core::error::{ErrorKind, Result, Shortage};
+use tonnage_core::{Bytes, Error, Graph};
+use tonnage_plan::{InputSpec, Ladder, Options, Plan, plan};
+
+use crate::array::Array;
+use crate::ledger::{Id, Ledger};
+use crate::machine::machine;
+
+/// What the limit of `cpu:0` leaves for a call with certain inputs.
+#[derive(Debug)]
+pub struct Room {
+    limit: Bytes,
+    /// In use, but for the inputs.
+    others: Bytes,
+    /// The inputs' entries.
+    inputs: Vec<Id>,
+}
+
+impl Room {
+    /// The room for a call with these inputs, as it is now; `None` without a limit.
+    pub fn left<'a>(inputs: impl IntoIterator<Item = &'a Array>) -> Option<Room> {
+        let (limit, in_use) = Ledger::cpu().limited()?;
+        let (mut ids, mut held) = (Vec::new(), Bytes::ZERO);
+        for (bytes, id) in inputs.into_iter().filter_map(|array| array.storage().entry()) {
+            if !ids.contains(&id) {
+                ids.push(id);
+                held += bytes;
+            }
+        }
+        Some(Room { limit, others: in_use.saturating_sub(held), inputs: ids })
+    }
+
+    /// What a call may take, inputs and all.
+    pub fn bytes(&self) -> Bytes {
+        self.limit.saturating_sub(self.others)
+    }
+
+    /// Lets others leave memory until a call that takes so much has room, or no more can.
+    fn make(&mut self, peak: Bytes) -> Result<()> {
+        let missing = peak.saturating_sub(self.bytes());
+        // The cache gives way by itself; it is no part of what is in use.
+        let freed = Ledger::cpu().make_room(missing, &self.inputs)?;
+        self.others = self.others.saturating_sub(freed);
+        Ok(())
+    }
+
+    /// The quickest plan that fits, of the one that takes what it takes and of the ladder below it.
+    pub fn fit(
+        mut self,
+        quickest: Arc<Plan>,
+        ladder: impl FnOnce() -> Result<Arc<Ladder>>,
+    ) -> Result<Arc<Plan>> {
+        if quickest.peak() <= self.bytes() {
+            return Ok(quickest);
+        }
+        let ladder = ladder()?;
+        let least = match ladder.fit(self.bytes())? {
+            Ok(plan) => return Ok(plan),
+            Err(least) => least,
+        };
+        self.make(least.peak())?;
+        match least.peak() <= self.bytes() {
+            true => Ok(least),
+            false => Err(self.refused(least.peak())),
+        }
+    }
+
+    /// The limit, the least that would do, and who else holds what.
+    fn refused(&self, least: Bytes) -> Error {
+        let holders = Ledger::cpu().others(&self.inputs);
+        let (what, in_use) = ("a call".into(), self.others);
+        let shortage = Shortage { what, asked: least, in_use, holders };
+        let least = Some(least + self.others);
+        ErrorKind::OverBudget { shortage, budget: self.limit, least }.into()
+    }
+}
+
+/// A plan for a graph that runs once with these inputs, within what the limit leaves.
+pub fn plan_once(
+    graph: &Arc<Graph>,
+    specs: &[InputSpec],
+    options: Options,
+    inputs: &[Array],
+) -> Result<Arc<Plan>> {
+    let quickest = Arc::new(plan(graph, specs, options)?);
+    match Room::left(inputs) {
+        None => Ok(quickest),
+        Some(room) => {
+            let ladder = || Ladder::of(graph, specs, options, &machine()).map(Arc::new);
+            room.fit(quickest, ladder)
+        }
+    }
+}

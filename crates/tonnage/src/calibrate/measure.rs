@@ -1,0 +1,108 @@
+//! The measuring: each figure the best of a few runs, since whatever else the machine does only ever makes one worse.
+
+use std::io::{Read, Seek, Write};
+use std::time::Instant;
+
+use tonnage_core::Result;
+use tonnage_plan::Machine;
+
+use crate::{Tensor, function, make};
+
+/// Runs of each.
+const RUNS: usize = 5;
+/// Of the product: 2 * 512^3 operations are a few milliseconds, and what a kernel is at its best with.
+const SIDE: usize = 512;
+/// Of what is moved: four times the cache of a core and more, so that memory answers.
+const MOVED: usize = 4 << 20;
+/// Steps of the chain of small ones.
+const STEPS: usize = 200;
+/// Of the file.
+const FILE: usize = 8 << 20;
+
+pub(super) fn machine() -> Result<Machine> {
+    let (write, read) = disk();
+    Ok(Machine { flops: flops()?, bytes: bytes()?, step: step()?, write, read })
+}
+
+/// The least time of some runs, in seconds; never nothing.
+fn best(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        run()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best.max(1e-9))
+}
+
+/// Numbers of ordinary size; not drawn, since that would change what the program draws next.
+fn numbers(count: usize) -> Result<Tensor> {
+    let values: Vec<f32> = (0..count).map(|i| ((i * 37 + 11) % 101) as f32 / 50.0 - 1.0).collect();
+    make::tensor(values)
+}
+
+fn flops() -> Result<f64> {
+    let square = || numbers(SIDE * SIDE)?.reshape([SIDE as i64, SIDE as i64]);
+    let (a, b) = (square()?, square()?);
+    let seconds = best(|| a.matmul(&b).map(drop))?;
+    Ok(2.0 * (SIDE * SIDE * SIDE) as f64 / seconds)
+}
+
+fn bytes() -> Result<f64> {
+    let (a, b) = (numbers(MOVED)?, numbers(MOVED)?);
+    let seconds = best(|| (&a + &b).map(drop))?;
+    Ok((3 * 4 * MOVED) as f64 / seconds)
+}
+
+fn step() -> Result<f64> {
+    // A scan is a kernel of its own, whatever stands around it.
+    let chain = function(|x: Tensor| {
+        let mut x = x;
+        for _ in 0..STEPS {
+            x = x.cumsum(0)?;
+        }
+        Ok(x)
+    });
+    chain.run_eagerly(false);
+    let x = make::tensor([0.0f32; 4])?;
+    let seconds = best(|| chain.call(x.clone()).map(drop))?;
+    Ok(seconds / STEPS as f64)
+}
+
+/// Bytes to a file, on the disk, and bytes that come back from where the system still has them. Where no file can be
+/// made, the figures that are built in.
+fn disk() -> (f64, f64) {
+    let path = std::env::temp_dir().join(format!("tonnage-calibrate-{}", std::process::id()));
+    let run = || -> std::io::Result<(f64, f64)> {
+        let mut file =
+            std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let mut bytes: Vec<u8> = (0..FILE).map(|i| (i * 7 % 251) as u8).collect();
+        let a_second = |start: Instant| FILE as f64 / start.elapsed().as_secs_f64().max(1e-9);
+        let start = Instant::now();
+        file.write_all(&bytes)?;
+        file.sync_data()?;
+        let write = a_second(start);
+        let start = Instant::now();
+        file.rewind()?;
+        file.read_exact(&mut bytes)?;
+        Ok((write, a_second(start)))
+    };
+    let measured = run();
+    let _ = std::fs::remove_file(&path);
+    measured.unwrap_or((Machine::DEFAULT.write, Machine::DEFAULT.read))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn figures_are_those_of_some_machine() {
+        let machine = super::machine().unwrap();
+        // From a slow board, in a debug build, to a machine of the far future.
+        let between = |x: f64, low: f64, high: f64| x > low && x < high;
+        assert!(between(machine.flops, 1e6, 1e15), "{machine:?}");
+        assert!(between(machine.bytes, 1e6, 1e14), "{machine:?}");
+        assert!(between(machine.step, 1e-9, 1e-2), "{machine:?}");
+        assert!(between(machine.write, 1e4, 1e12), "{machine:?}");
+        assert!(between(machine.read, 1e4, 1e13), "{machine:?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Calibration: what this machine does in a second, measured once and kept in the user's cache folder.
+//!
+//! Which plan a budget takes depends on these figures, so they never change by themselves: a program uses those that are
+//! built in, unless somebody has called [`calibrate`] on this machine, in this process or in an earlier one. The
+//! file is looked for once, when a budget is first planned for. A file of another version, of another CPU or
+//! for another number of threads is as good as none; one that cannot be read is ignored with a notice.
+
+mod file;
+mod measure;
+
+use std::sync::Once;
+
+use tonnage_core::Result;
+use tonnage_core::error::bad_argument;
+use tonnage_plan::Machine;
+use tonnage_runtime::machine as in_use;
+
+use crate::notices::{self, Notice};
+use crate::trace;
+
+/// Measures this machine, which takes less than a second and some 50 MiB, keeps the figures for later processes, and
+/// uses them for plans under a budget from here on. Results never depend on them: they decide what is
+/// computed again, not what comes out.
+///
+/// ```no_run
+/// let machine = tonnage::calibrate()?;
+/// println!("{:.0} GFLOP/s, {:.1} GB/s", machine.flops / 1e9, machine.bytes / 1e9);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// Inside of a function that is traced, or where there is no memory for it. A cache folder that cannot be written
+/// is a notice: the figures are used all the same.
+pub fn calibrate() -> Result<Machine> {
+    if trace::current().is_some() {
+        let help = "call it outside, once";
+        return Err(bad_argument("calibrate", "called while a function is traced", help));
+    }
+    LOADED.call_once(|| {});
+    let machine = measure::machine()?;
+    in_use::set_machine(machine);
+    if let Err(why) = file::store(&machine) {
+        notices::give(&Notice::Calibration { why });
+    }
+    Ok(machine)
+}
+
+static LOADED: Once = Once::new();
+
+/// The figures that budgets are planned with.
+///
+/// ```
+/// assert!(tonnage::machine().flops > 0.0);
+/// ```
+pub fn machine() -> Machine {
+    LOADED.call_once(|| match file::load() {
+        Ok(Some(machine)) => in_use::set_machine(machine),
+        Ok(None) => {}
+        Err(why) => notices::give(&Notice::Calibration { why }),
+    });
+    in_use::machine()
+}
