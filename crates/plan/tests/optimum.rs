@@ -162,7 +162,7 @@ fn the_ladder_is_within_a_twentieth_of_the_best_on_average() {
         network(4096, &[32, 32, 32, 32, 32], true),
         network(4096, &[16, 64, 16, 64, 16], false),
         network(2048, &[64, 32, 128, 32, 16], false),
-        network(8192, &[8, 64, 32, 16, 8], true),
+        network(8192, &[8, 64, 32, 16, 64], true),
         network(4096, &[64, 64, 64, 64], true),
     ];
     let machine = Machine::DEFAULT;
@@ -181,9 +181,8 @@ fn the_ladder_is_within_a_twentieth_of_the_best_on_average() {
             last = plan.peak();
             let arena = plan.arena + plan.own_outputs();
             let took = plan.fitted.unwrap().seconds;
-            let best = search.least_seconds(arena.get());
-            // A rung may take less than the search knows of: what runs again is fused anew.
-            let best = best.unwrap_or(took);
+            // A rung may fit where the search knows no way: what runs again is fused anew.
+            let Some(best) = search.least_seconds(arena.get()) else { continue };
             let over = (took / best - 1.0).max(0.0);
             println!("{arena:>12} {:.3} {:.3} of the least time", took / free, took / best);
             (sum, count) = (sum + over, count + 1);
