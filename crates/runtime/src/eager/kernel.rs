@@ -24,7 +24,7 @@ pub(super) fn apply(
     mark: Mark,
 ) -> Result<Arrays> {
     let mut inputs = Inputs::new(args);
-    let mut taken = inputs.take_over(op.mem, &outputs[0]);
+    let mut taken = outputs.first().and_then(|first| inputs.take_over(op.mem, first));
     let in_place = taken.as_ref().map(|(input, _)| *input);
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
     for ty in outputs {

@@ -101,7 +101,7 @@ pub fn execute_with(
         frame.brought = brought.clone();
         let top = plan.inputs + plan.own_outputs();
         let mut go = || frame.run(&mut lender, true);
-        let used = if is_small(plan) { go() } else { pool().inside(go) };
+        let used = if is_small(plan) || plan.calls_host { go() } else { pool().inside(go) };
         // What was lent lies in one block, which is rounded as every block is.
         let used = top + used?.rounded();
         (Measured { used, rounds_again: frame.again }, frame.layouts)
