@@ -55,7 +55,8 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         true => keeps(spec),
         false => Keeps::Nothing,
     };
-    let plan = loop_plan(planner, node, spec, None, keeps, &mut shelf)?;
+    let mut plan = loop_plan(planner, node, spec, None, keeps, &mut shelf)?;
+    plan.inner = shelf.put(work(&plan));
     let reads: SmallVec<[ValueId; 4]> =
         node.inputs[spec.carried..].iter().chain(&node.outputs).copied().collect();
     let writes = node.outputs.iter().copied().collect();
@@ -127,8 +128,6 @@ fn loop_plan(
         false => Vec::new(), // the gradient has whole states instead
     };
     let answer = shelf.put(Bytes::new(test.is_some() as u64));
-    let most = test.as_ref().map_or(Bytes::ZERO, |t| t.arena).max(body_plan.arena);
-    let at = shelf.put(most);
     Ok(LoopPlan {
         spec: spec.clone(),
         condition: test,
@@ -136,9 +135,14 @@ fn loop_plan(
         sliced,
         second,
         answer,
-        inner: at,
+        inner: Bytes::ZERO, // the caller knows what else works there
         keeps,
     })
+}
+
+/// What condition and body work in, one after the other.
+fn work(plan: &LoopPlan) -> Bytes {
+    plan.condition.as_ref().map_or(Bytes::ZERO, |test| test.arena).max(plan.body.arena)
 }
 
 pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
@@ -153,7 +157,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut shelf = Shelf::default();
     let held = held(planner, node, &at, &mut shelf)?;
     let Some(step) = node.regions.last() else { return Err(bad(node)) };
-    let forward = loop_plan(planner, node, &spec.of, Some(step), keeps(&spec.of), &mut shelf)?;
+    let mut forward = loop_plan(planner, node, &spec.of, Some(step), keeps(&spec.of), &mut shelf)?;
     let rounds = spec.of.known_rounds();
     let slots = spec.of.slots(rounds);
     let body = &forward.body.graph;
@@ -188,11 +192,16 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let graph = step;
     let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut shelf)?;
     let second = second(&step, graph, spec.back, node.op.name, &mut shelf)?;
-    let inner = shelf.put(step.arena);
     let again = rounds.map(|n| {
         let sweep = if spec.handed { 0 } else { n };
         revolve::again(n, slots).saturating_add(sweep)
     });
+    // A round that is run again and a step back take turns in the same bytes.
+    forward.inner = match again {
+        Some(0) => shelf.put(step.arena),
+        _ => shelf.put(step.arena.max(work(&forward))),
+    };
+    let inner = forward.inner;
     let plan = LoopGradPlan {
         spec: (**spec).clone(),
         forward,

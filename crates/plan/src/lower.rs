@@ -11,7 +11,9 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
 use crate::fuse::{fuse, see_through};
-use crate::rewrite::{Rewrite, carry, inline, numbered, protect_reads, rewritten, updates_wait};
+use crate::rewrite::{
+    Rewrite, carry, inline, numbered, parts_alone, protect_reads, rewritten, updates_wait,
+};
 
 /// The graph as it runs, with its regions.
 pub fn lower(graph: &Graph) -> Result<Graph> {
@@ -33,7 +35,7 @@ fn finish(graph: Graph) -> Result<Graph> {
         *region = made;
     }
     let graph = protect_reads(carry(updates_wait(graph)?)?)?;
-    let mut graph = fuse(see_through(graph)?)?;
+    let mut graph = parts_alone(fuse(see_through(graph)?)?)?;
     graph.prune();
     numbered(graph)
 }

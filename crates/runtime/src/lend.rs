@@ -192,12 +192,12 @@ impl<'a> Lender<'a> {
         if write && !base.writable {
             return Err(wrong(region, "is written, but its base is only lent to read"));
         }
+        if region.len == 0 {
+            // No bytes, wherever that is, at an address that suits any element: a cast of them must not fail.
+            return Ok(ptr::without_provenance_mut(ALIGN));
+        }
         if region.offset.checked_add(region.len).is_none_or(|end| end > base.len) {
             return Err(wrong(region, &format!("leaves its base of {} bytes", base.len)));
-        }
-        if region.len == 0 {
-            // No bytes, at an address that suits any element: a cast of them must not fail.
-            return Ok(ptr::without_provenance_mut(ALIGN));
         }
         // SAFETY: the offset lies in the base, which is one allocation.
         let start = unsafe { base.start.add(region.offset) };

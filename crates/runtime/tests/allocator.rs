@@ -2,6 +2,8 @@
 //! allocator sees no large allocation.
 #![cfg(unix)]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use tonnage_core::row::Cost;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Bytes, Kind};
@@ -17,12 +19,19 @@ fn largest(f: impl FnOnce()) -> (usize, usize) {
     (seen.largest, seen.times)
 }
 
+/// What all threads allocate is counted by one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn owner() -> Owner {
     Owner::new(Kind::Activation, "test")
 }
 
 #[test]
 fn large_buffers_and_their_books_leave_the_heap_alone() {
+    let _turn = alone();
     let ledger = Ledger::new(None);
     let size = Bytes::mib(100);
 
@@ -55,6 +64,7 @@ fn large_buffers_and_their_books_leave_the_heap_alone() {
 /// that comes from outside. Kernels are counted without them (the conformance tests of the table).
 #[test]
 fn lent_threads_allocate_nothing_inside_the_pool() {
+    let _turn = alone();
     let pool = Pool::new(2).unwrap();
     let large = Cost { flops: 0, bytes: 1 << 30 };
     let mut data = vec![0u32; 1 << 14];

@@ -146,7 +146,7 @@ fn ids(rows: usize, columns: usize) -> Result<Tensor> {
 
 fn resident(shape: &[usize]) -> Result<Tensor> {
     let values = random_normal(shape, DType::F32)?.to_vec::<f32>()?;
-    tensor(values)?.reshape(&shape.iter().map(|n| *n as i64).collect::<Vec<_>>())
+    tensor(values)?.reshape(shape.iter().map(|n| *n as i64).collect::<Vec<_>>())
 }
 
 fn main() -> Result<()> {

@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let n = 2048;
     let mib = (n * n * 4) as f64 / (1 << 20) as f64;
     let x = resident(&[n, n])?;
-    let long = x.reshape(&[-1])?;
+    let long = x.reshape([-1])?;
     let nhwc = resident(&[16, 64, 64, 64])?;
     let copy = best(|| x.identity())?;
     println!("{:<34} {:>12} {:>10} {:>8}", "op", "time", "GiB/s", "of copy");

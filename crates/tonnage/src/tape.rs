@@ -62,6 +62,8 @@ struct Log {
     /// are recorded as a whole, by the op that runs them.
     trace: Option<u64>,
     records: Vec<Record<u64>>,
+    /// Results that would do instead of the aux outputs that a record keeps, with that record.
+    instead: HashMap<u64, usize>,
     tracked: HashSet<u64>,
     /// Tensors that it was told to watch.
     watched: HashSet<u64>,
@@ -108,6 +110,7 @@ impl GradientTape {
             level: level::next(),
             trace: trace::current().map(|t| t.number()),
             records: Vec::new(),
+            instead: HashMap::new(),
             tracked: HashSet::new(),
             watched: HashSet::new(),
             variables: HashMap::new(),
@@ -169,6 +172,7 @@ impl GradientTape {
     pub fn reset(&mut self) {
         let mut log = self.log.borrow_mut();
         log.records.clear();
+        log.instead.clear();
         log.tracked.clear();
         log.watched.clear();
         log.variables.clear();

@@ -101,11 +101,11 @@ fn rounds(shapes: usize, times: usize, mut call: impl FnMut(usize)) -> Vec<isize
     lives
 }
 
-/// From the second round on nothing grows but by a little noise.
+/// After two rounds nothing grows but by a little noise: what lies in a full cache differs from time to time.
 #[track_caller]
 fn flat(lives: &[isize]) {
-    let (second, last) = (lives[1], lives[lives.len() - 1]);
-    assert!(last - second < 64 * 1024, "{lives:?}");
+    let (first, last) = (lives[0].max(lives[1]), lives[lives.len() - 1]);
+    assert!(last - first < 64 * 1024, "{lives:?}");
 }
 
 #[test]

@@ -486,32 +486,3 @@ fn another_random_batch_or_another_number_is_no_other_plan() {
         assert_eq!(bits(&g.call(half.clone()).unwrap()), bits(&half.cast(DType::F32).unwrap()));
     }
 }
-
-#[test]
-fn sums_of_many_recipes_are_cut_where_registers_end() {
-    let _turn = alone();
-    let many = |n: usize| -> Vec<Tensor> {
-        (0..n).map(|_| random_normal([5], DType::F32).unwrap()).collect()
-    };
-    let sum = |all: Vec<Tensor>| -> Result<Tensor> {
-        all.into_iter().try_fold(zeros([5])?, |sum, x| sum + x)
-    };
-    let f = function(sum);
-    for n in [2, 9, 40, 90] {
-        let all = many(n);
-        let mut expected = vec![0.0f32; 5];
-        for x in &all {
-            expected.iter_mut().zip(values(x)).for_each(|(sum, x)| *sum += x);
-        }
-        assert_eq!(values(&sum(all.clone()).unwrap()), expected, "{n}, one after the other");
-        assert_eq!(values(&call_checked(&f, &all)), expected, "{n}, planned");
-    }
-    // Wide recipes side by side in one pass.
-    let product = |all: Vec<Tensor>| -> Result<Tensor> {
-        let parts: Result<Vec<Tensor>> = all.chunks(7).map(|part| sum(part.to_vec())).collect();
-        parts?.into_iter().try_fold(ones([5])?, |product, x| product * x)
-    };
-    let g = function(product);
-    let all = many(70);
-    assert_eq!(values(&call_checked(&g, &all)), values(&product(all).unwrap()));
-}

@@ -355,7 +355,7 @@ fn one_trace_serves_any_number_of_rows() {
         let plain = |a: &[Tensor]| {
             let (mut h, mut sum) = (constant(0.5f64, [3])?, constant(0.0f64, ())?);
             for i in 0..rows {
-                let x = a[0].slice(&[(i..i + 1).into()])?.reshape(&[3])?;
+                let x = a[0].slice(&[(i..i + 1).into()])?.reshape([3])?;
                 h = ((h * &a[1])? + x)?.tanh()?;
                 sum = (sum + (&h).square()?.sum_all()?)?;
             }

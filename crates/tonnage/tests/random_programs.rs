@@ -67,8 +67,8 @@ fn op(dice: &mut Dice, all: &[Tensor]) -> Result<Option<Tensor>> {
                 (0..rank).map(|i| if i == axis { part } else { Part::ALL }).collect();
             a.slice(&parts)?
         }
-        15 => a.reshape(&[-1])?,
-        16 if rank == 2 => a.reshape(&[shape[1] as i64, shape[0] as i64])?,
+        15 => a.reshape([-1])?,
+        16 if rank == 2 => a.reshape([shape[1] as i64, shape[0] as i64])?,
         17 if rank > 0 => a.sum_keep([dice.below(rank) as i64])?,
         18 if rank > 0 => a.max([dice.below(rank) as i64])?,
         19 if is_float && rank > 0 => a.softmax(-1)?,

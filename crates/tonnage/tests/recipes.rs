@@ -63,7 +63,7 @@ fn several_long_recipes_meet_in_one_op() {
 fn a_recipe_that_is_written_out_later_is_still_one_before() {
     let _turn = alone();
     let f = function(|(x, mask): (Tensor, Tensor)| {
-        let r = (range(1, 4, 1)?.cast(DType::F64)?.reshape(&[1, 3])? * 2.0)?;
+        let r = (range(1, 4, 1)?.cast(DType::F64)?.reshape([1, 3])? * 2.0)?;
         let some = (x.boolean_mask(&mask)? + &r)?.sum_all()?;
         let whole = r.matmul(&ones([3, 1])?.cast(DType::F64)?)?.sum_all()?;
         some + whole

@@ -1,5 +1,11 @@
 //! Gradients that are rows: through sums, scaling, clipping and updates, and where they become whole.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
+
 mod common;
 
 use common::{alone, call_checked, close, in_use};
@@ -14,7 +20,7 @@ const WIDTH: usize = 4;
 fn table() -> Variable {
     let values = random_normal([ROWS, WIDTH], DType::F64).unwrap().to_vec::<f64>().unwrap();
     let shape = [ROWS as i64, WIDTH as i64];
-    Variable::new("table", tensor(values).unwrap().reshape(&shape).unwrap()).unwrap()
+    Variable::new("table", tensor(values).unwrap().reshape(shape).unwrap()).unwrap()
 }
 
 fn rows(gradient: &Gradient) -> &Rows {
@@ -35,7 +41,7 @@ fn both(f: impl Fn(&Tensor) -> Result<Tensor>) -> (Gradient, Vec<f64>) {
         let mut tape = GradientTape::new();
         let t = table.read().unwrap();
         // Adding zeros of every element leaves the values and makes the gradient dense on the way.
-        let t = if through { t.reshape(&[-1]).unwrap().reshape(&[200, 4]).unwrap() } else { t };
+        let t = if through { t.reshape([-1]).unwrap().reshape([200, 4]).unwrap() } else { t };
         let y = f(&t).unwrap();
         tape.gradient(&y, &table).unwrap()
     };
@@ -84,7 +90,7 @@ fn both_sides_of_a_product_get_their_gradient_from_the_rows() {
         let mut tape = GradientTape::new();
         let product = table.read().unwrap().matmul(&w.read().unwrap()).unwrap();
         let product = match through {
-            true => product.reshape(&[-1]).unwrap().reshape(&[200, 3]).unwrap(),
+            true => product.reshape([-1]).unwrap().reshape([200, 3]).unwrap(),
             false => product,
         };
         let y = product.gather(&indices(), 0).unwrap().square().unwrap();
@@ -192,7 +198,7 @@ fn gradient_bytes_follow_the_batch() {
         .into_iter()
         .map(|rows| {
             let value = tensor(vec![0.5f32; rows * width]).unwrap();
-            let value = value.reshape(&[rows as i64, width as i64]).unwrap();
+            let value = value.reshape([rows as i64, width as i64]).unwrap();
             let table = Variable::new("table", value).unwrap();
             let i: Vec<i64> = (0..batch as i64).map(|i| i * 7919 % rows as i64).collect();
             let i = tensor(i).unwrap();

@@ -209,7 +209,7 @@ fn sums_of_gradients_are_added_up_in_place() {
 #[test]
 fn gradients_that_nobody_asked_for_are_neither_computed_nor_planned() {
     let _turn = alone();
-    let (x, w) = (resident([16, 16]), resident([16, 16]));
+    let (x, w) = (resident([12, 20]), resident([20, 28]));
     let run = |x: &Tensor, w: &Tensor| -> Result<Tensor> {
         let mut tape = GradientTape::new();
         tape.watch((x, w));
@@ -221,22 +221,22 @@ fn gradients_that_nobody_asked_for_are_neither_computed_nor_planned() {
         drop(scope);
         Ok(dw)
     };
-    let count = |report: &memory::Report| {
+    let scope = memory::scope();
+    run(&x, &w).unwrap();
+    let report = scope.report();
+    let count = |rows: u64, columns: u64| {
         let obtained = |e: &&memory::Event| e.action == memory::Action::Allocated;
-        let result = Bytes::new(16 * 16 * 4);
+        let result = Bytes::new(rows * columns * 4).rounded();
         let product = |e: &&memory::Event| e.op == "matmul" && e.bytes == result;
         report.events.iter().filter(obtained).filter(product).count()
     };
-    let scope = memory::scope();
-    run(&x, &w).unwrap();
-    assert_eq!(count(&scope.report()), 2, "the product, and one gradient\n{}", scope.report());
+    assert_eq!(count(12, 28), 2, "the product, and the ones of its gradient\n{report}");
+    assert_eq!(count(20, 28), 1, "the gradient that was asked for\n{report}");
+    assert_eq!(count(12, 20), 0, "not the other\n{report}");
     drop(scope);
     let f = function(move |(x, w): (Tensor, Tensor)| run(&x, &w));
     let plan = f.plan(&(x, w)).unwrap();
-    let products = plan
-        .steps
-        .iter()
-        .filter(|s| plan.graph.nodes.get(s.node).is_some_and(|node| node.op.name == "matmul"));
+    let products = plan.graph.nodes.iter().filter(|node| node.op.name == "matmul");
     assert_eq!(products.count(), 1, "the sum's gradient needs no product\n{plan}");
 }
 
@@ -343,4 +343,34 @@ fn an_unconnected_source_has_no_jacobian() {
     let (jx, jz) = tape.jacobian(&y, (&x, &z)).unwrap();
     assert_eq!(numbers(&jx), [2.0]);
     assert!(jz.is_unconnected());
+}
+
+#[test]
+fn bits_give_way_to_a_result_that_is_kept_anyway() {
+    let _turn = alone();
+    let (x, w) = (resident([32, 64]), resident([64, 16]));
+    let bits = |then: &dyn Fn(&Tensor) -> Result<Tensor>| {
+        let mut tape = GradientTape::new();
+        tape.watch((&x, &w));
+        let y = (&x).relu().unwrap();
+        then(&y).unwrap();
+        let held = tape.held();
+        let of_relu = held.ops.iter().find(|of| of.op == "relu").unwrap().bytes;
+        (of_relu, held.bytes())
+    };
+    // A sum keeps nothing: the bits are all there is.
+    assert_eq!(bits(&|y| y.sum_all()).0, Bytes::new(32 * 64 / 8));
+    // A product keeps the result, which tells as much as the bits; it is counted once.
+    let (of_relu, all) = bits(&|y| y.matmul(&w));
+    let (y, w_bytes) = (Bytes::new(32 * 64 * 4), Bytes::new(64 * 16 * 4));
+    assert_eq!((of_relu, all), (y, y + w_bytes));
+    let gradient = |x: Tensor| {
+        let mut tape = GradientTape::new();
+        tape.watch(&x);
+        let y = (&x - 0.1)?.relu()?.matmul(&w)?.sum_all()?;
+        tape.gradient(&y, &x)
+    };
+    let planned = function(|x: Tensor| gradient(x)?.tensor());
+    let expected = planned.call(x.clone()).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(gradient(x).unwrap().tensor().unwrap().to_vec::<f32>().unwrap(), expected);
 }

@@ -116,6 +116,6 @@ fn a_variable_that_gets_no_value_is_in_no_container() {
         Ok(x)
     });
     let made = container.enter(|| f.call(tensor([1.0f32]).unwrap()));
-    assert!(made.unwrap_err().to_string().contains("a variable's first value"));
+    assert!(made.unwrap_err().to_string().contains("a first value that depends on an argument"));
     assert!(container.variables().is_empty());
 }

@@ -79,7 +79,7 @@ pub(super) fn counted(
     };
     let bins = out.len();
     let partials: &mut [i64] = bytemuck::cast_slice_mut(scratch);
-    let parts = if bins == 0 { 0 } else { partials.len() / bins };
+    let parts = partials.len().checked_div(bins).unwrap_or(0);
     if parts < 2 || count < 32 * 1024 {
         return put(0..count, out);
     }

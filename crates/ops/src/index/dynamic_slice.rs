@@ -121,20 +121,23 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
     let Layout { sizes, strides, offset: first } = &x.layout;
     let at = offset("dynamic_slice", &k.inputs[1], &out.sizes, sizes, |axis| strides[axis])?;
-    let sizes = out.sizes.clone();
-    let part = Axes { sizes: &sizes, strides, offset: (*first as isize + at) as usize };
     with_width!(x.dtype, T => {
+        let (sizes, out) = out.parts::<T>();
+        let part = Axes { sizes, strides, offset: (*first as isize + at) as usize };
         let data = x.slice::<T>();
-        for_each_chunk(k.workers, out.slice::<T>(), GRAIN, &|chunk, out| {
+        for_each_chunk(k.workers, out, GRAIN, &|chunk, out| {
             strided::copy(part, data, chunk * GRAIN, out);
         });
     });
     Ok(())
 }
 
+/// The dtype and the shape of a whole, the shape of a part, the dtype of where it starts, and below what.
+type PartOf = (DType, &'static [usize], &'static [usize], DType, usize);
+
 /// Whole tensors and parts of them; where to start is drawn so that the part stays inside.
-pub(super) fn parts() -> Vec<(DType, &'static [usize], &'static [usize], DType, usize)> {
-    let mut all: Vec<(DType, &[usize], &[usize], DType, usize)> =
+pub(super) fn parts() -> Vec<PartOf> {
+    let mut all: Vec<PartOf> =
         DType::ALL.into_iter().map(|d| (d, &[4, 5][..], &[2, 3][..], DType::I32, 3)).collect();
     all.extend([
         (DType::F32, &[][..], &[][..], DType::I64, 1),

@@ -82,10 +82,9 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 fn put<T: Element>(k: &mut Kernel) -> Result<()> {
     let [x, part, start] = k.inputs else { return Ok(()) };
     let (part_sizes, strides) = (&part.layout.sizes, &part.layout.strides);
-    let sizes = k.outputs[0].sizes.clone();
+    let (sizes, out) = k.outputs[0].parts::<T>();
     let stride = |axis: usize| sizes[axis + 1..].iter().product::<usize>() as isize;
-    let first = offset("dynamic_update", start, part_sizes, &sizes, stride)?;
-    let out = k.outputs[0].slice::<T>();
+    let first = offset("dynamic_update", start, part_sizes, sizes, stride)?;
     if let Data::Slice(_) = x.data {
         let data = x.slice::<T>();
         for_each_chunk(k.workers, out, GRAIN, &|chunk, out| {

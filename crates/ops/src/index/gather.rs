@@ -81,7 +81,7 @@ fn gather<T: Element>(
     let (layout, data) = (&table.layout, table.slice::<T>());
     let outer = strided::axes(layout, 0..axis);
     let inner = strided::axes(layout, axis + 1..layout.sizes.len());
-    let (row, blocks, step) = (inner.count(), Positions::of(&outer), layout.strides[axis]);
+    let (row, blocks, step) = (inner.count(), Positions::of(outer), layout.strides[axis]);
     let (count, at_once) = (indices.count(), rows_at_once(inner.count()));
     for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
         let mut from = inner;
@@ -89,7 +89,7 @@ fn gather<T: Element>(
             let number = chunk * at_once + i;
             let index = indices.get(number % count) as isize;
             from.offset = (blocks.at(number / count) as isize + index * step) as usize;
-            strided::copy(&from, data, 0, to);
+            strided::copy(from, data, 0, to);
         }
     });
 }

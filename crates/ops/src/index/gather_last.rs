@@ -122,7 +122,7 @@ impl Pick<'_> {
         let (layout, data) = (&self.table.layout, self.table.slice::<T>());
         let outer = strided::axes(layout, 0..self.axis);
         let inner = strided::axes(layout, self.axis + 1..layout.sizes.len());
-        let (blocks, step) = (Positions::of(&outer), layout.strides[self.axis]);
+        let (blocks, step) = (Positions::of(outer), layout.strides[self.axis]);
         let (row, count) = (inner.count(), self.indices.count());
         let at_once = rows_at_once(row);
         for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
@@ -135,7 +135,7 @@ impl Pick<'_> {
                 }
                 let index = self.indices.get(i) as isize;
                 from.offset = (blocks.at(block) as isize + index * step) as usize;
-                strided::copy(&from, data, 0, to);
+                strided::copy(from, data, 0, to);
             }
         });
     }

@@ -42,7 +42,7 @@ fn asked(call: &Call) -> Result<(f64, f64, usize)> {
         return Err(bad_attrs("histogram", call.attrs, "a range and how many parts"));
     };
     let (low, high) = (low.to_f64(), high.to_f64());
-    if !(low < high) || !low.is_finite() || !high.is_finite() || bins == 0 {
+    if low >= high || !low.is_finite() || !high.is_finite() || bins == 0 {
         let what = format!("{bins} parts of the range from {low} to {high}");
         return Err(bad_argument("histogram", what, "use finite ends, the lower one first"));
     }

@@ -195,19 +195,19 @@ pub fn gather<T: Element>(op: &'static str, k: &mut Kernel) -> Result<()> {
     let (data, out) = (table.slice::<T>(), k.outputs[0].slice::<T>());
     let outer = strided::axes(layout, 0..batch);
     let inner = strided::axes(layout, batch + depth..layout.sizes.len());
-    let (starts, row) = (Positions::of(&outer), inner.count());
+    let (starts, row) = (Positions::of(outer), inner.count());
     if row == 0 {
         return Ok(());
     }
     let at_once = crate::parallel::rows_at_once(row);
     for_each_chunk(k.workers, out, row * at_once, &|chunk, rows| {
-        let mut from = inner.clone();
+        let mut from = inner;
         for (i, to) in rows.chunks_mut(row).enumerate() {
             let number = chunk * at_once + i;
             let start = starts.at(number / places.rows) as isize;
             let far = places.distance(number, &layout.strides[batch..]);
             from.offset = (start + far) as usize;
-            strided::copy(&from, data, 0, to);
+            strided::copy(from, data, 0, to);
         }
     });
     Ok(())

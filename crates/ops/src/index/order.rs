@@ -165,30 +165,3 @@ packed!(u64, u128);
 pub fn packed_bytes(dtype: tonnage_core::DType) -> usize {
     if dtype.size() == 8 { size_of::<u128>() } else { size_of::<u64>() }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn in_order<T: Ordered + Copy>(elements: &[T]) {
-        for pair in elements.windows(2) {
-            assert!(pair[0].key() < pair[1].key(), "{pair:?}");
-        }
-        for x in elements {
-            assert!(T::of(x.key()).key() == x.key(), "{x:?}");
-        }
-    }
-
-    #[test]
-    fn keys_are_in_the_order_of_the_elements() {
-        let inf = f32::INFINITY;
-        in_order(&[-inf, f32::MIN, -1.5, -1e-45, -0.0, 0.0, 1e-45, 2.0, f32::MAX, inf, f32::NAN]);
-        in_order(&[f64::NEG_INFINITY, -2.0, -0.0, 0.0, 1.0, f64::NAN]);
-        in_order(&[f16::NEG_INFINITY, f16::NEG_ONE, f16::ZERO, f16::ONE, f16::NAN]);
-        in_order(&[i8::MIN, -1, 0, 1, i8::MAX]);
-        in_order(&[i64::MIN, -1, 0, 1, i64::MAX]);
-        in_order(&[0u16, 1, u16::MAX]);
-        assert_eq!((-f32::NAN).key(), f32::NAN.key());
-        assert_eq!((-0.0f64).level_key(), 0.0f64.level_key());
-    }
-}

@@ -88,7 +88,7 @@ fn search<T: Ordered>(
     let (layout, last) = (&sorted.layout, sorted.layout.sizes.len() - 1);
     let (n, step) = (layout.sizes[last], layout.strides[last]);
     let outer = strided::axes(layout, 0..last);
-    let (starts, data) = (Positions::of(&outer), sorted.slice::<T>());
+    let (starts, data) = (Positions::of(outer), sorted.slice::<T>());
     let (places, wanted) = (Positions::of(&values.layout), values.slice::<T>());
     for_each_chunk(workers, out, GRAIN / 16, &|chunk, out| {
         for (i, to) in out.iter_mut().enumerate() {

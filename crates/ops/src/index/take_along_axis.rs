@@ -76,7 +76,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 fn take<T: Element>(x: &In, indices: &Indices, out: &mut [T], row: usize, workers: &dyn Workers) {
     let (data, last) = (x.slice::<T>(), x.layout.sizes.len() - 1);
     let (outer, step) = (strided::axes(&x.layout, 0..last), x.layout.strides[last]);
-    let (starts, at_once) = (Positions::of(&outer), rows_at_once(row));
+    let (starts, at_once) = (Positions::of(outer), rows_at_once(row));
     for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
         for (i, to) in rows.chunks_mut(row).enumerate() {
             let number = chunk * at_once + i;

@@ -105,7 +105,7 @@ fn top_k<T: Number>(
     let (data, last) = (x.slice::<T>(), x.layout.sizes.len() - 1);
     let (n, step) = (x.layout.sizes[last], x.layout.strides[last]);
     let outer = strided::axes(&x.layout, 0..last);
-    let (starts, at_once) = (Positions::of(&outer), rows_at_once(n));
+    let (starts, at_once) = (Positions::of(outer), rows_at_once(n));
     let chunk = k * at_once;
     let pair = Pair { a: values, chunk_a: chunk, b: indices, chunk_b: chunk };
     for_each_pair(workers, pair, &|chunk, values, indices| {

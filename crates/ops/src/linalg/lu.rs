@@ -168,32 +168,3 @@ pub fn exchange<T: Copy>(rows: &mut [T], width: usize, pivots: &[u32], back: boo
         true => pivots.iter().enumerate().rev().for_each(|(i, with)| swap(i, *with as usize)),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tonnage_core::workers::Alone;
-
-    /// Matrices around the sizes of blocks, with rows that have to be exchanged.
-    #[test]
-    fn the_factors_multiply_to_the_matrix_with_its_rows_exchanged() {
-        for n in [1, 2, 5, 47, 48, 49, 97, 150] {
-            let element = |i: usize| ((i * 7919 + 13) % 1000) as f64 / 500.0 - 1.0;
-            let matrix: Vec<f64> = (0..n * n).map(element).collect();
-            let (mut factors, mut pivots) = (matrix.clone(), vec![0; n]);
-            let made = factorize(&mut factors, n, &mut pivots, &Alone);
-            assert_eq!(made.singular, None, "{n}");
-            let mut expected = matrix;
-            exchange(&mut expected, n, &pivots, false);
-            for i in 0..n {
-                for j in 0..n {
-                    let lower = |k: usize| if k == i { 1.0 } else { factors[i * n + k] };
-                    let product: f64 = (0..=i.min(j)).map(|k| lower(k) * factors[k * n + j]).sum();
-                    assert!((product - expected[i * n + j]).abs() < 1e-10, "{n} {i} {j}");
-                }
-            }
-            exchange(&mut expected, n, &pivots, true);
-            assert_eq!(expected[0], element(0));
-        }
-    }
-}

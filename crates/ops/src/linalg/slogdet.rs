@@ -71,7 +71,10 @@ pub(super) fn batch_only(call: &Call) -> Vec<AxisOf> {
 pub(super) fn factor_cost(call: &Call) -> Cost {
     let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;
     let flops = call.inputs.first().map_or(0, elements).saturating_mul(n);
-    cost(flops, call.inputs.iter().chain(call.inputs))
+    // The determinant of a matrix of no elements is written too.
+    let made = batch_type("slogdet", call).ok();
+    let both = made.iter().chain(&made);
+    cost(flops, call.inputs.iter().chain(call.inputs).chain(both))
 }
 
 fn infer(call: &Call) -> Result<Types> {

@@ -103,7 +103,7 @@ fn solve<T: Real>(k: &mut Kernel) -> Result<()> {
     let (batch, n, width) = dims("triangular_solve", &k.outputs[0].sizes)?;
     let rank = a.layout.sizes.len();
     let starts = strided::axes(&a.layout, 0..rank - 2);
-    let starts = Positions::of(&starts);
+    let starts = Positions::of(starts);
     let steps = [a.layout.strides[rank - 2], a.layout.strides[rank - 1]];
     let triangle = |number| {
         let (data, start) = (a.slice::<T>(), starts.at(number));

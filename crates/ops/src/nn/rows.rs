@@ -83,7 +83,7 @@ impl<'a, T: Float> Rows<'a, T> {
     where
         'a: 'b,
     {
-        let at = strided::Positions::of(&self.outer).at(number) as isize;
+        let at = strided::Positions::of(self.outer).at(number) as isize;
         if let (1, Some(data)) = (self.step, T::as_computed(self.data)) {
             return &data[at as usize..][..self.width];
         }
@@ -123,7 +123,7 @@ impl<'a, T: Float> Rows<'a, T> {
         }
         let buffer = &mut buffer[..count * self.width];
         for (i, to) in buffer.chunks_exact_mut(self.width.max(1)).enumerate() {
-            let at = strided::Positions::of(&self.outer).at(first + i) as isize;
+            let at = strided::Positions::of(self.outer).at(first + i) as isize;
             match self.step {
                 1 => {
                     let from = &self.data[at as usize..][..self.width];

@@ -66,7 +66,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (layout, last) = (&logits.layout, logits.layout.sizes.len() - 1);
     let (n, step) = (layout.sizes[last], layout.strides[last]);
     let outer = strided::axes(layout, 0..last);
-    let starts = Positions::of(&outer);
+    let starts = Positions::of(outer);
     let out = k.outputs[0].slice::<i64>();
     let at_once = rows_at_once(n);
     with_element!(logits.dtype, T => {

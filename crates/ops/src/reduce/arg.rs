@@ -99,7 +99,7 @@ fn find<T: Number, R: Rank>(x: &In, axis: usize, out: &mut [i64], workers: &dyn 
     let outer = strided::axes(layout, 0..axis);
     let inner = strided::axes(layout, axis + 1..layout.sizes.len());
     let (width, step) = (inner.count(), layout.strides[axis]);
-    let starts = strided::Positions::of(&outer);
+    let starts = strided::Positions::of(outer);
     let side_by_side = width >= 16 && inner.is_contiguous();
     let at_once = rows_at_once(n).max(if side_by_side { WIDTH } else { 1 });
     for_each_chunk(workers, out, at_once, &|chunk, out| {

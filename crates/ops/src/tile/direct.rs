@@ -87,7 +87,7 @@ pub fn direct(op: &'static OpDef, call: &Call) -> Result<Option<Direct>> {
     let key = |ty: DType| 1 + ty as u32;
     let dtypes = call.inputs.iter().fold(0, |all, ty| all << 8 | key(ty.dtype));
     let at = std::ptr::from_ref(op).addr();
-    let place = (at / align_of::<OpDef>() ^ dtypes as usize) % PLACES;
+    let place = ((at / align_of::<OpDef>()) ^ dtypes as usize) % PLACES;
     let known = KNOWN.try_with(|known| known[place].get()).ok();
     if let Some(known) = known.filter(|known| known.op == at && known.dtypes == dtypes) {
         return Ok(known.direct);

@@ -100,7 +100,12 @@ fn no_kernel_allocates_at_a_high_rank() {
     let put = of(&[(I32, along), (F32, along)], length);
     check("put_along_axis", put.with(0, Values::Below(5)));
     check("boolean_mask", of(&[(F32, DEEP), (Bool, &DEEP[..5])], Attrs::None));
-    check("tril", of(&[(F32, DEEP)], Attrs::None));
+    check("tril", of(&[(F32, DEEP)], Attrs::Diagonal(0)));
+    let part = Attrs::Shape([2usize, 2, 1, 1, 2, 2, 1].as_slice().into());
+    let slice = of(&[(F32, DEEP), (I32, &[7])], part);
+    check("dynamic_slice", slice.with(1, Values::Below(1)));
+    let update = of(&[(F32, DEEP), (F32, &[2, 2, 1, 1, 2, 2, 1]), (I32, &[7])], Attrs::None);
+    check("dynamic_update", update.with(2, Values::Below(1)));
     let square: &[usize] = &[2, 3, 1, 2, 2, 4, 4];
     check("symmetrize", of(&[(F64, square)], Attrs::None));
     check("cholesky", of(&[(F64, square)], Attrs::None).with(0, Values::PositiveDefinite));

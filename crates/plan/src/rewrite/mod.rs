@@ -17,6 +17,7 @@ mod inline;
 mod matmul;
 mod number;
 mod order;
+mod parts;
 mod prim;
 mod regions;
 mod same;
@@ -30,6 +31,7 @@ use tonnage_core::graph::Graph;
 pub(crate) use carry::carry;
 pub(crate) use inline::inline;
 pub(crate) use number::numbered;
+pub(crate) use parts::parts_alone;
 pub(crate) use updates::{protect_reads, roots, shares, updates_wait};
 use walk::{Rule, walk};
 

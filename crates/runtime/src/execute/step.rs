@@ -219,7 +219,7 @@ impl<'p> Frame<'p> {
             })
             .collect();
         let (outs, rest) = lent.writes.split_at_mut(outputs);
-        let scratch: &mut [u8] = rest.first_mut().map_or(&mut [], |s| &mut **s);
+        let scratch: &mut [u8] = rest.first_mut().map_or(nothing(), |s| &mut **s);
         pool().run(cost, |workers| {
             tile::run(&run.program, &run.domain, &sources, outs, scratch, workers)
         })
@@ -286,7 +286,7 @@ impl<'p> Frame<'p> {
                 .zip(lent_writes.by_ref())
                 .map(|((ty, sizes), data)| Out { dtype: ty.dtype, sizes, data })
                 .collect();
-            let scratch: &mut [u8] = lent_writes.next().unwrap_or(&mut []);
+            let scratch: &mut [u8] = lent_writes.next().unwrap_or_else(nothing);
             pool().run((op.cost)(&call), |workers| {
                 kernel(&mut Kernel {
                     attrs: &attrs,
@@ -310,6 +310,11 @@ impl<'p> Frame<'p> {
     fn fixed(&self, generator: Generator) -> Generator {
         fixed(generator, self.key, &self.brought)
     }
+}
+
+/// Scratch of no bytes, at an address that suits the elements that a kernel may take it for.
+fn nothing<'a>() -> &'a mut [u8] {
+    bytemuck::cast_slice_mut::<u128, u8>(&mut [])
 }
 
 /// A generator with the key of a run, or what the run brings for it.

@@ -162,6 +162,12 @@ impl Drop for Block {
     }
 }
 
+/// Asks the allocator of small things to give free pages back to the system, where it can be asked.
+pub fn give_back_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unix::trim();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

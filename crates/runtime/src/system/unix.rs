@@ -69,3 +69,10 @@ fn constant(name: libc::c_int) -> Option<u64> {
     let value = unsafe { libc::sysconf(name) };
     u64::try_from(value).ok().filter(|value| *value > 0)
 }
+
+/// Free pages of the C allocator go back to the system.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(super) fn trim() {
+    // SAFETY: takes no pointer; what is allocated stays.
+    unsafe { libc::malloc_trim(0) };
+}

@@ -53,6 +53,20 @@ pub(crate) struct Cache<T> {
     tally: Tally,
 }
 
+/// Traces of so many bytes are worth giving back to the system when they go.
+const WORTH_GIVING_BACK: usize = 1 << 20;
+
+impl<T> Drop for Cache<T> {
+    /// Many small pieces: the allocator would keep their pages for the next ones.
+    fn drop(&mut self) {
+        self.traces.clear();
+        self.plans.clear();
+        if self.bytes >= WORTH_GIVING_BACK {
+            tonnage_runtime::system::give_back_heap();
+        }
+    }
+}
+
 impl<T: Traced> Cache<T> {
     pub fn new(owner: Owner) -> Cache<T> {
         Cache {

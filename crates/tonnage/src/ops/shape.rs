@@ -20,29 +20,43 @@ enum Asked {
     Shape(Shape),
 }
 
-impl<const N: usize> From<&[i64; N]> for Lengths {
-    fn from(lengths: &[i64; N]) -> Lengths {
-        Lengths(Asked::Numbers(lengths.as_slice().into()))
-    }
+/// Lengths of these numbers. One that `i64` does not hold stays too large for any tensor.
+macro_rules! numbers {
+    ($($T:ty)*) => {$(
+        impl From<&[$T]> for Lengths {
+            fn from(lengths: &[$T]) -> Lengths {
+                let length = |n: &$T| i64::try_from(*n).unwrap_or(i64::MAX);
+                Lengths(Asked::Numbers(lengths.iter().map(length).collect()))
+            }
+        }
+
+        impl<const N: usize> From<&[$T; N]> for Lengths {
+            fn from(lengths: &[$T; N]) -> Lengths {
+                lengths.as_slice().into()
+            }
+        }
+
+        impl<const N: usize> From<[$T; N]> for Lengths {
+            fn from(lengths: [$T; N]) -> Lengths {
+                lengths.as_slice().into()
+            }
+        }
+
+        impl From<&Vec<$T>> for Lengths {
+            fn from(lengths: &Vec<$T>) -> Lengths {
+                lengths.as_slice().into()
+            }
+        }
+
+        impl From<Vec<$T>> for Lengths {
+            fn from(lengths: Vec<$T>) -> Lengths {
+                lengths.as_slice().into()
+            }
+        }
+    )*};
 }
 
-impl From<&[i64]> for Lengths {
-    fn from(lengths: &[i64]) -> Lengths {
-        Lengths(Asked::Numbers(lengths.into()))
-    }
-}
-
-impl From<&Vec<i64>> for Lengths {
-    fn from(lengths: &Vec<i64>) -> Lengths {
-        Lengths(Asked::Numbers(lengths.as_slice().into()))
-    }
-}
-
-impl<const N: usize> From<[i64; N]> for Lengths {
-    fn from(lengths: [i64; N]) -> Lengths {
-        Lengths(Asked::Numbers(lengths.as_slice().into()))
-    }
-}
+numbers!(i32 i64 usize);
 
 impl<const N: usize> From<[Dim; N]> for Lengths {
     fn from(dims: [Dim; N]) -> Lengths {

@@ -94,7 +94,7 @@ impl GradientTape {
             .map(|connected| match connected.then(|| made.next()).flatten() {
                 None => Ok(Gradient::Unconnected),
                 Some((rows, from)) if by_row => Ok(Gradient::Dense(on_diagonal(&rows, &to, from)?)),
-                Some((rows, from)) => Ok(Gradient::Dense(rows.reshape(&lengths(&[&to, from]))?)),
+                Some((rows, from)) => Ok(Gradient::Dense(rows.reshape(lengths(&[&to, from]))?)),
             })
             .collect()
     }
@@ -122,7 +122,7 @@ impl GradientTape {
             // Of every row of the target the part that is of the same row of the source.
             false => {
                 let (inner, rest) = inner(&to, &from);
-                let whole = rows.reshape(&lengths(&[&[to[0], inner, to[0], rest]]))?;
+                let whole = rows.reshape(lengths(&[&[to[0], inner, to[0], rest]]))?;
                 whole.mul(&same_row(to[0], target.dtype())?)?.sum([2])?.reshape(&shape)
             }
         }
@@ -164,8 +164,8 @@ fn rows(
         let number = make::range(0i64, count as i64, 1)?;
         let hot = number.equal(&i)?.cast(dtype)?;
         let hot = match by_row {
-            true => hot.reshape(&lengths(&[&[1], &to[1..]]))?.broadcast_to(known(&[to]))?,
-            false => hot.reshape(&lengths(&[to]))?,
+            true => hot.reshape(lengths(&[&[1], &to[1..]]))?.broadcast_to(known(&[to]))?,
+            false => hot.reshape(lengths(&[to]))?,
         };
         let grads = way.go(std::slice::from_ref(target), Some(vec![hot]), source)?;
         let at = i.reshape([1])?;
@@ -175,7 +175,7 @@ fn rows(
                 Gradient::Unconnected => make::fill(0.into(), dtype, known(&[shape]), source)?,
                 other => other.tensor()?,
             };
-            next.push(sum.scatter_update(&at, &row.reshape(&lengths(&[&[1], shape]))?)?);
+            next.push(sum.scatter_update(&at, &row.reshape(lengths(&[&[1], shape]))?)?);
         }
         Ok(((i + 1)?, next))
     };
@@ -191,14 +191,14 @@ fn inner(to: &[usize], from: &[usize]) -> (usize, usize) {
 /// From rounds of batches to batches of rounds.
 fn by_batch(rows: &Tensor, to: &[usize], from: &[usize]) -> Result<Tensor> {
     let (inner, rest) = inner(to, from);
-    rows.reshape(&lengths(&[&[inner, to[0], rest]]))?.transpose(&[1, 0, 2])
+    rows.reshape(lengths(&[&[inner, to[0], rest]]))?.transpose(&[1, 0, 2])
 }
 
 /// The whole Jacobian, of rows that have no part in each other.
 fn on_diagonal(rows: &Tensor, to: &[usize], from: &[usize]) -> Result<Tensor> {
     let (inner, rest) = inner(to, from);
-    let own = by_batch(rows, to, from)?.reshape(&lengths(&[&[to[0], inner, 1, rest]]))?;
-    own.mul(&same_row(to[0], rows.dtype())?)?.reshape(&lengths(&[to, from]))
+    let own = by_batch(rows, to, from)?.reshape(lengths(&[&[to[0], inner, 1, rest]]))?;
+    own.mul(&same_row(to[0], rows.dtype())?)?.reshape(lengths(&[to, from]))
 }
 
 /// 1 where the row of the target is that of the source, as `[batch, 1, batch, 1]`.

@@ -27,6 +27,8 @@ pub(crate) struct Recording {
     logs: SmallVec<[Rc<RefCell<Log>>; 1]>,
     record: Record<u64>,
     keep: SmallVec<[Keep; 2]>,
+    /// The output that would do instead of the aux ones that are kept.
+    instead: Option<usize>,
     inputs: SmallVec<[Option<Value>; 3]>,
     tracked: SmallVec<[u64; 3]>,
     /// Outputs that are no aux ones.
@@ -103,6 +105,7 @@ fn begin(
         logs,
         record,
         keep: SmallVec::new(),
+        instead: None,
         inputs: SmallVec::new(),
         tracked: all,
         plain: 0,
@@ -197,8 +200,12 @@ impl Recording {
         let Record { needs, input_types, .. } = &self.record;
         let twice = self.logs.len() > 1 || !dual::quiet();
         let mut best: Option<(u64, SmallVec<[Keep; 2]>)> = None;
+        let mut alone = None;
         for set in op.saves.alternatives {
             let keep = kept(op, set, needs, &self.call(), twice)?;
+            if let [Keep::Output(output)] = keep[..] {
+                alone = Some(output);
+            }
             let price = keep
                 .iter()
                 .map(|keep| match keep {
@@ -214,6 +221,7 @@ impl Recording {
             }
         }
         self.keep = best.map(|(_, keep)| keep).unwrap_or_default();
+        self.instead = alone.filter(|_| self.wants_aux());
         Ok(())
     }
 
@@ -272,10 +280,31 @@ impl Recording {
             // Each tape records what leads from what it watches, and no more.
             if self.tracked.iter().any(|id| log.tracked.contains(id)) {
                 log.tracked.extend(self.record.outputs.iter().copied());
+                log.lighten(&self.record);
+                if let Some(id) = self.instead.and_then(|i| self.record.outputs.get(i)) {
+                    let at = log.records.len();
+                    log.instead.insert(*id, at);
+                }
                 log.records.push(self.record.clone());
             }
         }
         Ok(())
+    }
+}
+
+impl Log {
+    /// A record that keeps the result of an earlier one keeps it for that one too: aux outputs, such as the bits of
+    /// a relu, are not needed beside it. Only later records know, so they are let go then.
+    fn lighten(&mut self, later: &Record<u64>) {
+        for (keep, value) in &later.kept {
+            let Keep::Input(i) = keep else { continue };
+            let Some(id) = later.inputs.get(*i) else { continue };
+            let Some(at) = self.instead.remove(id) else { continue };
+            let Some(record) = self.records.get_mut(at) else { continue };
+            if let Some(output) = record.outputs.iter().position(|made| made == id) {
+                record.kept = SmallVec::from_iter([(Keep::Output(output), value.clone())]);
+            }
+        }
     }
 }
 

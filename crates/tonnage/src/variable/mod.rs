@@ -271,7 +271,8 @@ impl Variable {
             State::Holds(array, id) => {
                 let args = arrays.into_iter().map(Arg::Borrowed).collect();
                 let in_place = array.as_recipe().is_none() && array.is_sole();
-                eager::update(op, array, args, &Attrs::None, self.mark(source))?;
+                eager::update(op, array, args, &Attrs::None, self.mark(source))
+                    .map_err(|e| e.at(source))?;
                 if !in_place {
                     array.storage().set_owner(self.owner()); // the bytes are new
                 }

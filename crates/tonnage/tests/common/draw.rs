@@ -1,7 +1,7 @@
 //! Every sample of every row as arrays with random values from a fixed seed.
 
 use tonnage_core::row::{OpDef, Sample, SampleInput, Values};
-use tonnage_core::{Class, FromScalar, Kind, Mark, Scalar, Source, with_element};
+use tonnage_core::{Class, DType, FromScalar, Kind, Mark, Scalar, Source, with_element};
 use tonnage_runtime::Array;
 
 /// SplitMix64.
@@ -26,15 +26,16 @@ impl Random {
         (self.uniform() * n as f64) as usize
     }
 
-    fn value(&mut self, class: Class, values: Values) -> f64 {
-        match (values, class) {
+    fn value(&mut self, dtype: DType, values: Values) -> f64 {
+        match (values, dtype.class()) {
             (Values::Normal, Class::Float) => 4.0 * self.uniform() - 2.0,
             (Values::Normal, Class::Bool) => self.below(2) as f64,
             (Values::Normal, Class::Signed) => self.below(19) as f64 - 9.0,
             (Values::Normal, _) => self.below(10) as f64,
             (Values::Between(low, high), Class::Float) => low + (high - low) * self.uniform(),
             (Values::Between(low, high), _) => low + self.below((high - low) as usize + 1) as f64,
-            (Values::Below(n), _) => self.below(n) as f64,
+            // What the dtype cannot hold would come round as something else.
+            (Values::Below(n), _) => self.below(n.min(1 << (8 * dtype.size() - 1).min(62))) as f64,
             (Values::PositiveDefinite | Values::Invertible, _) => 0.0,
         }
     }
@@ -51,7 +52,7 @@ impl Random {
                 let at = |i| if diagonal(i) { 2.0 + n as f64 } else { 1.0 };
                 (0..count).map(at).collect()
             }
-            other => (0..count).map(|_| self.value(dtype.class(), other)).collect(),
+            other => (0..count).map(|_| self.value(dtype, other)).collect(),
         };
         let mark = mark();
         with_element!(dtype, T => {

@@ -106,7 +106,7 @@ pub fn below(call: &Asked) -> Vec<Answer> {
     let Attrs::Random { distribution: Distribution::Below(n), .. } = attrs else {
         panic!("no end")
     };
-    let share = |x: &u64| (u128::from(*x) * u128::from(*n) >> 64) as f64;
+    let share = |x: &u64| ((u128::from(*x) * u128::from(*n)) >> 64) as f64;
     let values = doubles(key, sizes.iter().product()).iter().map(share).collect();
     vec![Answer::new(dtype, sizes, values)]
 }
