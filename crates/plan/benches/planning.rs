@@ -35,7 +35,7 @@ fn chain(nodes: usize) -> Result<Graph> {
 
 /// Forward, backward and update of a network of `layers` layers with biases.
 fn training(nodes: usize) -> Result<Graph> {
-    let layers = (nodes / 24).max(1);
+    let layers = (nodes / 13).max(1);
     let mut b = Builder::new();
     let ty = |dims: &[usize]| TensorType::new(DType::F32, dims);
     let mut h = b.input(ty(&[8, 16]), Kind::Input, None);
@@ -58,7 +58,7 @@ fn training(nodes: usize) -> Result<Graph> {
 /// perceptron of two layers.
 fn transformer(nodes: usize) -> Result<Graph> {
     let (tokens, width) = (16, 32);
-    let blocks = (nodes / 165).max(1);
+    let blocks = (nodes / 71).max(1);
     let mut b = Builder::new();
     let ty = |dims: &[usize]| TensorType::new(DType::F32, dims);
     let mut h = b.input(ty(&[tokens, width]), Kind::Input, None);

@@ -496,3 +496,38 @@ fn a_closure_is_freed_with_its_function_and_counted_while_it_lives() {
     drop(f);
     assert!(weak.upgrade().is_none());
 }
+
+#[test]
+fn a_budget_computes_again_what_was_printed_and_prints_it_once() {
+    let _turn = alone();
+    let seen = listening();
+    let values: Vec<f32> = (0..256 * 16).map(|i| (i % 17) as f32 / 17.0).collect();
+    let x = tensor(values).unwrap().reshape([256, 16]).unwrap();
+    let square: Vec<f32> = (0..256).map(|i| ((i * 7) % 11) as f32 / 40.0).collect();
+    let w = tensor(square).unwrap().reshape([16, 16]).unwrap();
+    let step = || {
+        function(|(x, w): (Tensor, Tensor)| {
+            let mut tape = GradientTape::new();
+            tape.watch(&x);
+            let mut h = x.clone();
+            for i in 0..12 {
+                h = h.matmul(&w)?.tanh()?;
+                h.print(&format!("layer {i}\n{{}}"))?;
+                h.check_finite("h")?;
+            }
+            tape.gradient(&h.sum_all()?, &x)?.tensor()
+        })
+    };
+    let args = (x, w);
+    let free = step();
+    let whole = free.plan(&args).unwrap().peak();
+    let slope = free.call(args.clone()).unwrap().to_vec::<f32>().unwrap();
+    let lines = taken(&seen);
+    assert_eq!(lines.len(), 12);
+    let tight = step().budget(Bytes::new(whole.get() * 7 / 10)).unwrap();
+    let plan = tight.plan(&args).unwrap();
+    assert!(plan.fitted.is_some() && plan.peak() < whole, "{plan}");
+    assert_eq!(call_checked(&tight, &args).to_vec::<f32>().unwrap(), slope);
+    let twice = taken(&seen);
+    assert_eq!((&twice[..12], &twice[12..]), (&lines[..], &lines[..]));
+}
