@@ -64,7 +64,8 @@ fn looking() -> Vec<Sample> {
         Sample::of(types, Attrs::Host { call: call.clone(), results: Vec::new() })
     };
     let matrix = TensorType::new(DType::F32, [2, 3]);
-    vec![of(&[]), of(&[matrix.clone()]), of(&[matrix, TensorType::new(DType::I64, [0])])]
+    let none = TensorType::new(DType::I64, [0]);
+    vec![of(&[]), of(std::slice::from_ref(&matrix)), of(&[matrix.clone(), none])]
 }
 
 /// Closures that return twice what they are given.
