@@ -12,7 +12,7 @@ use crate::looping::{Loop, LoopGrad};
 use crate::recipe::{Distribution, Key};
 use crate::row::Keep;
 use crate::scalar::Scalar;
-use crate::shape::{Shape, Sizes};
+use crate::shape::{Shape, Sizes, TensorType};
 use crate::tile::TileProgram;
 use crate::window::{Average, Conv, Window};
 
@@ -335,6 +335,24 @@ impl Attrs {
             Attrs::Loop(spec) => **spec = spec.substitute(find),
             Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
             Attrs::Average(average) => average.image = average.image.substitute(find),
+            _ => {}
+        }
+        attrs
+    }
+
+    /// The attributes of a call on a piece of its inputs, so that the result, which was `of` for the whole, has
+    /// that length along an axis that runs along theirs: where they say the result's shape they say that length.
+    #[must_use]
+    pub fn of_piece(&self, of: &TensorType, axis: usize, len: &Dim) -> Attrs {
+        let mut attrs = self.clone();
+        match &mut attrs {
+            Attrs::Shape(shape) if *shape == of.shape => shape[axis] = len.clone(),
+            Attrs::Fill { shape, .. } => shape[axis] = len.clone(),
+            Attrs::Slices(slices) => slices[axis].len = len.clone(),
+            Attrs::Place { slices, shape } => {
+                slices[axis].len = len.clone();
+                shape[axis] = len.clone();
+            }
             _ => {}
         }
         attrs

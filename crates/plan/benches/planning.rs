@@ -1,5 +1,6 @@
 //! How long planning takes, by the number of nodes: chains, a training step of a deep network, and towers
-//! that meet. `cargo bench -p tonnage-plan --bench planning [most]`.
+//! that meet; and with a budget of half of what lies above the inputs. `cargo bench -p tonnage-plan --bench planning
+//! [most]`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tonnage_core::grad::{VjpGraph, vjp_graph};
 use tonnage_core::graph::replay;
 use tonnage_core::{Builder, DType, Emit, Graph, Kind, OpDef, Result, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit, math, state};
-use tonnage_plan::{InputSpec, Options, Rewrite, lower, plan, rewrite};
+use tonnage_plan::{InputSpec, Ladder, Machine, Options, Rewrite, lower, plan, rewrite};
 
 /// `x -> tanh(x * 0.9 + 0.1)` again and again, with a matrix product every ninth time.
 fn chain(nodes: usize) -> Result<Graph> {
@@ -118,8 +119,8 @@ fn best<T>(runs: usize, mut f: impl FnMut() -> Result<T>) -> Result<(Duration, T
 fn main() -> Result<()> {
     let most = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(50_000);
     println!(
-        "{:<10} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}",
-        "graph", "nodes", "steps", "rewrite", "lower", "plan", "lower, each", "all, each"
+        "{:<10} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}",
+        "graph", "nodes", "steps", "rewrite", "lower", "plan", "lower, each", "all, each", "budget"
     );
     type Make = fn(usize) -> Result<Graph>;
     let graphs: [(&str, Make); 3] = [("chain", chain), ("training", training), ("towers", towers)];
@@ -141,9 +142,19 @@ fn main() -> Result<()> {
                 .collect::<Result<Vec<_>>>()?;
             let options = Options { threads: 2, outputs_given: false };
             let (planning, planned) = best(runs, || plan(&lowered, &inputs, options))?;
+            let room = (planned.peak() - planned.inputs).get() / 2;
+            let half = planned.inputs + tonnage_core::Bytes::new(room);
+            let budgeted = match nodes <= 3_000 {
+                true => {
+                    let fit =
+                        || Ladder::of(&lowered, &inputs, options, &Machine::DEFAULT)?.fit(half);
+                    format!("{:.2?}", best(runs.min(3), fit)?.0)
+                }
+                false => "-".into(),
+            };
             let each = |time: Duration| time / count as u32;
             println!(
-                "{name:<10} {count:>8} {:>8} {simple:>12.2?} {lowering:>12.2?} {planning:>12.2?} {:>12.2?} {:>12.2?}",
+                "{name:<10} {count:>8} {:>8} {simple:>12.2?} {lowering:>12.2?} {planning:>12.2?} {:>12.2?} {:>12.2?} {budgeted:>12}",
                 planned.steps.len(),
                 each(lowering),
                 each(lowering + planning),

@@ -1,10 +1,10 @@
 //! The budget: a ladder of plans for one graph, from unlimited down, and the quickest rung that fits.
 //!
-//! In the order that data flows: `cost` says what work takes on a machine; `sketch` draws a program with values
-//! dropped and computed again; `choose` looks for what to drop; `again` makes the chosen sketch a graph, which is then
-//! fused and planned as any other.
+//! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
+//! results; `sketch` draws a program with values dropped and computed again; `choose` looks for what to drop; `again`
+//! makes the chosen sketch a graph, which is then fused and planned as any other.
 //!
-//! The ladder depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
+//! The ladder is the front of all variants' ladders. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
 //! quickest rung whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
 //! lowest rung's peak is the least budget that would do.
 
@@ -12,8 +12,10 @@ mod again;
 mod choose;
 mod cost;
 mod sketch;
+mod variants;
 
 pub use cost::Machine;
+pub use variants::Allowed;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,12 +24,12 @@ use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
-use crate::fuse::fuse;
-use crate::order::{self, pressure::Pressure};
+use crate::order;
 use crate::place::{InputSpec, Options, plan_in_order};
 use crate::plan::Plan;
 use choose::Choice;
 use sketch::Program;
+use variants::{Base, Rung, Variant};
 
 /// Rungs between unlimited and the lowest.
 const RUNGS: u64 = 24;
@@ -37,6 +39,14 @@ const RUNGS: u64 = 24;
 pub struct Fitted {
     /// Nodes that run again.
     pub recomputed: usize,
+    /// States that the gradients of loops keep at once, where the budget chose how many.
+    pub slots: Option<u64>,
+    /// Rounds of loops that are run again; `None` where only the data know.
+    pub rounds_again: Option<u64>,
+    /// Pieces that the batch runs in, one after the other, where it does: sums over it are added in another order.
+    pub micro_batches: Option<usize>,
+    /// Values of f32 that are kept as bf16 while they are idle.
+    pub in_bf16: usize,
     /// Seconds that the call is expected to take on the machine that the planner was told of.
     pub seconds: f64,
     /// Seconds that it would take with memory for everything.
@@ -54,12 +64,13 @@ pub struct Price {
 
 /// All ways to run one graph, quickest first.
 pub struct Ladder {
-    graph: Arc<Graph>,
-    pressure: Pressure,
+    variants: Vec<Variant>,
     inputs: Vec<InputSpec>,
     options: Options,
+    /// Seconds with memory for everything.
     seconds: f64,
-    rungs: Vec<Choice>,
+    /// Each with the variant that it is of.
+    rungs: Vec<(usize, Rung)>,
     /// Plans of rungs that were asked for.
     plans: Mutex<Vec<Option<Arc<Plan>>>>,
 }
@@ -72,16 +83,41 @@ impl Ladder {
         options: Options,
         machine: &Machine,
     ) -> Result<Ladder> {
+        Ladder::allowing(Allowed::default(), graph, inputs, options, machine)
+    }
+
+    /// The ladder of a lowered graph, with these levers.
+    pub fn allowing(
+        allowed: Allowed,
+        graph: &Arc<Graph>,
+        inputs: &[InputSpec],
+        options: Options,
+        machine: &Machine,
+    ) -> Result<Ladder> {
         let graph = order::low_peak(graph, inputs, options.threads);
-        let pressure = Pressure::of(&graph, inputs, options.threads);
-        let program = Program::of(&graph, pressure.clone(), machine);
-        let rungs = rungs(&program);
+        let (variant, program) = Variant::of(graph, inputs, options.threads, machine);
+        let choices = rungs(&program);
+        let base = Base {
+            inputs,
+            threads: options.threads,
+            machine,
+            choices: &choices,
+            candidates: program.candidates.len(),
+            seconds: variant.seconds,
+        };
+        let others = variants::all(&variant, &base, allowed);
+        let (seconds, own) = (variant.seconds, variant.rungs(&choices));
+        let (mut variants, mut all) = (Vec::new(), Vec::new());
+        for (variant, rungs) in std::iter::once((variant, own)).chain(others) {
+            all.extend(rungs.into_iter().map(|rung| (variants.len(), rung)));
+            variants.push(variant);
+        }
+        let rungs = front(all);
         Ok(Ladder {
-            graph,
-            pressure,
+            variants,
             inputs: inputs.to_vec(),
             options,
-            seconds: program.seconds(),
+            seconds,
             plans: Mutex::new(vec![None; rungs.len()]),
             rungs,
         })
@@ -98,19 +134,16 @@ impl Ladder {
         if let Some(plan) = remembered {
             return Ok(plan);
         }
-        let choice = &self.rungs[rung];
-        let again = choice.sketch.runs.iter().filter(|run| run.again).count();
-        let graph = match again {
-            0 => self.graph.clone(),
-            _ => {
-                // What is computed again may now be written into what reads it.
-                Arc::new(fuse(again::graph(&self.graph, &self.pressure, &choice.sketch.runs))?)
-            }
-        };
-        let mut made = plan_in_order(&graph, &self.inputs, &[], self.options)?;
+        let (variant, way) = &self.rungs[rung];
+        let variant = &self.variants[*variant];
+        let mut made = plan_in_order(&variant.graph(way)?, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
-            recomputed: again,
-            seconds: self.seconds + choice.sketch.seconds,
+            recomputed: way.again(),
+            slots: variant.used.slots,
+            rounds_again: variant.used.rounds_again,
+            micro_batches: variant.used.micro_batches,
+            in_bf16: variant.used.in_bf16,
+            seconds: way.seconds,
             unlimited_seconds: self.seconds,
         });
         let made = Arc::new(made);
@@ -124,7 +157,7 @@ impl Ladder {
         let mut least: Option<Arc<Plan>> = None;
         for rung in 0..self.rungs.len() {
             // An estimate that is far over the budget spares the plan: estimates are good to a tenth.
-            let estimate = self.rungs[rung].sketch.peak.bytes;
+            let estimate = self.rungs[rung].1.peak;
             let room = budget.get().saturating_sub(self.inputs_bytes());
             if rung + 1 < self.rungs.len() && estimate / 10 * 9 > room {
                 continue;
@@ -181,6 +214,19 @@ impl Ladder {
             })
             .sum()
     }
+}
+
+/// Those that no other beats in both seconds and peak; of equals the first, so that a graph as it is comes before its
+/// variants.
+fn front(mut rungs: Vec<(usize, Rung)>) -> Vec<(usize, Rung)> {
+    rungs.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds).then(a.peak.cmp(&b.peak)));
+    let mut kept: Vec<(usize, Rung)> = Vec::new();
+    for (variant, rung) in rungs {
+        if kept.last().is_none_or(|(_, last)| rung.peak < last.peak) {
+            kept.push((variant, rung));
+        }
+    }
+    kept
 }
 
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.

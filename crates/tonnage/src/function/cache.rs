@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_plan::{InputSpec, Plan};
+use tonnage_plan::{Allowed, InputSpec, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::key::{Key, QuickBuild};
@@ -49,6 +49,8 @@ pub(crate) struct Cache<T> {
     limit: usize,
     /// What every call has to fit into.
     budget: Option<Bytes>,
+    /// What may be done for it.
+    allowed: Allowed,
     clock: u64,
     tally: Tally,
 }
@@ -76,6 +78,7 @@ impl<T: Traced> Cache<T> {
             bytes: 0,
             limit: LIMIT.as_usize(),
             budget: None,
+            allowed: Allowed::default(),
             clock: 0,
             tally: Ledger::cpu().tally(owner),
         }
@@ -89,6 +92,16 @@ impl<T: Traced> Cache<T> {
     /// Every call has to fit into that from here on; plans for another budget are forgotten.
     pub fn set_budget(&mut self, budget: Option<Bytes>) {
         self.budget = budget;
+        self.forget_plans();
+    }
+
+    /// What may be done for a budget from here on; plans that did something else are forgotten.
+    pub fn set_allowed(&mut self, allowed: Allowed) {
+        self.allowed = allowed;
+        self.forget_plans();
+    }
+
+    fn forget_plans(&mut self) {
         self.bytes -= self.plans.values().map(|e| e.bytes).sum::<usize>();
         self.plans = HashMap::default();
         self.settle();
@@ -96,6 +109,10 @@ impl<T: Traced> Cache<T> {
 
     pub fn budget(&self) -> Option<Bytes> {
         self.budget
+    }
+
+    pub fn allowed(&self) -> Allowed {
+        self.allowed
     }
 
     /// How many traces there are.

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tonnage_core::error::{Holder, Shortage};
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
-use tonnage_plan::{InputSpec, Ladder, Machine, Options, OutputPlan, Plan, Price, lower, plan};
+use tonnage_plan::{
+    Allowed, InputSpec, Ladder, Machine, Options, OutputPlan, Plan, Price, lower, plan,
+};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Measured, Specs};
 use tonnage_runtime::random::next_key;
@@ -137,20 +139,43 @@ impl Program {
         PlanKey { program: self.number, threads: pool().threads(), specs: Default::default() }
     }
 
-    fn plan_now(&self, key: &PlanKey, budget: Option<Bytes>) -> Result<Arc<Plan>> {
-        let Some(budget) = budget else {
+    fn plan_now(&self, key: &PlanKey, budget: Option<(Bytes, Allowed)>) -> Result<Arc<Plan>> {
+        let Some((budget, allowed)) = budget else {
             let options = Options { threads: key.threads, outputs_given: false };
             let graph = self.written_out(&key.specs)?;
             return Ok(Arc::new(plan(&graph, &key.specs, options)?));
         };
-        self.ladder(key)?.fit(budget)?.map_err(|least| over_budget(budget, &least))
+        match self.ladder(key, allowed)?.fit(budget)? {
+            Ok(plan) => Ok(plan),
+            Err(least) => Err(over_budget(budget, &least, self.would_help(key, budget, allowed)?)),
+        }
+    }
+
+    /// A lever that is not allowed and with which that budget would do.
+    fn would_help(&self, key: &PlanKey, budget: Bytes, allowed: Allowed) -> Result<Option<String>> {
+        let levers = [
+            (
+                Allowed { micro_batches: true, ..allowed },
+                "it fits with the batch in pieces, which `exact()` forbids",
+            ),
+            (
+                Allowed { bf16: true, ..allowed },
+                "it fits with values kept in bf16: `keep_in_bf16()` allows that",
+            ),
+        ];
+        for (more, text) in levers {
+            if more != allowed && self.ladder(key, more)?.fit(budget)?.is_ok() {
+                return Ok(Some(text.into()));
+            }
+        }
+        Ok(None)
     }
 
     /// All ways to run it with inputs like these, quickest first.
-    fn ladder(&self, key: &PlanKey) -> Result<Ladder> {
+    fn ladder(&self, key: &PlanKey, allowed: Allowed) -> Result<Ladder> {
         let options = Options { threads: key.threads, outputs_given: false };
         let graph = self.written_out(&key.specs)?;
-        Ladder::of(&graph, &key.specs, options, &Machine::DEFAULT)
+        Ladder::allowing(allowed, &graph, &key.specs, options, &Machine::DEFAULT)
     }
 
     /// The plan for inputs like these, remembered.
@@ -158,7 +183,10 @@ impl Program {
         if let Some(plan) = lock(cache).plan(&key) {
             return Ok(plan);
         }
-        let budget = lock(cache).budget();
+        let budget = {
+            let cache = lock(cache);
+            cache.budget().map(|budget| (budget, cache.allowed()))
+        };
         let made = self.plan_now(&key, budget)?;
         let mut shared = Seen::default();
         if let Form::Closed(graph) = &self.graph {
@@ -178,13 +206,13 @@ impl Program {
     }
 
     /// What less memory costs for a call with such arguments.
-    pub fn prices(&self, arguments: &[Tensor]) -> Result<Vec<Price>> {
-        self.ladder(&self.foreseen(arguments, false)?)?.prices()
+    pub fn prices(&self, arguments: &[Tensor], allowed: Allowed) -> Result<Vec<Price>> {
+        self.ladder(&self.foreseen(arguments, false)?, allowed)?.prices()
     }
 
     /// Whether a call with such arguments fits into that.
-    pub fn fits(&self, arguments: &[Tensor], budget: Bytes) -> Result<bool> {
-        Ok(self.ladder(&self.foreseen(arguments, false)?)?.fit(budget)?.is_ok())
+    pub fn fits(&self, arguments: &[Tensor], budget: Bytes, allowed: Allowed) -> Result<bool> {
+        Ok(self.ladder(&self.foreseen(arguments, false)?, allowed)?.fit(budget)?.is_ok())
     }
 
     fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<PlanKey> {
@@ -277,7 +305,7 @@ impl Program {
 }
 
 /// Refused before anything ran: what would do, and what is in the way.
-fn over_budget(budget: Bytes, least: &Plan) -> tonnage_core::Error {
+fn over_budget(budget: Bytes, least: &Plan, would_help: Option<String>) -> tonnage_core::Error {
     let live = least.live_at_peak();
     let holders = live.iter().take(5).map(|holder| Holder {
         what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
@@ -290,7 +318,7 @@ fn over_budget(budget: Bytes, least: &Plan) -> tonnage_core::Error {
         in_use: Bytes::ZERO,
         holders: holders.collect(),
     };
-    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()) }.into()
+    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()), would_help }.into()
 }
 
 /// A graph as text, with what it takes itself.
