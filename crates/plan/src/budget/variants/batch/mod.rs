@@ -17,7 +17,7 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::row_of;
 
-use super::super::choose::Choice;
+use super::super::choose::{self, Choice};
 use super::super::sketch::Program;
 use super::{Base, Rung, Used, Variant, Within};
 use crate::order;
@@ -110,7 +110,7 @@ fn variant(
 /// differ in sizes alone.
 fn choices(program: &Program, shared: &mut Option<(usize, Vec<Choice>)>) -> Vec<Choice> {
     let (candidates, rungs) =
-        shared.get_or_insert_with(|| (program.candidates.len(), super::super::rungs(program)));
+        shared.get_or_insert_with(|| (program.candidates.len(), choose::stretches(program)));
     let step = rungs.len().div_ceil(RUNGS).max(1);
     let last = rungs.last().filter(|_| rungs.len() > 1);
     let nothing = vec![false; program.candidates.len()];
