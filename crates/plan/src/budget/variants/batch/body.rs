@@ -50,7 +50,7 @@ pub fn body(graph: &Graph, parts: &Parts) -> Result<Body> {
     let (sums, joined) = making.results();
     // First what comes in, then the nodes themselves.
     for node in making.nodes() {
-        making.takes(node)?;
+        making.takes(node);
     }
     making.inputs(&sums)?;
     for node in making.nodes() {
@@ -71,6 +71,9 @@ pub fn body(graph: &Graph, parts: &Parts) -> Result<Body> {
     Ok(Body { graph: making.builder.finish(&outputs)?, sums, sliced, reads, joined })
 }
 
+/// A value of the whole graph, and the axis along which it is cut, where it is.
+type Read = (ValueId, Option<usize>);
+
 /// What a body takes from outside, in the order of its inputs.
 #[derive(Default)]
 struct Taken {
@@ -84,7 +87,7 @@ struct Making<'g> {
     makers: HashMap<ValueId, usize>,
     taken: Taken,
     /// What stands for a value, cut along an axis or whole, in the body.
-    values: HashMap<(ValueId, Option<usize>), Value>,
+    values: HashMap<Read, Value>,
     builder: Builder,
 }
 
@@ -117,7 +120,7 @@ impl<'g> Making<'g> {
     }
 
     /// What a node's inputs are: values of the whole graph, each along which axis it is cut, where it is.
-    fn reads(&self, at: usize) -> SmallVec<[(ValueId, Option<usize>); 4]> {
+    fn reads(&self, at: usize) -> SmallVec<[Read; 4]> {
         let node = &self.graph.nodes[at];
         let Place::Piece(on) = &self.parts.places[at] else { return SmallVec::new() };
         let read = |(id, cut): (&ValueId, &Option<usize>)| match &self.parts.parts[id.index()] {
@@ -128,11 +131,10 @@ impl<'g> Making<'g> {
         node.inputs.iter().zip(&on.cuts).map(read).collect()
     }
 
-    fn takes(&mut self, at: usize) -> Result<()> {
+    fn takes(&mut self, at: usize) {
         for (id, cut) in self.reads(at) {
             self.take(id, cut);
         }
-        Ok(())
     }
 
     /// Sees to it that a value comes in, unless the body makes it.
@@ -161,11 +163,7 @@ impl<'g> Making<'g> {
 
     /// The node that makes a value which the body makes for itself, as it is or a piece of it: fills, and what is
     /// stretched; with what it reads.
-    fn inside(
-        &self,
-        id: ValueId,
-        cut: Option<usize>,
-    ) -> Option<(&'g Node, Option<(ValueId, Option<usize>)>)> {
+    fn inside(&self, id: ValueId, cut: Option<usize>) -> Option<(&'g Node, Option<Read>)> {
         let node = &self.graph.nodes[*self.makers.get(&id)?];
         if node.op == &FILL {
             return Some((node, None));

@@ -45,14 +45,14 @@ pub fn in_pieces(graph: &Graph, parts: &Parts) -> Result<InPieces> {
         outer.node(&graph.nodes[at])?;
     }
     let node = outer.pieces(&body)?;
-    for at in 0..graph.nodes.len() {
+    for (at, node) in graph.nodes.iter().enumerate() {
         let runs = match &parts.places[at] {
             Place::Once => !before[at],
             Place::After => true,
             Place::Piece(_) => false,
         };
         if runs {
-            outer.node(&graph.nodes[at])?;
+            outer.node(node)?;
         }
     }
     let outputs = graph.outputs.iter().map(|id| outer.value(*id)).collect::<Result<Vec<_>>>()?;

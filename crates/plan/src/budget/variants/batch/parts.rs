@@ -12,7 +12,7 @@ pub enum Place {
     /// Once: before all pieces where they need it, otherwise after.
     Once,
     /// For every piece.
-    Piece(OnPieces),
+    Piece(Box<OnPieces>),
     /// Once, when all pieces are done.
     After,
 }
@@ -67,7 +67,7 @@ impl Parts {
             let place = match (cut, late) {
                 _ if node.has_effect() && !packed => Place::After,
                 (true, true) => return None,
-                (true, false) => Place::Piece(on_pieces(graph, node, &parts, pieces)?),
+                (true, false) => Place::Piece(Box::new(on_pieces(graph, node, &parts, pieces)?)),
                 (false, true) => Place::After,
                 (false, false) => Place::Once,
             };
