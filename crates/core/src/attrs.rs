@@ -352,6 +352,24 @@ impl Attrs {
         }
         attrs
     }
+
+    /// The attributes of a call on a piece of its inputs, so that the result, which was `of` for the whole, has
+    /// that length along an axis that runs along theirs: where they say the result's shape they say that length.
+    #[must_use]
+    pub fn of_piece(&self, of: &TensorType, axis: usize, len: &Dim) -> Attrs {
+        let mut attrs = self.clone();
+        match &mut attrs {
+            Attrs::Shape(shape) if *shape == of.shape => shape[axis] = len.clone(),
+            Attrs::Fill { shape, .. } => shape[axis] = len.clone(),
+            Attrs::Slices(slices) => slices[axis].len = len.clone(),
+            Attrs::Place { slices, shape } => {
+                slices[axis].len = len.clone();
+                shape[axis] = len.clone();
+            }
+            _ => {}
+        }
+        attrs
+    }
 }
 
 fn substitute_slices(slices: &mut [AxisSlice], find: &dyn Fn(&Symbol) -> Option<Dim>) {

@@ -269,7 +269,7 @@ pub enum ErrorKind {
         limit: Bytes,
     },
     /// No memory: over the budget or limit that the user set.
-    #[error("over budget: {shortage}; the budget is {budget}{}; drop a holder or raise the budget", least_text(.least))]
+    #[error("over budget: {shortage}; the budget is {budget}{}; {}drop a holder or raise the budget", least_text(.least), would_help_text(.would_help))]
     OverBudget {
         /// Who asked for how much.
         shortage: Shortage,
@@ -277,6 +277,8 @@ pub enum ErrorKind {
         budget: Bytes,
         /// The least budget that would do, where a plan knows it.
         least: Option<Bytes>,
+        /// What would make it fit, if it were allowed.
+        would_help: Option<String>,
     },
     /// No memory: the system said no.
     #[error(
@@ -418,6 +420,10 @@ fn least_text(least: &Option<Bytes>) -> String {
         Some(least) => format!(", the least that would do is {least} ({} bytes)", least.get()),
         None => String::new(),
     }
+}
+
+fn would_help_text(would_help: &Option<String>) -> String {
+    would_help.as_ref().map_or(String::new(), |text| format!("{text}; "))
 }
 
 /// Shorthand for [`ErrorKind::BadArgument`].

@@ -30,10 +30,11 @@ mod region;
 mod rewrite;
 mod rows;
 pub mod schedule;
+mod slots;
 mod tile;
 mod transfer;
 
-pub use budget::{Fitted, Ladder, Machine, Price};
+pub use budget::{Allowed, Fitted, Ladder, Machine, Price};
 pub use explain::{BackLine, Explanation, Holder, StepLine};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};

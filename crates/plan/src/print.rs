@@ -76,21 +76,31 @@ impl fmt::Display for Explanation {
 impl fmt::Display for Fitted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (now, before) = (self.seconds, self.unlimited_seconds);
-        let longer = if before > 0.0 { now / before } else { 1.0 };
-        let spilled = match self.spilled.is_zero() {
-            true => String::new(),
-            false => format!("{} spilled, ", self.spilled),
-        };
-        match (self.recomputed, spilled.is_empty()) {
-            (0, true) => write!(f, "fits as it is"),
-            (0, false) => write!(f, "fitted: {spilled}{longer:.2} times the time expected"),
-            (n, _) => {
-                write!(
-                    f,
-                    "fitted: {n} nodes run again, {spilled}{longer:.2} times the time expected"
-                )
-            }
+        let mut done: Vec<String> = Vec::new();
+        if self.recomputed > 0 {
+            done.push(format!("{} nodes run again", self.recomputed));
         }
+        if !self.spilled.is_zero() {
+            done.push(format!("{} spilled", self.spilled));
+        }
+        if let Some(slots) = self.slots {
+            let again = match self.rounds_again {
+                Some(n) => format!("{n} rounds again"),
+                None => "data decide how many rounds again".into(),
+            };
+            done.push(format!("loops keep {slots} states ({again})"));
+        }
+        if let Some(pieces) = self.micro_batches {
+            done.push(format!("the batch in {pieces} pieces (sums in another order)"));
+        }
+        if self.in_bf16 > 0 {
+            done.push(format!("{} values kept in bf16", self.in_bf16));
+        }
+        if done.is_empty() {
+            return write!(f, "fits as it is");
+        }
+        let longer = if before > 0.0 { now / before } else { 1.0 };
+        write!(f, "fitted: {}, {longer:.2} times the time expected", done.join(", "))
     }
 }
 

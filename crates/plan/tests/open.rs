@@ -37,21 +37,6 @@ fn gradient(graph: &Graph) -> Result<Graph> {
     vjp_graph(graph, what, &GRAD_OPS)
 }
 
-/// Attributes that speak of the output's axis, with that axis open.
-fn opened(attrs: &Attrs, of: &TensorType, axis: usize, dim: &Dim) -> Attrs {
-    let mut attrs = attrs.clone();
-    match &mut attrs {
-        Attrs::Shape(shape) if *shape == of.shape => shape[axis] = dim.clone(),
-        Attrs::Slices(slices) => slices[axis].len = dim.clone(),
-        Attrs::Place { slices, shape } => {
-            slices[axis].len = dim.clone();
-            shape[axis] = dim.clone();
-        }
-        _ => {}
-    }
-    attrs
-}
-
 /// Compares the open graph, closed again, with the one that knew its sizes.
 fn same(
     open: &Graph,
@@ -83,7 +68,7 @@ fn check(op: &'static OpDef, sample: &Sample) -> std::result::Result<usize, Stri
             for (input, at) in group {
                 open[*input].shape[*at] = dim.clone();
             }
-            let attrs = opened(&sample.attrs, of, axis, &dim);
+            let attrs = sample.attrs.of_piece(of, axis, &dim);
             let place = |e: String| format!("axis {axis}: {e}");
             let opened = graph(op, &open, &attrs, sample).map_err(|e| place(e.to_string()))?;
             let known = graph(op, &types, &sample.attrs, sample).map_err(|e| e.to_string())?;

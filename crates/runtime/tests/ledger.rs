@@ -87,7 +87,10 @@ fn the_three_errors_say_what_was_asked_and_who_holds_what() {
 
     let error = obtain(&ledger, Bytes::mib(5)).unwrap_err();
     let shortage = expected(Bytes::mib(5));
-    assert_eq!(*error.kind(), ErrorKind::OverBudget { shortage, budget: limit, least: None });
+    assert_eq!(
+        *error.kind(),
+        ErrorKind::OverBudget { shortage, budget: limit, least: None, would_help: None }
+    );
 
     ledger.fail_nth(Some(1));
     let error = obtain(&ledger, MIB).unwrap_err();

@@ -55,7 +55,7 @@ fn step(
 fn trained(budget: Option<Bytes>) -> (Vec<f32>, Vec<Vec<f32>>, Bytes) {
     let weights = weights(24);
     let step = match budget {
-        Some(budget) => step(&weights).budget(budget).unwrap(),
+        Some(budget) => step(&weights).exact().budget(budget).unwrap(),
         None => step(&weights),
     };
     let x = drawn([ROWS, WIDTH], 1.0);
@@ -89,7 +89,7 @@ fn what_a_budget_predicts_is_what_a_call_takes() {
     let unlimited = step(&weights).plan(&x).unwrap().peak();
     for percent in [80, 60, 50] {
         let budget = Bytes::new(unlimited.get() * percent / 100);
-        let step = step(&weights).budget(budget).unwrap();
+        let step = step(&weights).exact().budget(budget).unwrap();
         let plan = step.plan(&x).unwrap();
         assert!(plan.fitted.unwrap().recomputed > 0, "{plan}");
         assert!(plan.to_string().contains("nodes run again"), "{plan}");
@@ -108,7 +108,7 @@ fn a_call_that_cannot_fit_is_refused_before_it_starts_and_the_least_budget_works
     memory::reset_peak("cpu:0").unwrap();
     let refused = step(&weights).budget("70 KiB").unwrap();
     let error = refused.call(x.clone()).unwrap_err();
-    let ErrorKind::OverBudget { budget, least: Some(least), shortage } = error.kind() else {
+    let ErrorKind::OverBudget { budget, least: Some(least), shortage, .. } = error.kind() else {
         panic!("{error}");
     };
     assert_eq!(*budget, "70KiB".parse().unwrap());

@@ -211,7 +211,7 @@ fn a_call_that_the_limit_leaves_no_room_for_is_refused_before_it_starts_and_the_
     let limited = Limited::leaving(Bytes::new(70 * KIB));
     memory::reset_peak("cpu:0").unwrap();
     let error = step.call(x.clone()).unwrap_err();
-    let ErrorKind::OverBudget { budget, least: Some(least), shortage } = error.kind() else {
+    let ErrorKind::OverBudget { budget, least: Some(least), shortage, .. } = error.kind() else {
         panic!("{error}");
     };
     assert_eq!((*budget, peak()), (held + Bytes::new(70 * KIB), held), "{error}");

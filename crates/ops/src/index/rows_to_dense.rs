@@ -59,10 +59,12 @@ fn infer(call: &Call) -> Result<Types> {
     Ok(smallvec![table])
 }
 
-/// Only the axes of a row can be cut, and not by this call: its attributes say the whole shape.
+/// The axes of a row cannot be cut, since the attributes say the whole shape; rows of several calls add up.
 fn axes(call: &Call) -> AxisMap {
     let rank = whole(call).map_or(0, |shape| shape.rank());
-    AxisMap { outputs: vec![vec![AxisOf::Mixed; rank]], summed: vec![] }
+    let rows = call.inputs.first().map_or(0, |indices| indices.shape.rank());
+    let summed = (0..rows).map(|axis| smallvec![(0, axis), (1, axis)]).collect();
+    AxisMap { outputs: vec![vec![AxisOf::Mixed; rank]], summed }
 }
 
 fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -8,9 +8,10 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::layout::Slice;
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
+    no_scratch,
 };
-use tonnage_core::{DType, OpDef, Shape, TensorType};
+use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
 use super::slice::SLICE;
 use super::window;
@@ -22,7 +23,7 @@ pub static PLACE: OpDef = OpDef {
     name: "place",
     doc: "A part put into zeros where a slice would take it from.",
     infer,
-    axes: |call| rules::axes::mixed(&[call.inputs[0].shape.rank()]),
+    axes,
     mem: Mem::Alloc,
     scratch: no_scratch,
     saves: Saves::NOTHING,
@@ -56,6 +57,19 @@ fn infer(call: &Call) -> Result<Types> {
         return Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into());
     }
     Ok(smallvec![TensorType { dtype: call.inputs[0].dtype, shape: shape.clone() }])
+}
+
+// An axis of which the part is all runs along; where it is not, zeros stand at some end.
+fn axes(call: &Call) -> AxisMap {
+    let Ok((slices, shape)) = place(call) else { return AxisMap::default() };
+    let along = |(axis, (slice, whole)): (usize, (&AxisSlice, &Dim))| match *slice
+        == AxisSlice::all(whole.clone())
+    {
+        true => AxisOf::Along(smallvec![(0, axis)]),
+        false => AxisOf::Mixed,
+    };
+    let all = slices.iter().zip(shape.iter()).enumerate().map(along).collect();
+    AxisMap { outputs: vec![all], summed: Vec::new() }
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {

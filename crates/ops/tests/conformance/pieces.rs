@@ -1,31 +1,15 @@
 //! `axes` holds: an op on pieces, joined or added up, gives the whole.
 
-use tonnage_core::attrs::{Attrs, AxisSlice};
+use tonnage_core::TensorType;
+use tonnage_core::attrs::Attrs;
 use tonnage_core::layout::Slice;
 use tonnage_core::row::{AxisOf, Call, Lower, OpDef, Sample};
-use tonnage_core::{Dim, TensorType};
 
 use crate::draw::{Random, for_every_sample};
 use crate::exec::Engine;
 use crate::exec::tensor::Tensor;
 use crate::plain::{Answer, Plain, unit};
 use crate::values;
-
-/// The attributes of a call on a piece, where they speak of the output's axis that is cut.
-pub fn attrs_of_piece(attrs: &Attrs, of: &TensorType, axis: usize, len: &Dim) -> Attrs {
-    let mut attrs = attrs.clone();
-    let cut_slice = |slices: &mut Vec<AxisSlice>| slices[axis].len = len.clone();
-    match &mut attrs {
-        Attrs::Shape(shape) if *shape == of.shape => shape[axis] = len.clone(),
-        Attrs::Slices(slices) => cut_slice(slices),
-        Attrs::Place { slices, shape } => {
-            cut_slice(slices);
-            shape[axis] = len.clone();
-        }
-        _ => {}
-    }
-    attrs
-}
 
 /// Elements `start..start + len` along an axis.
 fn piece(tensor: &Tensor, axis: usize, start: usize, len: usize) -> Tensor {
@@ -98,7 +82,7 @@ impl Case<'_> {
                 inputs[*input] = piece(&inputs[*input], *axis, start, len);
             }
             let attrs = match cut {
-                Some((of, axis)) => attrs_of_piece(&self.sample.attrs, of, axis, &len.into()),
+                Some((of, axis)) => self.sample.attrs.of_piece(of, axis, &len.into()),
                 None => self.sample.attrs.clone(),
             };
             all.push((start, len, self.run(inputs, &attrs)?));

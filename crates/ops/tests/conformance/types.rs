@@ -14,7 +14,6 @@ use tonnage_ops::TABLE;
 
 use crate::draw::{Random, for_every_sample, none};
 use crate::exec::Engine;
-use crate::pieces::attrs_of_piece;
 
 fn sizes(all: &[usize]) -> Sizes {
     Sizes::from_slice(all)
@@ -405,7 +404,7 @@ fn check_open(
         for (input, axis) in group {
             size = std::mem::replace(&mut types[*input].shape[*axis], open.clone());
         }
-        let attrs = attrs_of_piece(&sample.attrs, of, axis, &open);
+        let attrs = sample.attrs.of_piece(of, axis, &open);
         let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &sample.regions };
         let made = ask(op, &call).map_err(|e| format!("axis {axis} open: {e}"))?;
         let aux = (op.saves.aux)(&call).map_err(|e| e.to_string())?;

@@ -30,7 +30,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn spills(&self) -> bool {
+    /// Whether a value waits in a file.
+    pub fn spills(&self) -> bool {
         self.fates.contains(&Fate::Spill)
     }
 }

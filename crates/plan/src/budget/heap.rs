@@ -1,14 +1,12 @@
 //! What a ladder itself takes on the heap: sketches of all rungs, and the plans of those that were asked for.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
-use tonnage_core::graph::Graph;
 use tonnage_core::heap::{Heap, Seen};
 
 use super::Ladder;
-use super::choose::Choice;
 use super::draw::Run;
-use super::sketch::Fate;
+use super::variants::{Rung, Variant};
 use crate::order::pressure::{Needs, Pressure};
 use crate::place::InputSpec;
 
@@ -16,12 +14,12 @@ impl Heap for Ladder {
     fn heap(&self, seen: &mut Seen) -> usize {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let made: usize = plans.iter().flatten().map(|plan| plan.heap(seen)).sum();
-        self.orders.iter().map(|(graph, of)| graph.heap(seen) + pressure(of)).sum::<usize>()
-            + self.orders.capacity() * size_of::<(Arc<Graph>, Pressure)>()
+        self.variants.iter().map(|of| variant(of, seen)).sum::<usize>()
+            + self.variants.capacity() * size_of::<Variant>()
             + self.inputs.capacity() * size_of::<InputSpec>()
             + self.inputs.iter().map(|spec| input(spec, seen)).sum::<usize>()
-            + self.rungs.iter().map(rung).sum::<usize>()
-            + self.rungs.capacity() * size_of::<Choice>()
+            + self.rungs.iter().map(|(_, of)| rung(of)).sum::<usize>()
+            + self.rungs.capacity() * size_of::<(usize, Rung)>()
             + plans.capacity() * size_of::<usize>()
             + made
     }
@@ -42,8 +40,15 @@ fn input(spec: &InputSpec, seen: &mut Seen) -> usize {
     }
 }
 
-fn rung(choice: &Choice) -> usize {
-    choice.fates.capacity() * size_of::<Fate>() + choice.sketch.runs.capacity() * size_of::<Run>()
+fn variant(variant: &Variant, seen: &mut Seen) -> usize {
+    let within = variant.within.as_ref();
+    variant.graph.heap(seen)
+        + pressure(&variant.pressure)
+        + within.map_or(0, |within| within.body.heap(seen) + pressure(&within.pressure))
+}
+
+fn rung(rung: &Rung) -> usize {
+    (rung.runs.capacity() + rung.within.capacity()) * size_of::<Run>()
 }
 
 fn pressure(pressure: &Pressure) -> usize {

@@ -1,11 +1,11 @@
 //! The budget: a ladder of plans for one graph, from unlimited down, and the quickest rung that fits.
 //!
-//! In the order that data flows: `cost` says what work takes on a machine; `sketch` knows which values are idle for
-//! long; `draw` draws a program with some of them computed again or spilled; `choose` looks for which; `overlap` says when
-//! the disk lane begins and is awaited; `again` makes the chosen sketch a graph, which is then fused and planned as
-//! any other.
+//! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
+//! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them computed again or
+//! spilled; `choose` looks for which; `overlap` says when the disk lane begins and is awaited; `again` makes the chosen
+//! sketch a graph, which is then fused and planned as any other.
 //!
-//! The ladder depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
+//! The ladder is the front of all variants' ladders. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
 //! quickest rung whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
 //! lowest rung's peak is the least budget that would do.
 
@@ -16,8 +16,10 @@ mod draw;
 mod heap;
 mod overlap;
 mod sketch;
+mod variants;
 
 pub use cost::Machine;
+pub use variants::Allowed;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,13 +28,12 @@ use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
-use crate::fuse::fuse;
-use crate::order::{self, pressure::Pressure};
+use crate::order;
 use crate::place::{InputSpec, Options, plan_in_order};
 use crate::plan::Plan;
 use choose::Choice;
-use draw::Run;
 use sketch::Program;
+use variants::{Base, Rung, Variant};
 
 /// Rungs between unlimited and the lowest.
 const RUNGS: u64 = 24;
@@ -44,6 +45,14 @@ pub struct Fitted {
     pub recomputed: usize,
     /// What is written to a file and read back.
     pub spilled: Bytes,
+    /// States that the gradients of loops keep at once, where the budget chose how many.
+    pub slots: Option<u64>,
+    /// Rounds of loops that are run again; `None` where only the data know.
+    pub rounds_again: Option<u64>,
+    /// Pieces that the batch runs in, one after the other, where it does: sums over it are added in another order.
+    pub micro_batches: Option<usize>,
+    /// Values of f32 that are kept as bf16 while they are idle.
+    pub in_bf16: usize,
     /// Seconds that the call is expected to take on the machine that the planner was told of.
     pub seconds: f64,
     /// Seconds that it would take with memory for everything.
@@ -61,13 +70,14 @@ pub struct Price {
 
 /// All ways to run one graph, quickest first.
 pub struct Ladder {
-    /// The graph in the order that takes the least; and with updates of variables at its end, so that values can be
-    /// read back from a file for longer.
-    orders: Vec<(Arc<Graph>, Pressure)>,
+    variants: Vec<Variant>,
     inputs: Vec<InputSpec>,
     options: Options,
+    /// Seconds with memory for everything.
     seconds: f64,
-    rungs: Vec<Choice>,
+    /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
+    /// updates of variables at its end, so that values can be read back from a file for longer.
+    rungs: Vec<(usize, Rung)>,
     /// Plans of rungs that were asked for.
     plans: Mutex<Vec<Option<Arc<Plan>>>>,
 }
@@ -80,27 +90,50 @@ impl Ladder {
         options: Options,
         machine: &Machine,
     ) -> Result<Ladder> {
+        Ladder::allowing(Allowed::default(), graph, inputs, options, machine)
+    }
+
+    /// The ladder of a lowered graph, with these levers.
+    pub fn allowing(
+        allowed: Allowed,
+        graph: &Arc<Graph>,
+        inputs: &[InputSpec],
+        options: Options,
+        machine: &Machine,
+    ) -> Result<Ladder> {
         let graph = order::low_peak(graph, inputs, options.threads);
         let updates_last = match machine.has_disk() {
             true => sketch::updates_last(&graph).map(Arc::new),
             false => None,
         };
-        let with_pressure = |graph: Arc<Graph>| {
-            let pressure = Pressure::of(&graph, inputs, options.threads);
-            (graph, pressure)
+        let orders = [graph].into_iter().chain(updates_last);
+        let (own, programs): (Vec<Variant>, Vec<Program>) =
+            orders.map(|graph| Variant::of(graph, inputs, options.threads, machine)).unzip();
+        let choices = rungs(&programs);
+        let without_disk = machine.without_disk();
+        let base = Base {
+            inputs,
+            threads: options.threads,
+            machine: &without_disk,
+            choices: &choices,
+            candidates: programs[0].candidates.len(),
+            seconds: own[0].seconds,
         };
-        let orders: Vec<(Arc<Graph>, Pressure)> =
-            [graph].into_iter().chain(updates_last).map(with_pressure).collect();
-        let programs: Vec<Program> = orders
-            .iter()
-            .map(|(graph, pressure)| Program::of(graph, pressure.clone(), machine))
-            .collect();
-        let rungs = rungs(&programs);
+        let others = variants::all(&own[0], &base, allowed);
+        let seconds = own[0].seconds;
+        let mut all: Vec<(usize, Rung)> =
+            choices.iter().map(|choice| (choice.order, own[choice.order].rung(choice))).collect();
+        let mut variants = own;
+        for (variant, rungs) in others {
+            all.extend(rungs.into_iter().map(|rung| (variants.len(), rung)));
+            variants.push(variant);
+        }
+        let rungs = front(all);
         Ok(Ladder {
-            orders,
+            variants,
             inputs: inputs.to_vec(),
             options,
-            seconds: programs[0].seconds(),
+            seconds,
             plans: Mutex::new(vec![None; rungs.len()]),
             rungs,
         })
@@ -117,20 +150,17 @@ impl Ladder {
         if let Some(plan) = remembered {
             return Ok(plan);
         }
-        let choice = &self.rungs[rung];
-        let runs = &choice.sketch.runs;
-        let again = runs.iter().filter(|run| matches!(run, Run::Again(_))).count();
-        let (graph, pressure) = &self.orders[choice.order];
-        let graph = match runs.iter().all(|run| matches!(run, Run::Node(_))) {
-            true => graph.clone(),
-            // What is computed again may now be written into what reads it.
-            false => Arc::new(fuse(again::graph(graph, pressure, runs))?),
-        };
-        let mut made = plan_in_order(&graph, &self.inputs, &[], self.options)?;
+        let (variant, way) = &self.rungs[rung];
+        let variant = &self.variants[*variant];
+        let mut made = plan_in_order(&variant.graph(way)?, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
-            recomputed: again,
+            recomputed: way.again(),
             spilled: made.spilled(),
-            seconds: self.seconds + choice.sketch.seconds,
+            slots: variant.used.slots,
+            rounds_again: variant.used.rounds_again,
+            micro_batches: variant.used.micro_batches,
+            in_bf16: variant.used.in_bf16,
+            seconds: way.seconds,
             unlimited_seconds: self.seconds,
         });
         let made = Arc::new(made);
@@ -144,7 +174,7 @@ impl Ladder {
         let mut least: Option<Arc<Plan>> = None;
         for rung in 0..self.rungs.len() {
             // An estimate that is far over the budget spares the plan: estimates are good to a tenth.
-            let estimate = self.rungs[rung].sketch.peak.bytes;
+            let estimate = self.rungs[rung].1.peak;
             let room = budget.get().saturating_sub(self.inputs_bytes());
             if rung + 1 < self.rungs.len() && estimate / 10 * 9 > room {
                 continue;
@@ -201,6 +231,19 @@ impl Ladder {
             })
             .sum()
     }
+}
+
+/// Those that no other beats in both seconds and peak; of equals the first, so that a graph as it is comes before its
+/// variants.
+fn front(mut rungs: Vec<(usize, Rung)>) -> Vec<(usize, Rung)> {
+    rungs.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds).then(a.peak.cmp(&b.peak)));
+    let mut kept: Vec<(usize, Rung)> = Vec::new();
+    for (variant, rung) in rungs {
+        if kept.last().is_none_or(|(_, last)| rung.peak < last.peak) {
+            kept.push((variant, rung));
+        }
+    }
+    kept
 }
 
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.

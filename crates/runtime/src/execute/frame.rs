@@ -115,7 +115,8 @@ impl<'p> Frame<'p> {
     pub fn ran(&mut self, child: &Frame) {
         self.again += child.again;
         if !child.used.most.is_zero() {
-            self.used.begin(child.arena.1, child.used.most);
+            // Its arena is one of the parent's buffers, which are rounded.
+            self.used.begin(child.arena.1, child.used.most.rounded());
         }
     }
 

@@ -79,7 +79,7 @@ impl Room {
         let (what, in_use) = ("a call".into(), self.others);
         let shortage = Shortage { what, asked: least, in_use, holders };
         let least = Some(least + self.others);
-        ErrorKind::OverBudget { shortage, budget: self.limit, least }.into()
+        ErrorKind::OverBudget { shortage, budget: self.limit, least, would_help: None }.into()
     }
 }
 

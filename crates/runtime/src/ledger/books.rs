@@ -303,7 +303,7 @@ impl Books {
         Err(match self.limit {
             _ if bytes > self.most => ErrorKind::NeverFits { shortage, limit: self.most },
             Some(budget) if total > budget => {
-                ErrorKind::OverBudget { shortage, budget, least: None }
+                ErrorKind::OverBudget { shortage, budget, least: None, would_help: None }
             }
             // More than the machine has: a system that hands that out says no by killing the process.
             // We say it first.

@@ -2,7 +2,7 @@
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Dim, Error, Result, Source, Symbol, TensorType};
-use tonnage_plan::Price;
+use tonnage_plan::{Allowed, Price};
 
 use super::Function;
 use super::program::lock;
@@ -13,8 +13,11 @@ use crate::tree::{Tree, leaves};
 impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     /// The most that a call may hold at once: arguments, variables, constants, gradients, everything on the way,
     /// results. Values that are idle for long are computed again instead of held, or wait in a file
-    /// ([`Function::no_spill`] forbids that), as many as it takes and no more; the results stay the same, bit for bit. Where
-    /// nothing helps, a call is refused before it starts, with the least budget that would do.
+    /// ([`Function::no_spill`] forbids that), as many as it takes and no more; gradients of loops keep as many states as
+    /// fit, unless the program says how many; and where every op lets the batch be cut, it runs in pieces. The quickest of
+    /// all that fit is taken, and the plan lists what it does. Results stay the same bit for bit, but for sums over a batch
+    /// in pieces, which are added in another order: [`Function::exact`] forbids that. Where nothing helps, a call is
+    /// refused before it starts, with the least budget that would do.
     ///
     /// ```
     /// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal};
@@ -75,14 +78,75 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         self
     }
 
+    /// The same bits at every budget: whatever would change one, be it in its last place, is not done. The batch is not
+    /// cut into pieces, and nothing is kept in bf16.
+    ///
+    /// ```
+    /// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal};
+    /// let w = Variable::new("w", random_normal([64, 64], DType::F32)?)?;
+    /// let step = function(move |x: Tensor| {
+    ///     let mut tape = GradientTape::new();
+    ///     let mut h = x;
+    ///     for _ in 0..8 {
+    ///         h = h.matmul(&w.read()?)?.tanh()?;
+    ///     }
+    ///     let loss = h.square()?.mean_all()?;
+    ///     w.assign_sub(&(tape.gradient(&loss, &[&w])?[0].tensor()? * 0.1)?)?;
+    ///     Ok(loss)
+    /// });
+    /// let x = random_normal([1024, 64], DType::F32)?;
+    /// let step = step.budget("1200KiB")?;
+    /// println!("{}", step.plan(&x)?); // fitted: the batch in 2 pieces (sums in another order), ...
+    /// let step = step.exact();
+    /// println!("{}", step.plan(&x)?); // fitted: 5 nodes run again, ...
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[must_use]
+    pub fn exact(self) -> Self {
+        self.allow(Allowed::EXACT);
+        self
+    }
+
+    /// Lets a budget keep values of f32 as bf16 while they lie idle, from the way there to the way back, where that is
+    /// the quickest way to fit: half the bytes, and 8 bits of mantissa for gradients. Without a budget it does
+    /// nothing. Undoes [`Function::exact`].
+    ///
+    /// ```
+    /// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal};
+    /// let w = Variable::new("w", random_normal([64, 64], DType::F32)?)?;
+    /// let step = function(move |x: Tensor| {
+    ///     let mut tape = GradientTape::new();
+    ///     let mut h = x;
+    ///     for _ in 0..8 {
+    ///         h = h.matmul(&w.read()?)?.tanh()?;
+    ///     }
+    ///     let loss = h.square()?.mean_all()?;
+    ///     w.assign_sub(&(tape.gradient(&loss, &[&w])?[0].tensor()? * 0.1)?)?;
+    ///     Ok(loss)
+    /// });
+    /// let step = step.budget("1500KiB")?.keep_in_bf16();
+    /// let x = random_normal([1024, 64], DType::F32)?;
+    /// println!("{}", step.plan(&x)?); // what was done to fit
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keep_in_bf16(self) -> Self {
+        self.allow(Allowed { micro_batches: true, bf16: true });
+        self
+    }
+
+    fn allow(&self, allowed: Allowed) {
+        lock(&self.cache).set_allowed(allowed);
+    }
+
     /// What less memory costs for a call with such arguments: about a dozen budgets from what it takes without
     /// one down to the least that would do, each with the time that is expected. Runs nothing.
     #[track_caller]
     pub fn prices(&self, arguments: &A) -> Result<Vec<Price>> {
         let source = Source::here();
         let concrete = self.find(arguments, source)?;
-        let machine = lock(&self.cache).machine();
-        concrete.program.prices(&leaves(arguments), &machine).map_err(|e| e.at(source))
+        let levers = lock(&self.cache).levers();
+        concrete.program.prices(&leaves(arguments), &levers).map_err(|e| e.at(source))
     }
 
     /// The largest size of the open dim among such arguments with which a call fits a budget: that size
@@ -113,7 +177,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
             return Err(bad_argument("max_batch", what, help).at(source));
         };
         let symbol = open.symbol.clone();
-        let machine = lock(&self.cache).machine();
+        let levers = lock(&self.cache).levers();
         let fits = |n: usize| -> Result<bool> {
             let find = |s: &Symbol| (*s == symbol).then_some(Dim::Known(n));
             let sized = |ty: &TensorType| Tensor::from_spec(ty.substitute(&find));
@@ -121,7 +185,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
                 .iter()
                 .map(|t| if t.spec_type().is_some() { sized(&t.ty()) } else { t.clone() })
                 .collect();
-            concrete.program.fits(&arguments, budget, &machine)
+            concrete.program.fits(&arguments, budget, &levers)
         };
         largest(fits).map_err(|e| e.at(source))
     }

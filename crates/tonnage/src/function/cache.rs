@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_plan::{InputSpec, Ladder, Machine, Plan};
+use tonnage_plan::{Allowed, InputSpec, Ladder, Machine, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::key::{Key, QuickBuild};
@@ -30,6 +30,20 @@ pub(crate) struct PlanKey {
     pub program: u64,
     pub threads: usize,
     pub specs: SmallVec<[InputSpec; 4]>,
+}
+
+/// What plans under a budget are made for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Levers {
+    pub machine: Machine,
+    pub allowed: Allowed,
+}
+
+impl Levers {
+    /// Those that keep every bit.
+    pub fn exact(self) -> Levers {
+        Levers { allowed: Allowed::EXACT, ..self }
+    }
 }
 
 struct Entry<V> {
@@ -54,6 +68,8 @@ pub(crate) struct Cache<T> {
     budget: Option<Bytes>,
     /// Whether values may wait in a file for that.
     may_spill: bool,
+    /// What else may be done for it.
+    allowed: Allowed,
     /// What the last call took.
     last: Option<Ran>,
     clock: u64,
@@ -86,6 +102,7 @@ impl<T: Traced> Cache<T> {
             budget: None,
             may_spill: true,
             last: None,
+            allowed: Allowed::default(),
             clock: 0,
             tally: Ledger::cpu().tally(owner),
         }
@@ -108,10 +125,17 @@ impl<T: Traced> Cache<T> {
         self.forget_plans();
     }
 
-    /// What plans are made for.
-    pub fn machine(&self) -> Machine {
+    /// What may be done for a budget from here on; plans that did something else are forgotten.
+    pub fn set_allowed(&mut self, allowed: Allowed) {
+        self.allowed = allowed;
+        self.forget_plans();
+    }
+
+    /// What plans are made for, and what may be done to fit.
+    pub fn levers(&self) -> Levers {
         let machine = crate::calibrate::machine();
-        if self.may_spill { machine } else { machine.without_disk() }
+        let machine = if self.may_spill { machine } else { machine.without_disk() };
+        Levers { machine, allowed: self.allowed }
     }
 
     fn forget_plans(&mut self) {

@@ -12,13 +12,13 @@ use std::time::Instant;
 use tonnage_core::error::{Holder, Shortage};
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
-use tonnage_plan::{InputSpec, Ladder, Machine, Options, OutputPlan, Plan, Price, lower, plan};
+use tonnage_plan::{Allowed, InputSpec, Ladder, Options, OutputPlan, Plan, Price, lower, plan};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Measured, Room, Specs};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, Ledger, execute, pool};
 
-use super::cache::{Cache, PlanKey, Traced};
+use super::cache::{Cache, Levers, PlanKey, Traced};
 use super::ran::Ran;
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
@@ -139,20 +139,45 @@ impl Program {
         PlanKey { program: self.number, threads: pool().threads(), specs: Default::default() }
     }
 
-    fn plan_now(&self, key: &PlanKey, budget: Option<(Bytes, Machine)>) -> Result<Arc<Plan>> {
-        let Some((budget, machine)) = budget else {
+    fn plan_now(&self, key: &PlanKey, budget: Option<(Bytes, Levers)>) -> Result<Arc<Plan>> {
+        let Some((budget, levers)) = budget else {
             let options = Options { threads: key.threads, outputs_given: false };
             let graph = self.written_out(&key.specs)?;
             return Ok(Arc::new(plan(&graph, &key.specs, options)?));
         };
-        self.ladder(key, &machine)?.fit(budget)?.map_err(|least| over_budget(budget, &least))
+        match self.ladder(key, &levers)?.fit(budget)? {
+            Ok(plan) => Ok(plan),
+            Err(least) => Err(over_budget(budget, &least, self.would_help(key, budget, levers)?)),
+        }
+    }
+
+    /// A lever that is not allowed and with which that budget would do.
+    fn would_help(&self, key: &PlanKey, budget: Bytes, levers: Levers) -> Result<Option<String>> {
+        let allowed = levers.allowed;
+        let more = [
+            (
+                Allowed { micro_batches: true, ..allowed },
+                "it fits with the batch in pieces, which `exact()` forbids",
+            ),
+            (
+                Allowed { bf16: true, ..allowed },
+                "it fits with values kept in bf16: `keep_in_bf16()` allows that",
+            ),
+        ];
+        for (more, text) in more {
+            let levers = Levers { allowed: more, ..levers };
+            if more != allowed && self.ladder(key, &levers)?.fit(budget)?.is_ok() {
+                return Ok(Some(text.into()));
+            }
+        }
+        Ok(None)
     }
 
     /// All ways to run it with inputs like these, quickest first.
-    fn ladder(&self, key: &PlanKey, machine: &Machine) -> Result<Ladder> {
+    fn ladder(&self, key: &PlanKey, levers: &Levers) -> Result<Ladder> {
         let options = Options { threads: key.threads, outputs_given: false };
         let graph = self.written_out(&key.specs)?;
-        Ladder::of(&graph, &key.specs, options, machine)
+        Ladder::allowing(levers.allowed, &graph, &key.specs, options, &levers.machine)
     }
 
     /// The plan for inputs like these, remembered: under the function's own budget, and in the room that the
@@ -169,7 +194,7 @@ impl Program {
             None => {
                 let budget = {
                     let cache = lock(cache);
-                    cache.budget().map(|bytes| (bytes, cache.machine()))
+                    cache.budget().map(|bytes| (bytes, cache.levers()))
                 };
                 let made = self.plan_now(&key, budget)?;
                 lock(cache).keep_plan(key.clone(), made, self.counted())
@@ -196,8 +221,9 @@ impl Program {
             let (ladder, counted) = match remembered {
                 Some(ladder) => (ladder.clone(), ladder.planned()),
                 None => {
-                    let machine = lock(cache).machine();
-                    (Arc::new(self.ladder(&key, &machine)?), 0)
+                    // Nobody asked this function to fit: nothing that changes a bit.
+                    let levers = lock(cache).levers().exact();
+                    (Arc::new(self.ladder(&key, &levers)?), 0)
                 }
             };
             used = Some((ladder.clone(), counted));
@@ -233,13 +259,13 @@ impl Program {
     }
 
     /// What less memory costs for a call with such arguments.
-    pub fn prices(&self, arguments: &[Tensor], machine: &Machine) -> Result<Vec<Price>> {
-        self.ladder(&self.foreseen(arguments, false)?.0, machine)?.prices()
+    pub fn prices(&self, arguments: &[Tensor], levers: &Levers) -> Result<Vec<Price>> {
+        self.ladder(&self.foreseen(arguments, false)?.0, levers)?.prices()
     }
 
     /// Whether a call with such arguments fits into that.
-    pub fn fits(&self, arguments: &[Tensor], budget: Bytes, machine: &Machine) -> Result<bool> {
-        Ok(self.ladder(&self.foreseen(arguments, false)?.0, machine)?.fit(budget)?.is_ok())
+    pub fn fits(&self, arguments: &[Tensor], budget: Bytes, levers: &Levers) -> Result<bool> {
+        Ok(self.ladder(&self.foreseen(arguments, false)?.0, levers)?.fit(budget)?.is_ok())
     }
 
     /// What a call is planned for, and those of its inputs that exist.
@@ -295,7 +321,8 @@ impl Program {
                 None => Ok(quickest),
                 Some(room) => {
                     let machine = crate::calibrate::machine();
-                    room.fit(quickest, || self.ladder(&key, &machine).map(Arc::new))
+                    let levers = Levers { machine, allowed: Allowed::EXACT };
+                    room.fit(quickest, || self.ladder(&key, &levers).map(Arc::new))
                 }
             }
         };
@@ -360,7 +387,7 @@ impl Program {
 }
 
 /// Refused before anything ran: what would do, and what is in the way.
-fn over_budget(budget: Bytes, least: &Plan) -> tonnage_core::Error {
+fn over_budget(budget: Bytes, least: &Plan, would_help: Option<String>) -> tonnage_core::Error {
     let live = least.live_at_peak();
     let holders = live.iter().take(5).map(|holder| Holder {
         what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
@@ -373,7 +400,7 @@ fn over_budget(budget: Bytes, least: &Plan) -> tonnage_core::Error {
         in_use: Bytes::ZERO,
         holders: holders.collect(),
     };
-    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()) }.into()
+    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()), would_help }.into()
 }
 
 /// A graph as text, with what it takes itself.

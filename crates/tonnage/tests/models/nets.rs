@@ -189,20 +189,27 @@ pub fn mobile_net(p: &mut Params, x: Tensor) -> Result<Tensor> {
     loss(&p.dense(&h.mean([1, 2])?, 32, 10)?)
 }
 
-/// Tokens of `[2, 16]` out of 50.
-fn embedded(p: &mut Params, tokens: &Tensor, width: usize) -> Result<Tensor> {
-    let (table, places) = (p.get(&[50, width], width)?, p.get(&[16, width], width)?);
+/// Tokens out of 50, in rows of that length.
+fn embedded(p: &mut Params, tokens: &Tensor, length: usize, width: usize) -> Result<Tensor> {
+    let (table, places) = (p.get(&[50, width], width)?, p.get(&[length, width], width)?);
     table.gather(tokens, 0)? + places
 }
 
 pub fn gpt(p: &mut Params, tokens: Tensor) -> Result<Tensor> {
-    let h = embedded(p, &tokens, 16)?;
-    let h = p.transformer(h, [2, 16, 16], 6, true)?.reshape([32, 16])?;
-    loss(&p.dense(&h, 16, 50)?)
+    gpt_of(p, tokens, [2, 16, 16])
+}
+
+/// Six layers over tokens of `[batch, length]`.
+pub fn gpt_of(p: &mut Params, tokens: Tensor, sizes: [usize; 3]) -> Result<Tensor> {
+    let [batch, length, width] = sizes;
+    let h = embedded(p, &tokens, length, width)?;
+    let h = p.transformer(h, sizes, 6, true)?;
+    let h = h.reshape([(batch * length) as i64, width as i64])?;
+    loss(&p.dense(&h, width, 50)?)
 }
 
 pub fn bert(p: &mut Params, tokens: Tensor) -> Result<Tensor> {
-    let h = embedded(p, &tokens, 16)?;
+    let h = embedded(p, &tokens, 16, 16)?;
     let h = p.transformer(h, [2, 16, 16], 3, false)?;
     let first = h.slice(&[Part::ALL, (0..1).into()])?.reshape([2, 16])?;
     loss(&p.dense(&first, 16, 4)?)
@@ -210,8 +217,13 @@ pub fn bert(p: &mut Params, tokens: Tensor) -> Result<Tensor> {
 
 /// 512 steps of a gated unit, as one loop over `[512, 4, 8]`.
 pub fn gru(p: &mut Params, xs: Tensor) -> Result<Tensor> {
-    let (wx, wh) = (p.get(&[8, 48], 8)?, p.get(&[16, 48], 16)?);
-    let (last, _) = scan(zeros([4, 16])?, xs, |h: Tensor, x: Tensor| {
+    gru_of(p, xs, [4, 8, 16])
+}
+
+/// A gated unit over `[steps, batch, from]`.
+pub fn gru_of(p: &mut Params, xs: Tensor, [batch, from, width]: [usize; 3]) -> Result<Tensor> {
+    let (wx, wh) = (p.get(&[from, 3 * width], from)?, p.get(&[width, 3 * width], width)?);
+    let (last, _) = scan(zeros([batch, width])?, xs, |h: Tensor, x: Tensor| {
         let (of_x, of_h) =
             (x.matmul(&wx)?.split_evenly(3, -1)?, h.matmul(&wh)?.split_evenly(3, -1)?);
         let reset = (&of_x[0] + &of_h[0])?.sigmoid()?;
@@ -220,7 +232,7 @@ pub fn gru(p: &mut Params, xs: Tensor) -> Result<Tensor> {
         let kept = (&update * (&h - &new)?)?;
         Ok(((new + kept)?, ()))
     })?;
-    loss(&p.dense(&last, 16, 4)?)
+    loss(&p.dense(&last, width, 4)?)
 }
 
 pub fn recommender(p: &mut Params, ids: Tensor) -> Result<Tensor> {

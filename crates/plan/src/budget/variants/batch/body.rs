@@ -1,0 +1,272 @@
+//! What is done for every piece, as a graph: takes sums so far, pieces, and what is read whole; returns the sums and
+//! what is stacked.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::emit::{Emit, Value};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::{Builder, Graph, Node, ValueId};
+use tonnage_core::row::Lower;
+use tonnage_core::tile::{Close, Fold};
+use tonnage_ops::emit;
+use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
+use tonnage_ops::shape::fill::FILL;
+use tonnage_ops::tile::fused::FUSED;
+
+use super::build::mark;
+use super::node::{Part, part_of, piece_of};
+use super::parts::{Parts, Place};
+
+/// A body, and which values of the whole graph are its inputs and outputs.
+pub struct Body {
+    pub graph: Graph,
+    /// Carried: terms are added to them.
+    pub sums: Vec<ValueId>,
+    /// Values of which it sees a piece, each along an axis.
+    pub sliced: Vec<(ValueId, usize)>,
+    /// Values that it reads whole.
+    pub reads: Vec<ValueId>,
+    /// Values of which it makes a piece that is needed outside, or a term that is not added.
+    pub joined: Vec<ValueId>,
+}
+
+pub fn body(graph: &Graph, parts: &Parts) -> Result<Body> {
+    let makers: HashMap<ValueId, usize> = graph
+        .nodes
+        .iter()
+        .enumerate()
+        .flat_map(|(at, n)| n.outputs.iter().map(move |id| (*id, at)))
+        .collect();
+    let mut making = Making {
+        graph,
+        parts,
+        makers,
+        taken: Taken::default(),
+        values: HashMap::new(),
+        builder: Builder::new(),
+    };
+    let (sums, joined) = making.results();
+    // First what comes in, then the nodes themselves.
+    for node in making.nodes() {
+        making.takes(node);
+    }
+    making.inputs(&sums)?;
+    for node in making.nodes() {
+        making.node(node)?;
+    }
+    let mut outputs = Vec::new();
+    for (k, id) in sums.iter().enumerate() {
+        let (so_far, term) = (making.builder.graph().inputs[k], making.made(*id)?);
+        let so_far = making.builder.value(so_far);
+        let info = graph.value(*id);
+        making.builder.mark(tonnage_core::emit::Mark { source: info.source, kind: info.kind });
+        outputs.push(emit::add(&mut making.builder, so_far, term)?);
+    }
+    for id in &joined {
+        outputs.push(making.made(*id)?);
+    }
+    let Taken { sliced, reads } = making.taken;
+    Ok(Body { graph: making.builder.finish(&outputs)?, sums, sliced, reads, joined })
+}
+
+/// A value of the whole graph, and the axis along which it is cut, where it is.
+type Read = (ValueId, Option<usize>);
+
+/// What a body takes from outside, in the order of its inputs.
+#[derive(Default)]
+struct Taken {
+    sliced: Vec<(ValueId, usize)>,
+    reads: Vec<ValueId>,
+}
+
+struct Making<'g> {
+    graph: &'g Graph,
+    parts: &'g Parts,
+    makers: HashMap<ValueId, usize>,
+    taken: Taken,
+    /// What stands for a value, cut along an axis or whole, in the body.
+    values: HashMap<Read, Value>,
+    builder: Builder,
+}
+
+impl<'g> Making<'g> {
+    /// Nodes that run for every piece, with how they do.
+    fn nodes(&self) -> Vec<usize> {
+        let piece = |at: &usize| matches!(self.parts.places[*at], Place::Piece(_));
+        (0..self.graph.nodes.len()).filter(piece).collect()
+    }
+
+    /// Values that leave: sums, and what is joined outside.
+    fn results(&self) -> (Vec<ValueId>, Vec<ValueId>) {
+        let mut outside = vec![false; self.graph.value_count()];
+        for (node, place) in self.graph.nodes.iter().zip(&self.parts.places) {
+            if !matches!(place, Place::Piece(_)) {
+                node.inputs.iter().for_each(|id| outside[id.index()] = true);
+            }
+        }
+        self.graph.outputs.iter().for_each(|id| outside[id.index()] = true);
+        let (mut sums, mut joined) = (Vec::new(), Vec::new());
+        for at in self.nodes() {
+            for id in self.graph.nodes[at].outputs.iter().filter(|id| outside[id.index()]) {
+                match self.parts.parts[id.index()] {
+                    Part::Folded(Fold::Sum | Fold::Mean) => sums.push(*id),
+                    _ => joined.push(*id),
+                }
+            }
+        }
+        (sums, joined)
+    }
+
+    /// What a node's inputs are: values of the whole graph, each along which axis it is cut, where it is.
+    fn reads(&self, at: usize) -> SmallVec<[Read; 4]> {
+        let node = &self.graph.nodes[at];
+        let Place::Piece(on) = &self.parts.places[at] else { return SmallVec::new() };
+        let read = |(id, cut): (&ValueId, &Option<usize>)| match &self.parts.parts[id.index()] {
+            Part::Along(axis) => (*id, Some(*axis)),
+            Part::Packed(_, axis) => (*id, Some(*axis)),
+            _ => (*id, *cut),
+        };
+        node.inputs.iter().zip(&on.cuts).map(read).collect()
+    }
+
+    fn takes(&mut self, at: usize) {
+        for (id, cut) in self.reads(at) {
+            self.take(id, cut);
+        }
+    }
+
+    /// Sees to it that a value comes in, unless the body makes it.
+    fn take(&mut self, id: ValueId, cut: Option<usize>) {
+        let by_piece = self
+            .makers
+            .get(&id)
+            .is_some_and(|at| matches!(self.parts.places[*at], Place::Piece(_)));
+        if by_piece {
+            return;
+        }
+        if let Some((_, inner)) = self.inside(id, cut) {
+            if let Some((id, cut)) = inner {
+                self.take(id, cut);
+            }
+            return;
+        }
+        match cut {
+            Some(axis) if !self.taken.sliced.contains(&(id, axis)) => {
+                self.taken.sliced.push((id, axis));
+            }
+            None if !self.taken.reads.contains(&id) => self.taken.reads.push(id),
+            _ => {}
+        }
+    }
+
+    /// The node that makes a value which the body makes for itself, as it is or a piece of it: fills, and what is
+    /// stretched; with what it reads.
+    fn inside(&self, id: ValueId, cut: Option<usize>) -> Option<(&'g Node, Option<Read>)> {
+        let node = &self.graph.nodes[*self.makers.get(&id)?];
+        if node.op == &FILL {
+            return Some((node, None));
+        }
+        let axis = cut.filter(|_| node.op == &BROADCAST_TO)?;
+        let from = node.inputs[0];
+        let (inner, outer) = (self.graph.ty(from).shape.rank(), self.graph.ty(id).shape.rank());
+        let own = (axis + inner).checked_sub(outer);
+        let stretched = own.is_none_or(|own| self.graph.ty(from).shape[own].is(1));
+        Some((node, Some((from, if stretched { None } else { own }))))
+    }
+
+    fn inputs(&mut self, sums: &[ValueId]) -> Result<()> {
+        for id in sums {
+            let info = self.graph.value(*id);
+            self.builder.input(info.ty.clone(), info.kind, info.name.clone());
+        }
+        for (id, axis) in self.taken.sliced.clone() {
+            let info = self.graph.value(id);
+            let ty = piece_of(&info.ty, axis, self.parts.pieces).ok_or_else(|| bad("a piece"))?;
+            let value = self.builder.input(ty, info.kind, info.name.clone());
+            self.values.insert((id, Some(axis)), value);
+        }
+        for id in self.taken.reads.clone() {
+            let info = self.graph.value(id);
+            let value = self.builder.input(info.ty.clone(), info.kind, info.name.clone());
+            self.values.insert((id, None), value);
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, id: ValueId, cut: Option<usize>) -> Result<Value> {
+        if let Some(value) = self.values.get(&(id, cut)) {
+            return Ok(value.clone());
+        }
+        let Some((node, inner)) = self.inside(id, cut) else { return Err(bad("a value")) };
+        let inputs = match inner {
+            Some((id, cut)) => vec![self.value(id, cut)?],
+            None => Vec::new(),
+        };
+        let attrs = match cut {
+            Some(axis) => {
+                let of = self.graph.ty(id);
+                let len =
+                    part_of(&of.shape[axis], self.parts.pieces).ok_or_else(|| bad("a piece"))?;
+                node.attrs.of_piece(of, axis, &len)
+            }
+            None => node.attrs.clone(),
+        };
+        self.builder.mark(mark(self.graph, node));
+        let value = self.builder.apply(node.op, inputs, attrs)?;
+        self.values.insert((id, cut), value.clone());
+        Ok(value)
+    }
+
+    /// What the body made of a value that leaves.
+    fn made(&self, id: ValueId) -> Result<Value> {
+        let axis = match &self.parts.parts[id.index()] {
+            Part::Along(axis) | Part::Packed(_, axis) => Some(*axis),
+            _ => None,
+        };
+        self.values.get(&(id, axis)).cloned().ok_or_else(|| bad("a result"))
+    }
+
+    fn node(&mut self, at: usize) -> Result<()> {
+        let node = &self.graph.nodes[at];
+        let Place::Piece(on) = &self.parts.places[at] else { return Ok(()) };
+        let mut inputs = Vec::new();
+        for (id, cut) in self.reads(at) {
+            inputs.push(self.value(id, cut)?);
+        }
+        self.builder.mark(mark(self.graph, node));
+        let made = match on.makes.first() {
+            Some(Part::Folded(Fold::Mean)) => vec![self.sum_of_mean(node, inputs)?],
+            _ => self.builder.emit(node.op, inputs, on.attrs.clone(), Vec::new(), node.aux)?,
+        };
+        for ((id, part), value) in node.outputs.iter().zip(&on.makes).zip(made) {
+            let whole = self.graph.ty(*id);
+            let (axis, expected) = match part {
+                Part::Along(axis) => (Some(*axis), piece_of(whole, *axis, self.parts.pieces)),
+                Part::Packed(_, axis) => (Some(*axis), Some(value.ty().clone())),
+                _ => (None, Some(whole.clone())),
+            };
+            if expected.as_ref() != Some(value.ty()) {
+                return Err(bad(node.op.name));
+            }
+            self.values.insert((*id, axis), value);
+        }
+        Ok(())
+    }
+
+    /// A mean's sum over a piece: what it is divided by is that of the whole.
+    fn sum_of_mean(&mut self, node: &Node, inputs: Vec<Value>) -> Result<Value> {
+        let Lower::Tile(make) = node.op.lower else { return Err(bad(node.op.name)) };
+        let mut program = self.graph.with_call(node, |call| make(call, node.aux))?;
+        if let Close::Fold { fold, .. } = &mut program.close {
+            *fold = Fold::Sum;
+        }
+        let sum = self.builder.apply(&FUSED, inputs, Attrs::Tile(Box::new(program)))?;
+        emit::reshape(&mut self.builder, sum, &self.graph.ty(node.outputs[0]).shape)
+    }
+}
+
+fn bad(what: &str) -> tonnage_core::Error {
+    ErrorKind::BadGraph { what: format!("{what} cannot be made of pieces") }.into()
+}

@@ -1,0 +1,213 @@
+//! The graph in pieces: one loop with a round for each, whose body is all that depends on the batch. Sums are
+//! carried and start from zero, what each piece has rows of is stacked, and the rest stays before or behind the loop.
+//!
+//! The types of a piece are inferred anew; where they are not the whole's, cut, the graph is left as it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::dim::Dim;
+use tonnage_core::emit::{Emit, Mark, Value};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::{Builder, Graph, Node, ValueId};
+use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::recipe::Key;
+use tonnage_core::shape::Shape;
+use tonnage_core::tile::{Close, Fold, Form, TileProgram};
+use tonnage_ops::control::while_loop::WHILE_LOOP;
+use tonnage_ops::emit;
+use tonnage_ops::tile::fused::FUSED;
+
+use super::body::{Body, body};
+use super::node::{Part, part_of};
+use super::parts::{Parts, Place};
+
+/// A graph in pieces.
+pub struct InPieces {
+    pub graph: Graph,
+    /// The node that is the loop.
+    pub node: usize,
+}
+
+/// The graph with a loop over the pieces.
+pub fn in_pieces(graph: &Graph, parts: &Parts) -> Result<InPieces> {
+    let body = body(graph, parts)?;
+    let mut outer = Outer { graph, parts, builder: Builder::new(), values: HashMap::new() };
+    for id in &graph.inputs {
+        let info = graph.value(*id);
+        let value = outer.builder.input(info.ty.clone(), info.kind, info.name.clone());
+        outer.values.insert(*id, value);
+    }
+    let before = needed(graph, parts, &body);
+    let once = |at: &usize| matches!(parts.places[*at], Place::Once);
+    for at in (0..graph.nodes.len()).filter(|at| once(at) && before[*at]) {
+        outer.node(&graph.nodes[at])?;
+    }
+    let node = outer.pieces(&body)?;
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let runs = match &parts.places[at] {
+            Place::Once => !before[at],
+            Place::After => true,
+            Place::Piece(_) => false,
+        };
+        if runs {
+            outer.node(node)?;
+        }
+    }
+    let outputs = graph.outputs.iter().map(|id| outer.value(*id)).collect::<Result<Vec<_>>>()?;
+    let made = outer.builder.finish(&outputs)?;
+    if made.output_types() != graph.output_types() {
+        return Err(ErrorKind::BadGraph { what: "pieces that do not make the whole".into() }.into());
+    }
+    Ok(InPieces { graph: made, node })
+}
+
+/// Nodes that run once and that the pieces need.
+fn needed(graph: &Graph, parts: &Parts, body: &Body) -> Vec<bool> {
+    let mut wanted = vec![false; graph.value_count()];
+    for id in body.sliced.iter().map(|(id, _)| id).chain(&body.reads) {
+        wanted[id.index()] = true;
+    }
+    let mut needed = vec![false; graph.nodes.len()];
+    for (at, node) in graph.nodes.iter().enumerate().rev() {
+        let makes = node.outputs.iter().any(|id| wanted[id.index()]);
+        if makes && matches!(parts.places[at], Place::Once) {
+            needed[at] = true;
+            node.inputs.iter().for_each(|id| wanted[id.index()] = true);
+        }
+    }
+    needed
+}
+
+struct Outer<'g> {
+    graph: &'g Graph,
+    parts: &'g Parts,
+    builder: Builder,
+    values: HashMap<ValueId, Value>,
+}
+
+impl Outer<'_> {
+    fn value(&self, id: ValueId) -> Result<Value> {
+        let what = || format!("value {} is used before it is made", id.index());
+        self.values.get(&id).cloned().ok_or_else(|| ErrorKind::BadGraph { what: what() }.into())
+    }
+
+    fn node(&mut self, node: &Node) -> Result<()> {
+        let inputs = node.inputs.iter().map(|id| self.value(*id)).collect::<Result<Vec<_>>>()?;
+        self.builder.mark(mark(self.graph, node));
+        let (attrs, regions) = (node.attrs.clone(), node.regions.clone());
+        let made = self.builder.emit(node.op, inputs, attrs, regions, node.aux)?;
+        self.values.extend(node.outputs.iter().copied().zip(made));
+        Ok(())
+    }
+
+    /// The loop, and what its results are outside; returns the node that it is.
+    fn pieces(&mut self, body: &Body) -> Result<usize> {
+        let rounds = self.parts.pieces;
+        let mut inputs = Vec::new();
+        for id in &body.sums {
+            self.builder.mark(Mark {
+                source: self.graph.value(*id).source,
+                kind: self.graph.value(*id).kind,
+            });
+            inputs.push(emit::zeros(&mut self.builder, self.graph.ty(*id))?);
+        }
+        for (id, axis) in &body.sliced {
+            let value = self.value(*id)?;
+            inputs.push(cut(&mut self.builder, value, *axis, rounds)?);
+        }
+        for id in &body.reads {
+            inputs.push(self.value(*id)?);
+        }
+        let attrs = Loop {
+            carried: body.sums.len(),
+            sliced: body.sliced.len(),
+            stacked: body.joined.len(),
+            rounds: Rounds::Times(Dim::Known(rounds)),
+            reverse: false,
+            slots: None,
+            // Nothing in it draws: random numbers come in as rows of what the whole draws.
+            key: Key::Fixed([0, 0]),
+            updates: Vec::new(),
+        };
+        let attrs = Attrs::Loop(Box::new(attrs));
+        let node = self.builder.graph().nodes.len();
+        let regions = vec![Arc::new(body.graph.clone())];
+        let made = self.builder.emit(&WHILE_LOOP, inputs, attrs, regions, false)?;
+        for (id, value) in body.sums.iter().chain(&body.joined).zip(made) {
+            let value = self.joined(*id, value)?;
+            self.values.insert(*id, value);
+        }
+        Ok(node)
+    }
+
+    /// The whole, of what the loop made of it.
+    fn joined(&mut self, id: ValueId, value: Value) -> Result<Value> {
+        let e = &mut self.builder;
+        let whole = self.graph.ty(id);
+        match &self.parts.parts[id.index()] {
+            Part::Folded(Fold::Sum) => Ok(value),
+            Part::Folded(Fold::Mean) => {
+                let count = emit::number(e, count(self.graph, id)? as f64, whole.dtype)?;
+                emit::div(e, value, count)
+            }
+            Part::Folded(fold) => {
+                let mut program = TileProgram::loading(&[whole.dtype]);
+                program.stores.push((0, Form::Elements(whole.dtype)));
+                program.fold(*fold, &[0]);
+                e.apply(&FUSED, vec![value], Attrs::Tile(Box::new(program)))
+            }
+            Part::Along(axis) => {
+                // From [pieces, ...] to [..., pieces, ...], and then one axis.
+                let order: Vec<usize> =
+                    (1..=*axis).chain([0]).chain(axis + 1..whole.shape.rank() + 1).collect();
+                let value = if *axis == 0 { value } else { emit::transpose(e, value, &order)? };
+                emit::reshape(e, value, &whole.shape)
+            }
+            _ => Ok(value),
+        }
+    }
+}
+
+/// How many elements a mean is over.
+fn count(graph: &Graph, id: ValueId) -> Result<usize> {
+    let node = graph.nodes.iter().find(|n| n.outputs.contains(&id));
+    let counted = node.and_then(|node| {
+        let tonnage_core::row::Lower::Tile(make) = node.op.lower else { return None };
+        graph.with_call(node, |call| {
+            let program = make(call, node.aux).ok()?;
+            let domain = tonnage_ops::tile::domain(call, &program).ok()?;
+            let Close::Fold { axes, .. } = &program.close else { return None };
+            axes.iter().map(|axis| domain[*axis].known()).product::<Option<usize>>()
+        })
+    });
+    counted.ok_or_else(|| ErrorKind::BadGraph { what: "a mean of no number".into() }.into())
+}
+
+/// A value as rows, one for each piece along an axis.
+fn cut(e: &mut Builder, value: Value, axis: usize, pieces: usize) -> Result<Value> {
+    let shape = &value.ty().shape;
+    let len = part_of(&shape[axis], pieces)
+        .ok_or_else(|| ErrorKind::BadGraph { what: "pieces of unequal length".into() })?;
+    let to: Shape = shape[..axis]
+        .iter()
+        .cloned()
+        .chain([Dim::Known(pieces), len])
+        .chain(shape[axis + 1..].iter().cloned())
+        .collect();
+    let rank = to.rank();
+    let value = emit::reshape(e, value, &to)?;
+    if axis == 0 {
+        return Ok(value);
+    }
+    let order: Vec<usize> = [axis].into_iter().chain(0..axis).chain(axis + 1..rank).collect();
+    emit::transpose(e, value, &order)
+}
+
+/// Whose line a node belongs to, and what its results are.
+pub fn mark(graph: &Graph, node: &Node) -> Mark {
+    let kind =
+        node.outputs.first().map_or(tonnage_core::Kind::Activation, |id| graph.value(*id).kind);
+    Mark { source: node.source, kind }
+}

@@ -1,0 +1,154 @@
+//! Micro-batches: the batch in equal pieces, one after the other, so that what is kept for the way back is kept for
+//! one piece at a time. What is added up over the batch is added up over the pieces, in another order: the plan
+//! lists it, and who wants the same bits forbids it.
+//!
+//! In the order that data flows: `node` says what one node makes of pieces, `parts` which nodes run for every piece,
+//! `body` makes those a graph and `build` the loop around it. Only where all of them agree is there a variant.
+
+mod body;
+mod build;
+mod node;
+mod parts;
+
+use std::sync::Arc;
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::Result;
+use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::looping::row_of;
+
+use super::super::choose::{self, Choice};
+use super::super::sketch::{Fate, Program};
+use super::{Base, Rung, Used, Variant, Within};
+use crate::order;
+use crate::order::pressure::Pressure;
+use crate::place::InputSpec;
+use build::InPieces;
+use parts::{Parts, batches};
+
+/// Numbers of pieces that are tried at most; fewer of a large graph.
+const MOST: usize = 12;
+const NODES: usize = 10_000;
+/// Rungs of a body that are tried with every number of pieces.
+const RUNGS: usize = 6;
+
+/// The graph with its batch in pieces, for several numbers of them.
+pub fn variants(graph: &Arc<Graph>, base: &Base) -> Vec<(Variant, Vec<Rung>)> {
+    let mut found = Vec::new();
+    for (len, batch) in batches(graph) {
+        let numbers = numbers(len, (NODES / graph.nodes.len().max(1)).clamp(3, MOST));
+        let mut shared: Option<(usize, Vec<Choice>)> = None;
+        for pieces in numbers {
+            let Some(parts) = Parts::of(graph, &batch, pieces) else { continue };
+            let Ok(made) = build::in_pieces(graph, &parts) else { continue };
+            if let Ok(variant) = variant(made, base, pieces, &mut shared) {
+                found.push(variant);
+            }
+        }
+        if !found.is_empty() {
+            break; // a batch within a batch gains nothing more
+        }
+    }
+    found
+}
+
+/// Divisors of a length, from 2 on: all, or so many at about even ratios.
+fn numbers(len: usize, most: usize) -> Vec<usize> {
+    let all: Vec<usize> = (2..=len.min(4096)).filter(|n| len.is_multiple_of(*n)).collect();
+    let mut some: Vec<usize> = (0..most)
+        .filter_map(|i| {
+            // The first three are the cheapest; beyond them ever larger steps.
+            let at = if i < 3 {
+                i
+            } else {
+                3 + (i - 3) * all.len().saturating_sub(3) / (most - 3).max(1)
+            };
+            all.get(at).copied()
+        })
+        .collect();
+    some.dedup();
+    some
+}
+
+fn variant(
+    made: InPieces,
+    base: &Base,
+    pieces: usize,
+    shared: &mut Option<(usize, Vec<Choice>)>,
+) -> Result<(Variant, Vec<Rung>)> {
+    let InPieces { graph, node } = made;
+    let specs = specs(&graph.nodes[node])?;
+    let body = order::low_peak(&graph.nodes[node].regions[0], &specs, base.threads);
+    let pressure = Pressure::of(&body, &specs, base.threads);
+    let program = Program::of(&body, pressure.clone(), base.machine);
+    let choices = choices(&program, shared);
+    let round = program.seconds();
+    let (mut variant, outer) =
+        Variant::of(Arc::new(graph), base.inputs, base.threads, base.machine);
+    let own = base.machine.node(&variant.graph, &variant.graph.nodes[node]);
+    variant.seconds = base.slower(variant.seconds + pieces as f64 * round - own);
+    variant.used = Used { micro_batches: Some(pieces), ..variant.used };
+    let runs =
+        outer.sketch(&vec![Fate::Keep; outer.candidates.len()]).map(|s| s.runs).unwrap_or_default();
+    let order: Vec<u32> = (0..variant.graph.nodes.len() as u32).collect();
+    let mut rungs = Vec::new();
+    let drawn = drawn(&variant, node);
+    for choice in choices {
+        variant.pressure.nodes[node].scratch = choice.sketch.peak.bytes + drawn;
+        rungs.push(Rung {
+            runs: runs.clone(),
+            seconds: variant.seconds + pieces as f64 * choice.sketch.seconds,
+            peak: variant.pressure.peak(&order).bytes,
+            within: choice.sketch.runs,
+        });
+    }
+    variant.within = Some(Within { node, body, pressure });
+    Ok((variant, rungs))
+}
+
+/// What is dropped in the body: looked for with the first number of pieces, and the same with all others, since they
+/// differ in sizes alone.
+fn choices(program: &Program, shared: &mut Option<(usize, Vec<Choice>)>) -> Vec<Choice> {
+    let (candidates, rungs) = shared.get_or_insert_with(|| {
+        (program.candidates.len(), choose::found(std::slice::from_ref(program)))
+    });
+    let step = rungs.len().div_ceil(RUNGS).max(1);
+    let last = rungs.last().filter(|_| rungs.len() > 1);
+    let nothing = vec![Fate::Keep; program.candidates.len()];
+    let tried = rungs.iter().step_by(step).chain(last).map(|rung| &rung.fates);
+    tried
+        .filter(|_| *candidates == program.candidates.len())
+        .chain([&nothing])
+        .filter_map(|fates| {
+            let sketch = program.sketch(fates)?;
+            Some(Choice { order: 0, fates: fates.clone(), sketch })
+        })
+        .collect()
+}
+
+/// Bytes of the pieces that each round computes because the whole is a recipe.
+fn drawn(variant: &Variant, node: usize) -> u64 {
+    let node = &variant.graph.nodes[node];
+    let Attrs::Loop(spec) = &node.attrs else { return 0 };
+    let is_recipe = |id: &&ValueId| {
+        let root = variant.pressure.root[id.index()] as usize;
+        variant.pressure.size[root] == 0
+    };
+    let rows = node.inputs[spec.sliced_inputs()].iter().filter(is_recipe);
+    rows.filter_map(|id| row_of(variant.graph.ty(*id))?.bytes(node.op.name).ok())
+        .map(|bytes| bytes.rounded().get())
+        .sum()
+}
+
+/// What the body is told of its inputs: sums are its own to overwrite.
+fn specs(node: &Node) -> Result<Vec<InputSpec>> {
+    let body = &node.regions[0];
+    let carried = match &node.attrs {
+        Attrs::Loop(spec) => spec.carried,
+        _ => 0,
+    };
+    let spec = |(i, ty): (usize, &tonnage_core::TensorType)| {
+        InputSpec::contiguous(ty, node.op.name, i < carried)
+    };
+    body.input_types().iter().enumerate().map(spec).collect()
+}

@@ -1,0 +1,225 @@
+//! What one node makes of pieces: whether the op on the i-th of k equal parts gives the i-th part of its results, or a
+//! term of them. Rows say so by `axes`; tile programs are read themselves, since they know more: what they fold and
+//! where bits lie.
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::dim::Dim;
+use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::row::{AxisOf, Call, Lower};
+use tonnage_core::shape::{Shape, TensorType};
+use tonnage_core::tile::{Close, Fold, Form, TileProgram};
+use tonnage_ops::shape::reshape::RESHAPE;
+
+/// What is known of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// It does not depend on the batch.
+    Whole,
+    /// A piece is one of k equal parts along that axis.
+    Along(usize),
+    /// A piece is the bits of a piece of that domain, cut along that axis: it means nothing elsewhere.
+    Packed(Shape, usize),
+    /// Every piece gives a term; this makes one of them.
+    Folded(Fold),
+    /// It needs something that is complete only when all pieces are done.
+    After,
+}
+
+/// How a node runs on pieces.
+#[derive(Debug, Clone)]
+pub struct OnPieces {
+    /// For each input that is whole, the axis along which it is cut; `None`: it is read whole.
+    pub cuts: SmallVec<[Option<usize>; 4]>,
+    /// What it makes.
+    pub makes: SmallVec<[Part; 2]>,
+    /// What it is told.
+    pub attrs: Attrs,
+}
+
+type Group = SmallVec<[(usize, usize); 2]>;
+
+/// How a node that reads pieces runs on them; `None` where it has to see the whole.
+pub fn on_pieces(graph: &Graph, node: &Node, parts: &[Part], pieces: usize) -> Option<OnPieces> {
+    if !node.regions.is_empty() || node.has_effect() {
+        return None;
+    }
+    let read = |id: &ValueId| parts[id.index()].clone();
+    let reads: SmallVec<[Part; 4]> = node.inputs.iter().map(read).collect();
+    let seen = Seen { graph, node, reads, pieces };
+    graph.with_call(node, |call| match node.op.lower {
+        Lower::Tile(make) => seen.tile(call, &make(call, node.aux).ok()?),
+        _ if node.op == &RESHAPE => seen.reshape(),
+        _ => seen.row(call),
+    })
+}
+
+/// One of k equal parts of a length.
+pub fn part_of(dim: &Dim, pieces: usize) -> Option<Dim> {
+    let len = dim.known()?;
+    (len > 0 && len.is_multiple_of(pieces)).then_some(Dim::Known(len / pieces))
+}
+
+/// A type with one of k equal parts along an axis.
+pub fn piece_of(ty: &TensorType, axis: usize, pieces: usize) -> Option<TensorType> {
+    let mut piece = ty.clone();
+    *piece.shape.get_mut(axis)? = part_of(ty.shape.get(axis)?, pieces)?;
+    Some(piece)
+}
+
+struct Seen<'g> {
+    graph: &'g Graph,
+    node: &'g Node,
+    /// What is known of each input.
+    reads: SmallVec<[Part; 4]>,
+    pieces: usize,
+}
+
+impl Seen<'_> {
+    fn made(&self, k: usize) -> Option<&TensorType> {
+        Some(self.graph.ty(*self.node.outputs.get(k)?))
+    }
+
+    /// The attributes where the result is cut along an axis.
+    fn attrs(&self, axis: usize) -> Option<Attrs> {
+        let of = self.made(0)?;
+        let len = part_of(of.shape.get(axis)?, self.pieces)?;
+        Some(self.node.attrs.of_piece(of, axis, &len))
+    }
+
+    fn tile(&self, call: &Call, program: &TileProgram) -> Option<OnPieces> {
+        let domain = tonnage_ops::tile::domain(call, program).ok()?;
+        let rank = domain.rank();
+        let mut cut: Option<usize> = None;
+        for ((part, ty), form) in self.reads.iter().zip(call.inputs).zip(&program.loads) {
+            let axis = match part {
+                Part::Along(own) if *form != Form::Bits && ty.shape.rank() <= rank => {
+                    let axis = own + rank - ty.shape.rank();
+                    (ty.shape[*own] == domain[axis]).then_some(axis)?
+                }
+                Part::Packed(of, axis) if *form == Form::Bits && *of == domain => *axis,
+                Part::Whole if *form != Form::Bits => continue,
+                _ => return None,
+            };
+            if *cut.get_or_insert(axis) != axis {
+                return None;
+            }
+        }
+        let cut = cut?;
+        part_of(&domain[cut], self.pieces)?;
+        let cuts = self.reads.iter().zip(call.inputs).map(|(part, ty)| {
+            let own = (cut + ty.shape.rank()).checked_sub(rank)?;
+            (*part == Part::Whole && !ty.shape[own].is(1)).then_some(own)
+        });
+        let cuts = cuts.collect();
+        let (makes, attrs): (SmallVec<[Part; 2]>, Attrs) = match &program.close {
+            Close::Store => {
+                let of = |(_, form): &(_, Form)| match form {
+                    Form::Bits => Part::Packed(domain.clone(), cut),
+                    Form::Elements(_) => Part::Along(cut),
+                };
+                (program.stores.iter().map(of).collect(), self.attrs(cut)?)
+            }
+            Close::Fold { fold, axes } if axes.contains(&cut) => {
+                (SmallVec::from_iter([Part::Folded(*fold)]), self.node.attrs.clone())
+            }
+            Close::Fold { axes, .. } => {
+                let kept = self.made(0)?.shape.rank() == rank;
+                let gone = axes.iter().filter(|axis| **axis < cut && !kept).count();
+                (SmallVec::from_iter([Part::Along(cut - gone)]), self.attrs(cut - gone)?)
+            }
+        };
+        for (k, part) in makes.iter().enumerate() {
+            let Part::Along(axis) = part else { continue };
+            if self.made(k)?.shape.get(*axis) != Some(&domain[cut]) {
+                return None;
+            }
+        }
+        (makes.len() == self.node.outputs.len()).then_some(OnPieces { cuts, makes, attrs })
+    }
+
+    /// Elements keep their order: a part of the leading ones is a part of the leading ones.
+    fn reshape(&self) -> Option<OnPieces> {
+        let [Part::Along(axis)] = self.reads.as_slice() else { return None };
+        let (from, to) = (&self.graph.ty(self.node.inputs[0]).shape, &self.made(0)?.shape);
+        if to.get(..*axis)? != &from[..*axis] {
+            return None;
+        }
+        // Lengths of 1 may stand before what is cut.
+        let cut = (*axis..to.rank()).find(|a| !to[*a].is(1))?;
+        part_of(&from[*axis], self.pieces)?;
+        let (cuts, makes) = (SmallVec::from_iter([None]), SmallVec::from_iter([Part::Along(cut)]));
+        Some(OnPieces { cuts, makes, attrs: self.attrs(cut)? })
+    }
+
+    fn row(&self, call: &Call) -> Option<OnPieces> {
+        let map = (self.node.op.axes)(call);
+        let along = |of: &AxisOf| match of {
+            AxisOf::Along(group) => Some(group.clone()),
+            AxisOf::Mixed => None,
+        };
+        let first = map.outputs.first()?.iter().enumerate();
+        let found = first.filter_map(|(axis, of)| Some((axis, along(of)?)));
+        for (axis, group) in found {
+            let Some(cuts) = self.cuts(&group) else { continue };
+            let mut makes: SmallVec<[Part; 2]> = SmallVec::from_iter([Part::Along(axis)]);
+            for axes in &map.outputs[1..] {
+                let same = |of: &AxisOf| along(of).is_some_and(|g| is_same(&g, &group));
+                makes.push(Part::Along(axes.iter().position(same)?));
+            }
+            let attrs = self.attrs(axis)?;
+            if self.node.outputs.len() > makes.len() {
+                makes.extend(self.extra(call, &group, &attrs, makes.len())?);
+            }
+            return Some(OnPieces { cuts, makes, attrs });
+        }
+        let cuts = map.summed.iter().find_map(|group| self.cuts(group))?;
+        if self.node.aux {
+            return None;
+        }
+        let makes = self.node.outputs.iter().map(|_| Part::Folded(Fold::Sum)).collect();
+        Some(OnPieces { cuts, makes, attrs: self.node.attrs.clone() })
+    }
+
+    /// The axes of whole inputs that are cut along with a group, if all pieces are part of it and cut so.
+    fn cuts(&self, group: &Group) -> Option<SmallVec<[Option<usize>; 4]>> {
+        let mut cuts = SmallVec::new();
+        for (input, part) in self.reads.iter().enumerate() {
+            let own = group.iter().find(|(i, _)| *i == input).map(|(_, axis)| *axis);
+            cuts.push(match (part, own) {
+                (Part::Along(axis), Some(own)) if *axis == own => None,
+                (Part::Whole, own) => own,
+                _ => return None,
+            });
+        }
+        let (input, axis) = group.first()?;
+        part_of(self.graph.ty(*self.node.inputs.get(*input)?).shape.get(*axis)?, self.pieces)?;
+        Some(cuts)
+    }
+
+    /// Extra outputs are for the op's own gradient on the same piece: where their types say that a piece has a
+    /// part of them, it is that part.
+    fn extra(&self, call: &Call, group: &Group, attrs: &Attrs, count: usize) -> Option<Vec<Part>> {
+        let mut inputs = call.inputs.to_vec();
+        for (input, axis) in group {
+            inputs[*input] = piece_of(&inputs[*input], *axis, self.pieces)?;
+        }
+        let piece = Call { inputs: &inputs, attrs, ..*call };
+        let made = (self.node.op.saves.aux)(&piece).ok()?;
+        let whole = self.node.outputs.get(count..)?;
+        if made.len() != whole.len() {
+            return None;
+        }
+        let part = |(piece, id): (&TensorType, &ValueId)| {
+            let whole = self.graph.ty(*id);
+            let axis = (0..whole.shape.rank())
+                .find(|axis| piece_of(whole, *axis, self.pieces).as_ref() == Some(piece))?;
+            Some(Part::Along(axis))
+        };
+        made.iter().zip(whole).map(part).collect()
+    }
+}
+
+fn is_same(a: &Group, b: &Group) -> bool {
+    a.len() == b.len() && a.iter().all(|pair| b.contains(pair))
+}

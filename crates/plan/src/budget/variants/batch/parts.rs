@@ -1,0 +1,87 @@
+//! Which nodes run piece by piece, which before all pieces and which after: a walk over the nodes with what is known
+//! of each value.
+
+use tonnage_core::Kind;
+use tonnage_core::graph::{Graph, ValueId};
+
+use super::node::{OnPieces, Part, on_pieces};
+
+/// Where a node runs.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// Once: before all pieces where they need it, otherwise after.
+    Once,
+    /// For every piece.
+    Piece(Box<OnPieces>),
+    /// Once, when all pieces are done.
+    After,
+}
+
+/// A graph cut along its batch.
+#[derive(Debug)]
+pub struct Parts {
+    pub pieces: usize,
+    /// For each value.
+    pub parts: Vec<Part>,
+    /// For each node.
+    pub places: Vec<Place>,
+}
+
+/// Arguments that are cut along their first axis together: all that have the same length there, or one alone.
+pub fn batches(graph: &Graph) -> Vec<(usize, Vec<ValueId>)> {
+    let mut found: Vec<(usize, Vec<ValueId>)> = Vec::new();
+    for id in graph.inputs.iter().filter(|id| graph.value(**id).kind == Kind::Input) {
+        let Some(len) = graph.ty(*id).shape.first().and_then(|d| d.known()) else { continue };
+        match found.iter_mut().find(|(other, _)| *other == len) {
+            Some((_, ids)) => ids.push(*id),
+            None if len > 1 => found.push((len, vec![*id])),
+            None => {}
+        }
+    }
+    let alone: Vec<(usize, Vec<ValueId>)> = found
+        .iter()
+        .filter(|(_, ids)| ids.len() > 1)
+        .flat_map(|(len, ids)| ids.iter().map(|id| (*len, vec![*id])))
+        .collect();
+    found.extend(alone);
+    found
+}
+
+impl Parts {
+    /// The graph with these inputs in so many pieces; `None` where something mixes them.
+    ///
+    /// An op that needs all pieces at once, or what only all of them make, excludes it. Updates of variables come after
+    /// all pieces, and may read what the pieces made, joined.
+    pub fn of(graph: &Graph, batch: &[ValueId], pieces: usize) -> Option<Parts> {
+        let mut parts = vec![Part::Whole; graph.value_count()];
+        for id in batch {
+            parts[id.index()] = Part::Along(0);
+        }
+        let mut places = Vec::with_capacity(graph.nodes.len());
+        for node in &graph.nodes {
+            let read =
+                |wanted: fn(&Part) -> bool| node.inputs.iter().any(|id| wanted(&parts[id.index()]));
+            let cut = read(|p| matches!(p, Part::Along(_) | Part::Packed(..)));
+            let late = read(|p| matches!(p, Part::Folded(_) | Part::After));
+            let packed = read(|p| matches!(p, Part::Packed(..)));
+            let place = match (cut, late) {
+                _ if node.has_effect() && !packed => Place::After,
+                (true, true) => return None,
+                (true, false) => Place::Piece(Box::new(on_pieces(graph, node, &parts, pieces)?)),
+                (false, true) => Place::After,
+                (false, false) => Place::Once,
+            };
+            for (k, id) in node.outputs.iter().enumerate() {
+                parts[id.index()] = match &place {
+                    Place::Once => Part::Whole,
+                    Place::Piece(on) => on.makes[k].clone(),
+                    Place::After => Part::After,
+                };
+            }
+            places.push(place);
+        }
+        let leaves = graph.outputs.iter().all(|id| !matches!(parts[id.index()], Part::Packed(..)));
+        let some = places.iter().any(|place| matches!(place, Place::Piece(_)));
+        (leaves && some).then_some(Parts { pieces, parts, places })
+    }
+}

@@ -1,0 +1,184 @@
+//! Variants of a graph: the same results by another graph, over each of which the ladder of recomputation runs.
+//!
+//! `slots` changes how many states the gradients of loops keep; `batch` runs the batch in pieces; `bf16` keeps
+//! idle values in half, where the user allows it. A variant knows what it does (`Used`), which the plan lists, and what it takes in time with nothing computed again. None of them depends
+//! on a budget.
+
+mod batch;
+mod bf16;
+mod slots;
+
+use std::sync::Arc;
+
+use tonnage_core::error::Result;
+use tonnage_core::graph::Graph;
+
+use super::again;
+use super::choose::Choice;
+use super::cost::Machine;
+use super::draw::Run;
+use super::sketch::Program;
+use crate::fuse::fuse;
+use crate::order::pressure::Pressure;
+use crate::place::InputSpec;
+
+/// What may be done to fit a budget besides what keeps every bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowed {
+    /// The batch may run in pieces: sums over it are then added in another order.
+    pub micro_batches: bool,
+    /// Values of f32 that are idle for long may be kept as bf16 meanwhile.
+    pub bf16: bool,
+}
+
+impl Allowed {
+    /// Nothing that changes a bit.
+    pub const EXACT: Allowed = Allowed { micro_batches: false, bf16: false };
+}
+
+impl Default for Allowed {
+    /// What changes the order of a sum, and nothing that rounds more.
+    fn default() -> Allowed {
+        Allowed { micro_batches: true, bf16: false }
+    }
+}
+
+/// What a variant does, as the plan lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// States that gradients of loops keep at once, where that is not what they keep without a budget.
+    pub slots: Option<u64>,
+    /// Rounds of loops that are run again; `None` where only the data know.
+    pub rounds_again: Option<u64>,
+    /// Pieces that the batch runs in.
+    pub micro_batches: Option<usize>,
+    /// Values that are kept as bf16 while they are idle.
+    pub in_bf16: usize,
+}
+
+/// A graph that gives what the program gives, with its nodes in the order in which they run.
+#[derive(Debug)]
+pub struct Variant {
+    pub graph: Arc<Graph>,
+    pub pressure: Pressure,
+    pub used: Used,
+    /// Seconds that it takes with nothing computed again.
+    pub seconds: f64,
+    /// The body of a loop in which values may be dropped too.
+    pub within: Option<Within>,
+}
+
+/// A body in which values may be dropped and computed again.
+#[derive(Debug)]
+pub struct Within {
+    /// The node whose only region it is.
+    pub node: usize,
+    pub body: Arc<Graph>,
+    pub pressure: Pressure,
+}
+
+/// One way to run a variant.
+#[derive(Debug, Clone)]
+pub struct Rung {
+    /// Nodes in the order in which they run.
+    pub runs: Vec<Run>,
+    /// Those of the body in which values are dropped.
+    pub within: Vec<Run>,
+    /// Seconds in all.
+    pub seconds: f64,
+    /// The most that lives in the arena, about.
+    pub peak: u64,
+}
+
+impl Rung {
+    /// Nodes that run again.
+    pub fn again(&self) -> usize {
+        let again = |run: &&Run| matches!(run, Run::Again(_));
+        self.runs.iter().chain(&self.within).filter(again).count()
+    }
+}
+
+impl Variant {
+    /// The graph as it is, and what is known of it for sketching.
+    pub fn of(
+        graph: Arc<Graph>,
+        inputs: &[InputSpec],
+        threads: usize,
+        machine: &Machine,
+    ) -> (Variant, Program) {
+        let pressure = Pressure::of(&graph, inputs, threads);
+        let program = Program::of(&graph, pressure.clone(), machine);
+        let seconds = (program.seconds() + slots::correction(&graph, machine)).max(0.0);
+        let used = Used { rounds_again: slots::again(&graph), ..Used::default() };
+        (Variant { graph, pressure, used, seconds, within: None }, program)
+    }
+
+    /// The rung of a choice of what is dropped.
+    pub fn rung(&self, choice: &Choice) -> Rung {
+        Rung {
+            runs: choice.sketch.runs.clone(),
+            within: Vec::new(),
+            seconds: self.seconds + choice.sketch.seconds,
+            peak: choice.sketch.peak.bytes,
+        }
+    }
+
+    /// A rung for each choice.
+    pub fn rungs(&self, choices: &[Choice]) -> Vec<Rung> {
+        choices.iter().map(|choice| self.rung(choice)).collect()
+    }
+
+    /// The graph of a rung.
+    pub fn graph(&self, rung: &Rung) -> Result<Arc<Graph>> {
+        let mut graph = self.graph.clone();
+        if let Some(within) = self.within.as_ref().filter(|_| is_changed(&rung.within)) {
+            let body = fuse(again::graph(&within.body, &within.pressure, &rung.within))?;
+            let mut changed = (*graph).clone();
+            changed.nodes[within.node].regions = vec![Arc::new(body)];
+            graph = Arc::new(changed);
+        }
+        if is_changed(&rung.runs) {
+            // What is computed again may now be written into what reads it.
+            graph = Arc::new(fuse(again::graph(&graph, &self.pressure, &rung.runs))?);
+        }
+        Ok(graph)
+    }
+}
+
+fn is_changed(runs: &[Run]) -> bool {
+    runs.iter().any(|run| !matches!(run, Run::Node(_)))
+}
+
+/// What all variants are made from.
+pub struct Base<'a> {
+    pub inputs: &'a [InputSpec],
+    pub threads: usize,
+    pub machine: &'a Machine,
+    /// What is dropped in the rungs of the graph as it is.
+    pub choices: &'a [Choice],
+    /// How many values of it may be dropped.
+    pub candidates: usize,
+    /// Seconds that it takes with nothing dropped.
+    pub seconds: f64,
+}
+
+impl Base<'_> {
+    /// Seconds of a variant that changes bits: never fewer than those of the graph as it is, whatever the figures
+    /// say, so that nothing is changed where everything fits.
+    fn slower(&self, seconds: f64) -> f64 {
+        seconds.max(self.seconds * 1.001)
+    }
+}
+
+/// The other variants of a graph, each with its rungs.
+pub fn all(variant: &Variant, base: &Base, allowed: Allowed) -> Vec<(Variant, Vec<Rung>)> {
+    let graph = &variant.graph;
+    let mut found = slots::variants(graph, base);
+    if allowed.micro_batches {
+        found.extend(batch::variants(graph, base));
+    }
+    if allowed.bf16 {
+        found.extend(bf16::variants(graph, &variant.pressure, base));
+    }
+    found
+}

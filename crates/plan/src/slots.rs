@@ -1,0 +1,98 @@
+//! How many states the gradients of loops keep, as something that can be asked and changed: fewer states take
+//! less memory and run more rounds again.
+//!
+//! The invariant: a loop and every gradient that it hands states to say the same number.
+
+use std::sync::Arc;
+
+use tonnage_core::Bytes;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::{Graph, Node, ValueId};
+
+use crate::schedule::revolve;
+
+/// The gradient of a loop, as far as its states go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptStates {
+    /// The node of the graph that goes back.
+    pub node: usize,
+    /// How many rounds the loop has; `None` where only the data know.
+    pub rounds: Option<u64>,
+    /// States that are kept at once, the first one included.
+    pub slots: u64,
+    /// What one takes.
+    pub state: Bytes,
+}
+
+impl KeptStates {
+    /// Rounds that would be run again with so many slots; `None` where only the data know.
+    pub fn again(&self, slots: u64) -> Option<u64> {
+        self.rounds.map(|rounds| revolve::again(rounds, slots))
+    }
+}
+
+/// The gradients of loops in a graph of known sizes, regions not included.
+pub fn kept_states(graph: &Graph) -> Vec<KeptStates> {
+    let of = |(node, n): (usize, &Node)| {
+        let Attrs::LoopGrad(spec) = &n.attrs else { return None };
+        let rounds = spec.of.known_rounds();
+        let carried = n.inputs[..spec.of.carried].iter();
+        let state = carried.map(|id| graph.ty(*id).bytes(n.op.name).ok()).sum::<Option<Bytes>>()?;
+        Some(KeptStates { node, rounds, slots: spec.of.slots(rounds), state })
+    };
+    graph.nodes.iter().enumerate().filter_map(of).collect()
+}
+
+/// The graph with another number of slots, at least 1, for the gradient of a loop; and for the loop, and every other
+/// gradient that it hands states to.
+///
+/// # Errors
+/// Where that node is not the gradient of a loop.
+pub fn with_slots(graph: &Arc<Graph>, node: usize, slots: usize) -> Result<Arc<Graph>> {
+    let mut made = (**graph).clone();
+    let Some((handed, checkpoints)) = made.nodes.get(node).and_then(handed) else {
+        let what = format!("node {node} is not the gradient of a loop");
+        return Err(ErrorKind::BadGraph { what }.into());
+    };
+    let first = checkpoints.first().copied();
+    let is_loop = |n: &Node| n.aux && first.is_some_and(|id| n.outputs.contains(&id));
+    let takes =
+        |n: &Node| handed && self::handed(n).is_some_and(|(_, c)| c.first() == first.as_ref());
+    for at in 0..made.nodes.len() {
+        let n = &made.nodes[at];
+        if at == node || is_loop(n) || takes(n) {
+            set(&mut made, at, slots.max(1));
+        }
+    }
+    Ok(Arc::new(made))
+}
+
+/// Whether a gradient of a loop is handed states, and which values they are.
+fn handed(node: &Node) -> Option<(bool, Vec<ValueId>)> {
+    let Attrs::LoopGrad(spec) = &node.attrs else { return None };
+    let at = spec.inputs(node.inputs.len())?;
+    Some((spec.handed, node.inputs[at.checkpoints].to_vec()))
+}
+
+fn set(graph: &mut Graph, at: usize, slots: usize) {
+    let node = &mut graph.nodes[at];
+    let (spec, checkpoints) = match &mut node.attrs {
+        Attrs::Loop(spec) => {
+            let first = spec.carried + spec.stacked;
+            let ids = node.outputs.get(first..first + spec.carried).unwrap_or_default().to_vec();
+            spec.slots = Some(slots);
+            ((**spec).clone(), ids)
+        }
+        Attrs::LoopGrad(spec) => {
+            spec.of.slots = Some(slots);
+            return;
+        }
+        _ => return,
+    };
+    let carried: Vec<ValueId> = node.inputs[..spec.carried].to_vec();
+    for (id, carried) in checkpoints.into_iter().zip(carried) {
+        let ty = spec.checkpoint(graph.ty(carried));
+        graph.value_mut(id).ty = ty;
+    }
+}
