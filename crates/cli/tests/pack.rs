@@ -96,6 +96,45 @@ fn a_capacity_is_kept_or_refused() {
     assert!(!folder.path("out.csv").exists());
 }
 
+/// A rectangle of 4096 steps and 2^20 bytes, cut into so many pieces that fill it without a gap.
+fn puzzle(count: usize) -> String {
+    let mut state = 7u64;
+    let mut draw = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut pieces = vec![(0u64, 4096u64, 1u64 << 20)];
+    while pieces.len() < count {
+        let (lower, upper, size) = pieces.remove(draw(pieces.len() as u64) as usize);
+        if (draw(2) == 0 || size < 16) && upper - lower > 8 {
+            let cut = lower + 2 + draw(upper - lower - 4);
+            pieces.extend([(lower, cut, size), (cut, upper, size)]);
+        } else if size >= 16 {
+            let cut = 4 + draw(size - 8);
+            pieces.extend([(lower, upper, cut), (lower, upper, size - cut)]);
+        } else {
+            pieces.push((lower, upper, size));
+        }
+    }
+    let rows = pieces.iter().enumerate().map(|(i, (l, u, size))| format!("{i},{l},{u},{size}\n"));
+    format!("id,lower,upper,size\n{}", rows.collect::<String>())
+}
+
+#[test]
+fn what_is_not_found_in_time_is_no_answer_and_says_so() {
+    let folder = Folder::new();
+    let args = ["--capacity", "1MiB", "--time-limit", "0", "--output", "out.csv"];
+    let refused = folder.pack(puzzle(400), &args);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{error}");
+    assert!(error.starts_with("no packing within 1048576 bytes found in 0."), "{error}");
+    assert!(!folder.path("out.csv").exists());
+    // Without a capacity there is always an answer, and its bound is what is known.
+    let text = out(&folder.pack(puzzle(400), &["--time-limit", "0"]));
+    assert!(text.contains("lower bound: 1048576 (1.00 MiB)\nproved smallest: no\n"), "{text}");
+}
+
 #[test]
 fn steps_may_be_any_64_bit_clock() {
     let text = "id,lower,upper,size\na,0,18446744073709551615,8\nb,4294967296,4294967297,8\n";

@@ -2,17 +2,20 @@
 //!
 //! Variants are named by what they say, not by who reads them; several ops share one.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::dim::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::grad::Returned;
+use crate::host::HostCall;
 use crate::layout::Slice;
 use crate::looping::{Loop, LoopGrad};
 use crate::recipe::{Distribution, Key};
 use crate::row::Keep;
 use crate::scalar::Scalar;
-use crate::shape::{Shape, Sizes};
+use crate::shape::{Shape, Sizes, TensorType};
 use crate::tile::TileProgram;
 use crate::window::{Average, Conv, Window};
 
@@ -304,6 +307,13 @@ pub enum Attrs {
     },
     /// The gradient of a loop.
     LoopGrad(Box<LoopGrad>),
+    /// A closure of the program around.
+    Host {
+        /// The closure.
+        call: Arc<HostCall>,
+        /// Types of what it returns.
+        results: Vec<TensorType>,
+    },
 }
 
 impl Attrs {
@@ -335,6 +345,9 @@ impl Attrs {
             Attrs::Loop(spec) => **spec = spec.substitute(find),
             Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
             Attrs::Average(average) => average.image = average.image.substitute(find),
+            Attrs::Host { results, .. } => {
+                results.iter_mut().for_each(|ty| *ty = ty.substitute(find));
+            }
             _ => {}
         }
         attrs

@@ -246,6 +246,18 @@ pub enum ErrorKind {
         /// What to do.
         help: String,
     },
+    /// An assertion that did not hold.
+    #[error("assertion failed: {what}")]
+    Asserted {
+        /// What should have been, and what was.
+        what: String,
+    },
+    /// A closure that an op ran and that did not come to its end.
+    #[error("the callback failed: {why}")]
+    Callback {
+        /// Its error, or its panic.
+        why: String,
+    },
     /// No memory: more than the limit or the machine has, whatever else is freed.
     #[error(
         "never fits: {shortage}; the most there can be is {limit}; use a smaller shape or dtype, or raise the limit"

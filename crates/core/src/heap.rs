@@ -162,6 +162,10 @@ impl Heap for Attrs {
             }
             Attrs::Loop(spec) => size_of_val(&**spec) + spec.heap(seen),
             Attrs::LoopGrad(spec) => size_of_val(&**spec) + spec.of.heap(seen),
+            Attrs::Host { call, results } => {
+                let own = COUNTS + size_of_val(&**call) + call.heap_bytes();
+                results.heap(seen) + if seen.is_new(call) { own } else { 0 }
+            }
             // Numbers and flags.
             _ => 0,
         }

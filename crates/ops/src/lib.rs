@@ -6,6 +6,7 @@
 pub mod control;
 mod derive;
 pub mod emit;
+pub mod host;
 pub mod index;
 mod infer;
 pub mod linalg;
@@ -237,6 +238,10 @@ table! {
     AssignAdd = state::assign_add::ASSIGN_ADD,
     AssignRows = state::assign_rows::ASSIGN_ROWS,
     AssignAddRows = state::assign_add_rows::ASSIGN_ADD_ROWS,
+    Print = host::print::PRINT,
+    Assertion = host::assertion::ASSERTION,
+    HostCallback = host::callback::HOST_CALLBACK,
+    PureCallback = host::pure::PURE_CALLBACK,
     Call = control::call::CALL,
     Custom = control::custom::CUSTOM,
     Cond = control::cond::COND,

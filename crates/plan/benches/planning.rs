@@ -1,5 +1,7 @@
-//! How long planning takes, by the number of nodes: chains, a training step of a deep network, and towers
-//! that meet. `cargo bench -p tonnage-plan --bench planning [most]`.
+//! How long planning takes, by the number of nodes: chains, training steps of a deep network and of a transformer, and
+//! towers that meet; pass by pass. `cargo bench -p tonnage-plan --bench planning [most]`.
+//!
+//! What it must stay under: 20 ms for 1,000 nodes, 1 s for 20,000, and no faster growth than n log n.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -9,7 +11,8 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::{VjpGraph, vjp_graph};
 use tonnage_core::graph::replay;
 use tonnage_core::{Builder, Bytes, DType, Emit, Graph, Kind, OpDef, Result, TensorType, Value};
-use tonnage_ops::{GRAD_OPS, emit, math, state};
+use tonnage_ops::{GRAD_OPS, emit, math, nn, state};
+use tonnage_plan::offsets::{self, Effort, Item};
 use tonnage_plan::{InputSpec, Ladder, Machine, Options, Rewrite, lower, plan, rewrite};
 
 /// `x -> tanh(x * 0.9 + 0.1)` again and again, with a matrix product every ninth time.
@@ -36,7 +39,7 @@ fn training(nodes: usize) -> Result<Graph> {
 
 /// Forward, backward and update of a network of layers with biases, on so many rows.
 fn training_on(nodes: usize, rows: usize) -> Result<Graph> {
-    let layers = (nodes / 24).max(1);
+    let layers = (nodes / 13).max(1);
     let mut b = Builder::new();
     let ty = |dims: &[usize]| TensorType::new(DType::F32, dims);
     let mut h = b.input(ty(&[rows, 16]), Kind::Input, None);
@@ -52,7 +55,59 @@ fn training_on(nodes: usize, rows: usize) -> Result<Graph> {
     }
     let square = emit::unary(&mut b, &math::square::SQUARE, h)?;
     let loss = emit::sum(&mut b, square, [0, 1].into_iter().collect(), false)?;
-    let forward = b.finish(&[loss])?;
+    step(b.finish(&[loss])?)
+}
+
+/// Forward, backward and update of a transformer: norms, attention written from products and a softmax, and a
+/// perceptron of two layers.
+fn transformer(nodes: usize) -> Result<Graph> {
+    let (tokens, width) = (16, 32);
+    let blocks = (nodes / 71).max(1);
+    let mut b = Builder::new();
+    let ty = |dims: &[usize]| TensorType::new(DType::F32, dims);
+    let mut h = b.input(ty(&[tokens, width]), Kind::Input, None);
+    let shapes: [&[usize]; 10] = [
+        &[width],
+        &[width],
+        &[width, width],
+        &[width, width],
+        &[width, width],
+        &[width, width],
+        &[width],
+        &[width],
+        &[width, 4 * width],
+        &[4 * width, width],
+    ];
+    let weights: Vec<Value> =
+        (0..blocks * 10).map(|i| b.input(ty(shapes[i % 10]), Kind::Variable, None)).collect();
+    let norm = Attrs::Normalize { epsilon: 1e-5.into(), centered: true, groups: 1 };
+    for w in weights.chunks(10) {
+        let normed = |b: &mut Builder, h: &Value, at: usize| {
+            let inputs = vec![h.clone(), w[at].clone(), w[at + 1].clone()];
+            b.apply(&nn::norm::layer::LAYER_NORM, inputs, norm.clone())
+        };
+        let x = normed(&mut b, &h, 0)?;
+        let [q, k, v] =
+            [2, 3, 4].map(|i| emit::matmul(&mut b, x.clone(), w[i].clone(), false, false));
+        let scores = emit::matmul(&mut b, q?, k?, false, true)?;
+        let scores = emit::scale(&mut b, scores, 0.25)?;
+        let shares = b.apply(&nn::softmax::plain::SOFTMAX, vec![scores], Attrs::None)?;
+        let mixed = emit::matmul(&mut b, shares, v?, false, false)?;
+        let mixed = emit::matmul(&mut b, mixed, w[5].clone(), false, false)?;
+        h = emit::add(&mut b, h, mixed)?;
+        let x = normed(&mut b, &h, 6)?;
+        let wide = emit::matmul(&mut b, x, w[8].clone(), false, false)?;
+        let wide = emit::unary(&mut b, &math::gelu::GELU, wide)?;
+        let out = emit::matmul(&mut b, wide, w[9].clone(), false, false)?;
+        h = emit::add(&mut b, h, out)?;
+    }
+    let square = emit::unary(&mut b, &math::square::SQUARE, h)?;
+    let loss = emit::sum(&mut b, square, [0, 1].into_iter().collect(), false)?;
+    step(b.finish(&[loss])?)
+}
+
+/// A loss of an input and variables, with its gradients and a step of plain descent.
+fn step(forward: Graph) -> Result<Graph> {
     let wanted: Vec<bool> = (0..forward.inputs.len()).map(|i| i > 0).collect();
     let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
     let back = vjp_graph(&forward, what, &GRAD_OPS)?;
@@ -122,13 +177,18 @@ fn best<T>(runs: usize, mut f: impl FnMut() -> Result<T>) -> Result<(Duration, T
 fn main() -> Result<()> {
     let most = std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(50_000);
     println!(
-        "{:<10} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}",
-        "graph", "nodes", "steps", "rewrite", "lower", "plan", "lower, each", "all, each"
+        "{:<12} {:>7} {:>7} {:>10} {:>10} {:>14} {:>10} {:>10} {:>10}",
+        "graph", "nodes", "steps", "rewrite", "fuse", "order, place", "arena", "all", "each"
     );
     type Make = fn(usize) -> Result<Graph>;
-    let graphs: [(&str, Make); 3] = [("chain", chain), ("training", training), ("towers", towers)];
+    let graphs: [(&str, Make); 4] = [
+        ("chain", chain),
+        ("perceptron", training),
+        ("transformer", transformer),
+        ("towers", towers),
+    ];
     for (name, make) in graphs {
-        for nodes in [100, 300, 1_000, 3_000, 10_000, 20_000, 50_000] {
+        for nodes in [100, 300, 1_000, 3_000, 5_000, 10_000, 20_000, 50_000] {
             if nodes > most {
                 continue;
             }
@@ -145,12 +205,23 @@ fn main() -> Result<()> {
                 .collect::<Result<Vec<_>>>()?;
             let options = Options { threads: 2, outputs_given: false };
             let (planning, planned) = best(runs, || plan(&lowered, &inputs, options))?;
-            let each = |time: Duration| time / count as u32;
+            let items: Vec<Item> = planned
+                .buffers
+                .iter()
+                .map(|b| Item {
+                    lower: b.first as u32,
+                    upper: b.last as u32 + 1,
+                    size: b.bytes.get(),
+                })
+                .collect();
+            let (packing, _) = best(runs, || offsets::pack(&items, Effort::PLAN, &mut || false))?;
+            let all = lowering + planning;
             println!(
-                "{name:<10} {count:>8} {:>8} {simple:>12.2?} {lowering:>12.2?} {planning:>12.2?} {:>12.2?} {:>12.2?}",
+                "{name:<12} {count:>7} {:>7} {simple:>10.2?} {:>10.2?} {:>14.2?} {packing:>10.2?} {all:>10.2?} {:>10.2?}",
                 planned.steps.len(),
-                each(lowering),
-                each(lowering + planning),
+                lowering.saturating_sub(simple),
+                planning.saturating_sub(packing),
+                all / count as u32,
             );
         }
     }

@@ -13,7 +13,7 @@ use crate::plan::{At, Placed, Refusal, StepMemory};
 impl Planner<'_> {
     /// Places all outputs of a node, in place where its row allows and the bytes are free.
     pub fn outputs(&mut self, node: &Node) -> Planned<StepMemory> {
-        let first = node.outputs[0];
+        let Some(first) = node.outputs.first().copied() else { return Ok(StepMemory::Allocates) };
         let memory = match node.op.mem {
             Mem::Update(input) => {
                 let placed = self.place(node.inputs[input])?.clone();

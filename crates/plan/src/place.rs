@@ -466,6 +466,7 @@ impl<'g> Planner<'g> {
             input_bytes: self.input_bytes,
             written,
             is_bound: self.is_bound,
+            calls_host: self.graph.nodes.iter().any(Node::calls_host),
             fitted: None,
         })
     }

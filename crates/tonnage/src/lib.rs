@@ -18,6 +18,7 @@ mod deferred;
 mod delta;
 mod dispatch;
 mod display;
+mod effects;
 mod function;
 mod grad;
 mod make;
@@ -41,6 +42,10 @@ pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_
 pub use convert::{Native, Nested};
 pub use deferred::{Graph, Session};
 pub use delta::Delta;
+pub use effects::{
+    Lent, assert_all, assert_equal, assert_greater, assert_greater_equal, assert_less,
+    assert_less_equal, assert_shape, host_callback, host_effect, print, prints, pure_callback,
+};
 pub use function::{ConcreteFunction, Function, Ran, function, run_functions_eagerly};
 pub use grad::{
     Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,

@@ -102,3 +102,86 @@ fn an_update_is_one_pass_over_the_variable() {
         assert!((after[i] - expected).abs() <= 1e-5, "{} {expected}", after[i]);
     }
 }
+
+/// The ways in which people write softmax over the last axis.
+fn by_hand(x: &Tensor, way: usize) -> tonnage::Result<Tensor> {
+    match way {
+        // As in a textbook.
+        0 => {
+            let e = (x - &x.max_keep([-1])?)?.exp()?;
+            let sum = e.sum_keep([-1])?;
+            e / sum
+        }
+        // Step by step, with axes dropped and put back, and names for everything.
+        1 => {
+            let most = x.max([-1])?.expand_dims(-1)?;
+            let wide = most.broadcast_to(x.shape())?;
+            let shifted = x.sub(&wide)?;
+            let e = shifted.exp()?;
+            let total = e.sum([-1])?;
+            let total = total.expand_dims(-1)?.broadcast_to(x.shape())?;
+            e.div(&total)
+        }
+        // By a factor.
+        2 => {
+            let e = (x - &x.max_keep([-1])?)?.exp()?;
+            let factor = (1.0 / e.sum_keep([-1])?)?;
+            e * factor
+        }
+        // Through the logarithm.
+        _ => (x - &x.logsumexp_keep([-1])?)?.exp(),
+    }
+}
+
+#[test]
+fn softmax_by_hand_takes_no_more_than_the_op_and_a_number_a_row() {
+    let _turn = alone();
+    for sizes in [&[300usize, 400] as &[usize], &[8, 16], &[1, 100_000], &[6, 50, 700]] {
+        let count: usize = sizes.iter().product();
+        let values = random_normal([count], DType::F32).unwrap().to_vec::<f32>().unwrap();
+        let dims: Vec<i64> = sizes.iter().map(|n| *n as i64).collect();
+        let x = tensor(values).unwrap().reshape(&dims).unwrap();
+        let op = function(|x: Tensor| x.softmax(-1)).plan(&x).unwrap();
+        let rows = Bytes::of(count / sizes[sizes.len() - 1] * 4).rounded();
+        let expected = x.softmax(-1).unwrap().to_vec::<f32>().unwrap();
+        for way in 0..4 {
+            let f = function(move |x: Tensor| by_hand(&x, way));
+            let plan = f.plan(&x).unwrap();
+            // The largest of each row and its sum live together; the arena is whole pages.
+            let most = op.peak() + rows + rows;
+            assert!(
+                plan.peak() <= most.max(op.peak() + Bytes::new(4096)),
+                "way {way} of {sizes:?}: {} and {}\n{plan}\n{}",
+                plan.peak(),
+                op.peak(),
+                plan.graph
+            );
+            let got = call_checked(&f, &x).to_vec::<f32>().unwrap();
+            for (a, b) in got.iter().zip(&expected) {
+                assert!((a - b).abs() <= 1e-6 + 1e-5 * b, "way {way}: {a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_stretched_at_the_end_is_never_narrow() {
+    let _turn = alone();
+    let row = tensor(vec![0.5f32; 64 * 1024]).unwrap();
+    let f = function(|row: Tensor| (row.broadcast_to([16, 64 * 1024])?.exp()? * 2.0)? + 1.0);
+    let plan = f.plan(&row).unwrap();
+    assert_eq!(plan.obtains(), Bytes::of(16 * 64 * 1024 * 4).rounded(), "{plan}");
+    let got = call_checked(&f, &row).to_vec::<f32>().unwrap();
+    let one = (((&row).exp().unwrap() * 2.0).unwrap() + 1.0).unwrap().to_vec::<f32>().unwrap();
+    assert!(got.iter().all(|value| value.to_bits() == one[0].to_bits()));
+    // Into a fold too.
+    let f = function(|row: Tensor| row.broadcast_to([16, 64 * 1024])?.exp()?.sum_all());
+    let plan = f.plan(&row).unwrap();
+    assert!(plan.obtains() < Bytes::of(64 * 1024), "{plan}");
+    call_checked(&f, &row);
+    // What is dear to compute is computed once a row.
+    let f = function(|row: Tensor| row.broadcast_to([16, 64 * 1024])?.lgamma());
+    let plan = f.plan(&row).unwrap();
+    assert!(plan.obtains() > Bytes::of(16 * 64 * 1024 * 4).rounded(), "{plan}");
+    call_checked(&f, &row);
+}

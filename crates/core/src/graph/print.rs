@@ -42,7 +42,8 @@ impl Graph {
             let comma = if i > 0 { ", " } else { "" };
             write!(f, "{comma}%{}: {}", id.index(), self.ty(*id))?;
         }
-        write!(f, " = {}(", node.op.name)?;
+        let makes = if node.outputs.is_empty() { "" } else { " = " };
+        write!(f, "{makes}{}(", node.op.name)?;
         for (i, id) in node.inputs.iter().enumerate() {
             write!(f, "{}%{}", if i > 0 { ", " } else { "" }, id.index())?;
         }
@@ -132,6 +133,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Branch { updates, .. } => print_updates(f, updates.iter().map(|(input, _)| *input)),
         Attrs::Loop(spec) => print_loop(f, spec),
         Attrs::Custom { saved, .. } => write!(f, " keeping {saved:?}"),
+        Attrs::Host { call, .. } => write!(f, " {:?}", call.label()),
         Attrs::LoopGrad(spec) => {
             print_loop(f, &spec.of)?;
             write!(f, ", {} back", spec.back)?;

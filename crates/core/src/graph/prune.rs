@@ -52,6 +52,12 @@ impl super::Node {
             || self.regions.iter().any(|g| g.nodes.iter().any(super::Node::has_effect))
     }
 
+    /// True where running it does something outside of the graph, here or in a region: it prints, it calls back.
+    pub fn calls_host(&self) -> bool {
+        matches!(self.attrs, Attrs::Host { .. })
+            || self.regions.iter().any(|g| g.nodes.iter().any(super::Node::calls_host))
+    }
+
     /// Inputs whose bytes it writes, each with the output that lies there from then on.
     pub fn updates(&self) -> SmallVec<[(usize, usize); 1]> {
         match (self.op.mem, &self.attrs) {

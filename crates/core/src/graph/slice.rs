@@ -13,22 +13,26 @@ pub struct Part {
 
 impl Graph {
     /// The part that computes these values. Nodes with an effect are in it where one of the values
-    /// depends on them, and not otherwise.
+    /// depends on them; and those without results, which nobody can depend on, where all that they look at is
+    /// computed anyway.
     #[must_use]
     pub fn part(&self, outputs: &[ValueId]) -> Part {
         let mut needed = vec![false; self.value_count()];
         for id in outputs {
             needed[id.index()] = true;
         }
-        let mut nodes: Vec<&Node> = Vec::new();
         for node in self.nodes.iter().rev() {
             if node.outputs.iter().any(|id| needed[id.index()]) {
-                nodes.push(node);
                 for id in node.inputs.iter().chain(&node.outputs) {
                     needed[id.index()] = true;
                 }
             }
         }
+        let is_needed = |node: &&Node| match node.outputs.as_slice() {
+            [] => !node.inputs.is_empty() && node.inputs.iter().all(|id| needed[id.index()]),
+            outputs => outputs.iter().any(|id| needed[id.index()]),
+        };
+        let nodes: Vec<&Node> = self.nodes.iter().filter(is_needed).collect();
         let mut graph = Graph::default();
         let mut names: Vec<Option<ValueId>> = vec![None; self.value_count()];
         let mut name = |graph: &mut Graph, id: ValueId| {
@@ -37,7 +41,7 @@ impl Graph {
         let inputs: Vec<ValueId> =
             self.inputs.iter().copied().filter(|id| needed[id.index()]).collect();
         graph.inputs = inputs.iter().map(|id| name(&mut graph, *id)).collect();
-        for node in nodes.into_iter().rev() {
+        for node in nodes {
             let mut copy = node.clone();
             for id in copy.inputs.iter_mut().chain(&mut copy.outputs) {
                 *id = name(&mut graph, *id);

@@ -63,7 +63,7 @@ pub fn grad(
         .iter()
         .map(|branch| {
             let mut back = vjp_graph(branch, what, call.ops)?;
-            super::without_effects(&mut back);
+            super::without_effects(&mut back)?;
             Ok(Arc::new(back))
         })
         .collect::<Result<Vec<Arc<Graph>>>>()?;

@@ -67,7 +67,8 @@ pub(super) fn gradient(
 ) -> Result<Vec<Option<Cotangent>>> {
     let seeded: Vec<bool> = seeds.iter().map(Option::is_some).collect();
     let what = VjpGraph { seeded: &seeded, wanted, known: &[], sums: &[] };
-    let (back, returned) = vjp_parts(body, what, call.ops)?;
+    let (mut back, returned) = vjp_parts(body, what, call.ops)?;
+    super::without_effects(&mut back)?;
     inputs.extend(seeds.into_iter().flatten());
     let made = e.emit(&CALL, inputs, Attrs::None, vec![Arc::new(back)], false)?;
     let asked: Vec<TensorType> = call

@@ -17,9 +17,11 @@ pub mod while_grad;
 mod while_jvp;
 pub mod while_loop;
 
+use std::sync::Arc;
+
 use tonnage_core::TensorType;
-use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::graph::Graph;
+use tonnage_core::error::{ErrorKind, Result, bad_argument};
+use tonnage_core::graph::{Graph, Node};
 use tonnage_core::looping::{Loop, Rounds};
 use tonnage_core::row::{AxisMap, Call, Cost, Types};
 
@@ -40,16 +42,37 @@ fn check_inputs(
 }
 
 /// Leaves out what is done for its effect alone: a gradient that computes something again does not print it again.
-fn without_effects(graph: &mut Graph) {
-    let mut read = graph.read_values();
+///
+/// # Errors
+/// Where the gradient needs what a callback with an effect returned: it would be called a second time.
+fn without_effects(graph: &mut Graph) -> Result<()> {
+    let mut read = vec![false; graph.value_count()];
+    graph.outputs.iter().for_each(|id| read[id.index()] = true);
     // From the last to the first, so that what only such a node reads is not read.
-    for at in (0..graph.nodes.len()).rev() {
-        if !graph.nodes[at].outputs.iter().any(|id| read[id.index()]) {
-            graph.nodes.remove(at);
-            read = graph.read_values();
+    let mut keep = vec![false; graph.nodes.len()];
+    for (at, node) in graph.nodes.iter_mut().enumerate().rev() {
+        if !node.outputs.iter().any(|id| read[id.index()]) {
+            continue;
+        }
+        keep[at] = true;
+        node.inputs.iter().for_each(|id| read[id.index()] = true);
+        if node.op == &crate::host::callback::HOST_CALLBACK {
+            let what = "the gradient needs its results again, in a loop, a branch or a checkpoint";
+            let help = "call it outside, or use `pure_callback`, which may be run twice";
+            return Err(bad_argument("host_callback", what, help).at(node.source));
+        }
+        for region in &mut node.regions {
+            if region.nodes.iter().any(Node::calls_host) {
+                let mut inner = (**region).clone();
+                without_effects(&mut inner)?;
+                *region = Arc::new(inner);
+            }
         }
     }
+    let mut kept = keep.into_iter();
+    graph.nodes.retain(|_| kept.next() != Some(false));
     graph.prune();
+    Ok(())
 }
 
 /// Nothing can be cut.

@@ -119,7 +119,7 @@ fn gradient(example: Example) -> Result<Sample> {
     types.extend(fixed.filter(|(_, yes)| **yes).map(|(ty, _)| ty.clone()));
     let mut sample = sample(&example, Attrs::LoopGrad(Box::new(attrs)), &types);
     sample.regions = condition.to_vec();
-    sample.regions.push(Arc::new(while_grad::carried_only(body, spec)));
+    sample.regions.push(Arc::new(while_grad::carried_only(body, spec)?));
     sample.regions.push(Arc::new(step));
     Ok(sample)
 }

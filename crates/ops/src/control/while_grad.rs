@@ -110,11 +110,11 @@ fn cost(call: &Call) -> Cost {
 }
 
 /// The body without its stacked rows, for rounds that are run again.
-pub(super) fn carried_only(body: &Arc<Graph>, spec: &Loop) -> Graph {
+pub(super) fn carried_only(body: &Arc<Graph>, spec: &Loop) -> Result<Graph> {
     let mut again = (**body).clone();
     again.outputs.truncate(spec.carried);
-    super::without_effects(&mut again);
-    again
+    super::without_effects(&mut again)?;
+    Ok(again)
 }
 
 /// One step back through the body.
@@ -140,7 +140,7 @@ pub(super) fn step_graph(
     step.inputs[first..first + states + count(&flow.stacked)].rotate_left(states);
     let rows = count(&flow.fixed[..spec.sliced]);
     step.outputs[states..].rotate_left(rows);
-    super::without_effects(&mut step);
+    super::without_effects(&mut step)?;
     Ok(step)
 }
 

@@ -263,7 +263,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         back: count(&flow.carried) + count(read),
         stacked: count(sliced),
     };
-    let again = Arc::new(while_grad::carried_only(body, spec));
+    let again = Arc::new(while_grad::carried_only(body, spec)?);
     let regions: Vec<Arc<Graph>> =
         condition.cloned().into_iter().chain([again, Arc::new(step)]).collect();
     let attrs = Attrs::LoopGrad(Box::new(attrs));

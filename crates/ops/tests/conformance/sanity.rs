@@ -1,8 +1,8 @@
 //! Costs, aux types, scratch and what a gradient keeps: figures that the planner builds on.
 
-use tonnage_core::TensorType;
 use tonnage_core::row::{Call, Grad, Keep, Lower, Mem, OpDef, Remat, Sample};
 use tonnage_core::tile::Form;
+use tonnage_core::{Attrs, TensorType};
 
 use crate::draw::{Random, for_every_sample};
 
@@ -23,7 +23,9 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
         Lower::Tile(_) | Lower::Slices(_) | Lower::Composite(_) => {
             // An update leaves a variable, of which it may have written some rows alone.
             let written = if let Mem::Update(_) = op.mem { 0 } else { written };
-            say(cost.bytes < written, "it writes more bytes than it says")?;
+            // Of a closure nobody knows what it moves.
+            let known = !matches!(sample.attrs, Attrs::Host { .. });
+            say(known && cost.bytes < written, "it writes more bytes than it says")?;
             let all = 16 * (read + written);
             say(cost.bytes > all, "it says it moves far more bytes than there are")?;
         }

@@ -65,6 +65,11 @@ pub(super) fn weight(ty: &TensorType) -> u64 {
     dims.fold(ty.dtype.size() as u64, u64::saturating_mul)
 }
 
+/// Whether so many flops an element more may be spent so that a value of this type need not exist.
+pub(super) fn may_repeat(work: u64, ty: &TensorType) -> bool {
+    work <= CHEAP || (work <= DEAR && weight(ty) >= MATTERS)
+}
+
 impl Fusing<'_> {
     /// Cones from the front to the back: those of a node's inputs are known when it is looked at.
     pub fn cones(&self) -> Cones {

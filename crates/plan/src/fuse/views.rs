@@ -2,7 +2,9 @@
 //! the result is made of instead. The views take no bytes, and the chain is whole again.
 //!
 //! A transpose or a slice can be taken of anything. A reshape is taken of what lies close together, so that
-//! it stays a view. The program is the same and runs over the same elements: the bits stay.
+//! it stays a view. A stretched result is computed where it is stretched to, of a stretched input, so that the narrow one
+//! never exists: where that costs no more work than [`cone`](super::cone) spends to save bytes. The program is the same and
+//! runs over the same elements: the bits stay.
 
 use std::rc::Rc;
 
@@ -14,10 +16,12 @@ use tonnage_core::row::{Call, Lower, Mem, OpDef};
 use tonnage_core::shape::{Shape, TensorType};
 use tonnage_core::tile::{Close, Form};
 use tonnage_core::{Dim, Kind, Source};
+use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::shape::reshape::RESHAPE;
 use tonnage_ops::shape::slice::SLICE;
 use tonnage_ops::shape::transpose::TRANSPOSE;
 
+use super::cone::may_repeat;
 use crate::rewrite::{checked, roots};
 
 /// How far up a chain a view is taken.
@@ -27,17 +31,21 @@ const MOST_FULL: usize = 2;
 
 /// The graph with views moved up.
 pub(crate) fn see_through(mut graph: Graph) -> Result<Graph> {
-    if !graph.nodes.iter().any(is_view) {
+    if !graph.nodes.iter().any(|node| is_view(node) || stretches(node)) {
         return Ok(graph);
     }
     let nodes = std::mem::take(&mut graph.nodes);
     let moving = Moving::new(&graph, &nodes);
     let mut instead = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
-        if is_view(node) && moving.only_tiles_read(node.outputs[0]) {
+        if is_view(node) && moving.only_tiles_read(node.outputs[0])
+            || stretches(node) && moving.is_made_whole(node.outputs[0])
+        {
             let view = View { op: node.op, attrs: &node.attrs };
-            instead
-                .extend(moving.look(view, &Made::Known(node.inputs[0]), 0).map(|made| (at, made)));
+            let made = moving.look(view, &Made::Known(node.inputs[0]), 0);
+            let made =
+                made.filter(|made| !stretches(node) || moving.is_light(made, node.inputs[0]));
+            instead.extend(made.map(|made| (at, made)));
         }
     }
     let moved = !instead.is_empty();
@@ -78,13 +86,33 @@ struct Applied {
     source: Source,
 }
 
-/// Adds what is to be made, as `out` if that is given.
+impl Made {
+    fn is(&self, other: &Made) -> bool {
+        match (self, other) {
+            (Made::Known(a), Made::Known(b)) => a == b,
+            (Made::New(a), Made::New(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+/// Those that differ from all before them.
+fn distinct(inputs: &[Made]) -> impl Iterator<Item = &Made> {
+    inputs.iter().enumerate().filter(|(i, m)| !inputs[..*i].iter().any(|n| n.is(m))).map(|(_, m)| m)
+}
+
+/// Adds what is to be made, as `out` if that is given. What an op reads twice is made once.
 fn add(graph: &mut Graph, made: &Made, out: Option<ValueId>) -> ValueId {
     let applied = match made {
         Made::Known(id) => return *id,
         Made::New(applied) => applied,
     };
-    let inputs = applied.inputs.iter().map(|input| add(graph, input, None)).collect();
+    let mut inputs: Vec<ValueId> = Vec::with_capacity(applied.inputs.len());
+    for (i, input) in applied.inputs.iter().enumerate() {
+        let before = applied.inputs[..i].iter().position(|other| other.is(input));
+        let id = before.map_or_else(|| add(graph, input, None), |at| inputs[at]);
+        inputs.push(id);
+    }
     let id = out.unwrap_or_else(|| graph.add_value(applied.info.clone()));
     let (op, attrs, source) = (applied.op, applied.attrs.clone(), applied.source);
     let (outputs, regions) = (vec![id], Vec::new());
@@ -122,8 +150,8 @@ impl<'a> Moving<'a> {
                 moving.makers[id.index()] = Some(at as u32);
             }
             let tile = matches!(node.op.lower, Lower::Tile(_));
-            for id in &node.inputs {
-                moving.reads[id.index()] += 1;
+            for (i, id) in node.inputs.iter().enumerate() {
+                moving.reads[id.index()] += u32::from(!node.inputs[..i].contains(id));
                 moving.tiles[id.index()] &= tile;
             }
             for (input, _) in node.updates() {
@@ -139,6 +167,31 @@ impl<'a> Moving<'a> {
 
     fn only_tiles_read(&self, id: ValueId) -> bool {
         self.tiles[id.index()] && self.reads[id.index()] > 0
+    }
+
+    /// Whether a stretched value is made of elements one way or another: by elementwise ops and folds that read it, or as
+    /// a result.
+    fn is_made_whole(&self, id: ValueId) -> bool {
+        let leaves = || self.graph.outputs.iter().filter(|out| **out == id).count() as u32;
+        self.only_tiles_read(id) || (self.reads[id.index()] == 1 && leaves() == 1)
+    }
+
+    /// Whether what is computed for every stretched element, instead of once, is worth the bytes of `narrow`.
+    fn is_light(&self, made: &Made, narrow: ValueId) -> bool {
+        may_repeat(self.work(made), self.graph.ty(narrow))
+    }
+
+    /// Flops an element of what is to be made.
+    fn work(&self, made: &Made) -> u64 {
+        let Made::New(applied) = made else { return 0 };
+        let types: SmallVec<[TensorType; 4]> = applied.inputs.iter().map(|i| self.ty(i)).collect();
+        let (op, attrs) = (applied.op.name, &applied.attrs);
+        let call = Call { op, inputs: &types, attrs, regions: &[] };
+        let own = match applied.op.lower {
+            Lower::Tile(make) => make(&call, false).map_or(u64::MAX, |program| program.flops()),
+            _ => 0,
+        };
+        distinct(&applied.inputs).map(|input| self.work(input)).fold(own, u64::saturating_add)
     }
 
     /// The elementwise op that makes a value which nothing else reads, through views of such values.
@@ -187,14 +240,18 @@ impl<'a> Moving<'a> {
         let full = tile.inputs.iter().filter(|i| self.ty(i).shape == *domain).count();
         let plain = program.close == Close::Store
             && program.loads.iter().all(|form| matches!(form, Form::Elements(_)));
-        if !plain || full > MOST_FULL {
+        // A number that is stretched stays one: it takes no bytes to speak of.
+        if !plain || full > MOST_FULL || (view.op == &BROADCAST_TO && domain.rank() == 0) {
             return None;
         }
-        let inputs = tile
-            .inputs
-            .iter()
-            .map(|input| self.part(view, input, domain, height))
-            .collect::<Option<SmallVec<[Made; 2]>>>()?;
+        let mut inputs: SmallVec<[Made; 2]> = SmallVec::new();
+        for (i, input) in tile.inputs.iter().enumerate() {
+            let before = tile.inputs[..i].iter().position(|other| other.is(input));
+            inputs.push(match before {
+                Some(at) => inputs[at].clone(),
+                None => self.part(view, input, domain, height)?,
+            });
+        }
         // The row is asked what it makes of the views: the same program, or it stays as it is.
         let (same, ty) = made_of(&inputs)?;
         if same != program {
@@ -217,6 +274,9 @@ impl<'a> Moving<'a> {
             }
             let copies = view.op == &RESHAPE && !self.is_dense(of);
             return (!copies).then(|| self.viewed(view.op, view.attrs.clone(), of.clone()));
+        }
+        if view.op == &BROADCAST_TO {
+            return Some(self.viewed(view.op, view.attrs.clone(), of.clone()));
         }
         let new = domain.rank() - shape.rank();
         match view.attrs {
@@ -286,6 +346,10 @@ impl<'a> Moving<'a> {
         };
         !matches!(op.mem, Mem::View(_))
     }
+}
+
+fn stretches(node: &Node) -> bool {
+    node.op == &BROADCAST_TO
 }
 
 fn is_view(node: &Node) -> bool {

@@ -17,8 +17,14 @@ use super::checked;
 pub(crate) fn updates_wait(mut graph: Graph) -> Result<Graph> {
     let mut after = vec![false; graph.value_count()];
     let mut waits = Vec::with_capacity(graph.nodes.len());
+    // What calls the program around stays in its order: behind one that waits, the next waits too.
+    let mut calls_wait = false;
     for node in &graph.nodes {
-        let wait = !node.updates().is_empty() || node.inputs.iter().any(|id| after[id.index()]);
+        let calls = node.calls_host() && node.has_effect();
+        let wait = !node.updates().is_empty()
+            || node.inputs.iter().any(|id| after[id.index()])
+            || (calls && calls_wait);
+        calls_wait |= calls && wait;
         for id in node.outputs.iter().filter(|_| wait) {
             after[id.index()] = true;
         }

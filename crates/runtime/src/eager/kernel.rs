@@ -24,7 +24,10 @@ pub(super) fn apply(
     mark: Mark,
 ) -> Result<Arrays> {
     let mut inputs = Inputs::new(args);
-    let mut taken = inputs.take_over(op.mem, &outputs[0])?;
+    let mut taken = match outputs.first() {
+        Some(first) => inputs.take_over(op.mem, first)?,
+        None => None,
+    };
     let in_place = taken.as_ref().map(|(input, _)| *input);
     // A result that no machine has is refused before recipes are written out for it.
     for ty in outputs {

@@ -120,7 +120,7 @@ pub fn execute_with(
             Some(file) => beside_disk(&mut frame, &mut lender, file)?,
             None => {
                 let mut go = || frame.run(&mut lender, None, true);
-                let used = if is_small(plan) { go() } else { pool().inside(go) };
+                let used = if is_small(plan) || plan.calls_host { go() } else { pool().inside(go) };
                 (used?, Bytes::ZERO)
             }
         };
@@ -141,7 +141,9 @@ fn beside_disk<'a>(
 ) -> Result<(Bytes, Bytes)> {
     std::thread::scope(|scope| {
         let mut lane = DiskLane::start(scope, file)?;
-        let used = pool().inside(|| frame.run(lender, Some(&mut lane), true))?;
+        let calls_host = frame.plan.calls_host;
+        let mut go = || frame.run(lender, Some(&mut lane), true);
+        let used = if calls_host { go() } else { pool().inside(go) }?;
         Ok((used, Bytes::new(lane.written)))
     })
 }

@@ -15,8 +15,10 @@ mod words;
 
 use std::fmt;
 
-use tonnage_core::Result;
+use tonnage_core::{DType, Result};
 use tonnage_runtime::Array;
+
+pub(crate) use read::Fetch;
 
 /// How much is shown, and how wide. The default is NumPy's.
 #[derive(Debug, Clone, Copy)]
@@ -59,14 +61,24 @@ fn shown(array: &Array, options: Options) -> String {
 }
 
 fn text(array: &Array, options: Options) -> Result<String> {
-    if array.layout().count() == 0 {
+    laid_out(array.sizes(), array.dtype(), options, &|part| read::elements(array, part))
+}
+
+/// The text of a tensor of these sizes whose elements `fetch` reads.
+pub(crate) fn laid_out(
+    sizes: &[usize],
+    dtype: DType,
+    options: Options,
+    fetch: Fetch,
+) -> Result<String> {
+    if sizes.contains(&0) {
         return Ok("[]".to_string());
     }
-    let shown = read::read(array, options)?;
+    let shown = read::read(sizes, options, fetch)?;
     Ok(match (shown.values.as_slice(), options.precision) {
-        ([only], None) if shown.sizes.is_empty() => words::single(*only, array.dtype()),
+        ([only], None) if shown.sizes.is_empty() => words::single(*only, dtype),
         (values, precision) => {
-            let words = words::words(values, array.dtype(), precision.unwrap_or(8));
+            let words = words::words(values, dtype, precision.unwrap_or(8));
             frame::frame(&words, &shown.sizes, &shown.cut, options)
         }
     })

@@ -18,6 +18,9 @@ pub(super) struct Shown {
     pub cut: SmallVec<[bool; 4]>,
 }
 
+/// Reads a part of a tensor, in logical order.
+pub(crate) type Fetch<'a> = &'a dyn Fn(&[Slice]) -> Result<Vec<Scalar>>;
+
 /// A run of elements along one axis: where it starts in the tensor and among those that are shown.
 #[derive(Clone, Copy)]
 struct Piece {
@@ -26,13 +29,13 @@ struct Piece {
     len: usize,
 }
 
-/// Reads what is shown of a tensor, block by block: each axis is one piece, or two edges.
-pub(super) fn read(array: &Array, options: Options) -> Result<Shown> {
+/// Reads what is shown of a tensor of these sizes, block by block: each axis is one piece, or two edges. `fetch` reads
+/// one block.
+pub(super) fn read(whole: &[usize], options: Options, fetch: Fetch) -> Result<Shown> {
     let edge = options.edge;
-    let cut_short = array.layout().count() > options.threshold;
-    let cut: SmallVec<[bool; 4]> =
-        array.sizes().iter().map(|len| cut_short && *len > 2 * edge).collect();
-    let axes: SmallVec<[SmallVec<[Piece; 2]>; 4]> = (array.sizes().iter().zip(&cut))
+    let cut_short = whole.iter().product::<usize>() > options.threshold;
+    let cut: SmallVec<[bool; 4]> = whole.iter().map(|len| cut_short && *len > 2 * edge).collect();
+    let axes: SmallVec<[SmallVec<[Piece; 2]>; 4]> = (whole.iter().zip(&cut))
         .map(|(len, cut)| match cut {
             true => smallvec![
                 Piece { from: 0, to: 0, len: edge },
@@ -55,13 +58,15 @@ pub(super) fn read(array: &Array, options: Options) -> Result<Shown> {
             from.push(Slice { start: piece.from, len: piece.len, step: 1 });
             to.push(Slice { start: piece.to, len: piece.len, step: 1 });
         }
-        let mut read = elements(&part(array, &from))?.into_iter();
+        let mut read = fetch(&from)?.into_iter();
         close.slice(&to).for_each(|at| values[at] = read.next().unwrap_or(values[at]));
     }
     Ok(Shown { values, sizes, cut })
 }
 
-fn elements(array: &Array) -> Result<Vec<Scalar>> {
+/// The elements of a part of a tensor.
+pub(super) fn elements(array: &Array, slices: &[Slice]) -> Result<Vec<Scalar>> {
+    let array = part(array, slices);
     with_element!(array.dtype(), T => {
         Ok(array.to_vec::<T>()?.into_iter().map(FromScalar::to_scalar).collect())
     })

@@ -70,6 +70,18 @@ pub(crate) fn current() -> Option<Trace> {
     STACK.with_borrow(|stack| stack.last().cloned())
 }
 
+/// Runs `f` as if nothing were traced on this thread.
+pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(Vec<Trace>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            STACK.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _restore = Restore(STACK.take());
+    f()
+}
+
 /// The trace of that number, if it goes on: this one or one around it.
 pub(crate) fn enclosing(number: Option<u64>) -> Option<Trace> {
     let number = number?;

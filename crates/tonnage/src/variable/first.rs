@@ -174,7 +174,7 @@ impl Variable {
 
     /// Its state, with a first value that is pending computed.
     pub(super) fn settled(&self) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.state();
+        let mut state = self.free_state()?;
         if let State::Pending(first) = &*state {
             let array = first.value(self.0.made, |variable| Ok(variable.clone()))?;
             *state = State::Holds(self.own(array)?, next_id());

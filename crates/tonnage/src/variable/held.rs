@@ -1,5 +1,6 @@
 //! The variables of a planned call while it runs.
 
+use std::cell::Cell;
 use std::sync::MutexGuard;
 
 use tonnage_core::Result;
@@ -8,15 +9,43 @@ use tonnage_runtime::Array;
 use super::{State, Variable};
 use crate::tensor::next_id;
 
+thread_local! {
+    /// Calls of this thread that hold variables.
+    static HOLDING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a call of this thread holds variables: what runs here is a callback of it. To wait for a variable now could
+/// be to wait for this very call, or for one that waits for it.
+pub(super) fn is_holding() -> bool {
+    HOLDING.get() > 0
+}
+
+/// Counts a call that holds variables until it is dropped.
+struct Holding;
+
+impl Holding {
+    fn new() -> Holding {
+        HOLDING.set(HOLDING.get() + 1);
+        Holding
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        HOLDING.set(HOLDING.get() - 1);
+    }
+}
+
 /// The variables of a planned call. Those that it writes are held until it ends: another call that writes one of
 /// them waits, and so does who reads one, so no update is lost and no value is seen half written.
 ///
 /// They are taken in the order in which they were made, whatever the order in the call, so that two calls never
-/// wait for each other. While they are held the caller runs kernels and nothing else; see
+/// wait for each other. While they are held the caller runs kernels, and callbacks, which never wait for a variable; see
 /// [`pool`](mod@tonnage_runtime::pool).
 pub(crate) struct Held<'v> {
     written: Vec<MutexGuard<'v, State>>,
     arrays: Vec<Array>,
+    _holding: Option<Holding>,
 }
 
 impl<'v> Held<'v> {
@@ -31,13 +60,14 @@ impl<'v> Held<'v> {
         let (mut written, mut found) = (Vec::new(), vec![None; variables.len()]);
         for i in order {
             let (variable, writes) = &variables[i];
-            let mut state = variable.state();
+            let mut state = variable.free_state()?;
             found[i] = Some(variable.for_call(&mut state, *writes)?);
             if *writes {
                 written.push(state);
             }
         }
-        Ok(Held { written, arrays: found.into_iter().flatten().collect() })
+        let _holding = (!written.is_empty()).then(Holding::new);
+        Ok(Held { written, arrays: found.into_iter().flatten().collect(), _holding })
     }
 
     /// Their values, in the order of the call. The caller drops them before it ends the hold.

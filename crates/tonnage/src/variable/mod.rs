@@ -7,7 +7,7 @@
 mod first;
 mod held;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -94,14 +94,17 @@ impl Variable {
 
     /// Whether it has a value.
     pub fn is_initialized(&self) -> bool {
-        matches!(*self.state(), State::Holds(..) | State::Pending(_))
+        // What a call holds has a value.
+        self.try_state().is_none_or(|s| matches!(*s, State::Holds(..) | State::Pending(_)))
     }
 
     /// What its bytes take; nothing before it has a value, or while that is a recipe.
     pub fn bytes(&self) -> Bytes {
-        match &*self.state() {
-            State::Holds(array, _) => array.storage().reserved(),
-            _ => Bytes::ZERO,
+        match self.try_state().as_deref() {
+            Some(State::Holds(array, _)) => array.storage().reserved(),
+            Some(_) => Bytes::ZERO,
+            // A call writes it, in bytes of its own.
+            None => self.ty().bytes("variable").map_or(Bytes::ZERO, Bytes::rounded),
         }
     }
 
@@ -130,8 +133,8 @@ impl Variable {
 
     /// Refuses one whose container is closed.
     pub(crate) fn check_open(&self) -> Result<()> {
-        match &*self.state() {
-            State::Closed => Err(self.unreadable(&State::Closed)),
+        match self.try_state().as_deref() {
+            Some(State::Closed) => Err(self.unreadable(&State::Closed)),
             _ => Ok(()),
         }
     }
@@ -327,7 +330,7 @@ impl Variable {
     /// What a planned call will find, without making it so: one that is to be written will be resident
     /// and the variable's alone.
     pub(crate) fn foreseen(&self, written: bool) -> Result<Foreseen> {
-        match &*self.state() {
+        match &*self.free_state()? {
             State::Holds(array, _) => {
                 let copies = written && (array.as_recipe().is_some() || !array.is_sole());
                 Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
@@ -342,6 +345,27 @@ impl Variable {
         *self.state() = State::Closed;
     }
 
+    /// Its state; none where a callback asks for what a call holds.
+    fn try_state(&self) -> Option<MutexGuard<'_, State>> {
+        if !held::is_holding() {
+            return Some(self.state());
+        }
+        match self.0.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Its state, or an error where a callback would wait for a call.
+    fn free_state(&self) -> Result<MutexGuard<'_, State>> {
+        self.try_state().ok_or_else(|| {
+            let what = format!("a callback asks for `{}` while a call writes it", self.name());
+            let help = "pass its value to the callback, or write it after the call";
+            tonnage_core::error::bad_argument("variable", what, help)
+        })
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -349,14 +373,15 @@ impl Variable {
 
 impl std::fmt::Debug for Variable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = match &*self.state() {
-            State::Waiting => "waiting for its value",
-            State::Pending(_) => "computed when it is needed",
-            State::Declared(_) => "in sessions",
-            State::Refused(_) => "refused",
-            State::Holds(array, _) if array.as_recipe().is_some() => "recipe",
-            State::Holds(..) => "resident",
-            State::Closed => "closed",
+        let state = match self.try_state().as_deref() {
+            None => "written by a call",
+            Some(State::Waiting) => "waiting for its value",
+            Some(State::Pending(_)) => "computed when it is needed",
+            Some(State::Declared(_)) => "in sessions",
+            Some(State::Refused(_)) => "refused",
+            Some(State::Holds(array, _)) if array.as_recipe().is_some() => "recipe",
+            Some(State::Holds(..)) => "resident",
+            Some(State::Closed) => "closed",
         };
         write!(f, "Variable(`{}`, {}, {state})", self.name(), self.ty())
     }

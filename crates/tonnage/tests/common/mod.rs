@@ -8,6 +8,7 @@
 )]
 
 pub mod draw;
+pub mod prints;
 pub mod refused;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,87 @@
+//! Work that the program around does: a closure that an op runs, with what it is lent as a kernel is.
+//!
+//! Two of them are the same only if they are one: a closure can't be compared, so its number is. A graph holds it by
+//! reference, and it is freed with the last graph that does.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Serialize, Serializer};
+
+use crate::error::{ErrorKind, Result};
+use crate::kernel::{In, Out};
+
+type Run = dyn Fn(&[In], &mut [Out]) -> Result<()> + Send + Sync;
+
+/// A closure that an op runs.
+pub struct HostCall {
+    number: u64,
+    label: String,
+    /// What the closure itself takes on the heap.
+    bytes: usize,
+    run: Box<Run>,
+}
+
+impl HostCall {
+    /// A call of `run`; the label is what a printed graph shows of it.
+    pub fn new<F>(label: impl Into<String>, run: F) -> HostCall
+    where
+        F: Fn(&[In], &mut [Out]) -> Result<()> + Send + Sync + 'static,
+    {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        HostCall { number, label: label.into(), bytes: size_of::<F>(), run: Box::new(run) }
+    }
+
+    /// What a printed graph shows of it.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Its own; and a panic of it, which ends the call and not the program.
+    pub fn run(&self, inputs: &[In], outputs: &mut [Out]) -> Result<()> {
+        // What it may have left half done is its owner's: nothing of a plan is reached through it.
+        catch_unwind(AssertUnwindSafe(|| (self.run)(inputs, outputs))).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().copied().map(str::to_string);
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let why = format!("it panicked: {}", text.unwrap_or_else(|| "no message".into()));
+            Err(ErrorKind::Callback { why }.into())
+        })
+    }
+
+    /// Bytes on the heap that it owns; what the closure holds elsewhere is its owner's to count.
+    pub fn heap_bytes(&self) -> usize {
+        self.label.capacity() + self.bytes
+    }
+}
+
+impl fmt::Debug for HostCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+impl PartialEq for HostCall {
+    fn eq(&self, other: &HostCall) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for HostCall {}
+
+impl Hash for HostCall {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl Serialize for HostCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.label)
+    }
+}

@@ -1,0 +1,56 @@
+//! What a program does besides computing: printing, assertions, and closures of the program around.
+//!
+//! Effects run in the order of the program, each once: eagerly, in a function, and in every round of a loop or in
+//! the branch that is taken. They are rows like all others (`tonnage_ops::host`), whose kernel is a closure that is
+//! lent what kernels are lent: nothing is copied, and a plan's figures stay exact. What a closure obtains itself is in the
+//! ledger, and in no plan.
+//!
+//! In a deferred graph an effect without results belongs to every run that computes what it looks at.
+
+mod assert;
+mod callback;
+mod lent;
+mod print;
+pub mod prints;
+
+pub use assert::{
+    assert_all, assert_equal, assert_greater, assert_greater_equal, assert_less, assert_less_equal,
+    assert_shape,
+};
+pub use callback::{host_callback, host_effect, pure_callback};
+pub use lent::Lent;
+pub use print::print;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::kernel::{In, Out};
+use tonnage_core::{HostCall, OpDef, Result, Source, TensorType};
+
+use crate::dispatch::{Input, apply};
+use crate::grad::level;
+use crate::tensor::Tensor;
+use crate::trace;
+
+/// Applies an op that runs `run`.
+fn host<F>(
+    op: &'static OpDef,
+    inputs: &[&Tensor],
+    results: &[TensorType],
+    label: String,
+    source: Source,
+    run: F,
+) -> Result<SmallVec<[Tensor; 1]>>
+where
+    F: Fn(&[Lent], &mut [Out]) -> Result<()> + Send + Sync + 'static,
+{
+    let call = HostCall::new(label, move |inputs: &[In], outputs: &mut [Out]| {
+        let lent: SmallVec<[Lent; 4]> = inputs.iter().map(Lent::new).collect();
+        // Who records or traces on this thread looks at the program, not at what a closure of it does.
+        trace::outside(|| level::around(0, || run(&lent, outputs)))
+    });
+    let attrs = Attrs::Host { call: Arc::new(call), results: results.to_vec() };
+    let inputs = inputs.iter().map(|tensor| Input::Borrowed(tensor)).collect();
+    apply(op, inputs, attrs, source)
+}
