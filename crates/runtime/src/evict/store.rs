@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tonnage_core::error::ErrorKind;
 use tonnage_core::{Bytes, Error, Result};
 
+use crate::spill::{self, sum};
+
 /// The file, and which ranges of it are taken.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -40,9 +42,9 @@ pub(crate) struct Slot {
 }
 
 impl Store {
-    /// A new file in the system's folder for such.
+    /// A new file in the folder for spill files.
     pub(crate) fn open() -> Result<Store> {
-        Store::open_in(&std::env::temp_dir())
+        Store::open_in(&spill::folder())
     }
 
     pub(crate) fn open_in(folder: &Path) -> Result<Store> {
@@ -179,27 +181,13 @@ fn nameless(path: &Path) -> std::io::Result<File> {
     options.custom_flags(DELETE_ON_CLOSE).open(path)
 }
 
-/// A sum that one changed byte changes: words are mixed into four lanes, which are then mixed.
-fn sum(bytes: &[u8]) -> u64 {
-    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |lane: u64, word: u64| (lane ^ word).wrapping_mul(MIX).rotate_left(29);
-    let word = |chunk: &[u8]| chunk.iter().rev().fold(0u64, |w, b| w << 8 | u64::from(*b));
-    let mut lanes = [1u64, 2, 3, 4];
-    let mut chunks = bytes.chunks_exact(32);
-    for chunk in &mut chunks {
-        for (lane, part) in lanes.iter_mut().zip(chunk.chunks_exact(8)) {
-            *lane = mix(*lane, word(part));
-        }
-    }
-    let rest = chunks.remainder().chunks(8).map(word);
-    lanes.into_iter().chain(rest).fold(bytes.len() as u64, mix)
-}
-
 fn failed(folder: &Path, what: &'static str, bytes: Bytes, why: &std::io::Error) -> Error {
     ErrorKind::Spill {
         what: format!("{bytes} of tensors that leave memory could not be {what}: {why}"),
         path: folder.display().to_string(),
-        help: "free the disk, set another folder for temporary files, or raise the limit".into(),
+        help: "make room on the disk, choose another folder with memory::set_spill_folder or \
+               TONNAGE_SPILL_DIR, or raise the limit"
+            .into(),
     }
     .into()
 }
