@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::emit::{Emit, Value};
+use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Builder, Graph, Node, ValueId};
 use tonnage_core::row::Lower;
@@ -61,7 +61,7 @@ pub fn body(graph: &Graph, parts: &Parts) -> Result<Body> {
         let (so_far, term) = (making.builder.graph().inputs[k], making.made(*id)?);
         let so_far = making.builder.value(so_far);
         let info = graph.value(*id);
-        making.builder.mark(tonnage_core::emit::Mark { source: info.source, kind: info.kind });
+        making.builder.mark(Mark { source: info.source, kind: info.kind });
         outputs.push(emit::add(&mut making.builder, so_far, term)?);
     }
     for id in &joined {
@@ -179,6 +179,7 @@ impl<'g> Making<'g> {
     fn inputs(&mut self, sums: &[ValueId]) -> Result<()> {
         for id in sums {
             let info = self.graph.value(*id);
+            self.builder.mark(Mark { source: info.source, kind: info.kind });
             self.builder.input(info.ty.clone(), info.kind, info.name.clone());
         }
         for (id, axis) in self.taken.sliced.clone() {

@@ -36,6 +36,7 @@ pub fn in_pieces(graph: &Graph, parts: &Parts) -> Result<InPieces> {
     let mut outer = Outer { graph, parts, builder: Builder::new(), values: HashMap::new() };
     for id in &graph.inputs {
         let info = graph.value(*id);
+        outer.builder.mark(Mark { source: info.source, kind: info.kind });
         let value = outer.builder.input(info.ty.clone(), info.kind, info.name.clone());
         outer.values.insert(*id, value);
     }
