@@ -106,8 +106,11 @@ fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
 #[test]
 fn a_file_makes_the_least_less_and_nothing_slower() {
     let (graph, inputs) = network(40, 4096, 16, true);
-    let without = Ladder::of(&graph, &inputs, OPTIONS, &Machine::DEFAULT.without_disk()).unwrap();
-    let with = ladder(&graph, &inputs);
+    let exact = |machine: Machine| {
+        Ladder::allowing(Allowed::EXACT, &graph, &inputs, OPTIONS, &machine).unwrap()
+    };
+    let without = exact(Machine::DEFAULT.without_disk());
+    let with = exact(Machine::DEFAULT);
     let least = |ladder: &Ladder| ladder.fit(Bytes::new(1)).unwrap().unwrap_err();
     let (low, lower) = (least(&without), least(&with));
     assert!(lower.peak() < low.peak(), "{} with a file, {} without", lower.peak(), low.peak());
@@ -128,7 +131,7 @@ fn a_file_makes_the_least_less_and_nothing_slower() {
 fn a_quick_disk_is_used_where_computing_again_takes_long_and_a_slow_one_is_not() {
     let (graph, inputs) = network(16, 4096, 256, false);
     let at_half = |machine: Machine| {
-        let ladder = Ladder::of(&graph, &inputs, OPTIONS, &machine).unwrap();
+        let ladder = Ladder::allowing(Allowed::EXACT, &graph, &inputs, OPTIONS, &machine).unwrap();
         let plan = ladder.plan(0).unwrap();
         let results: Bytes = plan.buffers.iter().filter(|b| b.kept).map(|b| b.bytes).sum();
         let budget = plan.peak() - Bytes::new((plan.arena - results).get() / 2);
