@@ -184,7 +184,10 @@ impl Storage {
     /// Makes it resident.
     fn bring(&self, state: &mut State, ledger: &Ledger, owner: &Owner) -> Result<()> {
         let buffer = match state {
-            State::Resident(..) => return Ok(self.use_now()),
+            State::Resident(..) => {
+                self.use_now();
+                return Ok(());
+            }
             State::Recipe(recipe) => materialize(recipe, ledger, owner.clone())?,
             State::Away(origin, owner) => back(origin, ledger, owner)?,
         };

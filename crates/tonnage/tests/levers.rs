@@ -108,6 +108,9 @@ struct Net {
     biases: Vec<Variable>,
 }
 
+/// Rows and their labels; or the loss and each row's best score.
+type Pair = (Tensor, Tensor);
+
 impl Net {
     fn new(layers: usize) -> Net {
         set_seed(11);
@@ -122,14 +125,7 @@ impl Net {
     }
 
     /// One step of training on rows and their labels: the loss, and each row's best score.
-    fn step(
-        &self,
-        dropout: bool,
-    ) -> Function<
-        (Tensor, Tensor),
-        (Tensor, Tensor),
-        impl Fn((Tensor, Tensor)) -> Result<(Tensor, Tensor)> + use<>,
-    > {
+    fn step(&self, dropout: bool) -> Function<Pair, Pair, impl Fn(Pair) -> Result<Pair> + use<>> {
         let (weights, biases) = (self.weights.clone(), self.biases.clone());
         function(move |(x, labels): (Tensor, Tensor)| {
             let mut tape = GradientTape::new();
