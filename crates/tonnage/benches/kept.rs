@@ -1,6 +1,7 @@
 //! Bytes that are kept between the way there and the way back, beside a peer: as the rows declare (the tape, in
 //! eager mode) and as a plan of the whole step has it. Variables and arguments are not counted.
-//! `cargo bench -p tonnage --bench kept`; `benches/kept.py` counts what PyTorch saves for the same models.
+//! `cargo bench -p tonnage --bench kept`; `benches/kept.py` and `benches/kept_jax.py` count what
+//! PyTorch and JAX save for the same models.
 
 use std::cell::RefCell;
 use std::rc::Rc;
