@@ -19,6 +19,13 @@ fn best(runs: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
     Ok(least)
 }
 
+/// Pages of the program's file that were touched so far: part of what is resident, and no memory of tensors.
+fn code() -> Bytes {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let shared = statm.split_ascii_whitespace().nth(2).and_then(|pages| pages.parse::<u64>().ok());
+    Bytes::new(shared.unwrap_or(0) * 4096)
+}
+
 fn resident() -> Bytes {
     memory::resident().unwrap_or(Bytes::ZERO)
 }
@@ -48,7 +55,7 @@ fn measure(
 fn main() -> Result<()> {
     let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     println!("{:<34} {:>12} {:>12} {:>12}", "workload", "time", "resident", "ledger peak");
-    let start = resident();
+    let (start, code_at_start) = (resident(), code());
     let above = |now: Bytes| now.saturating_sub(start);
 
     measure("splat: sum(fill * 2 + 1), 10^9", &only, 3, |runs| {
@@ -160,7 +167,13 @@ fn main() -> Result<()> {
     })?;
 
     let info = memory::info("cpu:0")?;
-    println!("at the end: in use {}, resident above the start {}", info.in_use, above(resident()));
+    println!(
+        "at the end: in use {}, cached {}, resident above the start {}, of it the program's own code {}",
+        info.in_use,
+        info.cached,
+        above(resident()),
+        code().saturating_sub(code_at_start),
+    );
     Ok(())
 }
 
