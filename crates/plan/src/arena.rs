@@ -37,7 +37,14 @@ impl Planner<'_> {
             .zip(&packing.offsets)
             .all(|(b, offset)| !b.kept || offset.is_multiple_of(PAGE));
         if !aligned {
-            packing = offsets::pack(&items(PAGE, &buffers), Effort::PLAN, &mut || false)?;
+            // Results are whole pages and live to the end: on the floor, the longest lowest, each starts on a page.
+            // Where the rest does not fit around them, everything is counted in pages, which takes a little more.
+            let mut floor: Vec<usize> = (0..buffers.len()).filter(|i| buffers[*i].kept).collect();
+            floor.sort_by_key(|i| buffers[*i].first);
+            packing = match offsets::pack_on_floor(&items(1, &buffers), &floor)? {
+                Some(packing) => packing,
+                None => offsets::pack(&items(PAGE, &buffers), Effort::PLAN, &mut || false)?,
+            };
         }
         for (buffer, offset) in buffers.iter_mut().zip(packing.offsets) {
             buffer.offset = Bytes::new(offset);

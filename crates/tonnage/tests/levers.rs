@@ -108,7 +108,7 @@ struct Net {
     biases: Vec<Variable>,
 }
 
-/// Rows and their labels; or the loss and each row's best score.
+/// Rows and their labels; or the loss and each row's probabilities.
 type Pair = (Tensor, Tensor);
 
 impl Net {
@@ -124,7 +124,7 @@ impl Net {
         all.flat_map(|v| values(&v.read().unwrap())).collect()
     }
 
-    /// One step of training on rows and their labels: the loss, and each row's best score.
+    /// One step of training on rows and their labels: the loss, and each row's probabilities.
     fn step(&self, dropout: bool) -> Function<Pair, Pair, impl Fn(Pair) -> Result<Pair> + use<>> {
         let (weights, biases) = (self.weights.clone(), self.biases.clone());
         function(move |(x, labels): (Tensor, Tensor)| {
@@ -150,7 +150,7 @@ impl Net {
             for (v, grad) in weights.iter().chain(&biases).zip(grads) {
                 v.assign_sub(&(grad.tensor()? * 0.1)?)?;
             }
-            Ok((loss, scores.max(-1)?.exp()?))
+            Ok((loss, scores.exp()?))
         })
     }
 }

@@ -138,6 +138,38 @@ pub fn pack_within(
     finish(items, Packing { offsets, arena, bound, optimal: arena == bound }).map(Some)
 }
 
+/// Packs the items into an arena of the bound, with some of them piled up from its floor in the order given: sizes of
+/// those that are multiples of a page put each on one. `None` where the others were not fitted around them.
+///
+/// ```
+/// use tonnage_plan::offsets::{Item, pack_on_floor};
+/// let items = [Item { lower: 0, upper: 2, size: 64 }, Item { lower: 1, upper: 3, size: 4096 }];
+/// let packing = pack_on_floor(&items, &[1])?.unwrap();
+/// assert_eq!((packing.offsets[1], packing.arena), (0, 4160));
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`pack`].
+pub fn pack_on_floor(items: &[Item], floor: &[usize]) -> Result<Option<Packing>> {
+    let parts = parts(items)?;
+    let bound = parts.iter().map(|part| part.bound).max().unwrap_or(0);
+    let (mut offsets, mut work) = (vec![0; items.len()], greedy::WORK);
+    for part in &parts {
+        let mut height = 0;
+        let mut fixed = Vec::new();
+        for i in floor.iter().filter_map(|item| part.find(*item)) {
+            fixed.push((i, height));
+            height += part.size[i as usize];
+        }
+        let Some(packed) = greedy::around(part, bound / part.unit, &fixed, &mut work) else {
+            return Ok(None);
+        };
+        part.store(&packed, &mut offsets);
+    }
+    finish(items, Packing { offsets, arena: bound, bound, optimal: true }).map(Some)
+}
+
 /// The largest sum of sizes that live together: no arena is smaller.
 ///
 /// # Errors

@@ -30,6 +30,11 @@ impl Part {
         self.ids.len()
     }
 
+    /// Where one of the caller's items is here, if it is.
+    pub(super) fn find(&self, item: usize) -> Option<u32> {
+        self.ids.binary_search(&u32::try_from(item).ok()?).ok().map(|at| at as u32)
+    }
+
     /// The end of the highest item, in units.
     pub(super) fn height(&self, offsets: &[u64]) -> u64 {
         offsets.iter().zip(&self.size).map(|(offset, size)| offset + size).max().unwrap_or(0)
