@@ -25,7 +25,10 @@ fn lent_threads_allocate_nothing_inside_the_pool() {
     };
     // Each thread makes its own books when it first takes work of another's: both are made to.
     let meet = Barrier::new(2);
-    pool.run(large, |workers| workers.join(&mut || drop(meet.wait()), &mut || drop(meet.wait())));
+    let wait = || {
+        meet.wait();
+    };
+    pool.run(large, |workers| workers.join(&mut || wait(), &mut || wait()));
     pool.inside(|| work(100));
     let inside = pool.inside(|| everywhere(|| work(1000)).1);
     let outside = everywhere(|| work(1000)).1;

@@ -1,31 +1,19 @@
 //! The file that evicted tensors lie in: one a process, made when it is first needed and gone with the process,
-//! however that ends.
-//!
-//! It has no name from the moment on that it is open (where the system allows that), so nobody else can open, cut or
-//! change it, two processes never meet, and nothing is left behind after a kill. What is read back is checked
-//! all the same: disks fail.
+//! however that ends. Which ranges of it are taken is known here; [`SpillFile`] writes, reads and checks.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tonnage_core::error::ErrorKind;
-use tonnage_core::{Bytes, Error, Result};
+use tonnage_core::Result;
 
-use crate::spill::{self, sum};
+use crate::spill::SpillFile;
 
 /// The file, and which ranges of it are taken.
 #[derive(Debug)]
-pub(crate) struct Store {
-    /// Where it was made, for messages.
-    folder: PathBuf,
-    inner: Mutex<Inner>,
-}
+pub(crate) struct Store(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    file: File,
+    file: SpillFile,
     /// Where it ends.
     end: u64,
     /// Ranges that are free, in order, no two side by side.
@@ -38,31 +26,13 @@ pub(crate) struct Slot {
     store: Arc<Store>,
     at: u64,
     len: u64,
-    sum: u64,
 }
 
 impl Store {
     /// A new file in the folder for spill files.
     pub(crate) fn open() -> Result<Store> {
-        Store::open_in(&spill::folder())
-    }
-
-    pub(crate) fn open_in(folder: &Path) -> Result<Store> {
-        let refused = |why: std::io::Error| failed(folder, "put into a file", Bytes::ZERO, &why);
-        let mut last = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
-        // A name that is taken is another process's, or of one that was killed in between.
-        for n in 0..1000 {
-            let path = folder.join(format!("tonnage-{}-{n}.evicted", std::process::id()));
-            match nameless(&path) {
-                Ok(file) => {
-                    let inner = Mutex::new(Inner { file, end: 0, free: Vec::new() });
-                    return Ok(Store { folder: folder.into(), inner });
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => last = error,
-                Err(error) => return Err(refused(error)),
-            }
-        }
-        Err(refused(last))
+        let file = SpillFile::nameless()?;
+        Ok(Store(Mutex::new(Inner { file, end: 0, free: Vec::new() })))
     }
 
     /// Writes bytes to a place of their own.
@@ -70,17 +40,15 @@ impl Store {
         let len = bytes.len() as u64;
         let mut inner = self.inner();
         let at = inner.take(len);
-        match inner.write(at, bytes) {
-            Ok(()) => Ok(Slot { store: self.clone(), at, len, sum: sum(bytes) }),
-            Err(error) => {
-                inner.give(at, len);
-                Err(failed(&self.folder, "written", Bytes::new(len), &error))
-            }
+        if let Err(error) = inner.file.write(at, bytes) {
+            inner.give(at, len);
+            return Err(error);
         }
+        Ok(Slot { store: self.clone(), at, len })
     }
 
-    fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,14 +63,7 @@ impl Slot {
     /// # Errors
     /// Where the file does not give what was written.
     pub(crate) fn get(&self, into: &mut [u8]) -> Result<()> {
-        let read = self.store.inner().read(self.at, into);
-        let bytes = Bytes::new(self.len);
-        read.map_err(|error| failed(&self.store.folder, "read back", bytes, &error))?;
-        if sum(into) != self.sum {
-            let error = std::io::Error::other("the bytes are not those that were written");
-            return Err(failed(&self.store.folder, "read back", bytes, &error));
-        }
-        Ok(())
+        self.store.inner().file.read(self.at, into)
     }
 }
 
@@ -130,6 +91,7 @@ impl Inner {
 
     /// Gives a range back. What is free at the end leaves the file, and so the disk.
     fn give(&mut self, at: u64, len: u64) {
+        self.file.forget(at);
         let i = self.free.partition_point(|(start, _)| *start < at);
         self.free.insert(i, (at, len));
         for i in [i + 1, i] {
@@ -146,50 +108,9 @@ impl Inner {
         {
             self.free.pop();
             self.end = start;
-            // Where that fails the file is longer than it has to be, and nothing else.
-            let _ = self.file.set_len(start);
+            self.file.cut(start);
         }
     }
-
-    fn write(&mut self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.write_all(bytes)
-    }
-
-    fn read(&mut self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.read_exact(into)
-    }
-}
-
-/// Opens a new file that goes with its last handle.
-#[cfg(unix)]
-fn nameless(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-    std::fs::remove_file(path)?;
-    Ok(file)
-}
-
-/// Opens a new file that goes with its last handle.
-#[cfg(windows)]
-fn nameless(path: &Path) -> std::io::Result<File> {
-    use std::os::windows::fs::OpenOptionsExt;
-    const DELETE_ON_CLOSE: u32 = 0x0400_0000;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).share_mode(0);
-    options.custom_flags(DELETE_ON_CLOSE).open(path)
-}
-
-fn failed(folder: &Path, what: &'static str, bytes: Bytes, why: &std::io::Error) -> Error {
-    ErrorKind::Spill {
-        what: format!("{bytes} of tensors that leave memory could not be {what}: {why}"),
-        path: folder.display().to_string(),
-        help: "make room on the disk, choose another folder with memory::set_spill_folder or \
-               TONNAGE_SPILL_DIR, or raise the limit"
-            .into(),
-    }
-    .into()
 }
 
 #[cfg(test)]
@@ -229,31 +150,5 @@ mod tests {
         assert_eq!(ends(&store), (1, 5500));
         drop(again);
         assert_eq!(ends(&store), (0, 0));
-        assert_eq!(store.inner().file.metadata().unwrap().len(), 0);
-    }
-
-    #[test]
-    fn what_was_changed_or_cut_is_an_error_and_stays_one() {
-        let store = store();
-        let slot = store.put(&[7; 4096]).unwrap();
-        store.inner().write(100, &[8]).unwrap();
-        let mut got = vec![0; 4096];
-        let error = slot.get(&mut got).unwrap_err().to_string();
-        assert!(error.contains("not those that were written"), "{error}");
-        store.inner().file.set_len(50).unwrap();
-        assert!(slot.get(&mut got).unwrap_err().to_string().contains("read back"));
-    }
-
-    #[test]
-    fn a_folder_that_takes_no_file_is_named_and_one_that_does_has_no_file_in_it() {
-        let folder = std::env::temp_dir().join(format!("tonnage-store-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        let store = Arc::new(Store::open_in(&folder).unwrap());
-        let slot = store.put(&[1; 100]).unwrap();
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-        drop((slot, store));
-        std::fs::remove_dir(&folder).unwrap();
-        let error = Store::open_in(Path::new("/nowhere/at/all")).unwrap_err().to_string();
-        assert!(error.contains("/nowhere/at/all"), "{error}");
     }
 }

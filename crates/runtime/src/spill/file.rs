@@ -44,6 +44,31 @@ impl SpillFile {
         Ok(made)
     }
 
+    /// A new file that grows as it is written, and goes with the process however that ends: on unix it has no name
+    /// from here on, elsewhere the next process that spills clears it.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub(crate) fn nameless() -> Result<SpillFile> {
+        let (file, path) = folder::create()?;
+        if cfg!(unix) {
+            // Where that fails it is a file with a name, as elsewhere.
+            let _ = fs::remove_file(&path);
+        }
+        Ok(SpillFile { file, path, sums: HashMap::new() })
+    }
+
+    /// The value at a place will not be asked for again.
+    pub(crate) fn forget(&mut self, at: u64) {
+        self.sums.remove(&at);
+    }
+
+    /// Nothing lies beyond that any more.
+    pub(crate) fn cut(&mut self, len: u64) {
+        // Where that fails the file is longer than it has to be, and nothing else.
+        let _ = self.file.set_len(len);
+    }
+
     /// Puts a value at a place.
     ///
     /// # Errors
@@ -74,14 +99,14 @@ impl SpillFile {
     fn no_room(&self, bytes: Bytes, error: &io::Error) -> Error {
         let what = format!("{bytes} cannot be written to the file ({error})");
         let help = "make room on the disk, choose another folder with memory::set_spill_folder or \
-                    TONNAGE_SPILL_DIR, raise the budget, or forbid spilling with no_spill";
+                    TONNAGE_SPILL_DIR, raise the budget or the limit, or forbid spilling with no_spill";
         let path = self.path.display().to_string();
         ErrorKind::Spill { what, path, help: help.into() }.into()
     }
 
     fn wrong(&self, what: String) -> Error {
         let help =
-            "the call has changed nothing: call again, with a folder that nobody else writes to";
+            "nothing was changed by it: call again, with a folder that nobody else writes to";
         let path = self.path.display().to_string();
         ErrorKind::Spill { what, path, help: help.into() }.into()
     }
@@ -120,6 +145,21 @@ mod tests {
         }
         drop(file);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_in_no_folder_and_gets_shorter() {
+        let mut file = SpillFile::nameless().unwrap();
+        assert_eq!(file.path.exists(), !cfg!(unix));
+        file.write(100, b"first").unwrap();
+        file.write(200, b"second").unwrap();
+        file.forget(200);
+        file.cut(105);
+        assert_eq!(file.file.metadata().unwrap().len(), 105);
+        let mut back = [0; 5];
+        file.read(100, &mut back).unwrap();
+        assert_eq!(&back, b"first");
+        assert!(file.read(200, &mut back).unwrap_err().to_string().contains("cut short"));
     }
 
     #[test]

@@ -15,4 +15,3 @@ mod sum;
 pub use file::SpillFile;
 pub use folder::{folder, set_folder};
 pub use lane::DiskLane;
-pub(crate) use sum::sum;
