@@ -181,13 +181,13 @@ impl Join {
         self.join(made)
     }
 
-    /// Joins one pair that may as well belong elsewhere: none in the first round, and others in each of the rest.
+    /// Joins one pair that may as well belong elsewhere: none in every fourth round, and others in each of the rest.
     fn any(&mut self) -> bool {
-        match (self.round, self.round % 3) {
-            (0, _) => false,
-            (_, 0) => self.chains(true),
-            (_, 1) => self.any_stack() || self.chains(true),
-            _ => self.chains(true) || self.any_stack(),
+        match self.round % 4 {
+            0 => false,
+            1 => self.any_stack() || self.chains(true),
+            2 => self.chains(true) || self.any_stack(),
+            _ => self.chains(true),
         }
     }
 
