@@ -1,7 +1,7 @@
 //! Which capacities the exact search is asked for, and how much of the effort each question gets.
 
 use super::greedy;
-use super::joined::joined;
+use super::joined::{guesses, joined};
 use super::peak;
 use super::search::{Outcome, search, weight};
 use super::sections::Part;
@@ -25,7 +25,12 @@ impl Budget<'_> {
     /// Looks for a packing of blocks, each joined of items: in the rounds of a sweep, each with half as many nodes.
     fn blocks(&mut self, part: &Part, capacity: u64, sweep: u32, nodes: u64) -> Option<Vec<u64>> {
         let rounds = ROUNDS << sweep.min(32);
-        for round in rounds - ROUNDS..2 * rounds - ROUNDS {
+        let first = rounds - ROUNDS;
+        for round in first..first + rounds {
+            // What is joined without a guess is the same every time.
+            if !guesses(round) && round > first {
+                continue;
+            }
             // Joining goes through all items for each guess.
             let cost = (part.len() as u64).pow(2) / 64;
             if part.len() > MOST_JOINED || cost > self.nodes || self.spent() {

@@ -26,6 +26,11 @@ pub(super) struct Joined {
     pub(super) part: Part,
 }
 
+/// Whether a round guesses where an item has several partners.
+pub(super) fn guesses(round: u64) -> bool {
+    !round.is_multiple_of(4)
+}
+
 /// Joins what it can; which of several partners an item gets differs from round to round. `None` where little is joined.
 pub(super) fn joined(part: &Part, round: u64) -> Option<Joined> {
     let item = |i| Block { span: part.span[i], size: part.size[i], parts: Vec::new() };
