@@ -69,6 +69,9 @@ impl Joined {
     }
 }
 
+/// Where a block begins or ends, its size, and which it is.
+type Edge = (u32, u64, usize);
+
 /// Blocks in the making.
 struct Join {
     blocks: Vec<Block>,
@@ -105,7 +108,7 @@ impl Join {
     }
 
     /// All blocks sorted by where they begin and their size, and by where they end.
-    fn sorted(&self) -> (Vec<(u32, u64, usize)>, Vec<(u32, u64, usize)>) {
+    fn sorted(&self) -> (Vec<Edge>, Vec<Edge>) {
         let of = |&b: &usize| (&self.blocks[b], b);
         let mut starts: Vec<_> =
             self.left.iter().map(of).map(|(block, b)| (block.span.0, block.size, b)).collect();
@@ -226,14 +229,14 @@ impl Join {
 const MOST_TWINS: usize = 8;
 
 /// Those with that boundary.
-fn at_boundary(sorted: &[(u32, u64, usize)], boundary: u32) -> &[(u32, u64, usize)] {
+fn at_boundary(sorted: &[Edge], boundary: u32) -> &[Edge] {
     let from = sorted.partition_point(|&(b, _, _)| b < boundary);
     let to = sorted.partition_point(|&(b, _, _)| b <= boundary);
     &sorted[from..to]
 }
 
 /// Those with that boundary and size.
-fn at(sorted: &[(u32, u64, usize)], boundary: u32, size: u64) -> &[(u32, u64, usize)] {
+fn at(sorted: &[Edge], boundary: u32, size: u64) -> &[Edge] {
     let from = sorted.partition_point(|&(b, s, _)| (b, s) < (boundary, size));
     let to = sorted.partition_point(|&(b, s, _)| (b, s) <= (boundary, size));
     &sorted[from..to]
