@@ -26,6 +26,7 @@ pub mod memory;
 pub mod notices;
 mod operators;
 mod ops;
+pub mod optim;
 mod part;
 mod random;
 mod read;
