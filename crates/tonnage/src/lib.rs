@@ -23,6 +23,7 @@ mod function;
 mod grad;
 mod make;
 pub mod memory;
+pub mod nn;
 pub mod notices;
 mod operators;
 mod ops;

@@ -217,7 +217,7 @@ impl Optimizer {
             let slots = self.slots(&mut state, variable, source)?;
             self.step_one(variable, gradient, &slots, &rate, &number, source)?;
         }
-        state.steps(source)?.assign_add(&crate::make::tensor(1i64)?)
+        state.steps(source)?.assign_add(&crate::make::full(1, DType::I64, ())?)
     }
 
     /// One variable's step. What was read is let go before it is written, so that eager mode writes in place too.

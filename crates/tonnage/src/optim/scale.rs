@@ -1,7 +1,7 @@
 //! Loss scaling: gradients of 16 bits that would round to 0 are kept from it.
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Result, Source};
+use tonnage_core::{DType, Result, Source};
 
 use super::Optimizer;
 use crate::control::cond;
@@ -88,7 +88,7 @@ impl LossScale {
         let factor = self.factor.read()?;
         let gradients =
             gradients.iter().map(|g| unscaled(g, &factor)).collect::<Result<Vec<_>>>()?;
-        let mut finite = make::tensor(true)?;
+        let mut finite = make::full(true, DType::Bool, ())?;
         for gradient in &gradients {
             finite = finite.logical_and(all_finite(gradient)?)?;
         }
@@ -103,7 +103,7 @@ impl LossScale {
                 self.factor.assign(&full.where_(&doubled, &factor)?)
             },
             || {
-                self.good.assign(&make::tensor(0i64)?)?;
+                self.good.assign(&make::full(0, DType::I64, ())?)?;
                 self.factor.assign(&factor.mul(0.5)?.maximum(1.0)?)
             },
         )
@@ -131,13 +131,13 @@ fn all_finite(gradient: &Gradient) -> Result<Tensor> {
     match gradient {
         Gradient::Dense(tensor) => tensor.is_finite()?.all(crate::Axes::ALL),
         Gradient::Rows(rows) => {
-            let mut all = make::tensor(true)?;
+            let mut all = make::full(true, DType::Bool, ())?;
             for (_, values) in rows.parts() {
                 all = all.logical_and(values.is_finite()?.all(crate::Axes::ALL)?)?;
             }
             Ok(all)
         }
-        Gradient::Unconnected => make::tensor(true),
+        Gradient::Unconnected => make::full(true, DType::Bool, ()),
     }
 }
 
