@@ -159,7 +159,7 @@ fn a_model_takes_no_bytes_before_it_is_trained_and_what_it_says_then() {
         Ok(loss)
     });
     let x = random_normal([4, 8, 8, 1], DType::F32).unwrap().to_vec::<f32>().unwrap();
-    let x = tensor(x).unwrap().reshape(&[4, 8, 8, 1]).unwrap();
+    let x = tensor(x).unwrap().reshape([4, 8, 8, 1]).unwrap();
     let labels = tensor([3i64, 1, 4, 1]).unwrap();
     let args = (x, labels);
     let given = in_use();
