@@ -77,7 +77,7 @@ pub use tonnage_core::{
     Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
     bf16, f16,
 };
-pub use tonnage_plan::{Fitted, Machine, Plan, Price};
+pub use tonnage_plan::{Explanation, Fitted, Machine, Plan, Price};
 pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
 pub use variable::Variable;
