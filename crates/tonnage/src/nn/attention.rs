@@ -47,6 +47,7 @@ impl Projection {
         Projection { kernel, bias: Some(Param::new("attention/bias", Initializer::Zeros)) }
     }
 
+    #[track_caller]
     fn of(&self, x: &Tensor, units: usize) -> Result<Tensor> {
         let (into, dtype) = (width("attention", x)?, x.dtype());
         let y = x.matmul(&self.kernel.read(&[into, units], dtype)?)?;
@@ -94,6 +95,7 @@ impl MultiHeadAttention {
     }
 
     /// Attention of `x` to `to`, both `[batch, length, width]`; a mask stretches to `[batch, heads, queries, keys]`.
+    #[track_caller]
     pub fn attend(&self, x: &Tensor, to: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
         let whole = width("attention", x)?;
         let (heads, key_heads) = (self.heads, self.key_heads);
@@ -120,6 +122,7 @@ impl MultiHeadAttention {
 }
 
 /// `[batch, length, heads * each]` as `[batch, heads, length, each]`.
+#[track_caller]
 fn by_head(x: &Tensor, heads: usize, each: usize) -> Result<Tensor> {
     let shape = x.shape();
     let [batch, length, _] = &shape[..] else {
@@ -131,6 +134,11 @@ fn by_head(x: &Tensor, heads: usize, each: usize) -> Result<Tensor> {
 }
 
 impl Layer for MultiHeadAttention {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         self.attend(x, x, None)
     }

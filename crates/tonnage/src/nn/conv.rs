@@ -86,6 +86,11 @@ impl Convolution {
 parameters!(Convolution { kernel, bias });
 
 impl Layer for Convolution {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let (channels, dtype) = (width("convolution", x)?, x.dtype());
         let mut shape = self.window.clone();

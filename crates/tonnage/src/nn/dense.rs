@@ -48,6 +48,11 @@ impl Dense {
 parameters!(Dense { kernel, bias });
 
 impl Layer for Dense {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let (into, dtype) = (width("dense", x)?, x.dtype());
         let y = x.matmul(&self.kernel.read(&[into, self.units], dtype)?)?;

@@ -40,6 +40,7 @@ impl Embedding {
     }
 
     /// The table itself, for a last layer that shares it.
+    #[track_caller]
     pub fn table(&self) -> Result<Tensor> {
         self.table.read(&[self.count, self.width], tonnage_core::DType::F32)
     }
@@ -48,6 +49,11 @@ impl Embedding {
 parameters!(Embedding { table });
 
 impl Layer for Embedding {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         self.table()?.gather(x, 0)
     }

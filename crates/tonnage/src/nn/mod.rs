@@ -45,16 +45,34 @@ pub enum Mode {
 /// and this.
 pub trait Layer: Parameters {
     /// What it makes of its input.
+    #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor>;
+
+    /// Whether the lines of its ops are a user's. Those of a layer of this crate are not: what it does is done for the line
+    /// where it was put.
+    #[doc(hidden)]
+    fn has_lines(&self) -> bool {
+        true
+    }
 }
 
 impl<L: Layer + ?Sized> Layer for &L {
+    fn has_lines(&self) -> bool {
+        (**self).has_lines()
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         (**self).forward(x, mode)
     }
 }
 
 impl<L: Layer + ?Sized> Layer for Box<L> {
+    fn has_lines(&self) -> bool {
+        (**self).has_lines()
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         (**self).forward(x, mode)
     }

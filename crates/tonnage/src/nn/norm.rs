@@ -61,6 +61,11 @@ impl BatchNorm {
 parameters!(BatchNorm { scale, bias, mean, variance });
 
 impl Layer for BatchNorm {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let (shape, dtype) = ([width("batch_norm", x)?], x.dtype());
         let (scale, bias) = (self.scale.read(&shape, dtype)?, self.bias.read(&shape, dtype)?);
@@ -108,6 +113,11 @@ impl LayerNorm {
 parameters!(LayerNorm { scale, bias });
 
 impl Layer for LayerNorm {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let (shape, dtype) = ([width("layer_norm", x)?], x.dtype());
         let (scale, bias) = (self.scale.read(&shape, dtype)?, self.bias.read(&shape, dtype)?);
@@ -140,6 +150,11 @@ impl RmsNorm {
 parameters!(RmsNorm { scale });
 
 impl Layer for RmsNorm {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         x.rms_norm(&self.scale.read(&[width("rms_norm", x)?], x.dtype())?, self.epsilon)
     }
@@ -173,6 +188,11 @@ impl GroupNorm {
 parameters!(GroupNorm { scale, bias });
 
 impl Layer for GroupNorm {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let (shape, dtype) = ([width("group_norm", x)?], x.dtype());
         let (scale, bias) = (self.scale.read(&shape, dtype)?, self.bias.read(&shape, dtype)?);

@@ -47,6 +47,7 @@ impl Param {
     ///
     /// # Errors
     /// Where it was made of another shape.
+    #[track_caller]
     pub fn read(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
         self.variable(shape, dtype)?.read()
     }
@@ -55,6 +56,7 @@ impl Param {
     ///
     /// # Errors
     /// Where it was made of another shape.
+    #[track_caller]
     pub fn variable(&self, shape: &[usize], dtype: DType) -> Result<Variable> {
         let mut built = self.built();
         if let Some(variable) = &*built {
@@ -67,7 +69,7 @@ impl Param {
             }
             return Ok(variable.clone());
         }
-        let value = self.start.make(shape, dtype)?;
+        let value = self.made.stand_for(|| self.start.make(shape, dtype))?;
         let variable = Variable::new_at(&self.name, value, self.role, self.made)?;
         Ok(built.insert(variable).clone())
     }

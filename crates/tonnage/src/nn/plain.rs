@@ -28,6 +28,7 @@ impl<F: Fn(&Tensor) -> Result<Tensor>> super::Parameters for Apply<F> {
 }
 
 impl<F: Fn(&Tensor) -> Result<Tensor>> Layer for Apply<F> {
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         (self.0)(x)
     }
@@ -73,6 +74,11 @@ pub enum Activation {
 parameters!(Activation {});
 
 impl Layer for Activation {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         match self {
             Activation::Linear => Ok(x.clone()),
@@ -105,6 +111,11 @@ pub struct MaxPool(
 parameters!(MaxPool {});
 
 impl Layer for MaxPool {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         x.max_pool(&self.0)
     }
@@ -120,6 +131,11 @@ pub struct AvgPool(
 parameters!(AvgPool {});
 
 impl Layer for AvgPool {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         x.avg_pool(&self.0)
     }
@@ -137,6 +153,11 @@ pub enum GlobalPool {
 parameters!(GlobalPool {});
 
 impl Layer for GlobalPool {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let (rank, op) = (x.rank(), "global_pool");
         if rank < 3 {
@@ -158,6 +179,11 @@ pub struct Flatten;
 parameters!(Flatten {});
 
 impl Layer for Flatten {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let shape = x.shape();
         let Some(batch) = shape.first() else {
@@ -179,6 +205,11 @@ pub struct Reshape(
 parameters!(Reshape {});
 
 impl Layer for Reshape {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let shape = x.shape();
         let Some(batch) = shape.first() else {

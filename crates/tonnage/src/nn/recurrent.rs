@@ -130,7 +130,19 @@ impl Recurrent {
 }
 
 impl Layer for Recurrent {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        Source::here().stand_for(|| self.along(x))
+    }
+}
+
+impl Recurrent {
+    /// All of the sequence.
+    fn along(&self, x: &Tensor) -> Result<Tensor> {
         let (into, dtype, shape) = (width("recurrent", x)?, x.dtype(), x.shape());
         let [batch, _, _] = &shape[..] else {
             let what = format!("an input of {shape}");
@@ -191,6 +203,11 @@ impl Bidirectional {
 parameters!(Bidirectional { forwards, backwards });
 
 impl Layer for Bidirectional {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let sides = [self.forwards.forward(x, mode)?, self.backwards.forward(x, mode)?];
         concat(&[&sides[0], &sides[1]], -1)

@@ -1,6 +1,6 @@
 //! Layers one after another, and layers that training leaves alone.
 
-use tonnage_core::Result;
+use tonnage_core::{Result, Source};
 
 use super::{Layer, Mode, Parameters, Walk};
 use crate::tensor::Tensor;
@@ -16,7 +16,13 @@ use crate::tensor::Tensor;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 #[derive(Default)]
-pub struct Sequential(Vec<Box<dyn Layer>>);
+pub struct Sequential(Vec<Placed>);
+
+/// A layer, and the line where it was put.
+struct Placed {
+    layer: Box<dyn Layer>,
+    at: Source,
+}
 
 impl Sequential {
     /// None yet.
@@ -26,8 +32,9 @@ impl Sequential {
 
     /// One more at the end.
     #[must_use]
+    #[track_caller]
     pub fn then(mut self, layer: impl Layer + 'static) -> Sequential {
-        self.0.push(Box::new(layer));
+        self.0.push(Placed { layer: Box::new(layer), at: Source::here() });
         self
     }
 
@@ -44,13 +51,21 @@ impl Sequential {
 
 impl Parameters for Sequential {
     fn walk(&self, walk: &mut Walk) {
-        self.0.iter().enumerate().for_each(|(i, layer)| walk.part(&i.to_string(), layer));
+        let layers = self.0.iter().enumerate();
+        layers.for_each(|(i, placed)| walk.part(&i.to_string(), &placed.layer));
     }
 }
 
 impl Layer for Sequential {
+    #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        self.0.iter().try_fold(x.clone(), |x, layer| layer.forward(&x, mode))
+        self.0.iter().try_fold(x.clone(), |x, Placed { layer, at }| {
+            // A user's own layer has lines of its own.
+            match layer.has_lines() {
+                true => layer.forward(&x, mode),
+                false => at.stand_for(|| layer.forward(&x, mode)),
+            }
+        })
     }
 }
 
@@ -67,6 +82,11 @@ impl<L: Parameters> Parameters for Frozen<L> {
 }
 
 impl<L: Layer> Layer for Frozen<L> {
+    fn has_lines(&self) -> bool {
+        self.0.has_lines()
+    }
+
+    #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         self.0.forward(x, mode)
     }

@@ -198,7 +198,7 @@ impl Optimizer {
         let source = Source::here();
         let variables: Vec<&Variable> = variables.into_iter().collect();
         self.check_step(&variables, gradients).map_err(|e| e.at(source))?;
-        self.step(&variables, gradients, source).map_err(|e| e.at(source))
+        source.stand_for(|| self.step(&variables, gradients, source)).map_err(|e| e.at(source))
     }
 
     fn step(&self, variables: &[&Variable], gradients: &[Gradient], source: Source) -> Result<()> {

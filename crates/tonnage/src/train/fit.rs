@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Bytes, DType, Result};
+use tonnage_core::{Bytes, DType, Result, Source};
 
 use super::checkpoint::{Checkpoints, Position};
 use crate::data::Dataset;
@@ -128,6 +128,7 @@ impl Fit {
     ///
     /// # Errors
     /// Where the budget is too small: with the least that would do.
+    #[track_caller]
     pub fn predict<M: Layer>(
         &self,
         model: &M,
@@ -135,7 +136,8 @@ impl Fit {
         data: &Dataset<(Tensor, Tensor)>,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<std::sync::Arc<tonnage_plan::Plan>> {
-        let step = function(|batch| learn(model, optimizer, &loss, batch));
+        let source = Source::here();
+        let step = function(|batch| learn(model, optimizer, &loss, batch, source));
         let step = match self.budget {
             Some(budget) => step.budget(budget)?,
             None => step,
@@ -149,6 +151,7 @@ impl Fit {
     /// # Errors
     /// Where the budget is too small (nothing has run then), a checkpoint cannot be saved or is of another model, or the loss
     /// is not finite: the error says at which step, and the last good checkpoint is kept.
+    #[track_caller]
     pub fn run<M: Layer>(
         &self,
         model: &M,
@@ -157,7 +160,8 @@ impl Fit {
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
         mut after: impl FnMut(&Progress) -> Go,
     ) -> Result<History> {
-        let step = function(|batch| learn(model, optimizer, &loss, batch));
+        let source = Source::here();
+        let step = function(|batch| learn(model, optimizer, &loss, batch, source));
         let step = match self.budget {
             Some(budget) => step.budget(budget)?,
             None => step,
@@ -247,13 +251,17 @@ fn learn<M: Layer>(
     optimizer: &Optimizer,
     loss: &impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     (x, y): (Tensor, Tensor),
+    source: Source,
 ) -> Result<Tensor> {
     let mut tape = GradientTape::new();
-    let loss = loss(&model.forward(&x, Mode::Training)?, &y)?.mean_all()?;
-    let variables = model.trainable();
-    let gradients = tape.gradient(&loss, &variables)?;
-    optimizer.apply(&variables, &gradients)?;
-    Ok(loss)
+    let losses = loss(&model.forward(&x, Mode::Training)?, &y)?;
+    source.stand_for(|| {
+        let loss = losses.mean_all()?;
+        let variables = model.trainable();
+        let gradients = tape.gradient(&loss, &variables)?;
+        optimizer.apply(&variables, &gradients)?;
+        Ok(loss)
+    })
 }
 
 /// Everything that training goes on from, by names that do not depend on where it was made.
@@ -291,6 +299,7 @@ pub struct Evaluation {
 }
 
 /// How well a model of classes does on data that it may never have seen.
+#[track_caller]
 pub fn evaluate<M: Layer>(
     model: &M,
     data: &Dataset<(Tensor, Tensor)>,
