@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 the answer is no; 2 the question was wrong.
 
 mod calibrate;
+mod ops;
 mod pack;
 mod table;
 
@@ -24,12 +25,15 @@ enum Command {
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
     Calibrate(calibrate::Args),
+    /// List the ops, with the dtypes that they take; or tell all about one.
+    Ops(ops::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Pack(args) => pack::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Ops(args) => ops::run(&args),
     };
     match done {
         Ok(code) => code,
