@@ -4,6 +4,7 @@
 
 mod calibrate;
 mod digits;
+mod ops;
 mod pack;
 mod table;
 mod train;
@@ -37,6 +38,8 @@ enum Command {
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
     Calibrate(calibrate::Args),
+    /// List the ops, with the dtypes that they take; or tell all about one.
+    Ops(ops::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => train::plan(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Ops(args) => ops::run(&args),
     };
     match done {
         Ok(code) => code,

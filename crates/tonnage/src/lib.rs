@@ -73,6 +73,7 @@ pub use tape::{
 };
 pub use tensor::Tensor;
 pub use tonnage_core::attrs::PadMode;
+pub use tonnage_core::window::Between;
 pub use tonnage_core::{
     Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
     bf16, f16,
