@@ -366,9 +366,14 @@ impl Variable {
         }
     }
 
-    /// Frees its bytes; from here on it can't be used.
-    pub(crate) fn close(&self) {
-        *self.state() = State::Closed;
+    /// Frees the bytes of all; from here on they can't be used. Where a callback closes what a call writes, none is closed.
+    pub(crate) fn close_all(mut variables: Vec<&Variable>) -> Result<()> {
+        // In the order in which calls take them, so that nobody waits for ever.
+        variables.sort_unstable_by_key(|variable| variable.number());
+        let states: Vec<_> =
+            variables.into_iter().map(Variable::free_state).collect::<Result<_>>()?;
+        states.into_iter().for_each(|mut state| *state = State::Closed);
+        Ok(())
     }
 
     /// Its state; none where a callback asks for what a call holds.
