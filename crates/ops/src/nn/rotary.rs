@@ -17,9 +17,7 @@ use tonnage_core::{Attrs, Bytes, Call, DType, Element, Emit, OpDef, Scalar, Tens
 use super::float::{Float, Wide, with_float};
 use super::rows::{Rows, bytes_of_rows};
 use crate::index::indices::Indices;
-use crate::infer::{
-    along, bad_attrs, cost, dtype, each, elements, inputs, integer, rank_at_least, shape,
-};
+use crate::infer::{along, bad_attrs, cost, dtype, each, inputs, integer, rank_at_least, shape};
 use crate::parallel::{cut, cut_bytes, for_each_item, rows_at_once};
 use crate::simd::float::{self, Real};
 use crate::simd::{self, Isa};

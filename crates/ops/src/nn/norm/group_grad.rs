@@ -13,7 +13,7 @@ use super::group::{images_to_test, of_groups};
 use super::images::{Cut, Images, bytes};
 use super::{How, computed, formula, how};
 use crate::derive::by_formula;
-use crate::infer::{along, cost, each, elements, inputs, same_dtype, shape};
+use crate::infer::{along, cost, each, inputs, same_dtype, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::Rows;
@@ -195,7 +195,7 @@ impl<T: Float> All<'_, T> {
         }
     }
 
-    /// Sums of some pixels of one image: of `g` times normalized elements, and of `g`.
+    /// Sums of some pixels of one image: of `g` times normalized and of `g`.
     fn sums(
         &self,
         image: usize,

@@ -14,7 +14,7 @@ use tonnage_core::{Attrs, Call, Emit, OpDef, Shape, Sizes, TensorType};
 
 use super::avg_grad::AVG_POOL_GRAD;
 use super::{Line, axes, cases, slid};
-use crate::infer::{bad_attrs, cost, each, elements, inputs};
+use crate::infer::{bad_attrs, cost, each, inputs};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::window::{Pixels, Window};

@@ -13,7 +13,7 @@ use tonnage_core::{Attrs, Call, Emit, OpDef, Shape, TensorType};
 
 use super::avg::{AVG_POOL, BLOCK, add, average, averages, made, share};
 use super::{Line, axes};
-use crate::infer::{cost, each, elements, inputs, joined, shape};
+use crate::infer::{cost, each, inputs, joined, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, with_float};
 use crate::nn::window::{Axis, Pixels, Window};

@@ -16,7 +16,7 @@ use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType,
 
 use super::max_grad::MAX_POOL_GRAD;
 use super::{Line, axes, cases, index_dtype, slid, window};
-use crate::infer::{cost, each, elements, inputs, number};
+use crate::infer::{cost, each, inputs, number};
 use crate::nn::window::{Pixels, Window};
 use crate::number::{Number, with_number};
 use crate::parallel::{Pair, for_each_pair};
