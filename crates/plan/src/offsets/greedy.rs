@@ -96,18 +96,21 @@ impl<'a> Best<'a> {
         Best { part, target, fixed, height: u64::MAX, offsets, over, work }
     }
 
-    /// All that [`Best::two_ended`] can do. True once the target is met.
+    /// All that [`Best::two_ended`] can do, and items by size where that is likely to do better. True once the target is met.
     fn piles(&mut self) -> bool {
         let sides = [Side::Roomy, Side::Tidy];
-        let orders =
-            [Order::Length, Order::Peak, Order::Area, Order::Contention, Order::Start, Order::End];
-        let again = [Order::Length, Order::Peak];
-        orders
-            .iter()
-            .map(|&order| sorted(self.part, order))
-            .any(|order| sides.iter().any(|&side| self.two_ended(&order, side)))
+        let first = [Order::Length, Order::Peak];
+        let then = [Order::Area, Order::Contention, Order::Start, Order::End];
+        let all = |best: &mut Self, orders: &[Order]| {
+            orders
+                .iter()
+                .map(|&order| sorted(best.part, order))
+                .any(|order| sides.iter().any(|&side| best.two_ended(&order, side)))
+        };
+        all(self, &first)
             || self.gap_fit(&sorted(self.part, Order::Sizes), Rule::Lowest)
-            || again
+            || all(self, &then)
+            || first
                 .iter()
                 .any(|&order| sides.iter().any(|&side| self.insist(sorted(self.part, order), side)))
     }

@@ -1,7 +1,7 @@
 //! Which capacities the exact search is asked for, and how much of the effort each question gets.
 
 use super::greedy;
-use super::joined::joined;
+use super::joined::{guesses, joined};
 use super::peak;
 use super::search::{Outcome, search, weight};
 use super::sections::Part;
@@ -22,10 +22,15 @@ impl Budget<'_> {
         outcome
     }
 
-    /// Looks for a packing of blocks, each joined of items: in the rounds of a sweep, which share so many nodes by twice.
+    /// Looks for a packing of blocks, each joined of items: in the rounds of a sweep, each with half as many nodes.
     fn blocks(&mut self, part: &Part, capacity: u64, sweep: u32, nodes: u64) -> Option<Vec<u64>> {
-        let from = ROUNDS * u64::from(sweep);
-        for round in from..from + ROUNDS {
+        let rounds = ROUNDS << sweep.min(32);
+        let first = rounds - ROUNDS;
+        for round in first..first + rounds {
+            // What is joined without a guess is the same every time.
+            if !guesses(round) && round > first {
+                continue;
+            }
             // Joining goes through all items for each guess.
             let cost = (part.len() as u64).pow(2) / 64;
             if part.len() > MOST_JOINED || cost > self.nodes || self.spent() {
@@ -39,7 +44,7 @@ impl Budget<'_> {
             if blocks.height(&plain) <= within {
                 return Some(joined.unfold(&plain));
             }
-            if let Outcome::Found(packed) = self.search(blocks, within, None, nodes / 4) {
+            if let Outcome::Found(packed) = self.search(blocks, within, None, nodes / 2) {
                 return Some(joined.unfold(&packed));
             }
         }
@@ -54,7 +59,7 @@ impl Budget<'_> {
 /// Decisions of the first question, beside some for each item.
 const FIRST: u64 = 4_000;
 
-/// Ways of joining items that each sweep tries.
+/// Ways of joining items that the first sweep tries; each further one tries twice as many.
 const ROUNDS: u64 = 8;
 /// Of more items too many look like pieces of one block.
 const MOST_JOINED: usize = 2_000;
@@ -86,10 +91,11 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
                 Outcome::None => (proved, missed) = (asked + 1, asked),
                 Outcome::Unknown => missed = asked,
             }
-            if asked == proved && height > proved {
-                if let Some(found) = budget.blocks(part, proved, sweep, nodes) {
-                    (height, best) = (part.height(&found), found);
-                }
+            if asked == proved
+                && height > proved
+                && let Some(found) = budget.blocks(part, proved, sweep, nodes)
+            {
+                (height, best) = (part.height(&found), found);
             }
             if height.saturating_sub(missed) <= fineness {
                 break;

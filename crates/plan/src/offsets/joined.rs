@@ -26,6 +26,11 @@ pub(super) struct Joined {
     pub(super) part: Part,
 }
 
+/// Whether a round guesses where an item has several partners.
+pub(super) fn guesses(round: u64) -> bool {
+    !round.is_multiple_of(4)
+}
+
 /// Joins what it can; which of several partners an item gets differs from round to round. `None` where little is joined.
 pub(super) fn joined(part: &Part, round: u64) -> Option<Joined> {
     let item = |i| Block { span: part.span[i], size: part.size[i], parts: Vec::new() };
@@ -181,13 +186,13 @@ impl Join {
         self.join(made)
     }
 
-    /// Joins one pair that may as well belong elsewhere: none in the first round, and others in each of the rest.
+    /// Joins one pair that may as well belong elsewhere: none in every fourth round, and others in each of the rest.
     fn any(&mut self) -> bool {
-        match (self.round, self.round % 3) {
-            (0, _) => false,
-            (_, 0) => self.chains(true),
-            (_, 1) => self.any_stack() || self.chains(true),
-            _ => self.chains(true) || self.any_stack(),
+        match self.round % 4 {
+            0 => false,
+            1 => self.any_stack() || self.chains(true),
+            2 => self.chains(true) || self.any_stack(),
+            _ => self.chains(true),
         }
     }
 
