@@ -108,7 +108,10 @@ impl Program {
                 let bound: Bound =
                     self.signature.symbols.iter().map(|o| size(o.leaf, o.axis)).collect();
                 let find = self.signature.find(&bound);
-                Ok(Arc::new(lower(&graph.substitute(&|s: &Symbol| -> Option<Dim> { find(s) }))?))
+                let closed = graph.substitute(&|s: &Symbol| -> Option<Dim> { find(s) });
+                // Sizes that the trace did not know may not be possible: a reshape whose elements do not come out.
+                closed.verify()?;
+                Ok(Arc::new(lower(&closed)?))
             }
         }
     }
