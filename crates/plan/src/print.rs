@@ -98,10 +98,13 @@ impl fmt::Display for Fitted {
         if self.in_bf16 > 0 {
             done.push(format!("{} values kept in bf16", self.in_bf16));
         }
-        if done.is_empty() {
+        let longer = if before > 0.0 { now / before } else { 1.0 };
+        if done.is_empty() && longer < 1.005 {
             return write!(f, "fits as it is");
         }
-        let longer = if before > 0.0 { now / before } else { 1.0 };
+        if done.is_empty() {
+            done.push("as without a budget".into());
+        }
         write!(f, "fitted: {}, {longer:.2} times the time expected", done.join(", "))
     }
 }

@@ -8,7 +8,7 @@ use tonnage_core::{ErrorKind, Result, Source};
 
 use crate::function::home;
 use crate::tensor::Tensor;
-use crate::variable::Variable;
+use crate::variable::{Role, Variable};
 
 thread_local! {
     static SCOPES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -111,9 +111,9 @@ fn find_or_make(
         (None, _) => {
             let value = value()?;
             if graph.is_some() {
-                return Variable::new_at(name, value, true, source);
+                return Variable::new_at(name, value, Role::Trainable, source);
             }
-            let variable = Variable::create(name, value, true, source)?;
+            let variable = Variable::create(name, value, Role::Trainable, source)?;
             CONTAINERS.with_borrow(|open| match open.last() {
                 Some(held) => {
                     held.named.borrow_mut().insert(full.clone(), variable.clone());

@@ -37,9 +37,17 @@ def attention(which, batch, heads, of_keys, length, width, causal):
     return lambda: back(g, q, k, v, out, lse, 0.0, bool(causal))
 
 
+def matmul(dtype, rows, depth, cols):
+    dtype = {"f32": torch.float32, "f64": torch.float64}[dtype]
+    a, b = torch.randn(rows, depth, dtype=dtype), torch.randn(depth, cols, dtype=dtype)
+    out = torch.empty(rows, cols, dtype=dtype)
+    return lambda: torch.mm(a, b, out=out)
+
+
 def workload(words):
     kind, which, *numbers = words
-    return {"conv": conv, "attention": attention}[kind](which, *map(int, numbers))
+    kinds = {"conv": conv, "attention": attention, "matmul": matmul}
+    return kinds[kind](which, *map(int, numbers))
 
 
 def seconds(run, about):

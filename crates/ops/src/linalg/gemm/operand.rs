@@ -87,7 +87,13 @@ pub struct Direct<'a, C> {
     pub depth: isize,
 }
 
-impl<C> Direct<'_, C> {
+impl<'a, C> Direct<'a, C> {
+    /// A part of a line, where the steps of depth lie side by side.
+    pub(super) fn run(&self, line: usize, depth: Range<usize>) -> &'a [C] {
+        let at = self.start as isize + line as isize * self.line + depth.start as isize;
+        &self.data[at as usize..][..depth.len()]
+    }
+
     /// True where all of `lines` by `depth` lies in the slice.
     pub(super) fn holds(&self, lines: usize, depth: usize) -> bool {
         within(self.data.len(), self.start, &[(lines, self.line), (depth, self.depth)])

@@ -5,6 +5,7 @@
 use super::compute::{Compute, Reads};
 #[cfg(target_arch = "x86_64")]
 use super::kernel::Level;
+use super::kernel::fetch;
 use super::kernel::turn::{LINES, Turn};
 use super::operand::pack_with;
 
@@ -30,15 +31,7 @@ impl<T> Source<'_, T> {
     /// Asks the cache for elements that are read later. Any position will do.
     #[inline(always)]
     fn fetch(&self, at: isize, len: usize) {
-        #[cfg(target_arch = "x86_64")]
-        for byte in (0..len * size_of::<T>()).step_by(64) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let line = self.data.as_ptr().wrapping_offset(at).cast::<i8>().wrapping_add(byte);
-            // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = (at, len);
+        fetch(self.data.as_ptr().wrapping_offset(at), len);
     }
 }
 

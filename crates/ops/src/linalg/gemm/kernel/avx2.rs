@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::few::{Stream, dot, stream};
+use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::{Kernel, Tile, TileFn};
 
 const ROWS: usize = 6;
@@ -31,7 +31,8 @@ macro_rules! avx2 {
                 block_cols: 32 * $lanes,
                 tile,
                 stream: streams,
-                dot: dots,
+                dot: dot_of_two,
+                dots: dots_of_many,
             };
 
             #[target_feature(enable = "avx2,fma")]
@@ -40,8 +41,17 @@ macro_rules! avx2 {
             }
 
             #[target_feature(enable = "avx2,fma")]
-            fn dots(x: &[$t], y: &[$t]) -> $t {
+            fn dot_of_two(x: &[$t], y: &[$t]) -> $t {
                 dot::<$t, true>(x, y)
+            }
+
+            #[target_feature(enable = "avx2,fma")]
+            fn dots_of_many(
+                x: &[$t],
+                lines: &[&[$t]; SIDE_BY_SIDE],
+                sums: &mut [$t; SIDE_BY_SIDE],
+            ) {
+                dots::<$t, true>(x, lines, sums);
             }
 
             static TILES: [[TileFn<$t>; 2]; ROWS] = [

@@ -8,7 +8,7 @@
 
 use std::arch::x86_64::*;
 
-use super::few::{Stream, dot, stream};
+use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::{Kernel, Tile, TileFn};
 
 const ROWS: usize = 14;
@@ -36,7 +36,8 @@ macro_rules! avx512 {
                 block_cols: 32 * $lanes,
                 tile,
                 stream: streams,
-                dot: dots,
+                dot: dot_of_two,
+                dots: dots_of_many,
             };
 
             #[target_feature(enable = "avx512f,avx512vl,fma")]
@@ -45,8 +46,17 @@ macro_rules! avx512 {
             }
 
             #[target_feature(enable = "avx512f,avx512vl,fma")]
-            fn dots(x: &[$t], y: &[$t]) -> $t {
+            fn dot_of_two(x: &[$t], y: &[$t]) -> $t {
                 dot::<$t, true>(x, y)
+            }
+
+            #[target_feature(enable = "avx512f,avx512vl,fma")]
+            fn dots_of_many(
+                x: &[$t],
+                lines: &[&[$t]; SIDE_BY_SIDE],
+                sums: &mut [$t; SIDE_BY_SIDE],
+            ) {
+                dots::<$t, true>(x, lines, sums);
             }
 
             /// Tiles by rows; then two whole vectors, two with a mask, one with a mask; each for rows of

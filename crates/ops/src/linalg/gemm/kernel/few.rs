@@ -1,6 +1,7 @@
 //! Products with a few rows: the other operand is read once, so memory sets the pace and packing
 //! would double the traffic. Safe loops that the compiler vectorizes for each level.
 
+use super::fetch;
 use crate::linalg::gemm::compute::Compute;
 
 /// Rows of the large operand that are read side by side: enough streams for the prefetcher, and one
@@ -71,10 +72,43 @@ pub(super) fn stream<C: Compute, const FUSED: bool>(s: &Stream<'_, C>, sums: &mu
 /// Partial sums of a dot product: several vectors at every level, so that additions overlap.
 const LANES: usize = 64;
 
+/// Lines whose dot products are computed side by side, where there are as many: so many streams of memory.
+pub(in super::super) const SIDE_BY_SIDE: usize = 8;
+
+/// Elements of each of them in turn, so that sums need not all stay in registers.
+const TURN: usize = 2 * LANES;
+
 /// Lane `j` adds the products at `j`, `j + 64`, ...; the lanes are then added as a balanced tree.
 #[inline(always)]
 pub(super) fn dot<C: Compute, const FUSED: bool>(x: &[C], y: &[C]) -> C {
     let mut lanes = [C::ZERO; LANES];
+    multiply::<C, FUSED>(x, y, &mut lanes);
+    total(lanes)
+}
+
+/// Adds the dot products of `x` with lines of its length, each the same as by [`dot`].
+#[inline(always)]
+pub(super) fn dots<C: Compute, const FUSED: bool>(
+    x: &[C],
+    lines: &[&[C]; SIDE_BY_SIDE],
+    sums: &mut [C; SIDE_BY_SIDE],
+) {
+    let mut all = [[C::ZERO; LANES]; SIDE_BY_SIDE];
+    for first in (0..x.len()).step_by(TURN) {
+        let turn = first..x.len().min(first + TURN);
+        for (line, lanes) in lines.iter().zip(&mut all) {
+            fetch(line.as_ptr().wrapping_add(turn.end), TURN);
+            multiply::<C, FUSED>(&x[turn.clone()], &line[turn.clone()], lanes);
+        }
+    }
+    for (sum, lanes) in sums.iter_mut().zip(all) {
+        *sum = C::add(*sum, total(lanes));
+    }
+}
+
+#[inline(always)]
+fn multiply<C: Compute, const FUSED: bool>(x: &[C], y: &[C], sums: &mut [C; LANES]) {
+    let mut lanes = *sums;
     let (xs, x_tail) = x.as_chunks::<LANES>();
     let (ys, y_tail) = y.as_chunks::<LANES>();
     for (x, y) in xs.iter().zip(ys) {
@@ -82,9 +116,15 @@ pub(super) fn dot<C: Compute, const FUSED: bool>(x: &[C], y: &[C]) -> C {
             lanes[j] = C::mul_add::<FUSED>(x[j], y[j], lanes[j]);
         }
     }
-    for ((lane, &x), &y) in lanes.iter_mut().zip(x_tail).zip(y_tail) {
+    *sums = lanes;
+    // In `sums` and not in `lanes`: what a loop of unknown length walks over cannot stay in registers.
+    for ((lane, &x), &y) in sums.iter_mut().zip(x_tail).zip(y_tail) {
         *lane = C::mul_add::<FUSED>(x, y, *lane);
     }
+}
+
+#[inline(always)]
+fn total<C: Compute>(mut lanes: [C; LANES]) -> C {
     let mut half = LANES / 2;
     while half > 0 {
         for j in 0..half {

@@ -4,6 +4,8 @@
 //! the result. Every element is one chain of additions in the order of depth, whatever the tile's
 //! size and wherever it starts: that is why the bits do not depend on how threads cut the result.
 
+#![allow(unsafe_code, reason = "the instruction that prefetches takes a pointer")]
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -14,7 +16,7 @@ pub(super) mod turn;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
 
-pub(super) use few::Stream;
+pub(super) use few::{SIDE_BY_SIDE, Stream};
 
 use super::compute::Compute;
 
@@ -65,6 +67,19 @@ impl Level {
             .find(|level| level.is_available())
             .unwrap_or(Level::Portable)
     }
+}
+
+/// Asks the cache for elements that are read later. Any pointer will do.
+#[inline(always)]
+pub(super) fn fetch<T>(from: *const T, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for byte in (0..len * size_of::<T>()).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program could see, and faults nowhere.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast::<i8>().wrapping_add(byte)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, len);
 }
 
 /// One call of a micro-kernel: `c[..rows, ..cols] (+)= a[..rows, ..depth] * b[..depth, ..cols]`.
@@ -121,7 +136,12 @@ pub(super) struct Kernel<C: 'static> {
     pub stream: unsafe fn(&Stream<'_, C>, &mut [C]),
     /// The dot product of two slices of one length. Needs the instructions of its level.
     pub dot: unsafe fn(&[C], &[C]) -> C,
+    /// Adds those of one slice with several of its length. Needs the instructions of its level.
+    pub dots: DotsFn<C>,
 }
+
+/// See [`Kernel::dots`].
+pub(super) type DotsFn<C> = unsafe fn(&[C], &[&[C]; SIDE_BY_SIDE], &mut [C; SIDE_BY_SIDE]);
 
 impl<C: Compute> Kernel<C> {
     /// The depth of one block of K: all blocks but the last are of that depth. A function of K and the

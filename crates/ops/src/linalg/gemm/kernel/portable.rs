@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code, reason = "reads and writes tiles through the pointers of the blocked loops")]
 
-use super::few::{Stream, dot, stream};
+use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::{Kernel, Tile};
 use crate::linalg::gemm::compute::Compute;
 
@@ -27,6 +27,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
         tile: tile::<C, COLS>,
         stream: plain_stream::<C>,
         dot: plain_dot::<C>,
+        dots: plain_dots::<C>,
     }
 }
 
@@ -36,6 +37,10 @@ fn plain_stream<C: Compute>(s: &Stream<'_, C>, sums: &mut [C]) {
 
 fn plain_dot<C: Compute>(x: &[C], y: &[C]) -> C {
     dot::<C, false>(x, y)
+}
+
+fn plain_dots<C: Compute>(x: &[C], lines: &[&[C]; SIDE_BY_SIDE], sums: &mut [C; SIDE_BY_SIDE]) {
+    dots::<C, false>(x, lines, sums);
 }
 
 /// # Safety

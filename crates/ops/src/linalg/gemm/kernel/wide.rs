@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
 
-use super::few::{Stream, dot, stream};
+use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::portable::{ROWS, by_rows};
 use super::{Kernel, Level, Tile};
 use crate::linalg::gemm::compute::Compute;
@@ -30,8 +30,17 @@ macro_rules! compile_for {
             }
 
             #[target_feature(enable = $features)]
-            pub(super) fn dots<C: Compute>(x: &[C], y: &[C]) -> C {
+            pub(super) fn dot_of_two<C: Compute>(x: &[C], y: &[C]) -> C {
                 dot::<C, false>(x, y)
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn dots_of_many<C: Compute>(
+                x: &[C],
+                lines: &[&[C]; SIDE_BY_SIDE],
+                sums: &mut [C; SIDE_BY_SIDE],
+            ) {
+                dots::<C, false>(x, lines, sums);
             }
         }
     };
@@ -42,17 +51,19 @@ compile_for!(avx512, "avx512f,avx512bw,avx512dq,avx512vl");
 
 /// The kernel of a dtype at a level.
 pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
-    let (tile, stream, dot) = match level {
+    let (tile, stream, dot, dots) = match level {
         Level::Portable => return super::portable::kernel(),
         Level::Avx2 => (
             avx2::tile::<C> as super::TileFn<C>,
             avx2::streams::<C> as unsafe fn(&Stream<'_, C>, &mut [C]),
-            avx2::dots::<C> as unsafe fn(&[C], &[C]) -> C,
+            avx2::dot_of_two::<C> as unsafe fn(&[C], &[C]) -> C,
+            avx2::dots_of_many::<C> as super::DotsFn<C>,
         ),
         Level::Avx512 => (
             avx512::tile::<C> as super::TileFn<C>,
             avx512::streams::<C> as unsafe fn(&Stream<'_, C>, &mut [C]),
-            avx512::dots::<C> as unsafe fn(&[C], &[C]) -> C,
+            avx512::dot_of_two::<C> as unsafe fn(&[C], &[C]) -> C,
+            avx512::dots_of_many::<C> as super::DotsFn<C>,
         ),
     };
     Kernel {
@@ -66,5 +77,6 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
         tile,
         stream,
         dot,
+        dots,
     }
 }
