@@ -3,7 +3,6 @@
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Result, Source};
 
-use super::super::Elementwise;
 use crate::make;
 use crate::random;
 use crate::tensor::Tensor;
