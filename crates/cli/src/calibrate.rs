@@ -18,13 +18,14 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
         true => ("in use", tonnage::machine()),
         false => ("measured", tonnage::calibrate().map_err(|error| error.to_string())?),
     };
-    println!("{:<24} {name:>12} {:>12}", "", "built in");
+    println!("{:<26} {name:>12} {:>12}", "", "built in");
     let line = |what: &str, of: fn(&Machine) -> f64| {
-        println!("{what:<24} {:>12.2} {:>12.2}", of(&machine), of(&Machine::DEFAULT));
+        println!("{what:<26} {:>12.2} {:>12.2}", of(&machine), of(&Machine::DEFAULT));
     };
     line("GFLOP/s", |m| m.flops / 1e9);
     line("GB/s, memory", |m| m.bytes / 1e9);
     line("microseconds, a step", |m| m.step * 1e6);
+    line("microseconds, to share it", |m| m.fork * 1e6);
     line("MB/s, to a file", |m| m.write / 1e6);
     line("MB/s, back from it", |m| m.read / 1e6);
     Ok(ExitCode::SUCCESS)

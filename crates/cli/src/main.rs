@@ -3,33 +3,55 @@
 //! Exit codes: 0 done; 1 the answer is no; 2 the question was wrong.
 
 mod calibrate;
+mod digits;
+mod ops;
 mod pack;
 mod table;
+mod train;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// What runs without a command.
+const DEFAULT: [&str; 5] = ["tonnage", "train", "cnn", "--budget", "4MiB"];
+
 /// Memory planning for tensors: every byte is known before the run.
 #[derive(Parser)]
-#[command(name = "tonnage", version)]
+#[command(
+    name = "tonnage",
+    version,
+    after_help = "Without a command: tonnage train cnn --budget 4MiB"
+)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    /// Train a small model on pictures, under a budget.
+    Train(train::Args),
+    /// Tell what training would take, step by step, and run nothing.
+    Plan(train::Args),
     /// Pack buffers with known lifetimes into the smallest arena.
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
     Calibrate(calibrate::Args),
+    /// List the ops, with the dtypes that they take; or tell all about one.
+    Ops(ops::Args),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let Some(command) = Cli::parse().command.or_else(|| Cli::parse_from(DEFAULT).command) else {
+        return ExitCode::from(2);
+    };
+    let done = match command {
+        Command::Train(args) => train::run(&args),
+        Command::Plan(args) => train::plan(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Ops(args) => ops::run(&args),
     };
     match done {
         Ok(code) => code,

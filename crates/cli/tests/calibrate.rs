@@ -24,7 +24,7 @@ fn notices(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-const BUILT_IN: [f64; 5] = [150.0, 20.0, 1.0, 500.0, 2000.0];
+const BUILT_IN: [f64; 6] = [150.0, 20.0, 1.0, 6.0, 500.0, 2000.0];
 
 #[test]
 fn figures_are_kept_for_later_processes_until_they_are_measured_again() {

@@ -17,7 +17,7 @@ use crate::row::Keep;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes, TensorType};
 use crate::tile::TileProgram;
-use crate::window::{Average, Conv, Window};
+use crate::window::{Average, Conv, Resize, Window};
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -160,13 +160,6 @@ pub enum Attrs {
         /// Of the result.
         dtype: DType,
     },
-    /// A length, or a number of elements, as a number.
-    Size {
-        /// Which.
-        size: Dim,
-        /// Of the result.
-        dtype: DType,
-    },
     /// Random numbers.
     Random {
         /// Which ones.
@@ -259,6 +252,17 @@ pub enum Attrs {
     Average(Box<Average>),
     /// Filters under the windows of an image.
     Conv(Box<Conv>),
+    /// An image of another size.
+    Resize(Box<Resize>),
+    /// Pairs of elements turned by angles that grow with their position.
+    Rotary {
+        /// The angle of pair `i` of `n` at position `p` is `p / base^(i / n)`.
+        base: Scalar,
+        /// Pairs are neighbours, rather than one of each half.
+        neighbours: bool,
+        /// Turned back.
+        back: bool,
+    },
     /// How much of a label is spread evenly over all classes.
     Smoothing(Scalar),
     /// Numbers brought to a mean of 0 and a deviation of 1.
@@ -340,11 +344,14 @@ impl Attrs {
             Attrs::Split { lengths, .. } => {
                 lengths.iter_mut().for_each(|len| *len = len.substitute(find));
             }
-            Attrs::Size { size, .. } => *size = size.substitute(find),
             Attrs::Conv(conv) => conv.image = conv.image.substitute(find),
             Attrs::Loop(spec) => **spec = spec.substitute(find),
             Attrs::LoopGrad(spec) => **spec = spec.substitute(find),
             Attrs::Average(average) => average.image = average.image.substitute(find),
+            Attrs::Resize(resize) => {
+                resize.to = resize.to.substitute(find);
+                resize.image = resize.image.substitute(find);
+            }
             Attrs::Host { results, .. } => {
                 results.iter_mut().for_each(|ty| *ty = ty.substitute(find));
             }

@@ -398,6 +398,16 @@ pub enum ErrorKind {
         /// What to do.
         help: String,
     },
+    /// A file that cannot be read or written, or that is not what it says.
+    #[error("{path}: {what}; {help}")]
+    BadFile {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        help: String,
+    },
     /// A text that is no number of bytes.
     #[error("`{text}` is no number of bytes: {why}; write it like 512MiB or 2GB")]
     BadBytes {

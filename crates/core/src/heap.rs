@@ -153,12 +153,18 @@ impl Heap for Attrs {
                 shape.heap(seen)
             }
             Attrs::Range { len, .. } => len.heap(seen),
-            Attrs::Size { size, .. } => size.heap(seen),
+            Attrs::Lengths { of, .. } => of.heap(seen),
             Attrs::Tile(program) => program.heap(seen),
             Attrs::Branch { updates, .. } => updates.capacity() * size_of::<(usize, usize)>(),
             Attrs::Window(window) => size_of_val(&**window) + window.heap(seen),
             Attrs::Conv(conv) => {
                 size_of_val(&**conv) + conv.window.heap(seen) + conv.image.heap(seen)
+            }
+            Attrs::Average(average) => {
+                size_of_val(&**average) + average.window.heap(seen) + average.image.heap(seen)
+            }
+            Attrs::Resize(resize) => {
+                size_of_val(&**resize) + resize.to.heap(seen) + resize.image.heap(seen)
             }
             Attrs::Loop(spec) => size_of_val(&**spec) + spec.heap(seen),
             Attrs::LoopGrad(spec) => size_of_val(&**spec) + spec.of.heap(seen),

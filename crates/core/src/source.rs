@@ -1,5 +1,6 @@
 //! The user's source line, carried from the call to the ledger, the plan and every error.
 
+use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
 
@@ -9,11 +10,37 @@ use serde::{Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source(&'static Location<'static>);
 
+thread_local! {
+    /// The line that everything on this thread is done for.
+    static FOR: Cell<Option<Source>> = const { Cell::new(None) };
+}
+
 impl Source {
-    /// The line of whoever called the function that calls this.
+    /// The line of whoever called the function that calls this; or the line that it is [done for](Source::stand_for).
     #[track_caller]
+    #[inline]
     pub fn here() -> Source {
-        Source(Location::caller())
+        FOR.get().unwrap_or(Source(Location::caller()))
+    }
+
+    /// Runs something on behalf of this line: what a layer does is done where the user put the layer.
+    ///
+    /// ```
+    /// use tonnage_core::Source;
+    /// let line = Source::here();
+    /// assert_eq!(line.stand_for(|| Source::here()), line);
+    /// assert_ne!(Source::here(), line);
+    /// ```
+    pub fn stand_for<R>(self, f: impl FnOnce() -> R) -> R {
+        /// Puts back what was before, also where `f` panics.
+        struct Before(Option<Source>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                FOR.set(self.0);
+            }
+        }
+        let _before = Before(FOR.replace(Some(self)));
+        f()
     }
 
     /// The file, as the compiler was given it.

@@ -114,6 +114,8 @@ pub enum Prim {
     Min,
     Atan2,
     Hypot,
+    /// The slope of [`Prim::Digamma`], as many slopes of slopes as the left operand says: 1 for the first.
+    Polygamma,
     And,
     Or,
     Xor,
@@ -140,8 +142,8 @@ impl Prim {
         match self {
             Const(_) => 0,
             Select | Fma => 3,
-            Add | Sub | Mul | Div | FloorDiv | Mod | Pow | Max | Min | Atan2 | Hypot | And | Or
-            | Xor | Shl | Shr | Eq | Ne | Lt | Le | Gt | Ge => 2,
+            Add | Sub | Mul | Div | FloorDiv | Mod | Pow | Max | Min | Atan2 | Hypot
+            | Polygamma | And | Or | Xor | Shl | Shr | Eq | Ne | Lt | Le | Gt | Ge => 2,
             _ => 1,
         }
     }
@@ -165,6 +167,7 @@ impl Prim {
             Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh | Softplus | Gelu
             | GeluTanh | Erf | Erfc | Pow | Atan2 | Hypot => 30,
             Lgamma | Digamma => 100,
+            Polygamma => 300,
             Div | FloorDiv | Mod | Sqrt | Rsqrt | Reciprocal => 4,
             Fma => 2,
             _ => 1,

@@ -42,3 +42,25 @@ pub struct Average {
     /// Spatial lengths of the image, where it is the result; empty where it is an input.
     pub image: Shape,
 }
+
+/// An image of another size, its elements between those that there are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct Resize {
+    /// Spatial lengths of the larger or smaller image that is made.
+    pub to: Shape,
+    /// What lies between pixels.
+    pub between: Between,
+    /// Spatial lengths of the image that was resized, where that is the result; empty where it is an input.
+    pub image: Shape,
+}
+
+/// What lies between the pixels of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Between {
+    /// The nearest pixel.
+    Nearest,
+    /// Straight lines from the middle of a pixel to that of the next; beyond the outer ones, these.
+    Linear,
+    /// The same with the outer pixels of both images in the same place.
+    LinearCorners,
+}

@@ -49,17 +49,11 @@ pub fn number(e: &mut dyn Emit, value: impl Into<Scalar>, dtype: DType) -> Resul
     e.apply(&shape::fill::FILL, Vec::new(), attrs)
 }
 
-/// A length as a scalar tensor of that dtype: a recipe, also where the length is open; where the data decide
-/// it, what it turns out to be.
+/// A length as a scalar tensor of that dtype: a recipe where it is known, and in a plan where it was open; where the
+/// data decide it, what it turns out to be.
 pub fn size(e: &mut dyn Emit, length: &Dim, dtype: DType) -> Result<Value> {
     if let Some(n) = length.known() {
         return number(e, n, dtype);
-    }
-    let mut by_data = false;
-    length.symbols(&mut |symbol| by_data |= symbol.bound().is_some());
-    if !by_data {
-        let attrs = Attrs::Size { size: length.clone(), dtype };
-        return e.apply(&shape::size::SIZE, Vec::new(), attrs);
     }
     let attrs = Attrs::Lengths { of: [length.clone()].into_iter().collect(), dtype };
     let one = e.apply(&shape::lengths::LENGTHS, Vec::new(), attrs)?;

@@ -103,6 +103,11 @@ pub fn elements(ty: &TensorType) -> u64 {
     ty.shape.iter().map(|d| d.most().unwrap_or(0) as u64).fold(1, u64::saturating_mul)
 }
 
+/// So many operations for each element of these tensors.
+pub fn each<'a>(types: impl IntoIterator<Item = &'a TensorType>, flops: u64) -> u64 {
+    types.into_iter().map(elements).fold(0, u64::saturating_add).saturating_mul(flops)
+}
+
 /// So many operations, and as many bytes as these tensors have.
 pub fn cost<'a>(flops: u64, moved: impl IntoIterator<Item = &'a TensorType>) -> Cost {
     let bytes = moved

@@ -13,12 +13,14 @@ pub mod linalg;
 pub mod math;
 pub mod nn;
 mod number;
+pub mod page;
 mod parallel;
 pub mod random;
 pub mod reduce;
 pub mod rules;
 pub mod samples;
 pub mod shape;
+pub mod signal;
 pub mod simd;
 pub mod state;
 mod strided;
@@ -104,6 +106,7 @@ table! {
     Minimum = math::minimum::MINIMUM,
     Mod = math::mod_::MOD,
     NotEqual = math::not_equal::NOT_EQUAL,
+    Polygamma = math::polygamma::POLYGAMMA,
     Pow = math::pow::POW,
     Reciprocal = math::reciprocal::RECIPROCAL,
     Relu6 = math::relu6::RELU6,
@@ -149,7 +152,6 @@ table! {
     BroadcastTo = shape::broadcast_to::BROADCAST_TO,
     Fill = shape::fill::FILL,
     Range = shape::range::RANGE,
-    Size = shape::size::SIZE,
     Concat = shape::concat::CONCAT,
     Diag = shape::diag::DIAG,
     DiagPart = shape::diag_part::DIAG_PART,
@@ -185,8 +187,15 @@ table! {
     Inv = linalg::inv::INV,
     Det = linalg::det::DET,
     Slogdet = linalg::slogdet::SLOGDET,
+    Qr = linalg::qr::QR,
+    Eigh = linalg::eigh::EIGH,
+    Svd = linalg::svd::SVD,
     HalfTril = linalg::half_tril::HALF_TRIL,
     Symmetrize = linalg::symmetrize::SYMMETRIZE,
+    Fft = signal::fft::FFT,
+    Ifft = signal::ifft::IFFT,
+    Rfft = signal::rfft::RFFT,
+    Irfft = signal::irfft::IRFFT,
     FirstOf = index::first_of::FIRST_OF,
     Gather = index::gather::GATHER,
     GatherLast = index::gather_last::GATHER_LAST,
@@ -222,6 +231,9 @@ table! {
     MaxPool = nn::pool::max::MAX_POOL,
     MaxPoolGrad = nn::pool::max_grad::MAX_POOL_GRAD,
     MaxPoolPick = nn::pool::max_pick::MAX_POOL_PICK,
+    Resize = nn::resize::forward::RESIZE,
+    ResizeGrad = nn::resize::grad::RESIZE_GRAD,
+    RotaryEmbedding = nn::rotary::ROTARY_EMBEDDING,
     LayerNorm = nn::norm::layer::LAYER_NORM,
     LayerNormGrad = nn::norm::layer_grad::LAYER_NORM_GRAD,
     GroupNorm = nn::norm::group::GROUP_NORM,

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
-use tonnage_core::{Result, Workers};
+use tonnage_core::{DType, Result, Workers};
 
 /// Elements that are worth handing to another thread.
 pub const GRAIN: usize = 16 * 1024;
@@ -114,6 +114,11 @@ pub fn cut<'a, C: Pod>(scratch: &mut &'a mut [u8], count: usize) -> &'a mut [C] 
     let (front, rest) = std::mem::take(scratch).split_at_mut(bytes);
     *scratch = rest;
     &mut bytemuck::pod_align_to_mut(front).1[..count]
+}
+
+/// The same of a dtype.
+pub fn cut_bytes_of(count: usize, dtype: DType) -> usize {
+    count.saturating_mul(dtype.size()).next_multiple_of(64)
 }
 
 /// How many bytes [`cut`] takes.

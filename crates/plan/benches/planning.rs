@@ -199,6 +199,7 @@ fn main() -> Result<()> {
         ("towers", towers),
     ];
     for (name, make) in graphs {
+        let mut curve = Vec::new();
         for nodes in [100, 300, 1_000, 3_000, 5_000, 10_000, 20_000, 50_000] {
             if nodes > most {
                 continue;
@@ -244,9 +245,29 @@ fn main() -> Result<()> {
                 planning.saturating_sub(packing),
                 all / count as u32,
             );
+            curve.push((count as f64, all.as_secs_f64()));
         }
+        println!("{name:<12} {}", growth(&curve));
     }
     ladders(most)
+}
+
+/// The power of the number of nodes that the time grows with, from 1,000 nodes on: the slope of the line
+/// through the logarithms. That of `n log n` is 1.1 here.
+fn growth(curve: &[(f64, f64)]) -> String {
+    let points: Vec<(f64, f64)> =
+        curve.iter().filter(|(n, _)| *n > 900.0).map(|(n, t)| (n.ln(), t.ln())).collect();
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let spread: f64 = points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum();
+    match points.len() {
+        0 | 1 => "too few nodes for a curve".into(),
+        _ => {
+            let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / spread;
+            format!("grows with n^{slope:.2}")
+        }
+    }
 }
 
 /// A budget: the ladder, with and without a file, and the rung for half of the arena.

@@ -10,6 +10,8 @@ use crate::plan::{Plan, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
 const AROUND: usize = 16;
+/// Columns that a list takes at most.
+const WIDTH: usize = 96;
 /// Entries that are printed of what lives at the peak.
 const HOLDERS: usize = 10;
 
@@ -28,7 +30,7 @@ impl fmt::Display for Explanation {
             self.peak, self.inputs, self.arena, self.small_results,
         )?;
         if let Some(fitted) = &self.fitted {
-            writeln!(f, "{fitted}")?;
+            writeln!(f, "{}", wrapped(&fitted.to_string()))?;
         }
         if !self.spilled.is_zero() {
             let (spilled, disk) = (self.spilled, self.disk);
@@ -96,10 +98,13 @@ impl fmt::Display for Fitted {
         if self.in_bf16 > 0 {
             done.push(format!("{} values kept in bf16", self.in_bf16));
         }
-        if done.is_empty() {
+        let longer = if before > 0.0 { now / before } else { 1.0 };
+        if done.is_empty() && longer < 1.005 {
             return write!(f, "fits as it is");
         }
-        let longer = if before > 0.0 { now / before } else { 1.0 };
+        if done.is_empty() {
+            done.push("as without a budget".into());
+        }
         write!(f, "fitted: {}, {longer:.2} times the time expected", done.join(", "))
     }
 }
@@ -107,7 +112,7 @@ impl fmt::Display for Fitted {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = if self.count > 1 { format!(" x {}", self.count) } else { String::new() };
-        let what = format!("{}{times}", self.what);
+        let what = format!("{}{times}", tail(&self.what, 40));
         let source = tail(&self.source.to_string(), 26);
         let (bytes, kind) = (self.bytes.to_string(), self.kind.name());
         write!(f, "{bytes:>10}  {kind:<10} {what:<24} {source}")
@@ -151,6 +156,23 @@ fn name(memory: StepMemory) -> &'static str {
         StepMemory::ReadsBack => "reads back",
         StepMemory::Waits => "waits",
     }
+}
+
+/// A list in lines of a terminal's width.
+fn wrapped(list: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for part in list.split_inclusive(", ") {
+        let width = part.trim_end().chars().count();
+        if column > 0 && column + width > WIDTH {
+            lines.truncate(lines.trim_end().len());
+            lines.push_str("\n  ");
+            column = 2;
+        }
+        lines.push_str(part);
+        column += part.chars().count();
+    }
+    lines
 }
 
 /// The end of a text that is too long.

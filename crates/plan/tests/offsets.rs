@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+#[path = "common/cut.rs"]
+mod cut;
+
+use cut::Numbers;
 use proptest::prelude::*;
 use tonnage_plan::offsets::{Effort, Item, Packing, bound, check, pack, pack_within};
 
@@ -57,49 +61,9 @@ fn brute_force(items: &[Item]) -> u64 {
     best
 }
 
-/// A fixed sequence of numbers (SplitMix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (x ^ (x >> 27)) % n
-    }
-}
-
 /// A rectangle of that height, cut into items: the optimum is the height.
 fn cut(items: usize, steps: u32, height: u64, seed: u64) -> Vec<Item> {
-    let mut numbers = Numbers(seed);
-    let mut pieces = vec![(0, steps, height)];
-    while pieces.len() < items {
-        // Larger pieces are cut more often.
-        let area = |&(lower, upper, size): &(u32, u32, u64)| u64::from(upper - lower) * size;
-        let mut at = numbers.below(pieces.iter().map(area).sum());
-        let Some(k) = pieces.iter().position(|piece| {
-            let here = at < area(piece);
-            at = at.saturating_sub(area(piece));
-            here
-        }) else {
-            continue;
-        };
-        let (lower, upper, size) = pieces[k];
-        let across = numbers.below(2) == 0;
-        if across && upper - lower > 1 {
-            let middle = lower + 1 + numbers.below(u64::from(upper - lower) - 1) as u32;
-            pieces[k] = (lower, middle, size);
-            pieces.push((middle, upper, size));
-        } else if !across && size > 1 {
-            let part = 1 + numbers.below(size - 1);
-            pieces[k] = (lower, upper, part);
-            pieces.push((lower, upper, size - part));
-        }
-    }
-    // Cut pieces stand in an order that gives the packing away.
-    for i in (1..pieces.len()).rev() {
-        pieces.swap(i, numbers.below(i as u64 + 1) as usize);
-    }
-    pieces.into_iter().map(|(lower, upper, size)| item(lower, upper, size)).collect()
+    cut::cut(items, steps, height, false, seed)
 }
 
 /// A training step: activations that nest, and temporaries on the way there and back.

@@ -16,8 +16,19 @@ static STATE: Mutex<State> = Mutex::new(State { seed: [0x746f, 0x6e6e], drawn: 0
 
 /// Lets the keys that follow be those of a seed.
 pub fn set_seed(seed: u64) {
+    set_state((seed, 0));
+}
+
+/// The seed, and how many keys were drawn: all the state there is.
+pub fn state() -> (u64, u64) {
+    let state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    (u64::from(state.seed[0]) | u64::from(state.seed[1]) << 32, state.drawn)
+}
+
+/// Goes on where [`state`] was asked for.
+pub fn set_state((seed, drawn): (u64, u64)) {
     let seed = [seed as u32, (seed >> 32) as u32];
-    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { seed, drawn: 0 };
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { seed, drawn };
 }
 
 /// The key of the random op of that number in a call that has this key.

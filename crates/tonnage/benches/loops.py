@@ -8,8 +8,10 @@ import torch
 torch.set_num_threads(2)
 
 
-def matrix(n):
-    return torch.randn(n, n) / n**0.5
+def turn(n):
+    """The sine transform, as in loops.rs."""
+    i = torch.arange(1, n + 1, dtype=torch.float64)
+    return ((2 / (n + 1)) ** 0.5 * torch.sin(torch.outer(i, i) * (torch.pi / (n + 1)))).float()
 
 
 def best(runs, f):
@@ -22,7 +24,7 @@ def best(runs, f):
 
 
 def forward(rounds):
-    h0, w = matrix(512), matrix(512)
+    h0, w = torch.randn(512, 512), turn(512)
 
     def run():
         with torch.no_grad():
@@ -36,7 +38,7 @@ def forward(rounds):
 
 
 def gradient(rounds):
-    h0, w = matrix(256), matrix(256).requires_grad_()
+    h0, w = torch.randn(256, 256), turn(256).requires_grad_()
 
     def run():
         h = h0

@@ -23,14 +23,22 @@ fn best(runs: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
     Ok(least)
 }
 
-/// A matrix in memory, small enough that many products of it stay finite.
-fn matrix(n: usize) -> Result<Tensor> {
-    let made = (random_normal([n, n], DType::F32)? * (1.0 / (n as f64).sqrt()))?;
-    tonnage::tensor(made.to_vec2::<f32>()?)
+/// The sine transform, which turns and does not stretch. A random matrix shrinks or stretches what goes through it
+/// thousands of times until it is subnormal or infinite, and products of subnormal numbers take a hundred times as long.
+fn turn(n: usize) -> Result<Tensor> {
+    let (step, scale) = (std::f64::consts::PI / (n + 1) as f64, (2.0 / (n + 1) as f64).sqrt());
+    let at = |i: usize, j: usize| (scale * ((i * j) as f64 * step).sin()) as f32;
+    let rows: Vec<Vec<f32>> = (1..=n).map(|i| (1..=n).map(|j| at(i, j)).collect()).collect();
+    tonnage::tensor(rows)
+}
+
+/// A start, in memory.
+fn start(n: usize) -> Result<Tensor> {
+    tonnage::tensor(random_normal([n, n], DType::F32)?.to_vec2::<f32>()?)
 }
 
 fn forward(rounds: i64) -> Result<()> {
-    let (h, w) = (matrix(512)?, matrix(512)?);
+    let (h, w) = (start(512)?, turn(512)?);
     let f = function(move |(h, w): (Tensor, Tensor)| {
         fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())
     });
@@ -50,7 +58,7 @@ fn forward(rounds: i64) -> Result<()> {
 
 /// With default settings, or with a budget: what a peer takes for it.
 fn gradient(rounds: i64, budget: Option<&str>) -> Result<()> {
-    let (h, w) = (matrix(256)?, matrix(256)?);
+    let (h, w) = (start(256)?, turn(256)?);
     let mut f = function(move |(h, w): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
         tape.watch(&w);

@@ -14,6 +14,7 @@
 mod calibrate;
 mod control;
 mod convert;
+pub mod data;
 mod deferred;
 mod delta;
 mod dispatch;
@@ -21,11 +22,14 @@ mod display;
 mod effects;
 mod function;
 mod grad;
+pub mod io;
 mod make;
 pub mod memory;
+pub mod nn;
 pub mod notices;
 mod operators;
 mod ops;
+pub mod optim;
 mod part;
 mod random;
 mod read;
@@ -33,6 +37,7 @@ mod scope;
 mod tape;
 mod tensor;
 mod trace;
+pub mod train;
 mod tree;
 mod variable;
 mod window;
@@ -68,11 +73,12 @@ pub use tape::{
 };
 pub use tensor::Tensor;
 pub use tonnage_core::attrs::PadMode;
+pub use tonnage_core::window::Between;
 pub use tonnage_core::{
     Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
     bf16, f16,
 };
-pub use tonnage_plan::{Fitted, Machine, Plan, Price};
+pub use tonnage_plan::{Explanation, Fitted, Machine, Plan, Price};
 pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
 pub use variable::Variable;

@@ -8,7 +8,7 @@ use tonnage_core::{ErrorKind, Result, Source};
 
 use crate::function::home;
 use crate::tensor::Tensor;
-use crate::variable::Variable;
+use crate::variable::{Role, Variable};
 
 thread_local! {
     static SCOPES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -111,9 +111,9 @@ fn find_or_make(
         (None, _) => {
             let value = value()?;
             if graph.is_some() {
-                return Variable::new_at(name, value, true, source);
+                return Variable::new_at(name, value, Role::Trainable, source);
             }
-            let variable = Variable::create(name, value, true, source)?;
+            let variable = Variable::create(name, value, Role::Trainable, source)?;
             CONTAINERS.with_borrow(|open| match open.last() {
                 Some(held) => {
                     held.named.borrow_mut().insert(full.clone(), variable.clone());
@@ -145,8 +145,8 @@ struct Held {
 /// use tonnage::{Container, Variable, ones};
 /// let container = Container::new("weights");
 /// let v = container.enter(|| Variable::new("v", ones([2])?))?;
-/// container.close();
-/// container.close(); // closing twice is harmless
+/// container.close()?;
+/// container.close()?; // closing twice is harmless
 /// assert!(v.read().is_err());
 /// # Ok::<(), tonnage::Error>(())
 /// ```
@@ -190,16 +190,24 @@ impl Container {
     }
 
     /// Frees everything that it holds. Closing twice is harmless.
-    pub fn close(&self) {
+    ///
+    /// # Errors
+    /// In a callback, where the call that it belongs to writes one of the variables: then nothing is closed.
+    #[track_caller]
+    pub fn close(&self) -> Result<()> {
+        Variable::close_all(self.0.variables.borrow().iter().collect())
+            .map_err(|e| e.at(Source::here()))?;
         self.0.closed.set(true);
         self.0.named.borrow_mut().clear();
-        self.0.variables.take().iter().for_each(Variable::close);
+        self.0.variables.borrow_mut().clear();
+        Ok(())
     }
 }
 
 impl Drop for Container {
     fn drop(&mut self) {
-        self.close();
+        // In a callback of a call that writes its variables they outlive it, and go with that call's function.
+        let _ = self.close();
     }
 }
 

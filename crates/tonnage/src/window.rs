@@ -176,6 +176,10 @@ impl Conv {
         Conv { groups, ..self }
     }
 
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups
+    }
+
     /// The spatial lengths of what a transposed convolution gives, where a stride leaves them open. Without it: the
     /// shortest that are possible, or `length * stride` with [`Conv::same`].
     #[must_use]

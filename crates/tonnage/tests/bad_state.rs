@@ -40,7 +40,7 @@ fn a_closed_container_says_so() {
     let w = v.clone();
     let f = function(move |x: Tensor| x + w.read()?);
     f.call(floats(&[2])).unwrap();
-    container.close();
+    container.close().unwrap();
     refused!(v.read(), ErrorKind::Closed { .. }, "`v`", "closed", ";");
     refused!(v.assign(&floats(&[2])), ErrorKind::Closed { .. }, "`v`");
     refused!(v.assign_add(&floats(&[2])), ErrorKind::Closed { .. }, "`v`");

@@ -137,16 +137,44 @@ fn the_price_curve_falls_in_bytes_and_rises_in_time() {
     assert!(prices.is_sorted_by(|a, b| a.fitted.seconds <= b.fitted.seconds), "{prices:?}");
 }
 
+/// Checks that the largest batch fits and one more does not, for calls that say so and not for plans alone.
+fn largest_batch<F: Fn(Tensor) -> Result<Tensor>>(
+    f: Function<Tensor, Tensor, F>,
+    columns: usize,
+    budget: &str,
+) -> usize {
+    let spec = |n: Dim| Tensor::spec(DType::F32, [n, Dim::from(columns)]);
+    let most = f.max_batch(&spec(Dim::open("batch")), budget).unwrap();
+    assert!(most > 0);
+    let f = f.budget(budget).unwrap();
+    let over = f.plan(&spec(Dim::from(most + 1))).unwrap_err();
+    assert!(matches!(over.kind(), ErrorKind::OverBudget { .. }), "{over}");
+    let x = drawn([most, columns], 1.0);
+    call_checked(&f, &x);
+    assert!(f.call(drawn([most + 1, columns], 1.0)).is_err());
+    most
+}
+
 #[test]
 fn the_largest_batch_fits_and_one_more_does_not() {
     let _turn = alone();
-    let step = step(&weights(8));
-    let spec = |n: Dim| Tensor::spec(DType::F32, [n, Dim::from(WIDTH)]);
-    let most = step.max_batch(&spec(Dim::open("batch")), "1MiB").unwrap();
-    assert!(most > 100, "{most}");
-    let step = step.budget("1MiB").unwrap();
-    assert!(step.plan(&spec(Dim::from(most))).is_ok());
-    assert!(step.plan(&spec(Dim::from(most + 1))).is_err());
+    let pieces = largest_batch(step(&weights(4)), WIDTH, "256KiB");
+    let exact = largest_batch(step(&weights(4)).exact(), WIDTH, "256KiB");
+    let alone = largest_batch(step(&weights(4)).exact().no_spill(), WIDTH, "256KiB");
+    assert!(pieces > exact && exact >= alone && alone > 100, "{pieces} {exact} {alone}");
+    // One that grows with the square, and one that holds no more than its argument.
+    let square = function(|x: Tensor| x.matmul(&x.t()?)?.tanh()?.sum_all());
+    assert!(largest_batch(square, 8, "1MiB") < 600);
+    let sum = function(|x: Tensor| x.tanh()?.sum_all());
+    let most = largest_batch(sum, 256, "1MiB");
+    assert!((1000..=1024).contains(&most), "{most}");
+}
+
+#[test]
+fn no_batch_at_all_is_none() {
+    let _turn = alone();
+    let spec = Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(WIDTH)]);
+    assert_eq!(step(&weights(8)).max_batch(&spec, "4KiB").unwrap(), 0);
 }
 
 #[test]

@@ -274,8 +274,8 @@ fn sessions_hold_values_of_their_own_and_free_them() {
     assert_eq!(graphs(), before + held);
     assert!(one.graph_bytes() > Bytes::ZERO && graph.graph_bytes() > Bytes::ZERO);
     let own = one.variable(&v).unwrap();
-    one.close();
-    one.close();
+    one.close().unwrap();
+    one.close().unwrap();
     assert_eq!(in_use(), start + size);
     refused!(one.run(&total, feed()), ErrorKind::Closed { .. }, "session", "make another one");
     refused!(one.plan(&total, &[], feed()), ErrorKind::Closed { .. }, "session");
@@ -349,7 +349,7 @@ fn functions_branches_and_outside_variables_are_part_of_a_graph() {
     assert_eq!((run(3.0), run(-3.0)), (vec![16.0], vec![13.0]));
     outside.assign(&zeros([1]).unwrap()).unwrap();
     assert_eq!(run(3.0), [6.0]);
-    session.close();
+    session.close().unwrap();
     assert_eq!(values(&outside.read().unwrap()), [0.0], "it is not the session's to free");
     let text = graph.to_string();
     assert!(text.contains("`x`") && text.contains("cond"), "{text}");

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use common::prints::{Seen, both, listening, number, taken};
 use common::{alone, in_use};
 use tonnage::{
-    Bytes, DType, Elementwise, ErrorKind, Function, Graph, Lent, Result, Session, Tensor, Variable,
-    assert_all, assert_equal, assert_less, assert_shape, cond, function, host_callback,
-    host_effect, print, scan, tensor, while_loop,
+    Bytes, Container, DType, Elementwise, ErrorKind, Function, Graph, Lent, Result, Session,
+    Tensor, Variable, assert_all, assert_equal, assert_less, assert_shape, cond, function,
+    host_callback, host_effect, print, scan, tensor, while_loop,
 };
 
 /// A callback that notes its name and value.
@@ -267,6 +267,51 @@ fn a_callback_never_waits_for_its_own_call() {
     assert!(said.contains("written by a call") && said.ends_with("true"), "{said}");
     assert_eq!(v.read().unwrap().to_vec::<f32>().unwrap(), [3.0]);
     assert_eq!(other.read().unwrap().to_vec::<f32>().unwrap(), [8.0]);
+}
+
+#[test]
+fn a_callback_that_closes_what_its_own_call_writes_is_refused_and_closes_nothing() {
+    thread_local! {
+        static CONTAINER: Container = Container::new("weights");
+    }
+    let _turn = alone();
+    let make = || Variable::new("v", tensor(1.0f32)?);
+    let v = CONTAINER.with(|container| container.enter(make)).unwrap();
+    let held = v.clone();
+    let f = function(move |x: Tensor| {
+        held.assign_add(&x)?;
+        host_effect(&[&x], |_| CONTAINER.with(Container::close))
+    });
+    let error = f.call(tensor(2.0f32).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("a callback asks for `v` while a call writes it"), "{error}");
+    assert_eq!(v.read().unwrap().to_vec::<f32>().unwrap(), [1.0]);
+    CONTAINER.with(Container::close).unwrap();
+    assert!(v.read().is_err());
+
+    let graph = Graph::new();
+    let session: Arc<Mutex<Option<Arc<Session>>>> = Arc::default();
+    let (closes, w) = (session.clone(), graph.build(|| Variable::new("w", tensor(1.0f32)?)));
+    let w = w.unwrap();
+    let after = graph.build(|| {
+        w.assign_add(&tensor(2.0f32)?)?;
+        let after = w.read()?;
+        host_effect(&[&after], move |_| {
+            let session = closes.lock().unwrap().clone();
+            session.map_or(Ok(()), |session| session.close())
+        })?;
+        Ok(after)
+    });
+    let after = after.unwrap();
+    let own = Arc::new(Session::new(&graph));
+    own.initialize().unwrap();
+    *session.lock().unwrap() = Some(own.clone());
+    let error = own.run(&after, []).unwrap_err().to_string();
+    assert!(error.contains("a callback asks for `w` while a call writes it"), "{error}");
+    // It stays usable, and can be closed from outside.
+    *session.lock().unwrap() = None;
+    assert!(own.run(&after, []).unwrap().scalar::<f32>().unwrap() >= 3.0);
+    own.close().unwrap();
+    assert!(own.run(&after, []).is_err());
 }
 
 #[test]

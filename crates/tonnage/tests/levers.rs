@@ -82,7 +82,7 @@ fn a_budget_says_how_many_states_a_loop_keeps_and_the_bits_stay() {
     let f = recurrent(&w, None).budget(Bytes::new(unlimited.get() * 20)).unwrap();
     let plan = f.plan(&xs).unwrap();
     assert_eq!(plan.fitted.unwrap().rounds_again, Some(0), "{plan}");
-    assert!(plan.fitted.unwrap().seconds < plan.fitted.unwrap().unlimited_seconds);
+    assert_eq!(plan.fitted.unwrap().seconds, plan.fitted.unwrap().unlimited_seconds);
     assert!(plan.to_string().contains("loops keep 199 states (0 rounds again)"), "{plan}");
     assert_eq!(values(&call_checked(&f, &xs)), expected);
 }
@@ -225,14 +225,52 @@ fn exact_forbids_pieces_and_the_error_says_that_they_would_help() {
         limited.call(args.clone()).unwrap();
     }
     assert_eq!(whole.values(), exact.values());
-    let least = match limited.budget("100KiB").unwrap().plan(&args).unwrap_err().kind() {
-        ErrorKind::OverBudget { least: Some(least), would_help: None, .. } => *least,
-        other => panic!("{other}"),
-    };
+    let least = refused(&limited.budget("100KiB").unwrap().plan(&args).unwrap_err()).0;
     let under = Bytes::new(least.get() - 1);
     let error = Net::new(12).step(false).exact().budget(under).unwrap().plan(&args).unwrap_err();
     assert!(error.to_string().contains("the batch in pieces, which `exact()` forbids"), "{error}");
     assert!(Net::new(12).step(false).budget(under).unwrap().plan(&args).is_ok());
+}
+
+/// The least budget that would do, and what would help.
+fn refused(error: &tonnage::Error) -> (Bytes, String) {
+    let ErrorKind::OverBudget { least: Some(least), would_help, .. } = error.kind() else {
+        panic!("{error}");
+    };
+    (*least, would_help.clone().unwrap_or_default())
+}
+
+/// The bytes that would do with a lever.
+fn figure(help: &str, lever: &str) -> Bytes {
+    let said = help.split("; ").find(|said| said.contains(lever)).unwrap();
+    let number = said.rsplit('(').next().unwrap().split(' ').next().unwrap();
+    Bytes::new(number.parse().unwrap())
+}
+
+#[test]
+fn a_refusal_names_every_lever_that_is_not_allowed_with_what_would_do_then() {
+    let _turn = alone();
+    let args = batch();
+    let plain = || Net::new(12).step(false).exact().no_spill();
+    let (least, help) = refused(&plain().budget("64KiB").unwrap().plan(&args).unwrap_err());
+    for lever in
+        ["`no_spill()` forbids", "`exact()` forbids", "`keep_in_bf16()` allows", "all of these"]
+    {
+        assert!(help.contains(lever), "{help}");
+        assert!(figure(&help, lever) < least, "{lever} in {help}, {least}");
+    }
+    // What is said of a lever is what its own refusal says.
+    let with = Net::new(12).step(false).exact().budget("64KiB").unwrap();
+    let (file, help_too) = refused(&with.plan(&args).unwrap_err());
+    assert_eq!(figure(&help, "`no_spill()` forbids"), file);
+    assert!(!help_too.contains("no_spill"), "{help_too}");
+    // Where one alone is enough, it is said to fit.
+    let under = Bytes::new(least.get() - 1);
+    let (_, help) = refused(&plain().budget(under).unwrap().plan(&args).unwrap_err());
+    assert!(help.starts_with("it fits with") && !help.contains("all of these"), "{help}");
+    // Nothing is forbidden: nothing is named.
+    let open = Net::new(12).step(false).keep_in_bf16().budget("64KiB").unwrap();
+    assert_eq!(refused(&open.plan(&args).unwrap_err()).1, "");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_variable_of_a_closed_container_is_named() {
     let v = container.enter(|| Variable::new("v", ones([2]).unwrap())).unwrap();
     let mut tape = GradientTape::new();
     let y = (v.read().unwrap() * 2.0).unwrap();
-    container.close();
+    container.close().unwrap();
     let error = tape.gradient(&y, &v).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Closed { .. }), "{error}");
     assert!(error.to_string().contains("`v`") && error.to_string().contains("tape.rs:"), "{error}");

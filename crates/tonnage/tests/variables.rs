@@ -234,8 +234,8 @@ fn a_container_frees_everything_that_was_made_in_it() {
     let kept = b.read().unwrap();
     assert_eq!(container.variables().len(), 2);
     assert_eq!(inner.variables().len(), 1);
-    container.close();
-    container.close();
+    container.close().unwrap();
+    container.close().unwrap();
     assert!(matches!(a.read().unwrap_err().kind(), ErrorKind::Closed { .. }));
     assert!(matches!(b.assign_add(&kept).unwrap_err().kind(), ErrorKind::Closed { .. }));
     assert_eq!(values(&c), [3.0; 10], "of another container");

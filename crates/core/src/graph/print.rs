@@ -101,7 +101,6 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Shape(_) | Attrs::DType(_) => Ok(()), // the result's type says it
         Attrs::Fill { value, .. } => write!(f, " with {value}"),
         Attrs::Range { start, step, .. } => write!(f, " from {start} by {step}"),
-        Attrs::Size { size, .. } => write!(f, " {size}"),
         Attrs::Random { key, .. } => write!(f, " {key:?}"),
         Attrs::Matmul { transpose_a, transpose_b } => match (transpose_a, transpose_b) {
             (false, false) => Ok(()),
@@ -118,6 +117,10 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Conv(conv) => {
             write_window(f, &conv.window)?;
             if conv.groups != 1 { write!(f, ", {} groups", conv.groups) } else { Ok(()) }
+        }
+        Attrs::Resize(resize) => write!(f, " to {} {:?}", resize.to, resize.between),
+        Attrs::Rotary { base, back, .. } => {
+            write!(f, " by {base}{}", if *back { ", back" } else { "" })
         }
         Attrs::Smoothing(share) => write!(f, " smoothed by {share}"),
         Attrs::Normalize { epsilon, centered, groups } => {

@@ -76,14 +76,15 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn samples() -> Vec<Sample> {
     let of = |dtype, shape: &[usize], below| {
-        Sample::of(&[TensorType::new(dtype, shape)], Attrs::None).with(0, Values::Below(below))
+        Sample::of(&[TensorType::new(dtype, shape)], Attrs::None)
+            .with(0, Values::Between(0.0, below))
     };
     vec![
-        of(DType::I64, &[7], 3),
-        of(DType::I32, &[2, 3], 4),
-        of(DType::U8, &[40], 9),
-        of(DType::U64, &[1025], 100),
-        of(DType::I16, &[], 5),
-        of(DType::I8, &[0], 5),
+        of(DType::I64, &[7], 3.0),
+        of(DType::I32, &[2, 3], 4.0),
+        of(DType::U8, &[40], 9.0),
+        of(DType::U64, &[1025], 100.0),
+        of(DType::I16, &[], 5.0),
+        of(DType::I8, &[0], 5.0),
     ]
 }

@@ -16,15 +16,25 @@ pub struct Indices<'a> {
 impl<'a> Indices<'a> {
     /// Checked against an axis of that length.
     pub fn checked(op: &'static str, input: &'a In<'a>, size: usize) -> Result<Indices<'a>> {
-        let (positions, count) = (Positions::of(&input.layout), input.layout.count());
-        let indices = Indices { input, positions, count };
-        for position in 0..count {
+        let indices = Indices::unchecked(input);
+        for position in 0..indices.count {
             let index = indices.read(position);
             if !usize::try_from(index).is_ok_and(|i| i < size) {
                 return Err(ErrorKind::IndexOutOfRange { op, index, position, size }.into());
             }
         }
         Ok(indices)
+    }
+
+    /// Numbers that point at nothing.
+    pub fn unchecked(input: &'a In<'a>) -> Indices<'a> {
+        let (positions, count) = (Positions::of(&input.layout), input.layout.count());
+        Indices { input, positions, count }
+    }
+
+    /// The one at that position in logical order, below 0 or not.
+    pub fn signed(&self, position: usize) -> i64 {
+        self.read(position)
     }
 
     /// How many.

@@ -28,7 +28,7 @@ pub static INV: OpDef = OpDef {
     remat: Remat::Costly,
     cost: |call| {
         let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;
-        let flops = call.inputs.first().map_or(0, elements).saturating_mul(2 * n);
+        let flops = call.inputs.first().map_or(0, elements).saturating_mul(n).saturating_mul(2);
         cost(flops, call.inputs.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),

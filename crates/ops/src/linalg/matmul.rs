@@ -115,7 +115,7 @@ fn sizes(call: &Call) -> Option<(Size, DType)> {
     let out = infer(call).ok()?.pop()?;
     let all = out.shape.most()?;
     let (rows, cols) = (all[all.len() - 2], all[all.len() - 1]);
-    let batch = all[..all.len() - 2].iter().product();
+    let batch = all[..all.len() - 2].iter().fold(1, |n: usize, size| n.saturating_mul(*size));
     let depth = split(&call.inputs[0].shape, ta).2.most()?;
     Some((Size { batch, rows, cols, depth }, out.dtype))
 }

@@ -4,18 +4,26 @@
 
 pub mod cholesky;
 pub mod det;
+pub mod eigh;
 pub mod gemm;
 pub mod half_tril;
 pub mod inv;
 pub mod matmul;
+pub mod qr;
 pub mod slogdet;
 pub mod solve;
+pub mod svd;
 pub mod symmetrize;
 pub mod triangular_solve;
 pub mod tril;
 pub mod triu;
 
 mod factor;
+pub(crate) mod field;
+mod householder;
+mod jacobi;
 mod lu;
 mod matrix;
+mod system;
 mod triangle;
+mod tridiagonal;

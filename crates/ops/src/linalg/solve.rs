@@ -4,25 +4,23 @@
 //! without an inverse is an error that names it.
 
 use bytemuck::cast_slice_mut;
-use smallvec::smallvec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, In, Kernel};
-use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values};
 use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, DType, OpDef, TensorType, Workers};
 
 use super::factor::Triangle;
 use super::lu::{self, Factor};
 use super::matmul::MATMUL;
-use super::matrix::{dims, matrices, square};
+use super::matrix::dims;
+use super::system::{self, side, transposed};
 use crate::emit;
-use crate::infer::{along, bad_attrs, cost, elements, inputs, joined, real, same_dtype, shape};
+use crate::infer::{cost, elements};
 use crate::number::with_real;
 use crate::parallel::{Pair, for_each_pair};
 use crate::strided;
@@ -32,8 +30,8 @@ use crate::strided;
 pub static SOLVE: OpDef = OpDef {
     name: "solve",
     doc: "The solution of a system of linear equations, or of its transpose.",
-    infer,
-    axes,
+    infer: system::infer,
+    axes: system::axes,
     mem: Mem::Reuse(&[1]),
     scratch: factors_bytes,
     saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).needed_by(0)]]),
@@ -49,34 +47,6 @@ pub static SOLVE: OpDef = OpDef {
     lower: Lower::Slices(|k| with_real!("solve", k.outputs[0].dtype, T => kernel::<T>(k))),
     samples,
 };
-
-fn transposed(attrs: &Attrs) -> Result<bool> {
-    match attrs {
-        Attrs::Matmul { transpose_a, transpose_b: false } => Ok(*transpose_a),
-        other => Err(bad_attrs("solve", other, "whether the left side is transposed")),
-    }
-}
-
-fn infer(call: &Call) -> Result<Types> {
-    let op = "solve";
-    let [a, b] = inputs(op, call)?;
-    transposed(call.attrs)?;
-    real(op, a)?;
-    same_dtype(op, a, b)?;
-    square(op, a)?;
-    matrices(op, b)?;
-    let columns = &b.shape[b.shape.rank() - 1..];
-    let needed = joined(&[&a.shape[..a.shape.rank() - 1], columns]);
-    shape(op, &b.shape, &needed, "the right side must have the left side's batch and rows")?;
-    Ok(smallvec![b.clone()])
-}
-
-fn axes(call: &Call) -> AxisMap {
-    let rank = call.inputs[1].shape.rank();
-    let batch = (0..rank.saturating_sub(2)).map(|a| along(&[(0, a), (1, a)]));
-    let axes = batch.chain([AxisOf::Mixed, along(&[(1, rank.saturating_sub(1))])]).collect();
-    AxisMap { outputs: vec![axes], summed: Vec::new() }
-}
 
 /// Bytes of one factorized matrix and its pivots, so that the next one is aligned too.
 fn one_bytes(n: usize, dtype: DType) -> usize {
@@ -161,7 +131,7 @@ pub(super) fn for_each_factored<T: Factor, O: Send>(
 }
 
 fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
-    let transposed = transposed(k.attrs)?;
+    let transposed = transposed("solve", k.attrs)?;
     let (a, b) = (&k.inputs[0], &k.inputs[1]);
     let (_, n, width) = dims("solve", &k.outputs[0].sizes)?;
     let out = k.outputs[0].slice::<T>();
@@ -234,9 +204,8 @@ fn substitute<T: Factor>(
 /// The right side's gradient H solves the system of the other transpose; the left side's is -H Xᵀ, or -X Hᵀ where it
 /// was transposed.
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let turned = transposed(call.attrs)?;
-    let other = Attrs::Matmul { transpose_a: !turned, transpose_b: false };
-    let of_b = e.apply(&SOLVE, vec![call.input(0)?, call.grad()?], other)?;
+    let turned = transposed("solve", call.attrs)?;
+    let of_b = e.apply(&SOLVE, vec![call.input(0)?, call.grad()?], side(!turned))?;
     let of_a = match call.needs[0] {
         true => {
             let x = call.output(0)?;
@@ -254,7 +223,7 @@ fn samples() -> Vec<Sample> {
     let of = |dtype, batch: &[usize], n: usize, m: usize, transpose_a| {
         let a = TensorType::new(dtype, [batch, &[n, n]].concat());
         let b = TensorType::new(dtype, [batch, &[n, m]].concat());
-        let attrs = Attrs::Matmul { transpose_a, transpose_b: false };
+        let attrs = side(transpose_a);
         Sample::of(&[a, b], attrs).with(0, Values::Invertible)
     };
     vec![

@@ -4,21 +4,20 @@
 //! transpose of a lower one, so U X = B is solved by passing U's transposed view and asking for the
 //! transpose. A diagonal element of 0 is an error, found before anything is written.
 
-use smallvec::smallvec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
-    no_scratch,
+    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values, no_scratch,
 };
-use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType};
+use tonnage_core::{Attrs, DType, Emit, OpDef, TensorType};
 
 use super::factor::Triangle;
 use super::matmul::MATMUL;
-use super::matrix::{dims, each_matrix, matrices, square};
+use super::matrix::{dims, each_matrix};
+use super::system::{self, side, transposed};
 use super::tril::TRIL;
-use crate::infer::{along, bad_attrs, cost, elements, inputs, joined, real, same_dtype, shape};
+use crate::infer::{cost, elements};
 use crate::math::neg::NEG;
 use crate::number::{Real, with_real};
 use crate::strided::{self, Positions};
@@ -28,8 +27,8 @@ use crate::strided::{self, Positions};
 pub static TRIANGULAR_SOLVE: OpDef = OpDef {
     name: "triangular_solve",
     doc: "The solution of a lower triangular system, or of its transpose.",
-    infer,
-    axes,
+    infer: system::infer,
+    axes: system::axes,
     mem: Mem::Reuse(&[1]),
     scratch: no_scratch,
     saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
@@ -46,41 +45,12 @@ pub static TRIANGULAR_SOLVE: OpDef = OpDef {
     samples,
 };
 
-fn transposed(attrs: &Attrs) -> Result<bool> {
-    match attrs {
-        Attrs::Matmul { transpose_a, transpose_b: false } => Ok(*transpose_a),
-        other => Err(bad_attrs("triangular_solve", other, "whether the left side is transposed")),
-    }
-}
-
-fn infer(call: &Call) -> Result<Types> {
-    let op = "triangular_solve";
-    let [a, b] = inputs(op, call)?;
-    transposed(call.attrs)?;
-    real(op, a)?;
-    same_dtype(op, a, b)?;
-    square(op, a)?;
-    matrices(op, b)?;
-    let columns = &b.shape[b.shape.rank() - 1..];
-    let needed = joined(&[&a.shape[..a.shape.rank() - 1], columns]);
-    shape(op, &b.shape, &needed, "the right side must have the left side's batch and rows")?;
-    Ok(smallvec![b.clone()])
-}
-
-fn axes(call: &Call) -> AxisMap {
-    let rank = call.inputs[1].shape.rank();
-    let batch = (0..rank.saturating_sub(2)).map(|a| along(&[(0, a), (1, a)]));
-    let axes = batch.chain([AxisOf::Mixed, along(&[(1, rank.saturating_sub(1))])]).collect();
-    AxisMap { outputs: vec![axes], summed: Vec::new() }
-}
-
 /// The right side's gradient H solves the system of the other transpose; the left side's is -H Xᵀ, or
 /// -X Hᵀ where it was transposed, of which the op reads the lower triangle alone.
 fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let turned = transposed(call.attrs)?;
+    let turned = transposed("triangular_solve", call.attrs)?;
     let (a, x) = (call.input(0)?, call.output(0)?);
-    let other = Attrs::Matmul { transpose_a: !turned, transpose_b: false };
-    let of_b = emit.apply(&TRIANGULAR_SOLVE, vec![a, call.grad()?], other)?;
+    let of_b = emit.apply(&TRIANGULAR_SOLVE, vec![a, call.grad()?], side(!turned))?;
     let mut grads = vec![None, None];
     if call.needs[0] {
         let (left, right) = if turned { (x, of_b.clone()) } else { (of_b.clone(), x) };
@@ -98,7 +68,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 fn solve<T: Real>(k: &mut Kernel) -> Result<()> {
-    let transposed = transposed(k.attrs)?;
+    let transposed = transposed("triangular_solve", k.attrs)?;
     let (a, workers): (&In, _) = (&k.inputs[0], k.workers);
     let (batch, n, width) = dims("triangular_solve", &k.outputs[0].sizes)?;
     let rank = a.layout.sizes.len();
@@ -125,7 +95,7 @@ fn samples() -> Vec<Sample> {
     let of = |dtype, batch: &[usize], n: usize, m: usize, transpose_a| {
         let a = TensorType::new(dtype, [batch, &[n, n]].concat());
         let b = TensorType::new(dtype, [batch, &[n, m]].concat());
-        let attrs = Attrs::Matmul { transpose_a, transpose_b: false };
+        let attrs = side(transpose_a);
         // Their diagonals are far from 0, so the systems are well conditioned.
         Sample::of(&[a, b], attrs).with(0, Values::PositiveDefinite)
     };

@@ -3,9 +3,13 @@
 //! Minus infinity at 0, NaN at the negative integers.
 
 use tonnage_core::OpDef;
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
+use crate::tile::{Of, slope};
 use crate::{rules, samples};
 
 /// The slope of `lgamma`.
@@ -16,12 +20,20 @@ pub static DIGAMMA: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::NOTHING,
+    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Digamma.flops()),
-    grad: Grad::Stop("its slope, the trigamma function, is not in the table"),
-    jvp: Jvp::Stop("its slope, the trigamma function, is not in the table"),
+    grad: Grad::Rule(grad),
+    jvp: Jvp::Symmetric,
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Digamma)),
     samples: || samples::unary_float_between(0.2, 6.0),
 };
+
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        let first = p.number(1, x);
+        let slope = p.two(Prim::Polygamma, first, x);
+        p.mul(g, slope)
+    })?])
+}

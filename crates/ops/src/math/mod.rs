@@ -57,6 +57,7 @@ pub mod mod_;
 pub mod mul;
 pub mod neg;
 pub mod not_equal;
+pub mod polygamma;
 pub mod pow;
 pub mod reciprocal;
 pub mod relu;

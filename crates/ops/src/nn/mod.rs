@@ -4,6 +4,8 @@ pub mod attention;
 pub mod conv;
 pub mod norm;
 pub mod pool;
+pub mod resize;
+pub mod rotary;
 pub mod softmax;
 
 mod float;

@@ -7,6 +7,7 @@ pub mod below;
 pub mod bits;
 pub mod categorical;
 mod draw;
+mod each;
 pub mod gamma;
 pub mod normal;
 pub mod poisson;

@@ -18,7 +18,6 @@ pub mod repeat;
 pub mod reshape;
 pub mod reverse;
 pub mod roll;
-pub mod size;
 pub mod slice;
 pub mod split;
 pub mod squeeze;

@@ -198,6 +198,8 @@ maps2! { Same;
     Atan2: Real, |a, b| float::atan2::<I, T>(a, b);
     /// [`float::hypot`]
     Hypot: Real, |a, b| float::hypot::<I, T>(a, b);
+    /// [`Gamma::polygamma`]
+    Polygamma: Gamma, |a, b| T::polygamma::<I>(a, b);
     /// a & b
     And: Integer, |a, b| a.and(b);
     /// a | b

@@ -154,7 +154,7 @@ primitives! {
     wrapping { Add Sub Mul }
     number { Div FloorDiv Mod Pow }
     order { Max Min }
-    float { Atan2 Hypot }
+    float { Atan2 Hypot Polygamma }
     same { Equal NotEqual }
     compare { Less LessEqual Greater GreaterEqual }
     bits { And Or Xor }

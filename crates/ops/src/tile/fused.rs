@@ -246,13 +246,14 @@ fn samples() -> Vec<Sample> {
     all
 }
 
-/// Programs of one primitive each, for all that have two slopes (that of `lgamma` has none): of an `a` between 1 and 2, or of a `b` between 0
-/// and 1 where the primitive needs that.
+/// Programs of one primitive each, for all that have two slopes: of an `a` between 1 and 2, or of a `b` between 0 and 1
+/// where the primitive needs that.
 fn every_slope() -> Vec<TileProgram> {
     use Prim::*;
     let of_a = [
         Neg, Abs, Sqrt, Rsqrt, Square, Reciprocal, Exp, Expm1, Log, Log1p, Sin, Cos, Tan, Atan,
-        Sinh, Cosh, Tanh, Asinh, Acosh, Sigmoid, Softplus, Silu, Gelu, GeluTanh, Erf, Erfc,
+        Sinh, Cosh, Tanh, Asinh, Acosh, Sigmoid, Softplus, Silu, Gelu, GeluTanh, Erf, Erfc, Lgamma,
+        Digamma,
     ];
     let of_b = [Asin, Acos, Atanh];
     let of_both = [Add, Sub, Mul, Div, Mod, Pow, Max, Min, Atan2, Hypot];

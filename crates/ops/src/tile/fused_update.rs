@@ -2,16 +2,18 @@
 //!
 //! The planner makes it; users never see it. The first input is the variable.
 
-use tonnage_core::OpDef;
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves};
+use tonnage_core::error::Result;
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::{Call, OpDef};
 
 use super::fused;
+use crate::infer::shape;
 
 /// A chain of elementwise ops that ends in the update of its first input.
 pub static FUSED_UPDATE: OpDef = OpDef {
     name: "fused_update",
     doc: "A chain of elementwise ops that ends in the update of a variable, in one pass over it.",
-    infer: fused::infer,
+    infer,
     axes: fused::axes,
     mem: Mem::Update(0),
     scratch: fused::scratch,
@@ -24,6 +26,19 @@ pub static FUSED_UPDATE: OpDef = OpDef {
     lower: Lower::Tile(|call, _| fused::program(call).cloned()),
     samples,
 };
+
+/// What is written is the variable: nothing else may stretch it.
+fn infer(call: &Call) -> Result<Types> {
+    let made = fused::infer(call)?;
+    match (call.inputs.first(), made.first()) {
+        (Some(variable), Some(written)) => {
+            let help = "an update has the variable's shape, or one that stretches to it";
+            shape(call.op, &written.shape, &variable.shape, help)?;
+            Ok(made)
+        }
+        _ => Ok(made),
+    }
+}
 
 fn samples() -> Vec<Sample> {
     use tonnage_core::attrs::Attrs;

@@ -101,6 +101,7 @@ fn binary(prim: Prim) -> Option<Binary> {
         Prim::Min => Binary::Min,
         Prim::Atan2 => Binary::Atan2,
         Prim::Hypot => Binary::Hypot,
+        Prim::Polygamma => Binary::Polygamma,
         Prim::And => Binary::And,
         Prim::Or => Binary::Or,
         Prim::Xor => Binary::Xor,

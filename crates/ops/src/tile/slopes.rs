@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
 
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::tile::{Instr, Prim, Reg};
 
 use super::derive::Back;
@@ -133,8 +133,9 @@ impl Back {
                 self.mul(g, slope)
             }
             Prim::Digamma => {
-                let why = "the slope of digamma is not among the primitives".into();
-                return Err(ErrorKind::NoGradient { op: "digamma", why }.into());
+                let one = self.number(1, x);
+                let slope = self.two(Prim::Polygamma, one, x);
+                self.mul(g, slope)
             }
             Prim::Cast(to) if to.is_float() => self.cast(g, instr.dtype),
             Prim::RoundTo(_) => g,
@@ -186,6 +187,12 @@ impl Back {
             return (None, None);
         }
         let (left, right) = match prim {
+            // The order is a whole number.
+            Prim::Polygamma => {
+                let next = self.plus(a, 1.0);
+                let slope = self.two(Prim::Polygamma, next, b);
+                return (None, Some(self.mul(g, slope)));
+            }
             Prim::Add => (g, g),
             Prim::Sub => (g, self.one(Prim::Neg, g)),
             Prim::Mul => (self.mul(g, b), self.mul(g, a)),

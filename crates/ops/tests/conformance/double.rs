@@ -22,7 +22,6 @@ fn attrs(attrs: &Attrs) -> Attrs {
         Attrs::DType(dtype)
         | Attrs::Fill { dtype, .. }
         | Attrs::Range { dtype, .. }
-        | Attrs::Size { dtype, .. }
         | Attrs::OneHot { dtype, .. }
         | Attrs::Linspace { dtype, .. }
         | Attrs::Eye { dtype, .. }

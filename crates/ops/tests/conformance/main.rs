@@ -11,6 +11,7 @@
 )]
 
 mod allocations;
+mod bad_input;
 mod double;
 mod draw;
 #[path = "../exact/mod.rs"]

@@ -8,7 +8,7 @@ use tonnage_core::looping::{Loop, LoopGrad, Rounds};
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::window::{Average, Conv, Window};
+use tonnage_core::window::{Average, Between, Conv, Resize, Window};
 use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType};
 use tonnage_ops::TABLE;
 
@@ -20,7 +20,7 @@ fn sizes(all: &[usize]) -> Sizes {
 }
 
 /// Attributes of every kind, most of them wrong for any op.
-fn all_attrs() -> Vec<Attrs> {
+pub fn all_attrs() -> Vec<Attrs> {
     let slice =
         |start: usize, len: usize, step| AxisSlice { start: start.into(), len: len.into(), step };
     let open = AxisSlice { start: Dim::Known(0), len: Dim::symbol(Symbol::new("k")), step: 1 };
@@ -61,6 +61,10 @@ fn all_attrs() -> Vec<Attrs> {
         let image = Shape::scalar();
         Attrs::Average(Box::new(Average { window, counts_padding: true, image }))
     };
+    let resize = |to: &[usize], image: &[usize]| {
+        let (to, image) = (Shape::from(to), Shape::from(image));
+        Attrs::Resize(Box::new(Resize { to, between: Between::Linear, image }))
+    };
     let conv = |window: Window, groups| {
         let image = Shape::from([4, 4]);
         Attrs::Conv(Box::new(Conv { window, groups, image }))
@@ -96,8 +100,7 @@ fn all_attrs() -> Vec<Attrs> {
         range(Scalar::Int(0), Scalar::Float(0.5), 3, DType::I32),
         range(Scalar::Int(0), Scalar::Int(i128::MAX), 3, DType::I64),
         range(Scalar::Int(1), Scalar::Int(1), usize::MAX, DType::F64),
-        Attrs::Size { size: Dim::Known(usize::MAX), dtype: DType::I8 },
-        Attrs::Size { size: Dim::open("n"), dtype: DType::Bool },
+        Attrs::Lengths { of: Shape::from([usize::MAX]), dtype: DType::I8 },
         Attrs::Matmul { transpose_a: false, transpose_b: false },
         Attrs::Matmul { transpose_a: true, transpose_b: true },
         Attrs::Axes(sizes(&[0])),
@@ -151,6 +154,10 @@ fn all_attrs() -> Vec<Attrs> {
         Attrs::Normalize { epsilon: Scalar::Float(0.0), centered: false, groups: 0 },
         Attrs::Attention { scale: Scalar::Float(0.5), causal: true, masked: false },
         Attrs::Attention { scale: Scalar::Float(f64::NAN), causal: false, masked: true },
+        Attrs::Rotary { base: Scalar::Float(10_000.0), neighbours: true, back: false },
+        Attrs::Rotary { base: Scalar::Float(-1.0), neighbours: false, back: true },
+        resize(&[2, 5], &[]),
+        resize(&[0, usize::MAX], &[3]),
         average(window(&[2, 2], 1, 1, 1)),
         average(window(&[3, 3], 1, usize::MAX, 1)),
         conv(window(&[2, 2], 1, 1, 1), 1),
@@ -241,7 +248,7 @@ fn all_regions() -> Vec<Vec<Arc<Graph>>> {
 }
 
 /// Everything that is asked of types alone.
-fn ask(op: &OpDef, call: &Call) -> Result<Types> {
+pub fn ask(op: &OpDef, call: &Call) -> Result<Types> {
     let made = (op.infer)(call)?;
     let _ = (op.axes)(call);
     let _ = (op.cost)(call);

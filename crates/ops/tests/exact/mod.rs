@@ -197,3 +197,16 @@ pub fn digamma(x: f64) -> f64 {
         }
     }
 }
+
+/// The slope of `digamma` of an order, above 0: the sum of powers, some thousand terms of it, and the integral of the rest.
+pub fn polygamma(order: u32, x: f64) -> f64 {
+    let s = order as i32 + 1;
+    let factorial: f64 = (1..=order).map(f64::from).product();
+    let terms = 4000;
+    let a = x + f64::from(terms);
+    let rest =
+        a.powi(1 - s) / f64::from(s - 1) + 0.5 * a.powi(-s) + f64::from(s) / 12.0 * a.powi(-s - 1);
+    // The small ones first.
+    let sum = (0..terms).rev().fold(rest, |sum, k| sum + (x + f64::from(k)).powi(-s));
+    if order % 2 == 1 { factorial * sum } else { -factorial * sum }
+}

@@ -1,22 +1,25 @@
 //! Which values are dropped, for a given number of bytes, and how: as few seconds as possible.
 //!
-//! Three steps. *Stretches*: the program's values are cut into stretches of about equal bytes; what is alive
-//! between two stretches is kept, so that each can be run again from there, and the rest is dropped, except what
-//! takes more seconds a byte than a threshold. Every number of stretches and a few thresholds are tried. *Files*: the
+//! Three steps. *Stretches*: the program's values are cut into stretches; what is alive between two stretches is
+//! kept, so that each can be run again from there, and the rest is dropped, except what takes more seconds a byte than a
+//! threshold. Stretches are of about equal bytes, or the shorter the more of what is kept between them lives when they
+//! run again: of n equal values in a chain, sqrt(2n) live at once then instead of 2*sqrt(n). Every number of
+//! stretches and a few thresholds are tried, and the cheapest values alone, without stretches. *Files*: the
 //! same with all that is not computed again spilled; each value in the cheaper way; and more and more of the values that
-//! are large and idle for long spilled, with nothing computed again. *Giving back*: starting from the quickest that fits,
-//! dropped values are kept again, the dearest first, and those that are still computed again are spilled where that is
-//! quicker, as long as it still fits. The result is checked by sketching, never by a formula.
+//! are large and idle for long spilled, with nothing computed again. *Giving back* (`give`): starting from the quickest
+//! that fits, dropped values are kept again as long as it still fits. The result is checked by sketching, never by a
+//! formula.
 
 use std::cmp::Ordering;
 
 use super::draw::Sketch;
+use super::give::give_back;
 use super::overlap::overlapped;
 use super::sketch::{Candidate, Fate, Program};
 
 /// Thresholds of seconds a byte that are tried.
 const THRESHOLDS: usize = 6;
-/// Shares of the values that are spilled with nothing computed again.
+/// Shares of the values that are spilled with nothing computed again; of those that are computed again twice as many.
 const SHARES: usize = 12;
 
 /// A choice and what it comes to.
@@ -91,16 +94,34 @@ impl Tries<'_> {
 
     fn again(&mut self) {
         self.add(vec![Fate::Keep; self.program.candidates.len()]);
+        self.cheapest();
         for limit in limits(self.program) {
-            self.cut(limit, Fate::Keep);
+            self.cut(limit, Fate::Keep, Stretches::Even);
+            self.cut(limit, Fate::Keep, Stretches::Sloped);
+        }
+    }
+
+    /// More and more of the values computed again, those first that take the fewest seconds a byte.
+    fn cheapest(&mut self) {
+        let candidates = &self.program.candidates;
+        let mut order: Vec<usize> =
+            (0..candidates.len()).filter(|i| candidates[*i].can_again()).collect();
+        order.sort_by(|a, b| candidates[*a].price().total_cmp(&candidates[*b].price()));
+        for share in 1..=2 * SHARES {
+            let mut fates = vec![Fate::Keep; candidates.len()];
+            for i in &order[..(order.len() * share).div_ceil(2 * SHARES)] {
+                fates[*i] = Fate::Again;
+            }
+            self.add(fates);
         }
     }
 
     /// Every number of stretches; what is not computed again has the fate `rest`, where it can.
-    fn cut(&mut self, limit: f64, rest: Fate) {
+    fn cut(&mut self, limit: f64, rest: Fate, stretches: Stretches) {
         let mut cuts = 0;
         while cuts <= self.program.candidates.len() {
-            let again = dropped(self.program, cuts, limit);
+            let Some(places) = places(self.program, cuts, stretches) else { return };
+            let again = dropped(self.program, &places, limit);
             let all = self.program.candidates.iter().zip(&again);
             let fate = |(c, again): (&Candidate, &bool)| match (again, rest) {
                 (true, _) => Fate::Again,
@@ -136,9 +157,9 @@ impl Tries<'_> {
         }
         let limits = limits(self.program);
         if let (Some(first), Some(last)) = (limits.first(), limits.last()) {
-            self.cut(*last, Fate::Spill);
+            self.cut(*last, Fate::Spill, Stretches::Even);
             if first < last {
-                self.cut(*first, Fate::Spill);
+                self.cut(*first, Fate::Spill, Stretches::Even);
             }
         }
     }
@@ -174,9 +195,18 @@ fn front(mut choices: Vec<Choice>) -> Vec<Choice> {
     kept
 }
 
-/// Everything but what is alive at one of `cuts` places, and what is too dear.
-fn dropped(program: &Program, cuts: usize, dearest: f64) -> Vec<bool> {
-    let places = places(program, cuts);
+/// How long the stretches are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stretches {
+    /// Of equal bytes.
+    Even,
+    /// Each shorter than the one before by what is kept between two of them: when it runs again, so much more of that
+    /// lives than when the one before does, which comes later.
+    Sloped,
+}
+
+/// Everything but what is alive at one of these places, and what is too dear.
+fn dropped(program: &Program, places: &[usize], dearest: f64) -> Vec<bool> {
     program
         .candidates
         .iter()
@@ -189,9 +219,9 @@ fn dropped(program: &Program, cuts: usize, dearest: f64) -> Vec<bool> {
         .collect()
 }
 
-/// Places that cut the candidates into stretches of about equal bytes; each is moved, by less than half a
-/// stretch, to where the fewest bytes cross: between two blocks rather than inside of one.
-fn places(program: &Program, cuts: usize) -> Vec<usize> {
+/// Places that cut the candidates into stretches; each is moved, by less than half a stretch, to where the fewest bytes
+/// cross: between two blocks rather than inside of one. `None` where the last stretches would have no length.
+fn places(program: &Program, cuts: usize, stretches: Stretches) -> Option<Vec<usize>> {
     let all = program.candidates.iter().zip(&program.crossing);
     let able: Vec<(&Candidate, u64)> =
         all.filter(|(c, _)| c.can_again()).map(|(c, crossing)| (c, *crossing)).collect();
@@ -201,65 +231,34 @@ fn places(program: &Program, cuts: usize) -> Vec<usize> {
         total += candidate.bytes;
         sums.push(total);
     }
-    let stretch = total / (cuts as u64 + 1);
-    let mut places: Vec<usize> = (1..=cuts as u64)
+    let count = cuts as f64;
+    let shorter = match stretches {
+        Stretches::Even => 0.0,
+        Stretches::Sloped => narrow(&able),
+    };
+    let first = (total as f64 + shorter * count * (count + 1.0) / 2.0) / (count + 1.0);
+    if first < shorter * count {
+        return None;
+    }
+    let mut places: Vec<usize> = (1..=cuts)
         .filter_map(|i| {
-            let ideal =
-                u64::try_from(u128::from(total) * u128::from(i) / (cuts as u128 + 1)).ok()?;
-            let first = sums.partition_point(|s| *s < ideal.saturating_sub(stretch / 3));
-            let last = sums.partition_point(|s| *s <= ideal.saturating_add(stretch / 3));
-            (first..last.max(first + 1).min(sums.len()))
+            let i = i as f64;
+            let ideal = (i * first - shorter * i * (i - 1.0) / 2.0) as u64;
+            let around = ((first - shorter * i) / 3.0) as u64;
+            let from = sums.partition_point(|s| *s < ideal.saturating_sub(around));
+            let to = sums.partition_point(|s| *s <= ideal.saturating_add(around));
+            (from..to.max(from + 1).min(sums.len()))
                 .min_by_key(|at| (able[*at].1, sums[*at].abs_diff(ideal)))
                 .map(|at| able[at].0.made + 1)
         })
         .collect();
     places.dedup();
-    places
+    Some(places)
 }
 
-/// The choice with as much kept again as fits `most` bytes of the arena. One without a file stays without.
-fn give_back(program: &Program, choice: &Choice, most: u64) -> Choice {
-    let mut best = choice.clone();
-    let candidates = &program.candidates;
-    let dearest_first = |mut some: Vec<usize>, price: &dyn Fn(&Candidate) -> f64| {
-        let price = |i: &usize| price(&candidates[*i]);
-        some.sort_by(|a, b| price(b).total_cmp(&price(a)).then(a.cmp(b)));
-        some
-    };
-    let those = |best: &Choice, fate: Fate| -> Vec<usize> {
-        (0..best.fates.len()).filter(|i| best.fates[*i] == fate).collect()
-    };
-    let again = dearest_first(those(&best, Fate::Again), &Candidate::price);
-    try_all(program, &mut best, &again, Fate::Keep, most);
-    let spilled = dearest_first(those(&best, Fate::Spill), &|c| c.bytes as f64);
-    try_all(program, &mut best, &spilled, Fate::Keep, most);
-    if !choice.spills() {
-        return best;
-    }
-    let mut again = dearest_first(those(&best, Fate::Again), &Candidate::price);
-    again.retain(|i| candidates[*i].can_spill());
-    try_all(program, &mut best, &again, Fate::Spill, most);
-    best
-}
-
-/// Gives all of them that fate if that fits and is no slower; otherwise tries each half on its own.
-fn try_all(program: &Program, best: &mut Choice, some: &[usize], fate: Fate, most: u64) {
-    if some.is_empty() {
-        return;
-    }
-    let mut fates = best.fates.clone();
-    for i in some {
-        fates[*i] = fate;
-    }
-    match program.sketch(&fates) {
-        Some(sketch) if sketch.peak.bytes <= most && sketch.seconds <= best.sketch.seconds => {
-            *best = Choice { order: best.order, fates, sketch };
-        }
-        _ if some.len() > 1 => {
-            let (first, rest) = some.split_at(some.len() / 2);
-            try_all(program, best, first, fate, most);
-            try_all(program, best, rest, fate, most);
-        }
-        _ => {}
-    }
+/// What crosses a narrow place: a quarter of all places have less.
+fn narrow(able: &[(&Candidate, u64)]) -> f64 {
+    let mut crossing: Vec<u64> = able.iter().map(|(_, bytes)| *bytes).collect();
+    crossing.sort_unstable();
+    crossing.get(crossing.len() / 4).map_or(0.0, |bytes| *bytes as f64)
 }

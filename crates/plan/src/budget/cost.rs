@@ -3,9 +3,13 @@
 //! The planner has no clock. A machine's figures are an argument; those that stand here are of a small server core,
 //! and a short calibration gives others.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node};
-use tonnage_core::row::Cost;
+use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::row::{Cost, Lower, Region};
 
 /// What a machine does in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -16,16 +20,27 @@ pub struct Machine {
     pub bytes: f64,
     /// Seconds that a step takes whatever it does.
     pub step: f64,
+    /// Seconds that it takes to share a step among threads; a step that is shorter is not shared.
+    pub fork: f64,
     /// Bytes written to a file; 0 where nothing may be.
     pub write: f64,
     /// Bytes read back from a file that was written a moment ago: most of it is in the system's cache still.
     pub read: f64,
 }
 
+/// Elementwise functions reach this part of the rate of a product.
+const ELEMENTWISE: f64 = 6.0;
+
 impl Machine {
     /// Two cores of a server of 2024.
-    pub const DEFAULT: Machine =
-        Machine { flops: 1.5e11, bytes: 2.0e10, step: 1.0e-6, write: 5.0e8, read: 2.0e9 };
+    pub const DEFAULT: Machine = Machine {
+        flops: 1.5e11,
+        bytes: 2.0e10,
+        step: 1.0e-6,
+        fork: 6.0e-6,
+        write: 5.0e8,
+        read: 2.0e9,
+    };
 
     /// The same without a file to spill to.
     #[must_use]
@@ -48,14 +63,51 @@ impl Machine {
         self.step + bytes as f64 / if to_file { self.write } else { self.read }
     }
 
-    /// Seconds that such work takes: bound by arithmetic or by memory, whichever is slower.
-    pub fn seconds(&self, cost: Cost) -> f64 {
-        let (flops, bytes) = (cost.flops as f64 / self.flops, cost.bytes as f64 / self.bytes);
-        self.step + flops.max(bytes)
+    /// Seconds that such work takes: bound by arithmetic or by memory, whichever is slower. Sharing it among threads takes
+    /// time too; little work is left to one of them and takes longer for that. So the same work in many small steps
+    /// takes more than in one.
+    fn seconds(&self, cost: Cost, flops: f64) -> f64 {
+        let (flops, bytes) = (cost.flops as f64 / flops, cost.bytes as f64 / self.bytes);
+        let work = flops.max(bytes);
+        self.step + work + work.min(self.fork)
     }
 
-    /// Seconds that a node takes.
+    /// Seconds that a node takes. One with bodies takes what their nodes take, in every round that there is; of
+    /// branches the longest; one round where only the data know how many there are.
     pub fn node(&self, graph: &Graph, node: &Node) -> f64 {
-        self.seconds(graph.with_call(node, node.op.cost))
+        let body = |body: &Arc<Graph>| -> f64 { self.graph(body) };
+        match (&node.attrs, node.op.lower) {
+            (_, Lower::Tile(_)) => {
+                self.seconds(graph.with_call(node, node.op.cost), self.flops / ELEMENTWISE)
+            }
+            _ if node.regions.is_empty() => {
+                self.seconds(graph.with_call(node, node.op.cost), self.flops)
+            }
+            (Attrs::Loop(spec), _) => {
+                let round: f64 = node.regions.iter().map(body).sum();
+                self.step + round * rounds(spec)
+            }
+            (Attrs::LoopGrad(spec), _) => {
+                let round: f64 = node.regions.iter().map(body).sum();
+                self.step + round * rounds(&spec.of)
+            }
+            (_, Lower::Region(Region::Branch)) => {
+                self.step + node.regions.iter().map(body).fold(0.0, f64::max)
+            }
+            // The first region is what runs.
+            _ => self.step + node.regions.first().map_or(0.0, body),
+        }
+    }
+
+    /// Seconds that all nodes of a graph take.
+    pub fn graph(&self, graph: &Graph) -> f64 {
+        graph.nodes.iter().map(|node| self.node(graph, node)).sum()
+    }
+}
+
+fn rounds(spec: &Loop) -> f64 {
+    match &spec.rounds {
+        Rounds::Times(dim) => dim.most().map_or(1.0, |n| n as f64),
+        Rounds::While { .. } => 1.0,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
 //! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them computed again or
-//! spilled; `choose` looks for which; `overlap` says when the disk lane begins and is awaited; `again` makes the chosen
+//! spilled; `choose` looks for which, and `give` keeps again what fits; `overlap` says when the disk lane begins and is awaited; `again` makes the chosen
 //! sketch a graph, which is then fused and planned as any other.
 //!
 //! The ladder is the front of all variants' ladders. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
@@ -13,6 +13,7 @@ mod again;
 mod choose;
 mod cost;
 mod draw;
+mod give;
 mod heap;
 mod overlap;
 mod sketch;
@@ -55,7 +56,7 @@ pub struct Fitted {
     pub in_bf16: usize,
     /// Seconds that the call is expected to take on the machine that the planner was told of.
     pub seconds: f64,
-    /// Seconds that it would take with memory for everything.
+    /// Seconds that it would take with memory for everything: the quickest rung's.
     pub unlimited_seconds: f64,
 }
 
@@ -73,8 +74,6 @@ pub struct Ladder {
     variants: Vec<Variant>,
     inputs: Vec<InputSpec>,
     options: Options,
-    /// Seconds with memory for everything.
-    seconds: f64,
     /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
     /// updates of variables at its end, so that values can be read back from a file for longer.
     rungs: Vec<(usize, Rung)>,
@@ -110,17 +109,15 @@ impl Ladder {
         let (own, programs): (Vec<Variant>, Vec<Program>) =
             orders.map(|graph| Variant::of(graph, inputs, options.threads, machine)).unzip();
         let choices = rungs(&programs);
-        let without_disk = machine.without_disk();
         let base = Base {
             inputs,
             threads: options.threads,
-            machine: &without_disk,
+            machine,
+            programs: &programs,
             choices: &choices,
-            candidates: programs[0].candidates.len(),
             seconds: own[0].seconds,
         };
-        let others = variants::all(&own[0], &base, allowed);
-        let seconds = own[0].seconds;
+        let others = variants::all(&own, &base, allowed);
         let mut all: Vec<(usize, Rung)> =
             choices.iter().map(|choice| (choice.order, own[choice.order].rung(choice))).collect();
         let mut variants = own;
@@ -133,7 +130,6 @@ impl Ladder {
             variants,
             inputs: inputs.to_vec(),
             options,
-            seconds,
             plans: Mutex::new(vec![None; rungs.len()]),
             rungs,
         })
@@ -161,7 +157,7 @@ impl Ladder {
             micro_batches: variant.used.micro_batches,
             in_bf16: variant.used.in_bf16,
             seconds: way.seconds,
-            unlimited_seconds: self.seconds,
+            unlimited_seconds: self.rungs[0].1.seconds,
         });
         let made = Arc::new(made);
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung] = Some(made.clone());
@@ -187,24 +183,22 @@ impl Ladder {
                 least = Some(plan);
             }
         }
-        self.least(least)
+        let lowest = self.least()?;
+        Ok(Err(least.filter(|least| least.peak() < lowest.peak()).unwrap_or(lowest)))
     }
 
-    fn least(
-        &self,
-        mut least: Option<Arc<Plan>>,
-    ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
-        // The last rungs lie close together: the one that is least by estimate need not be it to the byte.
-        for rung in self.rungs.len().saturating_sub(3)..self.rungs.len() {
+    /// The plan with the least peak. The last rungs lie close together: the one that is least by estimate need not be it
+    /// to the byte.
+    pub fn least(&self) -> Result<Arc<Plan>> {
+        let last = self.rungs.len() - 1;
+        let mut least = self.plan(last)?;
+        for rung in last.saturating_sub(2)..last {
             let plan = self.plan(rung)?;
-            if least.as_ref().is_none_or(|l| plan.peak() < l.peak()) {
-                least = Some(plan);
+            if plan.peak() < least.peak() {
+                least = plan;
             }
         }
-        match least {
-            Some(plan) => Ok(Err(plan)),
-            None => Ok(Err(self.plan(0)?)),
-        }
+        Ok(least)
     }
 
     /// Peak and price of about a dozen rungs, from unlimited down to the least: what a byte less costs.
@@ -234,14 +228,22 @@ impl Ladder {
 }
 
 /// Those that no other beats in both seconds and peak; of equals the first, so that a graph as it is comes before its
-/// variants.
+/// variants. The very first, which is the graph with nothing done to it, stays in any case: what fits without a budget
+/// fits with one, whatever estimates say.
 fn front(mut rungs: Vec<(usize, Rung)>) -> Vec<(usize, Rung)> {
+    let plain = rungs.first().cloned();
     rungs.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds).then(a.peak.cmp(&b.peak)));
     let mut kept: Vec<(usize, Rung)> = Vec::new();
     for (variant, rung) in rungs {
         if kept.last().is_none_or(|(_, last)| rung.peak < last.peak) {
             kept.push((variant, rung));
         }
+    }
+    if let Some((variant, rung)) = plain
+        && !kept.iter().any(|(of, other)| *of == variant && other.is_plain())
+    {
+        let at = kept.partition_point(|(_, other)| other.seconds <= rung.seconds);
+        kept.insert(at, (variant, rung));
     }
     kept
 }

@@ -11,9 +11,11 @@ use std::cmp::Reverse;
 use super::sections::Part;
 use super::skyline::Skyline;
 
-/// What the attempts may cost together, in placed items looked at: about a tenth of a second. The first
-/// attempt always ends.
-pub(super) const WORK: usize = 15_000_000;
+/// What the attempts may cost together, in placed items looked at: about 20 microseconds for each item, and a tenth of a
+/// second at most. The first attempt always ends.
+pub(super) fn work(part: &Part) -> usize {
+    (3_072 * part.len()).min(15_000_000)
+}
 /// What placing an item on a pile costs, in the same measure.
 const PILE_WORK: usize = 256;
 
@@ -23,6 +25,8 @@ enum Order {
     Length,
     Area,
     Size,
+    /// Items of one size as they come, so that they take as few places as any packing of them.
+    Sizes,
     Contention,
     Peak,
     Start,
@@ -43,7 +47,7 @@ const ROUNDS: usize = 12;
 
 /// The lowest packing that the heuristics find, in units; the first one within `target` ends the work.
 pub(super) fn best(part: &Part, target: u64) -> Vec<u64> {
-    let mut best = Best::new(part, target, WORK, &[]);
+    let mut best = Best::new(part, target, work(part), &[]);
     if !best.piles() {
         let orders =
             [Order::Size, Order::Area, Order::Length, Order::Contention, Order::Start, Order::End];
@@ -92,17 +96,21 @@ impl<'a> Best<'a> {
         Best { part, target, fixed, height: u64::MAX, offsets, over, work }
     }
 
-    /// All that [`Best::two_ended`] can do. True once the target is met.
+    /// All that [`Best::two_ended`] can do, and items by size where that is likely to do better. True once the target is met.
     fn piles(&mut self) -> bool {
         let sides = [Side::Roomy, Side::Tidy];
-        let orders =
-            [Order::Length, Order::Peak, Order::Area, Order::Contention, Order::Start, Order::End];
-        let again = [Order::Length, Order::Peak];
-        orders
-            .iter()
-            .map(|&order| sorted(self.part, order))
-            .any(|order| sides.iter().any(|&side| self.two_ended(&order, side)))
-            || again
+        let first = [Order::Length, Order::Peak];
+        let then = [Order::Area, Order::Contention, Order::Start, Order::End];
+        let all = |best: &mut Self, orders: &[Order]| {
+            orders
+                .iter()
+                .map(|&order| sorted(best.part, order))
+                .any(|order| sides.iter().any(|&side| best.two_ended(&order, side)))
+        };
+        all(self, &first)
+            || self.gap_fit(&sorted(self.part, Order::Sizes), Rule::Lowest)
+            || all(self, &then)
+            || first
                 .iter()
                 .any(|&order| sides.iter().any(|&side| self.insist(sorted(self.part, order), side)))
     }
@@ -223,6 +231,7 @@ fn sorted(part: &Part, order: Order) -> Vec<u32> {
         Order::Length => ids.sort_by_key(|&i| Reverse((steps(i), size(i)))),
         Order::Area => ids.sort_by_key(|&i| Reverse(area(i))),
         Order::Size => ids.sort_by_key(|&i| Reverse((size(i), steps(i)))),
+        Order::Sizes => ids.sort_by_key(|&i| (Reverse(size(i)), span(i).0)),
         Order::Start => ids.sort_by_key(|&i| (span(i).0, Reverse(area(i)))),
         Order::End => ids.sort_by_key(|&i| (Reverse(span(i).1), Reverse(area(i)))),
         Order::Contention => {

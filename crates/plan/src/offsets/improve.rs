@@ -1,8 +1,9 @@
 //! Which capacities the exact search is asked for, and how much of the effort each question gets.
 
 use super::greedy;
+use super::joined::{guesses, joined};
 use super::peak;
-use super::search::{Outcome, search};
+use super::search::{Outcome, search, weight};
 use super::sections::Part;
 
 /// What is left of the effort.
@@ -13,12 +14,41 @@ pub(super) struct Budget<'a> {
 
 impl Budget<'_> {
     /// Searches with at most so many nodes.
-    fn search(&mut self, part: &Part, capacity: u64, nodes: u64) -> Outcome {
+    fn search(&mut self, part: &Part, capacity: u64, guide: Option<&[u64]>, nodes: u64) -> Outcome {
         let given = nodes.min(self.nodes);
         let mut left = given;
-        let outcome = search(part, capacity, &mut left, self.stop);
+        let outcome = search(part, capacity, guide, &mut left, self.stop);
         self.nodes -= given - left;
         outcome
+    }
+
+    /// Looks for a packing of blocks, each joined of items: in the rounds of a sweep, each with half as many nodes.
+    fn blocks(&mut self, part: &Part, capacity: u64, sweep: u32, nodes: u64) -> Option<Vec<u64>> {
+        let rounds = ROUNDS << sweep.min(32);
+        let first = rounds - ROUNDS;
+        for round in first..first + rounds {
+            // What is joined without a guess is the same every time.
+            if !guesses(round) && round > first {
+                continue;
+            }
+            // Joining goes through all items for each guess.
+            let cost = (part.len() as u64).pow(2) / 64;
+            if part.len() > MOST_JOINED || cost > self.nodes || self.spent() {
+                return None;
+            }
+            let Some(joined) = joined(part, round) else { continue };
+            self.nodes -= cost;
+            let blocks = &joined.part;
+            let within = capacity / blocks.unit;
+            let plain = greedy::best(blocks, within);
+            if blocks.height(&plain) <= within {
+                return Some(joined.unfold(&plain));
+            }
+            if let Outcome::Found(packed) = self.search(blocks, within, None, nodes / 2) {
+                return Some(joined.unfold(&packed));
+            }
+        }
+        None
     }
 
     fn spent(&mut self) -> bool {
@@ -26,8 +56,13 @@ impl Budget<'_> {
     }
 }
 
-/// Nodes of the first question, beside some for each item.
+/// Decisions of the first question, beside some for each item.
 const FIRST: u64 = 4_000;
+
+/// Ways of joining items that the first sweep tries; each further one tries twice as many.
+const ROUNDS: u64 = 8;
+/// Of more items too many look like pieces of one block.
+const MOST_JOINED: usize = 2_000;
 
 /// A packing in units, as low as can be found, though no lower than `enough` bytes; and whether a lower
 /// one is known not to exist (or not to be wanted).
@@ -37,7 +72,7 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
     let mut best = greedy::best(part, proved);
     let mut height = part.height(&best);
     if height > proved && !budget.spent() {
-        let solve = &mut |piece: &Part, capacity| budget.search(piece, capacity, FIRST);
+        let solve = &mut |piece: &Part, capacity| budget.search(piece, capacity, None, FIRST);
         if let Some(found) = peak::pack(part, proved, solve) {
             (height, best) = (part.height(&found), found);
         }
@@ -45,17 +80,22 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
     // Each sweep asks for `proved` first and longest, since most instances have a packing there, and then
     // bisects up from what was not found, ever more finely. The next sweep has more nodes for each question.
     for sweep in 0.. {
-        let first = FIRST + 16 * part.len() as u64;
-        let nodes = first.saturating_mul(1 << (2 * sweep).min(40));
+        let nodes = share(part, sweep);
         let fineness = height.checked_shr(7 + sweep).unwrap_or(0);
         let (mut asked, mut missed) = (proved, proved);
         let before = (budget.nodes, proved, height);
         while asked < height && !budget.spent() {
-            let share = if asked == proved { nodes.saturating_mul(8) } else { nodes };
-            match budget.search(part, asked, share) {
+            let share = if asked == proved { nodes.saturating_mul(2) } else { nodes };
+            match budget.search(part, asked, Some(&best), share) {
                 Outcome::Found(found) => (height, best) = (part.height(&found), found),
                 Outcome::None => (proved, missed) = (asked + 1, asked),
                 Outcome::Unknown => missed = asked,
+            }
+            if asked == proved
+                && height > proved
+                && let Some(found) = budget.blocks(part, proved, sweep, nodes)
+            {
+                (height, best) = (part.height(&found), found);
             }
             if height.saturating_sub(missed) <= fineness {
                 break;
@@ -76,12 +116,29 @@ pub(super) fn within(part: &Part, capacity: u64, budget: &mut Budget) -> Option<
     if part.height(&best) <= capacity {
         return Some(best);
     }
-    let solve = &mut |piece: &Part, capacity| budget.search(piece, capacity, FIRST);
+    let solve = &mut |piece: &Part, capacity| budget.search(piece, capacity, None, FIRST);
     if let Some(found) = peak::pack(part, capacity, solve) {
         return Some(found);
     }
-    match budget.search(part, capacity, u64::MAX) {
-        Outcome::Found(found) => Some(found),
-        Outcome::None | Outcome::Unknown => None,
+    for sweep in 0.. {
+        let (before, nodes) = (budget.nodes, share(part, sweep));
+        match budget.search(part, capacity, Some(&best), nodes.saturating_mul(2)) {
+            Outcome::Found(found) => return Some(found),
+            Outcome::None => return None,
+            Outcome::Unknown => {}
+        }
+        if let Some(found) = budget.blocks(part, capacity, sweep, nodes) {
+            return Some(found);
+        }
+        if budget.spent() || before == budget.nodes {
+            break;
+        }
     }
+    None
+}
+
+/// Nodes for a question of a sweep.
+fn share(part: &Part, sweep: u32) -> u64 {
+    let first = (FIRST + 16 * part.len() as u64) * weight(part);
+    first.saturating_mul(1 << (2 * sweep).min(40))
 }

@@ -4,8 +4,8 @@
 //! The problem is known as dynamic storage allocation, and is NP-hard. Three steps, each only where
 //! the one before did not reach the bound (the largest sum of live sizes): `greedy` places in
 //! several fixed orders and keeps the best; `search` looks for a packing within a capacity, exactly, up to
-//! a number of nodes, first (`peak`) in the crowded stretch alone; `improve` chooses the capacities to
-//! ask it for. Parts of the timeline that share no buffer are packed apart (`sections`).
+//! a number of nodes, first (`peak`) in the crowded stretch alone, later also with items `joined` to blocks; `improve`
+//! chooses the capacities to ask it for. Parts of the timeline that share no buffer are packed apart (`sections`).
 //!
 //! Invariants: a packing passes [`check`]; the same items and effort give the same packing, unless
 //! `stop` intervenes; every offset is a sum or difference of sizes, so sizes that are multiples of a
@@ -15,6 +15,7 @@
 mod check;
 mod greedy;
 mod improve;
+mod joined;
 mod peak;
 mod search;
 mod sections;
@@ -52,7 +53,7 @@ pub struct Packing {
 /// How far the exact search may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// Decisions that the search may try, in all. A decision among thousands of buffers counts for
+    /// Decisions that the search may try, in all. A decision among hundreds of buffers counts for
     /// several, so that this bounds the time as well: some million a minute.
     pub nodes: u64,
 }
@@ -154,8 +155,9 @@ pub fn pack_within(
 pub fn pack_on_floor(items: &[Item], floor: &[usize]) -> Result<Option<Packing>> {
     let parts = parts(items)?;
     let bound = parts.iter().map(|part| part.bound).max().unwrap_or(0);
-    let (mut offsets, mut work) = (vec![0; items.len()], greedy::WORK);
+    let mut offsets = vec![0; items.len()];
     for part in &parts {
+        let mut work = greedy::work(part);
         let mut height = 0;
         let mut fixed = Vec::new();
         for i in floor.iter().filter_map(|item| part.find(*item)) {

@@ -21,7 +21,7 @@ pub(super) fn pack(
     let sections = part.load.len();
     let peak = (0..sections).max_by_key(|&s| part.load[s])?;
     // The stretch grows until the rest fits around it, or it is not small any more.
-    let (mut reach, mut work) = (4, 4 * greedy::WORK);
+    let (mut reach, mut work) = (4, greedy::work(part));
     while reach < sections && work > 0 {
         let stretch = (peak.saturating_sub(reach) as u32, (peak + reach).min(sections) as u32);
         reach *= 2;

@@ -5,13 +5,14 @@
 //! since the kernels' own programs compute them ([`tonnage_ops::tile::uniform`]).
 
 use smallvec::SmallVec;
-use tonnage_core::Scalar;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::graph::ValueId;
 use tonnage_core::row::Lower;
 use tonnage_core::tile::Close;
+use tonnage_core::{Scalar, Shape};
 use tonnage_ops::shape::fill::FILL;
+use tonnage_ops::shape::lengths::LENGTHS;
 use tonnage_ops::tile::{element, uniform};
 
 use super::walk::{Given, Walk};
@@ -19,6 +20,12 @@ use super::walk::{Given, Walk};
 pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
     if given.op == &FILL {
         return normal(walk, given);
+    }
+    if let (true, Attrs::Lengths { of, dtype }) = (given.op == &LENGTHS, given.attrs) {
+        return match uniform_lengths(of).filter(|length| length.fits(*dtype)) {
+            Some(length) => walk.fill(element(length, *dtype), given.ty).map(Some),
+            None => Ok(None),
+        };
     }
     let values: Option<SmallVec<[Scalar; 3]>> =
         given.inputs.iter().map(|id| walk.constant(*id)).collect();
@@ -35,6 +42,12 @@ pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
         _ => None,
     };
     value.map(|value| walk.fill(value, given.ty)).transpose()
+}
+
+/// Lengths that are known and all the same: what a mean divides by, once its open dims have sizes.
+fn uniform_lengths(of: &Shape) -> Option<Scalar> {
+    let first = of.first()?.known()?;
+    of.iter().all(|dim| dim.is(first)).then(|| Scalar::from(first))
 }
 
 /// The same element is the same scalar: 2 and 2.0 are one f32.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tonnage_core::error::{ErrorKind, Result, Shortage};
 use tonnage_core::{Bytes, Error, Graph};
-use tonnage_plan::{InputSpec, Ladder, Options, Plan, plan};
+use tonnage_plan::{Allowed, InputSpec, Ladder, Options, Plan, plan};
 
 use crate::array::Array;
 use crate::ledger::{Id, Ledger};
@@ -94,7 +94,10 @@ pub fn plan_once(
     match Room::left(inputs) {
         None => Ok(quickest),
         Some(room) => {
-            let ladder = || Ladder::of(graph, specs, options, &machine()).map(Arc::new);
+            // Nobody asked it to fit: nothing that changes a bit.
+            let exact = Allowed::EXACT;
+            let ladder =
+                || Ladder::allowing(exact, graph, specs, options, &machine()).map(Arc::new);
             room.fit(quickest, ladder)
         }
     }

@@ -7,7 +7,7 @@ use tonnage_plan::Machine;
 use tonnage_runtime::pool;
 
 /// Changes with what the figures mean.
-const VERSION: &str = "tonnage machine 1";
+const VERSION: &str = "tonnage machine 2";
 const NAME: &str = "machine.txt";
 
 /// Keeps figures for later processes.
@@ -46,9 +46,9 @@ fn read(folder: &Path, cpu: &str, threads: usize) -> Result<Option<Machine>, Str
 }
 
 fn text(machine: &Machine, cpu: &str, threads: usize) -> String {
-    let Machine { flops, bytes, step, write, read } = machine;
+    let Machine { flops, bytes, step, fork, write, read } = machine;
     format!(
-        "{VERSION}\ncpu {cpu}\nthreads {threads}\nflops {flops:e}\nbytes {bytes:e}\nstep {step:e}\nwrite {write:e}\nread {read:e}\n"
+        "{VERSION}\ncpu {cpu}\nthreads {threads}\nflops {flops:e}\nbytes {bytes:e}\nstep {step:e}\nfork {fork:e}\nwrite {write:e}\nread {read:e}\n"
     )
 }
 
@@ -82,6 +82,7 @@ fn parse(text: &str, cpu: &str, threads: usize) -> Result<Option<Machine>, Strin
         flops: figure("flops")?,
         bytes: figure("bytes")?,
         step: figure("step")?,
+        fork: figure("fork")?,
         write: figure("write")?,
         read: figure("read")?,
     }))
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     const MADE: Machine =
-        Machine { flops: 1.25e11, bytes: 1.9e10, step: 7.5e-7, write: 3e8, read: 2e9 };
+        Machine { flops: 1.25e11, bytes: 1.9e10, step: 7.5e-7, fork: 5e-6, write: 3e8, read: 2e9 };
 
     fn folder(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()))

@@ -14,6 +14,8 @@ const RUNS: usize = 5;
 const SIDE: usize = 512;
 /// Of what is moved: four times the cache of a core and more, so that memory answers.
 const MOVED: usize = 4 << 20;
+/// Of products that are just worth sharing among threads.
+const SHARED: usize = 96;
 /// Steps of the chain of small ones.
 const STEPS: usize = 200;
 /// Of the file.
@@ -21,7 +23,8 @@ const FILE: usize = 8 << 20;
 
 pub(super) fn machine() -> Result<Machine> {
     let (write, read) = disk();
-    Ok(Machine { flops: flops()?, bytes: bytes()?, step: step()?, write, read })
+    let (flops, step) = (flops()?, step()?);
+    Ok(Machine { flops, bytes: bytes()?, step, fork: fork(flops, step)?, write, read })
 }
 
 /// The least time of some runs, in seconds; never nothing.
@@ -69,6 +72,24 @@ fn step() -> Result<f64> {
     Ok(seconds / STEPS as f64)
 }
 
+/// What a chain of products that are just worth sharing takes beyond their arithmetic.
+fn fork(flops: f64, step: f64) -> Result<f64> {
+    let chain = function(|(x, w): (Tensor, Tensor)| {
+        let mut x = x;
+        for _ in 0..STEPS {
+            x = x.matmul(&w)?;
+        }
+        Ok(x)
+    });
+    chain.run_eagerly(false);
+    let square = || numbers(SHARED * SHARED)?.reshape([SHARED as i64, SHARED as i64]);
+    let (x, w) = (square()?, (square()? * (1.0 / SHARED as f64))?);
+    let seconds = best(|| chain.call((x.clone(), w.clone())).map(drop))? / STEPS as f64;
+    let work = 2.0 * (SHARED * SHARED * SHARED) as f64 / flops;
+    // A machine that shares for nothing, or of one thread, has a figure too.
+    Ok((seconds - work - step).max(1e-8))
+}
+
 /// Bytes to a file, on the disk, and bytes that come back from where the system still has them. Where no file can be
 /// made, the figures that are built in.
 fn disk() -> (f64, f64) {
@@ -102,6 +123,7 @@ mod tests {
         assert!(between(machine.flops, 1e6, 1e15), "{machine:?}");
         assert!(between(machine.bytes, 1e6, 1e14), "{machine:?}");
         assert!(between(machine.step, 1e-9, 1e-2), "{machine:?}");
+        assert!(between(machine.fork, 1e-9, 1e-1), "{machine:?}");
         assert!(between(machine.write, 1e4, 1e12), "{machine:?}");
         assert!(between(machine.read, 1e4, 1e13), "{machine:?}");
     }

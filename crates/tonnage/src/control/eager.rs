@@ -95,7 +95,7 @@ fn at_once(
             }
             Given::Written(variable, output) => {
                 let name = Some(variable.name().into());
-                let value = builder.input(variable.ty(), Kind::Variable, name);
+                let value = builder.input(variable.ty(), variable.kind(), name);
                 arrays.extend(taken.next());
                 donated.push(false);
                 written.push((output, value.clone()));

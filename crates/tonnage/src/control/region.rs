@@ -129,7 +129,7 @@ pub(super) fn arranged(part: &Traced, arguments: usize, order: &[Takes]) -> Arc<
                 let at = part.variables.iter().position(|u| u.variable.same(variable));
                 match at {
                     Some(at) => own[arguments + part.captured.len() + at],
-                    None => graph.add_unused_input(variable.ty(), Kind::Variable),
+                    None => graph.add_unused_input(variable.ty(), variable.kind()),
                 }
             }
         })

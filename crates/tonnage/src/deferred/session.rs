@@ -40,8 +40,8 @@ use crate::variable::Variable;
 /// // What is not fetched does not run: `sum` leaves the variable alone.
 /// assert_eq!(session.run(&sum, [("x", ones([5, 2])?)])?.to_vec::<f32>()?, [10.0]);
 /// assert_eq!(session.run(&total, [("x", ones([1, 2])?)])?.to_vec::<f32>()?, [7.0, 7.0]);
-/// session.close();
-/// session.close(); // closing twice is harmless
+/// session.close()?;
+/// session.close()?; // closing twice is harmless
 /// assert!(session.run(&sum, [("x", ones([1, 2])?)]).is_err());
 /// # Ok::<(), tonnage::Error>(())
 /// ```
@@ -179,11 +179,20 @@ impl Session {
     }
 
     /// Frees everything that it holds. Closing twice is harmless; to use it then is an error.
-    pub fn close(&self) {
-        if let Some(open) = lock(&self.open).take() {
-            open.variables.values().for_each(Variable::close);
-            lock(&open.cache).clear();
+    ///
+    /// # Errors
+    /// In a callback, where the run that it belongs to writes one of the variables: then nothing is closed.
+    #[track_caller]
+    pub fn close(&self) -> Result<()> {
+        // Not locked while it waits for calls, whose callbacks may ask the session something.
+        let open = lock(&self.open).take();
+        let Some(open) = open else { return Ok(()) };
+        if let Err(error) = Variable::close_all(open.variables.values().collect()) {
+            *lock(&self.open) = Some(open);
+            return Err(error.at(Source::here()));
         }
+        lock(&open.cache).clear();
+        Ok(())
     }
 
     pub(super) fn closed(&self) -> Error {
@@ -229,7 +238,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.close();
+        // In a callback of a run that writes its variables they go with that run.
+        let _ = self.close();
     }
 }
 

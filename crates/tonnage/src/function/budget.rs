@@ -148,8 +148,13 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         concrete.program.prices(&leaves(arguments), &levers).map_err(|e| e.at(source))
     }
 
-    /// The largest size of the open dim among such arguments with which a call fits a budget: that size
-    /// fits, and one more does not. Runs nothing.
+    /// The largest size of the open dim among such arguments with which a call fits a budget, by the levers that this
+    /// function allows: that size fits, and one more does not. 0 where not even 1 does. Runs nothing.
+    ///
+    /// A batch in pieces is cut into equal ones, so there a size with many divisors can fit where a smaller one, a prime
+    /// say, does not, and there is no one largest size. What is returned is found by doubling from 1 as long as
+    /// that fits, and by halving the distance from there: a size that fits and whose next does not, far out, and the same one every
+    /// time. With [`Function::exact`] larger sizes take more, and it is the largest of all.
     ///
     /// ```
     /// use tonnage::{DType, Dim, Elementwise, Tensor, function};

@@ -16,6 +16,7 @@ pub(crate) mod home;
 mod key;
 pub(crate) mod program;
 mod ran;
+mod refuse;
 mod relax;
 mod retrace;
 pub(crate) mod signature;

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tonnage_core::error::{Holder, Shortage};
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
 use tonnage_plan::{Allowed, InputSpec, Ladder, Options, OutputPlan, Plan, Price, lower, plan};
@@ -20,6 +19,7 @@ use tonnage_runtime::{Array, Ledger, execute, pool};
 
 use super::cache::{Cache, Levers, PlanKey, Traced};
 use super::ran::Ran;
+use super::refuse::{over_budget, would_help};
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
 use crate::variable::{Foreseen, Held, Variable};
@@ -108,7 +108,10 @@ impl Program {
                 let bound: Bound =
                     self.signature.symbols.iter().map(|o| size(o.leaf, o.axis)).collect();
                 let find = self.signature.find(&bound);
-                Ok(Arc::new(lower(&graph.substitute(&|s: &Symbol| -> Option<Dim> { find(s) }))?))
+                let closed = graph.substitute(&|s: &Symbol| -> Option<Dim> { find(s) });
+                // Sizes that the trace did not know may not be possible: a reshape whose elements do not come out.
+                closed.verify()?;
+                Ok(Arc::new(lower(&closed)?))
             }
         }
     }
@@ -147,30 +150,12 @@ impl Program {
         };
         match self.ladder(key, &levers)?.fit(budget)? {
             Ok(plan) => Ok(plan),
-            Err(least) => Err(over_budget(budget, &least, self.would_help(key, budget, levers)?)),
-        }
-    }
-
-    /// A lever that is not allowed and with which that budget would do.
-    fn would_help(&self, key: &PlanKey, budget: Bytes, levers: Levers) -> Result<Option<String>> {
-        let allowed = levers.allowed;
-        let more = [
-            (
-                Allowed { micro_batches: true, ..allowed },
-                "it fits with the batch in pieces, which `exact()` forbids",
-            ),
-            (
-                Allowed { bf16: true, ..allowed },
-                "it fits with values kept in bf16: `keep_in_bf16()` allows that",
-            ),
-        ];
-        for (more, text) in more {
-            let levers = Levers { allowed: more, ..levers };
-            if more != allowed && self.ladder(key, &levers)?.fit(budget)?.is_ok() {
-                return Ok(Some(text.into()));
+            Err(least) => {
+                let least_with = |levers: &Levers| Ok(self.ladder(key, levers)?.least()?.peak());
+                let help = would_help(budget, least.peak(), levers, least_with)?;
+                Err(over_budget(budget, &least, help))
             }
         }
-        Ok(None)
     }
 
     /// All ways to run it with inputs like these, quickest first.
@@ -265,7 +250,13 @@ impl Program {
 
     /// Whether a call with such arguments fits into that.
     pub fn fits(&self, arguments: &[Tensor], budget: Bytes, levers: &Levers) -> Result<bool> {
-        Ok(self.ladder(&self.foreseen(arguments, false)?.0, levers)?.fit(budget)?.is_ok())
+        let key = self.foreseen(arguments, false)?.0;
+        // Most sizes are far from the bound, and need no look at the levers.
+        let plain = self.plan_now(&key, None)?;
+        match plain.peak() <= budget || plain.inputs > budget {
+            true => Ok(plain.peak() <= budget),
+            false => Ok(self.ladder(&key, levers)?.fit(budget)?.is_ok()),
+        }
     }
 
     /// What a call is planned for, and those of its inputs that exist.
@@ -384,23 +375,6 @@ impl Program {
         made.truncate(self.results);
         Ok((made, ran))
     }
-}
-
-/// Refused before anything ran: what would do, and what is in the way.
-fn over_budget(budget: Bytes, least: &Plan, would_help: Option<String>) -> tonnage_core::Error {
-    let live = least.live_at_peak();
-    let holders = live.iter().take(5).map(|holder| Holder {
-        what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
-        bytes: holder.bytes,
-        buffers: holder.count,
-    });
-    let shortage = Shortage {
-        what: "a call".into(),
-        asked: least.peak(),
-        in_use: Bytes::ZERO,
-        holders: holders.collect(),
-    };
-    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()), would_help }.into()
 }
 
 /// A graph as text, with what it takes itself.

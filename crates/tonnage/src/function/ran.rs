@@ -55,12 +55,6 @@ impl fmt::Display for Ran {
         write!(f, ", in {:.2} ms", self.seconds * 1e3)?;
         let Some(fitted) = &self.fitted else { return Ok(()) };
         let (now, free) = (fitted.seconds * 1e3, fitted.unlimited_seconds * 1e3);
-        match fitted.recomputed {
-            0 => write!(f, "; nothing had to be done to fit, {now:.2} ms were expected"),
-            n => write!(
-                f,
-                "; to fit, {n} nodes ran again: {now:.2} ms were expected, {free:.2} ms without"
-            ),
-        }
+        write!(f, "; {fitted}: {now:.2} ms were expected, {free:.2} ms with memory for everything")
     }
 }

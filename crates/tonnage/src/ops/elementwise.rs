@@ -119,6 +119,8 @@ elementwise! {
     lgamma => math::lgamma::LGAMMA, Attrs::None;
     /// The slope of [`Elementwise::lgamma`].
     digamma => math::digamma::DIGAMMA, Attrs::None;
+    /// The slope of [`Elementwise::digamma`] of an order: 1 for the first, 2 for the slope of that.
+    polygamma(order: usize) => math::polygamma::POLYGAMMA, Attrs::Count(order);
     /// Every element, or 0 where it is negative.
     relu => math::relu::RELU, Attrs::None;
     /// Every element, kept between 0 and 6.

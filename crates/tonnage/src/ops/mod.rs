@@ -3,12 +3,14 @@
 
 mod einsum;
 mod elementwise;
+mod factors;
 mod index;
 mod linalg;
 mod nn;
 mod reduce;
 mod select;
 mod shape;
+mod signal;
 mod space;
 
 pub use einsum::einsum;

@@ -29,6 +29,19 @@ impl Rows {
     #[track_caller]
     pub fn merged(&self) -> Result<Rows> {
         let source = Source::here();
+        let Some((index, _, sums)) = self.sums(source)? else { return Ok(self.clone()) };
+        Ok(Rows::from_parts(self.ty().clone(), vec![(index, sums)]))
+    }
+
+    /// Indices, and the whole sum of an index wherever it occurs: what an update that is not linear is computed
+    /// from, so that a row that occurs twice becomes the same both times.
+    pub(crate) fn whole_sums(&self, source: Source) -> Result<Option<(Tensor, Tensor)>> {
+        let Some((index, first, sums)) = self.sums(source)? else { return Ok(None) };
+        Ok(Some((index, sums.gather(&first, 0)?)))
+    }
+
+    /// Indices, where each first occurs, and rows with the sums at the first.
+    fn sums(&self, source: Source) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let (mut indices, mut values) = (Vec::new(), Vec::new());
         for (index, rows) in self.parts() {
             let count = index.shape().elements();
@@ -38,13 +51,13 @@ impl Rows {
             values.push(rows.reshape(flat)?);
         }
         let (Some(index), Some(rows)) = (joined(indices)?, joined(values)?) else {
-            return Ok(self.clone());
+            return Ok(None);
         };
         let attrs = tonnage_core::attrs::Attrs::None;
         let first = smallvec::smallvec![(&index).into()];
         let first = apply1(&index::first_of::FIRST_OF, first, attrs, source)?;
         let sums = make::zeros_of(&rows.ty(), source)?.scatter_add(&first, &rows)?;
-        Ok(Rows::from_parts(self.ty().clone(), vec![(index, sums)]))
+        Ok(Some((index, first, sums)))
     }
 }
 

@@ -74,7 +74,7 @@ impl Lifting {
                 },
                 Origin::Variable(variable) => {
                     let name = part.graph.value(*id).name.clone();
-                    let value = self.builder.input(variable.ty(), Kind::Variable, name);
+                    let value = self.builder.input(variable.ty(), variable.kind(), name);
                     self.variables.push(variable);
                     self.reads.push(value.clone());
                     value

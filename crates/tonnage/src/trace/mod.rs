@@ -245,7 +245,7 @@ impl Trace {
             Some(at) => at,
             None => {
                 let name = Some(variable.name().into());
-                let input = state.builder.input(variable.ty(), Kind::Variable, name);
+                let input = state.builder.input(variable.ty(), variable.kind(), name);
                 let now = input.clone();
                 state.variables.push(Used {
                     variable: variable.clone(),

@@ -8,7 +8,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{ErrorKind, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
-use super::{Shared, State, Variable};
+use super::{Role, Shared, State, Variable};
 use crate::function::home;
 use crate::function::program::Program;
 use crate::scope;
@@ -48,26 +48,16 @@ impl Variable {
     /// them.
     #[track_caller]
     pub fn new(name: &str, value: Tensor) -> Result<Variable> {
-        Variable::new_at(name, value, true, Source::here())
+        Variable::new_at(name, value, Role::Trainable, Source::here())
     }
 
     /// Inside of a function it is the function's: later traces find it again, and leave its value alone.
-    pub(crate) fn new_at(
-        name: &str,
-        value: Tensor,
-        trainable: bool,
-        made: Source,
-    ) -> Result<Variable> {
+    pub(crate) fn new_at(name: &str, value: Tensor, role: Role, made: Source) -> Result<Variable> {
         let (full, ty) = (scope::full_name(name), value.ty());
-        home::variable(&full, made, Some(&ty), || Variable::create(name, value, trainable, made))
+        home::variable(&full, made, Some(&ty), || Variable::create(name, value, role, made))
     }
 
-    pub(crate) fn create(
-        name: &str,
-        value: Tensor,
-        trainable: bool,
-        made: Source,
-    ) -> Result<Variable> {
+    pub(crate) fn create(name: &str, value: Tensor, role: Role, made: Source) -> Result<Variable> {
         let ty = value.ty();
         if ty.shape.sizes().is_none() {
             let what = format!("the first value of `{name}` is {ty}, whose size is open");
@@ -76,7 +66,7 @@ impl Variable {
         }
         let id = value.id();
         let first = Variable::first(value).map_err(|e| e.at(made))?;
-        let variable = Variable::named(scope::full_name(name), ty, trainable, made);
+        let variable = Variable::named(scope::full_name(name), ty, role, made);
         variable.initialize(first, id)?;
         // One that gets no value is nowhere: no container holds it.
         scope::enter(&variable);
@@ -102,7 +92,7 @@ impl Variable {
     /// The same, left alone by tapes and optimizers.
     #[track_caller]
     pub fn not_trainable(name: &str, value: Tensor) -> Result<Variable> {
-        Variable::new_at(name, value, false, Source::here())
+        Variable::new_at(name, value, Role::Fixed, Source::here())
     }
 
     /// A variable whose type is known and whose bytes come with its first value. To read it before is
@@ -111,14 +101,14 @@ impl Variable {
     pub fn deferred(name: &str, ty: TensorType) -> Variable {
         let (full, made) = (scope::full_name(name), Source::here());
         let make = || {
-            let variable = Variable::make(name, ty.clone(), true, made);
+            let variable = Variable::make(name, ty.clone(), made);
             if home::graph().is_some() {
                 *variable.state() = State::Declared(None);
             }
             Ok(variable)
         };
         home::variable(&full, made, Some(&ty), make).unwrap_or_else(|error| {
-            let variable = Variable::make(name, ty.clone(), true, made);
+            let variable = Variable::make(name, ty.clone(), made);
             *variable.state() = State::Refused(error);
             variable
         })
@@ -126,21 +116,21 @@ impl Variable {
 
     /// The variable that stands for one of a deferred graph in a session.
     pub(crate) fn of_session(declared: &Variable) -> Variable {
-        let Shared { name, ty, made, trainable, .. } = &*declared.0;
-        Variable::named(name.clone(), ty.clone(), *trainable, *made)
+        let Shared { name, ty, made, role, .. } = &*declared.0;
+        Variable::named(name.clone(), ty.clone(), *role, *made)
     }
 
-    fn make(name: &str, ty: TensorType, trainable: bool, made: Source) -> Variable {
-        let variable = Variable::named(scope::full_name(name), ty, trainable, made);
+    fn make(name: &str, ty: TensorType, made: Source) -> Variable {
+        let variable = Variable::named(scope::full_name(name), ty, Role::Trainable, made);
         scope::enter(&variable);
         variable
     }
 
-    fn named(name: String, ty: TensorType, trainable: bool, made: Source) -> Variable {
+    fn named(name: String, ty: TensorType, role: Role, made: Source) -> Variable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(State::Waiting);
-        Variable(Arc::new(Shared { number, name, ty, made, trainable, state }))
+        Variable(Arc::new(Shared { number, name, ty, made, role, state }))
     }
 
     /// Gives a variable its first value, or remembers how it will get one.

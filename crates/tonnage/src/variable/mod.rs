@@ -43,8 +43,29 @@ struct Shared {
     name: String,
     ty: TensorType,
     made: Source,
-    trainable: bool,
+    role: Role,
     state: Mutex<State>,
+}
+
+/// What a variable is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A parameter: tapes watch it by themselves.
+    Trainable,
+    /// Anything else that a user keeps.
+    Fixed,
+    /// What an optimizer remembers between steps.
+    Optimizer,
+}
+
+impl Role {
+    /// How the ledger and plans call its bytes.
+    fn kind(self) -> Kind {
+        match self {
+            Role::Trainable | Role::Fixed => Kind::Variable,
+            Role::Optimizer => Kind::Optimizer,
+        }
+    }
 }
 
 enum State {
@@ -89,7 +110,7 @@ impl Variable {
 
     /// Whether tapes watch it by themselves.
     pub fn is_trainable(&self) -> bool {
-        self.0.trainable
+        self.0.role == Role::Trainable
     }
 
     /// Whether it has a value.
@@ -106,6 +127,11 @@ impl Variable {
             // A call writes it, in bytes of its own.
             None => self.ty().bytes("variable").map_or(Bytes::ZERO, Bytes::rounded),
         }
+    }
+
+    /// How the ledger and plans call its bytes.
+    pub(crate) fn kind(&self) -> Kind {
+        self.0.role.kind()
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -180,7 +206,7 @@ impl Variable {
     /// How the ledger knows its bytes.
     fn owner(&self) -> Owner {
         Owner {
-            kind: Kind::Variable,
+            kind: self.kind(),
             what: "variable",
             name: Some(self.name().into()),
             source: self.0.made,
@@ -188,7 +214,7 @@ impl Variable {
     }
 
     fn mark(&self, source: Source) -> Mark {
-        Mark { source, kind: Kind::Variable }
+        Mark { source, kind: self.kind() }
     }
 
     /// Becomes `value`, in place.
@@ -340,9 +366,14 @@ impl Variable {
         }
     }
 
-    /// Frees its bytes; from here on it can't be used.
-    pub(crate) fn close(&self) {
-        *self.state() = State::Closed;
+    /// Frees the bytes of all; from here on they can't be used. Where a callback closes what a call writes, none is closed.
+    pub(crate) fn close_all(mut variables: Vec<&Variable>) -> Result<()> {
+        // In the order in which calls take them, so that nobody waits for ever.
+        variables.sort_unstable_by_key(|variable| variable.number());
+        let states: Vec<_> =
+            variables.into_iter().map(Variable::free_state).collect::<Result<_>>()?;
+        states.into_iter().for_each(|mut state| *state = State::Closed);
+        Ok(())
     }
 
     /// Its state; none where a callback asks for what a call holds.

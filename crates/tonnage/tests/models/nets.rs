@@ -125,7 +125,7 @@ pub fn mlp(p: &mut Params, x: Tensor) -> Result<Tensor> {
 pub fn lenet(p: &mut Params, x: Tensor) -> Result<Tensor> {
     let h = p.conv(&x, 5, 1, 6, 1)?.tanh()?.max_pool(&Pool::of(2))?;
     let h = p.conv(&h, 5, 6, 16, 1)?.tanh()?.max_pool(&Pool::of(2))?;
-    let h = h.reshape([4, 7 * 7 * 16])?;
+    let h = h.reshape([-1, 7 * 7 * 16])?;
     let h = p.dense(&h, 7 * 7 * 16, 84)?.tanh()?;
     loss(&p.dense(&h, 84, 10)?)
 }
@@ -209,10 +209,16 @@ pub fn gpt_of(p: &mut Params, tokens: Tensor, sizes: [usize; 3]) -> Result<Tenso
 }
 
 pub fn bert(p: &mut Params, tokens: Tensor) -> Result<Tensor> {
-    let h = embedded(p, &tokens, 16, 16)?;
-    let h = p.transformer(h, [2, 16, 16], 3, false)?;
-    let first = h.slice(&[Part::ALL, (0..1).into()])?.reshape([2, 16])?;
-    loss(&p.dense(&first, 16, 4)?)
+    bert_of(p, tokens, [2, 16, 16])
+}
+
+/// Three layers over tokens of `[batch, length]`, and classes from what the first became.
+pub fn bert_of(p: &mut Params, tokens: Tensor, sizes: [usize; 3]) -> Result<Tensor> {
+    let [batch, length, width] = sizes;
+    let h = embedded(p, &tokens, length, width)?;
+    let h = p.transformer(h, sizes, 3, false)?;
+    let first = h.slice(&[Part::ALL, (0..1).into()])?.reshape([batch as i64, width as i64])?;
+    loss(&p.dense(&first, width, 4)?)
 }
 
 /// 512 steps of a gated unit, as one loop over `[512, 4, 8]`.
@@ -237,7 +243,7 @@ pub fn gru_of(p: &mut Params, xs: Tensor, [batch, from, width]: [usize; 3]) -> R
 
 pub fn recommender(p: &mut Params, ids: Tensor) -> Result<Tensor> {
     let table = p.get(&[1000, 16], 16)?;
-    let rows = table.gather(&ids, 0)?.reshape([8, 64])?;
+    let rows = table.gather(&ids, 0)?.reshape([-1, 64])?;
     let h = p.dense(&rows, 64, 32)?.relu()?;
     loss(&p.dense(&h, 32, 2)?)
 }

@@ -171,7 +171,7 @@ fn costs(call: &Call, products: u64, made: &[TensorType]) -> tonnage_core::row::
             let width = most(&q.shape[3]).max(most(&v.shape[3]));
             let scores = [&q.shape[0], &q.shape[1], &q.shape[2], &k.shape[2]];
             let scores = scores.into_iter().map(most).fold(1, u64::saturating_mul);
-            scores.saturating_mul(2 * width).saturating_mul(products)
+            scores.saturating_mul(width).saturating_mul(2).saturating_mul(products)
         }
         _ => 0,
     };

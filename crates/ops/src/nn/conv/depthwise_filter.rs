@@ -65,6 +65,9 @@ impl<'a, T: Float> Sums<'a, T> {
     pub fn run(&self, out: &mut [T], scratch: &mut [u8], workers: &dyn Workers) {
         let (taps, row) = (self.known.window.area(), row(&self.known));
         let (parts, lines) = (parts(&self.known), lines(&self.known));
+        if taps * row == 0 {
+            return;
+        }
         let sums = &mut space::<T::Compute>(scratch)[..parts * taps * row];
         for_each_chunk(workers, sums, taps * row, &|part, sums| {
             sums.fill(T::Compute::ZERO);

@@ -139,7 +139,7 @@ impl Known {
 
     /// How many windows, over all images.
     fn windows(&self) -> usize {
-        self.made.iter().product::<usize>() * self.batch
+        self.made.iter().fold(self.batch, |all, made| all.saturating_mul(*made))
     }
 
     /// The product that a convolution is.

@@ -17,7 +17,7 @@ use super::group_grad::GROUP_NORM_GRAD;
 use super::images::{Cut, Images, bytes, channel_numbers};
 use super::{How, check, computed, formula, how};
 use crate::emit;
-use crate::infer::{along, cost, elements, inputs, rank_at_least};
+use crate::infer::{along, cost, each, inputs, rank_at_least};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::Rows;
@@ -44,7 +44,7 @@ pub static GROUP_NORM: OpDef = OpDef {
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();
-        cost(made.iter().map(elements).sum::<u64>() * 8, made.iter().chain(call.inputs))
+        cost(each(&made, 8), made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,

@@ -14,7 +14,7 @@ use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType};
 
 use super::layer_grad::LAYER_NORM_GRAD;
 use super::{How, check, computed, how, rows_to_test};
-use crate::infer::{along, cost, elements, inputs};
+use crate::infer::{along, cost, each, inputs};
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{LANES, Rows, sum1};
 use crate::parallel::{cut, cut_bytes, for_each_item, rows_at_once};
@@ -34,7 +34,7 @@ pub static LAYER_NORM: OpDef = OpDef {
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();
-        cost(made.iter().map(elements).sum::<u64>() * 8, made.iter().chain(call.inputs))
+        cost(each(&made, 8), made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,

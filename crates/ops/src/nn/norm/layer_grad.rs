@@ -15,7 +15,7 @@ use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType};
 use super::layer::statistics;
 use super::{How, check, computed, formula, how, rows_to_test};
 use crate::derive::by_formula;
-use crate::infer::{along, cost, elements, inputs, same_dtype, shape};
+use crate::infer::{along, cost, each, inputs, same_dtype, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{LANES, Rows, sum1, sum2};
@@ -39,7 +39,7 @@ pub static LAYER_NORM_GRAD: OpDef = OpDef {
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();
-        cost(made.iter().map(elements).sum::<u64>() * 16, made.iter().chain(call.inputs))
+        cost(each(&made, 16), made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,

@@ -14,7 +14,7 @@ use tonnage_core::{Attrs, Call, Emit, OpDef, Shape, Sizes, TensorType};
 
 use super::avg_grad::AVG_POOL_GRAD;
 use super::{Line, axes, cases, slid};
-use crate::infer::{bad_attrs, cost, elements, inputs};
+use crate::infer::{bad_attrs, cost, each, inputs};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::window::{Pixels, Window};
@@ -36,7 +36,7 @@ pub static AVG_POOL: OpDef = OpDef {
     cost: |call| {
         let made = infer(call).unwrap_or_default();
         let area = average(NAME, call.attrs).map_or(0, |(_, window)| window.area() as u64);
-        let flops = made.iter().map(elements).sum::<u64>().saturating_mul(area);
+        let flops = each(&made, area);
         cost(flops, made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),
@@ -111,7 +111,7 @@ pub(super) const BLOCK: usize = 64;
 
 /// Adds some channels, each times a factor, to sums.
 #[inline(always)]
-pub(super) fn add<T: Float, I: Isa>(
+pub(in crate::nn) fn add<T: Float, I: Isa>(
     data: &[T],
     at: isize,
     step: isize,

@@ -13,7 +13,7 @@ use tonnage_core::{Attrs, Call, Emit, OpDef, Shape, TensorType};
 
 use super::avg::{AVG_POOL, BLOCK, add, average, averages, made, share};
 use super::{Line, axes};
-use crate::infer::{cost, elements, inputs, joined, shape};
+use crate::infer::{cost, each, inputs, joined, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, with_float};
 use crate::nn::window::{Axis, Pixels, Window};
@@ -35,7 +35,7 @@ pub static AVG_POOL_GRAD: OpDef = OpDef {
     cost: |call| {
         let made = infer(call).unwrap_or_default();
         let area = average(NAME, call.attrs).map_or(0, |(_, window)| window.area() as u64);
-        let flops = call.inputs.iter().map(elements).sum::<u64>().saturating_mul(2 * area);
+        let flops = each(call.inputs, 2 * area);
         cost(flops, made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),

@@ -16,7 +16,7 @@ use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType,
 
 use super::max_grad::MAX_POOL_GRAD;
 use super::{Line, axes, cases, index_dtype, slid, window};
-use crate::infer::{cost, elements, inputs, number};
+use crate::infer::{cost, each, inputs, number};
 use crate::nn::window::{Pixels, Window};
 use crate::number::{Number, with_number};
 use crate::parallel::{Pair, for_each_pair};
@@ -37,7 +37,7 @@ pub static MAX_POOL: OpDef = OpDef {
     cost: |call| {
         let made = infer(call).unwrap_or_default();
         let area = window(NAME, call.attrs).map_or(0, |w| w.area() as u64);
-        let flops = made.iter().map(elements).sum::<u64>().saturating_mul(area);
+        let flops = each(&made, area);
         cost(flops, made.iter().chain(call.inputs))
     },
     grad: Grad::Rule(grad),

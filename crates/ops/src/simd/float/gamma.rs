@@ -1,10 +1,11 @@
-//! The logarithm of the gamma function, and its slope.
+//! The logarithm of the gamma function, and its slopes.
 //!
 //! Both are written for `f64`, and `f32` goes through it: near the zeros of these functions nothing else
 //! would keep its bits. From 0 to 8 the argument is taken down to [1, 2] by the recurrence, where a
 //! polynomial has the zeros as factors; from 8 on stands Stirling's series, and below 0 the reflection.
 
 use super::curves::poly;
+use super::exp::exp;
 use super::log::log;
 use super::real::{Real, select};
 use super::round::{floor, round};
@@ -17,6 +18,9 @@ pub trait Gamma: Sized {
     fn lgamma<I: Isa>(x: Self) -> Self;
     /// The slope of `lgamma`: minus infinity at 0, NaN at the negative integers and at minus infinity.
     fn digamma<I: Isa>(x: Self) -> Self;
+    /// The slope of `digamma` of that order, a whole number from 1 to 170: infinite at 0; NaN below 0 from order 2 on,
+    /// and for any other order.
+    fn polygamma<I: Isa>(order: Self, x: Self) -> Self;
 }
 
 impl Gamma for f32 {
@@ -27,6 +31,10 @@ impl Gamma for f32 {
     #[inline(always)]
     fn digamma<I: Isa>(x: f32) -> f32 {
         f64::digamma::<I>(f64::from(x)) as f32
+    }
+    #[inline(always)]
+    fn polygamma<I: Isa>(order: f32, x: f32) -> f32 {
+        f64::polygamma::<I>(f64::from(order), f64::from(x)) as f32
     }
 }
 
@@ -51,6 +59,77 @@ impl Gamma for f64 {
         let mirrored = select(a < f64::SMALL, 1.0 / a, mirrored);
         select(x < 0.0, mirrored, y)
     }
+    #[inline(always)]
+    fn polygamma<I: Isa>(order: f64, x: f64) -> f64 {
+        let whole = (order >= 1.0) & (order <= 170.0) & (floor::<I, f64>(order) == order);
+        let order = select(whole, order, 1.0);
+        let below = x < 0.0;
+        let y = power_sum::<I>(order + 1.0, select(below, 1.0 - x, x));
+        // The first slope below 0 by the reflection; where the sine is 0 there is no slope.
+        let (sin, _) = sin_cos_pi::<I>(x - round::<I, f64>(x));
+        let turns = std::f64::consts::PI / sin;
+        let mirrored = select((order == 1.0) & (sin != 0.0), turns * turns - y, f64::NAN);
+        let factorial = exp::<I, f64>(lgamma_positive::<I>(order + 1.0));
+        let odd = floor::<I, f64>(order * 0.5) * 2.0 != order;
+        let size = select(order == 1.0, y, y * factorial);
+        let made = select(below, mirrored, select(odd, size, -size));
+        select(whole, made, f64::NAN)
+    }
+}
+
+/// Terms of a sum of powers that are added up one by one.
+const SINGLE: i32 = 10;
+
+/// The sum of (x + k)^-s over all k from 0 on, for whole s from 2 on and x >= 0: the first terms, and the rest by the
+/// formula of Euler and Maclaurin, whose terms are small where x + k is large beside s; where it is not, the first
+/// terms outweigh the rest.
+#[inline(always)]
+fn power_sum<I: Isa>(s: f64, x: f64) -> f64 {
+    let mut sum = 0.0;
+    for k in 0..SINGLE {
+        sum += whole_power::<I>(1.0 / (x + f64::from(k)), s);
+    }
+    let a = x + f64::from(SINGLE);
+    let rest = 1.0 / a;
+    let power = whole_power::<I>(rest, s);
+    let z = rest * rest;
+    // Bernoulli numbers over factorials, the largest index first; each is multiplied by two more factors from s on.
+    let mut tail = 0.0;
+    let mut j = COEFFICIENTS.len();
+    while j > 0 {
+        j -= 1;
+        let more = s + (2 * j) as f64;
+        let next = z * (more + 1.0) * (more + 2.0);
+        tail = COEFFICIENTS[j] + if j + 1 < COEFFICIENTS.len() { next * tail } else { 0.0 };
+    }
+    let edge = power * (a / (s - 1.0) + 0.5 + s * rest * tail);
+    // Far out all powers are 0.
+    sum + select(power > 0.0, edge, 0.0)
+}
+
+/// Bernoulli's numbers B2, B4, ... over the factorials of their indices.
+const COEFFICIENTS: [f64; 8] = [
+    1.0 / 12.0,
+    -1.0 / 720.0,
+    1.0 / 30_240.0,
+    -1.0 / 1_209_600.0,
+    1.0 / 47_900_160.0,
+    -691.0 / 1_307_674_368_000.0,
+    1.0 / 74_724_249_600.0,
+    -3_617.0 / 10_670_622_842_880_000.0,
+];
+
+/// x^s for whole s below 256, by squares.
+#[inline(always)]
+fn whole_power<I: Isa>(x: f64, s: f64) -> f64 {
+    let (mut power, mut square, mut left) = (1.0, x, s);
+    for _ in 0..8 {
+        let half = floor::<I, f64>(left * 0.5);
+        power *= select(half * 2.0 != left, square, 1.0);
+        square *= square;
+        left = half;
+    }
+    power
 }
 
 /// sin(pi r) and cos(pi r) for |r| <= 1/2.

@@ -127,6 +127,11 @@ pub fn digamma(asked: &Asked) -> Vec<Answer> {
     one(asked, exact::digamma)
 }
 
+pub fn polygamma(asked: &Asked) -> Vec<Answer> {
+    let Attrs::Count(order) = *asked.attrs else { panic!("no order") };
+    one(asked, |x| exact::polygamma(order as u32, x))
+}
+
 pub fn relu6(asked: &Asked) -> Vec<Answer> {
     one(asked, |x| x.clamp(0.0, 6.0))
 }

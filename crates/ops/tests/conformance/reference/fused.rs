@@ -49,6 +49,7 @@ fn unary(prim: Prim, x: f64) -> f64 {
         Prim::Erf => exact::erf(x),
         Prim::Erfc => exact::erfc(x),
         Prim::Lgamma => exact::lgamma(x),
+        Prim::Digamma => exact::digamma(x),
         Prim::Cast(to) | Prim::RoundTo(to) => held(x, to),
         other => panic!("no reference for {other:?}"),
     }
@@ -67,6 +68,7 @@ fn instruction(instr: &Instr, args: &[f64]) -> f64 {
         (Prim::Pow, [a, b]) => a.powf(*b),
         (Prim::Atan2, [a, b]) => a.atan2(*b),
         (Prim::Hypot, [a, b]) => a.hypot(*b),
+        (Prim::Polygamma, [a, b]) => exact::polygamma(*a as u32, *b),
         (Prim::Max, [a, b]) => a.max(*b),
         (Prim::Min, [a, b]) => a.min(*b),
         (Prim::Gt, [a, b]) => f64::from(a > b),

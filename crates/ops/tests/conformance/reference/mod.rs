@@ -1,6 +1,7 @@
 //! What every op is, in plain loops over f64: slow, obvious, and written from the ops' words alone.
 
 mod control;
+mod factors;
 mod functions;
 mod fused;
 mod host;
@@ -18,6 +19,7 @@ mod places;
 mod random;
 mod reduce;
 mod shape;
+mod signal;
 mod state;
 
 use std::sync::Arc;
@@ -89,6 +91,7 @@ const ALL: &[(&str, Reference)] = &[
     ("erfc", functions::erfc),
     ("lgamma", functions::lgamma),
     ("digamma", functions::digamma),
+    ("polygamma", functions::polygamma),
     ("relu6", functions::relu6),
     ("hard_sigmoid", functions::hard_sigmoid),
     ("hard_swish", functions::hard_swish),
@@ -150,7 +153,6 @@ const ALL: &[(&str, Reference)] = &[
     ("broadcast_to", shape::broadcast_to),
     ("fill", shape::fill),
     ("range", shape::range),
-    ("size", shape::size),
     ("concat", join::concat),
     ("stack", join::stack),
     ("unstack", join::unstack),
@@ -186,6 +188,13 @@ const ALL: &[(&str, Reference)] = &[
     ("inv", linalg::inv),
     ("det", linalg::det),
     ("slogdet", linalg::slogdet),
+    ("qr", factors::qr),
+    ("eigh", factors::eigh),
+    ("svd", factors::svd),
+    ("fft", signal::fft),
+    ("ifft", signal::ifft),
+    ("rfft", signal::rfft),
+    ("irfft", signal::irfft),
     ("half_tril", linalg::half_tril),
     ("symmetrize", linalg::symmetrize),
     ("softmax", nn::softmax),
@@ -210,6 +219,9 @@ const ALL: &[(&str, Reference)] = &[
     ("max_pool", nn_window::max_pool),
     ("max_pool_grad", nn_window::max_pool_grad),
     ("max_pool_pick", nn_window::max_pool_pick),
+    ("resize", nn_window::resize),
+    ("resize_grad", nn_window::resize_grad),
+    ("rotary_embedding", nn::rotary_embedding),
     ("first_of", index::first_of),
     ("gather", index::gather),
     ("gather_last", index::gather_last),

@@ -124,3 +124,25 @@ pub fn cross_entropy_grad(asked: &Asked) -> Vec<Answer> {
     });
     vec![made]
 }
+
+/// Pairs of the last axis turned by an angle that grows with the position, which is the axis before it.
+pub fn rotary_embedding(asked: &Asked) -> Vec<Answer> {
+    let Attrs::Rotary { base, neighbours, back } = *asked.attrs else { panic!("no attrs") };
+    let [x, positions] = asked.inputs else { panic!("two inputs") };
+    let (length, width) = (positions.values.len(), x.sizes[x.sizes.len() - 1]);
+    let pairs = width / 2;
+    let made = by_rows(x, |row, values| {
+        let position = positions.values[row % length];
+        let mut made = vec![(0.0, 0.0); width];
+        for i in 0..pairs {
+            let (a, b) = if neighbours { (2 * i, 2 * i + 1) } else { (i, i + pairs) };
+            let angle = position / base.to_f64().powf(i as f64 / pairs as f64);
+            let (sin, cos) = if back { (-angle).sin_cos() } else { angle.sin_cos() };
+            let size = values[a].abs() + values[b].abs();
+            made[a] = (values[a] * cos - values[b] * sin, size);
+            made[b] = (values[b] * cos + values[a] * sin, size);
+        }
+        made
+    });
+    vec![made]
+}

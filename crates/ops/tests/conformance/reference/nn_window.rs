@@ -1,7 +1,7 @@
 //! Windows over images: pooling.
 
 use tonnage_core::Attrs;
-use tonnage_core::window::{Average, Window};
+use tonnage_core::window::{Average, Between, Resize, Window};
 
 use super::{Asked, indices};
 use crate::plain::Answer;
@@ -121,6 +121,74 @@ pub fn avg_pool_grad(asked: &Asked) -> Vec<Answer> {
     let (mut values, mut scale) = (vec![0.0; count], vec![0.0; count]);
     for index in indices(&g.sizes) {
         for (at, share) in shares(average, &sizes, &index) {
+            let at = at.iter().zip(&sizes).fold(0, |at, (i, n)| at * n + i);
+            values[at] += g.at(&index) * share;
+            scale[at] += (g.at(&index) * share).abs();
+        }
+    }
+    vec![Answer::scaled(g.dtype, sizes, values, scale)]
+}
+
+fn resize_of<'a>(asked: &'a Asked) -> &'a Resize {
+    let Attrs::Resize(resize) = asked.attrs else { panic!("no resize") };
+    resize
+}
+
+/// Along one axis, which elements of `from` an element of `to` is made of, and how much of each.
+fn between(how: Between, at: usize, from: usize, to: usize) -> Vec<(usize, f64)> {
+    let ratio = from as f64 / to as f64;
+    let exact = match how {
+        Between::Nearest => return vec![(((at as f64 + 0.5) * ratio).floor() as usize, 1.0)],
+        Between::Linear => (at as f64 + 0.5) * ratio - 0.5,
+        Between::LinearCorners if to == 1 => 0.0,
+        Between::LinearCorners => at as f64 * (from as f64 - 1.0) / (to as f64 - 1.0),
+    };
+    let exact = exact.clamp(0.0, from as f64 - 1.0);
+    let low = exact.floor() as usize;
+    let share = exact - low as f64;
+    vec![(low, 1.0 - share), ((low + 1).min(from - 1), share)]
+}
+
+/// What an element of the larger or smaller image is made of.
+fn sources(
+    resize: &Resize,
+    image: &[usize],
+    made: &[usize],
+    index: &[usize],
+) -> Vec<(Vec<usize>, f64)> {
+    let mut all = vec![(vec![index[0]], 1.0)];
+    for axis in 1..index.len() - 1 {
+        let parts = between(resize.between, index[axis], image[axis], made[axis]);
+        let more = |(place, share): &(Vec<usize>, f64)| {
+            let longer = |(at, part): &(usize, f64)| ([&place[..], &[*at]].concat(), share * part);
+            parts.iter().map(longer).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(more).collect();
+    }
+    let last = index[index.len() - 1];
+    all.into_iter().map(|(place, share)| ([&place[..], &[last]].concat(), share)).collect()
+}
+
+pub fn resize(asked: &Asked) -> Vec<Answer> {
+    let (x, resize) = (&asked.inputs[0], resize_of(asked));
+    let to = resize.to.sizes().expect("known").to_vec();
+    let sizes = [&x.sizes[..1], &to[..], &x.sizes[x.sizes.len() - 1..]].concat();
+    let of = |index: &Vec<usize>| sources(resize, &x.sizes, &sizes, index);
+    let sum = |f: fn(f64) -> f64| -> Vec<f64> {
+        let value = |index| of(index).iter().map(|(at, share)| f(x.at(at)) * share).sum();
+        indices(&sizes).iter().map(value).collect()
+    };
+    vec![Answer::scaled(x.dtype, sizes.clone(), sum(|x| x), sum(f64::abs))]
+}
+
+pub fn resize_grad(asked: &Asked) -> Vec<Answer> {
+    let (g, resize) = (&asked.inputs[0], resize_of(asked));
+    let lengths = resize.image.sizes().expect("known").to_vec();
+    let sizes = [&g.sizes[..1], &lengths[..], &g.sizes[g.sizes.len() - 1..]].concat();
+    let count = sizes.iter().product();
+    let (mut values, mut scale) = (vec![0.0; count], vec![0.0; count]);
+    for index in indices(&g.sizes) {
+        for (at, share) in sources(resize, &sizes, &g.sizes, &index) {
             let at = at.iter().zip(&sizes).fold(0, |at, (i, n)| at * n + i);
             values[at] += g.at(&index) * share;
             scale[at] += (g.at(&index) * share).abs();

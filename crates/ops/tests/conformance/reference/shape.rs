@@ -79,8 +79,3 @@ pub fn range(asked: &Asked) -> Vec<Answer> {
     let values = (0..len).map(|i| start.to_f64() + i as f64 * step.to_f64()).collect();
     vec![Answer::new(*dtype, vec![len], values)]
 }
-
-pub fn size(asked: &Asked) -> Vec<Answer> {
-    let Attrs::Size { size, dtype } = asked.attrs else { panic!("no size") };
-    vec![Answer::new(*dtype, vec![], vec![size.known().expect("known") as f64])]
-}

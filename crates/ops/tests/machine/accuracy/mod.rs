@@ -16,7 +16,7 @@ use tonnage_core::DType;
 use tonnage_ops::simd::Level;
 use tonnage_ops::simd::prim::Unary;
 
-use exact::{digamma, erf, erfc, gelu, gelu_tanh, lgamma, silu};
+use exact::{digamma, erf, erfc, gelu, gelu_tanh, lgamma, polygamma, silu};
 
 /// A function with its reference and the error that its documentation states.
 #[derive(Debug, Clone, Copy)]

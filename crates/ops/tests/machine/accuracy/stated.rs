@@ -266,3 +266,58 @@ fn gamma_functions_of_f64_agree_with_exact_values() {
         }
     }
 }
+
+/// Values computed with fifty digits.
+#[test]
+fn slopes_of_digamma_agree_with_exact_values() {
+    let table: [(u32, f64, f64); 20] = [
+        (1, -20.4, 10.86372849226865),
+        (1, -3.7, 14.84242186412428),
+        (1, -0.3, 13.945160267805722),
+        (1, 1e-05, 10000000001.644909),
+        (1, 0.2, 26.267377205423777),
+        (1, 1.0, 1.6449340668482264),
+        (1, 2.5, 0.49035775610023485),
+        (1, 9.5, 0.11099728846909904),
+        (1, 123.25, 0.008146594456080266),
+        (1, 1000000000000000.0, 1.0000000000000005e-15),
+        (2, 0.001, -2000000002.3976321),
+        (2, 0.7, -6.4349928741909235),
+        (2, 3.25, -0.12815694713911513),
+        (2, 40.5, -0.0006249023793292329),
+        (3, 1.5, 1.4090910340024372),
+        (5, 0.75, 678.7533428745797),
+        (10, 2.25, -494.00350687254684),
+        (30, 4.5, -1496027027094.6128),
+        (60, 12.5, -1029600030941724.4),
+        (170, 20.25, -2.898789123368964e+83),
+    ];
+    let of = |level, order: f64, x: f64| {
+        let (mut out, function) = ([0.0], Binary::Polygamma.function(DType::F64).expect("f64"));
+        let (order, x) = ([order], [x]);
+        let operands = (bytemuck::cast_slice(&order), bytemuck::cast_slice(&x));
+        function(level, bytemuck::cast_slice_mut(&mut out), operands.0, operands.1);
+        out[0]
+    };
+    for &level in Level::available() {
+        for (order, x, exact) in table {
+            let got = of(level, f64::from(order), x);
+            // The factorial of a high order is off by as many units as it has digits.
+            let ulps = 16.0 + 4.0 * f64::from(order);
+            assert!(ulp_f64(got, exact) <= ulps, "{order} {level} {x}: {got:e}, not {exact:e}");
+        }
+        for (order, i) in (1..=6).flat_map(|order| (1..200).map(move |i| (order, i))) {
+            let x = 0.13 * f64::from(i);
+            let (got, exact) = (of(level, f64::from(order), x), polygamma(order, x));
+            assert!((got - exact).abs() <= 1e-13 * exact.abs(), "{order} {level} {x}: {got:e}");
+        }
+        for (order, x) in [(0.0, 1.0), (1.5, 1.0), (171.0, 1.0), (2.0, -0.5), (1.0, -3.0)] {
+            assert!(of(level, order, x).is_nan(), "{order} {x}");
+        }
+        let ends =
+            [(1.0, 0.0, f64::INFINITY), (2.0, 0.0, f64::NEG_INFINITY), (1.0, f64::INFINITY, 0.0)];
+        for (order, x, end) in ends {
+            assert_eq!(of(level, order, x), end, "{order} {x}");
+        }
+    }
+}

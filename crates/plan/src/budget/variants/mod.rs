@@ -96,6 +96,11 @@ impl Rung {
         let again = |run: &&Run| matches!(run, Run::Again(_));
         self.runs.iter().chain(&self.within).filter(again).count()
     }
+
+    /// Whether every node runs once, and nothing else.
+    pub fn is_plain(&self) -> bool {
+        !is_changed(&self.runs) && !is_changed(&self.within)
+    }
 }
 
 impl Variant {
@@ -154,10 +159,10 @@ pub struct Base<'a> {
     pub inputs: &'a [InputSpec],
     pub threads: usize,
     pub machine: &'a Machine,
-    /// What is dropped in the rungs of the graph as it is.
+    /// The graph as it is, in each of its orders.
+    pub programs: &'a [Program],
+    /// What is dropped in its rungs.
     pub choices: &'a [Choice],
-    /// How many values of it may be dropped.
-    pub candidates: usize,
     /// Seconds that it takes with nothing dropped.
     pub seconds: f64,
 }
@@ -171,14 +176,14 @@ impl Base<'_> {
 }
 
 /// The other variants of a graph, each with its rungs.
-pub fn all(variant: &Variant, base: &Base, allowed: Allowed) -> Vec<(Variant, Vec<Rung>)> {
-    let graph = &variant.graph;
-    let mut found = slots::variants(graph, base);
+pub fn all(own: &[Variant], base: &Base, allowed: Allowed) -> Vec<(Variant, Vec<Rung>)> {
+    let mut found = slots::variants(own, base);
+    let Some(first) = own.first() else { return found };
     if allowed.micro_batches {
-        found.extend(batch::variants(graph, base));
+        found.extend(batch::variants(&first.graph, base));
     }
     if allowed.bf16 {
-        found.extend(bf16::variants(graph, &variant.pressure, base));
+        found.extend(bf16::variants(&first.graph, &first.pressure, base));
     }
     found
 }

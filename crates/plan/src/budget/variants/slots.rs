@@ -1,6 +1,7 @@
 //! More or fewer states for the gradients of loops: more take memory, fewer run more rounds again. The bits stay the
 //! same. A number that the user set by hand is kept.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tonnage_core::attrs::Attrs;
@@ -8,55 +9,77 @@ use tonnage_core::graph::{Graph, Node};
 
 use super::super::choose::Choice;
 use super::super::cost::Machine;
-use super::super::sketch::Program;
+use super::super::overlap::overlapped;
+use super::super::sketch::{Candidate, Fate, Program};
 use super::{Base, Rung, Used, Variant};
 use crate::slots::{KeptStates, kept_states, with_slots};
 
-/// Steps in which the number of slots is doubled or halved.
-const STEPS: i32 = 2;
+/// Steps in which the number of slots is doubled or halved: small ones of a small graph.
+const STEPS: [i32; 2] = [2, 4];
+const SMALL: usize = 500;
 /// Rungs of the graph as it is that are tried with every number of slots.
 const RUNGS: usize = 8;
 /// Rounds that are assumed where only the data know how many there are, and no bound is set.
 const ROUNDS: u64 = 256;
 
-/// The graph with every other number of slots that is worth a look.
-pub fn variants(graph: &Arc<Graph>, base: &Base) -> Vec<(Variant, Vec<Rung>)> {
-    let free: Vec<KeptStates> = kept_states(graph)
-        .into_iter()
-        .filter(|kept| !is_by_hand(&graph.nodes[kept.node]))
-        .collect();
-    let most = free.iter().map(|kept| rounds(graph, kept)).max().unwrap_or(0);
-    let Some(first) = free.iter().map(|kept| kept.slots).max() else { return Vec::new() };
+/// The graph, in each of its orders, with every other number of slots that is worth a look.
+pub fn variants(own: &[Variant], base: &Base) -> Vec<(Variant, Vec<Rung>)> {
     let mut made = Vec::new();
-    let mut before = Vec::new();
-    let doublings = i32::try_from(most.max(first).ilog2() + 1).unwrap_or(64) * STEPS;
-    for step in (-doublings..=doublings).filter(|step| *step != 0) {
-        let factor = (f64::from(step) / f64::from(STEPS)).exp2();
-        let slots: Vec<u64> = free
-            .iter()
-            .map(|kept| {
-                // With a slot for every state but the last nothing is run again.
-                let most = rounds(graph, kept).saturating_sub(1).max(1);
-                (((kept.slots as f64) * factor).round() as u64).clamp(1, most)
-            })
-            .collect();
-        let as_it_is = free.iter().zip(&slots).all(|(kept, slots)| kept.slots == *slots);
-        if slots == before || as_it_is {
+    for (order, variant) in own.iter().enumerate() {
+        let choices = tried(base, order);
+        if choices.is_empty() {
             continue;
         }
-        before.clone_from(&slots);
-        if let Some(variant) = variant(graph, base, &free, &slots) {
-            made.push(variant);
+        let free = free(&variant.graph);
+        for slots in numbers(&variant.graph, &free) {
+            made.extend(with(&variant.graph, base, &free, &slots, (order, &choices)));
         }
     }
     made
 }
 
-fn variant(
+/// Gradients of loops whose number of states is the planner's to choose.
+fn free(graph: &Graph) -> Vec<KeptStates> {
+    let all = kept_states(graph).into_iter();
+    all.filter(|kept| !is_by_hand(&graph.nodes[kept.node])).collect()
+}
+
+/// Numbers of slots for each of them, but for those that they have.
+fn numbers(graph: &Graph, free: &[KeptStates]) -> Vec<Vec<u64>> {
+    let most = free.iter().map(|kept| rounds(graph, kept)).max().unwrap_or(0);
+    let Some(first) = free.iter().map(|kept| kept.slots).max() else { return Vec::new() };
+    let steps = STEPS[usize::from(graph.nodes.len() < SMALL)];
+    let doublings = i32::try_from(most.max(first).ilog2() + 1).unwrap_or(64) * steps;
+    let of = |step: i32| -> Vec<u64> {
+        let factor = (f64::from(step) / f64::from(steps)).exp2();
+        let slots = free.iter().map(|kept| {
+            // With a slot for every state but the last nothing is run again.
+            let most = rounds(graph, kept).saturating_sub(1).max(1);
+            (((kept.slots as f64) * factor).round() as u64).clamp(1, most)
+        });
+        slots.collect()
+    };
+    let as_it_is: Vec<u64> = free.iter().map(|kept| kept.slots).collect();
+    let mut all: Vec<Vec<u64>> = (-doublings..=doublings).map(of).collect();
+    all.dedup();
+    all.retain(|slots| *slots != as_it_is);
+    all
+}
+
+/// Some of what is dropped in the graph as it is, in one of its orders.
+fn tried<'a>(base: &Base<'a>, order: usize) -> Vec<&'a Choice> {
+    let all: Vec<&Choice> = base.choices.iter().filter(|c| c.order == order).collect();
+    let step = all.len().div_ceil(RUNGS).max(1);
+    let last = all.last().copied().filter(|_| all.len() > 1);
+    all.iter().copied().step_by(step).chain(last).collect()
+}
+
+fn with(
     graph: &Arc<Graph>,
     base: &Base,
     free: &[KeptStates],
     slots: &[u64],
+    (order, choices): (usize, &[&Choice]),
 ) -> Option<(Variant, Vec<Rung>)> {
     let mut changed = graph.clone();
     for (kept, slots) in free.iter().zip(slots) {
@@ -64,22 +87,29 @@ fn variant(
     }
     let (mut variant, program) = Variant::of(changed, base.inputs, base.threads, base.machine);
     variant.used = Used { slots: Some(slots.iter().sum()), ..variant.used };
-    let rungs = variant.rungs(&choices(base, &program));
+    let own = &base.programs[order];
+    let rungs =
+        choices.iter().filter_map(|choice| Some(variant.rung(&same(own, &program, choice)?)));
+    let rungs = rungs.collect();
     Some((variant, rungs))
 }
 
-/// What was dropped in the graph as it is, dropped here too: its values are the same but for their sizes.
-fn choices(base: &Base, program: &Program) -> Vec<Choice> {
-    let step = base.choices.len().div_ceil(RUNGS).max(1);
-    let last = base.choices.last().filter(|_| base.choices.len() > 1);
-    let tried = base.choices.iter().step_by(step).chain(last);
-    tried
-        .filter(|rung| program.candidates.len() == base.candidates && !rung.spills())
-        .filter_map(|rung| {
-            let sketch = program.sketch(&rung.fates)?;
-            Some(Choice { order: 0, fates: rung.fates.clone(), sketch })
-        })
-        .collect()
+/// What is dropped in one program, dropped in another whose values are the same but for their sizes: what is too small
+/// there to be worth it, or cannot be, is kept.
+fn same(from: &Program, to: &Program, choice: &Choice) -> Option<Choice> {
+    let fates: HashMap<u32, Fate> =
+        from.candidates.iter().zip(&choice.fates).map(|(c, fate)| (c.root, *fate)).collect();
+    let fate = |c: &Candidate| match fates.get(&c.root) {
+        Some(Fate::Again) if c.can_again() => Fate::Again,
+        Some(Fate::Spill) if c.can_spill() => Fate::Spill,
+        _ => Fate::Keep,
+    };
+    let fates: Vec<Fate> = to.candidates.iter().map(fate).collect();
+    let mut sketch = to.sketch(&fates)?;
+    if fates.contains(&Fate::Spill) {
+        sketch = overlapped(to, &fates, sketch.peak.bytes)?;
+    }
+    Some(Choice { order: choice.order, fates, sketch })
 }
 
 /// Whether the user said how many states there are.
@@ -111,7 +141,7 @@ pub fn correction(graph: &Graph, machine: &Machine) -> f64 {
         let node = &graph.nodes[kept.node];
         let Attrs::LoopGrad(spec) = &node.attrs else { return 0.0 };
         let Some((_, body)) = spec.of.regions(&node.regions) else { return 0.0 };
-        let round: f64 = body.nodes.iter().map(|n| machine.node(body, n)).sum();
+        let round = machine.graph(body);
         let rounds = rounds(graph, kept);
         let again = crate::schedule::revolve::again(rounds, kept.slots);
         round * (again as f64 - rounds as f64)

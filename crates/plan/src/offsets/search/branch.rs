@@ -1,6 +1,7 @@
 //! Attempts of the search: decisions on a stack, taken back when they fail.
 
 use super::Outcome;
+use super::rows::Rows;
 use super::state::{Scope, State};
 use crate::offsets::sections::Part;
 
@@ -10,11 +11,16 @@ const NIL: usize = usize::MAX;
 const MAX_SLOTS: u64 = 1 << 20;
 /// Looked-at items that count as one node.
 const WORK: u64 = 32_768;
-/// How often the caller is asked whether to stop, in nodes.
+/// How often the caller is asked whether to stop, in decisions.
 const ASK: u64 = 64;
 
+/// Nodes that a decision counts for: what follows from it is looked for among all items.
+pub(in crate::offsets) fn weight(part: &Part) -> u64 {
+    1 + part.len() as u64 / 128
+}
+
 /// What attempts at one capacity pass on.
-struct Memory {
+pub(super) struct Memory {
     /// Keys of scopes that cannot be completed, each in the slot that its bits name; a later one takes
     /// the slot of an earlier one. Zero is an empty slot.
     failed: Vec<u128>,
@@ -27,6 +33,11 @@ impl Memory {
     fn new(part: &Part, nodes: u64) -> Memory {
         let slots = nodes.clamp(1, MAX_SLOTS).next_power_of_two();
         Memory { failed: vec![0; slots as usize], weight: vec![0.0; part.load.len()], bump: 1.0 }
+    }
+
+    /// How often a section failed.
+    pub(in crate::offsets) fn weight(&self, section: u32) -> f64 {
+        self.weight[section as usize] / self.bump
     }
 
     fn slot(&mut self, key: u128) -> &mut u128 {
@@ -70,18 +81,28 @@ struct Pending {
     next: usize,
 }
 
+/// Which of several items is tried first: by its place in an order.
+pub(super) enum Preference {
+    /// What fits a valley's walls comes before the order.
+    Fits(Vec<u32>),
+    /// The order alone.
+    Guide(Vec<u32>),
+}
+
 /// A search at one capacity, from the start each time it runs.
 pub(super) struct Attempt<'a> {
     state: State<'a>,
-    /// Each item's place in the order of preference.
-    rank: Vec<u32>,
+    preference: Preference,
     memory: Memory,
     frames: Vec<Frame>,
     choices: Vec<u32>,
     pendings: Vec<Pending>,
     /// Lent to [`State::split`], so that it need not allocate.
     scopes: Vec<Scope>,
-    nodes: u64,
+    rows: Rows,
+    decisions: u64,
+    /// Nodes that a decision counts for.
+    weight: u64,
 }
 
 impl<'a> Attempt<'a> {
@@ -89,30 +110,32 @@ impl<'a> Attempt<'a> {
     pub(super) fn new(part: &'a Part, capacity: u64, nodes: u64) -> Attempt<'a> {
         Attempt {
             state: State::new(part, capacity),
-            rank: Vec::new(),
-            memory: Memory::new(part, nodes),
+            preference: Preference::Guide(Vec::new()),
+            memory: Memory::new(part, nodes / weight(part)),
             frames: Vec::new(),
             choices: Vec::new(),
             pendings: Vec::new(),
             scopes: Vec::new(),
-            nodes: 0,
+            rows: Rows::default(),
+            decisions: 0,
+            weight: weight(part),
         }
     }
 
     /// Nodes used in all, with what wide sections add to them.
     pub(super) fn nodes(&self) -> u64 {
-        self.nodes + self.state.work.get() / WORK
+        self.decisions * self.weight + self.state.work.get() / WORK
     }
 
     /// Searches until it is decided, `limit` nodes are used in all or `stop` answers true. What failed in
     /// earlier runs stays known.
     pub(super) fn run(
         &mut self,
-        rank: Vec<u32>,
+        preference: Preference,
         limit: u64,
         stop: &mut dyn FnMut() -> bool,
     ) -> Outcome {
-        self.rank = rank;
+        self.preference = preference;
         self.state.back_to(0);
         self.frames.clear();
         self.pendings.clear();
@@ -134,7 +157,7 @@ impl<'a> Attempt<'a> {
                     // Frames above the owner solved other scopes, which cannot help this one.
                     self.frames.truncate(owner + 1);
                 }
-                if self.nodes() >= limit || (self.nodes.is_multiple_of(ASK) && stop()) {
+                if self.nodes() >= limit || (self.decisions.is_multiple_of(ASK) && stop()) {
                     return Outcome::Unknown;
                 }
                 match self.try_next() {
@@ -159,63 +182,41 @@ impl<'a> Attempt<'a> {
         next
     }
 
-    /// Opens a frame for a scope.
+    /// Opens a frame for a scope. Without a case where some valley cannot be covered.
     fn decide(&mut self, pending: Pending, key: u128) {
-        let section = self.choose(pending.scope);
-        let floor = self.state.floor[section as usize];
         let start = self.frames.last().map_or(0, |frame| frame.end);
         self.choices.truncate(start);
-        let (state, rank) = (&self.state, &self.rank);
-        let fits = |&i: &u32| state.least[i as usize] == floor;
-        self.choices.extend(state.open(section).filter(fits));
-        let part = state.part;
-        let walls = Walls::around(state, pending.scope, section);
-        let choices = &mut self.choices[start..];
-        choices.sort_by_cached_key(|&i| (walls.misfit(part, i), rank[i as usize]));
+        let state = &self.state;
+        let mut chosen = (pending.scope.0, false);
+        match self.rows.choose(state, &self.memory, pending.scope) {
+            Err(section) => self.memory.blame(section),
+            Ok((section, row)) => {
+                let walls = Walls::around(state, pending.scope, section);
+                let fits = |&i: &u32| {
+                    state.least[i as usize] == walls.level && row.holds(state.part.span[i as usize])
+                };
+                self.choices.extend(state.open(section).filter(fits));
+                let choices = &mut self.choices[start..];
+                match &self.preference {
+                    Preference::Guide(rank) => choices.sort_by_key(|&i| rank[i as usize]),
+                    Preference::Fits(rank) => choices
+                        .sort_by_cached_key(|&i| (walls.misfit(state.part, i), rank[i as usize])),
+                }
+                chosen = (section, row.may_leave);
+            }
+        }
         self.frames.push(Frame {
             scope: pending.scope,
-            section,
+            section: chosen.0,
             next: start,
             end: self.choices.len(),
-            may_leave: state.slack(section) > 0,
+            may_leave: chosen.1,
             owner: pending.owner,
-            mark: state.mark(),
+            mark: self.state.mark(),
             pending: pending.next,
             pendings: self.pendings.len(),
             key,
         });
-    }
-
-    /// The section of a valley that leaves the fewest cases for how often it failed. One
-    /// that leaves a single case comes before all others: it decides nothing.
-    fn choose(&mut self, scope: Scope) -> u32 {
-        let floor = &self.state.floor;
-        let mut best = (f64::INFINITY, u64::MAX);
-        let mut chosen = scope.0;
-        let mut s = scope.0;
-        while s < scope.1 {
-            let (first, level) = (s, floor[s as usize]);
-            while s < scope.1 && floor[s as usize] == level {
-                s += 1;
-            }
-            let walled = |side: u32| floor[side as usize] > level;
-            if (first > scope.0 && !walled(first - 1)) || (s < scope.1 && !walled(s)) {
-                continue;
-            }
-            for section in first..s {
-                let fits = |&i: &u32| self.state.least[i as usize] == level;
-                let slack = self.state.slack(section);
-                let cases = self.state.open(section).filter(fits).count() + usize::from(slack > 0);
-                let score = match cases {
-                    1 => 0.0,
-                    n => n as f64 / (1.0 + self.memory.weight[section as usize] / self.memory.bump),
-                };
-                if (score, slack) < best {
-                    (best, chosen) = ((score, slack), section);
-                }
-            }
-        }
-        chosen
     }
 
     /// The next case of the top frame.
@@ -243,7 +244,7 @@ impl<'a> Attempt<'a> {
             *self.memory.slot(frame.key) = frame.key;
             return Step::Exhausted(frame.owner);
         };
-        self.nodes += 1;
+        self.decisions += 1;
         if let Err(section) = done {
             self.memory.blame(section);
             return Step::Fails;

@@ -8,18 +8,21 @@
 //! is one wherever there is any. Choosing which item comes next instead, as MiniMalloc's search does,
 //! needs extra rules to avoid permutations of the same packing.
 //!
-//! What makes it fast: the section that leaves the fewest cases comes first, weighted by how often it
-//! failed; items that fit a valley's walls are tried first; sections that no unplaced item joins are
+//! What makes it fast: an item that is in no row from wall to wall is no case (`rows`); the section that leaves the fewest
+//! cases comes first, weighted by how often it failed; items that fit a valley's walls are tried first, or those that
+//! are lowest in the best packing so far; sections that no unplaced item joins are
 //! solved apart, and a failure in one returns to the decision that cut them off; what has failed is
 //! remembered; and the search starts again with shuffled preferences, since one bad early decision can
 //! cost more than all the rest.
 
 mod branch;
+mod rows;
 mod state;
 
 use super::sections::Part;
-use branch::Attempt;
-use state::mix;
+pub(super) use branch::weight;
+use branch::{Attempt, Preference};
+pub(super) use state::mix;
 
 /// What a search found out.
 pub(super) enum Outcome {
@@ -33,13 +36,15 @@ pub(super) enum Outcome {
 
 /// Above this many pairs of an item and a section, a single decision takes too long for a search to be of use.
 const MAX_PAIRS: u64 = 4_000_000;
-/// Nodes of the shortest attempt, beside what placing every item takes: a little over one for each.
+/// Decisions of the shortest attempt, beside what placing every item takes: a little over one for each.
 const ATTEMPT: u64 = 200;
 
-/// Looks for a packing within `capacity` units, trying at most `nodes` decisions, which are taken off it.
+/// Looks for a packing within `capacity` units, trying at most `nodes` decisions, which are taken off it. A packing that
+/// is too high guides every other attempt: most of it is right.
 pub(super) fn search(
     part: &Part,
     capacity: u64,
+    guide: Option<&[u64]>,
     nodes: &mut u64,
     stop: &mut dyn FnMut() -> bool,
 ) -> Outcome {
@@ -47,17 +52,23 @@ pub(super) fn search(
         return Outcome::None;
     }
     let pairs: u64 = part.span.iter().map(|span| u64::from(span.1 - span.0)).sum();
-    // Every item takes a decision: with fewer nodes than items nothing can be found.
-    if pairs > MAX_PAIRS || *nodes < part.len() as u64 {
+    // Every item takes a decision: with fewer nodes than that nothing can be found.
+    if pairs > MAX_PAIRS || *nodes < part.len() as u64 * weight(part) {
         return Outcome::Unknown;
     }
     let given = *nodes;
-    let shortest = ATTEMPT + part.len() as u64 * 5 / 4;
+    let shortest = (ATTEMPT + part.len() as u64 * 5 / 4) * weight(part);
     let mut attempt = Attempt::new(part, capacity, given);
     for round in 0u64.. {
+        let guided = guide.filter(|_| round % 2 == 1);
+        let round = if guide.is_some() { round / 2 } else { round };
         let length = shortest * luby(round / PREFERENCES.len() as u64 + 1);
         let limit = attempt.nodes().saturating_add(length).min(given);
-        let outcome = attempt.run(ranks(part, round), limit, stop);
+        let rank = match guided {
+            None => Preference::Fits(ranks(part, round)),
+            Some(guide) => Preference::Guide(followed(guide, round)),
+        };
+        let outcome = attempt.run(rank, limit, stop);
         *nodes = given.saturating_sub(attempt.nodes());
         match outcome {
             Outcome::Unknown if *nodes > 0 && !stop() => {}
@@ -87,7 +98,25 @@ fn ranks(part: &Part, round: u64) -> Vec<u32> {
     let figures: Vec<f64> = (0..part.len()).map(|i| prefer(part, i) * factor(i)).collect();
     let mut order: Vec<usize> = (0..part.len()).collect();
     order.sort_by(|&a, &b| figures[b].total_cmp(&figures[a]).then(part.size[b].cmp(&part.size[a])));
-    let mut rank = vec![0; part.len()];
+    places(&order)
+}
+
+/// Each item's place in a packing from below, after the first round with some of them moved up or down.
+fn followed(guide: &[u64], round: u64) -> Vec<u32> {
+    let top = guide.iter().max().map_or(0.0, |&top| top as f64);
+    let moved = |i: usize| match round {
+        0 => 0.0,
+        _ => top * 0.1 * (mix(mix(round) ^ i as u64) as f64 / u64::MAX as f64 - 0.5),
+    };
+    let figures: Vec<f64> = (0..guide.len()).map(|i| guide[i] as f64 + moved(i)).collect();
+    let mut order: Vec<usize> = (0..guide.len()).collect();
+    order.sort_by(|&a, &b| figures[a].total_cmp(&figures[b]));
+    places(&order)
+}
+
+/// Each item's place in an order.
+fn places(order: &[usize]) -> Vec<u32> {
+    let mut rank = vec![0; order.len()];
     for (place, &i) in order.iter().enumerate() {
         rank[i] = place as u32;
     }

@@ -22,8 +22,14 @@ pub(super) type Scope = (u32, u32);
 pub(super) struct State<'a> {
     pub(super) part: &'a Part,
     pub(super) capacity: u64,
-    /// The items of each section.
+    /// The items of each section, the unplaced ones first.
     members: Vec<Vec<u32>>,
+    /// Where each item is among the members of its first section, of the next and so on; item by item.
+    at: Vec<u32>,
+    /// By item: where its own begin in that.
+    first_at: Vec<usize>,
+    /// Those of them that begin there.
+    starts: Vec<Vec<u32>>,
     /// By section: where the lowest unplaced item can start at best.
     pub(super) floor: Vec<u64>,
     /// By section: the sizes of its unplaced items.
@@ -46,11 +52,28 @@ impl<'a> State<'a> {
     pub(super) fn new(part: &'a Part, capacity: u64) -> State<'a> {
         let (items, sections) = (part.len(), part.load.len());
         let members = part.members();
+        let mut starts = vec![Vec::new(); sections];
+        (0..items).for_each(|i| starts[part.span[i].0 as usize].push(i as u32));
+        let mut first_at = Vec::with_capacity(items);
+        let mut total = 0;
+        for span in &part.span {
+            first_at.push(total);
+            total += (span.1 - span.0) as usize;
+        }
+        let mut at = vec![0; total];
+        for (s, members) in members.iter().enumerate() {
+            for (k, &i) in members.iter().enumerate() {
+                at[first_at[i as usize] + s - part.span[i as usize].0 as usize] = k as u32;
+            }
+        }
         State {
             part,
             capacity,
             left: members.iter().map(|members| members.len() as u32).collect(),
             members,
+            at,
+            first_at,
+            starts,
             floor: vec![0; sections],
             rest: part.load.clone(),
             least: vec![0; items],
@@ -65,10 +88,29 @@ impl<'a> State<'a> {
 
     /// The unplaced items of a section.
     pub(super) fn open(&self, section: u32) -> impl Iterator<Item = u32> + '_ {
-        let members = &self.members[section as usize];
+        let open = &self.members[section as usize][..self.left[section as usize] as usize];
         // A section costs something by itself.
-        self.work.set(self.work.get() + members.len() as u64 + 4);
-        members.iter().copied().filter(|&i| !self.placed[i as usize])
+        self.work.set(self.work.get() + open.len() as u64 + 4);
+        open.iter().copied()
+    }
+
+    /// Moves an item behind the unplaced ones of a section. Taken back in the opposite order, it only has to be counted again.
+    fn leave(&mut self, item: u32, s: usize) {
+        let spot = |i: u32| self.first_at[i as usize] + s - self.part.span[i as usize].0 as usize;
+        let last = self.left[s] as usize - 1;
+        let other = self.members[s][last];
+        let (own, others) = (spot(item), spot(other));
+        let k = self.at[own];
+        self.members[s].swap(k as usize, last);
+        (self.at[own], self.at[others]) = (last as u32, k);
+        self.left[s] = last as u32;
+    }
+
+    /// The unplaced items that begin with a section.
+    pub(super) fn starting(&self, section: u32) -> impl Iterator<Item = u32> + '_ {
+        let starts = &self.starts[section as usize];
+        self.work.set(self.work.get() + starts.len() as u64 + 2);
+        starts.iter().copied().filter(|&i| !self.placed[i as usize])
     }
 
     /// True where all items of a section are placed.
@@ -112,7 +154,7 @@ impl<'a> State<'a> {
         self.trail.push(Change::Placed(item));
         for s in run(span) {
             self.rest[s] -= size;
-            self.left[s] -= 1;
+            self.leave(item, s);
         }
         for s in span.0..span.1 {
             if !self.done(s) {
@@ -140,11 +182,11 @@ impl<'a> State<'a> {
             self.drain();
             return Err(section);
         }
-        self.work.set(self.work.get() + self.members[s].len() as u64);
-        for k in 0..self.members[s].len() {
+        self.work.set(self.work.get() + u64::from(self.left[s]));
+        for k in 0..self.left[s] as usize {
             let item = self.members[s][k];
             let i = item as usize;
-            if !self.placed[i] && self.least[i] < floor {
+            if self.least[i] < floor {
                 self.trail.push(Change::Least(item, self.least[i]));
                 self.least[i] = floor;
                 for s in self.part.span[i].0..self.part.span[i].1 {
@@ -214,7 +256,9 @@ impl<'a> State<'a> {
             let first = s;
             let mut last = s;
             while s <= last && s < scope.1 {
-                last = self.open(s).map(|i| self.part.span[i as usize].1 - 1).fold(last, u32::max);
+                // Whatever reaches a section begins in the scope too.
+                last =
+                    self.starting(s).map(|i| self.part.span[i as usize].1 - 1).fold(last, u32::max);
                 s += 1;
             }
             if !self.done(first) {
@@ -236,7 +280,7 @@ impl<'a> State<'a> {
                 continue;
             }
             add(mix(self.floor[s as usize].wrapping_mul(0xd6e8_feb8_6659_fd93) ^ u64::from(s)));
-            for i in self.open(s).filter(|&i| self.part.span[i as usize].0 == s) {
+            for i in self.starting(s) {
                 add(mix(u64::from(i) ^ (1 << 63)));
             }
         }
@@ -251,7 +295,7 @@ fn run(span: (u32, u32)) -> std::ops::Range<usize> {
 }
 
 /// Scatters bits (the finalizer of SplitMix64): a fixed function, so the search stays deterministic.
-pub(super) fn mix(x: u64) -> u64 {
+pub(in crate::offsets) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -5,6 +5,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{Result, Scalar, Source};
 use tonnage_ops::nn::softmax::{cross_entropy, cross_entropy_dense};
 
+use super::super::Elementwise;
 use crate::dispatch::apply;
 use crate::tensor::Tensor;
 
@@ -47,5 +48,60 @@ impl Tensor {
         let inputs = smallvec![self.into(), targets.into()];
         let op = &cross_entropy_dense::CROSS_ENTROPY_DENSE;
         Ok(apply(op, inputs, attrs, Source::here())?.swap_remove(0))
+    }
+
+    /// For each logit, how surprised it is by the probability of its class: `-t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x))`,
+    /// computed so that nothing overflows.
+    #[track_caller]
+    pub fn sigmoid_cross_entropy(&self, targets: &Tensor) -> Result<Tensor> {
+        self.softplus()? - self * targets
+    }
+
+    /// The mean of squared differences.
+    ///
+    /// ```
+    /// use tonnage::tensor;
+    /// let error = tensor([1.0f32, 2.0])?.mean_squared_error(&tensor([1.0f32, 4.0])?)?;
+    /// assert_eq!(error.scalar::<f32>()?, 2.0);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mean_squared_error(&self, targets: &Tensor) -> Result<Tensor> {
+        self.squared_difference(targets)?.mean_all()
+    }
+
+    /// The mean of absolute differences.
+    #[track_caller]
+    pub fn mean_absolute_error(&self, targets: &Tensor) -> Result<Tensor> {
+        (self - targets)?.abs()?.mean_all()
+    }
+
+    /// The mean of differences that count half their square up to `delta` and go on straight from there.
+    #[track_caller]
+    pub fn huber_loss(&self, targets: &Tensor, delta: f64) -> Result<Tensor> {
+        let off = (self - targets)?.abs()?;
+        // With r = min(off, delta): r (off - r / 2).
+        let near = off.minimum(delta)?;
+        (&near * (off - (&near * 0.5)?)?)?.mean_all()
+    }
+
+    /// The mean of `max(0, 1 - t x)`, for labels `t` of -1 and 1.
+    #[track_caller]
+    pub fn hinge_loss(&self, labels: &Tensor) -> Result<Tensor> {
+        (1.0 - (self * labels)?)?.relu()?.mean_all()
+    }
+
+    /// For each row of probabilities `[..., classes]`, how far others are from it: `sum(p log(p / q))`, where a probability of 0
+    /// counts nothing.
+    #[track_caller]
+    pub fn kl_divergence(&self, others: &Tensor) -> Result<Tensor> {
+        (self.xlogy(self)? - self.xlogy(others)?)?.sum(-1)
+    }
+
+    /// The cosine of the angle between vectors along an axis; 0 where one has no length to speak of.
+    #[track_caller]
+    pub fn cosine_similarity(&self, other: &Tensor, axis: i64) -> Result<Tensor> {
+        let (a, b) = (self.l2_normalize(axis, 1e-12)?, other.l2_normalize(axis, 1e-12)?);
+        (a * b)?.sum(axis)
     }
 }

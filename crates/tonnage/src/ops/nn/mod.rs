@@ -2,9 +2,12 @@
 
 mod attention;
 mod conv;
+mod dropout;
+mod embedding;
 mod loss;
 mod norm;
 mod pool;
+mod resize;
 mod softmax;
 
 pub use attention::Attention;

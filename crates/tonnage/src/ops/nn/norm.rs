@@ -6,6 +6,7 @@ use tonnage_core::error::{ErrorKind, bad_argument};
 use tonnage_core::{Dim, Error, Result, Scalar, Shape, Source};
 use tonnage_ops::{nn, shape};
 
+use super::super::Elementwise;
 use crate::dispatch::{Input, apply, apply1};
 use crate::make;
 use crate::tensor::Tensor;
@@ -73,7 +74,7 @@ impl Tensor {
     }
 
     /// Each channel of a batch `[..., channels]` brought to a mean of 0 and a deviation of 1 over all else, then scaled and
-    /// shifted; with the statistics, for averages over batches.
+    /// shifted; with the statistics, for averages over batches that [`Tensor::batch_norm_by`] takes later.
     ///
     /// ```
     /// use tonnage::{ones, tensor, zeros};
@@ -112,5 +113,26 @@ impl Tensor {
             }),
             _ => Err(bad_argument(op, "three results are missing", "report this").at(source)),
         }
+    }
+
+    /// A batch `[..., channels]` normalized by statistics that are known: averages over earlier batches.
+    #[track_caller]
+    pub fn batch_norm_by(
+        &self,
+        mean: &Tensor,
+        variance: &Tensor,
+        scale: &Tensor,
+        bias: &Tensor,
+        epsilon: f64,
+    ) -> Result<Tensor> {
+        let by = ((variance + epsilon)?.rsqrt()? * scale)?;
+        (self - mean)?.fma(by, bias)
+    }
+
+    /// Vectors along an axis brought to a length of 1: `x / sqrt(max(sum(x^2), epsilon))`.
+    #[track_caller]
+    pub fn l2_normalize(&self, axis: i64, epsilon: f64) -> Result<Tensor> {
+        let squares = self.square()?.sum_keep(axis)?;
+        self * squares.maximum(epsilon)?.rsqrt()?
     }
 }

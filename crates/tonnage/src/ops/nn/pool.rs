@@ -3,10 +3,11 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::ErrorKind;
-use tonnage_core::{Result, Shape, Source, window};
+use tonnage_core::{Error, Result, Shape, Source, window};
 use tonnage_ops::nn;
 
 use crate::dispatch::apply1;
+use crate::part::Axes;
 use crate::tensor::Tensor;
 use crate::window::Pool;
 
@@ -48,6 +49,30 @@ impl Tensor {
         let average = window::Average { window, counts_padding, image: Shape::scalar() };
         let attrs = Attrs::Average(Box::new(average));
         apply1(&nn::pool::avg::AVG_POOL, smallvec![self.into()], attrs, source)
+    }
+
+    /// The mean of each channel of each image: `[batch, ..., channels]` to `[batch, channels]`.
+    #[track_caller]
+    pub fn global_avg_pool(&self) -> Result<Tensor> {
+        self.mean(self.spatial("global_avg_pool")?)
+    }
+
+    /// The largest of each channel of each image: `[batch, ..., channels]` to `[batch, channels]`.
+    #[track_caller]
+    pub fn global_max_pool(&self) -> Result<Tensor> {
+        self.max(self.spatial("global_max_pool")?)
+    }
+
+    /// The axes between batch and channels.
+    #[track_caller]
+    fn spatial(&self, op: &'static str) -> Result<Axes> {
+        if self.rank() > 2 {
+            let axes: Vec<i64> = (1..self.rank() as i64 - 1).collect();
+            return Ok(Axes::from(&axes[..]));
+        }
+        let expected = "3 or more ([batch, ..., channels])".into();
+        let kind = ErrorKind::RankMismatch { op, shape: self.shape(), expected };
+        Err(Error::from(kind).at(Source::here()))
     }
 
     /// Windows over this image.

@@ -80,12 +80,13 @@ fn variant(
     let specs = specs(&graph.nodes[node])?;
     let body = order::low_peak(&graph.nodes[node].regions[0], &specs, base.threads);
     let pressure = Pressure::of(&body, &specs, base.threads);
-    let program = Program::of(&body, pressure.clone(), base.machine);
+    // Nothing waits in a file inside of a loop.
+    let machine = base.machine.without_disk();
+    let program = Program::of(&body, pressure.clone(), &machine);
     let choices = choices(&program, shared);
     let round = program.seconds();
-    let (mut variant, outer) =
-        Variant::of(Arc::new(graph), base.inputs, base.threads, base.machine);
-    let own = base.machine.node(&variant.graph, &variant.graph.nodes[node]);
+    let (mut variant, outer) = Variant::of(Arc::new(graph), base.inputs, base.threads, &machine);
+    let own = machine.node(&variant.graph, &variant.graph.nodes[node]);
     variant.seconds = base.slower(variant.seconds + pieces as f64 * round - own);
     variant.used = Used { micro_batches: Some(pieces), ..variant.used };
     let runs =

@@ -1,0 +1,45 @@
+//! `tonnage ops`: the page of ops, or what the table says about one of them.
+
+use std::process::ExitCode;
+
+use tonnage_ops::page::{Entry, entry, page};
+
+/// Arguments of `tonnage ops`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// An op to tell everything about.
+    name: Option<String>,
+}
+
+/// Prints the page, or one op.
+pub fn run(args: &Args) -> Result<ExitCode, String> {
+    match &args.name {
+        None => {
+            let all = page();
+            let lines: Vec<String> = all.iter().map(Entry::to_string).collect();
+            let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+            for (line, entry) in lines.iter().zip(&all) {
+                let gradient = if entry.gradient().is_ok() { "gradient" } else { "" };
+                println!("{line:width$}  {gradient:8}  {}", entry.op.doc);
+            }
+            println!("{} ops", all.len());
+        }
+        Some(name) => {
+            let Some(op) = tonnage_ops::find(name) else {
+                let near: Vec<&str> =
+                    page().iter().map(|e| e.op.name).filter(|op| op.contains(&name[..])).collect();
+                let near =
+                    if near.is_empty() { String::new() } else { format!(": {}", near.join(", ")) };
+                return Err(format!("there is no op `{name}`; `tonnage ops` lists them all{near}"));
+            };
+            let entry = entry(op);
+            println!("{entry}\n{}", op.doc);
+            match entry.gradient() {
+                Ok(()) => println!("gradient: yes"),
+                Err(why) => println!("gradient: none; {why}"),
+            }
+            println!("memory: {}\nfails: {}", entry.memory(), entry.fails());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,61 @@
+//! Files that appear whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tonnage_core::Result;
+
+use super::failed;
+
+/// Writes a file that appears under its name when it is whole and on the disk: whoever reads it, also after a crash or a
+/// `kill -9` at any moment, finds the old one or the new one.
+///
+/// ```
+/// use tonnage::io::write_atomically;
+/// let path = std::env::temp_dir().join(format!("notes-{}", std::process::id()));
+/// write_atomically(&path, |file| {
+///     std::io::Write::write_all(file, b"whole").map_err(|error| unreachable!("{error}"))
+/// })?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn write_atomically(
+    path: impl AsRef<Path>,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let beside = Beside::new(path);
+    let file = File::create(&beside.0).map_err(|e| failed(path, "made", &e))?;
+    let mut writer = BufWriter::with_capacity(1 << 20, file);
+    write(&mut writer)?;
+    let file = writer.into_inner().map_err(|e| failed(path, "written", e.error()))?;
+    file.sync_all().map_err(|e| failed(path, "written", &e))?;
+    fs::rename(&beside.0, path).map_err(|e| failed(path, "put in place", &e))?;
+    // The name is on the disk when the folder is; where a folder cannot be opened as a file, the system sees to it.
+    if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty())
+        && let Ok(folder) = File::open(folder)
+    {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// A name beside the file's own, gone when this is dropped.
+struct Beside(PathBuf);
+
+impl Beside {
+    fn new(path: &Path) -> Beside {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        Beside(name.into())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It is not there any more where everything went well.
+        let _ = fs::remove_file(&self.0);
+    }
+}

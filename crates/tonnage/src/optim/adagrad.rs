@@ -1,0 +1,44 @@
+//! Adagrad (Duchi, Hazan and Singer 2011): steps shrink by all that was ever seen.
+
+use tonnage_core::{Result, TensorType};
+
+use super::rule::{Next, Now, Rule, Slot, positive};
+use crate::ops::Elementwise;
+
+/// `s <- s + g^2`, `w <- w - rate * g / (sqrt(s) + epsilon)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adagrad {
+    /// Added to the root, so that nothing is divided by 0.
+    pub epsilon: f64,
+}
+
+impl Default for Adagrad {
+    fn default() -> Adagrad {
+        Adagrad { epsilon: 1e-10 }
+    }
+}
+
+impl Rule for Adagrad {
+    fn name(&self) -> &'static str {
+        "adagrad"
+    }
+
+    fn slots(&self, ty: &TensorType) -> Vec<Slot> {
+        vec![Slot::like("sum", ty)]
+    }
+
+    fn by_rows(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<()> {
+        positive("adagrad", "epsilon", self.epsilon)
+    }
+
+    fn step(&self, now: &Now<'_>) -> Result<Next> {
+        let sum = now.slots[0].add(now.gradient.square()?)?;
+        let root = (&sum).sqrt()?.add(self.epsilon)?;
+        let value = now.value.sub(now.gradient.mul(now.rate)?.div(root)?)?;
+        Ok(Next { value, slots: vec![sum] })
+    }
+}

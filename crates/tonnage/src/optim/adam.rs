@@ -1,0 +1,64 @@
+//! Adam (Kingma and Ba 2015), and with decay of its own AdamW (Loshchilov and Hutter 2019).
+
+use tonnage_core::{Result, TensorType};
+
+use super::rule::{Next, Now, Rule, Slot, correction, mean, positive, share};
+use crate::ops::Elementwise;
+use crate::tensor::Tensor;
+
+/// Running means of the gradient and of its square, each freed of its start at 0; the step is one over the root of the
+/// other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adam {
+    /// The share of the old that stays in the mean of gradients.
+    pub beta1: f64,
+    /// The share of the old that stays in the mean of squares.
+    pub beta2: f64,
+    /// Added to the root, so that nothing is divided by 0.
+    pub epsilon: f64,
+}
+
+impl Default for Adam {
+    fn default() -> Adam {
+        Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
+    }
+}
+
+impl Adam {
+    pub(super) fn check_as(&self, rule: &'static str) -> Result<()> {
+        share(rule, "beta1", self.beta1)?;
+        share(rule, "beta2", self.beta2)?;
+        positive(rule, "epsilon", self.epsilon)
+    }
+
+    /// The new value, from means that are up to date.
+    pub(super) fn moved(&self, now: &Now<'_>, m: &Tensor, v: &Tensor) -> Result<Tensor> {
+        let root = v.div(correction(now.step, self.beta2)?)?.sqrt()?.add(self.epsilon)?;
+        let rate = now.rate.div(correction(now.step, self.beta1)?)?;
+        now.value.sub(m.mul(rate)?.div(root)?)
+    }
+}
+
+impl Rule for Adam {
+    fn name(&self) -> &'static str {
+        "adam"
+    }
+
+    fn slots(&self, ty: &TensorType) -> Vec<Slot> {
+        vec![Slot::like("m", ty), Slot::like("v", ty)]
+    }
+
+    fn by_rows(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check_as("adam")
+    }
+
+    fn step(&self, now: &Now<'_>) -> Result<Next> {
+        let m = mean(&now.slots[0], now.gradient, self.beta1)?;
+        let v = mean(&now.slots[1], &now.gradient.square()?, self.beta2)?;
+        Ok(Next { value: self.moved(now, &m, &v)?, slots: vec![m, v] })
+    }
+}

@@ -1,0 +1,402 @@
+//! Optimizers: what a gradient does to variables.
+//!
+//! An [`Optimizer`] is a [`Rule`] and all that rules share. Inside of a function its updates are part of the planned
+//! program, in place: an optimizer's state is in the plan before the first step, and in the ledger under its own
+//! kind. A gradient that is rows changes just those rows of the variable and of the state.
+
+mod adafactor;
+mod adagrad;
+mod adam;
+mod adam8;
+mod lion;
+mod rmsprop;
+mod rule;
+mod scale;
+mod schedule;
+mod sgd;
+mod state;
+
+pub use adafactor::Adafactor;
+pub use adagrad::Adagrad;
+pub use adam::Adam;
+pub use adam8::Adam8Bit;
+pub use lion::Lion;
+pub use rmsprop::RmsProp;
+pub use rule::{Next, Now, Rule, Slot};
+pub use scale::LossScale;
+pub use schedule::Schedule;
+pub use sgd::Sgd;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tonnage_core::error::bad_argument;
+use tonnage_core::{Bytes, DType, Result, Source};
+
+use crate::ops::Elementwise;
+use crate::tape::{Gradient, clip_by_global_norm};
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+use state::{Slots, State};
+
+/// Updates variables from their gradients.
+///
+/// ```
+/// use tonnage::optim::Optimizer;
+/// use tonnage::{Elementwise, GradientTape, Tensor, Variable, function, tensor};
+/// let w = Variable::new("w", tensor([0.0f32, 0.0])?)?;
+/// let optimizer = Optimizer::adam(0.1);
+/// let step = function(|goal: Tensor| {
+///     let mut tape = GradientTape::new();
+///     let loss = (w.read()? - &goal)?.square()?.sum_all()?;
+///     optimizer.apply([&w], &[tape.gradient(&loss, &w)?])?;
+///     Ok(loss)
+/// });
+/// let goal = tensor([1.0f32, -2.0])?;
+/// for _ in 0..200 {
+///     step.call(goal.clone())?;
+/// }
+/// assert!(step.call(goal)?.scalar::<f32>()? < 1e-4);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub struct Optimizer {
+    rule: Box<dyn Rule>,
+    schedule: Schedule,
+    decay: Option<Decay>,
+    clip: Option<Clip>,
+    averages: Option<f64>,
+    master: bool,
+    state: Mutex<State>,
+}
+
+/// A pull of every variable to 0.
+struct Decay {
+    amount: f64,
+    /// Whether it goes the gradient's way through the rule.
+    in_gradient: bool,
+    only: Box<dyn Fn(&Variable) -> bool + Send + Sync>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Clip {
+    Value(f64),
+    Norm(f64),
+    GlobalNorm(f64),
+}
+
+impl Optimizer {
+    /// One of a rule and a learning rate: a number, or a [`Schedule`].
+    pub fn new(rule: impl Rule + 'static, rate: impl Into<Schedule>) -> Optimizer {
+        Optimizer {
+            rule: Box::new(rule),
+            schedule: rate.into(),
+            decay: None,
+            clip: None,
+            averages: None,
+            master: false,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Steps against the gradient.
+    pub fn sgd(rate: impl Into<Schedule>) -> Optimizer {
+        Optimizer::new(Sgd::default(), rate)
+    }
+
+    /// [`Adam`] with its usual numbers.
+    pub fn adam(rate: impl Into<Schedule>) -> Optimizer {
+        Optimizer::new(Adam::default(), rate)
+    }
+
+    /// [`Adam`] with [`Optimizer::weight_decay`].
+    pub fn adamw(rate: impl Into<Schedule>, decay: f64) -> Optimizer {
+        Optimizer::adam(rate).weight_decay(decay)
+    }
+
+    /// Pulls every variable to 0 by `rate * amount` of itself at each step, apart from its gradient. Of a gradient that is
+    /// rows, those rows alone.
+    pub fn weight_decay(mut self, amount: f64) -> Optimizer {
+        self.decay = Some(Decay { amount, in_gradient: false, only: Box::new(|_| true) });
+        self
+    }
+
+    /// Adds `amount` times every variable to its gradient: the gradient of `amount / 2` times its square.
+    pub fn l2(mut self, amount: f64) -> Optimizer {
+        self.decay = Some(Decay { amount, in_gradient: true, only: Box::new(|_| true) });
+        self
+    }
+
+    /// Pulls only these variables to 0; biases and scales are often left alone.
+    ///
+    /// ```
+    /// use tonnage::optim::Optimizer;
+    /// let optimizer = Optimizer::adamw(1e-3, 0.01).decay_only(|v| v.ty().shape.rank() > 1);
+    /// ```
+    pub fn decay_only(
+        mut self,
+        only: impl Fn(&Variable) -> bool + Send + Sync + 'static,
+    ) -> Optimizer {
+        if let Some(decay) = &mut self.decay {
+            decay.only = Box::new(only);
+        }
+        self
+    }
+
+    /// Keeps every element of every gradient between `-most` and `most`.
+    pub fn clip_by_value(mut self, most: f64) -> Optimizer {
+        self.clip = Some(Clip::Value(most));
+        self
+    }
+
+    /// Keeps the norm of every gradient at `most`.
+    pub fn clip_by_norm(mut self, most: f64) -> Optimizer {
+        self.clip = Some(Clip::Norm(most));
+        self
+    }
+
+    /// Keeps the norm of all gradients together at `most`.
+    pub fn clip_by_global_norm(mut self, most: f64) -> Optimizer {
+        self.clip = Some(Clip::GlobalNorm(most));
+        self
+    }
+
+    /// Keeps a running mean of every variable, in which the old has a share of `decay`: [`Optimizer::average`].
+    pub fn averages(mut self, decay: f64) -> Optimizer {
+        self.averages = Some(decay);
+        self
+    }
+
+    /// Keeps an f32 copy of variables of 16 bits, which is what is stepped: small steps are not lost to rounding.
+    pub fn master_weights(mut self) -> Optimizer {
+        self.master = true;
+        self
+    }
+
+    /// Makes the state for these variables: zeros that take no bytes before the first step writes them. [`Optimizer::apply`]
+    /// does it where it was not done.
+    #[track_caller]
+    pub fn build<'v>(&self, variables: impl IntoIterator<Item = &'v Variable>) -> Result<()> {
+        let source = Source::here();
+        self.check().map_err(|e| e.at(source))?;
+        let mut state = self.state();
+        for variable in variables {
+            self.slots(&mut state, variable, source)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one step: each variable changes by its gradient. One that is not connected is left alone.
+    ///
+    /// # Errors
+    /// Where there are not as many gradients as variables, a gradient does not have its variable's shape, or a number of the
+    /// optimizer makes no sense.
+    #[track_caller]
+    pub fn apply<'v>(
+        &self,
+        variables: impl IntoIterator<Item = &'v Variable>,
+        gradients: &[Gradient],
+    ) -> Result<()> {
+        let source = Source::here();
+        let variables: Vec<&Variable> = variables.into_iter().collect();
+        self.check_step(&variables, gradients).map_err(|e| e.at(source))?;
+        source.stand_for(|| self.step(&variables, gradients, source)).map_err(|e| e.at(source))
+    }
+
+    fn step(&self, variables: &[&Variable], gradients: &[Gradient], source: Source) -> Result<()> {
+        let gradients = self.clipped(gradients)?;
+        let mut state = self.state();
+        let before = state.steps(source)?.read()?.cast(DType::F64)?;
+        let rate = match &self.schedule {
+            Schedule::Constant(rate) => state.rate(*rate, source)?.read()?,
+            other => other.at(&before)?,
+        };
+        let number = before.add(1.0)?;
+        for (variable, gradient) in variables.iter().zip(&gradients) {
+            if gradient.is_unconnected() {
+                continue;
+            }
+            let slots = self.slots(&mut state, variable, source)?;
+            self.step_one(variable, gradient, &slots, &rate, &number, source)?;
+        }
+        state.steps(source)?.assign_add(&crate::make::full(1, DType::I64, ())?)
+    }
+
+    /// One variable's step. What was read is let go before it is written, so that eager mode writes in place too.
+    fn step_one(
+        &self,
+        variable: &Variable,
+        gradient: &Gradient,
+        slots: &Slots,
+        rate: &Tensor,
+        number: &Tensor,
+        source: Source,
+    ) -> Result<()> {
+        let dtype = computed_in(variable.ty().dtype);
+        let (rate, number) = (rate.cast(dtype)?, number.cast(dtype)?);
+        let stepped = slots.master.as_ref().unwrap_or(variable);
+        let rows = match gradient {
+            Gradient::Rows(rows) if self.rule.by_rows() => rows.whole_sums(source)?,
+            _ => None,
+        };
+        let part = |variable: &Variable| match &rows {
+            Some((indices, _)) => variable.read()?.gather(indices, 0),
+            None => variable.read(),
+        };
+        let next = {
+            let mut value = part(stepped)?.cast(dtype)?;
+            let mut gradient = match &rows {
+                Some((_, sums)) => sums.cast(dtype)?,
+                None => gradient.tensor()?.cast(dtype)?,
+            };
+            if let Some(decay) = self.decay.as_ref().filter(|decay| (decay.only)(variable)) {
+                match decay.in_gradient {
+                    true => gradient = value.fma(decay.amount, &gradient)?,
+                    false => value = value.mul(rate.mul(-decay.amount)?.add(1.0)?)?,
+                }
+            }
+            let kept = slots.kept.iter().map(part).collect::<Result<Vec<_>>>()?;
+            let now = Now {
+                value: &value,
+                gradient: &gradient,
+                slots: &kept,
+                rate: &rate,
+                step: &number,
+            };
+            self.rule.step(&now)?
+        };
+        let write = |variable: &Variable, value: &Tensor| {
+            let value = value.cast(variable.ty().dtype)?;
+            match &rows {
+                Some((indices, _)) => variable.assign_rows(indices, &value),
+                None => variable.assign(&value),
+            }
+        };
+        write(variable, &next.value)?;
+        if let Some(master) = &slots.master {
+            write(master, &next.value)?;
+        }
+        for (slot, value) in slots.kept.iter().zip(&next.slots) {
+            write(slot, value)?;
+        }
+        if let (Some(average), Some(share)) = (&slots.average, self.averages) {
+            let value = stepped.read()?.cast(dtype)?;
+            average.assign(&rule::mean(&average.read()?, &value, share)?)?;
+        }
+        Ok(())
+    }
+
+    fn clipped(&self, gradients: &[Gradient]) -> Result<Vec<Gradient>> {
+        let each = |f: &dyn Fn(&Gradient) -> Result<Gradient>| gradients.iter().map(f).collect();
+        match self.clip {
+            None => Ok(gradients.to_vec()),
+            Some(Clip::Value(most)) => each(&|g| g.clip_by_value(-most, most)),
+            Some(Clip::Norm(most)) => each(&|g| g.clip_by_norm(most)),
+            Some(Clip::GlobalNorm(most)) => Ok(clip_by_global_norm(gradients, most)?.0),
+        }
+    }
+
+    /// Steps that were made.
+    #[track_caller]
+    pub fn steps(&self) -> Result<u64> {
+        let steps = self.state().steps(Source::here())?;
+        Ok(steps.read()?.scalar::<i64>()?.max(0) as u64)
+    }
+
+    /// The learning rate of the next step.
+    #[track_caller]
+    pub fn rate(&self) -> Result<f64> {
+        match &self.schedule {
+            Schedule::Constant(rate) => self.state().rate(*rate, Source::here())?.read()?.scalar(),
+            other => other.rate(self.steps()?),
+        }
+    }
+
+    /// Changes a constant learning rate, without tracing anything again.
+    ///
+    /// # Errors
+    /// Where a schedule gives the rate, or the rate makes no sense.
+    #[track_caller]
+    pub fn set_rate(&self, rate: f64) -> Result<()> {
+        let source = Source::here();
+        let Schedule::Constant(first) = self.schedule else {
+            let what = format!("the rate is given by {:?}", self.schedule);
+            let help = "use a constant rate, or another schedule from the start";
+            return Err(bad_argument("set_rate", what, help).at(source));
+        };
+        Schedule::Constant(rate).check().map_err(|e| e.at(source))?;
+        self.state().rate(first, source)?.assign(&crate::make::tensor(rate)?)
+    }
+
+    /// The running mean of a variable, where [`Optimizer::averages`] keeps one.
+    pub fn average(&self, variable: &Variable) -> Option<Variable> {
+        self.state().of(variable)?.average.clone()
+    }
+
+    /// All that is remembered, in the order of its making: what a checkpoint of training holds beside the variables.
+    pub fn variables(&self) -> Vec<Variable> {
+        self.state().variables()
+    }
+
+    /// Bytes that are remembered of these variables once a step was made.
+    pub fn bytes<'v>(&self, variables: impl IntoIterator<Item = &'v Variable>) -> Result<Bytes> {
+        let mut total = Bytes::ZERO;
+        for variable in variables {
+            for slot in self.wanted(variable) {
+                total += slot.ty.bytes("optimizer")?.rounded();
+            }
+        }
+        Ok(total)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self) -> Result<()> {
+        self.rule.check()?;
+        self.schedule.check()?;
+        if let Some(decay) = &self.decay {
+            rule::positive("optimizer", "the decay", decay.amount)?;
+        }
+        if let Some(Clip::Value(most) | Clip::Norm(most) | Clip::GlobalNorm(most)) = self.clip {
+            rule::positive("optimizer", "the clipping bound", most)?;
+        }
+        match self.averages {
+            Some(share) => rule::share("optimizer", "the averages' decay", share),
+            None => Ok(()),
+        }
+    }
+
+    fn check_step(&self, variables: &[&Variable], gradients: &[Gradient]) -> Result<()> {
+        self.check()?;
+        if variables.len() != gradients.len() {
+            let (v, g) = (variables.len(), gradients.len());
+            let what = format!("{v} variables and {g} gradients");
+            return Err(bad_argument("apply", what, "give one gradient for each variable"));
+        }
+        for (variable, gradient) in variables.iter().zip(gradients) {
+            let given = match gradient {
+                Gradient::Dense(tensor) => tensor.shape(),
+                Gradient::Rows(rows) => rows.ty().shape.clone(),
+                Gradient::Unconnected => continue,
+            };
+            let ty = variable.ty();
+            if given != ty.shape || !ty.dtype.is_float() {
+                let what = format!("`{}` is {ty}, its gradient is {given}", variable.name());
+                let help = "a variable of floats takes a gradient of its own shape";
+                return Err(bad_argument("apply", what, help));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The dtype that a step is computed in.
+fn computed_in(dtype: DType) -> DType {
+    if dtype.size() < 4 { DType::F32 } else { dtype }
+}
+
+impl std::fmt::Debug for Optimizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Optimizer({}, {:?})", self.rule.name(), self.schedule)
+    }
+}

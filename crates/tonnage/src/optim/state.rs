@@ -1,0 +1,119 @@
+//! What an optimizer remembers, as variables of its own.
+
+use std::collections::HashMap;
+
+use tonnage_core::{Result, Scalar, Shape, Source, TensorType};
+
+use super::{Optimizer, Slot, computed_in};
+use crate::make;
+use crate::ops::Elementwise;
+use crate::variable::{Role, Variable};
+
+/// Everything that is remembered.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    steps: Option<Variable>,
+    rate: Option<Variable>,
+    slots: HashMap<u64, Slots>,
+    /// The numbers of the variables, in the order of their coming.
+    order: Vec<u64>,
+}
+
+/// What is remembered of one variable.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Slots {
+    /// The rule's.
+    pub kept: Vec<Variable>,
+    /// Its value in f32.
+    pub master: Option<Variable>,
+    /// Its running mean.
+    pub average: Option<Variable>,
+}
+
+impl Slots {
+    fn all(&self) -> impl Iterator<Item = &Variable> {
+        self.kept.iter().chain(&self.master).chain(&self.average)
+    }
+}
+
+impl State {
+    /// How many steps were made.
+    pub fn steps(&mut self, source: Source) -> Result<Variable> {
+        scalar(&mut self.steps, "optimizer/step", Scalar::Int(0), tonnage_core::DType::I64, source)
+    }
+
+    /// A constant rate, which may be changed between steps.
+    pub fn rate(&mut self, first: f64, source: Source) -> Result<Variable> {
+        let dtype = tonnage_core::DType::F64;
+        scalar(&mut self.rate, "optimizer/rate", Scalar::Float(first), dtype, source)
+    }
+
+    pub fn of(&self, variable: &Variable) -> Option<&Slots> {
+        self.slots.get(&variable.number())
+    }
+
+    pub fn variables(&self) -> Vec<Variable> {
+        let slots = self.order.iter().filter_map(|number| self.slots.get(number));
+        let own = self.steps.iter().chain(&self.rate);
+        own.chain(slots.flat_map(Slots::all)).cloned().collect()
+    }
+}
+
+fn scalar(
+    there: &mut Option<Variable>,
+    name: &str,
+    first: Scalar,
+    dtype: tonnage_core::DType,
+    source: Source,
+) -> Result<Variable> {
+    if let Some(variable) = there {
+        return Ok(variable.clone());
+    }
+    let value = make::fill(first, dtype, Shape::scalar(), source)?;
+    let made = Variable::new_at(name, value, Role::Optimizer, source)?;
+    Ok(there.insert(made).clone())
+}
+
+impl Optimizer {
+    /// What is remembered of a variable: the rule's slots, a copy in f32, a running mean.
+    pub(super) fn wanted(&self, variable: &Variable) -> Vec<Slot> {
+        let ty = variable.ty();
+        let computed = TensorType::new(computed_in(ty.dtype), ty.shape.clone());
+        let mut slots = self.rule.slots(&computed);
+        slots.extend(self.has_master(variable).then(|| Slot::like("master", &computed)));
+        slots.extend(self.averages.map(|_| Slot::like("average", &computed)));
+        slots
+    }
+
+    fn has_master(&self, variable: &Variable) -> bool {
+        let dtype = variable.ty().dtype;
+        self.master && computed_in(dtype) != dtype
+    }
+
+    /// What is remembered of a variable, made where it is not there yet. The copy and the mean start as the
+    /// variable's value.
+    pub(super) fn slots(
+        &self,
+        state: &mut State,
+        variable: &Variable,
+        source: Source,
+    ) -> Result<Slots> {
+        if let Some(slots) = state.of(variable) {
+            return Ok(slots.clone());
+        }
+        let mut slots = Slots::default();
+        for slot in self.wanted(variable) {
+            let name = format!("{}/{}.{}", variable.name(), self.rule.name(), slot.name);
+            let make = |value| Variable::new_at(&name, value, Role::Optimizer, source);
+            let start = || variable.read()?.cast(slot.ty.dtype);
+            match slot.name {
+                "master" => slots.master = Some(make(start()?)?),
+                "average" => slots.average = Some(make(start()?)?),
+                _ => slots.kept.push(make(make::zeros_of(&slot.ty, source)?)?),
+            }
+        }
+        state.order.push(variable.number());
+        state.slots.insert(variable.number(), slots.clone());
+        Ok(slots)
+    }
+}

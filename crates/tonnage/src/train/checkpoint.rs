@@ -1,0 +1,171 @@
+//! Checkpoints: everything that training goes on from, in a folder.
+//!
+//! The tensors are a safetensors file of their own for each checkpoint; `checkpoint.json` names the last good one. That file is
+//! written last and atomically, so that a `kill -9` at any moment leaves the one before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tonnage_core::Result;
+use tonnage_runtime::random;
+
+use crate::io::{SafeTensors, bad_file, failed, save_safetensors, write_atomically};
+use crate::variable::Variable;
+
+/// The file that names the last good checkpoint.
+const NAME: &str = "checkpoint.json";
+
+/// Where training is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Position {
+    /// Steps that were made.
+    pub step: u64,
+    /// Times that all data were gone through.
+    pub epoch: u64,
+    /// Batches of this time that were learned from.
+    pub batch: u64,
+}
+
+/// What `checkpoint.json` holds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    version: u32,
+    position: Position,
+    /// The global seed, and how many keys were drawn from it.
+    random: (u64, u64),
+    /// The tensors' file, and those of earlier checkpoints that are still there, oldest first.
+    file: String,
+    earlier: Vec<String>,
+}
+
+/// A folder of checkpoints.
+///
+/// ```
+/// use tonnage::train::{Checkpoints, Position};
+/// use tonnage::{Variable, tensor};
+/// let folder = std::env::temp_dir().join(format!("checkpoints-{}", std::process::id()));
+/// let w = Variable::new("w", tensor([1.0f32, 2.0])?)?;
+/// let named = [("w".to_string(), w.clone())];
+/// let checkpoints = Checkpoints::new(&folder).keep(2);
+/// checkpoints.save(&named, Position { step: 10, epoch: 0, batch: 10 })?;
+/// w.assign(&tensor([0.0f32, 0.0])?)?;
+/// let position = checkpoints.restore(&named)?.unwrap();
+/// assert_eq!((position.step, w.read()?.to_vec::<f32>()?), (10, vec![1.0, 2.0]));
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    folder: PathBuf,
+    keep: usize,
+}
+
+impl Checkpoints {
+    /// In a folder, which is made where it is not there. The last three are kept.
+    pub fn new(folder: impl Into<PathBuf>) -> Checkpoints {
+        Checkpoints { folder: folder.into(), keep: 3 }
+    }
+
+    /// Keeps the last so many, at least one.
+    #[must_use]
+    pub fn keep(self, keep: usize) -> Checkpoints {
+        Checkpoints { keep: keep.max(1), ..self }
+    }
+
+    /// Saves named variables and where training is, with the state of the random numbers. Takes at most one variable's bytes.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written. The last good checkpoint is then still there.
+    #[track_caller]
+    pub fn save(&self, variables: &[(String, Variable)], position: Position) -> Result<()> {
+        let folder = self.folder.as_path();
+        fs::create_dir_all(folder).map_err(|e| failed(folder, "made", &e))?;
+        let before = self.record()?;
+        let file = format!("step-{:09}.safetensors", position.step);
+        let values = variables
+            .iter()
+            .map(|(name, variable)| Ok((name.as_str(), variable.read()?)))
+            .collect::<Result<Vec<_>>>()?;
+        let tensors = values.iter().map(|(name, value)| (*name, value));
+        save_safetensors(folder.join(&file), tensors, &[("format", "tonnage checkpoint")])?;
+        let mut earlier = before.map_or(Vec::new(), |before| {
+            let mut earlier = before.earlier;
+            earlier.push(before.file);
+            earlier
+        });
+        earlier.retain(|name| *name != file);
+        let gone = earlier.len().saturating_sub(self.keep - 1);
+        let gone: Vec<String> = earlier.drain(..gone).collect();
+        let record = Record { version: 1, position, random: random::state(), file, earlier };
+        let path = folder.join(NAME);
+        let text = serde_json::to_string_pretty(&record)
+            .map_err(|e| bad_file(&path, format!("cannot be made ({e})"), "report this"))?;
+        write_atomically(&path, |file| {
+            file.write_all(text.as_bytes()).map_err(|e| failed(&path, "written", &e))
+        })?;
+        for name in gone {
+            // One that stays costs disk, and nothing else.
+            let _ = fs::remove_file(folder.join(name));
+        }
+        Ok(())
+    }
+
+    /// Gives variables the values of the last good checkpoint, and random numbers their state; where training was then,
+    /// or none where there is no checkpoint. Names must be the same on both sides.
+    ///
+    /// # Errors
+    /// Where names are missing on either side (all are listed), shapes differ, or a file is damaged. Nothing has changed then.
+    #[track_caller]
+    pub fn restore(&self, variables: &[(String, Variable)]) -> Result<Option<Position>> {
+        let Some(record) = self.record()? else { return Ok(None) };
+        let path = self.folder.join(&record.file);
+        let file = SafeTensors::open(&path)?;
+        let wanted: BTreeMap<&str, &Variable> =
+            variables.iter().map(|(name, variable)| (name.as_str(), variable)).collect();
+        let there: BTreeSet<&str> = file.names().collect();
+        let missing: Vec<&str> = wanted.keys().copied().filter(|n| !there.contains(n)).collect();
+        let unknown: Vec<&str> = there.into_iter().filter(|n| !wanted.contains_key(n)).collect();
+        if !missing.is_empty() || !unknown.is_empty() {
+            let what = format!("is of another model: missing {missing:?}, unknown {unknown:?}");
+            return Err(bad_file(&path, what, "use the model that it was saved from"));
+        }
+        for (name, variable) in &wanted {
+            let (saved, own) = (file.ty(name)?, variable.ty());
+            if saved != own {
+                let what = format!("`{name}` is {saved}, and {own} in the model");
+                return Err(bad_file(&path, what, "use the model that it was saved from"));
+            }
+        }
+        for (name, variable) in wanted {
+            variable.assign(&file.read(name)?)?;
+        }
+        random::set_state(record.random);
+        Ok(Some(record.position))
+    }
+
+    fn record(&self) -> Result<Option<Record>> {
+        let path = self.folder.join(NAME);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(&path, "read", &error)),
+        };
+        let wrong = |what: String| bad_file(&path, what, "choose another folder, or mend it");
+        let record: Record =
+            serde_json::from_str(&text).map_err(|e| wrong(format!("is no checkpoint ({e})")))?;
+        match record.version {
+            1 if is_name(&record.file) && record.earlier.iter().all(|n| is_name(n)) => {
+                Ok(Some(record))
+            }
+            1 => Err(wrong("names a file outside of its folder".into())),
+            other => Err(wrong(format!("is of version {other}, and this reads 1"))),
+        }
+    }
+}
+
+/// Whether it is a name and no path: checkpoints touch nothing outside of their folder.
+fn is_name(name: &str) -> bool {
+    Path::new(name).file_name().is_some_and(|last| last == name)
+}
