@@ -3,10 +3,12 @@
 //!
 //! In the order that data flows: [`mod@level`] finds out what the machine has; [`vectorize`] compiles a
 //! safe loop for each level and enters the right one; [`float`] holds branch-free functions of one
-//! number that such loops are made of; [`philox`] and [`random`] make random numbers; [`prefetch`] asks for bytes before they are needed.
+//! number that such loops are made of; [`philox`] and [`random`] make random numbers; [`prefetch`] asks for bytes before they are needed;
+//! [`stream`] writes past the caches.
 //!
 //! Invariants: no kernel allocates; an element's result depends on the element alone, never on its
-//! place in the slice or the slice's length; `unsafe` stands in `vectorize` and `prefetch` alone.
+//! place in the slice or the slice's length; `unsafe` stands in `vectorize`, `prefetch` and
+//! `stream` alone.
 
 pub mod cast;
 pub mod elementwise;
@@ -19,6 +21,7 @@ pub mod philox;
 pub mod prefetch;
 pub mod prim;
 pub mod random;
+pub mod stream;
 pub mod vectorize;
 
 pub use level::{Level, level};

@@ -1,6 +1,6 @@
 //! One tile: loads, instructions, stores.
 
-use bytemuck::{bytes_of, cast_slice, cast_slice_mut};
+use bytemuck::{bytes_of, cast_slice_mut};
 use tonnage_core::tile::{Form, Reg};
 
 use super::ready::{Fetch, Load, Place, Ready, Slot};
@@ -37,7 +37,7 @@ impl Ready<'_> {
                     let (low, tail) = slots.split_at_mut(slot);
                     let Some((own, high)) = tail.split_first_mut() else { continue };
                     let split = Split { low, high, gap: slot };
-                    let out = &mut cast_slice_mut(own)[..bytes];
+                    let out = &mut own.bytes_mut()[..bytes];
                     self.call(level, step, start, len, out, &split);
                 }
             }
@@ -76,7 +76,7 @@ impl Ready<'_> {
                 let at = (first + start) * size;
                 &bytes[at..at + len * size]
             }
-            Place::Slot(slot) => &cast_slice(split.slot(*slot))[..len * size],
+            Place::Slot(slot) => &split.slot(*slot).bytes()[..len * size],
             Place::Output(_) | Place::Nowhere => &[],
         }
     }
@@ -113,7 +113,7 @@ impl Ready<'_> {
         outputs: &[&mut [u8]],
         slots: &mut [Slot],
     ) {
-        let slot: &mut [u8] = cast_slice_mut(&mut slots[load.slot]);
+        let slot = slots[load.slot].bytes_mut();
         if load.stored == load.held {
             let into = &mut slot[..len * load.held.size()];
             return fetch_raw(&load.fetch, load, start, outputs, into);

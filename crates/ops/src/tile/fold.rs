@@ -110,7 +110,7 @@ impl Job<'_, '_> {
         units: std::ops::Range<usize>,
         sums: &mut [Bits],
     ) {
-        let mut slots: [Slot; SLOTS] = [[0; 512]; SLOTS];
+        let mut slots = [Slot::EMPTY; SLOTS];
         if self.shape.width > 1 {
             self.columns(first, units, sums, &mut slots);
         } else if self.shape.rows_in_order() && (1..=BLOCK / 2).contains(&self.shape.run) {

@@ -46,6 +46,11 @@ use ready::Ready;
 /// So many elements do not lie in a core's own cache.
 const LARGE: usize = 1 << 20;
 
+/// Results of so many bytes are not in any cache when they are read next, so they need not go through one. (Measured with
+/// a reader right after, in a cache of 105 MiB: at 16 MiB streaming takes a fifth longer in all, at 32 MiB about as long,
+/// at 64 MiB a quarter less.)
+const FAR: usize = 48 << 20;
+
 /// Runs a program over `domain`. Each source has a layout of the domain's sizes; each output is as long
 /// as its store; `scratch` is what [`scratch`] asked for.
 pub fn run(
@@ -60,7 +65,11 @@ pub fn run(
     ready.resolve(sources)?;
     ready.ahead = domain.iter().product::<usize>() >= LARGE;
     match &program.close {
-        Close::Store => store::run(&ready, domain, outputs, workers),
+        Close::Store => {
+            let bytes: usize = outputs.iter().map(|out| out.len()).sum();
+            ready.far = bytes >= FAR && ready.stores_apart();
+            store::run(&ready, domain, outputs, workers)
+        }
         Close::Fold { fold, axes } => {
             let shape = FoldShape::new(domain, axes);
             fold::run(&ready, *fold, &shape, outputs, scratch, workers)

@@ -1,6 +1,6 @@
 //! A program made ready to run: primitives resolved, constants computed, registers given places.
 
-use bytemuck::{bytes_of, bytes_of_mut};
+use bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::recipe::Generator;
@@ -12,8 +12,23 @@ use super::source::{Read, Reader, Source};
 use crate::simd::cast::cast;
 use crate::simd::level;
 
-/// A register's tile: 4 KiB.
-pub type Slot = [u64; 512];
+/// A register's tile: 4 KiB. At a cache line, since vectors that lie across two are read and written twice.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub struct Slot([u64; 512]);
+
+impl Slot {
+    pub const EMPTY: Slot = Slot([0; 512]);
+
+    pub fn bytes(&self) -> &[u8] {
+        cast_slice(&self.0)
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        cast_slice_mut(&mut self.0)
+    }
+}
+
 /// Registers that are alive at once, at most: 128 KiB of stack.
 pub const MOST_SLOTS: usize = 32;
 
@@ -81,6 +96,8 @@ pub struct Ready<'a> {
     pub tile: usize,
     /// The next tile is asked for while one is computed.
     pub ahead: bool,
+    /// Results are written past the caches.
+    pub far: bool,
 }
 
 impl<'a> Ready<'a> {
@@ -93,7 +110,18 @@ impl<'a> Ready<'a> {
             slots: 0,
             tile: tile_length(program),
             ahead: false,
+            far: false,
         }
+    }
+
+    /// Whether results can be made beside where they go: nothing is read from there, and a tile of each fits a slot.
+    pub fn stores_apart(&self) -> bool {
+        let fits = |form: &Form| match form {
+            Form::Elements(dtype) => self.tile * dtype.size() <= size_of::<Slot>(),
+            Form::Bits => true,
+        };
+        self.program.stores.iter().all(|(_, form)| fits(form))
+            && !self.loads.iter().any(|load| matches!(load.fetch, Fetch::Output(_)))
     }
 
     /// Resolves the program for what it reads.

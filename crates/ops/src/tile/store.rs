@@ -7,6 +7,7 @@ use tonnage_core::workers::Workers;
 
 use super::ready::{MOST_STORES, Ready, Slot};
 use crate::simd::prefetch;
+use crate::simd::stream::streaming;
 
 /// Elements under which a piece is not worth another thread.
 const GRAIN: usize = 32 * 1024;
@@ -82,8 +83,34 @@ fn piece(ready: &Ready, first: usize, count: usize, outputs: Outputs) {
     }
 }
 
-fn tiles<const SLOTS: usize>(ready: &Ready, first: usize, count: usize, mut outputs: Outputs) {
-    let mut slots: [Slot; SLOTS] = [[0; 512]; SLOTS];
+fn tiles<const SLOTS: usize>(ready: &Ready, first: usize, count: usize, outputs: Outputs) {
+    let mut slots = [Slot::EMPTY; SLOTS];
+    if !ready.far {
+        return each_tile(ready, count, outputs, |done, len, mut parts| {
+            ready.eval(first + done, len, &mut parts, &mut slots);
+        });
+    }
+    let mut made = [Slot::EMPTY; MOST_STORES];
+    streaming(|stream| {
+        each_tile(ready, count, outputs, |done, len, parts| {
+            let beside = made.iter_mut().zip(&parts);
+            let mut values: Outputs =
+                beside.map(|(slot, part)| &mut slot.bytes_mut()[..part.len()]).collect();
+            ready.eval(first + done, len, &mut values, &mut slots);
+            for (to, from) in parts.into_iter().zip(values) {
+                stream.copy(to, from);
+            }
+        });
+    });
+}
+
+/// Calls `f` with the start and length of each tile and its part of the outputs.
+fn each_tile<'o>(
+    ready: &Ready,
+    count: usize,
+    mut outputs: Outputs<'o>,
+    mut f: impl FnMut(usize, usize, Outputs<'o>),
+) {
     let mut done = 0;
     while done < count {
         let len = ready.tile.min(count - done);
@@ -92,12 +119,12 @@ fn tiles<const SLOTS: usize>(ready: &Ready, first: usize, count: usize, mut outp
             let whole = std::mem::take(out);
             let (part, rest) = whole.split_at_mut(bytes(*form, len).min(whole.len()));
             parts.push(part);
-            if ready.ahead {
+            if ready.ahead && !ready.far {
                 prefetch::to_write(&rest[..bytes(*form, len).min(rest.len())]);
             }
             *out = rest;
         }
-        ready.eval(first + done, len, &mut parts, &mut slots);
+        f(done, len, parts);
         done += len;
     }
 }

@@ -15,4 +15,5 @@ mod gemm;
 mod philox;
 mod primitives;
 mod random;
+mod stream;
 mod uniform;
