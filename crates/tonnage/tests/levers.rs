@@ -1,6 +1,10 @@
 //! What a budget may do besides computing again: states of loops, the batch in pieces, values kept in half.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
 
 mod common;
 

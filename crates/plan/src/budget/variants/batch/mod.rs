@@ -17,7 +17,7 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::row_of;
 
-use super::super::choose::{self, Choice};
+use super::super::choose::Choice;
 use super::super::sketch::{Fate, Program};
 use super::{Base, Rung, Used, Variant, Within};
 use crate::order;
@@ -29,8 +29,9 @@ use parts::{Parts, batches};
 /// Numbers of pieces that are tried at most; fewer of a large graph.
 const MOST: usize = 12;
 const NODES: usize = 10_000;
-/// Rungs of a body that are tried with every number of pieces.
+/// Rungs of a body that are tried with every number of pieces: all of a small one's, a few of a large one's.
 const RUNGS: usize = 6;
+const SMALL: usize = 500;
 
 /// The graph with its batch in pieces, for several numbers of them.
 pub fn variants(graph: &Arc<Graph>, base: &Base) -> Vec<(Variant, Vec<Rung>)> {
@@ -111,9 +112,12 @@ fn variant(
 /// differ in sizes alone.
 fn choices(program: &Program, shared: &mut Option<(usize, Vec<Choice>)>) -> Vec<Choice> {
     let (candidates, rungs) = shared.get_or_insert_with(|| {
-        (program.candidates.len(), choose::found(std::slice::from_ref(program)))
+        (program.candidates.len(), super::super::rungs(std::slice::from_ref(program)))
     });
-    let step = rungs.len().div_ceil(RUNGS).max(1);
+    let step = match program.pressure.nodes.len() < SMALL {
+        true => 1,
+        false => rungs.len().div_ceil(RUNGS).max(1),
+    };
     let last = rungs.last().filter(|_| rungs.len() > 1);
     let nothing = vec![Fate::Keep; program.candidates.len()];
     let tried = rungs.iter().step_by(step).chain(last).map(|rung| &rung.fates);
