@@ -1,5 +1,7 @@
 //! `tonnage ops`: every op is on the page, with its dtypes.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+
 use std::process::{Command, Output};
 
 fn ops(args: &[&str]) -> Output {

@@ -61,7 +61,7 @@ impl Gamma for f64 {
     }
     #[inline(always)]
     fn polygamma<I: Isa>(order: f64, x: f64) -> f64 {
-        let whole = (order >= 1.0) & (order <= 170.0) & (floor::<I, f64>(order) == order);
+        let whole = (1.0..=170.0).contains(&order) & (floor::<I, f64>(order) == order);
         let order = select(whole, order, 1.0);
         let below = x < 0.0;
         let y = power_sum::<I>(order + 1.0, select(below, 1.0 - x, x));
