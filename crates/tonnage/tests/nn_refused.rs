@@ -11,8 +11,8 @@ mod common;
 use common::alone;
 use common::refused::floats;
 use tonnage::{
-    Attention, Between, Conv, DType, ErrorKind, GradientTape, Padding, Pool, Tensor, function,
-    tensor,
+    Attention, Between, Conv, DType, Elementwise, ErrorKind, GradientTape, Padding, Pool, Tensor,
+    function, tensor,
 };
 
 #[test]
@@ -93,7 +93,7 @@ fn channels_and_groups_that_do_not_fit_are_refused() {
     refused!(x.conv2d(&w, &same.clone().groups(0)), ErrorKind::BadArgument { .. }, "0 groups");
     refused!(x.conv1d(&w, &same), ErrorKind::RankMismatch { .. }, "conv1d: ", "[1, 5, 5, 6]");
     refused!(
-        x.conv2d(&w.cast(DType::F64).unwrap(), &same),
+        x.conv2d(&(&w).cast(DType::F64).unwrap(), &same),
         ErrorKind::DTypeMismatch { .. },
         "conv: ",
         "f32",
