@@ -116,7 +116,7 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
     refused!(range(0.0f64, f64::INFINITY, 1.0), ErrorKind::BadArgument { .. }, "range: ", ";");
     refused!(range(0, 10, 0), ErrorKind::BadArgument { .. }, "range: ", "step");
     // No elements is no mistake.
-    assert_eq!(zeros([5, 0]).unwrap().to_vec::<f32>().unwrap(), []);
+    assert!(zeros([5, 0]).unwrap().to_vec::<f32>().unwrap().is_empty());
 }
 
 #[test]
