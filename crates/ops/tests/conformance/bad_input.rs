@@ -157,7 +157,9 @@ fn check_indices(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Re
         let signed = !matches!(input.ty.dtype.to_string().as_bytes()[0], b'u');
         let bits = 8 * input.ty.dtype.size() as i32 - i32::from(signed);
         let most = 2f64.powi(bits.min(40)) - 1.0;
-        let beyond = (most >= below as f64).then_some(most);
+        // A byte may hold nothing that is out of range: samples draw from less than there is.
+        let wide = input.ty.dtype.size() > 1 && most >= below as f64;
+        let beyond = wide.then_some(most);
         for bad in beyond.into_iter().chain(signed.then_some(-1.0)) {
             for at in [0, inputs[i].values.len().saturating_sub(1)] {
                 let mut changed = inputs.clone();

@@ -145,7 +145,7 @@ impl Known {
     /// The product that a convolution is.
     fn forward(&self) -> Size {
         let (inputs, outputs) = self.group();
-        let depth = self.window.area() * inputs;
+        let depth = self.window.area().saturating_mul(inputs);
         Size { batch: self.groups, rows: self.windows(), cols: outputs, depth }
     }
 
