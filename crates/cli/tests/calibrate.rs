@@ -16,7 +16,7 @@ fn calibrate(caches: &Path, args: &[&str]) -> Output {
 /// The first column of figures.
 fn figures(output: &Output) -> Vec<f64> {
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    let column = |line: &str| line[24..36].trim().parse().unwrap();
+    let column = |line: &str| line[26..39].trim().parse().unwrap();
     text.lines().skip(1).map(column).collect()
 }
 

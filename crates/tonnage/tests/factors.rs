@@ -206,8 +206,8 @@ fn transforms_are_planned_to_the_byte_and_take_only_their_tables() {
     };
     let (x, y) = (draw(13, &[20, 1000], DType::F64), draw(14, &[20, 1000], DType::F64));
     let (_, grad) = call_checked(&function(f), &(x.clone(), y));
-    // The energy is that of the signal, as often as it is long.
-    close(&grad, &values(&(&x * 2000.0).unwrap()), 1e-12);
+    // The energy is that of the signal, as often as it is long. Errors are in proportion to the largest element.
+    close(&grad, &values(&(&x * 2000.0).unwrap()), 1e-10);
     let half = function(|x: Tensor| x.rfft(-1));
     call_checked(&half, &draw(15, &[3, 1009], DType::F32));
 }

@@ -19,51 +19,59 @@ use tonnage::{
 fn windows_that_go_nowhere_or_do_not_fit_are_refused() {
     let _turn = alone();
     let (x, w) = (floats(&[1, 5, 5, 2]), floats(&[3, 3, 2, 4]));
-    let conv = |how: &Conv| x.conv2d(&w, how);
-    refused!(conv(&Conv::same().stride(0)), ErrorKind::BadArgument { .. }, "conv: ", "at least 1");
     refused!(
-        conv(&Conv::valid().dilation([1, 0])),
+        x.conv2d(&w, &Conv::same().stride(0)),
+        ErrorKind::BadArgument { .. },
+        "conv: ",
+        "at least 1"
+    );
+    refused!(
+        x.conv2d(&w, &Conv::valid().dilation([1, 0])),
         ErrorKind::BadArgument { .. },
         "conv: ",
         "[1, 0]",
         "at least 1"
     );
     refused!(
-        conv(&Conv::valid().dilation(3)),
+        x.conv2d(&w, &Conv::valid().dilation(3)),
         ErrorKind::BadArgument { .. },
         "reaches over [7, 7]",
         "[5, 5]",
         "more padding"
     );
     refused!(
-        conv(&Conv::valid().stride([1, 2, 3])),
+        x.conv2d(&w, &Conv::valid().stride([1, 2, 3])),
         ErrorKind::BadArgument { .. },
         "conv2d: ",
         "[1, 2, 3]",
         "2 spatial axes"
     );
     refused!(
-        conv(&Conv::valid().padding([[1, 1]; 3])),
+        x.conv2d(&w, &Conv::valid().padding([[1, 1]; 3])),
         ErrorKind::BadArgument { .. },
         "conv2d: ",
         "padding"
     );
     refused!(
-        conv(&Conv::valid().padding(usize::MAX)),
+        x.conv2d(&w, &Conv::valid().padding(usize::MAX)),
         ErrorKind::BadArgument { .. },
         "conv: ",
         "2^31"
     );
     refused!(
-        conv(&Conv::valid().lengths([9, 9])),
+        x.conv2d(&w, &Conv::valid().lengths([9, 9])),
         ErrorKind::BadArgument { .. },
         "conv2d: ",
         "leave them out"
     );
-    let pool = |windows: &Pool| x.max_pool(windows);
-    refused!(pool(&Pool::of(6)), ErrorKind::BadArgument { .. }, "max_pool: ", "smaller window");
-    refused!(pool(&Pool::of(0)), ErrorKind::BadArgument { .. }, "max_pool: ", "at least 1");
-    refused!(pool(&Pool::of(2).padding(2)), ErrorKind::BadArgument { .. }, "pad by less");
+    refused!(
+        x.max_pool(&Pool::of(6)),
+        ErrorKind::BadArgument { .. },
+        "max_pool: ",
+        "smaller window"
+    );
+    refused!(x.max_pool(&Pool::of(0)), ErrorKind::BadArgument { .. }, "max_pool: ", "at least 1");
+    refused!(x.max_pool(&Pool::of(2).padding(2)), ErrorKind::BadArgument { .. }, "pad by less");
     refused!(
         x.resize([0, 3], Between::Linear),
         ErrorKind::BadArgument { .. },

@@ -11,7 +11,7 @@ fn every_byte_arrives_whatever_the_length_and_the_place() {
     let from: Vec<u8> = (1..=200).collect();
     for start in 0..40 {
         for len in 0..150 {
-            let mut to = vec![0; 200];
+            let mut to = [0; 200];
             streaming(|stream| stream.copy(&mut to[start..start + len], &from[..len]));
             assert!(to[..start].iter().all(|x| *x == 0), "before {start}");
             assert_eq!(to[start..start + len], from[..len]);
