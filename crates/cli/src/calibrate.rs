@@ -18,9 +18,9 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
         true => ("in use", tonnage::machine()),
         false => ("measured", tonnage::calibrate().map_err(|error| error.to_string())?),
     };
-    println!("{:<26} {name:>12} {:>12}", "", "built in");
+    say!("{:<26} {name:>12} {:>12}", "", "built in");
     let line = |what: &str, of: fn(&Machine) -> f64| {
-        println!("{what:<26} {:>12.2} {:>12.2}", of(&machine), of(&Machine::DEFAULT));
+        say!("{what:<26} {:>12.2} {:>12.2}", of(&machine), of(&Machine::DEFAULT));
     };
     line("GFLOP/s", |m| m.flops / 1e9);
     line("GB/s, memory", |m| m.bytes / 1e9);

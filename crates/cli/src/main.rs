@@ -2,6 +2,11 @@
 //!
 //! Exit codes: 0 done; 1 the answer is no; 2 the question was wrong.
 
+/// Prints a line. Whoever reads may stop reading (`tonnage plan | head`): that is no mistake.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::say(format_args!($($text)*)) };
+}
+
 mod calibrate;
 mod digits;
 mod ops;
@@ -14,14 +19,14 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// What runs without a command.
-const DEFAULT: [&str; 5] = ["tonnage", "train", "cnn", "--budget", "4MiB"];
+const DEFAULT: [&str; 5] = ["tonnage", "train", "cnn", "--budget", "1MiB"];
 
 /// Memory planning for tensors: every byte is known before the run.
 #[derive(Parser)]
 #[command(
     name = "tonnage",
     version,
-    after_help = "Without a command: tonnage train cnn --budget 4MiB"
+    after_help = "Without a command: tonnage train cnn --budget 1MiB"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -40,6 +45,16 @@ enum Command {
     Calibrate(calibrate::Args),
     /// List the ops, with the dtypes that they take; or tell all about one.
     Ops(ops::Args),
+}
+
+fn say(text: std::fmt::Arguments<'_>) {
+    use std::io::{ErrorKind, Write};
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("error: the output cannot be written ({error})");
+        }
+        _ => {}
+    }
 }
 
 fn main() -> ExitCode {

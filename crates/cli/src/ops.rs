@@ -20,9 +20,9 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
             let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
             for (line, entry) in lines.iter().zip(&all) {
                 let gradient = if entry.gradient().is_ok() { "gradient" } else { "" };
-                println!("{line:width$}  {gradient:8}  {}", entry.op.doc);
+                say!("{line:width$}  {gradient:8}  {}", entry.op.doc);
             }
-            println!("{} ops", all.len());
+            say!("{} ops", all.len());
         }
         Some(name) => {
             let Some(op) = tonnage_ops::find(name) else {
@@ -33,12 +33,12 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
                 return Err(format!("there is no op `{name}`; `tonnage ops` lists them all{near}"));
             };
             let entry = entry(op);
-            println!("{entry}\n{}", op.doc);
+            say!("{entry}\n{}", op.doc);
             match entry.gradient() {
-                Ok(()) => println!("gradient: yes"),
-                Err(why) => println!("gradient: none; {why}"),
+                Ok(()) => say!("gradient: yes"),
+                Err(why) => say!("gradient: none; {why}"),
             }
-            println!("memory: {}\nfails: {}", entry.memory(), entry.fails());
+            say!("memory: {}\nfails: {}", entry.memory(), entry.fails());
         }
     }
     Ok(ExitCode::SUCCESS)

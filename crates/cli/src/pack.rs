@@ -67,11 +67,11 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
         let write = |error| format!("{}: {error}", output.display());
         replace(output, &table.with_offsets(&packing)).map_err(write)?;
     }
-    println!("buffers: {}", table.items.len());
-    println!("arena: {} ({})", packing.arena, Bytes::new(packing.arena));
-    println!("lower bound: {} ({})", packing.bound, Bytes::new(packing.bound));
+    say!("buffers: {}", table.items.len());
+    say!("arena: {} ({})", packing.arena, Bytes::new(packing.arena));
+    say!("lower bound: {} ({})", packing.bound, Bytes::new(packing.bound));
     if args.capacity.is_none() {
-        println!("proved smallest: {}", if packing.optimal { "yes" } else { "no" });
+        say!("proved smallest: {}", if packing.optimal { "yes" } else { "no" });
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -23,7 +23,7 @@ pub use init::Initializer;
 pub use norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm};
 pub use param::Param;
 pub use parameters::{Parameter, Parameters, Walk};
-pub use plain::{Activation, Apply, AvgPool, Flatten, GlobalPool, MaxPool, Reshape};
+pub use plain::{Activation, Apply, AvgPool, Dropout, Flatten, GlobalPool, MaxPool, Reshape};
 pub use recurrent::{Bidirectional, Recurrent};
 pub use sequential::{Frozen, Sequential};
 

@@ -5,7 +5,6 @@ use tonnage_core::Result;
 use super::init::Initializer;
 use super::param::Param;
 use super::{Layer, Mode, width};
-use crate::ops::Elementwise;
 use crate::parameters;
 use crate::tensor::Tensor;
 
@@ -72,8 +71,8 @@ impl Layer for BatchNorm {
         let mean = self.mean.variable(&shape, dtype)?;
         let variance = self.variance.variable(&shape, dtype)?;
         if mode == Mode::Inference {
-            let factor = variance.read()?.add(self.epsilon)?.rsqrt()?.mul(scale)?;
-            return x.sub(mean.read()?)?.mul(factor)?.add(bias);
+            let (mean, variance) = (mean.read()?, variance.read()?);
+            return x.batch_norm_by(&mean, &variance, &scale, &bias, self.epsilon);
         }
         let made = x.batch_norm(&scale, &bias, self.epsilon)?;
         for (variable, new) in [(mean, made.mean), (variance, made.variance)] {

@@ -159,15 +159,42 @@ impl Layer for GlobalPool {
 
     #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        let (rank, op) = (x.rank(), "global_pool");
-        if rank < 3 {
-            let expected = "3 or more ([batch, ..., channels])".into();
-            return Err(ErrorKind::RankMismatch { op, shape: x.shape(), expected }.into());
-        }
-        let axes: Vec<i64> = (1..rank as i64 - 1).collect();
         match self {
-            GlobalPool::Max => x.max(axes.as_slice()),
-            GlobalPool::Avg => x.mean(axes.as_slice()),
+            GlobalPool::Max => x.global_max_pool(),
+            GlobalPool::Avg => x.global_avg_pool(),
+        }
+    }
+}
+
+/// In training, each element 0 with this probability and larger otherwise, so that the expected value stays. Which ones follows
+/// from a random key: no mask is kept.
+///
+/// ```
+/// use tonnage::nn::{Dropout, Layer, Mode};
+/// let x = tonnage::ones([1000])?;
+/// let left = Dropout(0.5).forward(&x, Mode::Training)?.sum_all()?.scalar::<f32>()?;
+/// assert!((900.0..1100.0).contains(&left));
+/// assert_eq!(Dropout(0.5).forward(&x, Mode::Inference)?.sum_all()?.scalar::<f32>()?, 1000.0);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout(
+    /// The probability.
+    pub f64,
+);
+
+parameters!(Dropout {});
+
+impl Layer for Dropout {
+    fn has_lines(&self) -> bool {
+        false
+    }
+
+    #[track_caller]
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        match mode {
+            Mode::Training => x.dropout(self.0),
+            Mode::Inference => Ok(x.clone()),
         }
     }
 }
