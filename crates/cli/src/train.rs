@@ -152,8 +152,8 @@ impl Job {
             fit = fit.resume();
         }
         let model = build(args.model, digits.kinds);
-        let steps = args.epochs * (digits.learn.len() / args.batch.max(1)) as u64;
-        let rate = Schedule::Cosine { start: args.rate, end: 0.0, steps: steps.max(1) };
+        let steps = fit.steps(&digits.learn).max(1);
+        let rate = Schedule::Cosine { start: args.rate, end: 0.0, steps };
         Ok(Job { fit, model, optimizer: optimizer(args.optimizer, rate), digits })
     }
 

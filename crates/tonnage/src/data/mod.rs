@@ -130,15 +130,6 @@ impl<T: Tree> Batches<'_, T> {
         self
     }
 
-    /// How many batches there are in all.
-    pub fn count_all(&self) -> usize {
-        match (self.size, self.whole) {
-            (0, _) => 0,
-            (size, true) => self.data.rows / size,
-            (size, false) => self.data.rows.div_ceil(size),
-        }
-    }
-
     fn batch(&self, start: usize, stop: usize) -> Result<T> {
         let numbers = match &self.order {
             Some(order) => order.slice(&[(start as i64..stop as i64).into()])?,

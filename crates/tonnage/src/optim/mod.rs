@@ -178,6 +178,10 @@ impl Optimizer {
         let source = Source::here();
         self.check().map_err(|e| e.at(source))?;
         let mut state = self.state();
+        state.steps(source)?;
+        if let Schedule::Constant(rate) = self.schedule {
+            state.rate(rate, source)?;
+        }
         for variable in variables {
             self.slots(&mut state, variable, source)?;
         }
@@ -340,7 +344,8 @@ impl Optimizer {
     pub fn bytes<'v>(&self, variables: impl IntoIterator<Item = &'v Variable>) -> Result<Bytes> {
         let mut total = Bytes::ZERO;
         for variable in variables {
-            for slot in self.wanted(variable) {
+            let (kept, copies) = self.wanted(variable);
+            for slot in kept.into_iter().chain(copies.into_iter().flatten()) {
                 total += slot.ty.bytes("optimizer")?.rounded();
             }
         }

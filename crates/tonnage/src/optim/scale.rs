@@ -84,7 +84,6 @@ impl LossScale {
         let variables: Vec<&Variable> = variables.into_iter().collect();
         // State is made out here: what is made in a branch is the branch's.
         optimizer.build(variables.iter().copied())?;
-        optimizer.steps_variable(source)?;
         let factor = self.factor.read()?;
         let gradients =
             gradients.iter().map(|g| unscaled(g, &factor)).collect::<Result<Vec<_>>>()?;
@@ -138,17 +137,5 @@ fn all_finite(gradient: &Gradient) -> Result<Tensor> {
             Ok(all)
         }
         Gradient::Unconnected => make::full(true, DType::Bool, ()),
-    }
-}
-
-impl Optimizer {
-    /// Makes what is counted and changed at each step, before a branch that does it.
-    fn steps_variable(&self, source: Source) -> Result<()> {
-        let mut state = self.state();
-        state.steps(source)?;
-        if let super::Schedule::Constant(rate) = self.schedule {
-            state.rate(rate, source)?;
-        }
-        Ok(())
     }
 }

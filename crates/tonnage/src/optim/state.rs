@@ -75,19 +75,14 @@ fn scalar(
 }
 
 impl Optimizer {
-    /// What is remembered of a variable: the rule's slots, a copy in f32, a running mean.
-    pub(super) fn wanted(&self, variable: &Variable) -> Vec<Slot> {
+    /// What is remembered of a variable: the rule's slots; and what starts as its value, a copy in f32 and a running mean.
+    pub(super) fn wanted(&self, variable: &Variable) -> (Vec<Slot>, [Option<Slot>; 2]) {
         let ty = variable.ty();
         let computed = TensorType::new(computed_in(ty.dtype), ty.shape.clone());
-        let mut slots = self.rule.slots(&computed);
-        slots.extend(self.has_master(variable).then(|| Slot::like("master", &computed)));
-        slots.extend(self.averages.map(|_| Slot::like("average", &computed)));
-        slots
-    }
-
-    fn has_master(&self, variable: &Variable) -> bool {
-        let dtype = variable.ty().dtype;
-        self.master && computed_in(dtype) != dtype
+        let has_master = self.master && computed.dtype != ty.dtype;
+        let master = has_master.then(|| Slot::like("master", &computed));
+        let average = self.averages.map(|_| Slot::like("average", &computed));
+        (self.rule.slots(&computed), [master, average])
     }
 
     /// What is remembered of a variable, made where it is not there yet. The copy and the mean start as the
@@ -101,17 +96,22 @@ impl Optimizer {
         if let Some(slots) = state.of(variable) {
             return Ok(slots.clone());
         }
-        let mut slots = Slots::default();
-        for slot in self.wanted(variable) {
-            let name = format!("{}/{}.{}", variable.name(), self.rule.name(), slot.name);
-            let make = |value| Variable::new_at(&name, value, Role::Optimizer, source);
-            let start = || variable.read()?.cast(slot.ty.dtype);
-            match slot.name {
-                "master" => slots.master = Some(make(start()?)?),
-                "average" => slots.average = Some(make(start()?)?),
-                _ => slots.kept.push(make(make::zeros_of(&slot.ty, source)?)?),
-            }
-        }
+        let make = |owner: &str, slot: &Slot, value| {
+            let name = format!("{}/{owner}.{}", variable.name(), slot.name);
+            Variable::new_at(&name, value, Role::Optimizer, source)
+        };
+        let (kept, copies) = self.wanted(variable);
+        let kept = kept
+            .iter()
+            .map(|slot| make(self.rule.name(), slot, make::zeros_of(&slot.ty, source)?))
+            .collect::<Result<_>>()?;
+        let copy = |slot: Option<Slot>| {
+            let made =
+                slot.map(|slot| make("optimizer", &slot, variable.read()?.cast(slot.ty.dtype)?));
+            made.transpose()
+        };
+        let [master, average] = copies;
+        let slots = Slots { kept, master: copy(master)?, average: copy(average)? };
         state.order.push(variable.number());
         state.slots.insert(variable.number(), slots.clone());
         Ok(slots)

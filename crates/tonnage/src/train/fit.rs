@@ -7,7 +7,7 @@ use tonnage_core::{Bytes, DType, Result, Source};
 
 use super::checkpoint::{Checkpoints, Position};
 use crate::data::Dataset;
-use crate::function::function;
+use crate::function::{Function, function};
 use crate::memory;
 use crate::nn::{Layer, Mode, Parameters};
 use crate::ops::Elementwise;
@@ -137,11 +137,7 @@ impl Fit {
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<std::sync::Arc<tonnage_plan::Plan>> {
         let source = Source::here();
-        let step = function(|batch| learn(model, optimizer, &loss, batch, source));
-        let step = match self.budget {
-            Some(budget) => step.budget(budget)?,
-            None => step,
-        };
+        let step = self.limited(|batch| learn(model, optimizer, &loss, batch, source))?;
         step.plan(&self.first_batch(data)?)
     }
 
@@ -161,11 +157,7 @@ impl Fit {
         mut after: impl FnMut(&Progress) -> Go,
     ) -> Result<History> {
         let source = Source::here();
-        let step = function(|batch| learn(model, optimizer, &loss, batch, source));
-        let step = match self.budget {
-            Some(budget) => step.budget(budget)?,
-            None => step,
-        };
+        let step = self.limited(|batch| learn(model, optimizer, &loss, batch, source))?;
         let predicted = step.plan(&self.first_batch(data)?)?.peak();
         // The plan has built the model: everything that a checkpoint holds is there.
         let named = named(model, optimizer);
@@ -173,8 +165,7 @@ impl Fit {
         if let (true, Some(checkpoints)) = (self.resume, &self.checkpoints) {
             position = checkpoints.restore(&named)?.unwrap_or(position);
         }
-        let each = (data.len() / self.batch.max(1)) as u64;
-        let steps = self.epochs.saturating_mul(each);
+        let steps = self.steps(data);
         let mut history = History {
             losses: Vec::new(),
             position,
@@ -237,6 +228,19 @@ impl Fit {
         Ok(history)
     }
 
+    /// The steps of all times through the data.
+    pub fn steps(&self, data: &Dataset<(Tensor, Tensor)>) -> u64 {
+        self.epochs.saturating_mul((data.len() / self.batch.max(1)) as u64)
+    }
+
+    /// A step, within the budget.
+    fn limited<F: Fn((Tensor, Tensor)) -> Result<Tensor>>(&self, step: F) -> Result<Step<F>> {
+        match self.budget {
+            Some(budget) => function(step).budget(budget),
+            None => Ok(function(step)),
+        }
+    }
+
     fn first_batch(&self, data: &Dataset<(Tensor, Tensor)>) -> Result<(Tensor, Tensor)> {
         data.batches(self.batch).whole().next().unwrap_or_else(|| {
             let what = format!("batches of {} of {} rows", self.batch, data.len());
@@ -244,6 +248,9 @@ impl Fit {
         })
     }
 }
+
+/// A step of training.
+type Step<F> = Function<(Tensor, Tensor), Tensor, F>;
 
 /// One step: forward, backward, update.
 fn learn<M: Layer>(

@@ -7,11 +7,12 @@ mod common;
 
 use common::{alone, call_checked, close, in_use};
 use tonnage::optim::{
-    Adafactor, Adagrad, Adam, Adam8Bit, Lion, LossScale, Optimizer, RmsProp, Schedule, Sgd,
+    Adafactor, Adagrad, Adam, Adam8Bit, Lion, LossScale, Next, Now, Optimizer, RmsProp, Rule,
+    Schedule, Sgd, Slot,
 };
 use tonnage::{
-    Bytes, DType, Elementwise, Gradient, GradientTape, Kind, Result, Tensor, Variable, function,
-    memory, random_normal, set_seed, tensor, zeros,
+    Bytes, DType, Elementwise, Gradient, GradientTape, Kind, Result, Tensor, TensorType, Variable,
+    function, memory, random_normal, set_seed, tensor, zeros,
 };
 
 /// PyTorch's steps; cases.py makes them.
@@ -262,6 +263,40 @@ fn a_copy_in_f32_keeps_steps_that_16_bits_would_lose() {
     };
     assert_eq!(moved(&Optimizer::sgd(step)), 1.0);
     assert!((moved(&Optimizer::sgd(step).master_weights()) - 1.1).abs() < 0.01);
+}
+
+/// Adds gradients up, under a name that the optimizer uses itself.
+struct Sums;
+
+impl Rule for Sums {
+    fn name(&self) -> &'static str {
+        "sums"
+    }
+    fn slots(&self, ty: &TensorType) -> Vec<Slot> {
+        vec![Slot::like("master", ty)]
+    }
+    fn by_rows(&self) -> bool {
+        true
+    }
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+    fn step(&self, now: &Now<'_>) -> Result<Next> {
+        let sum = now.slots[0].add(now.gradient)?;
+        Ok(Next { value: now.value.sub(&sum)?, slots: vec![sum] })
+    }
+}
+
+#[test]
+fn a_rule_of_ones_own_may_call_what_it_remembers_as_it_likes() {
+    let _turn = alone();
+    let w = Variable::new("w", tensor([10.0f32]).unwrap()).unwrap();
+    let sums = Optimizer::new(Sums, 1.0).averages(0.5).master_weights();
+    for _ in 0..3 {
+        sums.apply([&w], &[Gradient::Dense(tensor([1.0f32]).unwrap())]).unwrap();
+    }
+    assert_eq!(w.read().unwrap().to_vec::<f32>().unwrap(), [10.0 - 1.0 - 2.0 - 3.0]);
+    assert_eq!(sums.average(&w).unwrap().read().unwrap().to_vec::<f32>().unwrap(), [6.125]);
 }
 
 #[test]
