@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tonnage::io::write_atomically;
+use tonnage::io::save_text;
 use tonnage::nn::{Activation, Convolution, Dense, Dropout, Flatten, MaxPool, Sequential};
 use tonnage::optim::{Adafactor, Adagrad, Adam8Bit, Lion, Optimizer, RmsProp, Schedule, Sgd};
 use tonnage::train::{Checkpoints, Evaluation, Fit, Go, History, Progress, evaluate};
@@ -253,14 +253,7 @@ fn report(
         plan: plan.explain(),
     };
     let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-    write_atomically(&args.report, |file| {
-        file.write_all(text.as_bytes()).map_err(|error| {
-            let path = args.report.display().to_string();
-            let (what, help) = (format!("cannot be written ({error})"), "make room".to_string());
-            ErrorKind::BadFile { path, what, help }.into()
-        })
-    })
-    .map_err(|error| error.to_string())?;
+    save_text(&args.report, &text).map_err(|error| error.to_string())?;
     let rows = job.digits.held_out.len();
     say!("learned {} parameters in {} steps, {seconds:.1} s", report.parameters, position.step);
     say!("accuracy {:.2}% on {rows} pictures that were held out", found.accuracy * 100.0);

@@ -8,24 +8,29 @@ use tonnage_core::Result;
 
 use super::failed;
 
-/// Writes a file that appears under its name when it is whole and on the disk: whoever reads it, also after a crash or a
-/// `kill -9` at any moment, finds the old one or the new one.
+/// Saves a text, atomically: whoever reads it, also after a crash or a `kill -9` at any moment, finds the old one or the new
+/// one.
 ///
 /// ```
-/// use tonnage::io::write_atomically;
+/// use tonnage::io::save_text;
 /// let path = std::env::temp_dir().join(format!("notes-{}", std::process::id()));
-/// write_atomically(&path, |file| {
-///     std::io::Write::write_all(file, b"whole").map_err(|error| unreachable!("{error}"))
-/// })?;
-/// assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+/// save_text(&path, "whole")?;
+/// assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole");
 /// # std::fs::remove_file(&path).unwrap();
 /// # Ok::<(), tonnage::Error>(())
 /// ```
-pub fn write_atomically(
-    path: impl AsRef<Path>,
+pub fn save_text(path: impl AsRef<Path>, text: &str) -> Result<()> {
+    let path = path.as_ref();
+    write_atomically(path, |file| {
+        file.write_all(text.as_bytes()).map_err(|e| failed(path, "written", &e))
+    })
+}
+
+/// Writes a file that appears under its name when it is whole and on the disk.
+pub(super) fn write_atomically(
+    path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    let path = path.as_ref();
     let beside = Beside::new(path);
     let file = File::create(&beside.0).map_err(|e| failed(path, "made", &e))?;
     let mut writer = BufWriter::with_capacity(1 << 20, file);

@@ -5,12 +5,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use tonnage_core::layout::Layout;
 use tonnage_core::shape::Sizes;
-use tonnage_core::{DType, Kind, Result, Shape, Source, TensorType};
-use tonnage_runtime::{Array, Buffer, Ledger, Owner};
+use tonnage_core::{DType, Result, Shape, Source, TensorType};
 
-use super::{bad_file, failed};
+use super::{bad_file, failed, filled};
 use crate::tensor::Tensor;
 
 /// Reads an idx file.
@@ -70,11 +68,11 @@ fn read(file: &mut dyn Read, whole: u64, path: &Path, source: Source) -> Result<
     if bytes.get() != there {
         return Err(wrong(format!("says that it is {ty}, {bytes}, and has {there} bytes of it")));
     }
-    let owner = Owner { kind: Kind::Input, what: "file", name: None, source };
-    let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner)?;
-    file.read_exact(buffer.bytes_mut()).map_err(|e| failed(path, "read", &e))?;
-    if cfg!(target_endian = "little") && dtype.size() > 1 {
-        buffer.bytes_mut().chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-    }
-    Ok(Tensor::from_array(Array::from_buffer(buffer, dtype, Layout::contiguous(sizes))))
+    filled(dtype, sizes, None, source, |bytes| {
+        file.read_exact(bytes).map_err(|e| failed(path, "read", &e))?;
+        if cfg!(target_endian = "little") && dtype.size() > 1 {
+            bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+        }
+        Ok(())
+    })
 }

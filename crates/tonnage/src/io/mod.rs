@@ -7,13 +7,34 @@ mod atomic;
 mod idx;
 mod safetensors;
 
-pub use atomic::write_atomically;
+pub use atomic::save_text;
+use atomic::write_atomically;
 pub use idx::{parse_idx, read_idx};
 pub use safetensors::{SafeTensors, save_safetensors};
 
 use std::path::Path;
 
-use tonnage_core::{Error, ErrorKind};
+use tonnage_core::layout::Layout;
+use tonnage_core::shape::Sizes;
+use tonnage_core::{DType, Error, ErrorKind, Kind, Result, Shape, Source, TensorType};
+use tonnage_runtime::{Array, Buffer, Ledger, Owner};
+
+use crate::tensor::Tensor;
+
+/// A tensor in a counted buffer of its own, which is filled in place.
+fn filled(
+    dtype: DType,
+    sizes: Sizes,
+    name: Option<&str>,
+    source: Source,
+    fill: impl FnOnce(&mut [u8]) -> Result<()>,
+) -> Result<Tensor> {
+    let ty = TensorType::new(dtype, Shape::from(sizes.as_slice()));
+    let owner = Owner { kind: Kind::Input, what: "file", name: name.map(Into::into), source };
+    let mut buffer = Buffer::obtain(Ledger::cpu(), ty.bytes("file")?, owner)?;
+    fill(buffer.bytes_mut())?;
+    Ok(Tensor::from_array(Array::from_buffer(buffer, dtype, Layout::contiguous(sizes))))
+}
 
 /// What is wrong with a file.
 pub(crate) fn bad_file(path: &Path, what: impl Into<String>, help: &str) -> Error {

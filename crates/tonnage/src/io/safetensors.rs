@@ -8,12 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
-use tonnage_core::layout::Layout;
-use tonnage_core::shape::Sizes;
 use tonnage_core::{DType, Kind, Mark, Result, Shape, Source, TensorType};
-use tonnage_runtime::{Array, Buffer, Ledger, Owner};
 
-use super::{bad_file, failed, write_atomically};
+use super::{bad_file, failed, filled, write_atomically};
 use crate::tensor::Tensor;
 
 /// A header may take so much, as the format's own library has it.
@@ -94,16 +91,12 @@ impl SafeTensors {
     #[track_caller]
     pub fn read(&self, name: &str) -> Result<Tensor> {
         let source = Source::here();
-        let (ty, info) = self.found(name).map_err(|e| e.at(source))?;
         let read = || {
-            let sizes: Sizes = info.shape.iter().copied().collect();
-            let name = Some(name.into());
-            let owner = Owner { kind: Kind::Input, what: "file", name, source };
-            let mut buffer = Buffer::obtain(Ledger::cpu(), ty.bytes("file")?, owner)?;
-            self.fill(info.data_offsets.0 as u64, buffer.bytes_mut())?;
-            Ok(Array::from_buffer(buffer, ty.dtype, Layout::contiguous(sizes)))
+            let (ty, info) = self.found(name)?;
+            let (sizes, at) = (info.shape.iter().copied().collect(), info.data_offsets.0 as u64);
+            filled(ty.dtype, sizes, Some(name), source, |bytes| self.fill(at, bytes))
         };
-        read().map(Tensor::from_array).map_err(|e: tonnage_core::Error| e.at(source))
+        read().map_err(|e| e.at(source))
     }
 
     fn fill(&self, at: u64, into: &mut [u8]) -> Result<()> {

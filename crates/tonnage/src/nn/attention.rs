@@ -3,8 +3,7 @@
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result, Shape};
 
-use super::init::Initializer;
-use super::param::Param;
+use super::dense::Affine;
 use super::{Layer, Mode, width};
 use crate::ops::Attention;
 use crate::parameters;
@@ -25,38 +24,13 @@ pub struct MultiHeadAttention {
     heads: usize,
     key_heads: usize,
     causal: bool,
-    query: Projection,
-    key: Projection,
-    value: Projection,
-    output: Projection,
+    query: Affine,
+    key: Affine,
+    value: Affine,
+    output: Affine,
 }
 
-#[derive(Debug)]
-struct Projection {
-    kernel: Param,
-    bias: Option<Param>,
-}
-
-parameters!(Projection { kernel, bias });
 parameters!(MultiHeadAttention { query, key, value, output });
-
-impl Projection {
-    #[track_caller]
-    fn new() -> Projection {
-        let kernel = Param::new("attention/kernel", Initializer::GlorotUniform);
-        Projection { kernel, bias: Some(Param::new("attention/bias", Initializer::Zeros)) }
-    }
-
-    #[track_caller]
-    fn of(&self, x: &Tensor, units: usize) -> Result<Tensor> {
-        let (into, dtype) = (width("attention", x)?, x.dtype());
-        let y = x.matmul(&self.kernel.read(&[into, units], dtype)?)?;
-        match &self.bias {
-            Some(bias) => y + bias.read(&[units], dtype)?,
-            None => Ok(y),
-        }
-    }
-}
 
 impl MultiHeadAttention {
     /// So many heads, which the width is cut into.
@@ -66,10 +40,10 @@ impl MultiHeadAttention {
             heads,
             key_heads: heads,
             causal: false,
-            query: Projection::new(),
-            key: Projection::new(),
-            value: Projection::new(),
-            output: Projection::new(),
+            query: Affine::new("attention"),
+            key: Affine::new("attention"),
+            value: Affine::new("attention"),
+            output: Affine::new("attention"),
         }
     }
 

@@ -4,7 +4,7 @@ use tonnage_core::Result;
 
 use super::init::Initializer;
 use super::param::Param;
-use super::{Layer, Mode, width};
+use super::{Layer, Mode, Parameters, Walk, width};
 use crate::parameters;
 use crate::tensor::Tensor;
 
@@ -19,33 +19,65 @@ use crate::tensor::Tensor;
 #[derive(Debug)]
 pub struct Dense {
     units: usize,
-    kernel: Param,
-    bias: Option<Param>,
+    affine: Affine,
+}
+
+/// A kernel and a bias, for as many numbers as are asked for at the first call.
+#[derive(Debug)]
+pub(super) struct Affine {
+    pub kernel: Param,
+    pub bias: Option<Param>,
+}
+
+parameters!(Affine { kernel, bias });
+
+impl Affine {
+    /// Of a layer of that name.
+    #[track_caller]
+    pub fn new(layer: &str) -> Affine {
+        let kernel = Param::new(&format!("{layer}/kernel"), Initializer::GlorotUniform);
+        Affine { kernel, bias: Some(Param::new(&format!("{layer}/bias"), Initializer::Zeros)) }
+    }
+
+    /// `x @ kernel + bias`
+    #[track_caller]
+    pub fn of(&self, x: &Tensor, units: usize) -> Result<Tensor> {
+        let (into, dtype) = (width("dense", x)?, x.dtype());
+        let y = x.matmul(&self.kernel.read(&[into, units], dtype)?)?;
+        match &self.bias {
+            Some(bias) => y + bias.read(&[units], dtype)?,
+            None => Ok(y),
+        }
+    }
 }
 
 impl Dense {
     /// So many numbers out of however many come in.
     #[track_caller]
     pub fn new(units: usize) -> Dense {
-        let kernel = Param::new("dense/kernel", Initializer::GlorotUniform);
-        Dense { units, kernel, bias: Some(Param::new("dense/bias", Initializer::Zeros)) }
+        Dense { units, affine: Affine::new("dense") }
     }
 
     /// Without a bias.
     #[must_use]
-    pub fn no_bias(self) -> Dense {
-        Dense { bias: None, ..self }
+    pub fn no_bias(mut self) -> Dense {
+        self.affine.bias = None;
+        self
     }
 
     /// Another start of the kernel.
     #[must_use]
     pub fn starting(mut self, kernel: Initializer) -> Dense {
-        self.kernel.start = kernel;
+        self.affine.kernel.start = kernel;
         self
     }
 }
 
-parameters!(Dense { kernel, bias });
+impl Parameters for Dense {
+    fn walk(&self, walk: &mut Walk) {
+        self.affine.walk(walk);
+    }
+}
 
 impl Layer for Dense {
     fn has_lines(&self) -> bool {
@@ -54,11 +86,6 @@ impl Layer for Dense {
 
     #[track_caller]
     fn forward(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        let (into, dtype) = (width("dense", x)?, x.dtype());
-        let y = x.matmul(&self.kernel.read(&[into, self.units], dtype)?)?;
-        match &self.bias {
-            Some(bias) => y + bias.read(&[self.units], dtype)?,
-            None => Ok(y),
-        }
+        self.affine.of(x, self.units)
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tonnage_core::Result;
 use tonnage_runtime::random;
 
-use crate::io::{SafeTensors, bad_file, failed, save_safetensors, write_atomically};
+use crate::io::{SafeTensors, bad_file, failed, save_safetensors, save_text};
 use crate::variable::Variable;
 
 /// The file that names the last good checkpoint.
@@ -102,9 +102,7 @@ impl Checkpoints {
         let path = folder.join(NAME);
         let text = serde_json::to_string_pretty(&record)
             .map_err(|e| bad_file(&path, format!("cannot be made ({e})"), "report this"))?;
-        write_atomically(&path, |file| {
-            file.write_all(text.as_bytes()).map_err(|e| failed(&path, "written", &e))
-        })?;
+        save_text(&path, &text)?;
         for name in gone {
             // One that stays costs disk, and nothing else.
             let _ = fs::remove_file(folder.join(name));
