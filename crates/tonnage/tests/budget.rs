@@ -4,27 +4,18 @@
 
 mod common;
 
+use common::chain::{self, drawn};
 use common::{alone, call_checked, in_use};
 use tonnage::{
     Bytes, DType, Dim, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable,
-    Watched, function, memory, random_normal, set_seed, tensor,
+    Watched, function, memory,
 };
 
 const WIDTH: usize = 16;
 const ROWS: usize = 1024;
 
-fn drawn(sizes: [usize; 2], scale: f64) -> Tensor {
-    let [rows, columns] = sizes;
-    let values = (random_normal(sizes, DType::F32).unwrap() * scale).unwrap();
-    let values = values.to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape([rows as i64, columns as i64]).unwrap()
-}
-
 fn weights(layers: usize) -> Vec<Variable> {
-    set_seed(7);
-    (0..layers)
-        .map(|i| Variable::new(&format!("w{i}"), drawn([WIDTH, WIDTH], 0.3)).unwrap())
-        .collect()
+    chain::weights(layers, WIDTH, 7)
 }
 
 /// One step of training with a skip around every second layer.

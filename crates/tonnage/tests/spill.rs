@@ -11,27 +11,18 @@ mod common;
 
 use std::path::PathBuf;
 
+use common::chain::{self, drawn};
 use common::{alone, call_checked, in_use};
 use tonnage::{
-    Bytes, DType, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable,
-    Watched, cond, function, memory, random_normal, set_seed, tensor,
+    Bytes, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable, Watched, cond,
+    function, memory,
 };
 
 const WIDTH: usize = 16;
 const ROWS: usize = 2048;
 
-fn drawn(sizes: [usize; 2], scale: f64) -> Tensor {
-    let [rows, columns] = sizes;
-    let values = (random_normal(sizes, DType::F32).unwrap() * scale).unwrap();
-    let values = values.to_vec::<f32>().unwrap();
-    tensor(values).unwrap().reshape([rows as i64, columns as i64]).unwrap()
-}
-
 fn weights(layers: usize) -> Vec<Variable> {
-    set_seed(11);
-    (0..layers)
-        .map(|i| Variable::new(&format!("w{i}"), drawn([WIDTH, WIDTH], 0.3)).unwrap())
-        .collect()
+    chain::weights(layers, WIDTH, 11)
 }
 
 /// One step of training; the batch stays whole, so that a file is what helps most.

@@ -7,6 +7,7 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
+pub mod chain;
 pub mod draw;
 pub mod prints;
 pub mod refused;
