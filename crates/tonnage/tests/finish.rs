@@ -68,12 +68,10 @@ fn batches_are_finished_matrix_by_matrix() {
 fn convolutions_are_finished_too() {
     let _turn = alone();
     let f = |(x, w, b): (Tensor, Tensor, Tensor)| (x.conv2d(&w, &Conv::valid())? + b)?.relu();
-    let grouped = |(x, w, b): (Tensor, Tensor, Tensor)| {
-        (x.conv2d(&w, &Conv::valid().groups(2))? + b)?.relu()
-    };
-    let depthwise = |(x, w, b): (Tensor, Tensor, Tensor)| {
-        (x.conv2d(&w, &Conv::valid().groups(6))? + b)?.relu()
-    };
+    let grouped =
+        |(x, w, b): (Tensor, Tensor, Tensor)| (x.conv2d(&w, &Conv::valid().groups(2))? + b)?.relu();
+    let depthwise =
+        |(x, w, b): (Tensor, Tensor, Tensor)| (x.conv2d(&w, &Conv::valid().groups(6))? + b)?.relu();
     let (x, b) = (drawn(&[2, 13, 12, 6], DType::F32), drawn(&[12], DType::F32));
     let args = |w: &[usize]| (x.share(), drawn(w, DType::F32), b.share());
     assert_eq!(joined(f, &args(&[3, 3, 6, 12])), 1);
