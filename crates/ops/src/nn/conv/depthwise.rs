@@ -253,11 +253,18 @@ impl<T: Float> Line<'_, T> {
         let (reads, step) = (&self.reads, self.pixels.channel);
         let seen = &seen.taps[..seen.count];
         if step == 1 && reads.divide == 1 && reads.turns == 1 {
+            // Loops, not `for_each`: its closure may stay a function, which has no vectors and no multiply-add.
             let (nines, rest) = seen.as_chunks::<9>();
-            nines.iter().for_each(|taps| self.add::<I, 9>(taps, first, sums));
+            for taps in nines {
+                self.add::<I, 9>(taps, first, sums);
+            }
             let (threes, rest) = rest.as_chunks::<3>();
-            threes.iter().for_each(|taps| self.add::<I, 3>(taps, first, sums));
-            rest.iter().for_each(|tap| self.add::<I, 1>(&[*tap], first, sums));
+            for taps in threes {
+                self.add::<I, 3>(taps, first, sums);
+            }
+            for tap in rest {
+                self.add::<I, 1>(&[*tap], first, sums);
+            }
             return;
         }
         for (at, weights) in seen {
