@@ -5,6 +5,7 @@
 
 mod cargo;
 mod help;
+mod python;
 mod soak;
 mod step;
 mod test;
