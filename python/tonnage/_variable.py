@@ -59,7 +59,7 @@ class Variable(_t.Variable):
     @property
     def initializer(self):
         """What initializes it in a session."""
-        from .compat.v1 import Initializer
+        from .compat._graph import Initializer
 
         return Initializer([self])
 

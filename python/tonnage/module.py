@@ -139,13 +139,13 @@ def control_dependencies(control_inputs):
 
 def group(*inputs, name=None, **kwargs):
     """Several ops as one."""
-    from .compat.v1 import Operation
+    from .compat._graph import Operation
 
     return Operation([i for i in inputs])
 
 
 def no_op(name=None):
     """An op that does nothing."""
-    from .compat.v1 import Operation
+    from .compat._graph import Operation
 
     return Operation([])
