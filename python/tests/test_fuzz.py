@@ -83,3 +83,64 @@ def test_methods_take_anything():
             getattr(tensor, name)(*given)
         except Exception as error:
             assert type(error).__name__ != "PanicException", (name, error)
+
+
+def test_threads_have_tapes_of_their_own():
+    import threading
+
+    made, errors = [], []
+
+    def work(n):
+        try:
+            x = tf.Variable(float(n))
+            for _ in range(50):
+                with tf.GradientTape() as tape:
+                    y = x * x
+                made.append((n, float(tape.gradient(y, x))))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(made) == 200 and all(slope == 2 * n for n, slope in made)
+
+
+def test_a_tape_of_another_thread_is_a_clear_error():
+    import threading
+
+    with tf.GradientTape() as tape:
+        x = tf.Variable(1.0)
+        y = x * x
+    errors = []
+
+    def work():
+        try:
+            tape.gradient(y, x)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert isinstance(errors[0], RuntimeError) and "another thread" in str(errors[0])
+
+
+def test_a_forked_process_computes_or_says_why_not():
+    import os
+
+    x = tf.constant(np.ones([1 << 20], "f4"))
+    tf.reduce_sum(x * x).numpy()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            tf.reduce_sum(x * x).numpy()
+            code = 0
+        except RuntimeError as error:
+            code = 0 if "forked" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0

@@ -15,6 +15,9 @@ from . import _tonnage as _t
 
 _t.set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_t.after_fork)
+
 from . import _shape, errors  # noqa: E402
 
 _t.set_error_classes(errors)

@@ -45,6 +45,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     functions!(
         line::set_package_folder,
+        run::after_fork,
         dtype::the_dtype,
         errors::set_error_classes,
         tensor::set_sugar,

@@ -2,7 +2,9 @@
 //! interpreter's lock where it takes long.
 
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tonnage::{Graph, Result};
 
@@ -21,6 +23,25 @@ thread_local! {
     static BUILDING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Set in a process that was forked from one whose threads compute: here they are not.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Says that this process was forked.
+#[pyfunction]
+pub fn after_fork() {
+    FORKED.store(tonnage_runtime::pool::is_started(), Ordering::Relaxed);
+}
+
+fn check_fork() -> PyResult<()> {
+    match FORKED.load(Ordering::Relaxed) {
+        false => Ok(()),
+        true => Err(PyRuntimeError::new_err(
+            "this process was forked after Tonnage had computed with threads, which a fork does not take along; use \
+             multiprocessing.set_start_method(\"spawn\"), or fork before the first large op",
+        )),
+    }
+}
+
 /// Runs something that may fail. `work` is about how many elements it goes over.
 pub fn run<R: Send>(
     py: Python<'_>,
@@ -32,7 +53,13 @@ pub fn run<R: Send>(
         Some(line) => line.stand_for(|| within_graph(f)),
         None => within_graph(f),
     };
-    let made = if work >= LARGE { py.detach(go) } else { go() };
+    let made = match work >= LARGE {
+        true => {
+            check_fork()?;
+            py.detach(go)
+        }
+        false => go(),
+    };
     made.map_err(|error| errors::raise(py, error))
 }
 

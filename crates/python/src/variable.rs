@@ -5,7 +5,7 @@ use tonnage::{DType, Gradient, Reuse, Shape, Tensor, TensorType, Variable, bind}
 
 use crate::convert::{self, Want};
 use crate::dtype;
-use crate::run::run;
+use crate::run::{MUCH, run};
 use crate::tape::delta;
 use crate::tensor::{PyTensor, lengths, sugar};
 
@@ -18,7 +18,8 @@ pub struct PyVariable {
 impl PyVariable {
     /// Its value now.
     pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
-        run(py, 0, || self.variable.read())
+        // Without the interpreter's lock: a call that writes it may be waiting for that in a callback.
+        run(py, MUCH, || self.variable.read())
     }
 
     fn value_for(&self, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
@@ -89,14 +90,14 @@ impl PyVariable {
 
     /// Whether it has a value.
     #[getter]
-    fn initialized(&self) -> bool {
-        self.variable.is_initialized()
+    fn initialized(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.variable.is_initialized())
     }
 
     /// What it holds in memory.
     #[getter]
-    fn bytes(&self) -> u64 {
-        self.variable.bytes().get()
+    fn bytes(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.variable.bytes().get())
     }
 
     /// Which variable it is.
@@ -120,16 +121,16 @@ impl PyVariable {
             );
             return Err(pyo3::exceptions::PyValueError::new_err(text));
         }
-        run(py, value.shape().count().unwrap_or(0), || self.variable.assign(&value))
+        run(py, MUCH, || self.variable.assign(&value))
     }
 
     /// Adds to it, in place.
     fn add(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match delta(py, value)? {
-            Some(rows) => run(py, 0, || self.variable.assign_add(&rows)),
+            Some(rows) => run(py, MUCH, || self.variable.assign_add(&rows)),
             None => {
                 let value = self.value_for(value)?;
-                run(py, value.shape().count().unwrap_or(0), || self.variable.assign_add(&value))
+                run(py, MUCH, || self.variable.assign_add(&value))
             }
         }
     }
@@ -137,10 +138,10 @@ impl PyVariable {
     /// Takes from it, in place.
     fn sub(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match delta(py, value)? {
-            Some(rows) => run(py, 0, || self.variable.assign_sub(&rows)),
+            Some(rows) => run(py, MUCH, || self.variable.assign_sub(&rows)),
             None => {
                 let value = self.value_for(value)?;
-                run(py, value.shape().count().unwrap_or(0), || self.variable.assign_sub(&value))
+                run(py, MUCH, || self.variable.assign_sub(&value))
             }
         }
     }
@@ -154,7 +155,7 @@ impl PyVariable {
     ) -> PyResult<()> {
         let indices = convert::tensor(indices, Want::default())?;
         let rows = self.value_for(rows)?;
-        run(py, 0, || self.variable.assign_rows(&indices, &rows))
+        run(py, MUCH, || self.variable.assign_rows(&indices, &rows))
     }
 }
 

@@ -41,6 +41,8 @@ def converted(function):
         return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
     if not isinstance(function, types.FunctionType) or getattr(function, _UNCONVERTED, False):
         return function
+    if "__tonnage_ag" in function.__code__.co_freevars:
+        return function  # it is inside of one that was rewritten
     found = _converted.get(function)
     if found is None:
         found = function

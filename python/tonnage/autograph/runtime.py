@@ -35,6 +35,13 @@ def undefined(name):
     return Undefined(name)
 
 
+def returned(value):
+    """What a function returns, which must have a value."""
+    if isinstance(value, Undefined):
+        value._fail()
+    return value
+
+
 def _symbolic(value):
     return isinstance(value, (_t.Tensor, _t.Variable)) and _t.is_tracing() and _t.to_tensor(value, None, None).is_symbolic
 

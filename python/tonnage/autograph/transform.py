@@ -202,7 +202,7 @@ class _Function:
         for i, statement in enumerate(block):
             if isinstance(statement, ast.If) and _has([statement], ast.Return):
                 rest = block[i + 1:]
-                if top and not _ends(rest) and not (rest and _ends(rest)):
+                if top and not _ends(rest):
                     rest = rest + [ast.copy_location(ast.Return(_constant(None, statement)), statement)]
                 yes = statement.body if _ends(statement.body) else statement.body + copy.deepcopy(rest)
                 no = statement.orelse if _ends(statement.orelse) else statement.orelse + rest
@@ -210,7 +210,7 @@ class _Function:
                 made.append(statement)
                 return made
             if isinstance(statement, ast.With) and _has([statement], ast.Return):
-                statement.body = self.returning(statement.body, top)
+                statement.body = self.returning(statement.body, top and i + 1 == len(block))
             made.append(statement)
         return made
 
@@ -262,7 +262,7 @@ class _Function:
             if isinstance(statement, _SCOPES):
                 made.append(statement)
                 continue
-            if isinstance(statement, (ast.While, ast.For)) and not statement.orelse:
+            if isinstance(statement, (ast.While, ast.For)):
                 made.extend(self.loop_without_jumps(statement))
                 continue
             for field in ("body", "orelse", "finalbody"):
@@ -286,9 +286,14 @@ class _Function:
             body = self.flagged(body, broken, skipped)
         if skipped:
             body = [self.assign(skipped, _constant(False, loop), loop)] + body
+        # What an `else` says runs where the loop was not broken off.
+        after, loop.orelse = self.without_jumps(loop.orelse), []
+        if after and broken:
+            guard = ast.If(self.not_any([broken]), after, [])
+            after = [ast.fix_missing_locations(ast.copy_location(guard, loop))]
         loop.body = body
         loop.tonnage_broken = broken
-        return before + [loop]
+        return before + [loop] + after
 
     def flagged(self, block, broken, skipped):
         """Jumps as flags; what follows runs where none is set."""
@@ -302,10 +307,11 @@ class _Function:
             jumps = (not isinstance(statement, (ast.While, ast.For) + _SCOPES)
                      and _has([statement], (ast.Break, ast.Continue), loops=False))
             if jumps:
-                for field in ("body", "orelse"):
-                    inner = getattr(statement, field, None)
-                    if isinstance(inner, list):
-                        setattr(statement, field, self.flagged(inner, broken, skipped) or [ast.Pass()])
+                for part in [statement, *getattr(statement, "handlers", [])]:
+                    for field in ("body", "orelse", "finalbody"):
+                        inner = getattr(part, field, None)
+                        if isinstance(inner, list) and inner:
+                            setattr(part, field, self.flagged(inner, broken, skipped))
                 made.append(statement)
                 rest = self.flagged(block[i + 1:], broken, skipped)
                 if rest:
@@ -358,6 +364,10 @@ class _Statements(ast.NodeTransformer):
 
     def visit_If(self, node):
         f = self.f
+        if _has([node], ast.Return) and not (_ends(node.body) and _ends(node.orelse)):
+            # A return out of `try` or `with`: stays Python's, and so does what it is decided on.
+            node.test, node.body, node.orelse = self.visit(node.test), self.block(node.body), self.block(node.orelse)
+            return node
         names = sorted(_assigned(node.body + node.orelse))
         used = _loaded(self.whole, [node]) | f.parameters
         exported = [n for n in names if n in used or n.startswith("__tonnage_")]
@@ -376,8 +386,6 @@ class _Statements(ast.NodeTransformer):
                 self.statement(call, node)]
 
     def visit_While(self, node):
-        if node.orelse:
-            return self.generic_visit(node)
         f, names = self.f, sorted(_assigned(node.body))
         test, body = f.fresh("test"), f.fresh("body")
         condition = self.visit(node.test)
@@ -390,8 +398,6 @@ class _Statements(ast.NodeTransformer):
                 *state, self.statement(call, node)]
 
     def visit_For(self, node):
-        if node.orelse:
-            return self.generic_visit(node)
         f, names = self.f, sorted(_assigned(node.body) | _assigned([node.target]))
         body, item = f.fresh("body"), f.fresh("item")
         take = ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], f.name(item)), node))
@@ -438,8 +444,18 @@ class _Statements(ast.NodeTransformer):
         message = self.visit(node.msg) if node.msg else ast.Constant(None)
         return self.statement(self.f.call("assert_", test, self.later(message)), node)
 
+    def visit_Return(self, node):
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name):
+            node.value = self.at(self.f.call("returned", node.value), node)
+        return node
+
     def visit_Call(self, node):
         self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            arguments = self.f.node.args
+            first = (arguments.posonlyargs + arguments.args)[:1]
+            node.args = [self.at(self.f.name(n), node) for n in ["__class__", *[a.arg for a in first]]]
         own = isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "vars", "eval", "exec")
         if not own:
             node.func = self.at(self.f.call("call", node.func), node.func)
