@@ -160,9 +160,8 @@ impl Lengths {
     /// As a shape with nothing open.
     pub fn shape(self) -> PyResult<Shape> {
         let all: Option<Vec<Dim>> = self.0.into_iter().collect();
-        all.map(Shape::from).ok_or_else(|| {
-            PyValueError::new_err("every length of the shape must be known here")
-        })
+        all.map(Shape::from)
+            .ok_or_else(|| PyValueError::new_err("every length of the shape must be known here"))
     }
 
     /// As a shape for that many elements; one length may be found out.

@@ -91,7 +91,11 @@ pub fn scan(
 
 /// Applies a callable to every row and stacks what it returns.
 #[pyfunction]
-pub fn map_rows(py: Python<'_>, f: &Bound<'_, PyAny>, rows: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+pub fn map_rows(
+    py: Python<'_>,
+    f: &Bound<'_, PyAny>,
+    rows: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
     let rows = Nest::of(rows, As::Tensors)?;
     let made = run_attached(py, || Loop::new().map_fn(rows, |row| call(f, &[&row])))?;
     Ok(made.object(py)?.unbind())
@@ -105,9 +109,8 @@ pub fn cond(
     yes: &Bound<'_, PyAny>,
     no: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let made = run_attached(py, || {
-        tonnage::cond(&condition.0, || call(yes, &[]), || call(no, &[]))
-    })?;
+    let made =
+        run_attached(py, || tonnage::cond(&condition.0, || call(yes, &[]), || call(no, &[])))?;
     Ok(made.object(py)?.unbind())
 }
 
@@ -152,7 +155,8 @@ pub fn checkpoint(
     arguments: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
     let arguments = Nest::of(arguments, As::Tensors)?;
-    let made = run_attached(py, || tonnage::checkpoint(|given: Nest| call(f, &[&given]))(arguments))?;
+    let made =
+        run_attached(py, || tonnage::checkpoint(|given: Nest| call(f, &[&given]))(arguments))?;
     Ok(made.object(py)?.unbind())
 }
 

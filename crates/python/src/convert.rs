@@ -258,13 +258,17 @@ fn from_numpy(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Tensor> {
     };
     let Some(own) = named(&array)? else {
         let dtype = array.getattr("dtype")?.str()?;
-        let text = format!("Failed to convert a NumPy array to a Tensor (Unsupported object type {dtype}).");
+        let text = format!(
+            "Failed to convert a NumPy array to a Tensor (Unsupported object type {dtype})."
+        );
         return Err(PyValueError::new_err(text));
     };
     let is_plain = |to: DType| own == to || !(own.is_float() && !to.is_float());
     let to = match (want.wanted, want.hint) {
         (Some(wanted), _) => wanted,
-        (None, Some(hint)) if is_plain(hint) && (own == DType::Bool) == (hint == DType::Bool) => hint,
+        (None, Some(hint)) if is_plain(hint) && (own == DType::Bool) == (hint == DType::Bool) => {
+            hint
+        }
         _ => own,
     };
     let direct = to == own || to == DType::BF16 || own == DType::BF16;

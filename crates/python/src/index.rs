@@ -35,14 +35,16 @@ pub fn get(py: Python<'_>, of: &PyTensor, key: &Bound<'_, PyAny>) -> PyResult<Py
         } else if let Some(at) = position(py, key)? {
             indices.push(Index::At(at));
         } else {
-            let tensor = convert::tensor(key, Want::default())?;
-            if tensor.dtype() == DType::Bool && keys.len() == 1 {
-                return run(py, MUCH, || of.tensor.boolean_mask(&tensor)).map(PyTensor::from);
+            let tensor = convert::maybe(key, Want::default())?;
+            if let Some(mask) = tensor.as_ref().filter(|t| t.dtype() == DType::Bool)
+                && keys.len() == 1
+            {
+                return run(py, MUCH, || of.tensor.boolean_mask(mask)).map(PyTensor::from);
             }
-            if !tensor.dtype().is_integer() {
+            let Some(tensor) = tensor.filter(|t| t.dtype().is_integer()) else {
                 let text = "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid indices";
                 return Err(PyTypeError::new_err(text));
-            }
+            };
             indices.push(Index::Part(Part::ALL));
             picked.push((axis, tensor));
             axis += 1;
@@ -63,7 +65,9 @@ fn check(py: Python<'_>, of: &PyTensor, indices: &[Index]) -> PyResult<()> {
         && (*at >= n as i64 || *at < -(n as i64))
     {
         let _ = py;
-        return Err(PyIndexError::new_err(format!("index {at} is out of range for an axis of {n}")));
+        return Err(PyIndexError::new_err(format!(
+            "index {at} is out of range for an axis of {n}"
+        )));
     }
     Ok(())
 }

@@ -41,7 +41,10 @@ enum Node {
     Tuple(Vec<Node>),
     Dict(Vec<(Py<PyAny>, Node)>),
     /// What is made of the parts by a call: a named tuple by its class, others by what they said.
-    Made { by: Py<PyAny>, parts: Vec<Node> },
+    Made {
+        by: Py<PyAny>,
+        parts: Vec<Node>,
+    },
 }
 
 struct Walk {
@@ -60,7 +63,10 @@ impl Nest {
     }
 
     /// A call's arguments as a tree.
-    pub fn of_call(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Nest> {
+    pub fn of_call(
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Nest> {
         let mut walk = Walk { how: As::Arguments, tensors: Vec::new(), text: String::new() };
         let mut parts = vec![walk.node(args.as_any(), 0)?];
         if let Some(kwargs) = kwargs.filter(|k| !k.is_empty()) {
@@ -96,7 +102,8 @@ fn build<'py>(
             made.into_any()
         }
         Node::Tuple(parts) => {
-            let parts = parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
+            let parts =
+                parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
             PyTuple::new(py, parts)?.into_any()
         }
         Node::Dict(parts) => {
@@ -107,7 +114,8 @@ fn build<'py>(
             made.into_any()
         }
         Node::Made { by, parts } => {
-            let parts = parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
+            let parts =
+                parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
             by.bind(py).call1(PyTuple::new(py, parts)?)?
         }
     })
@@ -266,11 +274,12 @@ impl Tree for Nest {
 
 fn places(node: &Node, path: &mut String, f: &mut dyn FnMut(&str)) {
     let before = path.len();
-    let within = |part: &Node, name: std::fmt::Arguments<'_>, path: &mut String, f: &mut dyn FnMut(&str)| {
-        let _ = write!(path, "[{name}]");
-        places(part, path, f);
-        path.truncate(before);
-    };
+    let within =
+        |part: &Node, name: std::fmt::Arguments<'_>, path: &mut String, f: &mut dyn FnMut(&str)| {
+            let _ = write!(path, "[{name}]");
+            places(part, path, f);
+            path.truncate(before);
+        };
     match node {
         Node::Tensor => f(path),
         Node::Plain(_) => {}

@@ -61,7 +61,8 @@ impl Op {
         let tensors = together(&given)?;
         let inputs: Vec<&Tensor> = tensors.iter().collect();
         let work = inputs.iter().map(|t| t.shape().count().unwrap_or(0)).max().unwrap_or(0);
-        let made = run(py, work, || Ok(bind::apply(self.row, &inputs, Attrs::None)?.swap_remove(0)));
+        let made =
+            run(py, work, || Ok(bind::apply(self.row, &inputs, Attrs::None)?.swap_remove(0)));
         made.map(PyTensor::from)
     }
 
@@ -105,7 +106,8 @@ fn together(given: &[Bound<'_, PyAny>]) -> PyResult<Vec<Tensor>> {
         return std::iter::once(Ok(first)).chain(rest).collect();
     }
     let want = Want { wanted: None, hint };
-    let made = given.iter().map(|item| convert::tensor(item, want)).collect::<PyResult<Vec<_>>>()?;
+    let made =
+        given.iter().map(|item| convert::tensor(item, want)).collect::<PyResult<Vec<_>>>()?;
     if let [first, rest @ ..] = &made[..]
         && let Some(other) = rest.iter().find(|t| t.dtype() != first.dtype())
         && first.dtype() != tonnage::DType::Bool

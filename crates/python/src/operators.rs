@@ -36,8 +36,7 @@ pub fn same_dtype(py: Python<'_>, op: &'static OpDef, a: &Tensor, b: &Tensor) ->
         return Ok(());
     }
     let help = "convert one side with `tf.cast`".to_string();
-    let kind =
-        ErrorKind::DTypeMismatch { op: op.name, left: a.dtype(), right: b.dtype(), help };
+    let kind = ErrorKind::DTypeMismatch { op: op.name, left: a.dtype(), right: b.dtype(), help };
     Err(errors::raise(py, kind.into()))
 }
 
@@ -103,4 +102,3 @@ fn combined(op: &'static OpDef, a: &Dims, b: &Dims) -> Dims {
     };
     (0..count).map(one).collect()
 }
-

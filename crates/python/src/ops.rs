@@ -79,7 +79,13 @@ fn shape(lengths: Lengths) -> tonnage::Result<Shape> {
     lengths.shape().map_err(crate::errors::carry)
 }
 
-fn conv(strides: &[usize], same: bool, pads: Vec<[usize; 2]>, dilations: &[usize], groups: usize) -> Conv {
+fn conv(
+    strides: &[usize],
+    same: bool,
+    pads: Vec<[usize; 2]>,
+    dilations: &[usize],
+    groups: usize,
+) -> Conv {
     let padding = match (same, pads.is_empty()) {
         (true, _) => Padding::Same,
         (false, true) => Padding::Valid,

@@ -201,7 +201,8 @@ impl Drop for PyTape {
     fn drop(&mut self) {
         if self.thread == std::thread::current().id() {
             // At the end of a thread its table may be gone, and the tapes with it.
-            let _ = TAPES.try_with(|tapes| tapes.try_borrow_mut().map(|mut t| t.remove(&self.number)));
+            let _ =
+                TAPES.try_with(|tapes| tapes.try_borrow_mut().map(|mut t| t.remove(&self.number)));
         }
     }
 }

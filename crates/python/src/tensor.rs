@@ -111,27 +111,81 @@ impl PyTensor {
     }
 
     fn __and__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, logical(self.tensor.dtype(), &math::logical_and::LOGICAL_AND, &math::bitwise_and::BITWISE_AND), other, false)
+        self.with(
+            py,
+            logical(
+                self.tensor.dtype(),
+                &math::logical_and::LOGICAL_AND,
+                &math::bitwise_and::BITWISE_AND,
+            ),
+            other,
+            false,
+        )
     }
 
     fn __rand__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, logical(self.tensor.dtype(), &math::logical_and::LOGICAL_AND, &math::bitwise_and::BITWISE_AND), other, true)
+        self.with(
+            py,
+            logical(
+                self.tensor.dtype(),
+                &math::logical_and::LOGICAL_AND,
+                &math::bitwise_and::BITWISE_AND,
+            ),
+            other,
+            true,
+        )
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, logical(self.tensor.dtype(), &math::logical_or::LOGICAL_OR, &math::bitwise_or::BITWISE_OR), other, false)
+        self.with(
+            py,
+            logical(
+                self.tensor.dtype(),
+                &math::logical_or::LOGICAL_OR,
+                &math::bitwise_or::BITWISE_OR,
+            ),
+            other,
+            false,
+        )
     }
 
     fn __ror__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, logical(self.tensor.dtype(), &math::logical_or::LOGICAL_OR, &math::bitwise_or::BITWISE_OR), other, true)
+        self.with(
+            py,
+            logical(
+                self.tensor.dtype(),
+                &math::logical_or::LOGICAL_OR,
+                &math::bitwise_or::BITWISE_OR,
+            ),
+            other,
+            true,
+        )
     }
 
     fn __xor__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, logical(self.tensor.dtype(), &math::logical_xor::LOGICAL_XOR, &math::bitwise_xor::BITWISE_XOR), other, false)
+        self.with(
+            py,
+            logical(
+                self.tensor.dtype(),
+                &math::logical_xor::LOGICAL_XOR,
+                &math::bitwise_xor::BITWISE_XOR,
+            ),
+            other,
+            false,
+        )
     }
 
     fn __rxor__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, logical(self.tensor.dtype(), &math::logical_xor::LOGICAL_XOR, &math::bitwise_xor::BITWISE_XOR), other, true)
+        self.with(
+            py,
+            logical(
+                self.tensor.dtype(),
+                &math::logical_xor::LOGICAL_XOR,
+                &math::bitwise_xor::BITWISE_XOR,
+            ),
+            other,
+            true,
+        )
     }
 
     fn __lshift__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -218,7 +272,8 @@ impl PyTensor {
             return self.with(py, op, other, false);
         }
         // What cannot be compared is unequal.
-        let unequal = || Ok((matches!(how, CompareOp::Ne)).into_pyobject(py)?.to_owned().into_any().unbind());
+        let unequal =
+            || Ok((matches!(how, CompareOp::Ne)).into_pyobject(py)?.to_owned().into_any().unbind());
         let text = other.is_instance_of::<pyo3::types::PyString>();
         let Ok(Some((right, _))) = side(other, self.tensor.dtype()) else { return unequal() };
         if text || self.tensor.shape().broadcast(&right.shape(), op.name).is_err() {

@@ -117,7 +117,9 @@ impl PyVariable {
         if value.shape() != self.variable.ty().shape {
             let text = format!(
                 "Cannot assign value to variable '{}': Shape mismatch. The variable shape {:?}, and the assigned value shape {:?} are incompatible.",
-                self.variable.name(), self.variable.ty().shape, lengths(&value)
+                self.variable.name(),
+                self.variable.ty().shape,
+                lengths(&value)
             );
             return Err(pyo3::exceptions::PyValueError::new_err(text));
         }
@@ -203,7 +205,13 @@ pub fn gradient(py: Python<'_>, gradient: Gradient) -> PyResult<Py<PyAny>> {
                 rows.parts().map(|(i, v)| (i.clone(), v.clone())).collect();
             let (indices, values) = run(py, 0, move || {
                 let flat = |t: &Tensor| t.reshape([-1i64]);
-                let row: Vec<i64> = parts[0].1.shape().iter().skip(parts[0].0.rank()).map(|d| d.known().map_or(-1, |n| n as i64)).collect();
+                let row: Vec<i64> = parts[0]
+                    .1
+                    .shape()
+                    .iter()
+                    .skip(parts[0].0.rank())
+                    .map(|d| d.known().map_or(-1, |n| n as i64))
+                    .collect();
                 let shape: Vec<i64> = std::iter::once(-1).chain(row).collect();
                 let mut all: (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
                 for (indices, values) in &parts {

@@ -6,6 +6,7 @@ from .. import _tonnage as _t
 from .. import nn as _nn
 from .._shape import TensorShape
 from .._variable import Variable
+from ..autograph import converted
 from ..module import Module, camel_to_snake, name_scope
 from . import activations, initializers
 
@@ -52,7 +53,8 @@ class Layer(Module):
         self._build_once(inputs)
         if "training" in kwargs and "training" not in inspect.signature(self.call).parameters:
             kwargs.pop("training")
-        return self.call(inputs, *args, **kwargs)
+        call = converted(self.call) if _t.is_tracing() else self.call
+        return call(inputs, *args, **kwargs)
 
     @property
     def weights(self):

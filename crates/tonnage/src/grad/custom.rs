@@ -86,8 +86,7 @@ pub fn custom_gradient_with<A: Tree, R: Tree, B: FnOnce(R) -> Result<A>>(
         let body = region::traced(&arguments, source, |symbols| {
             let (result, backward) = forward(symbols)?;
             let like = (result.share(), ());
-            let way =
-                way_back(|(), grads| backward(grads), &arguments, &like, source, &types)?;
+            let way = way_back(|(), grads| backward(grads), &arguments, &like, source, &types)?;
             // In here, what it captured are values of the way there: they are what is kept.
             let kept = way.captured.clone();
             back = Some(way);

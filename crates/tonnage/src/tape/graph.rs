@@ -59,10 +59,8 @@ fn trace_of(targets: &[Tensor]) -> Result<Trace> {
 fn way(trace: &Trace, sources: &impl Sources) -> Result<Way> {
     let key = |id: ValueId| 1 << 63 | trace.number() << 32 | id.index() as u64;
     let state = trace.state();
-    let captured: HashMap<u64, u64> = state
-        .captured()
-        .map(|(tensor, value)| (tensor.id(), symbol_key(trace, value)))
-        .collect();
+    let captured: HashMap<u64, u64> =
+        state.captured().map(|(tensor, value)| (tensor.id(), symbol_key(trace, value))).collect();
     let mut groups = Vec::new();
     sources.for_each(&mut |source| {
         groups.push(match source.as_variable() {
