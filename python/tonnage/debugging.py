@@ -16,14 +16,15 @@ def _holds(condition, message, what, *values):
         condition = _t.cast(condition, "bool")
     all_hold = _t.reduce_all(condition, None, False)
     if all_hold.is_symbolic:
-        values = [v for v in values if isinstance(v, _t.Tensor)]
+        tensors = [v for v in values if isinstance(v, _t.Tensor)]
 
         def check(given):
             if not bool(given[0]):
-                _failed(message, what, *given[1:])
+                rest = iter(given[1:])
+                _failed(message, what, *[next(rest) if isinstance(v, _t.Tensor) else v for v in values])
             return []
 
-        _t.host_callback(check, [all_hold, *values], [])
+        _t.host_callback(check, [all_hold, *tensors], [])
     elif not bool(all_hold):
         _failed(message, what, *values)
 

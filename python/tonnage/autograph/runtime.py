@@ -47,6 +47,8 @@ def _symbolic(value):
 
 
 def _convertible(value):
+    if isinstance(value, Undefined):
+        return False
     if isinstance(value, (_t.Tensor, _t.Variable, bool, int, float)) or hasattr(value, "_tonnage_flatten"):
         return True
     if isinstance(value, (list, tuple, dict)):
@@ -86,11 +88,20 @@ def _check_agreement(first, second):
                          f"{name!r} is used afterwards")
 
 
-def if_return(test, yes, no):
-    """An ``if`` whose branches both return."""
+def if_return(test, yes, no, get, put):
+    """An ``if`` whose branches both return: each starts with the variables as they were."""
     if not _symbolic(test):
         return yes() if test else no()
-    return _t.cond(test, yes, no)
+    start = get()
+
+    def branch(body):
+        def run():
+            put(start)
+            return body()
+
+        return run
+
+    return _t.cond(test, branch(yes), branch(no))
 
 
 def if_exp(test, yes, no):

@@ -375,9 +375,10 @@ class _Statements(ast.NodeTransformer):
         yes, no = f.fresh("then"), f.fresh("else")
         if _ends(node.body) and _ends(node.orelse) and _has([node], ast.Return):
             body, orelse = self.block(node.body), self.block(node.orelse)
-            call = f.call("if_return", test, f.name(yes), f.name(no))
+            state, get, put = self.state(names, node)
+            call = f.call("if_return", test, f.name(yes), f.name(no), f.name(get), f.name(put))
             made = ast.fix_missing_locations(ast.copy_location(ast.Return(call), node))
-            return [self.over(yes, body, names, node), self.over(no, orelse, names, node), made]
+            return [self.over(yes, body, names, node), self.over(no, orelse, names, node), *state, made]
         body, orelse = self.block(node.body), self.block(node.orelse)
         state, get, put = self.state(names, node)
         call = f.call("if_stmt", test, f.name(yes), f.name(no), f.name(get), f.name(put), self.texts(names),
