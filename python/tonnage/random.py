@@ -123,7 +123,10 @@ def fold_in(seed, data, alg="auto_select"):
 
 def split(seed, num=2, alg="auto_select"):
     """Several other seeds."""
-    return _t.stack([fold_in(seed, i) for i in range(num)], 0)
+    words = [int(w) for w in seed]
+    numbers = _t.count(words[-1] * 1000003, 1, [int(num)], "int64") & 0x7FFFFFFF
+    first = _t.fill([int(num)], words[0], "int32")
+    return _t.stack([first, _t.cast(numbers, "int32")], 1)
 
 
 class Generator:
