@@ -14,6 +14,7 @@ mod arena;
 mod budget;
 mod copy;
 mod explain;
+mod finish;
 mod fuse;
 mod heap;
 mod in_place;
