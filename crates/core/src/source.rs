@@ -20,9 +20,11 @@ enum Line {
     Other(&'static (String, u32)),
 }
 
+/// Lines of a file of another language, by number.
+type Lines = HashMap<u32, &'static (String, u32)>;
+
 /// Lines of other languages, by file.
-static LINES: LazyLock<Mutex<HashMap<String, HashMap<u32, &'static (String, u32)>>>> =
-    LazyLock::new(Mutex::default);
+static LINES: LazyLock<Mutex<HashMap<String, Lines>>> = LazyLock::new(Mutex::default);
 
 thread_local! {
     /// The line that everything on this thread is done for.

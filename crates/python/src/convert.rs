@@ -263,7 +263,7 @@ fn from_numpy(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Tensor> {
         );
         return Err(PyValueError::new_err(text));
     };
-    let is_plain = |to: DType| own == to || !(own.is_float() && !to.is_float());
+    let is_plain = |to: DType| !own.is_float() || to.is_float();
     let to = match (want.wanted, want.hint) {
         (Some(wanted), _) => wanted,
         (None, Some(hint)) if is_plain(hint) && (own == DType::Bool) == (hint == DType::Bool) => {

@@ -139,12 +139,15 @@ pub fn resident() -> Option<u64> {
     memory::resident().map(|bytes| bytes.get())
 }
 
+/// What an op did: op, line, action, bytes.
+type Done = (String, String, String, u64);
+
 /// Runs a callable and says what each op did to memory: op, line, action, bytes.
 #[pyfunction]
 pub fn record_memory<'py>(
     py: Python<'py>,
     f: &Bound<'py, PyAny>,
-) -> PyResult<(Bound<'py, PyAny>, Vec<(String, String, String, u64)>)> {
+) -> PyResult<(Bound<'py, PyAny>, Vec<Done>)> {
     let _ = py;
     let scope = memory::scope();
     let made = f.call0()?;

@@ -32,7 +32,7 @@ enum Of {
 }
 
 impl Of {
-    fn of(given: &Bound<'_, PyAny>) -> PyResult<Of> {
+    fn extract(given: &Bound<'_, PyAny>) -> PyResult<Of> {
         if let Ok(variable) = given.cast::<PyVariable>() {
             return Ok(Of::Variable(variable.get().variable.clone()));
         }
@@ -99,23 +99,43 @@ impl PyTape {
 
     /// Records nothing until it goes on.
     fn pause(&self, py: Python<'_>) -> PyResult<()> {
-        run_attached(py, || self.with(|tape| Ok(tape.pause())))
+        run_attached(py, || {
+            self.with(|tape| {
+                tape.pause();
+                Ok(())
+            })
+        })
     }
 
     /// Records again.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
-        run_attached(py, || self.with(|tape| Ok(tape.resume())))
+        run_attached(py, || {
+            self.with(|tape| {
+                tape.resume();
+                Ok(())
+            })
+        })
     }
 
     /// Forgets everything.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        run_attached(py, || self.with(|tape| Ok(tape.reset())))
+        run_attached(py, || {
+            self.with(|tape| {
+                tape.reset();
+                Ok(())
+            })
+        })
     }
 
     /// Watches a tensor or a variable.
     fn watch(&self, py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<()> {
-        let of = Of::of(source)?;
-        run_attached(py, || self.with(|tape| Ok(tape.watch(of.watched()))))
+        let of = Of::extract(source)?;
+        run_attached(py, || {
+            self.with(|tape| {
+                tape.watch(of.watched());
+                Ok(())
+            })
+        })
     }
 
     /// Numbers of the variables that it watched.
@@ -137,7 +157,7 @@ impl PyTape {
         };
         let targets = plain(&targets);
         let outputs = outputs.as_deref().map(plain);
-        let sources = sources.iter().map(Of::of).collect::<PyResult<Vec<_>>>()?;
+        let sources = sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?;
         let made = run(py, MUCH, || {
             self.with(|tape| {
                 let known: Vec<bool> = sources.iter().map(|s| tape.watches(s.watched())).collect();
@@ -171,7 +191,7 @@ impl PyTape {
         sources: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Py<PyAny>>> {
         let target = target.tensor.clone();
-        let sources = All(sources.iter().map(Of::of).collect::<PyResult<Vec<_>>>()?);
+        let sources = All(sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?);
         let made = run(py, MUCH, || self.with(|tape| tape.jacobian(&target, sources)))?;
         made.into_iter().map(|g| gradient(py, g)).collect()
     }
@@ -220,7 +240,7 @@ pub fn graph_gradients(
         given.iter().map(|t| t.tensor.clone()).collect()
     };
     let (targets, outputs) = (plain(&targets), outputs.as_deref().map(plain));
-    let sources = All(sources.iter().map(Of::of).collect::<PyResult<Vec<_>>>()?);
+    let sources = All(sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?);
     let made = run_attached(py, || tonnage::bind::gradients(&targets, outputs, sources))?;
     made.into_iter().map(|g| gradient(py, g)).collect()
 }
