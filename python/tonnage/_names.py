@@ -41,4 +41,7 @@ BITWISE = {
 
 def made(table):
     """Callables for a table."""
-    return {name: _t.Op(row, name, parameters) for name, (row, parameters) in table.items()}
+    ops = {name: _t.Op(row, name, parameters) for name, (row, parameters) in table.items()}
+    for op in ops.values():
+        op.__doc__ = op.doc
+    return ops

@@ -12,7 +12,7 @@ use crate::run::run;
 use crate::tensor::PyTensor;
 
 /// An op that takes tensors of one dtype, under a name of TensorFlow's.
-#[pyclass(frozen, name = "Op", module = "tonnage")]
+#[pyclass(frozen, dict, name = "Op", module = "tonnage")]
 pub struct Op {
     row: &'static OpDef,
     name: String,
@@ -71,8 +71,9 @@ impl Op {
         &self.name
     }
 
+    /// What it takes and does, in words.
     #[getter]
-    fn __doc__(&self) -> String {
+    fn doc(&self) -> String {
         format!("{}({}, name=None)\n\n{}", self.name, self.parameters.join(", "), self.row.doc)
     }
 

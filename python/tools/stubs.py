@@ -1,4 +1,4 @@
-"""Writes the type stubs of the package from what it has: ``python stubs.py`` in an environment where it is installed.
+"""Writes the type stubs of the package from what it has: ``python tools/stubs.py`` in an environment where it is installed.
 
 Ops come from the table through ``_names``; functions from their own signatures. The result is checked in, and a test compares
 it with what would be written.
@@ -7,7 +7,7 @@ it with what would be written.
 import inspect
 import pathlib
 
-HEAD = '''"""Written by python/stubs.py; change that, or the package, not this."""
+HEAD = '''"""Written by python/tools/stubs.py; change that, or the package, not this."""
 
 from typing import Any, Callable
 
@@ -48,8 +48,8 @@ def stub(name, value):
     from tonnage import _tonnage
 
     if isinstance(value, _tonnage.Op):
-        parameters = value.__doc__.partition("(")[2].partition(")")[0]
-        typed = ", ".join(f"{p}: Any" if "=" not in p else f"{p.partition('=')[0]}: Any = None" for p in parameters.split(", "))
+        parameters = repr(value).partition("(")[2].partition(")")[0].split(", ")
+        typed = ", ".join([*(f"{p}: Any" for p in parameters), "name: Any = None"])
         return f"def {name}({typed}) -> Tensor: ..."
     if isinstance(value, _tonnage.DType):
         return f"{name}: DType"
@@ -76,7 +76,7 @@ def written(module):
 
 
 def main():
-    folder = pathlib.Path(__file__).parent / "tonnage"
+    folder = pathlib.Path(__file__).parent.parent / "tonnage"
     for module in MODULES:
         (folder / f"{module or '__init__'}.pyi").write_text(written(module), encoding="utf-8")
     (folder / "py.typed").write_text("", encoding="utf-8")
