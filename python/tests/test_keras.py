@@ -94,3 +94,36 @@ def test_losses_agree_with_numpy():
     expected = -np.log(np.exp(X)[range(8), labels] / np.exp(X).sum(1))
     made = tf.keras.losses.sparse_categorical_crossentropy(labels, X, from_logits=True)
     np.testing.assert_allclose(made.numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "RMSprop", "AdamW"])
+def test_optimizers_train_in_functions_and_out_of_them(optimizer):
+    def trained(planned):
+        w = tf.Variable([5.0, -3.0])
+        made = getattr(tf.keras.optimizers, optimizer)(learning_rate=0.1)
+
+        def step():
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(w * w)
+            made.apply_gradients([(tape.gradient(loss, w), w)])
+            return loss
+
+        run = tf.function(step) if planned else step
+        losses = [float(run()) for _ in range(40)]
+        return losses, w.numpy()
+
+    (losses, w), (_, planned) = trained(False), trained(True)
+    assert losses[-1] < 0.6 * losses[0]
+    np.testing.assert_allclose(planned, w, rtol=1e-4, atol=1e-5)
+
+
+def test_adam_agrees_with_a_plain_loop():
+    w, g = tf.Variable(1.0), 0.5
+    adam = tf.keras.optimizers.Adam(0.1)
+    m = v = 0.0
+    expected = 1.0
+    for t in range(1, 6):
+        adam.apply_gradients([(tf.constant(g), w)])
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        expected -= 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-7)
+    np.testing.assert_allclose(w.numpy(), expected, rtol=1e-4)

@@ -105,3 +105,18 @@ def test_eager_execution_can_be_disabled():
         v1.enable_eager_execution()
         v1.reset_default_graph()
     assert (tf.constant(1.0) + 1.0).numpy() == 2.0
+
+
+def test_training_in_a_graph():
+    graph = v1.Graph()
+    with graph.as_default():
+        w = v1.get_variable("w", initializer=tf.constant([5.0, -3.0]))
+        loss = tf.reduce_sum(w * w)
+        step = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+        init = v1.global_variables_initializer()
+    with v1.Session(graph=graph) as session:
+        session.run(init)
+        first = session.run(loss)
+        for _ in range(30):
+            assert session.run(step) is None
+        assert session.run(loss) < 1e-3 * first

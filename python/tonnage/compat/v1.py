@@ -248,6 +248,35 @@ def glorot_uniform_initializer(seed=None, dtype="float32"):
     return GlorotUniform(seed)
 
 
+class _GradientDescent:
+    """Gradient descent, as an op of a graph."""
+
+    def __init__(self, learning_rate, use_locking=False, name="GradientDescent"):
+        self.learning_rate = learning_rate
+
+    def compute_gradients(self, loss, var_list=None, **_):
+        """Gradients with their variables."""
+        variables = list(var_list if var_list is not None else trainable_variables())
+        return list(zip(_tf.gradients(loss, variables), variables))
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        """What updates the variables when it is run."""
+        made = [v.assign_sub(g * self.learning_rate) for g, v in grads_and_vars if g is not None]
+        if global_step is not None:
+            made.append(global_step.assign_add(1))
+        return Operation(made)
+
+    def minimize(self, loss, global_step=None, var_list=None, **_):
+        """What makes a loss smaller when it is run."""
+        return self.apply_gradients(self.compute_gradients(loss, var_list), global_step)
+
+
+class train:
+    """``tf.compat.v1.train``."""
+
+    GradientDescentOptimizer = _GradientDescent
+
+
 Variable = _Variable
 
 

@@ -1,10 +1,10 @@
 """``tf.keras``: as much of it as programs of tensors and tapes need. Layers are modules; weights are made when the
 first input comes."""
 
-from . import activations, initializers, layers, losses
+from . import activations, initializers, layers, losses, optimizers
 from .models import Model, Sequential
 
-__all__ = ["Model", "Sequential", "activations", "backend", "initializers", "layers", "losses"]
+__all__ = ["Model", "Sequential", "activations", "backend", "initializers", "layers", "losses", "optimizers"]
 
 
 def Input(shape=None, batch_size=None, dtype=None, name=None, **_):
