@@ -7,10 +7,24 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use crate::cargo::{Cargo, root, target};
-use crate::step::Outcome;
+use crate::step::{self, Outcome, Step};
+
+/// The row of this command.
+pub const COMMAND: crate::Command = crate::Command {
+    name: "python",
+    doc: "builds the Python package into an environment of its own and tests it",
+    run,
+};
+
+fn run() -> ExitCode {
+    match step::run(&[Step { name: "Python", run: tests }], &mut io::stdout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
 
 /// What the tests import.
 const PACKAGES: [&str; 2] = ["numpy", "pytest"];
