@@ -45,4 +45,4 @@ def test_a_documents_program_runs_as_it_was_meant(program, tmp_path):
         assert lines[0] == "Result shape: (100, 100)"
     if "get_memory_info" in program:
         assert re.fullmatch(r"\{'current': \d+, 'peak': \d+\}", lines[0])
-    assert int(peak.split()[1]) < 96  # MiB, NumPy among them
+    assert int(peak.split()[1]) < 64  # MiB, NumPy among them

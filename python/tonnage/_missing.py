@@ -3,6 +3,8 @@
 
 def missing(module, name, names):
     """The error for a name that a module has not."""
+    if name.startswith("__"):  # what Python itself asks for, as modules are imported
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
     import difflib
 
     public = [n for n in names if not n.startswith("_")]
