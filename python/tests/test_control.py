@@ -226,6 +226,17 @@ def test_functions_that_are_called_are_converted_too():
     assert f(tf.constant(3.0)).numpy() == 2.0 and f(tf.constant(-0.25)).numpy() == 0.25
 
 
+def test_lambdas_are_converted_where_their_source_can_be_told():
+    def half(x):
+        if x > 1.0:
+            return x / 2.0
+        return x
+
+    scale = 3.0
+    f = tf.function(lambda x, y=1.0: half(x) * scale if x > 0.0 and y else -x)
+    assert f(tf.constant(4.0)).numpy() == 6.0 and f(tf.constant(-4.0)).numpy() == 4.0
+
+
 def test_assert_and_print_on_tensors(capfd):
     @tf.function
     def f(x):

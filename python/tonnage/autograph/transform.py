@@ -22,12 +22,15 @@ def rewritten(function):
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return function
     lines, first = inspect.getsourcelines(function)
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function.__name__]
-    if not found:
-        return function  # a lambda: an expression has no statements to rewrite
-    node = found[0]
-    ast.increment_lineno(tree, first - 1)
+    text = textwrap.dedent("".join(lines))
+    if function.__name__ == "<lambda>":
+        node = _lambda(text, code)
+    else:
+        found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name == function.__name__]
+        node = found[0] if found else None
+    if node is None:
+        return function
+    ast.increment_lineno(node, first - 1)
     if not _needed(node):
         return function
     node.decorator_list, node.returns = [], None
@@ -57,6 +60,22 @@ def rewritten(function):
     made.__dict__.update(function.__dict__)
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
     return made
+
+
+def _lambda(text, code):
+    """The only lambda of those lines that takes such arguments, as a function; none where it cannot be told."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return None  # the lines are a part of an expression
+    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda)
+             and [a.arg for a in n.args.posonlyargs + n.args.args + n.args.kwonlyargs] == list(names)]
+    if len(found) != 1:
+        return None
+    made = ast.FunctionDef(name="__tonnage_lambda", args=found[0].args, body=[ast.Return(found[0].body)], decorator_list=[],
+                           returns=None, type_params=[])
+    return ast.fix_missing_locations(ast.copy_location(made, found[0]))
 
 
 _INTERESTING = (ast.If, ast.While, ast.For, ast.IfExp, ast.BoolOp, ast.Assert, ast.Call)
