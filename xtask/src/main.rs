@@ -5,6 +5,7 @@
 
 mod cargo;
 mod help;
+mod python;
 mod soak;
 mod step;
 mod test;
@@ -23,7 +24,7 @@ struct Command {
 }
 
 /// Every command, in the order that help lists them.
-const COMMANDS: &[Command] = &[test::COMMAND, soak::COMMAND, help::COMMAND];
+const COMMANDS: &[Command] = &[test::COMMAND, python::COMMAND, soak::COMMAND, help::COMMAND];
 
 /// The exit code for a command line that can't be understood, apart from 1 for a failed check.
 const MISUSE: u8 = 2;

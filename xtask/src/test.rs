@@ -7,6 +7,7 @@
 //! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
 //!   promise into a wrong number: so the crates that hold `unsafe`, `ops` and `runtime`, are tested in it too.
 //!   Everything else in release takes too long for every change and belongs to `cargo xtask soak`.
+//! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
 //! * `tonnage-ops` has no tests inside of its library, for those would build it once more in each profile; they are
 //!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use crate::Command;
 use crate::cargo::Cargo;
+use crate::python;
 use crate::step::{self, Step};
 use crate::unsound;
 
@@ -34,6 +36,7 @@ const STEPS: &[Step] = &[
         run: || Cargo::new("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(),
     },
     Step { name: "tests", run: || Cargo::new("test --workspace --no-fail-fast").run() },
+    Step { name: "Python", run: python::tests },
     Step {
         name: "tests, release",
         run: || {

@@ -12,7 +12,7 @@ fn help_lists_every_command() {
     let output = xtask(&["help"]).unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    for name in ["test", "soak", "help"] {
+    for name in ["test", "python", "soak", "help"] {
         let listed = text.lines().any(|line| line.split_whitespace().next() == Some(name));
         assert!(listed, "{name} is not in:\n{text}");
     }

@@ -43,6 +43,8 @@ pub(crate) struct Large {
     seat: OnceLock<Seat>,
     /// When it was last pinned.
     used: AtomicU64,
+    /// How many outside hold its address; see [`Export`](crate::Export).
+    exports: AtomicU64,
 }
 
 /// What a storage is.
@@ -96,7 +98,8 @@ impl Storage {
             true => Cell::Small(state),
             false => {
                 let (seat, used) = (OnceLock::new(), AtomicU64::new(0));
-                Cell::Large(Arc::new(Large { state, seat, used }))
+                let exports = AtomicU64::new(0);
+                Cell::Large(Arc::new(Large { state, seat, used, exports }))
             }
         })
     }
@@ -153,6 +156,16 @@ impl Storage {
             *origin = None;
         }
         Ok(PinnedMut(guard))
+    }
+
+    /// Its bytes stay where they are until that is taken back: called while they are pinned.
+    pub(crate) fn exported(&self, more: bool) {
+        if let Cell::Large(large) = &self.0 {
+            match more {
+                true => large.exports.fetch_add(1, Ordering::Relaxed),
+                false => large.exports.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
     }
 
     /// Lets another owner hold its bytes.
@@ -238,6 +251,11 @@ impl Storage {
 }
 
 impl Large {
+    /// Whether somebody outside holds its address. Asked under the lock to write: exports are made under one to read.
+    fn is_exported(&self) -> bool {
+        self.exports.load(Ordering::Relaxed) > 0
+    }
+
     /// When it was last used.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
@@ -247,6 +265,7 @@ impl Large {
     pub(crate) fn could_leave(&self, kept: &[Id]) -> Option<(Bytes, bool)> {
         let guard = try_write(&self.state)?;
         match &*guard {
+            _ if self.is_exported() => None,
             State::Resident(buffer, origin) if buffer.goes_alone() => {
                 let id = buffer.id()?;
                 (!kept.contains(&id)).then(|| (buffer.reserved(), origin.is_some()))
@@ -259,6 +278,9 @@ impl Large {
     pub(crate) fn evict(&self, store: &dyn Fn() -> Result<Arc<Store>>) -> Result<Bytes> {
         let Some(mut guard) = try_write(&self.state) else { return Ok(Bytes::ZERO) };
         let State::Resident(buffer, origin) = &mut *guard else { return Ok(Bytes::ZERO) };
+        if self.is_exported() {
+            return Ok(Bytes::ZERO);
+        }
         let (freed, Some(owner)) = (buffer.reserved(), buffer.owner()) else {
             return Ok(Bytes::ZERO);
         };

@@ -11,6 +11,7 @@
 //! # Ok::<(), tonnage::Error>(())
 //! ```
 
+pub mod bind;
 mod calibrate;
 mod control;
 mod convert;

@@ -51,6 +51,13 @@ impl Part {
         Part { step, ..self }
     }
 
+    /// Where it begins and ends on an axis of that length, where it goes step by step.
+    #[doc(hidden)]
+    pub fn within(&self, len: usize) -> Option<(usize, usize)> {
+        let slice = self.resolve("slice", &Dim::Known(len)).ok()?.known()?;
+        (slice.step == 1).then_some((slice.start, slice.start + slice.len))
+    }
+
     pub(crate) fn resolve(&self, op: &'static str, dim: &Dim) -> Result<AxisSlice> {
         if self.start.is_none() && self.stop.is_none() && self.step == 1 {
             return Ok(AxisSlice::all(dim.clone()));

@@ -6,6 +6,7 @@
 mod back;
 mod clip;
 mod gradient;
+mod graph;
 mod held;
 mod jacobian;
 mod record;
@@ -27,6 +28,7 @@ use crate::variable::Variable;
 pub use clip::{clip_by_global_norm, global_norm};
 pub(crate) use gradient::unconnected;
 pub use gradient::{Gradient, Rows};
+pub use graph::gradients;
 pub use held::{Held, HeldBy};
 pub(crate) use record::{
     aux_count, eager, is_quiet, record, sees, symbolic, tracked, variable_read,
@@ -168,6 +170,33 @@ impl GradientTape {
         f()
     }
 
+    /// Records nothing from here on, until [`GradientTape::resume`].
+    pub fn pause(&self) {
+        self.log.borrow_mut().paused = true;
+    }
+
+    /// Records again after a [`GradientTape::pause`].
+    pub fn resume(&self) {
+        self.log.borrow_mut().paused = false;
+    }
+
+    /// Whether a gradient with respect to that can be asked for: it is a float, and the tape watched it or what it
+    /// was made of.
+    pub fn watches(&self, source: &dyn Watched) -> bool {
+        let log = self.log.borrow();
+        source.ty_of().dtype.is_float()
+            && match source.as_variable() {
+                Some(variable) => log.watches(variable),
+                None => source.keys(&HashMap::new()).iter().any(|id| log.tracked.contains(id)),
+            }
+    }
+
+    /// Numbers of the variables that it watched, in no order.
+    #[doc(hidden)]
+    pub fn watched_variables(&self) -> Vec<u64> {
+        self.log.borrow().variables.keys().copied().collect()
+    }
+
     /// Forgets what it recorded and what it watches, and records anew; a used tape can be used again.
     pub fn reset(&mut self) {
         let mut log = self.log.borrow_mut();
@@ -178,11 +207,6 @@ impl GradientTape {
         log.variables.clear();
         log.aliases.clear();
         log.used = None;
-    }
-
-    /// Records nothing more; what it has serves one gradient yet.
-    pub(crate) fn stop(&self) {
-        self.log.borrow_mut().paused = true;
     }
 
     /// Gradients of a target, or of the sum of several, with respect to sources: tensors and variables,

@@ -128,6 +128,11 @@ impl Workers for Pool {
 
 static POOL: OnceLock<Pool> = OnceLock::new();
 
+/// Whether the pool's threads were started: a process that is forked after that has none of them.
+pub fn is_started() -> bool {
+    POOL.get().is_some()
+}
+
 /// The pool that the CPU device runs on. It starts at its first use, with as many threads as
 /// [`set_threads`] or the variable `TONNAGE_THREADS` says, and otherwise with one for each core.
 pub fn pool() -> &'static Pool {

@@ -57,6 +57,48 @@ pub fn custom_gradient<A: Tree, R: Tree, K: Tree>(
     }
 }
 
+/// The same for a closure that returns its gradient as a closure, as other languages write it: what that one uses of
+/// the way there is found as it is traced, and kept.
+///
+/// ```
+/// use tonnage::{Elementwise, GradientTape, Tensor, bind, tensor};
+/// let x = tensor([3.0f32])?;
+/// let mut tape = GradientTape::new();
+/// tape.watch(&x);
+/// let y = bind::custom_gradient_with(x.clone(), |x: Tensor| {
+///     let e = (&x).exp()?;
+///     let back = { let e = e.clone(); move |g: Tensor| g * (e * 10.0)? };
+///     Ok((e, back))
+/// })?;
+/// let slope = tape.gradient(&y, &x)?.tensor()?.to_vec::<f32>()?[0];
+/// assert!((slope - 10.0 * 3f32.exp()).abs() < 1e-3);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn custom_gradient_with<A: Tree, R: Tree, B: FnOnce(R) -> Result<A>>(
+    arguments: A,
+    forward: impl FnOnce(A) -> Result<(R, B)>,
+) -> Result<R> {
+    let source = Source::here();
+    let called = || {
+        let types: Vec<TensorType> = leaves(&arguments).iter().map(Tensor::ty).collect();
+        let mut back = None;
+        let body = region::traced(&arguments, source, |symbols| {
+            let (result, backward) = forward(symbols)?;
+            let like = (result.share(), ());
+            let way = way_back(|(), grads| backward(grads), &arguments, &like, source, &types)?;
+            // In here, what it captured are values of the way there: they are what is kept.
+            let kept = way.captured.clone();
+            back = Some(way);
+            Ok((result, kept))
+        })?;
+        let mut back = back.ok_or_else(|| bad_argument("custom_gradient", "no way back", ""))?;
+        back.captured.clear();
+        joined(body, back, arguments, types, source)
+    };
+    called().map_err(|e| e.at(source))
+}
+
 fn call<A: Tree, R: Tree, K: Tree>(
     forward: impl FnOnce(A) -> Result<(R, K)>,
     backward: impl FnOnce(K, R) -> Result<A>,
@@ -64,9 +106,20 @@ fn call<A: Tree, R: Tree, K: Tree>(
     source: Source,
 ) -> Result<R> {
     let types: Vec<TensorType> = leaves(&arguments).iter().map(Tensor::ty).collect();
-    let mut body = region::traced(&arguments, source, forward)?;
-    let (results, kept) = (leaves(&body.result.0).len(), leaves(&body.result.1).len());
+    let body = region::traced(&arguments, source, forward)?;
     let back = way_back(backward, &arguments, &body.result, source, &types)?;
+    joined(body, back, arguments, types, source)
+}
+
+/// Both ways as one op, applied.
+fn joined<A: Tree, R: Tree, K: Tree>(
+    mut body: region::Body<(R, K)>,
+    back: WayBack,
+    arguments: A,
+    types: Vec<TensorType>,
+    source: Source,
+) -> Result<R> {
+    let (results, kept) = (leaves(&body.result.0).len(), leaves(&body.result.1).len());
     let mut saved = saved(&mut body.graph, results, kept);
     let mut inputs = body.inputs(arguments)?;
     // What the way back uses besides goes in with the arguments, and is kept as it is now.

@@ -6,7 +6,7 @@
 
 mod check;
 mod checkpoint;
-mod custom;
+pub(crate) mod custom;
 pub(crate) mod dual;
 pub(crate) mod function;
 pub(crate) mod level;
@@ -85,7 +85,7 @@ pub fn value_and_grad_wrt<A: Tree, S: Tree>(
         let leaves = float_leaves(&chosen, "grad").map_err(|e| e.at(source))?;
         tape.watch(&leaves);
         let value = f(arguments)?;
-        tape.stop();
+        tape.pause();
         if !value.dtype().is_float() || value.shape().elements().known() != Some(1) {
             let what = format!("the function returned {}", value.ty());
             let help = "return one float (`sum_all`, `mean_all`), or use `vjp`";
@@ -118,7 +118,7 @@ pub fn vjp<A: Tree, R: Tree>(
     tape.watch(&leaves);
     let chosen = arguments.share();
     let result = f(arguments)?;
-    tape.stop();
+    tape.pause();
     let back = Vjp { tape, arguments: chosen, result: result.share() };
     Ok((result, back))
 }

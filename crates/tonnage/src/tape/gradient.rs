@@ -33,7 +33,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    pub(super) fn from_parts(ty: TensorType, parts: Vec<(Tensor, Tensor)>) -> Rows {
+    pub(crate) fn from_parts(ty: TensorType, parts: Vec<(Tensor, Tensor)>) -> Rows {
         Rows { parts, ty }
     }
 

@@ -51,6 +51,13 @@ pub(crate) struct State {
     random: u32,
 }
 
+impl State {
+    /// What came from outside so far, and the input that it became.
+    pub fn captured(&self) -> impl Iterator<Item = (&Tensor, &Value)> {
+        self.captured.iter().map(|(tensor, value)| (tensor, value))
+    }
+}
+
 /// A variable that a trace uses.
 pub(crate) struct Used {
     pub variable: Variable,

@@ -1,0 +1,189 @@
+//! Branches and loops whose bodies are Python callables, and gradients that Python callables say.
+
+use pyo3::prelude::*;
+use tonnage::{Loop, Result, Tensor, bind};
+
+use crate::args::In;
+use crate::convert::{self, Want};
+use crate::errors::carry;
+use crate::nest::{As, Nest};
+use crate::run::run_attached;
+
+/// Calls a callable with values that are spread as its arguments; what it returns is a tree of tensors.
+fn call(f: &Bound<'_, PyAny>, given: &[&Nest]) -> Result<Nest> {
+    let go = || -> PyResult<Nest> {
+        let py = f.py();
+        let args = given.iter().map(|nest| nest.object(py)).collect::<PyResult<Vec<_>>>()?;
+        let made = f.call1(pyo3::types::PyTuple::new(py, args)?)?;
+        Nest::of(&made, As::Tensors)
+    };
+    go().map_err(carry)
+}
+
+/// The only tensor that a callable returns.
+fn call_for_one(f: &Bound<'_, PyAny>, given: &Nest) -> Result<Tensor> {
+    let go = || -> PyResult<Tensor> {
+        let made = f.call1((given.object(f.py())?,))?;
+        convert::tensor(&made, Want::default())
+    };
+    go().map_err(carry)
+}
+
+fn options(most: Option<u64>, checkpoints: Option<usize>, reverse: bool) -> Loop {
+    let mut options = Loop::new();
+    if let Some(most) = most {
+        options = options.at_most(most);
+    }
+    if let Some(states) = checkpoints {
+        options = options.checkpoints(states);
+    }
+    if reverse {
+        options = options.reverse();
+    }
+    options
+}
+
+/// Runs a body as long as a condition holds.
+#[pyfunction]
+#[pyo3(signature = (condition, body, start, most, checkpoints))]
+pub fn while_loop(
+    py: Python<'_>,
+    condition: &Bound<'_, PyAny>,
+    body: &Bound<'_, PyAny>,
+    start: &Bound<'_, PyAny>,
+    most: Option<u64>,
+    checkpoints: Option<usize>,
+) -> PyResult<Py<PyAny>> {
+    let start = Nest::of(start, As::Tensors)?;
+    let made = run_attached(py, || {
+        options(most, checkpoints, false).while_loop(
+            start,
+            |state| call_for_one(condition, &state),
+            |state| call(body, &[&state]),
+        )
+    })?;
+    Ok(made.object(py)?.unbind())
+}
+
+/// Runs a body for every row with a state that it hands on; it returns the state and a row of the result.
+#[pyfunction]
+#[pyo3(signature = (body, start, rows, reverse))]
+pub fn scan(
+    py: Python<'_>,
+    body: &Bound<'_, PyAny>,
+    start: &Bound<'_, PyAny>,
+    rows: &Bound<'_, PyAny>,
+    reverse: bool,
+) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
+    let (start, rows) = (Nest::of(start, As::Tensors)?, Nest::of(rows, As::Tensors)?);
+    let (state, made) = run_attached(py, || {
+        options(None, None, reverse).scan(start, rows, |state, row| {
+            let go = || -> PyResult<(Nest, Nest)> {
+                let made = body.call1((state.object(py)?, row.object(py)?))?;
+                let (state, row): (Bound<'_, PyAny>, Bound<'_, PyAny>) = made.extract()?;
+                Ok((Nest::of(&state, As::Tensors)?, Nest::of(&row, As::Tensors)?))
+            };
+            go().map_err(carry)
+        })
+    })?;
+    Ok((state.object(py)?.unbind(), made.object(py)?.unbind()))
+}
+
+/// Applies a callable to every row and stacks what it returns.
+#[pyfunction]
+pub fn map_rows(
+    py: Python<'_>,
+    f: &Bound<'_, PyAny>,
+    rows: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let rows = Nest::of(rows, As::Tensors)?;
+    let made = run_attached(py, || Loop::new().map_fn(rows, |row| call(f, &[&row])))?;
+    Ok(made.object(py)?.unbind())
+}
+
+/// One of two results, as a boolean scalar says.
+#[pyfunction]
+pub fn cond(
+    py: Python<'_>,
+    condition: In,
+    yes: &Bound<'_, PyAny>,
+    no: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let made =
+        run_attached(py, || tonnage::cond(&condition.0, || call(yes, &[]), || call(no, &[])))?;
+    Ok(made.object(py)?.unbind())
+}
+
+/// One of several results, as an integer scalar says; the last one where there is none of that number.
+#[pyfunction]
+pub fn switch(py: Python<'_>, index: In, branches: Vec<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    let closures: Vec<_> = branches.iter().map(|f| move || call(f, &[])).collect();
+    let all: Vec<&dyn Fn() -> Result<Nest>> = closures.iter().map(|f| f as _).collect();
+    let made = run_attached(py, || tonnage::switch(&index.0, &all))?;
+    Ok(made.object(py)?.unbind())
+}
+
+/// A callable that returns its result and a callable for the gradient. `spread` makes the arguments of one of the
+/// gradient's callables out of gradients of the results.
+#[pyfunction]
+pub fn custom_gradient(
+    py: Python<'_>,
+    forward: &Bound<'_, PyAny>,
+    arguments: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let arguments = Nest::of(arguments, As::Tensors)?;
+    let made = run_attached(py, || {
+        bind::custom_gradient_with(arguments, |symbols: Nest| {
+            let go = || -> PyResult<(Nest, Py<PyAny>)> {
+                let made = forward.call1((symbols.object(py)?,))?;
+                let (result, back): (Bound<'_, PyAny>, Py<PyAny>) = made.extract()?;
+                Ok((Nest::of(&result, As::Tensors)?, back))
+            };
+            let (result, back) = go().map_err(carry)?;
+            let way = move |grads: Nest| call(back.bind(py), &[&grads, &symbols]);
+            Ok((result, way))
+        })
+    })?;
+    Ok(made.object(py)?.unbind())
+}
+
+/// Runs a callable so that what its gradient needs is computed again instead of kept.
+#[pyfunction]
+pub fn checkpoint(
+    py: Python<'_>,
+    f: &Bound<'_, PyAny>,
+    arguments: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let arguments = Nest::of(arguments, As::Tensors)?;
+    let made =
+        run_attached(py, || tonnage::checkpoint(|given: Nest| call(f, &[&given]))(arguments))?;
+    Ok(made.object(py)?.unbind())
+}
+
+/// Calls a callable with values when the program runs; its results have these types.
+#[pyfunction]
+pub fn host_callback(
+    py: Python<'_>,
+    f: Py<PyAny>,
+    inputs: Vec<In>,
+    results: Vec<(crate::args::Dt, Vec<usize>)>,
+) -> PyResult<Vec<crate::tensor::PyTensor>> {
+    let inputs: Vec<&Tensor> = inputs.iter().map(|i| &i.0).collect();
+    let types: Vec<tonnage::TensorType> =
+        results.iter().map(|(d, s)| tonnage::TensorType::new(d.0, &s[..])).collect();
+    let made = run_attached(py, || {
+        tonnage::host_callback(&inputs, &types, move |lent| {
+            let tensors = lent.iter().map(|l| l.tensor()).collect::<Result<Vec<_>>>()?;
+            Python::attach(|py| {
+                let go = || -> PyResult<Vec<Tensor>> {
+                    let args = tensors.into_iter().map(crate::tensor::PyTensor::from);
+                    let args = args.map(|t| Bound::new(py, t)).collect::<PyResult<Vec<_>>>()?;
+                    let made = f.bind(py).call1((args,))?;
+                    made.try_iter()?.map(|t| convert::tensor(&t?, Want::default())).collect()
+                };
+                crate::run::eagerly(go).map_err(carry)
+            })
+        })
+    })?;
+    Ok(made.into_iter().map(Into::into).collect())
+}

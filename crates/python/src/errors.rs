@@ -1,0 +1,68 @@
+//! Errors as Python's: each kind is an exception of TensorFlow's name, and of the standard class that a Python user
+//! would catch. An exception that a user's own function raised while it was traced passes through as it is.
+
+use std::cell::RefCell;
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use tonnage::{Error, ErrorKind};
+
+/// The module that has the exception classes.
+static CLASSES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+thread_local! {
+    /// What a user's function raised, on its way out through Rust.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Says which module has the exception classes.
+#[pyfunction]
+pub fn set_error_classes(py: Python<'_>, module: Py<PyAny>) {
+    let _ = CLASSES.set(py, module);
+}
+
+/// An exception of a user's function as an error that can pass through Rust.
+pub fn carry(error: PyErr) -> Error {
+    let why = error.to_string();
+    RAISED.with_borrow_mut(|raised| *raised = Some(error));
+    ErrorKind::Callback { why }.into()
+}
+
+/// The exception for an error.
+pub fn raise(py: Python<'_>, error: Error) -> PyErr {
+    if matches!(error.kind(), ErrorKind::Callback { .. })
+        && let Some(raised) = RAISED.with_borrow_mut(Option::take)
+    {
+        return raised;
+    }
+    let name = match error.kind() {
+        ErrorKind::NeverFits { .. }
+        | ErrorKind::OverBudget { .. }
+        | ErrorKind::SystemRefused { .. } => "ResourceExhaustedError",
+        ErrorKind::Uninitialized { .. } => "FailedPreconditionError",
+        ErrorKind::Closed { .. } => "ClosedError",
+        ErrorKind::Symbolic { .. } => "OperatorNotAllowedInGraphError",
+        ErrorKind::Escaped { .. } => "InaccessibleTensorError",
+        ErrorKind::NoGradient { .. } => "GradientError",
+        ErrorKind::Tape { .. } => "TapeError",
+        ErrorKind::Callback { .. } | ErrorKind::Recursion { .. } => "UnknownError",
+        ErrorKind::NameTaken { .. } => "NameTakenError",
+        ErrorKind::DTypeMismatch { .. } | ErrorKind::DTypeUnsupported { .. } => "DTypeError",
+        _ => "InvalidArgumentError",
+    };
+    let text = error.to_string();
+    let Some(classes) = CLASSES.get(py) else { return PyRuntimeError::new_err(text) };
+    match classes.bind(py).getattr(name) {
+        Ok(class) => match class.call1((py.None(), py.None(), text.clone())) {
+            Ok(value) => PyErr::from_value(value),
+            Err(_) => PyRuntimeError::new_err(text),
+        },
+        Err(_) => PyRuntimeError::new_err(text),
+    }
+}
+
+/// An error about an argument.
+pub fn type_error(text: impl Into<String>) -> PyErr {
+    PyTypeError::new_err(text.into())
+}

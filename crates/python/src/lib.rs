@@ -1,0 +1,82 @@
+//! The Python package's own half in Rust: `tonnage._tonnage`. What users import is the package around it, in
+//! `python/tonnage`, which gives all of this TensorFlow's names.
+//!
+//! The invariant: mechanics are the `tonnage` crate's. Here values cross the boundary, and nothing panics across it.
+//!
+//! In the order in which a call crosses: `convert` and `args` take what users pass, `nest` what is nested, `line` the user's
+//! line, `run` decides where it runs; `tensor` with `operators` and `index`, `variable`, `op`, `ops`, `control`, `tape`, `function`,
+//! `session` and `memory` are what can be called; `numpy` and `errors` lead back.
+
+mod args;
+mod control;
+mod convert;
+mod dtype;
+mod errors;
+mod function;
+mod index;
+mod line;
+mod memory;
+mod nest;
+mod numpy;
+mod op;
+mod operators;
+mod ops;
+mod run;
+mod session;
+mod tape;
+mod tensor;
+mod variable;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<variable::PyVariable>()?;
+    module.add_class::<dtype::PyDType>()?;
+    module.add_class::<function::PyFunction>()?;
+    module.add_class::<tape::PyTape>()?;
+    module.add_class::<session::PyGraph>()?;
+    module.add_class::<session::PySession>()?;
+    module.add_class::<memory::PyPlan>()?;
+    module.add_class::<op::Op>()?;
+    macro_rules! functions {
+        ($($name:path),* $(,)?) => {$(module.add_function(wrap_pyfunction!($name, module)?)?;)*};
+    }
+    functions!(
+        line::set_package_folder,
+        run::after_fork,
+        dtype::the_dtype,
+        errors::set_error_classes,
+        tensor::set_sugar,
+        variable::get_variable,
+        variable::in_name_scope,
+        variable::forget_variables,
+        function::run_functions_eagerly,
+        control::while_loop,
+        control::scan,
+        control::map_rows,
+        control::cond,
+        control::switch,
+        control::custom_gradient,
+        control::checkpoint,
+        control::host_callback,
+        tape::graph_gradients,
+        session::is_symbolic,
+        session::is_tracing,
+        session::call_eagerly,
+        memory::memory_info,
+        memory::reset_peak,
+        memory::set_limit,
+        memory::set_spill_folder,
+        memory::resident,
+        memory::record_memory,
+        memory::listen,
+        op::table,
+        ops::set_seed,
+        ops::shape_of,
+        ops::spec,
+        ops::to_tensor,
+    );
+    ops::add_all(module)
+}

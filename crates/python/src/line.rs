@@ -1,0 +1,82 @@
+//! The user's Python line, for the ledger, plans and errors.
+//!
+//! Frames of this package are passed over: what a layer does is done where the user called it. Lines are looked up by
+//! code object and line number, so that after the first time a line costs a call of `sys._getframe` and a look.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use tonnage::Source;
+
+/// Programs that make code as they run make no end of it: then all is looked up anew.
+const MOST: usize = 20_000;
+
+#[derive(Default)]
+struct Known {
+    /// Code objects, held so that no other one takes the address, and whether they are this package's.
+    codes: HashMap<usize, (Py<PyAny>, bool)>,
+    lines: HashMap<(usize, i32), Source>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<Known> = RefCell::default();
+}
+
+static GET_FRAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static FOLDER: PyOnceLock<String> = PyOnceLock::new();
+
+/// Says where this package's own files are.
+#[pyfunction]
+pub fn set_package_folder(py: Python<'_>, folder: String) {
+    let _ = FOLDER.set(py, folder);
+}
+
+/// The line of the user's program that runs now; none where there is no frame.
+pub fn here(py: Python<'_>) -> Option<Source> {
+    let get = GET_FRAME
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("sys")?.getattr("_getframe")?.unbind()))
+        .ok()?;
+    let mut frame = get.bind(py).call0().ok()?;
+    loop {
+        let code = frame.getattr(pyo3::intern!(py, "f_code")).ok()?;
+        if !is_ours(&code) {
+            let line = frame.getattr(pyo3::intern!(py, "f_lineno")).ok()?;
+            return Some(source(&code, line.extract().ok()?));
+        }
+        let back = frame.getattr(pyo3::intern!(py, "f_back")).ok()?;
+        if back.is_none() {
+            return None;
+        }
+        frame = back;
+    }
+}
+
+fn is_ours(code: &Bound<'_, PyAny>) -> bool {
+    let address = code.as_ptr() as usize;
+    KNOWN.with_borrow_mut(|known| {
+        if let Some((_, ours)) = known.codes.get(&address) {
+            return *ours;
+        }
+        if known.codes.len() >= MOST {
+            *known = Known::default();
+        }
+        let folder = FOLDER.get(code.py()).map_or("", String::as_str);
+        let ours = !folder.is_empty() && file(code).starts_with(folder);
+        known.codes.insert(address, (code.clone().unbind(), ours));
+        ours
+    })
+}
+
+fn source(code: &Bound<'_, PyAny>, line: i32) -> Source {
+    KNOWN.with_borrow_mut(|known| {
+        let made = || Source::of_line(&file(code), u32::try_from(line).unwrap_or(0));
+        *known.lines.entry((code.as_ptr() as usize, line)).or_insert_with(made)
+    })
+}
+
+fn file(code: &Bound<'_, PyAny>) -> String {
+    let name = code.getattr(pyo3::intern!(code.py(), "co_filename"));
+    name.and_then(|name| name.extract()).unwrap_or_default()
+}

@@ -1,0 +1,301 @@
+//! Nested Python values as trees: tensors in lists, tuples, dictionaries, named tuples and objects that say how,
+//! beside plain values.
+//!
+//! Plain values are held by the tree, so that an object that is told apart by who it is stays that one.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use tonnage::{Result, Tensor, Tree, bind};
+
+use crate::convert::{self, Want};
+use crate::tensor::PyTensor;
+use crate::variable::PyVariable;
+
+/// What numbers and variables among the values are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum As {
+    /// Numbers are part of the signature; variables are themselves.
+    Arguments,
+    /// Everything that can be a tensor is one.
+    Tensors,
+}
+
+/// A nested Python value, its tensors apart.
+pub struct Nest {
+    pub tensors: Vec<Tensor>,
+    shape: Arc<Shape>,
+}
+
+struct Shape {
+    text: String,
+    node: Node,
+}
+
+enum Node {
+    Tensor,
+    Plain(Py<PyAny>),
+    List(Vec<Node>),
+    Tuple(Vec<Node>),
+    Dict(Vec<(Py<PyAny>, Node)>),
+    /// What is made of the parts by a call: a named tuple by its class, others by what they said.
+    Made {
+        by: Py<PyAny>,
+        parts: Vec<Node>,
+    },
+}
+
+struct Walk {
+    how: As,
+    tensors: Vec<Tensor>,
+    text: String,
+}
+
+impl Nest {
+    /// A Python value as a tree.
+    pub fn of(given: &Bound<'_, PyAny>, how: As) -> PyResult<Nest> {
+        let mut walk = Walk { how, tensors: Vec::new(), text: String::new() };
+        let node = walk.node(given, 0)?;
+        let shape = Arc::new(Shape { text: walk.text, node });
+        Ok(Nest { tensors: walk.tensors, shape })
+    }
+
+    /// A call's arguments as a tree.
+    pub fn of_call(
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Nest> {
+        let mut walk = Walk { how: As::Arguments, tensors: Vec::new(), text: String::new() };
+        let mut parts = vec![walk.node(args.as_any(), 0)?];
+        if let Some(kwargs) = kwargs.filter(|k| !k.is_empty()) {
+            parts.push(walk.node(kwargs.as_any(), 0)?);
+        }
+        let shape = Arc::new(Shape { text: walk.text, node: Node::Tuple(parts) });
+        Ok(Nest { tensors: walk.tensors, shape })
+    }
+
+    /// As a Python value again.
+    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut tensors = self.tensors.iter();
+        build(py, &self.shape.node, &mut tensors)
+    }
+}
+
+fn build<'py>(
+    py: Python<'py>,
+    node: &Node,
+    tensors: &mut std::slice::Iter<'_, Tensor>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match node {
+        Node::Tensor => match tensors.next() {
+            Some(tensor) => Bound::new(py, PyTensor::from(tensor.clone()))?.into_any(),
+            None => py.None().into_bound(py),
+        },
+        Node::Plain(value) => value.bind(py).clone(),
+        Node::List(parts) => {
+            let made = PyList::empty(py);
+            for part in parts {
+                made.append(build(py, part, tensors)?)?;
+            }
+            made.into_any()
+        }
+        Node::Tuple(parts) => {
+            let parts =
+                parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, parts)?.into_any()
+        }
+        Node::Dict(parts) => {
+            let made = PyDict::new(py);
+            for (key, part) in parts {
+                made.set_item(key, build(py, part, tensors)?)?;
+            }
+            made.into_any()
+        }
+        Node::Made { by, parts } => {
+            let parts =
+                parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
+            by.bind(py).call1(PyTuple::new(py, parts)?)?
+        }
+    })
+}
+
+impl Walk {
+    fn tensor(&mut self, tensor: Tensor) -> Node {
+        self.tensors.push(tensor);
+        self.text.push('T');
+        Node::Tensor
+    }
+
+    fn plain(&mut self, given: &Bound<'_, PyAny>, text: std::fmt::Arguments<'_>) -> Node {
+        let _ = write!(self.text, "{text};");
+        Node::Plain(given.clone().unbind())
+    }
+
+    fn parts<'py>(
+        &mut self,
+        items: impl Iterator<Item = Bound<'py, PyAny>>,
+        depth: usize,
+    ) -> PyResult<Vec<Node>> {
+        let made = items.map(|item| self.node(&item, depth + 1)).collect();
+        self.text.push(')');
+        made
+    }
+
+    fn node(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Node> {
+        if let Ok(tensor) = given.cast::<PyTensor>() {
+            return Ok(self.tensor(tensor.get().tensor.clone()));
+        }
+        if depth > 64 {
+            let text = "values are nested too deep, or contain themselves";
+            return Err(pyo3::exceptions::PyValueError::new_err(text));
+        }
+        let py = given.py();
+        if given.is_none() {
+            return Ok(self.plain(given, format_args!("None")));
+        }
+        if let Ok(tuple) = given.cast::<PyTuple>() {
+            if given.hasattr(pyo3::intern!(py, "_fields"))? {
+                let class = given.get_type();
+                let _ = write!(self.text, "{}(", class.name()?);
+                let by = class.getattr("_make")?;
+                let by = crate::tensor::sugar(py, "from_parts")?.call1((by,))?.unbind();
+                return Ok(Node::Made { by, parts: self.parts(tuple.iter(), depth)? });
+            }
+            self.text.push('(');
+            return Ok(Node::Tuple(self.parts(tuple.iter(), depth)?));
+        }
+        if let Ok(list) = given.cast::<PyList>() {
+            self.text.push('[');
+            return Ok(Node::List(self.parts(list.iter(), depth)?));
+        }
+        if let Ok(dict) = given.cast::<PyDict>() {
+            return self.dict(dict, depth);
+        }
+        if let Ok(variable) = given.cast::<PyVariable>() {
+            return match self.how {
+                As::Tensors => Ok(self.tensor(variable.get().read(py)?)),
+                As::Arguments => {
+                    let number = bind::variable_number(&variable.get().variable);
+                    Ok(self.plain(given, format_args!("variable {number}")))
+                }
+            };
+        }
+        self.other(given, depth)
+    }
+
+    fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Node> {
+        // In the order of the keys, where they have one: two dictionaries of the same values are the same.
+        let keys = dict.keys();
+        let _ = keys.sort();
+        self.text.push('{');
+        let mut parts = Vec::new();
+        for key in keys.iter() {
+            let _ = write!(self.text, "{}:", key.repr()?);
+            if let Some(value) = dict.get_item(&key)? {
+                parts.push((key.unbind(), self.node(&value, depth + 1)?));
+            }
+        }
+        self.text.push('}');
+        Ok(Node::Dict(parts))
+    }
+
+    fn other(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Node> {
+        let py = given.py();
+        if given.is_instance_of::<PyString>() {
+            return Ok(self.plain(given, format_args!("{}", given.repr()?)));
+        }
+        if let Ok(flatten) = given.getattr(pyo3::intern!(py, "_tonnage_flatten")) {
+            let (parts, by): (Vec<Bound<'_, PyAny>>, Py<PyAny>) = flatten.call0()?.extract()?;
+            let _ = write!(self.text, "{}(", given.get_type().name()?);
+            return Ok(Node::Made { by, parts: self.parts(parts.into_iter(), depth)? });
+        }
+        let is_number = given.is_instance_of::<PyBool>()
+            || given.is_instance_of::<PyInt>()
+            || given.is_instance_of::<PyFloat>();
+        if is_number && self.how == As::Arguments {
+            let class = given.get_type();
+            return Ok(self.plain(given, format_args!("{} {}", class.name()?, given.repr()?)));
+        }
+        if self.how == As::Arguments {
+            if let Ok(spec) = given.getattr(pyo3::intern!(py, "_tonnage_spec")) {
+                let spec = spec.cast_into::<PyTensor>()?;
+                return Ok(self.tensor(spec.get().tensor.clone()));
+            }
+            if !given.hasattr(pyo3::intern!(py, "__array__"))? {
+                let class = given.get_type();
+                let who = given.as_ptr() as usize;
+                return Ok(self.plain(given, format_args!("{} at {who:x}", class.name()?)));
+            }
+        }
+        match convert::maybe(given, Want::default())? {
+            Some(tensor) => Ok(self.tensor(tensor)),
+            None => {
+                let who = given.as_ptr() as usize;
+                Ok(self.plain(given, format_args!("{} at {who:x}", given.get_type().name()?)))
+            }
+        }
+    }
+}
+
+impl Tree for Nest {
+    fn for_each(&self, f: &mut dyn FnMut(&Tensor)) {
+        self.tensors.iter().for_each(f);
+    }
+
+    fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Nest> {
+        let tensors = self.tensors.into_iter().map(f).collect::<Result<_>>()?;
+        Ok(Nest { tensors, shape: self.shape })
+    }
+
+    fn take(self, f: &mut dyn FnMut(Tensor)) {
+        self.tensors.into_iter().for_each(f);
+    }
+
+    fn share(&self) -> Nest {
+        Nest { tensors: self.tensors.clone(), shape: self.shape.clone() }
+    }
+
+    fn describe(&self, text: &mut String) {
+        text.push_str(&self.shape.text);
+    }
+
+    fn paths(&self, path: &mut String, f: &mut dyn FnMut(&str)) {
+        let before = path.len();
+        match &self.shape.node {
+            // A call's: the arguments by their numbers.
+            Node::Tuple(parts) => parts.iter().for_each(|part| places(part, path, f)),
+            node => places(node, path, f),
+        }
+        path.truncate(before);
+    }
+}
+
+fn places(node: &Node, path: &mut String, f: &mut dyn FnMut(&str)) {
+    let before = path.len();
+    let within =
+        |part: &Node, name: std::fmt::Arguments<'_>, path: &mut String, f: &mut dyn FnMut(&str)| {
+            let _ = write!(path, "[{name}]");
+            places(part, path, f);
+            path.truncate(before);
+        };
+    match node {
+        Node::Tensor => f(path),
+        Node::Plain(_) => {}
+        Node::List(parts) | Node::Tuple(parts) | Node::Made { parts, .. } => {
+            for (i, part) in parts.iter().enumerate() {
+                within(part, format_args!("{i}"), path, f);
+            }
+        }
+        Node::Dict(parts) => {
+            for (i, (key, part)) in parts.iter().enumerate() {
+                let name = Python::try_attach(|py| key.bind(py).repr().map(|r| r.to_string()));
+                match name {
+                    Some(Ok(name)) => within(part, format_args!("{name}"), path, f),
+                    _ => within(part, format_args!("{i}"), path, f),
+                }
+            }
+        }
+    }
+}

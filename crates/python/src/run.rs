@@ -1,0 +1,129 @@
+//! How everything runs: for the user's line, into the graph that is being built if there is one, and without the
+//! interpreter's lock where it takes long.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use tonnage::{Graph, Result};
+
+use crate::{errors, line};
+
+/// Elements from which on the interpreter's lock is given up: below, giving it up costs more than the work.
+const LARGE: usize = 1 << 15;
+
+/// What work to assume where nothing tells: enough to give the lock up.
+pub const MUCH: usize = usize::MAX;
+
+thread_local! {
+    /// Deferred graphs that ops go into, the innermost last; `None` is eager mode within one.
+    static GRAPHS: RefCell<Vec<Option<Graph>>> = const { RefCell::new(Vec::new()) };
+    /// Whether ops go into the graph already.
+    static BUILDING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Set in a process that was forked from one whose threads compute: here they are not.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Says that this process was forked.
+#[pyfunction]
+pub fn after_fork() {
+    FORKED.store(tonnage_runtime::pool::is_started(), Ordering::Relaxed);
+}
+
+fn check_fork() -> PyResult<()> {
+    match FORKED.load(Ordering::Relaxed) {
+        false => Ok(()),
+        true => Err(PyRuntimeError::new_err(
+            "this process was forked after Tonnage had computed with threads, which a fork does not take along; use \
+             multiprocessing.set_start_method(\"spawn\"), or fork before the first large op",
+        )),
+    }
+}
+
+/// Runs something that may fail. `work` is about how many elements it goes over.
+pub fn run<R: Send>(
+    py: Python<'_>,
+    work: usize,
+    f: impl FnOnce() -> Result<R> + Send,
+) -> PyResult<R> {
+    let line = line::here(py);
+    let go = || match line {
+        Some(line) => line.stand_for(|| within_graph(f)),
+        None => within_graph(f),
+    };
+    let made = match work >= LARGE {
+        true => {
+            check_fork()?;
+            py.detach(go)
+        }
+        false => go(),
+    };
+    made.map_err(|error| errors::raise(py, error))
+}
+
+/// The same for what calls Python back, and cannot leave the thread.
+pub fn run_attached<R>(py: Python<'_>, f: impl FnOnce() -> Result<R>) -> PyResult<R> {
+    let made = match line::here(py) {
+        Some(line) => line.stand_for(|| within_graph(f)),
+        None => within_graph(f),
+    };
+    made.map_err(|error| errors::raise(py, error))
+}
+
+fn within_graph<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    if BUILDING.get() {
+        return f();
+    }
+    match current_graph() {
+        None => f(),
+        Some(graph) => graph.build(|| {
+            struct Done;
+            impl Drop for Done {
+                fn drop(&mut self) {
+                    BUILDING.set(false);
+                }
+            }
+            BUILDING.set(true);
+            let _done = Done;
+            f()
+        }),
+    }
+}
+
+/// The deferred graph that ops go into.
+pub fn current_graph() -> Option<Graph> {
+    GRAPHS.with_borrow(|graphs| graphs.last().cloned().flatten())
+}
+
+/// Lets ops go into that graph, or run at once, until [`leave_graph`].
+pub fn enter_graph(graph: Option<Graph>) {
+    GRAPHS.with_borrow_mut(|graphs| graphs.push(graph));
+}
+
+/// As it was before the last [`enter_graph`].
+pub fn leave_graph() {
+    GRAPHS.with_borrow_mut(|graphs| {
+        graphs.pop();
+    });
+}
+
+/// Whether ops become nodes, of a function's trace or of a deferred graph.
+pub fn is_symbolic() -> bool {
+    tonnage::bind::is_tracing() || current_graph().is_some()
+}
+
+/// Runs as if nothing were traced and no graph built.
+pub fn eagerly<R>(f: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            BUILDING.set(self.0);
+            leave_graph();
+        }
+    }
+    enter_graph(None);
+    let _back = Back(BUILDING.replace(false));
+    tonnage::bind::outside_of_traces(f)
+}

@@ -1,0 +1,151 @@
+//! Deferred graphs and sessions, for programs in the manner of TensorFlow 1.
+
+use pyo3::prelude::*;
+use tonnage::{Graph, Session, Tensor, bind};
+
+use crate::args::{Dt, Lengths};
+use crate::nest::{As, Nest};
+use crate::run::{self, MUCH, run, run_attached};
+use crate::tensor::PyTensor;
+use crate::variable::PyVariable;
+
+/// A graph that is built first and run later.
+#[pyclass(frozen, subclass, weakref, dict, name = "Graph", module = "tonnage")]
+pub struct PyGraph(Graph);
+
+#[pymethods]
+impl PyGraph {
+    #[new]
+    fn new(py: Python<'_>) -> PyGraph {
+        let made = match crate::line::here(py) {
+            Some(line) => line.stand_for(Graph::new),
+            None => Graph::new(),
+        };
+        PyGraph(made)
+    }
+
+    /// Lets ops go into it until it is left.
+    fn enter(&self) {
+        run::enter_graph(Some(self.0.clone()));
+    }
+
+    /// As it was before.
+    fn leave(&self) {
+        run::leave_graph();
+    }
+
+    /// A value that is fed.
+    fn add_placeholder(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        dtype: Dt,
+        shape: Lengths,
+    ) -> PyResult<PyTensor> {
+        let shape = shape.open(&format!("{name}_"));
+        // Not through the graph that is built: this is it.
+        let made = match crate::line::here(py) {
+            Some(line) => line.stand_for(|| self.0.placeholder(name, dtype.0, shape)),
+            None => self.0.placeholder(name, dtype.0, shape),
+        };
+        made.map(PyTensor::from).map_err(|e| crate::errors::raise(py, e))
+    }
+
+    /// The names of its placeholders.
+    fn placeholder_names(&self) -> Vec<String> {
+        self.0.placeholders().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The variables that were made in it.
+    fn variables(&self) -> Vec<PyVariable> {
+        self.0.variables().into_iter().map(|variable| PyVariable { variable }).collect()
+    }
+
+    /// Its nodes as text.
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Runs a graph, and owns the values of its variables.
+#[pyclass(frozen, name = "RawSession", module = "tonnage")]
+pub struct PySession(Session);
+
+#[pymethods]
+impl PySession {
+    #[new]
+    fn new(py: Python<'_>, graph: &Bound<'_, PyGraph>) -> PySession {
+        let make = || Session::new(&graph.get().0);
+        PySession(match crate::line::here(py) {
+            Some(line) => line.stand_for(make),
+            None => make(),
+        })
+    }
+
+    /// Gives every variable its first value.
+    fn initialize(&self, py: Python<'_>) -> PyResult<()> {
+        run::eagerly(|| run(py, MUCH, || self.0.initialize()))
+    }
+
+    /// Computes what is asked for, and runs what leads to `updates`.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        fetches: &Bound<'py, PyAny>,
+        updates: Vec<PyRef<'py, PyTensor>>,
+        feeds: Vec<(String, PyRef<'py, PyTensor>)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fetches = Nest::of(fetches, As::Tensors)?;
+        let updates: Vec<Tensor> = updates.iter().map(|t| t.tensor.clone()).collect();
+        let updates: Vec<&Tensor> = updates.iter().collect();
+        let feeds: Vec<(String, Tensor)> =
+            feeds.into_iter().map(|(name, t)| (name, t.tensor.clone())).collect();
+        let made = run::eagerly(|| {
+            run(py, MUCH, || {
+                let feeds = feeds.iter().map(|(name, t)| (name.as_str(), t.clone()));
+                self.0.run_with(&fetches, &updates, feeds)
+            })
+        })?;
+        made.object(py)
+    }
+
+    /// The session's value of a variable.
+    fn value(&self, py: Python<'_>, variable: &Bound<'_, PyVariable>) -> PyResult<PyTensor> {
+        let declared = &variable.get().variable;
+        run::eagerly(|| run_attached(py, || self.0.variable(declared)?.read())).map(Into::into)
+    }
+
+    /// Gives a variable another value in this session.
+    fn set(
+        &self,
+        py: Python<'_>,
+        variable: &Bound<'_, PyVariable>,
+        value: &Bound<'_, PyTensor>,
+    ) -> PyResult<()> {
+        let (declared, value) = (&variable.get().variable, &value.get().tensor);
+        run::eagerly(|| run_attached(py, || self.0.variable(declared)?.assign(value)))
+    }
+
+    /// Frees everything that it holds.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.close().map_err(|e| crate::errors::raise(py, e))
+    }
+}
+
+/// Whether ops become nodes of a graph.
+#[pyfunction]
+pub fn is_symbolic() -> bool {
+    run::is_symbolic()
+}
+
+/// Whether a function, or a body or branch, is being traced.
+#[pyfunction]
+pub fn is_tracing() -> bool {
+    bind::is_tracing()
+}
+
+/// Calls a callable as if nothing were traced and no graph built.
+#[pyfunction]
+pub fn call_eagerly(f: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    run::eagerly(|| f.call0().map(Bound::unbind))
+}

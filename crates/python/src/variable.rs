@@ -1,0 +1,233 @@
+//! Variables as Python sees them. The operators and the rest of TensorFlow's methods are Python's.
+
+use pyo3::prelude::*;
+use tonnage::{DType, Gradient, Reuse, Shape, Tensor, TensorType, Variable, bind};
+
+use crate::convert::{self, Want};
+use crate::dtype;
+use crate::run::{MUCH, run};
+use crate::tape::delta;
+use crate::tensor::{PyTensor, lengths, sugar};
+
+/// A named value that is updated in place.
+#[pyclass(frozen, subclass, weakref, dict, name = "Variable", module = "tonnage")]
+pub struct PyVariable {
+    pub variable: Variable,
+}
+
+impl PyVariable {
+    /// Its value now.
+    pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
+        // Without the interpreter's lock: a call that writes it may be waiting for that in a callback.
+        run(py, MUCH, || self.variable.read())
+    }
+
+    fn value_for(&self, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        convert::tensor(value, Want::just(Some(self.variable.ty().dtype)))
+    }
+}
+
+#[pymethods]
+impl PyVariable {
+    /// A variable that starts as `value`, or, without one, whose type is known; or another handle of the `same`.
+    #[new]
+    #[pyo3(signature = (value, trainable, name, dtype, shape, same = None))]
+    fn new(
+        py: Python<'_>,
+        value: Option<&Bound<'_, PyAny>>,
+        trainable: bool,
+        name: &str,
+        dtype: Option<&Bound<'_, PyAny>>,
+        shape: Option<Vec<usize>>,
+        same: Option<&Bound<'_, PyVariable>>,
+    ) -> PyResult<PyVariable> {
+        if let Some(same) = same {
+            return Ok(PyVariable { variable: same.get().variable.clone() });
+        }
+        let dtype = dtype::maybe(dtype)?;
+        let variable = match value {
+            Some(value) => {
+                let value = convert::tensor(value, Want::just(dtype))?;
+                run(py, 0, move || match trainable {
+                    true => Variable::new(name, value),
+                    false => Variable::not_trainable(name, value),
+                })?
+            }
+            None => {
+                let shape = Shape::from(shape.unwrap_or_default());
+                let ty = TensorType { dtype: dtype.unwrap_or(DType::F32), shape };
+                run(py, 0, || Ok(Variable::deferred(name, ty)))?
+            }
+        };
+        Ok(PyVariable { variable })
+    }
+
+    /// Its name.
+    #[getter]
+    fn plain_name(&self) -> &str {
+        self.variable.name()
+    }
+
+    /// Its dtype.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<dtype::PyDType>> {
+        dtype::object(py, self.variable.ty().dtype)
+    }
+
+    /// Its shape.
+    #[getter]
+    fn shape(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let sizes: Vec<Option<usize>> =
+            self.variable.ty().shape.iter().map(|dim| dim.known()).collect();
+        Ok(sugar(py, "TensorShape")?.call1((sizes,))?.unbind())
+    }
+
+    /// Whether tapes watch it by themselves.
+    #[getter]
+    fn trainable(&self) -> bool {
+        self.variable.is_trainable()
+    }
+
+    /// Whether it has a value.
+    #[getter]
+    fn initialized(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.variable.is_initialized())
+    }
+
+    /// What it holds in memory.
+    #[getter]
+    fn bytes(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.variable.bytes().get())
+    }
+
+    /// Which variable it is.
+    #[getter]
+    fn number(&self) -> u64 {
+        bind::variable_number(&self.variable)
+    }
+
+    /// Its value now.
+    fn read_value(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.read(py).map(PyTensor::from)
+    }
+
+    /// Gives it another value.
+    fn put(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = self.value_for(value)?;
+        if value.shape() != self.variable.ty().shape {
+            let text = format!(
+                "Cannot assign value to variable '{}': Shape mismatch. The variable shape {:?}, and the assigned value shape {:?} are incompatible.",
+                self.variable.name(),
+                self.variable.ty().shape,
+                lengths(&value)
+            );
+            return Err(pyo3::exceptions::PyValueError::new_err(text));
+        }
+        run(py, MUCH, || self.variable.assign(&value))
+    }
+
+    /// Adds to it, in place.
+    fn add(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        match delta(py, value)? {
+            Some(rows) => run(py, MUCH, || self.variable.assign_add(&rows)),
+            None => {
+                let value = self.value_for(value)?;
+                run(py, MUCH, || self.variable.assign_add(&value))
+            }
+        }
+    }
+
+    /// Takes from it, in place.
+    fn sub(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        match delta(py, value)? {
+            Some(rows) => run(py, MUCH, || self.variable.assign_sub(&rows)),
+            None => {
+                let value = self.value_for(value)?;
+                run(py, MUCH, || self.variable.assign_sub(&value))
+            }
+        }
+    }
+
+    /// Gives rows of it other values, in place.
+    fn put_rows(
+        &self,
+        py: Python<'_>,
+        indices: &Bound<'_, PyAny>,
+        rows: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let indices = convert::tensor(indices, Want::default())?;
+        let rows = self.value_for(rows)?;
+        run(py, MUCH, || self.variable.assign_rows(&indices, &rows))
+    }
+}
+
+/// The variable of that name in the current scopes: found or made, as `reuse` says (`None`: never found).
+#[pyfunction]
+pub fn get_variable(
+    py: Python<'_>,
+    name: &str,
+    reuse: Option<&str>,
+    make: &Bound<'_, PyAny>,
+) -> PyResult<PyVariable> {
+    let reuse = match reuse {
+        Some("always") => Reuse::Always,
+        Some("auto") => Reuse::Auto,
+        _ => Reuse::Never,
+    };
+    let made = crate::run::run_attached(py, || {
+        tonnage::get_variable(name, reuse, || {
+            let value = make.call0().and_then(|v| convert::tensor(&v, Want::default()));
+            value.map_err(crate::errors::carry)
+        })
+    });
+    made.map(|variable| PyVariable { variable })
+}
+
+/// Runs a callable inside of a name scope.
+#[pyfunction]
+pub fn in_name_scope(name: &str, f: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    tonnage::name_scope(name, || f.call0()).map(Bound::unbind)
+}
+
+/// Forgets the names of all variables that were made by name.
+#[pyfunction]
+pub fn forget_variables() {
+    tonnage::forget_variables();
+}
+
+/// A gradient as Python sees it: a tensor, rows as `(values, indices, shape)`, or none.
+pub fn gradient(py: Python<'_>, gradient: Gradient) -> PyResult<Py<PyAny>> {
+    match gradient {
+        Gradient::Unconnected => Ok(py.None()),
+        Gradient::Dense(tensor) => Ok(Py::new(py, PyTensor::from(tensor))?.into_any()),
+        Gradient::Rows(rows) => {
+            let parts: Vec<(Tensor, Tensor)> =
+                rows.parts().map(|(i, v)| (i.clone(), v.clone())).collect();
+            let (indices, values) = run(py, 0, move || {
+                let flat = |t: &Tensor| t.reshape([-1i64]);
+                let row: Vec<i64> = parts[0]
+                    .1
+                    .shape()
+                    .iter()
+                    .skip(parts[0].0.rank())
+                    .map(|d| d.known().map_or(-1, |n| n as i64))
+                    .collect();
+                let shape: Vec<i64> = std::iter::once(-1).chain(row).collect();
+                let mut all: (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
+                for (indices, values) in &parts {
+                    all.0.push(flat(indices)?);
+                    all.1.push(values.reshape(shape.clone())?);
+                }
+                let join = |all: &[Tensor]| match all {
+                    [only] => Ok(only.clone()),
+                    several => tonnage::concat(&several.iter().collect::<Vec<_>>(), 0),
+                };
+                Ok((join(&all.0)?, join(&all.1)?))
+            })?;
+            let shape: Vec<Option<usize>> = rows.ty().shape.iter().map(|d| d.known()).collect();
+            let slices = sugar(py, "IndexedSlices")?;
+            let made = slices.call1((PyTensor::from(values), PyTensor::from(indices), shape))?;
+            Ok(made.unbind())
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a binding of another language is made of: ops by their rows, and the arrays under tensors.
+//!
+//! A program in Rust has no use for it: its ops are methods of [`Tensor`].
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::{OpDef, Result, Source};
+use tonnage_runtime::Array;
+
+use crate::dispatch::{self, Input};
+use crate::tape::Rows;
+use crate::tensor::Tensor;
+use crate::trace;
+use crate::variable::Variable;
+
+pub use crate::grad::custom::custom_gradient_with;
+pub use crate::tape::gradients;
+
+/// Applies an op by its row.
+///
+/// ```
+/// use tonnage::{bind, tensor};
+/// let tanh = tonnage_ops::find("tanh").unwrap();
+/// let x = tensor([0.0f32])?;
+/// let made = bind::apply(tanh, &[&x], tonnage_core::attrs::Attrs::None)?;
+/// assert_eq!(made[0].to_vec::<f32>()?, [0.0]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn apply(
+    op: &'static OpDef,
+    inputs: &[&Tensor],
+    attrs: Attrs,
+) -> Result<SmallVec<[Tensor; 1]>> {
+    let inputs = inputs.iter().map(|tensor| Input::Borrowed(tensor)).collect();
+    dispatch::apply(op, inputs, attrs, Source::here())
+}
+
+/// The array under a tensor that has values.
+pub fn array<'a>(tensor: &'a Tensor, what: &'static str) -> Result<&'a Array> {
+    tensor.array(what)
+}
+
+/// A tensor over an array.
+pub fn tensor(array: Array) -> Tensor {
+    Tensor::from_array(array)
+}
+
+/// Who a tensor is: the same number for handles of the same value.
+pub fn identity(tensor: &Tensor) -> u64 {
+    tensor.id()
+}
+
+/// Whether ops become nodes of a graph on this thread.
+pub fn is_tracing() -> bool {
+    trace::current().is_some()
+}
+
+/// Runs `f` as if nothing were traced on this thread.
+pub fn outside_of_traces<R>(f: impl FnOnce() -> R) -> R {
+    trace::outside(f)
+}
+
+/// Which variable it is: no other one has the number.
+pub fn variable_number(variable: &Variable) -> u64 {
+    variable.number()
+}
+
+/// Rows along the first axis, as an update takes them.
+pub fn rows(indices: Tensor, values: Tensor) -> Rows {
+    let ty = values.ty();
+    Rows::from_parts(ty, vec![(indices, values)])
+}

@@ -1,0 +1,48 @@
+"""The programs of the documents that the project grew from: each runs unchanged but for its import line.
+
+The folder is named by the environment's ``TONNAGE_DOCUMENTS``; without it there is nothing to run.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+FOLDER = os.environ.get("TONNAGE_DOCUMENTS")
+
+
+def programs():
+    if not FOLDER:
+        return []
+    made = []
+    for path in sorted(pathlib.Path(FOLDER).glob("*.txt")):
+        for i, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(), re.S)):
+            made.append(pytest.param(block, id=f"{path.stem[:3]}-{i + 1}"))
+    return made
+
+
+WATCH = """
+import resource as _resource
+print("peak", _resource.getrusage(_resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.skipif(not FOLDER, reason="TONNAGE_DOCUMENTS names no folder")
+@pytest.mark.parametrize("program", programs())
+def test_a_documents_program_runs_as_it_was_meant(program, tmp_path):
+    assert "import tensorflow as tf" in program
+    file = tmp_path / "program.py"
+    file.write_text(program.replace("import tensorflow as tf", "import tonnage as tf") + WATCH)
+    made = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120)
+    assert made.returncode == 0, made.stderr
+    *lines, peak = made.stdout.splitlines()
+    if "result) #Output: [5 7 9]" in program:
+        assert lines == ["[5 7 9]"]
+    if "Result shape" in program:
+        assert lines[0] == "Result shape: (100, 100)"
+    if "get_memory_info" in program:
+        assert re.fullmatch(r"\{'current': \d+, 'peak': \d+\}", lines[0])
+    assert int(peak.split()[1]) < 64  # MiB, NumPy among them

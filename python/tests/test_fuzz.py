@@ -1,0 +1,146 @@
+"""Whatever is passed: an exception of Python's or TensorFlow's, never a crash, and the program goes on."""
+
+import inspect
+import random
+
+import numpy as np
+import pytest
+
+import tonnage as tf
+from tonnage import _tonnage
+
+VALUES = [
+    None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63), 10**30, 0.5, float("nan"), float("inf"), -0.0, "", "float32", "x" * 50,
+    b"bytes", [], [[]], [1, 2], [1.5, None], ["a"], [[1], [2, 3]], (), (3,), {}, {"a": 1}, object(), int, print,
+    np.zeros([2, 3]), np.zeros([0]), np.array("text"), np.array([object()]), np.complex64(1j), np.int8(3),
+    "TENSOR", "SCALAR", "INT", "BOOL", "EMPTY", "VARIABLE", slice(None), Ellipsis, range(3), {1, 2}, tf.float32, tf.TensorShape([None]),
+]
+
+
+def value(rng):
+    picked = rng.choice(VALUES)
+    made = {
+        "TENSOR": lambda: tf.constant([[1.0, 2.0], [3.0, 4.0]]), "SCALAR": lambda: tf.constant(2.0),
+        "INT": lambda: tf.constant([1, 0]), "BOOL": lambda: tf.constant([True, False]), "EMPTY": lambda: tf.zeros([0, 3]),
+        "VARIABLE": lambda: tf.Variable([1.0, 2.0]),
+    }
+    return made[picked]() if isinstance(picked, str) and picked in made else picked
+
+
+LARGE = (MemoryError, OverflowError, RecursionError)
+SKIPPED = {"after_fork", "set_package_folder", "set_error_classes", "set_sugar", "listen", "set_limit", "set_spill_folder", "set_seed",
+           "run_functions_eagerly", "while_loop", "call_eagerly", "host_callback"}
+
+
+def names():
+    return sorted(n for n in dir(_tonnage) if inspect.isbuiltin(getattr(_tonnage, n)) and n not in SKIPPED)
+
+
+@pytest.mark.parametrize("name", names())
+def test_no_argument_crashes_an_op(name):
+    rng = random.Random(name)
+    function = getattr(_tonnage, name)
+    count = len(inspect.signature(function).parameters)
+    tf.memory.set_limit("256MiB")
+    try:
+        for _ in range(60):
+            try:
+                function(*[value(rng) for _ in range(count)])
+            except Exception as error:
+                assert type(error).__name__ != "PanicException", (name, error)
+    finally:
+        tf.memory.set_limit(None)
+
+
+@pytest.mark.parametrize("module", [tf, tf.math, tf.nn, tf.linalg, tf.random, tf.signal, tf.bitwise])
+def test_no_argument_crashes_a_name(module):
+    rng = random.Random(module.__name__)
+    public = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))]
+    skipped = {"print", "while_loop", "set_seed", "function", "inside_function"}
+    tf.memory.set_limit("256MiB")
+    try:
+        for name in public:
+            if name in skipped or inspect.isclass(getattr(module, name)):
+                continue
+            for _ in range(12):
+                try:
+                    getattr(module, name)(*[value(rng) for _ in range(rng.randint(1, 3))])
+                except Exception as error:
+                    assert type(error).__name__ != "PanicException", (name, error)
+    finally:
+        tf.memory.set_limit(None)
+    assert (tf.constant(1.0) + 1.0).numpy() == 2.0
+
+
+def test_methods_take_anything():
+    rng = random.Random(7)
+    operators = ["__add__", "__radd__", "__mul__", "__matmul__", "__getitem__", "__eq__", "__lt__", "__pow__", "__and__"]
+    for _ in range(400):
+        tensor = rng.choice([tf.constant([1.0, 2.0]), tf.constant(3), tf.constant([[True]]), tf.zeros([0, 2])])
+        name = rng.choice(operators)
+        given = [value(rng)] if name != "__pow__" else [value(rng), None]
+        try:
+            getattr(tensor, name)(*given)
+        except Exception as error:
+            assert type(error).__name__ != "PanicException", (name, error)
+
+
+def test_threads_have_tapes_of_their_own():
+    import threading
+
+    made, errors = [], []
+
+    def work(n):
+        try:
+            x = tf.Variable(float(n))
+            for _ in range(50):
+                with tf.GradientTape() as tape:
+                    y = x * x
+                made.append((n, float(tape.gradient(y, x))))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(made) == 200 and all(slope == 2 * n for n, slope in made)
+
+
+def test_a_tape_of_another_thread_is_a_clear_error():
+    import threading
+
+    with tf.GradientTape() as tape:
+        x = tf.Variable(1.0)
+        y = x * x
+    errors = []
+
+    def work():
+        try:
+            tape.gradient(y, x)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert isinstance(errors[0], RuntimeError) and "another thread" in str(errors[0])
+
+
+def test_a_forked_process_computes_or_says_why_not():
+    import os
+
+    x = tf.constant(np.ones([1 << 20], "f4"))
+    tf.reduce_sum(x * x).numpy()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            tf.reduce_sum(x * x).numpy()
+            code = 0
+        except RuntimeError as error:
+            code = 0 if "forked" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,0 +1,152 @@
+"""Tapes and gradients."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import tonnage as tf
+
+
+def test_a_tape_watches_variables_and_tensors_on_request():
+    v, x = tf.Variable(2.0), tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = v * x * x
+    dv, dx = tape.gradient(y, [v, x])
+    assert dv.numpy() == 9.0 and dx.numpy() == 12.0
+    with pytest.raises(RuntimeError):
+        tape.gradient(y, v)
+
+
+def test_what_was_not_watched_or_not_used_has_no_gradient():
+    v, other, x = tf.Variable(2.0), tf.Variable(1.0), tf.constant(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        y = v * x
+    assert tape.gradient(y, [other, x]) == [None, None]
+    zero = tape.gradient(y, {"a": other}, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    assert zero["a"].numpy() == 0.0
+    assert tape.gradient(y, v, output_gradients=tf.constant(5.0)).numpy() == 15.0
+
+
+def test_tapes_nest_pause_and_start_again():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = x * x * x
+        slope = inner.gradient(y, x)
+    assert outer.gradient(slope, x).numpy() == 18.0
+    with tf.GradientTape() as tape:
+        with tape.stop_recording():
+            y = x * 2.0
+        z = x * 5.0
+    assert tape.gradient([y, z], x).numpy() == 5.0
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        y = x * x
+    assert tape.gradient(y, x) is None
+
+
+def test_integers_have_no_gradient():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape, pytest.warns(UserWarning):
+        y = tf.cast(x, tf.int32)
+        assert tape.gradient(y, x) is None
+
+
+def test_jacobians_agree_with_differences():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.sin(x) * x
+    a = x.numpy()
+    slope = np.cos(a) * a + np.sin(a)
+    made = tape.jacobian(y, x).numpy()
+    np.testing.assert_allclose(np.einsum("ijij->ij", made), slope, rtol=1e-5)
+    rows = tape.batch_jacobian(y, x).numpy()
+    np.testing.assert_allclose(np.einsum("ijj->ij", rows), slope, rtol=1e-5)
+
+
+def test_a_function_with_a_gradient_of_its_own():
+    @tf.custom_gradient
+    def log1pexp(x):
+        e = tf.exp(x)
+        return tf.math.log(1.0 + e), lambda dy: dy * (1.0 - 1.0 / (1.0 + e))
+
+    x = tf.constant(100.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = log1pexp(x)
+    assert tape.gradient(y, x).numpy() == 1.0
+
+
+def test_a_gradient_of_its_own_may_ask_for_the_usual_one_and_leaves_variables_theirs():
+    v = tf.Variable(4.0)
+
+    @tf.custom_gradient
+    def f(x):
+        y = v * x * x
+
+        def grad(dy):
+            return 10.0 * tf.gradients(y, x, grad_ys=dy)[0]
+
+        return y, grad
+
+    x = tf.constant(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = f(x)
+    assert tape.gradient(y, x).numpy() == 240.0 and tape.gradient(y, v).numpy() == 9.0
+
+
+def test_gradients_of_graphs_are_for_graphs():
+    @tf.function
+    def slopes(x):
+        y = x * x * x
+        return tf.gradients(y, x)[0], tf.hessians(y, x)[0]
+
+    first, second = slopes(tf.constant([2.0, 3.0]))
+    assert first.numpy().tolist() == [12.0, 27.0]
+    assert second.numpy().tolist() == [[12.0, 0.0], [0.0, 18.0]]
+    with pytest.raises(RuntimeError):
+        tf.gradients(tf.constant(1.0), tf.constant(1.0))
+
+
+def test_rows_of_a_table_get_rows_as_gradient():
+    table = tf.Variable(np.arange(8.0, dtype="f4").reshape(4, 2))
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.gather(table, [1, 3, 1]))
+    rows = tape.gradient(y, table)
+    assert isinstance(rows, tf.IndexedSlices)
+    assert tf.convert_to_tensor(rows).numpy().tolist() == [[0, 0], [2, 2], [0, 0], [1, 1]]
+    table.assign_sub(rows)
+    assert table.numpy().tolist() == [[0, 1], [0, 1], [4, 5], [5, 6]]
+
+
+def test_what_is_computed_again_gives_the_same_gradient():
+    @tf.recompute_grad
+    def f(x):
+        return tf.exp(tf.sin(x))
+
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    np.testing.assert_allclose(tape.gradient(y, x).numpy(), np.exp(np.sin(1.0)) * np.cos(1.0), rtol=1e-6)
+
+
+def test_stop_gradient_stops():
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = x * tf.stop_gradient(x)
+    assert tape.gradient(y, x).numpy() == 3.0
+
+
+def test_a_tape_that_is_gone_holds_nothing():
+    x = tf.Variable(np.ones([64, 1024], "f4"))
+    before = tf.memory.info()["current"]
+    with tf.GradientTape(persistent=True) as tape:
+        y = tf.reduce_sum(tf.exp(x))
+    assert tf.memory.info()["current"] > before + 100_000
+    del tape, y
+    gc.collect()
+    assert tf.memory.info()["current"] <= before + 4096

@@ -1,0 +1,84 @@
+"""What Tonnage has that others have not, and errors about memory."""
+
+import numpy as np
+import pytest
+
+import tonnage as tf
+
+
+def test_a_plan_says_the_peak_before_anything_runs():
+    def f(x):
+        return tf.tanh(x @ x)
+
+    plan = tf.memory.plan(f, tf.TensorSpec([256, 256], tf.float32))
+    assert plan.peak >= 2 * 256 * 256 * 4
+    planned = tf.function(f)
+    planned(tf.constant(np.ones([256, 256], "f4")))
+    ran = planned.last_run()
+    assert ran["used"] == ran["predicted"] == planned.plan(tf.constant(np.ones([256, 256], "f4"))).peak
+    assert "peak" in tf.memory.explain(f, tf.TensorSpec([2, 2])) and "<svg" in plan._repr_html_()
+    assert any("test_memory.py" in h["source"] for h in plan.live_at_peak())
+
+
+def test_the_largest_batch_fits_and_one_more_does_not():
+    def f(x):
+        return tf.reduce_sum(tf.exp(x @ tf.transpose(x)))
+
+    spec = tf.TensorSpec([None, 64], tf.float32, name="batch")
+    most = tf.memory.max_batch(f, "1MiB", spec)
+    assert tf.memory.plan(f, tf.TensorSpec([most, 64])).peak <= 1 << 20
+    assert tf.memory.plan(f, tf.TensorSpec([2 * most, 64])).peak > 1 << 20
+
+
+def test_the_ledger_knows_the_users_line():
+    x = tf.constant(np.ones([100_000], "f4"))
+    held = [h for h in tf.memory.info()["holders"] if "test_memory.py" in h["source"]]
+    assert any(h["bytes"] >= 400_000 for h in held)
+    assert tf.config.experimental.get_memory_info()["current"] >= 400_000
+    del x
+
+
+def test_a_limit_is_a_limit_and_the_error_lists_the_holders():
+    x = tf.constant(np.ones([1 << 18], "f4"))
+    device = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(device, [tf.config.LogicalDeviceConfiguration(memory_limit=8)])
+    try:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="asked for"):
+            tf.sort(tf.random.normal([1 << 24]))
+        with pytest.raises(MemoryError):
+            tf.sort(tf.random.normal([1 << 24]))
+    finally:
+        tf.memory.set_limit(None)
+    assert x.numpy()[0] == 1.0 and tf.reduce_sum(x).numpy() == 1 << 18
+
+
+def test_the_peak_starts_again():
+    tf.config.experimental.reset_memory_stats()
+    y = tf.constant(np.ones([1 << 18], "f4")) + 1.0
+    info = tf.config.experimental.get_memory_info("CPU:0")
+    assert info["peak"] >= info["current"] >= 1 << 20
+    with pytest.raises(ValueError):
+        tf.config.experimental.get_memory_info("GPU:0")
+    del y
+
+
+def test_what_ops_do_is_listed():
+    x = tf.constant([1.0, 2.0])
+    made, events = tf.memory.trace(lambda: x * 2.0 + 1.0)
+    assert made.numpy().tolist() == [3.0, 5.0] and any(op == "mul" for op, *_ in events)
+
+
+def test_steady_programs_pass_and_growing_ones_do_not():
+    kept = []
+    tf.memory.steady(lambda: tf.exp(tf.constant([1.0, 2.0])))
+    with pytest.raises(tf.memory.NotSteady, match="test_memory.py"):
+        tf.memory.steady(lambda: kept.append(tf.constant(np.ones([1 << 14], "f4"))))
+
+
+def test_large_recipes_take_nothing():
+    before = tf.memory.info()["current"]
+    x = tf.random.normal([1000, 1000, 1000])
+    y = x * 2.0 + 1.0
+    assert y.is_recipe and tf.memory.info()["current"] == before
+    v = tf.Variable(tf.zeros([1000, 1000, 1000]))
+    assert v.bytes == 0 and v.read_value().is_recipe

@@ -1,0 +1,144 @@
+"""Ops under TensorFlow's names, against NumPy."""
+
+import numpy as np
+import pytest
+
+import tonnage as tf
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3, 4)).astype(np.float32)
+Y = RNG.normal(size=(3, 4)).astype(np.float32)
+
+UNARY = {
+    "abs": np.abs, "acos": lambda x: np.arccos(x * 0.1), "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "exp": np.exp,
+    "expm1": np.expm1, "floor": np.floor, "negative": np.negative, "round": np.round, "sign": np.sign, "sin": np.sin,
+    "sinh": np.sinh, "square": np.square, "tan": np.tan, "tanh": np.tanh, "atan": np.arctan, "asinh": np.arcsinh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softplus": lambda x: np.log1p(np.exp(x)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(UNARY))
+def test_unary_ops_agree_with_numpy(name):
+    given = X * 0.1 if name == "acos" else X
+    np.testing.assert_allclose(getattr(tf.math, name)(given).numpy(), UNARY[name](X), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name, numpy", [
+    ("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("divide", np.divide),
+    ("maximum", np.maximum), ("minimum", np.minimum), ("atan2", np.arctan2), ("greater", np.greater),
+    ("squared_difference", lambda a, b: (a - b) ** 2), ("floordiv", np.floor_divide),
+])
+def test_binary_ops_agree_with_numpy(name, numpy):
+    np.testing.assert_allclose(getattr(tf.math, name)(X, Y).numpy(), numpy(X, Y), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(getattr(tf.math, name)(**dict(zip(["y", "x"] if name == "atan2" else ["x", "y"], [X, Y])))
+                               .numpy(), numpy(X, Y), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name, numpy", [
+    ("reduce_sum", np.sum), ("reduce_mean", np.mean), ("reduce_prod", np.prod), ("reduce_max", np.max),
+    ("reduce_min", np.min), ("reduce_std", np.std), ("reduce_variance", np.var),
+])
+@pytest.mark.parametrize("axis", [None, 0, -1, [0, 1]])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_folds_agree_with_numpy(name, numpy, axis, keepdims):
+    along = tuple(axis) if isinstance(axis, list) else axis
+    made = getattr(tf.math, name)(X, axis=axis, keepdims=keepdims).numpy()
+    np.testing.assert_allclose(made, numpy(X, axis=along, keepdims=keepdims), rtol=1e-5, atol=1e-6)
+
+
+def test_folds_of_integers_and_booleans():
+    assert tf.reduce_mean([1, 2]).numpy() == 1 and tf.reduce_sum([1, 2]).dtype == tf.int32
+    assert tf.reduce_any([True, False]).numpy() and not tf.reduce_all([True, False]).numpy()
+    assert tf.argmax([1, 5, 2]).numpy() == 1 and tf.argmax(X, axis=1).dtype == tf.int64
+
+
+def test_shapes_are_changed_as_numpy_changes_them():
+    x = tf.constant(X)
+    for made, expected in [
+        (tf.reshape(x, [2, -1]), X.reshape(2, -1)), (tf.transpose(x), X.T), (tf.expand_dims(x, 1), X[:, None]),
+        (tf.squeeze(x[:, None]), X), (tf.concat([x, x], 0), np.concatenate([X, X])), (tf.stack([x, x], 1), np.stack([X, X], 1)),
+        (tf.tile(x, [2, 1]), np.tile(X, [2, 1])), (tf.repeat(x, 2, axis=1), np.repeat(X, 2, 1)),
+        (tf.reverse(x, [1]), X[:, ::-1]), (tf.roll(x, 1, 0), np.roll(X, 1, 0)), (tf.pad(x, [[1, 0], [0, 2]]), np.pad(X, [[1, 0], [0, 2]])),
+        (tf.pad(x, [[1, 1], [1, 1]], "REFLECT"), np.pad(X, 1, "reflect")), (tf.broadcast_to(x[0], [5, 4]), np.broadcast_to(X[0], [5, 4])),
+        (tf.slice(x, [1, 0], [2, -1]), X[1:3]), (tf.gather(x, [2, 0]), X[[2, 0]]), (tf.gather(x, [1], axis=1), X[:, [1]]),
+        (tf.gather_nd(x, [[0, 1], [2, 3]]), X[[0, 2], [1, 3]]), (tf.where(x > 0, x, 0.0), np.where(X > 0, X, 0)),
+        (tf.sort(x, axis=1), np.sort(X, 1)), (tf.boolean_mask(x, X[:, 0] > 0), X[X[:, 0] > 0]), (tf.cumsum(x, 1), X.cumsum(1)),
+        (tf.linalg.band_part(x, 0, -1), np.triu(X)), (tf.eye(3, 4), np.eye(3, 4)), (tf.linalg.diag(x[0]), np.diag(X[0])),
+        (tf.clip_by_value(x, -0.5, 0.5), X.clip(-0.5, 0.5)), (tf.unstack(x)[1], X[1]), (tf.split(x, 2, axis=1)[1], X[:, 2:]),
+        (tf.split(x, [1, 3], axis=1)[1], X[:, 1:]), (tf.one_hot([0, 2], 3), np.eye(3)[[0, 2]]), (tf.norm(x), np.linalg.norm(X)),
+        (tf.where([False, True, True]), [[1], [2]]), (tf.tensor_scatter_nd_update(x, [[0]], [X[1]]), np.stack([X[1], X[1], X[2]])),
+    ]:
+        np.testing.assert_allclose(made.numpy(), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_ranges_and_fills_are_recipes():
+    assert tf.range(5).numpy().tolist() == [0, 1, 2, 3, 4] and tf.range(5, 0, -2).numpy().tolist() == [5, 3, 1]
+    assert tf.range(0.0, 1.0, 0.25).numpy().tolist() == [0.0, 0.25, 0.5, 0.75] and tf.range(3, dtype=tf.int64).dtype == tf.int64
+    for x in [tf.zeros([9]), tf.ones([9]), tf.fill([9], 2), tf.range(9), tf.eye(9), tf.linspace(0.0, 1.0, 9), tf.random.normal([9])]:
+        assert x.is_recipe
+    assert tf.zeros_like(tf.constant([1, 2])).dtype == tf.int32
+    with pytest.raises(ValueError):
+        tf.range(1, 2, 0)
+
+
+def test_matrices():
+    a = X @ X.T + np.eye(3, dtype=np.float32) * 5
+    for made, expected in [
+        (tf.matmul(X, Y, transpose_b=True), X @ Y.T), (tf.linalg.inv(a), np.linalg.inv(a)), (tf.linalg.det(a), np.linalg.det(a)),
+        (tf.linalg.cholesky(a), np.linalg.cholesky(a)), (tf.linalg.solve(a, X), np.linalg.solve(a, X)),
+        (tf.linalg.matvec(X, Y[0]), X @ Y[0]), (tf.einsum("ij,kj->ik", X, Y), X @ Y.T), (tf.tensordot(X, Y, [[1], [1]]), X @ Y.T),
+        (tf.linalg.trace(a), np.trace(a)), (tf.linalg.svd(X, compute_uv=False), np.linalg.svd(X, compute_uv=False)),
+        (tf.linalg.eigvalsh(a), np.linalg.eigvalsh(a)),
+    ]:
+        np.testing.assert_allclose(made.numpy(), expected, rtol=1e-3, atol=1e-4)
+    s, u, v = tf.linalg.svd(X)
+    np.testing.assert_allclose((u * s @ tf.transpose(v)).numpy(), X, atol=1e-5)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.matmul(X, Y)
+    with pytest.raises(ValueError):
+        tf.matmul([1.0], [2.0])
+
+
+def test_networks():
+    logits, labels = tf.constant(X), tf.constant([0, 3, 1])
+    expected = -np.log(np.exp(X)[range(3), [0, 3, 1]] / np.exp(X).sum(1))
+    np.testing.assert_allclose(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits).numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(labels, 4), logits).numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(tf.nn.softmax(X).numpy().sum(-1), 1, rtol=1e-6)
+    image, filters = RNG.normal(size=(1, 5, 5, 2)).astype("f4"), RNG.normal(size=(3, 3, 2, 4)).astype("f4")
+    made = tf.nn.conv2d(image, filters, strides=1, padding="VALID").numpy()
+    expected = np.einsum("abc,abcd->d", image[0, 1:4, 2:5], filters)
+    np.testing.assert_allclose(made[0, 1, 2], expected, rtol=1e-4, atol=1e-5)
+    assert tf.nn.max_pool(image, 2, 2, "SAME").shape == (1, 3, 3, 2) and tf.nn.conv2d(image, filters, 2, "SAME").shape == (1, 3, 3, 4)
+    assert tf.nn.relu([-1.0, 1.0]).numpy().tolist() == [0.0, 1.0]
+    values, indices = tf.math.top_k([1.0, 3.0, 2.0], 2)
+    assert values.numpy().tolist() == [3.0, 2.0] and indices.numpy().tolist() == [1, 2]
+
+
+def test_random_numbers_follow_their_seeds():
+    tf.random.set_seed(1)
+    a, b = tf.random.normal([5]).numpy(), tf.random.normal([5]).numpy()
+    tf.random.set_seed(1)
+    assert (tf.random.normal([5]).numpy() == a).all() and not (a == b).all()
+    first = tf.random.stateless_uniform([4], [1, 2]).numpy()
+    assert (tf.random.stateless_uniform([4], [1, 2]).numpy() == first).all()
+    generator = tf.random.Generator.from_seed(7)
+    assert not (generator.normal([3]).numpy() == generator.normal([3]).numpy()).all()
+    drawn = tf.random.uniform([1000], 3, 9, tf.int32).numpy()
+    assert drawn.min() == 3 and drawn.max() == 8
+    assert sorted(tf.random.shuffle(tf.range(10)).numpy()) == list(range(10))
+
+
+def test_spectra_are_pairs():
+    real, imag = tf.signal.rfft(X)
+    expected = np.fft.rfft(X)
+    np.testing.assert_allclose(real.numpy() + 1j * imag.numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(tf.signal.irfft(real, imag).numpy(), X, atol=1e-5)
+
+
+def test_every_row_of_the_table_that_takes_tensors_alone_has_a_name():
+    from tonnage import _names, _tonnage
+
+    named = {row for table in (_names.MATH, _names.NN, _names.BITWISE) for row, _ in table.values()}
+    rows = {name for name, _ in _tonnage.table()}
+    assert named <= rows

@@ -1,0 +1,92 @@
+"""AutoGraph: ``if``, ``while``, ``for`` and their kin on tensors become control flow while a function is traced.
+
+``transform`` rewrites a function's source, ``runtime`` has what the rewritten source calls. Python values stay Python's:
+what is decided on them is decided as the function is traced. Rewritten code keeps the user's file and lines, so that errors
+point at them.
+"""
+
+import functools
+import sys
+import types
+import weakref
+
+_converted = weakref.WeakKeyDictionary()
+_UNCONVERTED = "__tonnage_do_not_convert__"
+
+
+def do_not_convert(func=None):
+    """Leaves a function as it is."""
+    if func is None:
+        return do_not_convert
+    setattr(func, _UNCONVERTED, True)
+    return func
+
+
+def _is_user_code(function):
+    name = function.__code__.co_filename
+    if name.startswith("<") and not name.startswith("<ipython"):
+        return False
+    folder = __file__.rpartition("autograph")[0]
+    library = getattr(sys, "base_prefix", sys.prefix)
+    return not (name.startswith(folder) or "site-packages" in name or name.startswith(library + "/lib/python"))
+
+
+def converted(function):
+    """The function with its control flow rewritten; itself where there is nothing to rewrite, or no source."""
+    if isinstance(function, types.MethodType):
+        inner = converted(function.__func__)
+        return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
+    if isinstance(function, functools.partial):
+        inner = converted(function.func)
+        return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+    if not isinstance(function, types.FunctionType) or getattr(function, _UNCONVERTED, False):
+        return function
+    if "__tonnage_ag" in function.__code__.co_freevars:
+        return function  # it is inside of one that was rewritten
+    found = _converted.get(function)
+    if found is None:
+        found = function
+        if _is_user_code(function):
+            from .transform import rewritten
+
+            try:
+                found = rewritten(function)
+            except (OSError, SyntaxError, TypeError, IndexError) as error:
+                from .._notices import once
+
+                once(("autograph", function.__code__),
+                     f"AutoGraph could not read {function.__qualname__}: {error}; it runs as it is")
+        # Of itself, a function is not held: that would keep it for good.
+        _converted[function] = None if found is function else found
+    return found or function
+
+
+def converted_lazily(function):
+    """The function, rewritten when it is first called: to import and decorate costs nothing."""
+    if not isinstance(function, (types.FunctionType, types.MethodType, functools.partial)):
+        return function
+
+    @functools.wraps(function, updated=())
+    def call(*args, **kwargs):
+        return converted(function)(*args, **kwargs)
+
+    return call
+
+
+def to_graph(entity, recursive=True, experimental_optional_features=None):
+    """The function with its control flow rewritten."""
+    return converted(entity)
+
+
+def set_verbosity(level, alsologtostdout=False):
+    """There is nothing to say."""
+
+
+class experimental:
+    """What TensorFlow keeps under ``experimental``."""
+
+    do_not_convert = staticmethod(do_not_convert)
+
+    @staticmethod
+    def set_loop_options(*args, **kwargs):
+        """Loops find their own way."""

@@ -1,0 +1,109 @@
+"""Exceptions under TensorFlow's names.
+
+Each is a standard exception too, so that ``except ValueError`` and ``except tf.errors.InvalidArgumentError`` both do.
+"""
+
+
+class OpError(Exception):
+    """What every error of an op is."""
+
+    error_code = 2
+
+    def __init__(self, node_def=None, op=None, message="", *args):
+        super().__init__(message)
+        self.node_def = node_def
+        self.op = op
+        self.message = message
+
+
+class CancelledError(OpError):
+    """Something was cancelled."""
+
+
+class UnknownError(OpError):
+    """Nothing else fits: a callback that failed, recursion without an end."""
+
+
+class InvalidArgumentError(OpError, ValueError):
+    """An argument that makes no sense: shapes, dtypes, axes, indices."""
+
+    error_code = 3
+
+
+class DTypeError(InvalidArgumentError, TypeError):
+    """Dtypes that do not agree, or that an op has no meaning for."""
+
+
+class NotFoundError(OpError):
+    """Something that is not there."""
+
+
+class AlreadyExistsError(OpError):
+    """Something that is there already."""
+
+
+class PermissionDeniedError(OpError):
+    """Something that the system forbids."""
+
+
+class ResourceExhaustedError(OpError, MemoryError):
+    """No memory: it never fits, it is over the budget, or the system refused. The message lists who holds what."""
+
+    error_code = 8
+
+
+class FailedPreconditionError(OpError):
+    """Something that comes too early: a variable without a value."""
+
+    error_code = 9
+
+
+class AbortedError(OpError):
+    """Something was broken off."""
+
+
+class OutOfRangeError(OpError):
+    """An iteration that is at its end."""
+
+
+class UnimplementedError(OpError, NotImplementedError):
+    """Something that Tonnage does not have."""
+
+
+class InternalError(OpError):
+    """A mistake of Tonnage itself."""
+
+
+class UnavailableError(OpError):
+    """Something that is not to be had now."""
+
+
+class DataLossError(OpError):
+    """A file that is broken."""
+
+
+class ClosedError(FailedPreconditionError, RuntimeError):
+    """A session or container that is closed."""
+
+
+class OperatorNotAllowedInGraphError(TypeError):
+    """Reading the values of a tensor that has none yet, while a function is traced."""
+
+    def __init__(self, node_def=None, op=None, message="", *args):
+        super().__init__(message if message else node_def)
+
+
+class InaccessibleTensorError(OpError, ValueError):
+    """A symbolic tensor outside of its function."""
+
+
+class GradientError(OpError, LookupError):
+    """An op without a gradient."""
+
+
+class TapeError(OpError, RuntimeError, ValueError):
+    """A tape that cannot answer."""
+
+
+class NameTakenError(OpError, ValueError):
+    """A name that is taken."""

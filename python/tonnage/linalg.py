@@ -1,0 +1,213 @@
+"""``tf.linalg``: products of matrices, factorizations, diagonals."""
+
+from . import _tonnage as _t
+from ._array import eye, transpose  # noqa: F401
+from .math import l2_normalize  # noqa: F401
+
+
+def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
+           b_is_sparse=False, output_type=None, grad_a=False, grad_b=False, name=None):
+    """The product of matrices, of batches of them too."""
+    a = _t.to_tensor(a, None, getattr(b, "dtype", None))
+    b = _t.to_tensor(b, None, a.dtype)
+    if a.ndim < 2 or b.ndim < 2:
+        from .errors import InvalidArgumentError
+
+        raise InvalidArgumentError(None, None, f"matmul: inputs must have rank 2 or more, got shapes {a.shape} and "
+                                               f"{b.shape}; use tf.tensordot or tf.linalg.matvec for vectors")
+    if a.dtype != b.dtype:
+        return a @ b  # which says so
+    return _t.mat_mul(a, b, bool(transpose_a or adjoint_a), bool(transpose_b or adjoint_b))
+
+
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None):
+    """The product of a matrix and a vector."""
+    b = _t.expand_dims(_t.to_tensor(b, None, getattr(a, "dtype", None)), -1)
+    return _t.squeeze(matmul(a, b, transpose_a=transpose_a or adjoint_a), -1)
+
+
+def tensordot(a, b, axes, name=None):
+    """Sums of products along some axes of both."""
+    a, b = _t.to_tensor(a, None, None), _t.to_tensor(b, None, getattr(a, "dtype", None))
+    if isinstance(axes, int):
+        left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        left, right = axes
+        left = [left] if isinstance(left, int) else list(left)
+        right = [right] if isinstance(right, int) else list(right)
+    return _t.tensordot(a, b, [int(i) for i in left], [int(i) for i in right])
+
+
+def einsum(equation, *inputs, **kwargs):
+    """Sums of products, as Einstein wrote them.
+
+    >>> tf.einsum("ij,jk->ik", a, b)
+    """
+    return _t.einsum(equation, list(inputs))
+
+
+def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
+    """The length of vectors along axes."""
+    if ord in ("euclidean", "fro", 2, 2.0):
+        return _t.norm(tensor, axis, bool(keepdims))
+    if ord == float("inf"):
+        return _t.reduce_max(abs(_t.to_tensor(tensor, None, None)), axis, bool(keepdims))
+    made = _t.norm_of_power(tensor, float(ord), axis)
+    if not keepdims:
+        return made
+    lengths = _t.reduce_sum(tensor, axis, True).lengths
+    return _t.reshape(made, lengths)
+
+
+def cholesky(input, name=None):
+    """The lower factor of a positive definite matrix."""
+    return _t.cholesky(input)
+
+
+def cholesky_solve(chol, rhs, name=None):
+    """Solves a system by its Cholesky factor."""
+    return _t.triangular_solve(chol, _t.triangular_solve(chol, rhs, False), True)
+
+
+def triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None):
+    """Solves a triangular system."""
+    if lower:
+        return _t.triangular_solve(matrix, rhs, bool(adjoint))
+    matrix = _t.to_tensor(matrix, None, None)
+    order = [*range(matrix.ndim - 2), matrix.ndim - 1, matrix.ndim - 2]
+    return _t.triangular_solve(_t.transpose(matrix, order), rhs, not adjoint)
+
+
+def solve(matrix, rhs, adjoint=False, name=None):
+    """Solves a linear system."""
+    if adjoint:
+        matrix = matrix_transpose(matrix)
+    return _t.solve(matrix, rhs)
+
+
+def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
+    """The least squares solution."""
+    if l2_regularizer:
+        turned = matrix_transpose(matrix)
+        square = matmul(turned, matrix)
+        ridge = eye(square.lengths[-1], dtype=square.dtype) * float(l2_regularizer)
+        return _t.solve(square + ridge, matmul(turned, rhs))
+    return _t.lstsq(matrix, rhs)
+
+
+def inv(input, adjoint=False, name=None):
+    """The inverse of a matrix."""
+    return _t.inv(matrix_transpose(input) if adjoint else input)
+
+
+def det(input, name=None):
+    """The determinant."""
+    return _t.det(input)
+
+
+def slogdet(input, name=None):
+    """Sign and logarithm of the determinant."""
+    return _t.slogdet(input)
+
+
+def logdet(matrix, name=None):
+    """The logarithm of the determinant of a positive definite matrix."""
+    return _t.slogdet(matrix)[1]
+
+
+def qr(input, full_matrices=False, name=None):
+    """An orthogonal matrix and an upper one."""
+    if full_matrices:
+        raise NotImplementedError("qr with full_matrices=True; the reduced factors are there")
+    return _t.qr(input)
+
+
+def eigh(tensor, name=None):
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    return _t.eigh(tensor)
+
+
+def eigvalsh(tensor, name=None):
+    """Eigenvalues of a symmetric matrix."""
+    return _t.eigh(tensor)[0]
+
+
+def svd(tensor, full_matrices=False, compute_uv=True, name=None):
+    """Singular values ``s``, and ``u`` and ``v`` with ``u @ diag(s) @ transpose(v)`` the matrix."""
+    if full_matrices:
+        raise NotImplementedError("svd with full_matrices=True; the reduced factors are there")
+    u, s, v = _t.svd(tensor)
+    if not compute_uv:
+        return s
+    return s, u, v
+
+
+def trace(x, name=None):
+    """The sum of the diagonal."""
+    return _t.matrix_trace(x)
+
+
+def cross(a, b, name=None):
+    """The cross product of vectors of 3."""
+    return _t.cross(a, b)
+
+
+def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT"):
+    """Matrices with these diagonals."""
+    return _t.diag(diagonal, int(k))
+
+
+def diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):
+    """The diagonals of matrices."""
+    return _t.diag_part(input, int(k))
+
+
+def tensor_diag(diagonal, name=None):
+    """The matrix with this diagonal."""
+    return _t.diag(diagonal, 0)
+
+
+def tensor_diag_part(input, name=None):
+    """The diagonal of a matrix."""
+    return _t.diag_part(input, 0)
+
+
+def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
+    """Matrices with other diagonals."""
+    input = _t.to_tensor(input, None, None)
+    mask = eye(input.lengths[-2], input.lengths[-1], dtype="bool")
+    return _t.where_(mask, _t.diag(diagonal, 0) if k == 0 else input, input)
+
+
+def band_part(input, num_lower, num_upper, name=None):
+    """The diagonals near the main one; all others are zero."""
+    made = _t.to_tensor(input, None, None)
+    if int(num_lower) >= 0:
+        made = _t.triu(made, -int(num_lower))
+    if int(num_upper) >= 0:
+        made = _t.tril(made, int(num_upper))
+    return made
+
+
+def matrix_transpose(a, name="matrix_transpose", conjugate=False):
+    """The last two axes exchanged. Takes no memory."""
+    a = _t.to_tensor(a, None, None)
+    return _t.transpose(a, [*range(a.ndim - 2), a.ndim - 1, a.ndim - 2])
+
+
+def adjoint(matrix, name=None):
+    """The last two axes exchanged: there are no complex numbers."""
+    return matrix_transpose(matrix)
+
+
+def global_norm(t_list, name=None):
+    """The norm of several tensors as one."""
+    from .math import global_norm as whole
+
+    return whole(t_list)
+
+
+def __getattr__(name):
+    from ._missing import missing
+
+    raise missing(__name__, name, globals())

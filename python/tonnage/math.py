@@ -1,0 +1,274 @@
+"""``tf.math``: elementwise ops from the table, folds along axes, and the rest."""
+
+from . import _tonnage as _t
+from ._array import argsort, cast  # noqa: F401
+from ._names import MATH, made
+
+globals().update(made(MATH))
+_ops = made(MATH)
+
+
+def divide(x, y, name=None):
+    """``x / y`` as Python divides: integers give floats."""
+    return _t.to_tensor(x, None, None) / y
+
+
+def truediv(x, y, name=None):
+    """``x / y`` as Python divides: integers give floats."""
+    return divide(x, y)
+
+
+def equal(x, y, name=None):
+    """Whether elements are the same."""
+    return _t.to_tensor(x, None, None) == y
+
+
+def not_equal(x, y, name=None):
+    """Whether elements differ."""
+    return _t.to_tensor(x, None, None) != y
+
+
+def _fold(name, doc):
+    fold = getattr(_t, name)
+
+    def folded(input_tensor, axis=None, keepdims=False, name=None):
+        return fold(input_tensor, axis, bool(keepdims))
+
+    folded.__name__ = folded.__qualname__ = name
+    folded.__doc__ = doc + " along axes; along all where none is given."
+    return folded
+
+
+reduce_sum = _fold("reduce_sum", "The sum")
+reduce_prod = _fold("reduce_prod", "The product")
+reduce_max = _fold("reduce_max", "The largest element")
+reduce_min = _fold("reduce_min", "The smallest element")
+reduce_any = _fold("reduce_any", "Whether one is true")
+reduce_all = _fold("reduce_all", "Whether all are true")
+reduce_logsumexp = _fold("reduce_logsumexp", "The logarithm of the sum of exponentials")
+reduce_variance = _fold("reduce_variance", "The variance")
+reduce_std = _fold("reduce_std", "The standard deviation")
+
+
+def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
+    """The mean along axes; along all where none is given. Of integers, cut off, as in TensorFlow."""
+    x = _t.to_tensor(input_tensor, None, None)
+    if x.dtype.is_floating:
+        return _t.reduce_mean(x, axis, bool(keepdims))
+    return _t.cast(_t.reduce_mean(_t.cast(x, "float64"), axis, bool(keepdims)), x.dtype)
+
+
+def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
+    """The root of the sum of squares along axes."""
+    return _t.norm(input_tensor, axis, bool(keepdims))
+
+
+def count_nonzero(input, axis=None, keepdims=None, dtype="int64", name=None):
+    """How many elements are not zero along axes."""
+    return cast(_t.count_nonzero(input, axis, bool(keepdims)), dtype)
+
+
+def argmax(input, axis=None, output_type="int64", name=None):
+    """Where the largest element is along an axis."""
+    return cast(_t.argmax(input, 0 if axis is None else int(axis)), output_type)
+
+
+def argmin(input, axis=None, output_type="int64", name=None):
+    """Where the smallest element is along an axis."""
+    return cast(_t.argmin(input, 0 if axis is None else int(axis)), output_type)
+
+
+def cumsum(x, axis=0, exclusive=False, reverse=False, name=None):
+    """Sums up to each element along an axis."""
+    return _t.cumsum(x, int(axis), exclusive, reverse)
+
+
+def cumprod(x, axis=0, exclusive=False, reverse=False, name=None):
+    """Products up to each element along an axis."""
+    return _t.cumprod(x, int(axis), exclusive, reverse)
+
+
+def add_n(inputs, name=None):
+    """The sum of several tensors."""
+    inputs = [inputs] if isinstance(inputs, (_t.Tensor, _t.Variable)) else list(inputs)
+    if not inputs:
+        raise ValueError("Inputs must be a list or tuple with at least one tensor")
+    total = _t.to_tensor(inputs[0], None, None)
+    for more in inputs[1:]:
+        total = total + more
+    return total
+
+
+def accumulate_n(inputs, shape=None, tensor_dtype=None, name=None):
+    """The sum of several tensors."""
+    return add_n(inputs)
+
+
+def scalar_mul(scalar, x, name=None):
+    """A number times a tensor."""
+    return _t.to_tensor(scalar, None, getattr(x, "dtype", None)) * x
+
+
+def multiply_no_nan(x, y, name=None):
+    """``x * y``, zero where ``y`` is, whatever ``x``."""
+    y = _t.to_tensor(y, None, None)
+    return _t.where_(y == 0, _t.zeros_like(y), _t.to_tensor(x, None, y.dtype) * y)
+
+
+def xdivy(x, y, name=None):
+    """``x / y``, zero where ``x`` is."""
+    x = _t.to_tensor(x, None, None)
+    return _t.where_(x == 0, _t.zeros_like(x), x / y)
+
+
+def xlog1py(x, y, name=None):
+    """``x * log1p(y)``, zero where ``x`` is."""
+    return _ops["xlogy"](x, _t.to_tensor(y, None, None) + 1)
+
+
+def log_sigmoid(x, name=None):
+    """The logarithm of the sigmoid."""
+    return -_ops["softplus"](-_t.to_tensor(x, None, None))
+
+
+def polygamma(a, x, name=None):
+    """Derivatives of digamma; the order is a plain number here."""
+    return _t.polygamma(x, int(a))
+
+
+def lbeta(x, name=None):
+    """The logarithm of the beta function along the last axis."""
+    lgamma = _ops["lgamma"]
+    return _t.reduce_sum(lgamma(x), -1, False) - lgamma(_t.reduce_sum(x, -1, False))
+
+
+def top_k(input, k=1, sorted=True, index_type="int32", name=None):
+    """The largest elements along the last axis, and where they are."""
+    from collections import namedtuple
+
+    values, indices = _t.top_k(input, int(k))
+    return namedtuple("TopKV2", ["values", "indices"])(values, cast(indices, index_type))
+
+
+def in_top_k(targets, predictions, k, name=None):
+    """Whether a target is among the ``k`` largest predictions."""
+    predictions = _t.to_tensor(predictions, None, None)
+    own = _t.take_along_axis(predictions, _t.expand_dims(targets, -1), -1)
+    larger = _t.count_nonzero(predictions > own, -1, False)
+    return larger < _t.to_tensor(int(k), None, larger.dtype)
+
+
+def l2_normalize(x, axis=None, epsilon=1e-12, name=None):
+    """A tensor whose norm along an axis is 1."""
+    x = _t.to_tensor(x, None, None)
+    if isinstance(axis, int):
+        return _t.l2_normalize(x, axis, float(epsilon))
+    squares = _t.reduce_sum(x * x, axis, True)
+    return x * _ops["rsqrt"](_ops["maximum"](squares, float(epsilon)))
+
+
+def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", name=None):
+    """How often each number occurs."""
+    arr = _t.to_tensor(arr, None, None)
+    bins = int(_t.reduce_max(arr, None, False)) + 1 if arr.shape.num_elements() else 0
+    bins = max(bins, int(minlength or 0))
+    if maxlength is not None:
+        bins = min(bins, int(maxlength))
+    if weights is not None:
+        return _t.segment_sum(_t.reshape(weights, [-1]), _t.reshape(arr, [-1]), bins)
+    return cast(_t.bincount(_t.reshape(arr, [-1]), bins), dtype)
+
+
+def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype="int32", name=None):
+    """How often each label met each prediction."""
+    labels, predictions = cast(labels, "int32"), cast(predictions, "int32")
+    if num_classes is None:
+        num_classes = int(_ops["maximum"](_t.reduce_max(labels, None, False),
+                                          _t.reduce_max(predictions, None, False))) + 1
+    flat = labels * int(num_classes) + predictions
+    counts = bincount(flat, weights, int(num_classes) ** 2, int(num_classes) ** 2)
+    return cast(_t.reshape(counts, [num_classes, num_classes]), dtype)
+
+
+def segment_sum(data, segment_ids, name=None):
+    """Sums of rows by sorted segments."""
+    return _t.segment_sum(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
+
+
+def segment_mean(data, segment_ids, name=None):
+    """Means of rows by sorted segments."""
+    return _t.segment_mean(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
+
+
+def segment_max(data, segment_ids, name=None):
+    """Largest rows by sorted segments."""
+    return _t.segment_max(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
+
+
+def segment_min(data, segment_ids, name=None):
+    """Smallest rows by sorted segments."""
+    return _t.segment_min(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
+
+
+def unsorted_segment_sum(data, segment_ids, num_segments, name=None):
+    """Sums of rows by segments."""
+    return _t.segment_sum(data, segment_ids, int(num_segments))
+
+
+def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
+    """Means of rows by segments."""
+    return _t.segment_mean(data, segment_ids, int(num_segments))
+
+
+def unsorted_segment_max(data, segment_ids, num_segments, name=None):
+    """Largest rows by segments."""
+    return _t.segment_max(data, segment_ids, int(num_segments))
+
+
+def unsorted_segment_min(data, segment_ids, num_segments, name=None):
+    """Smallest rows by segments."""
+    return _t.segment_min(data, segment_ids, int(num_segments))
+
+
+def softmax(logits, axis=-1, name=None):
+    """Exponentials along an axis, scaled to a sum of 1."""
+    return _t.softmax(logits, int(axis))
+
+
+def log_softmax(logits, axis=-1, name=None):
+    """The logarithm of the softmax."""
+    return _t.log_softmax(logits, int(axis))
+
+
+def clip_by_value(t, clip_value_min, clip_value_max, name=None):
+    """Every element kept between two bounds."""
+    t = _t.to_tensor(t, None, None)
+    low, high = (_t.to_tensor(v, None, t.dtype) for v in (clip_value_min, clip_value_max))
+    return _t.clip(t, low, high)
+
+
+def clip_by_norm(t, clip_norm, axes=None, name=None):
+    """A tensor scaled so that its norm is at most that."""
+    t = _t.to_tensor(t, None, None)
+    norm = _t.norm(t, axes, True)
+    return t * clip_norm / _ops["maximum"](norm, _t.to_tensor(clip_norm, None, t.dtype))
+
+
+def global_norm(t_list, name=None):
+    """The norm of several tensors as one."""
+    squares = [_t.reduce_sum(_ops["square"](t), None, False) for t in t_list if t is not None]
+    return _ops["sqrt"](add_n(squares))
+
+
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
+    """Tensors scaled so that their norm as a whole is at most that; and the norm as it was."""
+    given = [t for t in t_list if t is not None]
+    *made, norm = _t.clip_by_global_norm(given, float(clip_norm))
+    rest = iter(made)
+    return [None if t is None else next(rest) for t in t_list], norm
+
+
+def __getattr__(name):
+    from ._missing import missing
+
+    raise missing(__name__, name, globals())

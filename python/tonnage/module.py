@@ -1,0 +1,151 @@
+"""Modules: objects that find the variables and modules that they hold. And scopes of names."""
+
+import contextlib
+import re
+import threading
+
+from . import _tonnage as _t
+
+_scopes = threading.local()
+
+
+def _stack():
+    if not hasattr(_scopes, "names"):
+        _scopes.names = []
+    return _scopes.names
+
+
+class name_scope:
+    """Puts a name before those of variables that are made inside of ``with``."""
+
+    def __init__(self, name):
+        self._name = name
+
+    @property
+    def name(self):
+        """The name."""
+        return self._name
+
+    def __enter__(self):
+        _stack().append(self._name)
+        return current_scope() + "/"
+
+    def __exit__(self, *exception):
+        _stack().pop()
+
+
+def current_scope():
+    """The names of all scopes around."""
+    return "/".join(name.strip("/") for name in _stack() if name)
+
+
+def scoped(name):
+    """A name with those of the scopes around it."""
+    scope = current_scope()
+    return f"{scope}/{name}" if scope else name
+
+
+def camel_to_snake(name):
+    """``DenseLayer`` as ``dense_layer``."""
+    name = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+class Module:
+    """A base for objects that hold variables: finds them, and those of modules that it holds.
+
+    >>> class Dense(tf.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.w = tf.Variable(tf.zeros([2, 2]), name="w")
+    """
+
+    def __init__(self, name=None):
+        self._name = name or camel_to_snake(type(self).__name__)
+
+    @property
+    def name(self):
+        """Its name."""
+        return getattr(self, "_name", camel_to_snake(type(self).__name__))
+
+    @property
+    def name_scope(self):
+        """The scope of its name."""
+        return name_scope(self.name)
+
+    @classmethod
+    def with_name_scope(cls, method):
+        """A method that runs inside of its module's scope."""
+        import functools
+
+        @functools.wraps(method)
+        def inside(self, *args, **kwargs):
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+
+        return inside
+
+    def _walk(self, seen, wanted):
+        for key in sorted(vars(self)):
+            if key.startswith("_tonnage_method_") or key in getattr(self, "_not_tracked", ()):
+                continue
+            yield from _leaves(vars(self)[key], seen, wanted)
+
+    @property
+    def variables(self):
+        """All variables that it holds."""
+        return tuple(self._walk(set(), _t.Variable))
+
+    @property
+    def trainable_variables(self):
+        """Those that tapes watch by themselves."""
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def non_trainable_variables(self):
+        """The others."""
+        return tuple(v for v in self.variables if not v.trainable)
+
+    @property
+    def submodules(self):
+        """All modules that it holds, and those that they hold."""
+        return tuple(self._walk({id(self)}, Module))
+
+
+def _leaves(value, seen, wanted):
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _leaves(part, seen, wanted)
+        return
+    if isinstance(value, dict):
+        for key in sorted(value, key=str):
+            yield from _leaves(value[key], seen, wanted)
+        return
+    key = ("variable", value.number) if isinstance(value, _t.Variable) else id(value)
+    if not isinstance(value, (_t.Variable, Module)) or key in seen:
+        return
+    seen.add(key)
+    if isinstance(value, wanted):
+        yield value
+    if isinstance(value, Module):
+        yield from value._walk(seen, wanted)
+
+
+@contextlib.contextmanager
+def control_dependencies(control_inputs):
+    """Effects run in the order of the program anyway: there is nothing to add."""
+    yield
+
+
+def group(*inputs, name=None, **kwargs):
+    """Several ops as one."""
+    from .compat._graph import Operation
+
+    return Operation([i for i in inputs])
+
+
+def no_op(name=None):
+    """An op that does nothing."""
+    from .compat._graph import Operation
+
+    return Operation([])

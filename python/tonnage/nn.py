@@ -1,0 +1,248 @@
+"""``tf.nn``: activations, losses, convolutions, pooling, normalization."""
+
+from . import _tonnage as _t
+from ._names import NN, made
+from .math import (  # noqa: F401
+    in_top_k, l2_normalize, log_softmax, softmax, top_k,
+)
+
+globals().update(made(NN))
+_ops = made(NN)
+_silu = _t.Op("silu", "silu", ["features"])
+
+
+def leaky_relu(features, alpha=0.2, name=None):
+    """The element, or ``alpha`` times it where it is negative."""
+    return _t.leaky_relu(features, float(alpha))
+
+
+def elu(features, alpha=1.0, name=None):
+    """The element, or ``alpha * (exp(x) - 1)`` where it is negative."""
+    return _t.elu(features, float(alpha))
+
+
+def gelu(features, approximate=False, name=None):
+    """The Gaussian error linear unit, exact unless told otherwise."""
+    return (_gelu_tanh if approximate else _gelu)(features)
+
+
+_gelu = _t.Op("gelu", "gelu", ["features"])
+_gelu_tanh = _t.Op("gelu_tanh", "gelu", ["features"])
+
+
+def silu(features, beta=1.0, name=None):
+    """``x * sigmoid(beta * x)``."""
+    if beta == 1.0:
+        return _silu(features)
+    features = _t.to_tensor(features, None, None)
+    return features * _ops["sigmoid"](features * beta)
+
+
+swish = silu
+
+
+def crelu(features, axis=-1, name=None):
+    """The positive part beside the negative part."""
+    features = _t.to_tensor(features, None, None)
+    return _t.concat([_ops["relu"](features), _ops["relu"](-features)], axis)
+
+
+def bias_add(value, bias, data_format=None, name=None):
+    """A bias for each channel."""
+    value = _t.to_tensor(value, None, None)
+    if data_format in ("NCHW", "NC"):
+        bias = _t.reshape(bias, [-1] + [1] * (value.ndim - 2))
+    return value + bias
+
+
+def dropout(x, rate, noise_shape=None, seed=None, name=None):
+    """Elements left out at a rate, the rest scaled up. Keeps a random key for the gradient, not a mask."""
+    if noise_shape is not None:
+        _warn_once("dropout", "noise_shape is not there: elements are left out one by one")
+    return _t.dropout(x, float(rate))
+
+
+def _warn_once(what, text):
+    from ._notices import once
+
+    once(what, text)
+
+
+def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
+    """The cross entropy of a softmax with labels, one number a row. Makes no second copy of the probabilities."""
+    logits = _t.to_tensor(logits, None, None)
+    if axis not in (-1, logits.ndim - 1):
+        order = [i for i in range(logits.ndim) if i != axis % logits.ndim] + [axis % logits.ndim]
+        logits, labels = _t.transpose(logits, order), _t.transpose(labels, order)
+    return _t.cross_entropy(logits, _t.to_tensor(labels, None, logits.dtype), 0.0)
+
+
+def sparse_softmax_cross_entropy_with_logits(labels, logits, name=None):
+    """The same with labels that are numbers of classes."""
+    return _t.sparse_cross_entropy(logits, labels)
+
+
+def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
+    """The cross entropy of a sigmoid with labels."""
+    logits = _t.to_tensor(logits, None, None)
+    return _t.sigmoid_cross_entropy(logits, _t.to_tensor(labels, None, logits.dtype))
+
+
+def l2_loss(t, name=None):
+    """Half of the sum of squares."""
+    t = _t.to_tensor(t, None, None)
+    return _t.reduce_sum(t * t, None, False) / 2
+
+
+def moments(x, axes, shift=None, keepdims=False, name=None):
+    """Mean and variance along axes."""
+    return _t.reduce_mean(x, axes, bool(keepdims)), _t.reduce_variance(x, axes, bool(keepdims))
+
+
+def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
+    """A tensor by the mean and the variance of its channels."""
+    x = _t.to_tensor(x, None, None)
+    rsqrt = _t.Op("rsqrt", "rsqrt", ["x"])
+    inverse = rsqrt(_t.to_tensor(variance, None, x.dtype) + variance_epsilon)
+    if scale is not None:
+        inverse = inverse * scale
+    made = x * inverse - mean * inverse
+    return made if offset is None else made + offset
+
+
+def embedding_lookup(params, ids, max_norm=None, name=None):
+    """Rows of a table. Its gradient stays rows."""
+    return _t.gather(params, ids, 0, 0)
+
+
+def scaled_dot_product_attention(query, key, value, mask=None, causal=False, scale=None):
+    """Attention in tiles: keeps one number a row for the gradient."""
+    return _t.attention(query, key, value, mask, bool(causal), scale)
+
+
+def _per_axis(value, count, channels_last=True):
+    """Strides and windows as TensorFlow takes them: a number, one each axis, or with batch and channels."""
+    if isinstance(value, int):
+        return [value] * count
+    value = [int(v) for v in value]
+    if len(value) == 1:
+        return value * count
+    if len(value) == count + 2:
+        return value[1:-1] if channels_last else value[2:]
+    return value
+
+
+def _padding(padding, count):
+    if isinstance(padding, str):
+        if padding.upper() not in ("SAME", "VALID"):
+            raise ValueError(f"padding must be 'SAME', 'VALID' or widths, not {padding!r}")
+        return padding.upper() == "SAME", []
+    widths = [[int(a), int(b)] for a, b in padding]
+    return False, widths[1:-1] if len(widths) == count + 2 else widths
+
+
+def _channels_first(data_format):
+    return data_format is not None and data_format.startswith("NC") and data_format != "NC"
+
+
+def _to_last(x):
+    return _t.transpose(x, [0, *range(2, x.ndim), 1])
+
+
+def _to_first(x):
+    return _t.transpose(x, [0, x.ndim - 1, *range(1, x.ndim - 1)])
+
+
+def _conv(conv, count, input, filters, strides, padding, data_format, dilations):
+    x, filters = _t.to_tensor(input, None, None), _t.to_tensor(filters, None, None)
+    first = _channels_first(data_format)
+    same, widths = _padding(padding, count)
+    if first:
+        x = _to_last(x)
+    groups = x.lengths[-1] // filters.lengths[-2] if x.lengths[-1] and filters.lengths[-2] else 1
+    strides, dilations = (_per_axis(v, count, not first) for v in (strides, dilations or 1))
+    made = conv(x, filters, strides, same, widths, dilations, max(1, groups))
+    return _to_first(made) if first else made
+
+
+def conv1d(input, filters, stride=1, padding="VALID", data_format="NWC", dilations=None, name=None):
+    """Filters over a sequence."""
+    return _conv(_t.conv1d, 1, input, filters, stride, padding, data_format, dilations)
+
+
+def conv2d(input, filters, strides=1, padding="VALID", data_format="NHWC", dilations=None, name=None):
+    """Filters over an image."""
+    return _conv(_t.conv2d, 2, input, filters, strides, padding, data_format, dilations)
+
+
+def conv3d(input, filters, strides=1, padding="VALID", data_format="NDHWC", dilations=None, name=None):
+    """Filters over a volume."""
+    return _conv(_t.conv3d, 3, input, filters, strides, padding, data_format, dilations)
+
+
+def convolution(input, filters, strides=None, padding="VALID", data_format=None, dilations=None, name=None):
+    """Filters over one, two or three axes."""
+    count = _t.to_tensor(input, None, None).ndim - 2
+    conv = {1: _t.conv1d, 2: _t.conv2d, 3: _t.conv3d}[count]
+    return _conv(conv, count, input, filters, strides or 1, padding, data_format, dilations)
+
+
+def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None,
+                     name=None):
+    """The gradient of a convolution by its image: an image of ``output_shape``."""
+    same, _ = _padding(padding, 2)
+    lengths = [int(n) for n in output_shape][1:-1]
+    filters = _t.transpose(filters, [0, 1, 3, 2])
+    return _t.conv2d_transpose(input, filters, lengths, _per_axis(strides, 2), same)
+
+
+def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None):
+    """Filters of its own for each channel."""
+    same, _ = _padding(padding, 2)
+    return _t.depthwise_conv2d(input, filter, _per_axis(strides, 2), same, _per_axis(dilations or 1, 2))
+
+
+def _pool(pool, input, ksize, strides, padding, data_format):
+    x = _t.to_tensor(input, None, None)
+    count, first = x.ndim - 2, _channels_first(data_format)
+    if first:
+        x = _to_last(x)
+    same, _ = _padding(padding, count)
+    made = pool(x, _per_axis(ksize, count, not first), _per_axis(strides, count, not first), same)
+    return _to_first(made) if first else made
+
+
+def max_pool(input, ksize, strides, padding, data_format=None, name=None):
+    """The largest element of each window."""
+    return _pool(_t.max_pool, input, ksize, strides, padding, data_format)
+
+
+def avg_pool(input, ksize, strides, padding, data_format=None, name=None):
+    """The mean of each window."""
+    return _pool(_t.avg_pool, input, ksize, strides, padding, data_format)
+
+
+max_pool1d = max_pool2d = max_pool3d = max_pool
+avg_pool1d = avg_pool2d = avg_pool3d = avg_pool
+
+
+def space_to_depth(input, block_size, data_format="NHWC", name=None):
+    """Blocks of an image as channels."""
+    return _t.space_to_depth(input, int(block_size))
+
+
+def depth_to_space(input, block_size, data_format="NHWC", name=None):
+    """Channels as blocks of an image."""
+    return _t.depth_to_space(input, int(block_size))
+
+
+def zero_fraction(value, name=None):
+    """The share of elements that are zero."""
+    value = _t.to_tensor(value, None, None)
+    return 1.0 - _t.cast(_t.count_nonzero(value, None, False), "float32") / float(value.shape.num_elements())
+
+
+def __getattr__(name):
+    from ._missing import missing
+
+    raise missing(__name__, name, globals())

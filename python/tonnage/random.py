@@ -1,0 +1,199 @@
+"""``tf.random``: numbers that take no memory until they are written, the same on any number of threads."""
+
+from . import _tonnage as _t
+from ._shape import TensorShape
+
+_seeds = {"global": None, "count": 0}
+
+
+def set_seed(seed):
+    """Lets all random numbers start again from a seed."""
+    _seeds["global"], _seeds["count"] = seed, 0
+    _t.set_seed(int(seed) & 0xFFFFFFFFFFFFFFFF)
+
+
+def _seed(seed):
+    """A seed of one op: as in TensorFlow each call draws others, and a program that is run again the same."""
+    if seed is None:
+        return None
+    if _t.is_symbolic():
+        return None  # fresh ones each call; fixed ones are what the stateless ops are for
+    _seeds["count"] += 1
+    return [int(seed), int(_seeds["global"] or 0), _seeds["count"]]
+
+
+def _scaled(made, mean, stddev):
+    if not _is(stddev, 1):
+        made = made * _t.to_tensor(stddev, None, made.dtype)
+    return made if _is(mean, 0) else made + _t.to_tensor(mean, None, made.dtype)
+
+
+def _is(value, number):
+    return isinstance(value, (int, float)) and value == number
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
+    """Numbers of the normal distribution."""
+    return _scaled(_t.random_normal(shape, dtype, _seed(seed)), mean, stddev)
+
+
+def truncated_normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
+    """The same, none further than two deviations away."""
+    return _scaled(_t.random_truncated_normal(shape, dtype, _seed(seed)), mean, stddev)
+
+
+def uniform(shape, minval=0, maxval=None, dtype="float32", seed=None, name=None):
+    """Numbers between two bounds, the upper one not included."""
+    return _uniform(shape, minval, maxval, dtype, _seed(seed))
+
+
+def _uniform(shape, minval, maxval, dtype, seed):
+    dtype = _t.DType(dtype)
+    if dtype.is_integer:
+        if maxval is None:
+            raise ValueError("Must specify maxval for integer dtype " + dtype.name)
+        return _t.random_int(int(minval), int(maxval), shape, dtype, seed)
+    high = 1 if maxval is None else maxval
+    if all(isinstance(v, (int, float)) for v in (minval, high)):
+        return _t.random_uniform(float(minval), float(high), shape, dtype, seed)
+    made = _t.random_uniform(0.0, 1.0, shape, dtype, seed)
+    low, high = (_t.to_tensor(v, None, dtype) for v in (minval, high))
+    return made * (high - low) + low
+
+
+def shuffle(value, seed=None, name=None):
+    """The rows in a random order."""
+    return _t.random_shuffle(value, _seed(seed))
+
+
+def categorical(logits, num_samples, dtype="int64", seed=None, name=None):
+    """Classes, drawn by their logits."""
+    return _t.cast(_t.random_categorical(logits, int(num_samples), _seed(seed)), dtype)
+
+
+def gamma(shape, alpha, beta=None, dtype="float32", seed=None, name=None):
+    """Numbers of the gamma distribution."""
+    return _gamma(shape, alpha, beta, dtype, _seed(seed))
+
+
+def _gamma(shape, alpha, beta, dtype, seed):
+    alpha = _t.to_tensor(alpha, dtype, None)
+    alpha = _t.broadcast_to(alpha, list(TensorShape(shape)) + alpha.lengths)
+    made = _t.random_gamma(alpha, seed)
+    return made if beta is None else made / beta
+
+
+def poisson(shape, lam, dtype="float32", seed=None, name=None):
+    """Numbers of the Poisson distribution."""
+    lam = _t.to_tensor(lam, None, dtype)
+    lam = _t.broadcast_to(lam, list(TensorShape(shape)) + lam.lengths)
+    return _t.cast(_t.random_poisson(lam, _seed(seed)), dtype)
+
+
+def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
+    """Numbers of the normal distribution that the seed alone decides."""
+    return _scaled(_t.random_normal(shape, dtype, seed), mean, stddev)
+
+
+def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
+    """The same, none further than two deviations away."""
+    return _scaled(_t.random_truncated_normal(shape, dtype, seed), mean, stddev)
+
+
+def stateless_uniform(shape, seed, minval=0, maxval=None, dtype="float32", name=None, alg="auto_select"):
+    """Numbers between two bounds that the seed alone decides."""
+    return _uniform(shape, minval, maxval, dtype, seed)
+
+
+def stateless_categorical(logits, num_samples, seed, dtype="int64", name=None):
+    """Classes, drawn by their logits and the seed alone."""
+    return _t.cast(_t.random_categorical(logits, int(num_samples), seed), dtype)
+
+
+def stateless_gamma(shape, seed, alpha, beta=None, dtype="float32", name=None):
+    """Numbers of the gamma distribution that the seed alone decides."""
+    return _gamma(shape[: len(shape) - _t.to_tensor(alpha, None, None).ndim], alpha, beta, dtype, seed)
+
+
+def fold_in(seed, data, alg="auto_select"):
+    """Another seed, by a number."""
+    words = [int(w) for w in seed]
+    return _t.to_tensor([words[0], (words[-1] * 1000003 + int(data)) & 0x7FFFFFFF], "int32", None)
+
+
+def split(seed, num=2, alg="auto_select"):
+    """Several other seeds."""
+    words = [int(w) for w in seed]
+    numbers = _t.count(words[-1] * 1000003, 1, [int(num)], "int64") & 0x7FFFFFFF
+    first = _t.fill([int(num)], words[0], "int32")
+    return _t.stack([first, _t.cast(numbers, "int32")], 1)
+
+
+class Generator:
+    """Random numbers of its own: the same seed gives the same ones in the same order."""
+
+    def __init__(self, seed=0):
+        self._key, self._count = int(seed), 0
+
+    @classmethod
+    def from_seed(cls, seed, alg=None):
+        """A generator that starts from a seed."""
+        return cls(seed)
+
+    @classmethod
+    def from_non_deterministic_state(cls, alg=None):
+        """A generator that starts anywhere."""
+        import os
+
+        return cls(int.from_bytes(os.urandom(4), "little"))
+
+    def _next(self):
+        self._count += 1
+        return [self._key, self._count]
+
+    def reset_from_seed(self, seed):
+        """Starts again from a seed."""
+        self._key, self._count = int(seed), 0
+
+    def split(self, count=1):
+        """Other generators."""
+        return [Generator(self._key * 1000003 + self._next()[1]) for _ in range(count)]
+
+    def normal(self, shape, mean=0.0, stddev=1.0, dtype="float32", name=None):
+        """Numbers of the normal distribution."""
+        return stateless_normal(shape, self._next(), mean, stddev, dtype)
+
+    def truncated_normal(self, shape, mean=0.0, stddev=1.0, dtype="float32", name=None):
+        """The same, none further than two deviations away."""
+        return stateless_truncated_normal(shape, self._next(), mean, stddev, dtype)
+
+    def uniform(self, shape, minval=0, maxval=None, dtype="float32", name=None):
+        """Numbers between two bounds."""
+        return stateless_uniform(shape, self._next(), minval, maxval, dtype)
+
+    def uniform_full_int(self, shape, dtype="uint64", name=None):
+        """All bits of integers."""
+        return _t.random_bits(shape, dtype, self._next())
+
+
+_default = None
+
+
+def get_global_generator():
+    """The generator that programs share."""
+    global _default
+    if _default is None:
+        _default = Generator.from_non_deterministic_state()
+    return _default
+
+
+def set_global_generator(generator):
+    """Lets programs share that generator."""
+    global _default
+    _default = generator
+
+
+def __getattr__(name):
+    from ._missing import missing
+
+    raise missing(__name__, name, globals())

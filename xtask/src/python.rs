@@ -1,0 +1,108 @@
+//! The Python package: built in the profile of the other tests, put into a virtual environment of its own, and tested
+//! with pytest.
+//!
+//! The library is copied rather than built by maturin, which would build everything once more. NumPy and pytest come
+//! from where pip finds packages; a machine whose pip finds none says so, and the step is skipped aloud.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::cargo::{Cargo, root, target};
+use crate::step::{self, Outcome, Step};
+
+/// The row of this command.
+pub const COMMAND: crate::Command = crate::Command {
+    name: "python",
+    doc: "builds the Python package into an environment of its own and tests it",
+    run,
+};
+
+fn run() -> ExitCode {
+    match step::run(&[Step { name: "Python", run: tests }], &mut io::stdout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// What the tests import.
+const PACKAGES: [&str; 2] = ["numpy", "pytest"];
+
+/// Builds, installs, tests.
+pub fn tests() -> Outcome {
+    if let built @ (Outcome::Failed(_) | Outcome::Skipped(_)) =
+        Cargo::new("build --package tonnage-python").run()
+    {
+        return built;
+    }
+    let home = target().join("python");
+    let python = match environment(&home) {
+        Ok(python) => python,
+        Err(why) => return Outcome::Skipped(why),
+    };
+    if let Err(error) = install(&python) {
+        return Outcome::Failed(format!("the package could not be put in place: {error}"));
+    }
+    let tests = root().join("python").join("tests");
+    let mut run = Command::new(&python);
+    run.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(&tests).current_dir(&home);
+    println!("$ {} -m pytest -q {}", python.display(), tests.display());
+    match run.status() {
+        Ok(status) if status.success() => Outcome::Passed,
+        Ok(status) => Outcome::Failed(format!("pytest: {status}")),
+        Err(error) => Outcome::Failed(format!("pytest: {error}")),
+    }
+}
+
+/// The interpreter of a virtual environment with what the tests import, made where there is none yet.
+fn environment(home: &Path) -> Result<PathBuf, String> {
+    let python = home.join("bin").join("python");
+    let quiet = |command: &mut Command| command.output().is_ok_and(|o| o.status.success());
+    if !python.exists() && !quiet(Command::new("python3").args(["-m", "venv"]).arg(home)) {
+        return Err("python3 with venv is not installed".into());
+    }
+    let imports = format!("import {}", PACKAGES.join(", "));
+    if quiet(Command::new(&python).args(["-c", &imports])) {
+        return Ok(python);
+    }
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    match quiet(&mut pip) {
+        true => Ok(python),
+        false => Err(format!("pip cannot install {}", PACKAGES.join(" and "))),
+    }
+}
+
+/// Copies the package and the library into the environment.
+fn install(python: &Path) -> io::Result<()> {
+    let ask = "import sysconfig; print(sysconfig.get_path('platlib'))";
+    let asked = Command::new(python).args(["-c", ask]).output()?;
+    let site = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
+    let package = site.join("tonnage");
+    if package.exists() {
+        fs::remove_dir_all(&package)?;
+    }
+    copy(&root().join("python").join("tonnage"), &package)?;
+    let names = ["lib_tonnage.so", "lib_tonnage.dylib", "_tonnage.dll"];
+    let built = names.iter().map(|name| target().join("debug").join(name)).find(|p| p.exists());
+    let built = built.ok_or_else(|| io::Error::other("the library was not built"))?;
+    let name = if cfg!(windows) { "_tonnage.pyd" } else { "_tonnage.abi3.so" };
+    fs::copy(built, package.join(name)).map(drop)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        if name == "__pycache__" {
+            continue;
+        }
+        match path.is_dir() {
+            true => copy(&path, &to.join(name))?,
+            false => fs::copy(&path, to.join(name)).map(drop)?,
+        }
+    }
+    Ok(())
+}
