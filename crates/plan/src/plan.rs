@@ -12,6 +12,7 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
+use crate::place::InputSpec;
 
 /// The number of a buffer in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -432,6 +433,12 @@ impl Step {
 pub struct Plan {
     /// The graph as it runs.
     pub graph: Arc<Graph>,
+    /// The same with its nodes in the order of the program.
+    pub program: Arc<Graph>,
+    /// What it was planned for.
+    pub specs: Vec<InputSpec>,
+    /// Threads that it was planned for.
+    pub threads: usize,
     /// Where each value lies, by its number.
     pub places: Vec<Option<Placed>>,
     /// In the order in which they run.
