@@ -74,6 +74,35 @@ impl Out<'_> {
     }
 }
 
+/// What an output becomes while it is still in cache: the elementwise step behind the kernel's.
+///
+/// An element is handed over once, when nothing more is added to it. How the output is cut is open, so what becomes of an
+/// element depends on its position and value alone.
+pub trait Finish: Sync {
+    /// Works on parts of the output in place.
+    fn finish(&self, parts: &mut dyn Parts);
+}
+
+/// Parts of an output, each a run of elements.
+pub trait Parts {
+    /// How many.
+    fn count(&self) -> usize;
+
+    /// The position of the first element of a part in the output, and the part's bytes.
+    fn part(&mut self, i: usize) -> (usize, &mut [u8]);
+}
+
+/// A run of elements is one part.
+impl Parts for (usize, &mut [u8]) {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn part(&mut self, _: usize) -> (usize, &mut [u8]) {
+        (self.0, self.1)
+    }
+}
+
 /// One call of a kernel.
 pub struct Kernel<'a, 'o> {
     /// What it is told besides its inputs.
@@ -86,4 +115,7 @@ pub struct Kernel<'a, 'o> {
     pub scratch: &'a mut [u8],
     /// Threads.
     pub workers: &'a dyn Workers,
+    /// What the first output becomes. For a kernel that its row says to be [`Finishing`](crate::row::Lower::Finishing); others
+    /// are lent `None`.
+    pub finish: Option<&'a dyn Finish>,
 }

@@ -316,6 +316,8 @@ pub enum Lower {
     Tile(fn(&Call, bool) -> Result<TileProgram>),
     /// As a kernel over lent slices.
     Slices(fn(&mut Kernel) -> Result<()>),
+    /// As such a kernel that hands its one output over to [`Kernel::finish`] as it is made.
+    Finishing(fn(&mut Kernel) -> Result<()>),
     /// As other ops.
     Composite(Expand),
     /// By the executor, which runs its regions.
@@ -326,6 +328,16 @@ pub enum Lower {
     View(fn(&Call, &Layout) -> Option<Layout>),
     /// Not until it is read.
     Recipe(fn(&Call) -> Result<Recipe>),
+}
+
+impl Lower {
+    /// The kernel over lent slices, if it is one.
+    pub fn kernel(&self) -> Option<fn(&mut Kernel) -> Result<()>> {
+        match self {
+            Lower::Slices(kernel) | Lower::Finishing(kernel) => Some(*kernel),
+            _ => None,
+        }
+    }
 }
 
 /// What an output axis runs along.

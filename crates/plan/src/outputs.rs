@@ -127,6 +127,7 @@ impl Planner<'_> {
             live: Bytes::ZERO,
             reads: SmallVec::from_iter([id]),
             writes: SmallVec::new(),
+            finished_by: None,
         });
         Ok(())
     }

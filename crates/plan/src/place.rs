@@ -20,7 +20,7 @@ use crate::plan::{
     At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
     TileRead,
 };
-use crate::{order, region, tile};
+use crate::{finish, order, region, tile};
 
 /// What is known of an input before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -216,7 +216,7 @@ impl<'g> Planner<'g> {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
             }
-            Lower::Slices(_) => {
+            Lower::Slices(_) | Lower::Finishing(_) => {
                 self.in_memory(node)?;
                 let memory = self.outputs(node)?;
                 let scratch = self
@@ -383,6 +383,7 @@ impl<'g> Planner<'g> {
             live: Bytes::ZERO,
             reads: SmallVec::new(),
             writes: node.outputs.iter().copied().collect(),
+            finished_by: None,
         });
     }
 
@@ -429,6 +430,7 @@ impl<'g> Planner<'g> {
             live: Bytes::ZERO,
             reads,
             writes,
+            finished_by: None,
         });
         Ok(())
     }
@@ -456,6 +458,7 @@ impl<'g> Planner<'g> {
         let bound = self.pack()?;
         let (arena, disk) = (self.end_of(Space::Memory), self.end_of(Space::Disk));
         self.figures();
+        finish::join(self.graph, &self.places, &mut self.steps);
         let written = self.written_inputs();
         Ok(Plan {
             graph: self.graph.clone(),

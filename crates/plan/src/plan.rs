@@ -392,6 +392,8 @@ pub struct Step {
     pub reads: SmallVec<[ValueId; 4]>,
     /// Values that it makes.
     pub writes: SmallVec<[ValueId; 2]>,
+    /// The later step, on what it makes alone, that runs as part of it.
+    pub finished_by: Option<usize>,
 }
 
 impl Step {

@@ -34,7 +34,7 @@ def forward(rounds):
         return h
 
     run()
-    print(f"forward {rounds:>5}: {best(5, run):9.1f} ms")
+    print(f"forward {rounds:>5}: {best(20, run):9.1f} ms")
 
 
 def gradient(rounds):

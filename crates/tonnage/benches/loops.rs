@@ -48,7 +48,7 @@ fn forward(rounds: i64) -> Result<()> {
     let (_, measured) = f.call_measured(args.clone())?;
     let after = resident().saturating_sub(before);
     let used = measured.map_or(Bytes::ZERO, |m| m.used);
-    let time = best(5, || f.call(args.clone()).map(drop))?;
+    let time = best(20, || f.call(args.clone()).map(drop))?;
     println!(
         "forward {rounds:>5}: {time:>9.1?}, predicted {}, measured {used}, resident above the start {after}",
         plan.peak(),

@@ -161,6 +161,7 @@ fn an_op_without_a_gradient_says_why() {
 
 #[test]
 fn a_device_that_is_not_there_is_named() {
+    let _turn = alone();
     let error = memory::info("gpu:0").unwrap_err().to_string();
     assert!(error.contains("gpu:0") && error.contains("cpu:0"), "{error}");
 }

@@ -358,6 +358,7 @@ fn open_sizes_are_known_to_whom_they_are_lent_to() {
 
 #[test]
 fn mistakes_are_errors_at_once() {
+    let _turn = alone();
     let x = tensor([1.0f32, 2.0]).unwrap();
     let error = print("{} and {}", &[&x]).unwrap_err().to_string();
     assert!(error.contains("has 2 places for 1 values"), "{error}");

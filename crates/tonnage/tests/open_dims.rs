@@ -386,6 +386,7 @@ fn random_numbers_of_open_shapes_are_those_of_the_seed() {
 
 #[test]
 fn paths_name_every_tensor_of_a_tree() {
+    let _turn = alone();
     let tree = (zeros([1]).unwrap(), [Some((zeros([2]).unwrap(),)), None], 4i32);
     let mut paths = Vec::new();
     tree.paths(&mut String::new(), &mut |path| paths.push(path.to_string()));

@@ -229,6 +229,7 @@ fn a_folder_that_cannot_be_written_is_an_error_before_anything_happens() {
 /// Run as a process of its own, in which no file may become long: as on a disk that is full.
 #[test]
 fn child_on_a_full_disk() {
+    let _turn = alone();
     if std::env::var_os("TONNAGE_TEST_FULL").is_none() {
         return;
     }
@@ -248,6 +249,7 @@ fn child_on_a_full_disk() {
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_an_error_before_any_variable_is_written_and_leaves_no_file() {
+    let _turn = alone();
     let folder = folder("full");
     // The shell's limit counts blocks; the signal that comes with it is ignored, as programs that care do.
     let run = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact child_on_a_full_disk";

@@ -174,6 +174,7 @@ fn hold() {
 /// What a process of its own does.
 #[test]
 fn role() {
+    let _turn = alone();
     let Some(role) = std::env::var_os(ROLE) else { return };
     match role.to_str().unwrap() {
         "hold" => {
@@ -216,6 +217,7 @@ fn child(role: &str, folder: &Path) -> Command {
 
 #[test]
 fn two_processes_train_in_one_folder_to_the_bits_of_one_without_a_budget() {
+    let _turn = alone();
     let folder = folder("both");
     let expected = {
         let weights = weights();
@@ -237,6 +239,7 @@ fn two_processes_train_in_one_folder_to_the_bits_of_one_without_a_budget() {
 
 #[test]
 fn what_training_leaves_that_was_killed_is_removed_by_the_next_that_spills_there() {
+    let _turn = alone();
     let folder = folder("killed");
     let mut killed = child("hold", &folder).spawn().unwrap();
     let mut says = BufReader::new(killed.stdout.take().unwrap());
@@ -275,6 +278,7 @@ fn full_disk() {
 
 #[test]
 fn a_disk_that_is_full_when_a_tensor_should_leave_memory_is_an_error_and_nothing_is_lost() {
+    let _turn = alone();
     let folder = folder("eager-full");
     // The shell's limit counts blocks; the signal that comes with it is ignored, as programs that care do.
     let run = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact role";

@@ -10,6 +10,7 @@ mod paths;
 mod rust;
 mod style;
 mod tree;
+mod turns;
 mod unsafe_code;
 
 /// Fails with the whole list, so that one run shows all there is to mend.

@@ -85,7 +85,7 @@ impl Row {
     }
 
     fn run(&mut self) {
-        let Lower::Slices(kernel) = self.op.lower else { return };
+        let Some(kernel) = self.op.lower.kernel() else { return };
         let ins: Vec<In> = self
             .types
             .iter()
@@ -112,6 +112,7 @@ impl Row {
             outputs: &mut outs,
             scratch: bytemuck::cast_slice_mut(&mut self.scratch),
             workers: &Pool(self.threads),
+            finish: None,
         });
         assert!(done.is_ok(), "{done:?}");
     }

@@ -15,7 +15,7 @@ use tonnage_core::row::{
 use tonnage_core::walk::{Walk, joined};
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType, bf16, f16};
 
-use super::gemm::{Matrix, Output, Reads, Size, Store, Strides, Target, gemm, scratch_bytes};
+use super::gemm::{Finishing, Matrix, Output, Reads, Size, Strides, Target, gemm, scratch_bytes};
 use crate::{emit, rules};
 
 /// The product of matrices.
@@ -32,7 +32,7 @@ pub static MATMUL: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Finishing(kernel),
     samples,
 };
 
@@ -170,9 +170,12 @@ where
     }
     let a = Side::new(&k.inputs[0].layout, batch, transpose_a);
     let b = Side::new(&k.inputs[1].layout, batch, transpose_b);
-    let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T]| {
+    let finish = k.finish;
+    let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
         let (l, r) = (Matrix::left(left, sa), Matrix::right(right, sb));
-        gemm(size, &l, &r, Target::new(out, size), &Store, k.scratch, k.workers)
+        let (batch, row) = (size.rows * size.cols, size.cols);
+        let end = finish.map(|finish| Finishing { finish, start, batch, row });
+        gemm(size, &l, &r, Target::new(out, size), &end, k.scratch, k.workers)
     };
     let all = Size { batch: batch.iter().product(), rows: *rows, cols: *cols, depth: a.cols };
     let single = Size { batch: 1, ..all };
@@ -181,17 +184,17 @@ where
         && let (Some(0), Some(row)) = (b.step(), a.tall_step())
     {
         let tall = Size { rows: all.batch * all.rows, ..single };
-        return run(tall, Strides { row, ..a.strides(0) }, b.strides(0), out);
+        return run(tall, Strides { row, ..a.strides(0) }, b.strides(0), out, 0);
     }
     if let (Some(step_a), Some(step_b)) = (a.step(), b.step()) {
-        return run(all, a.strides(step_a), b.strides(step_b), out);
+        return run(all, a.strides(step_a), b.strides(step_b), out, 0);
     }
     // Batches that no single stride walks: one after the other.
     let axis = |axis: usize| (batch[axis], [a.stride(axis), b.stride(axis)]);
     let starts = Walk::new(batch.len(), [a.layout.offset, b.layout.offset], axis);
-    for ([x, y], out) in starts.zip(out.chunks_mut(rows * cols)) {
-        let (sa, sb) = (a.strides(0), b.strides(0));
-        run(single, Strides { start: x, ..sa }, Strides { start: y, ..sb }, out)?;
+    for (i, ([x, y], out)) in starts.zip(out.chunks_mut(rows * cols)).enumerate() {
+        let (sa, sb) = (Strides { start: x, ..a.strides(0) }, Strides { start: y, ..b.strides(0) });
+        run(single, sa, sb, out, i * rows * cols)?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::simd::stream::streaming;
 const GRAIN: usize = 32 * 1024;
 
 /// The outputs of a piece.
-type Outputs<'o> = SmallVec<[&'o mut [u8]; MOST_STORES]>;
+pub(super) type Outputs<'o> = SmallVec<[&'o mut [u8]; MOST_STORES]>;
 
 pub fn run(
     ready: &Ready,
@@ -105,7 +105,7 @@ fn tiles<const SLOTS: usize>(ready: &Ready, first: usize, count: usize, outputs:
 }
 
 /// Calls `f` with the start and length of each tile and its part of the outputs.
-fn each_tile<'o>(
+pub(super) fn each_tile<'o>(
     ready: &Ready,
     count: usize,
     mut outputs: Outputs<'o>,

@@ -94,7 +94,11 @@ fn read_by_kernels(graph: &Graph) -> Vec<bool> {
         let reads = match node.op.lower {
             Lower::Tile(_) | Lower::Recipe(_) => false,
             Lower::View(_) => node.outputs.iter().any(|id| strict[id.index()]),
-            Lower::Slices(_) | Lower::Composite(_) | Lower::Region(_) | Lower::Transfer(_) => true,
+            Lower::Slices(_)
+            | Lower::Finishing(_)
+            | Lower::Composite(_)
+            | Lower::Region(_)
+            | Lower::Transfer(_) => true,
         };
         for id in node.inputs.iter().filter(|_| reads) {
             strict[id.index()] = true;

@@ -73,6 +73,7 @@ pub(super) fn apply(
                 outputs: &mut outs,
                 scratch,
                 workers,
+                finish: None,
             })
         })?;
         real.extend(outs.into_iter().map(|out| out.sizes));
@@ -121,6 +122,6 @@ pub(super) fn update(
     let scratch = scratch.bytes_mut();
     pool().run(cost, |workers| {
         let (inputs, outputs) = (&ins[..], &mut outs[..]);
-        kernel(&mut Kernel { attrs: call.attrs, inputs, outputs, scratch, workers })
+        kernel(&mut Kernel { attrs: call.attrs, inputs, outputs, scratch, workers, finish: None })
     })
 }

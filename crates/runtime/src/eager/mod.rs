@@ -100,7 +100,9 @@ fn run(
             let program = make(&call, aux)?;
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
-        Lower::Slices(kernel) => kernel::apply(op, &call, args, &outputs, kernel, mark),
+        Lower::Slices(kernel) | Lower::Finishing(kernel) => {
+            kernel::apply(op, &call, args, &outputs, kernel, mark)
+        }
         // A graph as one op is planned as one.
         Lower::Composite(_) if !regions.is_empty() => {
             execute::region_op(op, args, attrs, regions, aux, mark)
@@ -133,7 +135,7 @@ pub fn update(
     let call = Call { op: op.name, inputs: &types, attrs, regions: &[] };
     (op.infer)(&call).map_err(|e| e.at(mark.source))?;
     let in_place = target.is_sole() && target.as_recipe().is_none();
-    if let Lower::Slices(kernel) = op.lower {
+    if let Some(kernel) = op.lower.kernel() {
         if !in_place {
             *target = target.copied(mark, op.name)?;
         }

@@ -75,6 +75,7 @@ impl<'p> Frame<'p> {
         mut lane: Option<&mut DiskLane<'l>>,
         watch: bool,
     ) -> Result<Bytes> {
+        let mut finished = None;
         for at in 0..self.plan.steps.len() {
             let plan = self.plan;
             let step = &plan.steps[at];
@@ -89,8 +90,10 @@ impl<'p> Frame<'p> {
                 (Run::Transfer(transfer), Some(lane)) => {
                     self.transfer(lender, lane, step, *transfer)
                 }
+                _ if finished == Some(at) => Ok(()),
                 _ => self.step(lender, step),
             };
+            finished = step.finished_by.or(finished);
             ran.map_err(|e| match source {
                 Some(source) => e.at(source),
                 None => e,

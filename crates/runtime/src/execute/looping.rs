@@ -76,26 +76,41 @@ impl<'p> Frame<'p> {
         };
         let stacked = of(stacked, self)?;
         let kept = of(&checkpoints[..checkpoints.len().min(spec.carried)], self)?;
-        let mut current = homes.clone();
-        let mut other = seconds(&plan.second, &homes, scratch);
+        let second = seconds(&plan.second, &homes, scratch);
+        let mut places = Places {
+            current: homes.clone(),
+            other: second.clone(),
+            stays: plan.body.written.iter().take(spec.carried).map(|written| !written).collect(),
+        };
         let mut sizes = self.start_sizes(carried, &node.inputs)?;
         let runner = Runner::new(self, plan, scratch, &node.inputs)?;
         let mut keeper = Keeper::new(&plan.keeps);
         let limit = runner.limit();
         let mut round = 0;
-        while round < limit && runner.holds(self, lender, &current, &sizes, round)? {
-            if let Some(row) = keeper.keep(round) {
-                for (now, rows) in current.iter().zip(&kept) {
+        let known = matches!(spec.rounds, Rounds::Times(_));
+        while round < limit && runner.holds(self, lender, &places.current, &sizes, round)? {
+            if !known && let Some(row) = keeper.keep(round) {
+                for (now, rows) in places.current.iter().zip(&kept) {
                     copy(lender, *now, rows.row(row as u64))?;
                 }
             }
+            // Where the end is known, a state that is kept is made where it stays, if it can.
+            let keep = match known && round + 1 < limit {
+                true => keeper.keep(round + 1),
+                false => None,
+            };
+            let rows = keep.map(|row| kept.iter().map(|rows| rows.row(row as u64)).collect());
+            let next = places.next(rows.as_ref());
             let row = spec.row(round, limit);
-            let made = other.iter().copied().chain(stacked.iter().map(|rows| rows.row(row)));
-            runner.round(self, lender, &current, &mut sizes, made.collect(), round)?;
-            std::mem::swap(&mut current, &mut other);
+            let made = next.iter().copied().chain(stacked.iter().map(|rows| rows.row(row)));
+            runner.round(self, lender, &places.current, &mut sizes, made.collect(), round)?;
+            for (now, row) in next.iter().zip(rows.iter().flatten()) {
+                copy(lender, *now, *row)?;
+            }
+            places.move_to(next, &homes, &second);
             round += 1;
         }
-        for (now, home) in current.iter().zip(&homes) {
+        for (now, home) in places.current.iter().zip(&homes) {
             copy(lender, *now, *home)?;
         }
         for (id, sizes) in carried.iter().zip(sizes.iter().flatten()) {
@@ -119,6 +134,42 @@ impl<'p> Frame<'p> {
         let sizes = |id: &ValueId| Ok(self.layout(*id)?.sizes.clone());
         Ok(Some(inputs.iter().take(outputs.len()).map(sizes).collect::<Result<_>>()?))
     }
+}
+
+/// Where the state of a loop lies, and where the next one can: a value that is made in place has one place for both.
+struct Places {
+    current: Regions,
+    other: Regions,
+    /// Whether a round leaves the state that it starts from as it is. (One that overwrites it would spoil what is kept.)
+    stays: SmallVec<[bool; 4]>,
+}
+
+impl Places {
+    /// Where the next state is made: in the rows where it is kept, if it is.
+    fn next(&self, rows: Option<&Regions>) -> Regions {
+        let Some(rows) = rows else { return self.other.clone() };
+        let all = self.current.iter().zip(&self.other).zip(rows).zip(&self.stays);
+        all.map(
+            |(((now, other), row), stays)| if *stays && !same(now, other) { *row } else { *other },
+        )
+        .collect()
+    }
+
+    /// The next state is where it was made, and the one after it can be at home or beside, where this one is not.
+    fn move_to(&mut self, next: Regions, homes: &[Region], second: &[Region]) {
+        for ((other, next), (home, second)) in
+            self.other.iter_mut().zip(&next).zip(homes.iter().zip(second))
+        {
+            if same(next, other) {
+                *other = if same(next, home) { *second } else { *home };
+            }
+        }
+        self.current = next;
+    }
+}
+
+fn same(a: &Region, b: &Region) -> bool {
+    a.base == b.base && a.offset == b.offset
 }
 
 /// Where values are made that stay at home, or come back to it.

@@ -1,12 +1,13 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
-//! of it; `region` runs branches, `looping` loops, and `back` goes back through them; `transfer` hands values to the
+//! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `back` goes back through them; `transfer` hands values to the
 //! disk lane.
 
 mod back;
 mod frame;
 mod given;
+mod kernel;
 mod looping;
 mod region;
 mod room;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::{Call, Cost, Lower};
@@ -188,8 +187,26 @@ impl<'p> Frame<'p> {
             self.lent(&region);
             writes.push(region);
         }
-        let mut reads: SmallVec<[Region; 4]> = SmallVec::new();
-        let mut from: SmallVec<[From; 4]> = SmallVec::new();
+        let mut reads = Reads::default();
+        let from = self.loads(run, inputs, &writes[..outputs], &mut reads)?;
+        let mut lent = lender.lend(&reads, &writes)?;
+        let sources = sources(run, &from, &lent.reads);
+        let (outs, rest) = lent.writes.split_at_mut(outputs);
+        let scratch: &mut [u8] = rest.first_mut().map_or(nothing(), |s| &mut **s);
+        pool().run(cost, |workers| {
+            tile::run(&run.program, &run.domain, &sources, outs, scratch, workers)
+        })
+    }
+
+    /// Where the loads of a program come from; regions that are to be lent for them are added to `reads`.
+    pub(super) fn loads(
+        &self,
+        run: &TileRun,
+        inputs: &[ValueId],
+        outputs: &[Region],
+        reads: &mut Reads,
+    ) -> Result<SmallVec<[From; 4]>> {
+        let mut from = SmallVec::new();
         for (read, form) in run.reads.iter().zip(&run.program.loads) {
             from.push(match read {
                 TileRead::Generator(generator, _) => From::Generator(self.fixed(*generator)),
@@ -198,116 +215,11 @@ impl<'p> Frame<'p> {
                     if *form == Form::Bits {
                         region.align = 1;
                     }
-                    match writes[..outputs].iter().position(|w| same_start(w, &region)) {
-                        Some(output) => From::Output(output),
-                        None => {
-                            reads.push(region);
-                            From::Lent(reads.len() - 1)
-                        }
-                    }
+                    From::of(region, outputs, reads)
                 }
             });
         }
-        let mut lent = lender.lend(&reads, &writes)?;
-        let sources: SmallVec<[tile::Source; 4]> = from
-            .iter()
-            .zip(&run.reads)
-            .map(|(from, read)| {
-                let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
-                let read = match from {
-                    From::Generator(generator) => tile::Read::Generator(*generator),
-                    From::Output(output) => tile::Read::Output(*output),
-                    From::Lent(i) => tile::Read::Slice(lent.reads[*i]),
-                };
-                tile::Source { layout: layout.clone(), read }
-            })
-            .collect();
-        let (outs, rest) = lent.writes.split_at_mut(outputs);
-        let scratch: &mut [u8] = rest.first_mut().map_or(nothing(), |s| &mut **s);
-        pool().run(cost, |workers| {
-            tile::run(&run.program, &run.domain, &sources, outs, scratch, workers)
-        })
-    }
-
-    fn kernel(&mut self, lender: &mut Lender, step: &Step) -> Result<()> {
-        let node = self.node(step)?;
-        let (op, aux) = (node.op, node.aux);
-        let Lower::Slices(kernel) = op.lower else { return Ok(()) };
-        let types: SmallVec<[TensorType; 4]> = node.inputs.iter().map(|id| self.ty(*id)).collect();
-        let attrs = node.attrs.substitute(&|s| self.find(s));
-        let call = Call { op: op.name, inputs: &types, attrs: &attrs, regions: &[] };
-        let mut made = (op.infer)(&call)?;
-        if aux {
-            made.extend((op.saves.aux)(&call)?);
-        }
-        let sizes: SmallVec<[Sizes; 2]> =
-            made.iter().map(|ty| ty.shape.most().unwrap_or_default()).collect();
-        let ids = (node.inputs.clone(), node.outputs.clone());
-        let mut writes: SmallVec<[Region; 3]> = SmallVec::new();
-        for (id, sizes) in ids.1.iter().zip(&sizes) {
-            writes.push(self.written(*id, sizes)?);
-        }
-        let outputs = writes.len();
-        if let Some(id) = step.scratch {
-            writes.push(Region { align: ALIGN, ..self.buffer(id) });
-        }
-        for region in writes.clone() {
-            self.lent(&region);
-        }
-        let (mut reads, mut layouts) = (SmallVec::<[Region; 4]>::new(), Vec::new());
-        let mut from: SmallVec<[From; 4]> = SmallVec::new();
-        for id in &ids.0 {
-            layouts.push(self.layout(*id)?);
-            let region = self.read(*id)?;
-            from.push(match writes[..outputs].iter().position(|w| same_start(w, &region)) {
-                Some(output) => From::Output(output),
-                None => {
-                    reads.push(region);
-                    From::Lent(reads.len() - 1)
-                }
-            });
-        }
-        let real: SmallVec<[Sizes; 2]> = {
-            let lent = lender.lend(&reads, &writes)?;
-            let inputs: SmallVec<[In; 4]> = from
-                .iter()
-                .zip(layouts)
-                .zip(&types)
-                .map(|((from, layout), ty)| In {
-                    dtype: ty.dtype,
-                    layout,
-                    data: match from {
-                        From::Output(output) => Data::Output(*output),
-                        From::Lent(i) => Data::Slice(lent.reads[*i]),
-                        From::Generator(_) => Data::Slice(&[]),
-                    },
-                })
-                .collect();
-            let mut lent_writes = lent.writes.into_iter();
-            let mut outs: SmallVec<[Out; 2]> = made
-                .iter()
-                .zip(sizes)
-                .zip(lent_writes.by_ref())
-                .map(|((ty, sizes), data)| Out { dtype: ty.dtype, sizes, data })
-                .collect();
-            let scratch: &mut [u8] = lent_writes.next().unwrap_or_else(nothing);
-            pool().run((op.cost)(&call), |workers| {
-                kernel(&mut Kernel {
-                    attrs: &attrs,
-                    inputs: &inputs,
-                    outputs: &mut outs,
-                    scratch,
-                    workers,
-                })
-            })?;
-            outs.into_iter().map(|out| out.sizes).collect()
-        };
-        if step.dynamic {
-            for (id, sizes) in ids.1.iter().zip(&real) {
-                self.decide(*id, sizes);
-            }
-        }
-        Ok(())
+        Ok(from)
     }
 
     /// A generator with the key of this run.
@@ -317,7 +229,7 @@ impl<'p> Frame<'p> {
 }
 
 /// Scratch of no bytes, at an address that suits the elements that a kernel may take it for.
-fn nothing<'a>() -> &'a mut [u8] {
+pub(super) fn nothing<'a>() -> &'a mut [u8] {
     bytemuck::cast_slice_mut::<u128, u8>(&mut [])
 }
 
@@ -350,17 +262,52 @@ pub fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
     [words[0], words[1]]
 }
 
-enum From {
+/// Regions that a step is lent to read.
+pub(super) type Reads = SmallVec<[Region; 4]>;
+
+/// Where a step reads something from.
+pub(super) enum From {
     Lent(usize),
     Output(usize),
     Generator(Generator),
+}
+
+impl From {
+    /// Bytes that are an output's, or are to be lent.
+    pub fn of(region: Region, outputs: &[Region], reads: &mut Reads) -> From {
+        match outputs.iter().position(|w| same_start(w, &region)) {
+            Some(output) => From::Output(output),
+            None => {
+                reads.push(region);
+                From::Lent(reads.len() - 1)
+            }
+        }
+    }
+}
+
+/// What the loads of a program read, now that bytes are lent.
+pub(super) fn sources<'a>(
+    run: &TileRun,
+    from: &[From],
+    lent: &[&'a [u8]],
+) -> SmallVec<[tile::Source<'a>; 4]> {
+    let source = |(from, read): (&From, &TileRead)| {
+        let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
+        let read = match from {
+            From::Generator(generator) => tile::Read::Generator(*generator),
+            From::Output(output) => tile::Read::Output(*output),
+            From::Lent(i) => tile::Read::Slice(lent[*i]),
+        };
+        tile::Source { layout: layout.clone(), read }
+    };
+    from.iter().zip(&run.reads).map(source).collect()
 }
 
 fn same_start(a: &Region, b: &Region) -> bool {
     a.base == b.base && a.offset == b.offset && a.len > 0 && b.len > 0
 }
 
-fn tile_cost(run: &TileRun) -> Cost {
+pub(super) fn tile_cost(run: &TileRun) -> Cost {
     let elements: u64 = run.domain.iter().map(|n| *n as u64).product();
     let size = |form: &Form| match form {
         Form::Elements(dtype) => dtype.size() as u64,

@@ -7,6 +7,9 @@
 
 use std::marker::PhantomData;
 
+use bytemuck::{Pod, cast_slice_mut};
+use tonnage_core::kernel::{Finish, Parts};
+
 /// Work on finished blocks: a bias, an activation.
 ///
 /// It sees every element of the result once, before the result is rounded to its dtype. How the result is cut
@@ -24,6 +27,51 @@ pub struct Store;
 impl<C> Epilogue<C> for Store {
     #[inline(always)]
     fn finish(&self, _: &mut Block<'_, C>) {}
+}
+
+/// Hands finished rows over to the step behind this one.
+#[derive(Clone, Copy)]
+pub struct Finishing<'a> {
+    /// That step.
+    pub finish: &'a dyn Finish,
+    /// The position of the result's first element, from one matrix of the batch to the next, and from one row to the next.
+    pub start: usize,
+    /// See `start`.
+    pub batch: usize,
+    /// See `start`.
+    pub row: usize,
+}
+
+impl<C: Pod> Epilogue<C> for Option<Finishing<'_>> {
+    #[inline(always)]
+    fn finish(&self, block: &mut Block<'_, C>) {
+        let Some(to) = self else { return };
+        let Position { batch, row, col } = block.at;
+        let first = to.start + batch * to.batch + row * to.row + col;
+        // Whole rows that follow each other are one run.
+        let whole_rows = block.cols == to.row;
+        match block.whole().filter(|_| whole_rows) {
+            Some(all) => to.finish.finish(&mut (first, cast_slice_mut(all))),
+            None => to.finish.finish(&mut Lines { block, first, row: to.row }),
+        }
+    }
+}
+
+/// The rows of a block, as parts of the result.
+struct Lines<'b, 'a, C> {
+    block: &'b mut Block<'a, C>,
+    first: usize,
+    row: usize,
+}
+
+impl<C: Pod> Parts for Lines<'_, '_, C> {
+    fn count(&self) -> usize {
+        self.block.rows
+    }
+
+    fn part(&mut self, i: usize) -> (usize, &mut [u8]) {
+        (self.first + i * self.row, cast_slice_mut(self.block.row(i)))
+    }
 }
 
 /// A finished block of the result, given out row by row.
@@ -74,6 +122,15 @@ impl<C> Block<'_, C> {
     /// How many columns it has.
     pub fn cols(&self) -> usize {
         self.cols
+    }
+
+    /// All of it, where its rows lie close together.
+    fn whole(&mut self) -> Option<&mut [C]> {
+        if self.row_stride != self.cols as isize {
+            return None;
+        }
+        // SAFETY: by `new`, each row is valid, and each begins where the one before it ends.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.data, self.rows * self.cols) })
     }
 
     /// Row `i` of the block; the empty slice beyond its last.

@@ -26,7 +26,7 @@ mod target;
 mod tiles;
 
 pub use compute::{Compute, Output, Reads};
-pub use epilogue::{Block, Epilogue, Position, Store};
+pub use epilogue::{Block, Epilogue, Finishing, Position, Store};
 pub use operand::{Direct, Matrix, Operand, Packs, Strides, Strip, pack_with};
 pub use pack::{Source, strided as pack_strided};
 pub use plan::Size;

@@ -23,7 +23,7 @@ const LEFT_DIRECT: usize = 16;
 const RIGHT_DIRECT: usize = 4;
 
 /// Bytes over which an operand may be spread to be packed by the first tiles that read it.
-const NEAR: usize = 256 << 10;
+const NEAR: usize = 1 << 20;
 
 /// A block of an operand as micro-kernels read it: panels, and in them elements at two strides.
 struct Panels<C> {

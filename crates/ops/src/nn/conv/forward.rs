@@ -17,7 +17,7 @@ use super::transpose::CONV_TRANSPOSE;
 use super::windows::packs;
 use super::{Known, channels, divides, filter_lengths, floats, image_is_input, mismatch};
 use crate::infer::{along, inputs, joined};
-use crate::linalg::gemm::{Rows, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::linalg::gemm::{Finishing, Rows, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
 
 const NAME: &str = "conv";
@@ -36,7 +36,7 @@ pub static CONV: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Finishing(kernel),
     samples: || {
         let sample = |(dtype, image, filter, conv)| super::sample(dtype, &image, &filter, conv);
         super::cases().into_iter().map(sample).collect()
@@ -127,6 +127,9 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     if known.is_depthwise() {
         let gather = Gather::forward(image, &known);
         gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
+        if let Some(finish) = k.finish {
+            crate::tile::finish_all::<T>(finish, out.slice::<T>(), k.workers);
+        }
         return Ok(());
     }
     let size = known.forward();
@@ -138,5 +141,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         rows: Rows::Every(known.outputs),
         add: false,
     };
-    gemm(size, &left, &right, target, &Store, k.scratch, k.workers)
+    let (batch, row) = (size.cols, known.outputs);
+    let end = k.finish.map(|finish| Finishing { finish, start: 0, batch, row });
+    gemm(size, &left, &right, target, &end, k.scratch, k.workers)
 }

@@ -7,6 +7,8 @@
 //! The pool runs kernels and nothing else, and whoever waits for it does nothing else meanwhile. So a caller may
 //! hold locks while it waits: of variables that its call writes, of bytes that it has pinned.
 
+mod awake;
+
 use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -84,7 +86,7 @@ impl Pool {
     /// Runs `f` inside the pool, so that each [`Pool::run`] in it enters for nothing. For a whole plan.
     pub fn inside<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         match &self.threads {
-            Some(pool) => enter(pool, f),
+            Some(pool) => enter(pool, || awake::all_awake(pool, f)),
             None => f(),
         }
     }
@@ -119,9 +121,7 @@ impl Workers for Pool {
     fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
         match &self.threads {
             None => Alone.join(a, b),
-            Some(pool) => enter(pool, || {
-                rayon::join(a, b);
-            }),
+            Some(pool) => enter(pool, || awake::join(a, b)),
         }
     }
 }

@@ -1,0 +1,64 @@
+//! A program that stores, run over what a kernel makes while that is still in cache.
+
+use bytemuck::cast_slice_mut;
+use smallvec::smallvec;
+use tonnage_core::Element;
+use tonnage_core::error::Result;
+use tonnage_core::kernel::{Finish, Parts};
+use tonnage_core::tile::TileProgram;
+use tonnage_core::workers::{Workers, for_each_chunk};
+
+use super::ready::{MOST_SLOTS, Ready, Slot};
+use super::source::Source;
+use super::store::each_tile;
+
+/// A program with one store, in place: it reads the kernel's output as [`Read::Output(0)`](super::Read::Output). It is large and
+/// stays where it is made.
+pub struct Finisher<'a>(Ready<'a>);
+
+impl<'a> Finisher<'a> {
+    /// Of a program that is not resolved yet.
+    pub fn of(program: &'a TileProgram) -> Finisher<'a> {
+        Finisher(Ready::empty(program))
+    }
+
+    /// Resolves the program for what it reads.
+    pub fn resolve(&mut self, sources: &'a [Source<'a>]) -> Result<()> {
+        self.0.resolve(sources)
+    }
+
+    fn run<const SLOTS: usize>(&self, parts: &mut dyn Parts) {
+        let mut slots = [Slot::EMPTY; SLOTS];
+        let size = match self.0.program.stores.first() {
+            Some((_, form)) => form.register().size(),
+            None => return,
+        };
+        for i in 0..parts.count() {
+            let (first, bytes) = parts.part(i);
+            let count = bytes.len() / size;
+            each_tile(&self.0, count, smallvec![bytes], |done, len, mut parts| {
+                self.0.eval(first + done, len, &mut parts, &mut slots);
+            });
+        }
+    }
+}
+
+impl Finish for Finisher<'_> {
+    fn finish(&self, parts: &mut dyn Parts) {
+        match self.0.slots {
+            0..=2 => self.run::<2>(parts),
+            3..=6 => self.run::<6>(parts),
+            7..=12 => self.run::<12>(parts),
+            _ => self.run::<MOST_SLOTS>(parts),
+        }
+    }
+}
+
+/// Finishes an output that is whole, for a kernel that has no better moment for it.
+pub fn finish_all<T: Element>(finish: &dyn Finish, out: &mut [T], workers: &dyn Workers) {
+    /// Elements of a part: as much as a thread is worth.
+    const PART: usize = 16 * 1024;
+    for_each_chunk(workers, out, PART, &|i, part| {
+        finish.finish(&mut (i * PART, cast_slice_mut(part)));
+    });
+}
