@@ -165,19 +165,6 @@ pub enum Refusal {
     Recipe,
 }
 
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Refusal::ReadLater => "it is read later",
-            Refusal::NotGivenUp => "it was not given up",
-            Refusal::OtherSize => "it has another size",
-            Refusal::Strided => "its elements do not lie close together",
-            Refusal::Shared => "another input lies in the same bytes",
-            Refusal::Recipe => "it is a recipe",
-        })
-    }
-}
-
 /// What a load of a tile step reads.
 #[derive(Debug, Clone)]
 pub enum TileRead {

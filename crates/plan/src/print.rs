@@ -8,7 +8,7 @@ use tonnage_core::Bytes;
 
 use crate::budget::Fitted;
 use crate::explain::{BackLine, Explanation, Holder, Share, StepLine};
-use crate::plan::{Plan, StepMemory};
+use crate::plan::{Plan, Refusal, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
 const AROUND: usize = 16;
@@ -139,6 +139,19 @@ impl fmt::Display for Fitted {
             done.push("as without a budget".into());
         }
         write!(f, "fitted: {}, {longer:.2} times the time expected", done.join(", "))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::ReadLater => "it is read later",
+            Refusal::NotGivenUp => "it was not given up",
+            Refusal::OtherSize => "it has another size",
+            Refusal::Strided => "its elements do not lie close together",
+            Refusal::Shared => "another input lies in the same bytes",
+            Refusal::Recipe => "it is a recipe",
+        })
     }
 }
 

@@ -53,6 +53,7 @@ fn planned_step() -> std::sync::Arc<Plan> {
 
 #[test]
 fn what_lives_at_the_peak_adds_up_by_kind_by_layer_and_by_line() {
+    let _turn = alone();
     let plan = planned_step();
     let explained = plan.explain();
     let by_line: Bytes = explained.live_at_peak.iter().map(|holder| holder.bytes).sum();
@@ -75,6 +76,7 @@ fn what_lives_at_the_peak_adds_up_by_kind_by_layer_and_by_line() {
 
 #[test]
 fn gradients_and_what_optimizers_remember_count_to_the_layer_of_what_they_are_of() {
+    let _turn = alone();
     let plan = planned_step();
     let lines = plan.explain().steps;
     let of = |layer: &str| lines.iter().filter(|line| line.layer.as_deref() == Some(layer)).count();

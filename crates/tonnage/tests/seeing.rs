@@ -89,6 +89,7 @@ fn a_call_that_fails_is_recorded_as_far_as_it_came_and_its_report_opens() {
 
 #[test]
 fn a_file_that_cannot_be_written_or_has_no_format_is_a_clear_error() {
+    let _turn = alone();
     let f = function(|x: Tensor| x.tanh());
     let plan = f.plan(&Tensor::spec(DType::F32, [64])).unwrap();
     let picture = Picture::of_plan("f", &plan);
