@@ -107,7 +107,8 @@ impl Picture {
             let next = self.curve.get(i + 1).map_or(self.length, |next| next.at);
             let (first, last) = (self.column(point.at, width), self.column(next, width));
             // The column where the next point begins is its own, unless it begins in the middle.
-            let starts = u128::from(next) * width as u128 % u128::from(self.length.max(1)) == 0;
+            let length = u128::from(self.length.max(1));
+            let starts = (u128::from(next) * width as u128).is_multiple_of(length);
             let last = if starts && last > first && next < self.length { last - 1 } else { last };
             for column in &mut highest[first..=last.max(first)] {
                 *column = (*column).max(point.bytes);

@@ -362,7 +362,7 @@
     };
     $('bykind').append(shares(told.by_kind));
     $('bylayer').append(shares(told.by_layer));
-    $('holders').append(table([['bytes', 'n'], ['kind'], ['what'], ['buffers', 'n far'], ['line']],
+    $('holders').append(table([['bytes', 'n'], ['kind', 'w'], ['what'], ['buffers', 'n far'], ['line']],
       told.holders.map(([sum, kind, what, count, line]) => [bytes(sum), kind, what, count, line])));
     const FEW = 400;
     let all = false;
@@ -378,7 +378,7 @@
       const cut = all ? rows : rows.slice(0, FEW);
       $('more').hidden = cut.length === rows.length;
       $('more').textContent = 'show all ' + rows.length;
-      $('steps').replaceChildren(table([['step', 'n'], ['op'], ['memory'], ['bytes', 'n'], ['live', 'n'], ['line'], ['layer', 'far'], ['why not in place', 'far']], cut));
+      $('steps').replaceChildren(table([['step', 'n'], ['op', 'w'], ['memory', 'w'], ['bytes', 'n'], ['live', 'n'], ['line'], ['layer', 'far'], ['why not in place', 'far']], cut));
     };
     $('find').addEventListener('input', steps);
     $('more').onclick = () => { all = true; steps(); };

@@ -19,13 +19,13 @@ const RUNS: usize = 5;
 /// ```
 /// use tonnage::{memory, tensor};
 /// memory::assert_steady(|| {
-///     let x = tensor(vec![1.0f32; 1000])?;
+///     let x = tensor(vec![1.0f32; 1024])?;
 ///     (x * 2.0)?.sum_all()?;
 ///     Ok(())
 /// })?;
 /// let mut kept = Vec::new();
 /// let error = memory::assert_steady(|| {
-///     kept.push(tensor(vec![1.0f32; 1000])?);
+///     kept.push(tensor(vec![1.0f32; 1024])?);
 ///     Ok(())
 /// });
 /// let text = error.unwrap_err().to_string();
