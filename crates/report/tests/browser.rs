@@ -2,7 +2,11 @@
 //!
 //! Where there is no Chromium the tests say SKIPPED, and pass.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests stand outside of test functions"
+)]
 
 mod common;
 

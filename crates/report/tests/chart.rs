@@ -1,5 +1,7 @@
 //! The chart fits its columns, shows every step's bytes, and marks the peak and the budget.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use tonnage_core::Bytes;
