@@ -97,6 +97,11 @@ impl fmt::Display for Suggestion {
     }
 }
 
+/// A line as people see it: a source knows the column too, and a line can have several ops.
+fn line_of(source: Source) -> (&'static str, u32) {
+    (source.file(), source.line())
+}
+
 /// Whether a node is of the way back.
 fn is_back(graph: &Graph, node: &Node) -> bool {
     node.outputs.first().is_some_and(|id| graph.value(*id).kind == Kind::Gradient)
@@ -105,11 +110,11 @@ fn is_back(graph: &Graph, node: &Node) -> bool {
 impl Plan {
     /// The lines that would pay most to change, the one that saves most first.
     pub(crate) fn suggestions(&self, machine: &Machine) -> Vec<Suggestion> {
-        let mut best: HashMap<Source, Suggestion> = HashMap::new();
+        let mut best: HashMap<(&'static str, u32), Suggestion> = HashMap::new();
         // Of equal savings the first found stays: the one that costs the user least.
         let mut offer = |found: Option<Suggestion>| {
             let Some(found) = found.filter(|found| !found.saves.is_zero()) else { return };
-            let known = best.entry(found.source).or_insert_with(|| found.clone());
+            let known = best.entry(line_of(found.source)).or_insert_with(|| found.clone());
             if found.saves > known.saves {
                 *known = found;
             }
@@ -121,7 +126,7 @@ impl Plan {
         }
         let held = self.live_at_peak();
         let mut seen = HashSet::new();
-        let lines = held.iter().filter(|h| seen.insert(h.source)).take(LINES);
+        let lines = held.iter().filter(|h| seen.insert(line_of(h.source))).take(LINES);
         let seconds = machine.graph(&self.program);
         for line in lines.map(|holder| holder.source).collect::<Vec<_>>() {
             offer(self.recomputed(line, machine, seconds));
@@ -201,14 +206,14 @@ impl Plan {
         let (reader, by_gradient) = (line(last)?, is_late(last));
         let same = |at: &&usize| {
             let step = &self.steps[**at];
-            line(step) == Some(reader) && is_late(step) == by_gradient
+            line(step).map(line_of) == Some(line_of(reader)) && is_late(step) == by_gradient
         };
         let late = uses.iter().rev().take_while(same).count();
         let before = *uses.get(uses.len().checked_sub(late + 1)?)?;
         let from = uses[uses.len() - late];
         // Between two uses at the peak: a value that is used there is needed there.
         let idle = before < self.peak_step() && self.peak_step() < from;
-        if reader == whole.source || !idle {
+        if line_of(reader) == line_of(whole.source) || !idle {
             return None;
         }
         let mut buffers = self.buffers.clone();
@@ -244,7 +249,7 @@ fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)>
     }
     let is_view = |node: &Node| matches!(node.op.mem, Mem::View(_));
     let of_line = |node: &Node| {
-        node.source == line
+        line_of(node.source) == line_of(line)
             && !is_back(graph, node)
             && node.op.remat != Remat::Never
             && !matches!(node.op.mem, Mem::Update(_))
@@ -266,14 +271,14 @@ fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)>
                 *id = new;
             }
         }
-        if is_new && node.source != line {
+        if is_new && line_of(node.source) != line_of(line) {
             with.push(node.source);
         }
         made.nodes.push(node);
     }
     copies.retain(|node| !is_view(node));
     with.sort();
-    with.dedup();
+    with.dedup_by_key(|source| line_of(*source));
     (!copies.is_empty()).then_some((made, copies, with))
 }
 

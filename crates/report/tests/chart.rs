@@ -26,16 +26,16 @@ fn picture(curve: &[u64]) -> Picture {
 #[test]
 fn each_step_is_a_column_as_high_as_it_holds() {
     let text = picture(&[0, 1024, 2048, 4096, 4096, 2048, 512, 0]).chart(20, 4, None, false);
-    let expected = "\
-  4.00 KiB ┤   ██
-           ┤   ██
-  2.00 KiB ┤  ████
-           ┤ █████▄
-           └────────
-               ▲
-peak 4.00 KiB at step 3 of 8
-";
-    assert_eq!(text, expected);
+    let expected = [
+        "  4.00 KiB ┤   ██",
+        "           ┤   ██",
+        "  2.00 KiB ┤  ████",
+        "           ┤ █████▄",
+        "           └────────",
+        "               ▲",
+        "peak 4.00 KiB at step 3 of 8",
+    ];
+    assert_eq!(text.lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -325,7 +325,7 @@
     $('pictures').append(button);
   });
   if (now) choose(now); else $('memory').hidden = true;
-  window.addEventListener('resize', draw);
+  new ResizeObserver(() => draw()).observe(map);
   window.addEventListener('beforeprint', draw);
   window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
   window.matchMedia('print').addEventListener('change', draw);
@@ -419,4 +419,6 @@
     put('text', { x: 4, y: H - B }, 'expected');
     $('price').append(svg, table([['peak', 'n'], ['expected', 'n'], ['how']], data.prices.map(([peak, s, text]) => [bytes(peak), (s * 1e3).toFixed(2) + ' ms', text])));
   }
+  // Once more, as wide as the page has become with everything on it.
+  draw();
 })();
