@@ -13,6 +13,8 @@ const CHART: (usize, usize) = (80, 14);
 
 /// Arguments of `tonnage explain`.
 #[derive(clap::Args)]
+// Those of the job are a group of that name already.
+#[group(id = "explain")]
 pub struct Args {
     #[command(flatten)]
     job: train::Args,

@@ -183,6 +183,11 @@ impl Plan {
         let (graph, again, with) = again(&self.program, line)?;
         let more: f64 = again.iter().map(|node| machine.node(&graph, node)).sum();
         let peak = self.planned(&Arc::new(graph), &self.specs).ok()?.peak();
+        // Which order is found depends on where one starts to look: the one that this plan runs in is another start.
+        let options = Options { threads: self.threads, outputs_given: false };
+        let in_order = again_in(&self.graph, line);
+        let in_order = in_order.and_then(|g| plan_in_order(&g, &self.specs, &[], options).ok());
+        let peak = in_order.map_or(peak, |plan| plan.peak().min(peak));
         let times_the_time = if seconds > 0.0 { 1.0 + more / seconds } else { 1.0 };
         let nodes = again.len();
         let what = again.last()?.op.name;
@@ -238,6 +243,11 @@ impl Plan {
         let nodes = self.graph.nodes.iter().zip(digests).enumerate();
         nodes.filter(|(_, (n, d))| own(n) && !seen.insert(*d)).map(|(at, _)| at).collect()
     }
+}
+
+/// The same of a graph in another order, alone.
+fn again_in(graph: &Graph, line: Source) -> Option<Arc<Graph>> {
+    again(graph, line).map(|(graph, ..)| Arc::new(graph))
 }
 
 /// The program with what a line makes on the way there made again for the way back, just before its first reader there; and the

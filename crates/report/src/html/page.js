@@ -350,7 +350,7 @@
     const parts = [['inputs', told.inputs], ['arena', told.arena], ['small results', told.small_results], ['gaps at the peak', told.gaps]];
     if (told.spilled) parts.push(['spilled', told.spilled]);
     for (const [name, figure] of parts) fact(name, bytes(figure));
-    if (told.fitted) fact('budget', told.fitted);
+    if (told.fitted) fact('how it fits', told.fitted);
     if (told.is_bound) fact('peak', 'a bound: data decide');
     $('suggestions').append(told.suggestions.length
       ? table([['saves', 'n'], ['line'], ['what to do']], told.suggestions.map(([saves, line, what]) => [bytes(saves), line, what]))
