@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use tonnage_core::kernel::{Data, In, Kernel, Out};
-use tonnage_core::row::{Lower, Types};
+use tonnage_core::row::Types;
 use tonnage_core::{Attrs, Call, DType, Layout, OpDef, TensorType, Workers};
 
 /// Rayon's threads as workers.

@@ -8,16 +8,37 @@ use super::resolve::Function;
 use crate::simd::cast::cast;
 use crate::simd::{Level, level, prefetch};
 
+/// What a load reads for a tile, brought beforehand as it lies in memory.
+pub struct Beside<'a> {
+    /// Its number among [`Ready::loads`].
+    pub load: usize,
+    /// Its elements.
+    pub raw: &'a [u8],
+}
+
 impl Ready<'_> {
     /// Runs elements `start..start + len` of the domain. `outputs` hold just those elements, of the
     /// stores; where the program folds they are empty, and the value stays in its place.
     pub fn eval(&self, start: usize, len: usize, outputs: &mut [&mut [u8]], slots: &mut [Slot]) {
+        self.eval_beside(start, len, outputs, slots, &[]);
+    }
+
+    /// The same where some loads are there already.
+    pub fn eval_beside(
+        &self,
+        start: usize,
+        len: usize,
+        outputs: &mut [&mut [u8]],
+        slots: &mut [Slot],
+        beside: &[Beside],
+    ) {
         let level = level();
         if self.ahead {
             self.ask_for(start + len, len);
         }
-        for load in &self.loads {
-            self.fetch(load, start, len, outputs, slots);
+        for (number, load) in self.loads.iter().enumerate() {
+            let there = beside.iter().find(|there| there.load == number);
+            self.fetch(load, start, len, outputs, slots, there.map(|there| there.raw));
         }
         for step in &self.steps {
             let bytes = len * step.result.size();
@@ -112,23 +133,29 @@ impl Ready<'_> {
         len: usize,
         outputs: &[&mut [u8]],
         slots: &mut [Slot],
+        there: Option<&[u8]>,
     ) {
-        let slot = slots[load.slot].bytes_mut();
+        let slot = &mut slots[load.slot].bytes_mut()[..len * load.held.size()];
         if load.stored == load.held {
-            let into = &mut slot[..len * load.held.size()];
-            return fetch_raw(&load.fetch, load, start, outputs, into);
+            return match there {
+                Some(raw) => slot.copy_from_slice(raw),
+                None => fetch_raw(&load.fetch, load, start, outputs, slot),
+            };
         }
         // A 16-bit float: raw beside, then widened into the slot.
+        if let Some(raw) = there {
+            return cast(load.stored, load.held)(level(), slot, raw);
+        }
         let mut raw = [0u64; 256];
         let raw = &mut cast_slice_mut(&mut raw)[..len * load.stored.size()];
         fetch_raw(&load.fetch, load, start, outputs, raw);
-        cast(load.stored, load.held)(level(), &mut slot[..len * load.held.size()], raw);
+        cast(load.stored, load.held)(level(), slot, raw);
     }
 }
 
 fn fetch_raw(fetch: &Fetch, load: &Load, start: usize, outputs: &[&mut [u8]], into: &mut [u8]) {
     match fetch {
-        Fetch::Gather { from, reader } => reader.gather(load.stored, from, start, into),
+        Fetch::Gather { from, reader, .. } => reader.gather(load.stored, from, start, into),
         Fetch::Generate { generator, reader } => reader.generate(generator, start, into),
         Fetch::Output(output) => into.copy_from_slice(&outputs[*output][..into.len()]),
         Fetch::Bits(bits) => {

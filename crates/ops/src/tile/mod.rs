@@ -24,6 +24,7 @@ mod resolve;
 mod slopes;
 mod source;
 mod store;
+mod turned;
 mod uniform;
 
 pub use chain::{Chain, Ending, Of, pass, slope};

@@ -3,6 +3,7 @@
 use bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use tonnage_core::error::{Error, ErrorKind, Result};
+use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 use tonnage_core::{DType, FromScalar, with_element};
@@ -57,6 +58,7 @@ pub enum Fetch<'a> {
     Gather {
         from: &'a [u8],
         reader: Reader<'a>,
+        layout: &'a Layout,
     },
     Generate {
         generator: &'a Generator,
@@ -207,7 +209,7 @@ impl<'a> Ready<'a> {
             }
             (Form::Elements(_), Read::Slice(bytes)) => match reader.contiguous() {
                 Some(first) if stored == held => return Ok(Place::Memory { bytes, first }),
-                _ => Fetch::Gather { from: bytes, reader },
+                _ => Fetch::Gather { from: bytes, reader, layout: &source.layout },
             },
             (_, Read::Output(output)) => Fetch::Output(*output),
             (_, Read::Generator(generator)) => Fetch::Generate { generator, reader },

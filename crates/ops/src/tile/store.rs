@@ -6,6 +6,7 @@ use tonnage_core::tile::Form;
 use tonnage_core::workers::Workers;
 
 use super::ready::{MOST_STORES, Ready, Slot};
+use super::turned::Blocks;
 use crate::simd::prefetch;
 use crate::simd::stream::streaming;
 
@@ -25,6 +26,10 @@ pub fn run(
     let threads = workers.threads().max(1);
     let grain = if threads == 1 { count } else { GRAIN.max(count / (4 * threads)) };
     let outputs = outputs.iter_mut().map(|o| &mut **o).collect();
+    if let Some(blocks) = Blocks::of(ready, domain) {
+        blocks.run(ready, outputs, workers);
+        return Ok(());
+    }
     split(ready, 0, count, outputs, grain, workers);
     Ok(())
 }
@@ -66,7 +71,7 @@ fn split(
     );
 }
 
-fn bytes(form: Form, elements: usize) -> usize {
+pub(super) fn bytes(form: Form, elements: usize) -> usize {
     match form {
         Form::Elements(dtype) => elements * dtype.size(),
         Form::Bits => elements.div_ceil(8),

@@ -2,7 +2,7 @@
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::layout::Layout;
-use tonnage_core::row::{Lower, OpDef, Sample, Values};
+use tonnage_core::row::{OpDef, Sample, Values};
 use tonnage_core::{Sizes, with_element};
 
 use crate::draw::{Random, for_every_sample};

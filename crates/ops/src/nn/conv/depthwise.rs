@@ -176,27 +176,27 @@ struct Line<'a, T: Float> {
     out: &'a mut [T],
 }
 
-/// `sums[c] += sum over g of xs[g][c] * ys[g][c]`; all slices are as long as `sums`.
+/// `sums[c] += xs[c] * ys[c]`, for the first elements of both.
 ///
-/// Loops over slices, with the sums in an array of the caller's own: so the compiler sees that nothing overlaps, and makes
-/// vectors of it.
+/// A whole block is an array, whose sums stay in registers from one call to the next. Callers use loops, not `for_each` or
+/// `map`: a closure may stay a function, which has no vectors and no multiply-add.
 #[inline(always)]
-pub(super) fn add_products<I: Isa, C, X, Y, const G: usize>(
-    sums: &mut [C],
-    xs: [&[X]; G],
-    ys: [&[Y]; G],
-) where
+pub(super) fn add_products<I: Isa, C, X, Y>(sums: &mut [C], xs: &[X], ys: &[Y])
+where
     C: Wide,
     X: Reads<C>,
     Y: Reads<C>,
 {
-    let (xs, ys) = (xs.map(|x| &x[..sums.len()]), ys.map(|y| &y[..sums.len()]));
-    for (c, sum) in sums.iter_mut().enumerate() {
-        let mut total = *sum;
-        for g in 0..G {
-            total = xs[g][c].read().fma::<I>(ys[g][c].read(), total);
+    let whole = (xs.first_chunk::<BLOCK>(), ys.first_chunk::<BLOCK>());
+    if let (Some(sums), (Some(xs), Some(ys))) = (sums.as_mut_array::<BLOCK>(), whole) {
+        for c in 0..BLOCK {
+            sums[c] = xs[c].read().fma::<I>(ys[c].read(), sums[c]);
         }
-        *sum = total;
+        return;
+    }
+    let (xs, ys) = (&xs[..sums.len()], &ys[..sums.len()]);
+    for (c, sum) in sums.iter_mut().enumerate() {
+        *sum = xs[c].read().fma::<I>(ys[c].read(), *sum);
     }
 }
 
@@ -234,30 +234,17 @@ impl<T: Float> Line<'_, T> {
         number
     }
 
-    /// Adds `G` taps of a pixel, whose channels lie as those of the result do.
-    #[inline(always)]
-    fn add<I: Isa, const G: usize>(
-        &self,
-        seen: &[(isize, usize); G],
-        first: usize,
-        sums: &mut [T::Compute],
-    ) {
-        let xs = seen.map(|(at, _)| &self.data[(at + first as isize) as usize..]);
-        let ys = seen.map(|(_, weights)| &self.weights[weights + first..]);
-        add_products::<I, _, _, _, G>(sums, xs, ys);
-    }
-
     /// A block of channels, from `first` on, of one pixel.
     #[inline(always)]
     fn block<I: Isa>(&self, seen: &Seen, first: usize, sums: &mut [T::Compute]) {
         let (reads, step) = (&self.reads, self.pixels.channel);
         let seen = &seen.taps[..seen.count];
         if step == 1 && reads.divide == 1 && reads.turns == 1 {
-            let (nines, rest) = seen.as_chunks::<9>();
-            nines.iter().for_each(|taps| self.add::<I, 9>(taps, first, sums));
-            let (threes, rest) = rest.as_chunks::<3>();
-            threes.iter().for_each(|taps| self.add::<I, 3>(taps, first, sums));
-            rest.iter().for_each(|tap| self.add::<I, 1>(&[*tap], first, sums));
+            // Channels lie as those of the result do.
+            for (at, weights) in seen {
+                let xs = &self.data[(at + first as isize) as usize..];
+                add_products::<I, _, _, _>(sums, xs, &self.weights[weights + first..]);
+            }
             return;
         }
         for (at, weights) in seen {

@@ -142,27 +142,17 @@ struct Windows {
     first: usize,
 }
 
-/// Windows that are added up at once.
-const AT_ONCE: usize = 8;
-
 impl<T: Float> Sums<'_, T> {
     /// Adds what one tap of some windows saw, times what the windows gave.
     #[inline(always)]
     fn add<I: Isa>(&self, windows: &Windows, sums: &mut [T::Compute]) {
         let Windows { seen, gave, count, times, first } = *windows;
         if (self.pixels.channel, self.made.channel, times) == (1, 1, 1) {
-            let at = |(start, next): (isize, isize), x: usize| {
-                (start + x as isize * next + first as isize) as usize
-            };
-            let whole = count / AT_ONCE * AT_ONCE;
-            for x in (0..whole).step_by(AT_ONCE) {
-                let xs: [_; AT_ONCE] = std::array::from_fn(|p| &self.image[at(seen, x + p)..]);
-                let ys = std::array::from_fn(|p| &self.values[at(gave, x + p)..]);
-                add_products::<I, _, _, _, AT_ONCE>(sums, xs, ys);
-            }
-            for x in whole..count {
-                let (xs, ys) = ([&self.image[at(seen, x)..]], [&self.values[at(gave, x)..]]);
-                add_products::<I, _, _, _, 1>(sums, xs, ys);
+            for x in 0..count as isize {
+                let (saw, made) = (seen.0 + x * seen.1, gave.0 + x * gave.1);
+                let xs = &self.image[(saw + first as isize) as usize..];
+                let ys = &self.values[(made + first as isize) as usize..];
+                add_products::<I, _, _, _>(sums, xs, ys);
             }
             return;
         }
