@@ -9,6 +9,7 @@ macro_rules! say {
 
 mod calibrate;
 mod digits;
+mod explain;
 mod ops;
 mod pack;
 mod table;
@@ -39,6 +40,8 @@ enum Command {
     Train(train::Args),
     /// Tell what training would take, step by step, and run nothing.
     Plan(train::Args),
+    /// Tell why training takes what it takes, and what would save the most; with a chart, and files for other tools.
+    Explain(explain::Args),
     /// Pack buffers with known lifetimes into the smallest arena.
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Train(args) => train::run(&args),
         Command::Plan(args) => train::plan(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Ops(args) => ops::run(&args),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use tonnage::report::csv_row;
 use tonnage_core::Bytes;
 use tonnage_plan::offsets::{Effort, Item, Packing, bound, pack, pack_within};
 
@@ -140,10 +141,10 @@ impl Buffers {
 
     fn with_offsets(&self, packing: &Packing) -> String {
         let mut out = String::new();
-        table::write(&mut out, self.header.iter().map(String::as_str).chain(["offset"]));
+        csv_row(&mut out, self.header.iter().map(String::as_str).chain(["offset"]));
         for (row, offset) in self.rows.iter().zip(&packing.offsets) {
             let offset = offset.to_string();
-            table::write(&mut out, row.fields.iter().map(String::as_str).chain([offset.as_str()]));
+            csv_row(&mut out, row.fields.iter().map(String::as_str).chain([offset.as_str()]));
         }
         out
     }

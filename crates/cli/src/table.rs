@@ -1,4 +1,4 @@
-//! Reading and writing tables of comma-separated values, with the line of every mistake.
+//! Reading tables of comma-separated values, with the line of every mistake.
 //!
 //! Quoted fields may hold commas, doubled quotes and line breaks (RFC 4180); lines end in LF or CRLF; a byte order
 //! mark at the start is dropped. Written by hand: `csv` would bring four crates for what is a page here.
@@ -79,23 +79,6 @@ pub fn read(text: &str) -> Result<Vec<Row>, Mistake> {
     Ok(rows)
 }
 
-/// Adds a row to a text, quoting where needed.
-pub fn write<'a>(out: &mut String, fields: impl IntoIterator<Item = &'a str>) {
-    for (i, field) in fields.into_iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        if field.contains([',', '"', '\n', '\r']) {
-            out.push('"');
-            out.push_str(&field.replace('"', "\"\""));
-            out.push('"');
-        } else {
-            out.push_str(field);
-        }
-    }
-    out.push('\n');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +102,7 @@ mod tests {
     fn what_is_written_reads_back() {
         let mut text = String::new();
         let row = ["plain", "com,ma", "quo\"te", "two\nlines", "", " space"];
-        write(&mut text, row);
+        tonnage::report::csv_row(&mut text, row);
         assert_eq!(fields(&text), [(1, row.map(String::from).to_vec())]);
     }
 

@@ -7,10 +7,12 @@ use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tonnage::io::save_text;
+use tonnage::memory;
 use tonnage::nn::{Activation, Convolution, Dense, Dropout, Flatten, MaxPool, Sequential};
 use tonnage::optim::{Adafactor, Adagrad, Adam8Bit, Lion, Optimizer, RmsProp, Schedule, Sgd};
+use tonnage::report::{Report as HtmlReport, save_html};
 use tonnage::train::{Checkpoints, Evaluation, Fit, Go, History, Progress, evaluate};
-use tonnage::{Bytes, Conv, ErrorKind, Plan, Pool, Tensor, set_seed};
+use tonnage::{Bytes, Conv, ErrorKind, Plan, Pool, Price, Tensor, set_seed};
 
 use crate::digits::{self, Digits};
 
@@ -44,7 +46,7 @@ pub struct Args {
     model: Model,
     /// What a step may take, such as 8MiB; without it, as much as is quickest.
     #[arg(long, value_name = "BYTES")]
-    budget: Option<Bytes>,
+    pub budget: Option<Bytes>,
     /// Pictures learned from at once.
     #[arg(long, default_value_t = 32)]
     batch: usize,
@@ -72,9 +74,21 @@ pub struct Args {
     /// First parameters and the order of pictures are those of a seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where to write the report.
+    /// Where to write the report; a page for a browser is written beside it, as .html.
     #[arg(long, value_name = "FILE", default_value = "tonnage-report.json")]
     report: PathBuf,
+}
+
+impl Args {
+    /// What the model is called.
+    pub fn name(&self) -> String {
+        self.model.to_possible_value().map_or_else(String::new, |m| m.get_name().into())
+    }
+
+    /// Where the page for a browser is.
+    fn page(&self) -> PathBuf {
+        self.report.with_extension("html")
+    }
 }
 
 /// What a run came to, for the file.
@@ -129,8 +143,8 @@ fn loss(logits: &Tensor, labels: &Tensor) -> tonnage::Result<Tensor> {
     logits.sparse_cross_entropy(labels)
 }
 
-/// All that both commands need.
-struct Job {
+/// All that the commands need.
+pub struct Job {
     fit: Fit,
     model: Sequential,
     optimizer: Optimizer,
@@ -138,7 +152,7 @@ struct Job {
 }
 
 impl Job {
-    fn new(args: &Args) -> Result<Job, String> {
+    pub fn new(args: &Args) -> Result<Job, String> {
         set_seed(args.seed);
         let digits = digits::load(args.data.as_deref())?;
         let mut fit = Fit::new(args.epochs, args.batch).seed(args.seed);
@@ -157,13 +171,18 @@ impl Job {
         Ok(Job { fit, model, optimizer: optimizer(args.optimizer, rate), digits })
     }
 
-    fn plan(&self) -> tonnage::Result<std::sync::Arc<Plan>> {
+    pub fn plan(&self) -> tonnage::Result<std::sync::Arc<Plan>> {
         self.fit.predict(&self.model, &self.optimizer, &self.digits.learn, loss)
+    }
+
+    /// What less memory would cost.
+    pub fn prices(&self) -> tonnage::Result<Vec<Price>> {
+        self.fit.prices(&self.model, &self.optimizer, &self.digits.learn, loss)
     }
 }
 
 /// Says no where a budget is too small, and that the question was wrong otherwise.
-fn answer(error: &tonnage::Error) -> Result<ExitCode, String> {
+pub fn answer(error: &tonnage::Error) -> Result<ExitCode, String> {
     match error.kind() {
         ErrorKind::OverBudget { .. } => {
             eprintln!("{error}");
@@ -201,15 +220,49 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
         }
     };
     let Job { fit, model, optimizer, digits } = &job;
+    let say = |error: tonnage::Error| error.to_string();
+    let recording = memory::record("cpu:0").map_err(say)?;
     let made = fit.run(model, optimizer, &digits.learn, loss, after);
     bar.finish_and_clear();
+    let page = Page { args, job: &job, plan: &plan, timeline: recording.finish() };
     let history = match made {
         Ok(history) => history,
-        Err(error) => return answer(&error),
+        Err(error) => {
+            page.save(Err(&error))?;
+            return answer(&error);
+        }
     };
+    page.save(Ok(&history))?;
     let found = evaluate(model, &digits.held_out, 256).map_err(|error| error.to_string())?;
     report(args, &job, &plan, &history, &found)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page about a run.
+struct Page<'a> {
+    args: &'a Args,
+    job: &'a Job,
+    plan: &'a Plan,
+    timeline: memory::Timeline,
+}
+
+impl Page<'_> {
+    /// Saves it, also of a run that failed: it shows how far that came.
+    fn save(&self, came_to: Result<&History, &tonnage::Error>) -> Result<(), String> {
+        let Page { args, job, plan, timeline } = self;
+        let say = |error: tonnage::Error| error.to_string();
+        let title = format!("training {}", args.name());
+        let mut report = HtmlReport::new(&title).plan(plan).timeline(timeline);
+        report = report.prices(job.prices().map_err(say)?);
+        if let Some(budget) = args.budget {
+            report = report.budget(budget);
+        }
+        report = match came_to {
+            Ok(history) => report.measured(history.measured).fact("steps", history.position.step),
+            Err(error) => report.failed(error),
+        };
+        save_html(args.page(), &report).map_err(say)
+    }
 }
 
 fn bar() -> ProgressBar {
@@ -240,7 +293,7 @@ fn report(
     use tonnage::nn::Parameters;
     let History { losses, position, predicted, measured, seconds } = history;
     let report = Report {
-        model: args.model.to_possible_value().map_or_else(String::new, |m| m.get_name().into()),
+        model: args.name(),
         parameters: job.model.count(),
         accuracy: found.accuracy,
         loss: found.loss,
@@ -258,6 +311,6 @@ fn report(
     say!("learned {} parameters in {} steps, {seconds:.1} s", report.parameters, position.step);
     say!("accuracy {:.2}% on {rows} pictures that were held out", found.accuracy * 100.0);
     say!("peak: predicted {predicted}, measured {measured}");
-    say!("report: {}", args.report.display());
+    say!("report: {}, {}", args.report.display(), args.page().display());
     Ok(())
 }

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+pub use crate::shortage::{Holder, Shortage};
+
 use crate::bytes::Bytes;
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -74,41 +76,6 @@ impl std::error::Error for Error {}
 impl From<std::convert::Infallible> for Error {
     fn from(never: std::convert::Infallible) -> Error {
         match never {}
-    }
-}
-
-/// Who holds how much, for the messages about memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// What it is held as and by whom: `activation matmul at src/main.rs:12`.
-    pub what: String,
-    /// How much of it.
-    pub bytes: Bytes,
-    /// In how many buffers.
-    pub buffers: usize,
-}
-
-/// The figures of an error about memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shortage {
-    /// Who asked.
-    pub what: String,
-    /// How much was asked for.
-    pub asked: Bytes,
-    /// How much was in use then.
-    pub in_use: Bytes,
-    /// The largest holders, largest first.
-    pub holders: Vec<Holder>,
-}
-
-impl fmt::Display for Shortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} asked for {} with {} in use", self.what, self.asked, self.in_use)?;
-        for (i, holder) in self.holders.iter().enumerate() {
-            let lead = if i == 0 { "; held by" } else { "," };
-            write!(f, "{lead} {} ({})", holder.what, holder.bytes)?;
-        }
-        Ok(())
     }
 }
 
@@ -269,7 +236,7 @@ pub enum ErrorKind {
         limit: Bytes,
     },
     /// No memory: over the budget or limit that the user set.
-    #[error("over budget: {shortage}; the budget is {budget}{}; {}drop a holder or raise the budget", least_text(.least), would_help_text(.would_help))]
+    #[error("over budget: {shortage}; the budget is {budget}{}; {}{}drop a holder or raise the budget", least_text(.least), would_help_text(.would_help), remedies_text(.shortage))]
     OverBudget {
         /// Who asked for how much.
         shortage: Shortage,
@@ -281,12 +248,22 @@ pub enum ErrorKind {
         would_help: Option<String>,
     },
     /// No memory: the system said no.
-    #[error(
-        "the system refused: {shortage}; free memory elsewhere on the machine, or set a budget below what it has"
-    )]
+    #[error("the system refused: {shortage}; {}free memory elsewhere on the machine, or set a budget below what it has", remedies_text(.shortage))]
     SystemRefused {
         /// Who asked for how much.
         shortage: Shortage,
+    },
+    /// What should have held as much after every run holds more.
+    #[error("not steady: after {runs} more runs {} more are in use ({before} before, {after} now){}; drop what a run leaves behind", after.saturating_sub(*before), grown_text(.grown))]
+    Grew {
+        /// How many runs were compared with what was before them.
+        runs: usize,
+        /// In use before them.
+        before: Bytes,
+        /// In use after them.
+        after: Bytes,
+        /// By whom more is held, with how much more, largest first.
+        grown: Vec<Holder>,
     },
     /// A variable without a value yet.
     #[error("variable `{name}` (made at {made}) has no value yet; assign or initialize it first")]
@@ -434,6 +411,15 @@ fn least_text(least: &Option<Bytes>) -> String {
 
 fn would_help_text(would_help: &Option<String>) -> String {
     would_help.as_ref().map_or(String::new(), |text| format!("{text}; "))
+}
+
+fn remedies_text(shortage: &Shortage) -> String {
+    shortage.remedies().iter().map(|text| format!("{text}; ")).collect()
+}
+
+fn grown_text(grown: &[Holder]) -> String {
+    let text = |holder: &Holder| format!("; {} holds {} more", holder.what, holder.amount());
+    grown.iter().map(text).collect()
 }
 
 /// Shorthand for [`ErrorKind::BadArgument`].

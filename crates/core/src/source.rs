@@ -1,16 +1,24 @@
 //! The user's source line, carried from the call to the ledger, the plan and every error.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::panic::Location;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::{Serialize, Serializer};
 
-/// A line of the user's program. Costs two words: `#[track_caller]` hands it down.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Source(Line);
+use crate::layer::Layer;
+
+/// A line of the user's program, and the layer of a model that it was run for. `#[track_caller]` hands it down. Two are equal
+/// if they are the same line, whatever the layer.
+#[derive(Clone, Copy)]
+pub struct Source {
+    at: Line,
+    layer: Layer,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Line {
@@ -26,9 +34,24 @@ type Lines = HashMap<u32, &'static (String, u32)>;
 /// Lines of other languages, by file.
 static LINES: LazyLock<Mutex<HashMap<String, Lines>>> = LazyLock::new(Mutex::default);
 
+/// What everything on a thread is done for.
+#[derive(Clone, Copy)]
+struct Now {
+    line: Option<Line>,
+    layer: Layer,
+}
+
 thread_local! {
-    /// The line that everything on this thread is done for.
-    static FOR: Cell<Option<Source>> = const { Cell::new(None) };
+    static NOW: Cell<Now> = const { Cell::new(Now { line: None, layer: Layer::NONE }) };
+}
+
+/// Puts back what was before, also after a panic.
+struct Before(Now);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        NOW.set(self.0);
+    }
 }
 
 impl Source {
@@ -36,7 +59,8 @@ impl Source {
     #[track_caller]
     #[inline]
     pub fn here() -> Source {
-        FOR.get().unwrap_or(Source(Line::Rust(Location::caller())))
+        let Now { line, layer } = NOW.get();
+        Source { at: line.unwrap_or(Line::Rust(Location::caller())), layer }
     }
 
     /// Runs something on behalf of this line: what a layer does is done where the user put the layer.
@@ -48,19 +72,47 @@ impl Source {
     /// assert_ne!(Source::here(), line);
     /// ```
     pub fn stand_for<R>(self, f: impl FnOnce() -> R) -> R {
-        /// Puts back what was before, also where `f` panics.
-        struct Before(Option<Source>);
-        impl Drop for Before {
-            fn drop(&mut self) {
-                FOR.set(self.0);
-            }
-        }
-        let _before = Before(FOR.replace(Some(self)));
+        let before = NOW.get();
+        NOW.set(Now { line: Some(self.at), ..before });
+        let _before = Before(before);
         f()
     }
 
-    /// A line of a program in another language. Each line is remembered once, and for good: there are as many as
-    /// the program has.
+    /// Runs something for a part of a model: what is done meanwhile on this thread counts to it, in plans and in the
+    /// ledger. Parts nest.
+    ///
+    /// ```
+    /// use tonnage_core::Source;
+    /// let inside = Source::for_layer("encoder", || Source::for_layer("0", || Source::here()));
+    /// assert_eq!(inside.layer().as_deref(), Some("encoder/0"));
+    /// assert_eq!(Source::here().layer(), None);
+    /// ```
+    pub fn for_layer<R>(name: &str, f: impl FnOnce() -> R) -> R {
+        let before = NOW.get();
+        NOW.set(Now { layer: before.layer.part(name), ..before });
+        let _before = Before(before);
+        f()
+    }
+
+    /// The layer that it was run for, with those around it; none outside of layers.
+    pub fn layer(self) -> Option<Arc<str>> {
+        self.layer.name()
+    }
+
+    /// The same line, for the layer that is open now.
+    #[must_use]
+    pub fn in_this_layer(self) -> Source {
+        Source { layer: NOW.get().layer, ..self }
+    }
+
+    /// The same line, for the layer of another.
+    #[must_use]
+    pub fn in_layer_of(self, other: Source) -> Source {
+        Source { layer: other.layer, ..self }
+    }
+
+    /// A line of a program in another language, for the layer that is open now. Each line is remembered once, and for good:
+    /// there are as many as the program has.
     ///
     /// ```
     /// use tonnage_core::Source;
@@ -71,14 +123,13 @@ impl Source {
     pub fn of_line(file: &str, line: u32) -> Source {
         let mut known = LINES.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = known.entry(file.to_string()).or_default();
-        Source(Line::Other(
-            lines.entry(line).or_insert_with(|| Box::leak(Box::new((file.to_string(), line)))),
-        ))
+        let at = *lines.entry(line).or_insert_with(|| Box::leak(Box::new((file.to_string(), line))));
+        Source { at: Line::Other(at), layer: NOW.get().layer }
     }
 
     /// The file, as the compiler was given it.
     pub fn file(self) -> &'static str {
-        match self.0 {
+        match self.at {
             Line::Rust(place) => place.file(),
             Line::Other(place) => &place.0,
         }
@@ -86,10 +137,36 @@ impl Source {
 
     /// The line, from 1.
     pub fn line(self) -> u32 {
-        match self.0 {
+        match self.at {
             Line::Rust(place) => place.line(),
             Line::Other(place) => place.1,
         }
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Source) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for Source {}
+
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.at.hash(state);
+    }
+}
+
+impl PartialOrd for Source {
+    fn partial_cmp(&self, other: &Source) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Source {
+    fn cmp(&self, other: &Source) -> Ordering {
+        self.at.cmp(&other.at)
     }
 }
 

@@ -13,49 +13,13 @@ use crate::plan::{At, BufferId, BufferPlan, Placed, Run, Space, StepMemory};
 impl Planner<'_> {
     /// Offsets for all buffers; the largest sum that lives together in memory.
     pub fn pack(&mut self) -> Result<Bytes> {
-        self.pack_space(Space::Disk)?;
-        self.pack_space(Space::Memory)
-    }
-
-    fn pack_space(&mut self, space: Space) -> Result<Bytes> {
-        let mut buffers: Vec<&mut BufferPlan> =
-            self.buffers.iter_mut().filter(|b| b.space == space).collect();
-        let items = |unit: u64, buffers: &[&mut BufferPlan]| -> Vec<Item> {
-            buffers
-                .iter()
-                .map(|b| Item {
-                    lower: b.first as u32,
-                    upper: b.last as u32 + 1,
-                    size: b.bytes.get().next_multiple_of(unit),
-                })
-                .collect()
-        };
-        let mut packing = offsets::pack(&items(1, &buffers), Effort::PLAN, &mut || false)?;
-        let bound = Bytes::new(packing.bound);
-        let aligned = buffers
-            .iter()
-            .zip(&packing.offsets)
-            .all(|(b, offset)| !b.kept || offset.is_multiple_of(PAGE));
-        if !aligned {
-            // Results are whole pages and live to the end: on the floor, the longest lowest, each starts on a page.
-            // Where the rest does not fit around them, everything is counted in pages, which takes a little more.
-            let mut floor: Vec<usize> = (0..buffers.len()).filter(|i| buffers[*i].kept).collect();
-            floor.sort_by_key(|i| buffers[*i].first);
-            packing = match offsets::pack_on_floor(&items(1, &buffers), &floor)? {
-                Some(packing) => packing,
-                None => offsets::pack(&items(PAGE, &buffers), Effort::PLAN, &mut || false)?,
-            };
-        }
-        for (buffer, offset) in buffers.iter_mut().zip(packing.offsets) {
-            buffer.offset = Bytes::new(offset);
-        }
-        Ok(bound)
+        pack_space(&mut self.buffers, Space::Disk)?;
+        pack_space(&mut self.buffers, Space::Memory)
     }
 
     /// Where the last buffer of a space ends.
     pub fn end_of(&self, space: Space) -> Bytes {
-        let ends = self.buffers.iter().filter(|b| b.space == space).map(|b| b.offset + b.bytes);
-        ends.max().unwrap_or(Bytes::ZERO)
+        end_of(&self.buffers, space)
     }
 
     /// What lives at every step.
@@ -87,4 +51,45 @@ impl Planner<'_> {
         }
         written
     }
+}
+
+/// Offsets for the buffers of a space; the largest sum that lives together in it.
+pub(crate) fn pack_space(all: &mut [BufferPlan], space: Space) -> Result<Bytes> {
+    let mut buffers: Vec<&mut BufferPlan> = all.iter_mut().filter(|b| b.space == space).collect();
+    let items = |unit: u64, buffers: &[&mut BufferPlan]| -> Vec<Item> {
+        buffers
+            .iter()
+            .map(|b| Item {
+                lower: b.first as u32,
+                upper: b.last as u32 + 1,
+                size: b.bytes.get().next_multiple_of(unit),
+            })
+            .collect()
+    };
+    let mut packing = offsets::pack(&items(1, &buffers), Effort::PLAN, &mut || false)?;
+    let bound = Bytes::new(packing.bound);
+    let aligned = buffers
+        .iter()
+        .zip(&packing.offsets)
+        .all(|(b, offset)| !b.kept || offset.is_multiple_of(PAGE));
+    if !aligned {
+        // Results are whole pages and live to the end: on the floor, the longest lowest, each starts on a page.
+        // Where the rest does not fit around them, everything is counted in pages, which takes a little more.
+        let mut floor: Vec<usize> = (0..buffers.len()).filter(|i| buffers[*i].kept).collect();
+        floor.sort_by_key(|i| buffers[*i].first);
+        packing = match offsets::pack_on_floor(&items(1, &buffers), &floor)? {
+            Some(packing) => packing,
+            None => offsets::pack(&items(PAGE, &buffers), Effort::PLAN, &mut || false)?,
+        };
+    }
+    for (buffer, offset) in buffers.iter_mut().zip(packing.offsets) {
+        buffer.offset = Bytes::new(offset);
+    }
+    Ok(bound)
+}
+
+/// Where the last buffer of a space ends.
+pub(crate) fn end_of(buffers: &[BufferPlan], space: Space) -> Bytes {
+    let ends = buffers.iter().filter(|b| b.space == space).map(|b| b.offset + b.bytes);
+    ends.max().unwrap_or(Bytes::ZERO)
 }

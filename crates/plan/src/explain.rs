@@ -1,14 +1,16 @@
 //! A plan explained: what lives at the peak, and what every step does to memory, as plain data. The table that a
 //! plan prints is made of it, and so is whatever a tool wants to draw.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, Kind, Source, ValueId};
 
-use crate::budget::Fitted;
+use crate::budget::{Fitted, Machine};
 use crate::plan::{At, Lane, Placed, Plan, Refusal, Run, Space, Step, StepMemory};
+use crate::suggest::Suggestion;
 
 /// What a plan says, for people and tools.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,10 +37,29 @@ pub struct Explanation {
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
     pub live_at_peak: Vec<Holder>,
+    /// What lives then by kind, largest first. With [`Explanation::gaps`] that is the peak.
+    pub by_kind: Vec<Share>,
+    /// The same by layer of the model, as [scopes of names](Source::for_layer) say; what is in none is under no name.
+    pub by_layer: Vec<Share>,
+    /// What of the arena lies idle at its fullest, between buffers and at its end.
+    pub gaps: Bytes,
+    /// The lines that would pay most to change, the one that saves most first; at most ten.
+    pub suggestions: Vec<Suggestion>,
     /// Rounds of loops that gradients will run again; `None` where only the data know.
     pub rounds_again: Option<u64>,
     /// Every step.
     pub steps: Vec<StepLine>,
+}
+
+/// What of the peak is of one kind, or of one layer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// The kind or the layer; empty outside of layers.
+    pub name: String,
+    /// How many buffers.
+    pub count: usize,
+    /// Their sum.
+    pub bytes: Bytes,
 }
 
 /// Bytes of one kind that come from one line.
@@ -63,6 +84,8 @@ pub struct StepLine {
     pub op: &'static str,
     /// How many primitives run in one pass, where several were joined.
     pub fused: Option<usize>,
+    /// Whether the same was computed before: it runs again so that it need not be held.
+    pub recomputed: bool,
     /// What it does to memory.
     pub memory: StepMemory,
     /// Why it does not work in place although its row would allow it: which input, and why.
@@ -75,6 +98,8 @@ pub struct StepLine {
     pub live: Bytes,
     /// The user's line.
     pub source: Option<Source>,
+    /// The layer of the model.
+    pub layer: Option<Arc<str>>,
     /// Of the gradient of a loop: what it keeps, and what that costs.
     pub back: Option<BackLine>,
 }
@@ -100,26 +125,28 @@ impl Plan {
         self.steps.iter().position(|s| Some(s.live) == fullest).unwrap_or(0)
     }
 
-    /// What lives at the peak, largest first: inputs, buffers of the arena at its fullest, small results.
-    pub fn live_at_peak(&self) -> Vec<Holder> {
+    /// Everything that lives at the peak, one by one: inputs, buffers of the arena at its fullest, small results.
+    fn alive(&self) -> impl Iterator<Item = (Kind, &str, Source, Bytes)> {
         let at = self.peak_step();
         let inputs = self.graph.inputs.iter().zip(&self.input_bytes).map(|(id, bytes)| {
             let info = self.graph.value(*id);
-            let name = info.name.as_deref().unwrap_or("argument");
-            (info.kind, name.to_string(), info.source, *bytes)
+            (info.kind, info.name.as_deref().unwrap_or("argument"), info.source, *bytes)
         });
         let memory = self.buffers.iter().filter(|b| b.space == Space::Memory);
-        let alive = memory.filter(|b| b.first <= at && at <= b.last);
-        let buffers = alive.map(|b| (b.kind, b.what.to_string(), b.source, b.bytes));
+        let alive = memory.filter(move |b| b.first <= at && at <= b.last);
+        let buffers = alive.map(|b| (b.kind, b.what, b.source, b.bytes));
         let small = self.graph.outputs.iter().zip(&self.outputs).map(|(id, output)| {
-            let source = self.graph.value(*id).source;
-            (Kind::Output, "result".to_string(), source, output.own_bytes())
+            (Kind::Output, "result", self.graph.value(*id).source, output.own_bytes())
         });
-        let mut holders: HashMap<(Kind, String, Source), Holder> = HashMap::new();
-        let all = inputs.chain(buffers).chain(small).filter(|(.., bytes)| !bytes.is_zero());
-        for (kind, what, source, bytes) in all {
-            let none = Holder { kind, what: what.clone(), source, count: 0, bytes: Bytes::ZERO };
-            let holder = holders.entry((kind, what, source)).or_insert(none);
+        inputs.chain(buffers).chain(small).filter(|(.., bytes)| !bytes.is_zero())
+    }
+
+    /// What lives at the peak, largest first: inputs, buffers of the arena at its fullest, small results.
+    pub fn live_at_peak(&self) -> Vec<Holder> {
+        let mut holders: HashMap<(Kind, &str, Source), Holder> = HashMap::new();
+        for (kind, what, source, bytes) in self.alive() {
+            let none = || Holder { kind, what: what.into(), source, count: 0, bytes: Bytes::ZERO };
+            let holder = holders.entry((kind, what, source)).or_insert_with(none);
             holder.count += 1;
             holder.bytes += bytes;
         }
@@ -127,6 +154,19 @@ impl Plan {
         let by_name = |h: &Holder| (h.source, h.kind, h.what.clone());
         holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| by_name(a).cmp(&by_name(b))));
         holders
+    }
+
+    /// What lives at the peak, summed up by a name.
+    fn shares(&self, name: impl Fn(Kind, Source) -> String) -> Vec<Share> {
+        let mut sums: HashMap<String, (usize, Bytes)> = HashMap::new();
+        for (kind, _, source, bytes) in self.alive() {
+            let sum = sums.entry(name(kind, source)).or_default();
+            *sum = (sum.0 + 1, sum.1 + bytes);
+        }
+        let share = |(name, (count, bytes))| Share { name, count, bytes };
+        let mut shares: Vec<Share> = sums.into_iter().map(share).collect();
+        shares.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+        shares
     }
 
     /// All of it as data.
@@ -148,7 +188,23 @@ impl Plan {
     /// assert_eq!(explained.steps[0].refused[0].1.to_string(), "it was not given up");
     /// # Ok::<(), tonnage_core::Error>(())
     /// ```
+    ///
+    /// What lines would save is found by planning the program as it would be then, once for each: that takes longer than
+    /// printing the plan.
     pub fn explain(&self) -> Explanation {
+        self.explain_on(&Machine::DEFAULT)
+    }
+
+    /// The same with what work takes on that machine.
+    pub fn explain_on(&self, machine: &Machine) -> Explanation {
+        Explanation { suggestions: self.suggestions(machine), ..self.told() }
+    }
+
+    /// All of it but for the suggestions.
+    pub(crate) fn told(&self) -> Explanation {
+        let by_kind = self.shares(|kind, _| kind.name().to_string());
+        let held: Bytes = by_kind.iter().map(|share| share.bytes).sum();
+        let again = self.nodes_again();
         Explanation {
             peak: self.peak(),
             inputs: self.inputs,
@@ -161,8 +217,13 @@ impl Plan {
             fitted: self.fitted,
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
+            gaps: self.peak().saturating_sub(held),
+            by_kind,
+            by_layer: self
+                .shares(|_, source| source.layer().map_or(String::new(), |l| l.to_string())),
+            suggestions: Vec::new(),
             rounds_again: self.rounds_again(),
-            steps: self.steps.iter().map(|step| self.line(step)).collect(),
+            steps: self.steps.iter().map(|step| self.line(step, &again)).collect(),
         }
     }
 
@@ -173,7 +234,7 @@ impl Plan {
         }
     }
 
-    fn line(&self, step: &Step) -> StepLine {
+    fn line(&self, step: &Step, again: &HashSet<usize>) -> StepLine {
         let node = self.graph.nodes.get(step.node);
         let fused = match (node.map(|n| &n.attrs), &step.run) {
             (Some(Attrs::Tile(program)), Run::Tile(_)) => Some(program.code.len()),
@@ -182,6 +243,7 @@ impl Plan {
         StepLine {
             op: node.map_or("copy", |n| n.op.name),
             fused,
+            recomputed: again.contains(&step.node),
             memory: step.memory,
             refused: step.refused.to_vec(),
             bytes: match step.memory {
@@ -191,6 +253,7 @@ impl Plan {
             lane: step.lane(),
             live: step.live,
             source: node.map(|n| n.source),
+            layer: node.and_then(|n| n.source.layer()),
             back: match &step.run {
                 Run::LoopGrad(plan) => Some(BackLine {
                     rounds: plan.spec.of.known_rounds(),

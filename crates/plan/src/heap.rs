@@ -3,6 +3,7 @@
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
+use crate::place::InputSpec;
 use crate::plan::{
     At, BranchPlan, BufferId, BufferPlan, Held, Keeps, LoopGradPlan, LoopPlan, OutputPlan, Placed,
     Plan, Run, Sliced, Step, TileRead, TileRun,
@@ -18,12 +19,23 @@ impl Plan {
 impl Heap for Plan {
     fn heap(&self, seen: &mut Seen) -> usize {
         self.graph.heap(seen)
+            + self.program.heap(seen)
+            + self.specs.heap(seen)
             + self.places.heap(seen)
             + self.steps.heap(seen)
             + self.buffers.heap(seen)
             + self.outputs.heap(seen)
             + self.written.heap(seen)
             + self.input_bytes.capacity() * size_of::<Bytes>()
+    }
+}
+
+impl Heap for InputSpec {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        match self {
+            InputSpec::Bytes { layout, .. } => layout.heap(seen),
+            InputSpec::Recipe(recipe) => recipe.heap(seen),
+        }
     }
 }
 

@@ -8,7 +8,8 @@
 //! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
 //! goes to a file and back; `outputs` says
 //! where results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as
-//! data, `kept` what lies between a gradient and what it is of. `budget` plans the same graph in less memory for more time.
+//! data, `kept` what lies between a gradient and what it is of,
+//! `suggest` what could be changed and what that would save. `budget` plans the same graph in less memory for more time.
 
 mod arena;
 mod budget;
@@ -32,11 +33,12 @@ mod rewrite;
 mod rows;
 pub mod schedule;
 mod slots;
+mod suggest;
 mod tile;
 mod transfer;
 
 pub use budget::{Allowed, Fitted, Ladder, Machine, Price};
-pub use explain::{BackLine, Explanation, Holder, StepLine};
+pub use explain::{BackLine, Explanation, Holder, Share, StepLine};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
@@ -44,4 +46,5 @@ pub use plan::{
     Placed, Plan, Refusal, Run, Sliced, Space, Step, StepMemory, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
+pub use suggest::{Change, Suggestion};
 pub use tile::ready as tile_run;

@@ -57,7 +57,9 @@ pub struct Options {
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
-    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, &[], options)
+    let ordered = order::low_peak(graph, inputs, options.threads);
+    let made = plan_in_order(&ordered, inputs, &[], options)?;
+    Ok(Plan { program: graph.clone(), ..made })
 }
 
 /// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that
@@ -126,6 +128,7 @@ pub(crate) struct Planner<'g> {
     /// For each output of a region, the input in whose bytes it may stay.
     pub homes: Vec<Option<usize>>,
     input_bytes: Vec<Bytes>,
+    specs: Vec<InputSpec>,
     /// Steps that copy a value to where it has to lie.
     pub copies: Vec<usize>,
     /// Why the node at hand takes over none of its inputs.
@@ -161,6 +164,7 @@ impl<'g> Planner<'g> {
             donated: Vec::new(),
             homes: Vec::new(),
             input_bytes: Vec::with_capacity(inputs.len()),
+            specs: inputs.to_vec(),
             copies: Vec::new(),
             refused: SmallVec::new(),
             at: 0,
@@ -458,6 +462,9 @@ impl<'g> Planner<'g> {
         let written = self.written_inputs();
         Ok(Plan {
             graph: self.graph.clone(),
+            program: self.graph.clone(),
+            specs: self.specs,
+            threads: self.options.threads,
             places: self.places,
             steps: self.steps,
             buffers: self.buffers,

@@ -12,6 +12,7 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
+use crate::place::InputSpec;
 
 /// The number of a buffer in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -162,19 +163,6 @@ pub enum Refusal {
     Shared,
     /// It has no bytes of its own: it is a recipe.
     Recipe,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Refusal::ReadLater => "it is read later",
-            Refusal::NotGivenUp => "it was not given up",
-            Refusal::OtherSize => "it has another size",
-            Refusal::Strided => "its elements do not lie close together",
-            Refusal::Shared => "another input lies in the same bytes",
-            Refusal::Recipe => "it is a recipe",
-        })
-    }
 }
 
 /// What a load of a tile step reads.
@@ -434,6 +422,12 @@ impl Step {
 pub struct Plan {
     /// The graph as it runs.
     pub graph: Arc<Graph>,
+    /// The same with its nodes in the order of the program.
+    pub program: Arc<Graph>,
+    /// What it was planned for.
+    pub specs: Vec<InputSpec>,
+    /// Threads that it was planned for.
+    pub threads: usize,
     /// Where each value lies, by its number.
     pub places: Vec<Option<Placed>>,
     /// In the order in which they run.

@@ -4,9 +4,11 @@
 
 use std::fmt;
 
+use tonnage_core::Bytes;
+
 use crate::budget::Fitted;
-use crate::explain::{BackLine, Explanation, Holder, StepLine};
-use crate::plan::{Plan, StepMemory};
+use crate::explain::{BackLine, Explanation, Holder, Share, StepLine};
+use crate::plan::{Plan, Refusal, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
 const AROUND: usize = 16;
@@ -17,7 +19,7 @@ const HOLDERS: usize = 10;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.explain().fmt(f)
+        self.told().fmt(f)
     }
 }
 
@@ -48,6 +50,17 @@ impl fmt::Display for Explanation {
         if let Some(more) = self.live_at_peak.len().checked_sub(HOLDERS + 1) {
             writeln!(f, "  and {} more", more + 1)?;
         }
+        shares(f, "by kind", &self.by_kind, self.gaps)?;
+        // One layer that is everything tells nothing.
+        if self.by_layer.len() > 1 {
+            shares(f, "by layer", &self.by_layer, self.gaps)?;
+        }
+        if !self.suggestions.is_empty() {
+            writeln!(f, "what would save the most:")?;
+        }
+        for suggestion in &self.suggestions {
+            writeln!(f, "  {suggestion}")?;
+        }
         writeln!(
             f,
             "{:>5}  {:<18} {:<10} {:>10} {:>10}  line",
@@ -72,6 +85,26 @@ impl fmt::Display for Explanation {
             cut = !shown;
         }
         Ok(())
+    }
+}
+
+/// What the peak is made of, by a name, and what lies idle between.
+fn shares(f: &mut fmt::Formatter<'_>, title: &str, all: &[Share], gaps: Bytes) -> fmt::Result {
+    writeln!(f, "{title}:")?;
+    let gaps = Share { name: "(gaps)".into(), count: 0, bytes: gaps };
+    let gaps = Some(&gaps).filter(|gaps| !gaps.bytes.is_zero());
+    for Share { name, count, bytes } in all.iter().take(HOLDERS).chain(gaps) {
+        let name = if name.is_empty() { "(no layer)" } else { name };
+        let times = if *count > 1 { format!(" x {count}") } else { String::new() };
+        let bytes = bytes.to_string();
+        writeln!(f, "{bytes:>12}  {}{times}", tail(name, 48))?;
+    }
+    match all.get(HOLDERS..).filter(|rest| !rest.is_empty()) {
+        Some(rest) => {
+            let bytes: Bytes = rest.iter().map(|share| share.bytes).sum();
+            writeln!(f, "{:>12}  and {} more", bytes.to_string(), rest.len())
+        }
+        None => Ok(()),
     }
 }
 
@@ -109,6 +142,19 @@ impl fmt::Display for Fitted {
     }
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::ReadLater => "it is read later",
+            Refusal::NotGivenUp => "it was not given up",
+            Refusal::OtherSize => "it has another size",
+            Refusal::Strided => "its elements do not lie close together",
+            Refusal::Shared => "another input lies in the same bytes",
+            Refusal::Recipe => "it is a recipe",
+        })
+    }
+}
+
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = if self.count > 1 { format!(" x {}", self.count) } else { String::new() };
@@ -138,9 +184,17 @@ impl fmt::Display for StepLine {
             None => self.op.to_string(),
         };
         let source = self.source.map(|s| s.to_string()).unwrap_or_default();
-        let (memory, bytes) = (name(self.memory), self.bytes.to_string());
+        let memory = self.memory_name();
+        let bytes = self.bytes.to_string();
         let live = self.live.to_string();
         write!(f, "{op:<18} {memory:<10} {bytes:>10} {live:>10}  {}", tail(&source, 20))
+    }
+}
+
+impl StepLine {
+    /// What it does to memory, in a word or two; that it runs again says more than that it allocates.
+    pub fn memory_name(&self) -> &'static str {
+        if self.recomputed { "again" } else { name(self.memory) }
     }
 }
 

@@ -135,6 +135,18 @@ impl Array {
         Arc::strong_count(&self.0) == 1 && Arc::strong_count(&self.base().0) == 1 && self.is_whole()
     }
 
+    /// How many handles and views hold the bytes.
+    pub fn handles(&self) -> usize {
+        // A view is one of its base's holders, and may have several of its own.
+        let views = if self.is_view() { Arc::strong_count(&self.0) - 1 } else { 0 };
+        Arc::strong_count(&self.base().0) + views
+    }
+
+    /// Whether it looks at the bytes of another.
+    pub fn is_view(&self) -> bool {
+        matches!(self.0.base, Base::Of(_))
+    }
+
     /// Whether both look at the same bytes.
     pub fn shares_bytes(&self, other: &Array) -> bool {
         std::ptr::eq(self.storage(), other.storage())

@@ -20,6 +20,7 @@ pub mod random;
 pub mod spill;
 pub mod storage;
 pub mod system;
+pub mod timeline;
 
 pub use arena::Arena;
 pub use array::{Alive, Array};

@@ -121,6 +121,15 @@ impl Storage {
         }
     }
 
+    /// How the ledger calls its bytes; `None` for a recipe.
+    pub fn owner(&self) -> Option<Owner> {
+        match &*self.read() {
+            State::Recipe(_) => None,
+            State::Resident(buffer, _) => buffer.owner(),
+            State::Away(_, owner) => Some(owner.clone()),
+        }
+    }
+
     /// What its bytes take now, and their entry in the ledger.
     pub(crate) fn entry(&self) -> Option<(Bytes, Id)> {
         match &*self.read() {

@@ -73,6 +73,8 @@ fn the_three_errors_say_what_was_asked_and_who_holds_what() {
         asked,
         in_use: Bytes::mib(6),
         holders: vec![tonnage_core::error::Holder {
+            kind: Kind::Variable,
+            source,
             what: format!("variable w at {source}"),
             bytes: Bytes::mib(6),
             buffers: 1,

@@ -34,6 +34,7 @@ pub mod optim;
 mod part;
 mod random;
 mod read;
+pub mod report;
 mod scope;
 mod tape;
 mod tensor;
@@ -79,7 +80,9 @@ pub use tonnage_core::{
     Bool, Bytes, DType, Dim, Error, ErrorKind, Kind, Result, Scalar, Shape, Source, TensorType,
     bf16, f16,
 };
-pub use tonnage_plan::{Explanation, Fitted, Machine, Plan, Price};
+pub use tonnage_plan::{
+    Change, Explanation, Fitted, Machine, Plan, Price, Share, StepLine, Suggestion,
+};
 pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
 pub use variable::Variable;

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use tonnage_core::{ErrorKind, Result, Source};
 
@@ -13,6 +13,8 @@ use crate::variable::{Role, Variable};
 thread_local! {
     static SCOPES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     static CONTAINERS: RefCell<Vec<Rc<Held>>> = const { RefCell::new(Vec::new()) };
+    /// Every container of this thread, open or not.
+    static MADE: RefCell<Vec<Weak<Held>>> = const { RefCell::new(Vec::new()) };
     /// Variables by full name, of no container.
     static LOOSE: RefCell<HashMap<String, Variable>> = RefCell::new(HashMap::new());
 }
@@ -29,7 +31,8 @@ pub enum Reuse {
     Auto,
 }
 
-/// Runs `f` with `name/` before the names of all variables that it makes.
+/// Runs `f` with `name/` before the names of all variables that it makes. What it does counts to a layer of that name in
+/// plans and in the ledger.
 ///
 /// ```
 /// use tonnage::{Reuse, get_variable, name_scope, zeros};
@@ -48,7 +51,7 @@ pub fn name_scope<R>(name: &str, f: impl FnOnce() -> R) -> R {
     }
     SCOPES.with_borrow_mut(|scopes| scopes.push(name.to_string()));
     let _leave = Leave;
-    f()
+    Source::for_layer(name, f)
 }
 
 pub(crate) fn full_name(name: &str) -> String {
@@ -155,12 +158,17 @@ pub struct Container(Rc<Held>);
 impl Container {
     /// An open container.
     pub fn new(name: &str) -> Container {
-        Container(Rc::new(Held {
+        let held = Rc::new(Held {
             name: name.to_string(),
             variables: RefCell::default(),
             named: RefCell::default(),
             closed: std::cell::Cell::new(false),
-        }))
+        });
+        MADE.with_borrow_mut(|made| {
+            made.retain(|one| one.strong_count() > 0);
+            made.push(Rc::downgrade(&held));
+        });
+        Container(held)
     }
 
     /// Runs `f`; variables that it makes are held here.
@@ -209,6 +217,19 @@ impl Drop for Container {
         // In a callback of a call that writes its variables they outlive it, and go with that call's function.
         let _ = self.close();
     }
+}
+
+/// Containers and tables of names that hold a variable, in words.
+pub(crate) fn holders(variable: &Variable) -> Vec<String> {
+    let made: Vec<Rc<Held>> =
+        MADE.with_borrow(|made| made.iter().filter_map(Weak::upgrade).collect());
+    let holds = |held: &&Rc<Held>| held.variables.borrow().iter().any(|v| v.same(variable));
+    let containers = made.iter().filter(holds).map(|held| format!("container `{}`", held.name));
+    let mut found: Vec<String> = containers.collect();
+    if LOOSE.with_borrow(|loose| loose.values().any(|v| v.same(variable))) {
+        found.push("the table of `get_variable`".to_string());
+    }
+    found
 }
 
 /// Forgets a variable of a trace that failed.

@@ -96,6 +96,8 @@ pub fn rewrite(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
     numbered(rewritten(graph, which)?)
 }
 
+pub(crate) use same::digests;
+
 /// The same with the numbers that values got on the way.
 pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
     let rules: Vec<Rule> = which.iter().filter_map(|r| r.rule()).collect();

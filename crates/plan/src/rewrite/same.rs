@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::recipe::Key;
-use tonnage_core::row::OpDef;
+use tonnage_core::row::{Lower, OpDef};
 
 /// What a node computes, given what its inputs compute.
 pub(super) fn digest(op: &OpDef, attrs: &Attrs, inputs: &[u64], regions: &[u64]) -> u64 {
@@ -39,24 +39,44 @@ pub(super) fn part(whole: u64, output: usize) -> u64 {
 
 /// What a graph computes.
 pub(super) fn graph_digest(graph: &Graph) -> u64 {
-    let mut values = vec![0u64; graph.value_count()];
-    for (i, id) in graph.inputs.iter().enumerate() {
-        values[id.index()] = part(1, i + 1);
-    }
+    let (nodes, values) = digested(graph);
     let mut hasher = DefaultHasher::new();
-    for node in &graph.nodes {
-        let inputs: Vec<u64> = node.inputs.iter().map(|id| values[id.index()]).collect();
-        let regions: Vec<u64> = node.regions.iter().map(|g| graph_digest(g)).collect();
-        let made = digest(node.op, &node.attrs, &inputs, &regions);
-        for (k, id) in node.outputs.iter().enumerate() {
-            values[id.index()] = part(made, k);
-        }
+    for made in nodes {
         made.hash(&mut hasher);
     }
     for id in &graph.outputs {
         values[id.index()].hash(&mut hasher);
     }
     hasher.finish()
+}
+
+/// What each node of a graph computes. What is written to a file and read back is what it was.
+pub(crate) fn digests(graph: &Graph) -> Vec<u64> {
+    digested(graph).0
+}
+
+/// By node, and by value.
+fn digested(graph: &Graph) -> (Vec<u64>, Vec<u64>) {
+    let mut values = vec![0u64; graph.value_count()];
+    for (i, id) in graph.inputs.iter().enumerate() {
+        values[id.index()] = part(1, i + 1);
+    }
+    let mut nodes = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        let inputs: Vec<u64> = node.inputs.iter().map(|id| values[id.index()]).collect();
+        let made = match (node.op.lower, inputs.first()) {
+            (Lower::Transfer(_), Some(same)) => *same,
+            _ => {
+                let regions: Vec<u64> = node.regions.iter().map(|g| graph_digest(g)).collect();
+                digest(node.op, &node.attrs, &inputs, &regions)
+            }
+        };
+        for (k, id) in node.outputs.iter().enumerate() {
+            values[id.index()] = part(made, k);
+        }
+        nodes.push(made);
+    }
+    (nodes, values)
 }
 
 /// Whether two graphs are the same, node by node.

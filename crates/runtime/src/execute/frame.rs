@@ -13,6 +13,7 @@ use tonnage_plan::{At, Placed, Plan, Run};
 use super::given::Given;
 use crate::lend::{Lender, Region};
 use crate::spill::DiskLane;
+use crate::timeline::Ticks;
 
 /// One run of one graph.
 pub struct Frame<'p> {
@@ -31,6 +32,8 @@ pub struct Frame<'p> {
     pub decided: Vec<(Symbol, usize)>,
     /// Rounds of loops that gradients ran again, in regions too.
     pub again: u64,
+    /// When its steps ended, where that is recorded.
+    pub ticks: Option<Ticks>,
     used: Used,
 }
 
@@ -60,6 +63,7 @@ impl<'p> Frame<'p> {
             layouts: HashMap::new(),
             decided: Vec::new(),
             again: 0,
+            ticks: None,
             used: Used::default(),
         }
     }
@@ -100,6 +104,9 @@ impl<'p> Frame<'p> {
                     lender.end(region);
                 }
                 self.used.end(region.offset, region.len);
+            }
+            if let Some(ticks) = &mut self.ticks {
+                ticks.step();
             }
         }
         Ok(self.used.most)

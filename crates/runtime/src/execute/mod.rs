@@ -37,6 +37,7 @@ use crate::lend::{Lender, Region};
 use crate::pool::pool;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
+use crate::timeline::Ticks;
 
 pub use given::{Given, Specs};
 pub use room::{Room, plan_once};
@@ -116,17 +117,22 @@ pub fn execute_with(
         }
         let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
         frame.brought = brought.clone();
+        frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
         let top = plan.inputs + plan.own_outputs();
-        let (used, spilled) = match file {
-            Some(file) => beside_disk(&mut frame, &mut lender, file)?,
+        let ran = match file {
+            Some(file) => beside_disk(&mut frame, &mut lender, file),
             None => {
                 let mut go = || frame.run(&mut lender, None, true);
                 let used = if is_small(plan) || plan.calls_host { go() } else { pool().inside(go) };
-                (used?, Bytes::ZERO)
+                used.map(|used| (used, Bytes::ZERO))
             }
         };
         // What was lent lies in one block, which is rounded as every block is.
-        let used = top + used.rounded();
+        let ran = ran.map(|(used, spilled)| (top + used.rounded(), spilled));
+        if let Some(ticks) = frame.ticks.take() {
+            ledger.record_call(plan, ticks, ran.as_ref().ok().map(|(used, _)| *used));
+        }
+        let (used, spilled) = ran?;
         (Measured { used, obtained, rounds_again: frame.again, spilled }, frame.layouts)
     };
     drop(pins);

@@ -13,9 +13,7 @@ use super::slab::{Id, Slab};
 use super::{Holder, Info, Owner};
 use crate::cache::{Cache, IDLE};
 use crate::system::{Block, Way};
-
-/// How many holders an error names.
-const NAMED: usize = 5;
+use crate::timeline::{Recorder, Timeline};
 
 /// One live buffer.
 #[derive(Debug)]
@@ -74,6 +72,8 @@ pub(super) struct Books {
     most: Bytes,
     /// Requests until one is made to fail.
     fail_in: Option<u64>,
+    /// What happens is written here, where somebody asked for it.
+    pub(super) recorder: Option<Box<Recorder>>,
 }
 
 impl Books {
@@ -90,6 +90,7 @@ impl Books {
             machine,
             most: lesser(limit, machine),
             fail_in: None,
+            recorder: None,
         }
     }
 
@@ -140,6 +141,9 @@ impl Books {
     }
 
     pub(super) fn set_owner(&mut self, id: Id, owner: Owner) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.rename(id, &owner);
+        }
         if let Some(entry) = self.entries.get_mut(id) {
             entry.owner = owner;
         }
@@ -198,6 +202,9 @@ impl Books {
     pub(super) fn remove(&mut self, id: Id) -> Option<Ended> {
         let entry = self.entries.remove(id, Entry::end)?;
         self.in_use -= entry.bytes;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end(id, self.in_use);
+        }
         if self.in_use.is_zero() {
             self.cache.shrink(IDLE);
         }
@@ -218,6 +225,10 @@ impl Books {
             Some(rest) => rest.bytes += entry.bytes,
             None => self.in_use -= entry.bytes,
         }
+        if let Some(recorder) = &mut self.recorder {
+            let grown = self.entries.get(rest).map(|grown| (rest, &grown.owner, grown.bytes));
+            recorder.exchange(&[id, rest], grown.into_iter(), self.in_use);
+        }
         Some(entry)
     }
 
@@ -231,7 +242,7 @@ impl Books {
         let after: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
         // A result that is the whole arena serves the next call's, once it is dropped.
         let wanted = |bytes| before.as_ref().is_some_and(|b| b.wanted_again && b.bytes == bytes);
-        let ids = entries
+        let ids: Vec<Id> = entries
             .into_iter()
             .map(|(bytes, owner)| {
                 let wanted_again = wanted(bytes);
@@ -245,6 +256,10 @@ impl Books {
             }
         }
         self.mark();
+        if let Some(recorder) = &mut self.recorder {
+            let entry = |id: &Id| self.entries.get(*id).map(|e| (*id, &e.owner, e.bytes));
+            recorder.exchange(id.as_slice(), ids.iter().filter_map(entry), self.in_use);
+        }
         (ids, before)
     }
 
@@ -252,7 +267,28 @@ impl Books {
     fn enter(&mut self, bytes: Bytes, owner: &Owner, wanted_again: bool) -> Id {
         self.in_use += bytes;
         self.mark();
-        self.entries.insert(Entry { owner: owner.clone(), bytes, wanted_again })
+        let id = self.entries.insert(Entry { owner: owner.clone(), bytes, wanted_again });
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin(id, owner, bytes, self.in_use);
+        }
+        id
+    }
+
+    /// Starts to write down what happens; `false` where that is done already.
+    pub(super) fn record(&mut self, most: usize) -> bool {
+        if self.recorder.is_some() {
+            return false;
+        }
+        let mut recorder = Recorder::new(most, self.in_use);
+        for (id, entry) in self.entries.iter_with_ids() {
+            recorder.there(id, &entry.owner, entry.bytes);
+        }
+        self.recorder = Some(Box::new(recorder));
+        true
+    }
+
+    pub(super) fn recorded(&mut self) -> Option<Timeline> {
+        self.recorder.take().map(|recorder| recorder.finish())
     }
 
     /// Moves the marks up to where the sums are.
@@ -329,17 +365,11 @@ impl Books {
         Shortage { what, asked, in_use, holders: self.named(&[]) }
     }
 
-    /// The largest holders but for these entries, as errors name them.
+    /// The holders but for these entries, largest first, as errors name them.
     pub(super) fn named(&self, but: &[Id]) -> Vec<ErrorHolder> {
         let entries = self.entries.iter_with_ids().filter(|(id, _)| !but.contains(id));
         let holders = summed(entries.map(|(_, entry)| (&entry.owner, entry.bytes)));
-        let holders = holders.into_iter().take(NAMED);
-        let named = |holder: Holder| ErrorHolder {
-            what: holder.owner.to_string(),
-            bytes: holder.bytes,
-            buffers: holder.buffers,
-        };
-        holders.map(named).collect()
+        holders.iter().map(Holder::named).collect()
     }
 
     pub(super) fn holders(&self) -> Vec<Holder> {

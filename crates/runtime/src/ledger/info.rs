@@ -17,6 +17,19 @@ pub struct Holder {
     pub buffers: usize,
 }
 
+impl Holder {
+    /// As errors name it.
+    pub(super) fn named(&self) -> tonnage_core::error::Holder {
+        tonnage_core::error::Holder {
+            kind: self.owner.kind,
+            what: self.owner.to_string(),
+            source: self.owner.source,
+            bytes: self.bytes,
+            buffers: self.buffers,
+        }
+    }
+}
+
 /// The figures of a ledger at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {

@@ -14,6 +14,7 @@ mod owner;
 mod slab;
 mod tally;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tonnage_core::bytes::LARGE;
@@ -29,6 +30,8 @@ pub use leak::leak_check;
 pub use owner::Owner;
 pub(crate) use slab::{Id, Slab};
 pub use tally::Tally;
+
+use crate::timeline::{Recording, Ticks, Timeline};
 
 /// A handle to the ledger of a device; clones are the same ledger.
 ///
@@ -59,6 +62,8 @@ struct Shared {
     way: Way,
     books: Mutex<Books>,
     residents: Residents,
+    /// Whether the books have a recorder: asked without their lock.
+    recording: AtomicBool,
 }
 
 impl Ledger {
@@ -132,6 +137,33 @@ impl Ledger {
     /// against the budget of a call too.
     pub fn shrink_cache(&self, wanted: Bytes, most: Bytes) {
         self.books().shrink_cache(wanted.rounded(), most);
+    }
+
+    /// Records what happens from here on, up to so many buffers and calls; `None` where a recording goes on already.
+    pub fn record(&self, most: usize) -> Option<Recording> {
+        let began = self.books().record(most);
+        self.shared().recording.store(began || self.is_recording(), Ordering::Relaxed);
+        began.then(|| Recording::new(self.clone()))
+    }
+
+    #[inline]
+    pub(crate) fn is_recording(&self) -> bool {
+        self.shared().recording.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn recorded_so_far(&self) -> Option<Timeline> {
+        self.books().recorder.as_ref().map(|recorder| recorder.so_far())
+    }
+
+    pub(crate) fn stop_recording(&self) -> Option<Timeline> {
+        self.shared().recording.store(false, Ordering::Relaxed);
+        self.books().recorded()
+    }
+
+    pub(crate) fn record_call(&self, plan: &tonnage_plan::Plan, ticks: Ticks, used: Option<Bytes>) {
+        if let Some(recorder) = &mut self.books().recorder {
+            recorder.call(plan, ticks, used);
+        }
     }
 
     /// Makes the `n`th request from now (1 is the next) fail as if the system refused it, once. `None`
@@ -282,6 +314,6 @@ impl Ledger {
 impl Shared {
     fn new(limit: Option<Bytes>, way: Way) -> Shared {
         let books = Mutex::new(Books::new(limit, system::machine_memory()));
-        Shared { way, books, residents: Residents::new() }
+        Shared { way, books, residents: Residents::new(), recording: AtomicBool::new(false) }
     }
 }

@@ -5,6 +5,13 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Id(u32);
 
+impl Id {
+    /// The place as a number; another entry may have it later.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 #[derive(Debug)]
 enum Place<T> {
     Taken(T),

@@ -12,6 +12,7 @@ use tonnage_core::heap::{Heap, Seen};
 use tonnage_plan::{Allowed, InputSpec, Ladder, Machine, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
+use super::captures::Captures;
 use super::key::{Key, QuickBuild};
 use super::program::Program;
 use super::ran::Ran;
@@ -74,6 +75,7 @@ pub(crate) struct Cache<T> {
     last: Option<Ran>,
     clock: u64,
     tally: Tally,
+    captures: Arc<Captures>,
 }
 
 /// Traces of so many bytes are worth giving back to the system when they go.
@@ -104,6 +106,7 @@ impl<T: Traced> Cache<T> {
             last: None,
             allowed: Allowed::default(),
             clock: 0,
+            captures: Captures::new(owner.clone()),
             tally: Ledger::cpu().tally(owner),
         }
     }
@@ -210,6 +213,7 @@ impl<T: Traced> Cache<T> {
             self.open.entry(coarse).or_default().push(key.clone());
         }
         self.bytes += bytes;
+        self.captures.add(made.program());
         self.traces.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
         self.settle();
         made
@@ -263,6 +267,7 @@ impl<T: Traced> Cache<T> {
         self.ladders = HashMap::default();
         self.open = HashMap::default();
         self.bytes = 0;
+        self.captures.set(std::iter::empty());
         self.tally.set(Bytes::ZERO);
     }
 
@@ -290,6 +295,7 @@ impl<T: Traced> Cache<T> {
     /// Forgets what was not used since, with the plans of traces that go.
     fn forget(&mut self, before: u64) {
         self.traces.retain(|_, entry| entry.used > before);
+        self.captures.set(self.traces.values().map(|entry| entry.value.program()));
         let traces = &self.traces;
         self.open.retain(|_, keys| {
             keys.retain(|key| traces.contains_key(key));
@@ -326,13 +332,6 @@ impl Heap for PlanKey {
     fn heap(&self, seen: &mut Seen) -> usize {
         let own =
             if self.specs.spilled() { self.specs.capacity() * size_of::<InputSpec>() } else { 0 };
-        own + self
-            .specs
-            .iter()
-            .map(|spec| match spec {
-                InputSpec::Bytes { layout, .. } => layout.heap(seen),
-                InputSpec::Recipe(recipe) => recipe.heap(seen),
-            })
-            .sum::<usize>()
+        own + self.specs.iter().map(|spec| spec.heap(seen)).sum::<usize>()
     }
 }

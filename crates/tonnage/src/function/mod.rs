@@ -4,12 +4,13 @@
 //! remembered up to a bound in bytes, counted in the ledger, and gone when the function is dropped.
 //!
 //! In the order in which a call goes through them: `key` is what a call is looked up by, `signature` says
-//! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned,
+//! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned (`captures` lists the tensors in it),
 //! `program` is a graph with all that it takes from outside, `ran` is what a call of it took, `home` keeps the variables that were made while
 //! tracing, `budget` is what a call may take, `differentiate` serves tapes around a call, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
 
 mod budget;
 mod cache;
+pub(crate) mod captures;
 mod concrete;
 mod differentiate;
 pub(crate) mod home;

@@ -10,7 +10,9 @@ use super::cache::Levers;
 /// Refused before anything ran.
 pub(super) fn over_budget(budget: Bytes, least: &Plan, would_help: Option<String>) -> Error {
     let live = least.live_at_peak();
-    let holders = live.iter().take(5).map(|holder| Holder {
+    let holders = live.iter().map(|holder| Holder {
+        kind: holder.kind,
+        source: holder.source,
         what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
         bytes: holder.bytes,
         buffers: holder.count,

@@ -20,10 +20,13 @@ use super::failed;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub fn save_text(path: impl AsRef<Path>, text: &str) -> Result<()> {
+    save_bytes(path, text.as_bytes())
+}
+
+/// Saves bytes in the same way.
+pub fn save_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
-    write_atomically(path, |file| {
-        file.write_all(text.as_bytes()).map_err(|e| failed(path, "written", &e))
-    })
+    write_atomically(path, |file| file.write_all(bytes).map_err(|e| failed(path, "written", &e)))
 }
 
 /// Writes a file that appears under its name when it is whole and on the disk.

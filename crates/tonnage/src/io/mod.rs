@@ -7,8 +7,8 @@ mod atomic;
 mod idx;
 mod safetensors;
 
-pub use atomic::save_text;
 use atomic::write_atomically;
+pub use atomic::{save_bytes, save_text};
 pub use idx::{parse_idx, read_idx};
 pub use safetensors::{SafeTensors, save_safetensors};
 

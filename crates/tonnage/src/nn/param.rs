@@ -70,7 +70,7 @@ impl Param {
             return Ok(variable.clone());
         }
         let value = self.made.stand_for(|| self.start.make(shape, dtype))?;
-        let variable = Variable::new_at(&self.name, value, self.role, self.made)?;
+        let variable = Variable::new_at(&self.name, value, self.role, self.made.in_this_layer())?;
         Ok(built.insert(variable).clone())
     }
 

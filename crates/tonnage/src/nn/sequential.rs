@@ -22,6 +22,15 @@ pub struct Sequential(Vec<Placed>);
 struct Placed {
     layer: Box<dyn Layer>,
     at: Source,
+    /// What plans and the ledger call it: its number and its type.
+    name: String,
+}
+
+/// The last word of a type's name, in lower case.
+fn word<L>() -> String {
+    let whole = std::any::type_name::<L>();
+    let plain = whole.split('<').next().unwrap_or(whole);
+    plain.rsplit("::").next().unwrap_or(plain).to_lowercase()
 }
 
 impl Sequential {
@@ -33,8 +42,9 @@ impl Sequential {
     /// One more at the end.
     #[must_use]
     #[track_caller]
-    pub fn then(mut self, layer: impl Layer + 'static) -> Sequential {
-        self.0.push(Placed { layer: Box::new(layer), at: Source::here() });
+    pub fn then<L: Layer + 'static>(mut self, layer: L) -> Sequential {
+        let name = format!("{}.{}", self.0.len(), word::<L>());
+        self.0.push(Placed { layer: Box::new(layer), at: Source::here(), name });
         self
     }
 
@@ -59,12 +69,12 @@ impl Parameters for Sequential {
 impl Layer for Sequential {
     #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        self.0.iter().try_fold(x.clone(), |x, Placed { layer, at }| {
+        self.0.iter().try_fold(x.clone(), |x, Placed { layer, at, name }| {
             // A user's own layer has lines of its own.
-            match layer.has_lines() {
+            Source::for_layer(name, || match layer.has_lines() {
                 true => layer.forward(&x, mode),
                 false => at.stand_for(|| layer.forward(&x, mode)),
-            }
+            })
         })
     }
 }

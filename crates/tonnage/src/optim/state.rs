@@ -98,7 +98,8 @@ impl Optimizer {
         }
         let make = |owner: &str, slot: &Slot, value| {
             let name = format!("{}/{owner}.{}", variable.name(), slot.name);
-            Variable::new_at(&name, value, Role::Optimizer, source)
+            // It belongs to the layer of what it is of.
+            Variable::new_at(&name, value, Role::Optimizer, source.in_layer_of(variable.made()))
         };
         let (kept, copies) = self.wanted(variable);
         let kept = kept

@@ -252,7 +252,11 @@ impl Trace {
             Some(at) => at,
             None => {
                 let name = Some(variable.name().into());
-                let input = state.builder.input(variable.ty(), variable.kind(), name);
+                // Its bytes are those of the line that made it.
+                let kind = variable.kind();
+                let before = state.builder.mark(Mark { source: variable.made(), kind });
+                let input = state.builder.input(variable.ty(), kind, name);
+                state.builder.mark(before);
                 let now = input.clone();
                 state.variables.push(Used {
                     variable: variable.clone(),

@@ -141,6 +141,20 @@ impl Fit {
         step.plan(&self.first_batch(data)?)
     }
 
+    /// What less memory than that would cost: see [`Function::prices`].
+    #[track_caller]
+    pub fn prices<M: Layer>(
+        &self,
+        model: &M,
+        optimizer: &Optimizer,
+        data: &Dataset<(Tensor, Tensor)>,
+        loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Vec<tonnage_plan::Price>> {
+        let source = Source::here();
+        let step = self.limited(|batch| learn(model, optimizer, &loss, batch, source))?;
+        step.prices(&self.first_batch(data)?)
+    }
+
     /// Trains. `loss` gives the loss of each row from what the model made of it and what it should be; `after` is told how it
     /// goes after every step, and may end it.
     ///

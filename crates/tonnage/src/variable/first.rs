@@ -130,7 +130,9 @@ impl Variable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(State::Waiting);
-        Variable(Arc::new(Shared { number, name, ty, made, role, state }))
+        let variable = Variable(Arc::new(Shared { number, name, ty, made, role, state }));
+        super::all::list(&variable);
+        variable
     }
 
     /// Gives a variable its first value, or remembers how it will get one.

@@ -4,6 +4,7 @@
 //! keeps the value that it read: an update works in place where nobody else holds the bytes, and
 //! otherwise writes a copy of its own.
 
+mod all;
 mod first;
 mod held;
 

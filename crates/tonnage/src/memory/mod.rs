@@ -1,8 +1,16 @@
-//! Seeing and limiting memory: what is held, by whom, since which line.
+//! Seeing and limiting memory: what is held, by whom, since which line; `why` tells who holds a tensor, `steady` whether a step
+//! leaves something behind.
+
+mod steady;
+mod why;
+
+pub use steady::assert_steady;
+pub use why::{KeptBy, Why, why};
 
 pub use tonnage_runtime::events::{Action, Event, Report, Scope};
 pub use tonnage_runtime::ledger::{Holder, Info, leak_check};
 pub use tonnage_runtime::system::resident;
+pub use tonnage_runtime::timeline::{Call, Moment, Recording, Span, Timeline};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Result, Source};
@@ -88,6 +96,31 @@ pub fn set_spill_folder(path: impl Into<std::path::PathBuf>) -> Result<()> {
     }
     tonnage_runtime::spill::set_folder(path);
     Ok(())
+}
+
+/// Records a device over time: what was obtained and freed when, by which line, on all threads, and every planned call step by
+/// step. Up to a million buffers and calls are recorded. While nothing is recorded it costs nothing.
+///
+/// ```
+/// use tonnage::report::Picture;
+/// use tonnage::{memory, tensor};
+/// let recording = memory::record("cpu:0")?;
+/// let x = tensor(vec![1.0f32; 1000])?;
+/// let y = (&x * 2.0)?;
+/// let timeline = recording.finish();
+/// assert_eq!(timeline.spans.last().unwrap().bytes.get(), 4032); // y, in whole cache lines
+/// println!("{}", Picture::of_timeline("two tensors", &timeline).chart(80, 12, None, false));
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// For a device that is not there, and where a recording goes on already.
+#[track_caller]
+pub fn record(device: &str) -> Result<Recording> {
+    ledger(device)?.record(tonnage_runtime::timeline::MOST).ok_or_else(|| {
+        let what = "a recording goes on already";
+        bad_argument("record", what, "finish or drop it first").at(Source::here())
+    })
 }
 
 /// Records what the block of code until its end does to memory, op by op.

@@ -1,0 +1,60 @@
+//! `tonnage explain`: what training would take and why, what would save the most, a chart, and files for other tools. Runs
+//! nothing.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tonnage::report::{Picture, Report, is_coloured, save, save_html};
+
+use crate::train::{self, Job, answer};
+
+/// Columns and lines of the chart.
+const CHART: (usize, usize) = (80, 14);
+
+/// Arguments of `tonnage explain`.
+#[derive(clap::Args)]
+// Those of the job are a group of that name already.
+#[group(id = "explain")]
+pub struct Args {
+    #[command(flatten)]
+    job: train::Args,
+    /// A file to save it as, by the end of its name: .html a page, .csv, .json, .trace.json for Perfetto, .pb.gz for pprof. May be given several
+    /// times.
+    #[arg(long, value_name = "FILE")]
+    save: Vec<PathBuf>,
+    /// Print every step.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Explains.
+pub fn run(args: &Args) -> Result<ExitCode, String> {
+    let job = Job::new(&args.job)?;
+    let plan = match job.plan() {
+        Ok(plan) => plan,
+        Err(error) => return answer(&error),
+    };
+    let explained = plan.explain_on(&tonnage::machine());
+    match args.all {
+        true => say!("{explained:#}"),
+        false => say!("{explained}"),
+    }
+    let title = format!("training {}, a step", args.job.name());
+    let picture = Picture::of_plan(&title, &plan);
+    say!("{}", picture.chart(CHART.0, CHART.1, args.job.budget, is_coloured()).trim_end());
+    let say = |error: tonnage::Error| error.to_string();
+    for path in &args.save {
+        match path.extension().is_some_and(|end| end == "html") {
+            true => {
+                let mut report = Report::new(&title).plan(&plan).prices(job.prices().map_err(say)?);
+                if let Some(budget) = args.job.budget {
+                    report = report.budget(budget);
+                }
+                save_html(path, &report).map_err(say)?;
+            }
+            false => save(path, &picture).map_err(say)?,
+        }
+        say!("saved: {}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}

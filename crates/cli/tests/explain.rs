@@ -1,0 +1,55 @@
+//! `tonnage explain` and the page that `tonnage train` leaves, as a user meets them.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn tonnage(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
+    command.args(args).current_dir(folder).env("XDG_CACHE_HOME", folder).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn a_step_is_explained_with_a_chart_and_saved_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["a.html", "a.csv", "a.json", "a.trace.json", "a.pb.gz"];
+    let mut args = vec!["explain", "mlp", "--budget", "1MiB"];
+    files.iter().for_each(|file| args.extend(["--save", file]));
+    let text = said(&tonnage(folder.path(), &args));
+    for part in ["by kind:", "by layer:", "1.dense", "at the peak", "budget 1.00 MiB"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // No colours where nobody looks, and the chart fits a terminal.
+    assert!(!text.contains('\x1b'), "{text}");
+    let chart: Vec<&str> = text.lines().filter(|line| line.contains(['┤', '└'])).collect();
+    assert!(chart.len() > 10 && chart.iter().all(|line| line.chars().count() <= 80), "{text}");
+    for file in files {
+        assert!(!fs::read(folder.path().join(file)).unwrap().is_empty(), "{file}");
+    }
+    let no = tonnage(folder.path(), &["explain", "mlp", "--save", "a.txt"]);
+    assert_eq!(no.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&no.stderr).contains("end its name in .csv"), "{no:?}");
+}
+
+#[test]
+fn training_leaves_a_page_also_where_it_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = said(&tonnage(folder.path(), &["train", "mlp", "--epochs", "1"]));
+    assert!(text.contains("tonnage-report.html"), "{text}");
+    let page = fs::read_to_string(folder.path().join("tonnage-report.html")).unwrap();
+    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+    assert!(page.contains("\"title\":\"run\"") && page.contains("\"failed\":null"));
+    // A rate that no number survives.
+    let args = ["train", "mlp", "--epochs", "1", "--optimizer", "sgd", "--rate", "1e30"];
+    let failed = tonnage(folder.path(), &args);
+    assert!(!failed.status.success());
+    let page = fs::read_to_string(folder.path().join("tonnage-report.html")).unwrap();
+    assert!(page.contains("the loss of step"), "it says why and shows how far it came");
+}

@@ -1,0 +1,144 @@
+//! Why is this alive? Who holds the bytes of a tensor, and who holds those.
+
+use std::fmt;
+
+use tonnage_core::{Bytes, Result, Source};
+use tonnage_runtime::Owner;
+
+use crate::function::captures;
+use crate::scope;
+use crate::tape;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// Someone who holds bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeptBy {
+    /// It is the value of a variable.
+    Variable {
+        /// Its name.
+        name: String,
+        /// Where it was made.
+        made: Source,
+        /// Containers and name tables that hold the variable.
+        within: Vec<String>,
+    },
+    /// A gradient tape of this thread keeps it for an op's gradient.
+    Tape {
+        /// The op.
+        op: &'static str,
+        /// The op's line.
+        source: Source,
+    },
+    /// A function or session captured it while it was traced.
+    Captured {
+        /// Which of the two.
+        what: &'static str,
+        /// Where it was made.
+        made: Source,
+    },
+    /// Handles and views that the program holds itself: variables of Rust, parts of structs, entries of lists.
+    Program {
+        /// How many, with the one that was asked about.
+        handles: usize,
+    },
+}
+
+/// Why some bytes are alive. Prints as a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// How the ledger calls them; `None` for a recipe, which has no bytes.
+    pub owner: Option<Owner>,
+    /// What they take.
+    pub bytes: Bytes,
+    /// Whether the tensor sees them in another way than they lie: as a view.
+    pub is_view: bool,
+    /// Who holds them.
+    pub kept_by: Vec<KeptBy>,
+}
+
+/// Who holds the bytes of a tensor: variables with what holds those, gradient tapes of this thread, functions and sessions
+/// that captured it, and as many handles of the program as are left over.
+///
+/// ```
+/// use tonnage::memory::{self, KeptBy};
+/// use tonnage::{Elementwise, GradientTape, tensor};
+/// let x = tensor(vec![0.5f32; 1024])?;
+/// let tape = GradientTape::new();
+/// tape.watch(&x);
+/// let y = (&x).tanh()?;
+/// let why = memory::why(&y)?;
+/// assert!(matches!(why.kept_by[0], KeptBy::Tape { op: "tanh", .. }));
+/// assert_eq!(why.kept_by[1], KeptBy::Program { handles: 1 }); // `y` itself
+/// println!("{why}");
+/// drop(tape);
+/// assert_eq!(memory::why(&y)?.kept_by, [KeptBy::Program { handles: 1 }]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// For a tensor that has no values: a symbol, or a type alone.
+#[track_caller]
+pub fn why(tensor: &Tensor) -> Result<Why> {
+    let array = tensor.array("why").map_err(|e| e.at(Source::here()))?;
+    let mut kept_by = Vec::new();
+    for variable in Variable::holding(array) {
+        kept_by.push(KeptBy::Variable {
+            name: variable.name().to_string(),
+            made: variable.made(),
+            within: scope::holders(&variable),
+        });
+    }
+    let storage = std::ptr::from_ref(array.storage()) as usize;
+    let tapes = tape::keeping(storage);
+    kept_by.extend(tapes.iter().map(|(op, source)| KeptBy::Tape { op, source: *source }));
+    let captured = captures::holders(storage);
+    let times: usize = captured.iter().map(|(_, times)| times).sum();
+    let functions = captured.into_iter().map(|(owner, _)| owner);
+    kept_by.extend(functions.map(|o| KeptBy::Captured { what: o.what, made: o.source }));
+    // Each of those holds a handle, or a view that holds one.
+    let variables = kept_by.iter().filter(|k| matches!(k, KeptBy::Variable { .. })).count();
+    let others = variables + tapes.len() + times;
+    let handles = array.handles().saturating_sub(others).max(1);
+    kept_by.push(KeptBy::Program { handles });
+    Ok(Why {
+        owner: array.storage().owner(),
+        bytes: array.storage().reserved(),
+        is_view: array.is_view(),
+        kept_by,
+    })
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.owner {
+            Some(owner) => write!(f, "{} of {owner}", self.bytes)?,
+            None => write!(f, "a recipe, which takes no bytes")?,
+        }
+        writeln!(f, "{}", if self.is_view { ", seen through a view" } else { "" })?;
+        for kept in &self.kept_by {
+            writeln!(f, "  {kept}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for KeptBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeptBy::Variable { name, made, within } => {
+                write!(f, "the value of variable `{name}`, made at {made}")?;
+                within.iter().try_for_each(|holder| write!(f, ", which {holder} holds"))
+            }
+            KeptBy::Tape { op, source } => {
+                write!(f, "kept by a gradient tape for the gradient of {op} at {source}")
+            }
+            KeptBy::Captured { what, made } => write!(f, "captured by the {what} made at {made}"),
+            KeptBy::Program { handles: 1 } => write!(f, "1 handle of the program"),
+            KeptBy::Program { handles } => {
+                write!(f, "{handles} handles of the program, views among them")
+            }
+        }
+    }
+}

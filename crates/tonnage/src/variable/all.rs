@@ -1,0 +1,38 @@
+//! Every variable that lives, for those who ask who holds some bytes. Being listed keeps none alive.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tonnage_runtime::Array;
+
+use super::{Shared, State, Variable};
+
+static ALL: Mutex<BTreeMap<u64, Weak<Shared>>> = Mutex::new(BTreeMap::new());
+
+fn all() -> MutexGuard<'static, BTreeMap<u64, Weak<Shared>>> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn list(variable: &Variable) {
+    all().insert(variable.0.number, Arc::downgrade(&variable.0));
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        all().remove(&self.number);
+    }
+}
+
+impl Variable {
+    /// The variables whose value lies in these bytes.
+    pub(crate) fn holding(array: &Array) -> Vec<Variable> {
+        // The list is let go before a variable may be dropped, which takes itself off it.
+        let living: Vec<Arc<Shared>> = all().values().filter_map(Weak::upgrade).collect();
+        let living = living.into_iter().map(Variable);
+        let holds = |variable: &Variable| match variable.try_state().as_deref() {
+            Some(State::Holds(value, _)) => value.shares_bytes(array),
+            _ => false,
+        };
+        living.filter(holds).collect()
+    }
+}
