@@ -123,7 +123,8 @@ impl Source {
     pub fn of_line(file: &str, line: u32) -> Source {
         let mut known = LINES.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = known.entry(file.to_string()).or_default();
-        let at = *lines.entry(line).or_insert_with(|| Box::leak(Box::new((file.to_string(), line))));
+        let at =
+            *lines.entry(line).or_insert_with(|| Box::leak(Box::new((file.to_string(), line))));
         Source { at: Line::Other(at), layer: NOW.get().layer }
     }
 

@@ -82,8 +82,10 @@ fn parts_and_chains_read_turned_are_those_read_straight() {
         let x = rows[j * width + i];
         2.0 * x + x.sqrt() * x.tanh()
     };
-    let expected: Vec<f64> =
-        (0..width).flat_map(|i| (0..height).map(move |j| (i, j))).map(|(i, j)| value(i, j)).collect();
+    let expected: Vec<f64> = (0..width)
+        .flat_map(|i| (0..height).map(move |j| (i, j)))
+        .map(|(i, j)| value(i, j))
+        .collect();
     let got: Vec<f64> = f.call((part, other)).unwrap().to_vec().unwrap();
     for (got, expected) in got.iter().zip(&expected) {
         assert!((got - expected).abs() <= 1e-12 * expected.abs().max(1.0), "{got} {expected}");
