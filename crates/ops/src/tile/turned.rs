@@ -11,6 +11,7 @@ use tonnage_core::workers::Workers;
 use super::eval::Beside;
 use super::ready::{Fetch, Ready, Slot};
 use super::store::{Outputs, bytes};
+use crate::linalg::gemm::{Compute, Reads, Source as Lines, pack_strided};
 
 /// Rows that are brought at once: a line of the cache of four-byte elements.
 const ROWS: usize = 16;
@@ -168,9 +169,10 @@ impl Turned<'_> {
     fn bring(&self, first: usize, rows: usize, cols: usize, slab: &mut Slab) {
         let start = position(self.layout, first);
         let step = self.layout.strides.last().copied().unwrap_or(0);
+        // As floats of that size, whose bits are moved as they are: the packing of products has the instructions for it.
         match self.size {
-            8 => copy::<u64>(self.from, start, step, (rows, cols), slab),
-            4 => copy::<u32>(self.from, start, step, (rows, cols), slab),
+            8 => turn::<f64>(self.from, start, step, (rows, cols), slab),
+            4 => turn::<f32>(self.from, start, step, (rows, cols), slab),
             2 => copy::<u16>(self.from, start, step, (rows, cols), slab),
             _ => copy::<u8>(self.from, start, step, (rows, cols), slab),
         }
@@ -182,6 +184,18 @@ impl Turned<'_> {
         let raw = &all[row * COLS * self.size..][..cols * self.size];
         Beside { load: self.number, raw }
     }
+}
+
+fn turn<T: Compute + Reads<T> + Pod>(
+    from: &[u8],
+    start: isize,
+    step: isize,
+    (rows, cols): (usize, usize),
+    slab: &mut Slab,
+) {
+    let source = Lines { data: cast_slice::<u8, T>(from), start, line: step, depth: 1 };
+    let slab: &mut [T] = cast_slice_mut(&mut slab.0);
+    pack_strided(&source, cols, rows, COLS, &mut slab[..rows * COLS]);
 }
 
 fn copy<T: Pod>(
