@@ -82,3 +82,14 @@ def test_large_recipes_take_nothing():
     assert y.is_recipe and tf.memory.info()["current"] == before
     v = tf.Variable(tf.zeros([1000, 1000, 1000]))
     assert v.bytes == 0 and v.read_value().is_recipe
+
+
+def test_an_arrays_bytes_stay_where_they_are_while_others_leave():
+    expected = np.arange(1 << 18, dtype="f4")
+    view = tf.constant(expected).numpy()
+    with tf.memory.limit(tf.memory.info()["current"] + (4 << 20)):
+        others = [tf.constant(np.full([1 << 18], i, "f4")) for i in range(12)]
+        assert tf.memory.info()["away"] > 0
+        assert (view == expected).all()
+        assert [float(o[0]) for o in others] == list(range(12))
+    assert (view == expected).all()
