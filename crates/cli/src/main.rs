@@ -8,11 +8,13 @@ macro_rules! say {
 }
 
 mod calibrate;
-mod digits;
+mod datasets;
+mod models;
 mod ops;
 mod pack;
 mod table;
 mod train;
+mod used;
 
 use std::process::ExitCode;
 
@@ -35,10 +37,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train a small model on pictures, under a budget.
+    /// Train a small model on pictures, text or ratings, under a budget.
     Train(train::Args),
     /// Tell what training would take, step by step, and run nothing.
     Plan(train::Args),
+    /// Tell how well a trained model does on what was held out.
+    Eval(used::Eval),
+    /// Write text with a trained model.
+    Sample(used::Sample),
     /// Pack buffers with known lifetimes into the smallest arena.
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
@@ -64,6 +70,8 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Train(args) => train::run(&args),
         Command::Plan(args) => train::plan(&args),
+        Command::Eval(args) => used::eval(&args),
+        Command::Sample(args) => used::sample(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Ops(args) => ops::run(&args),

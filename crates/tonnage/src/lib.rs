@@ -25,6 +25,7 @@ mod grad;
 pub mod io;
 mod make;
 pub mod memory;
+pub mod metrics;
 pub mod nn;
 pub mod notices;
 mod operators;
