@@ -137,7 +137,7 @@ fn npz_files_are_read_and_written_stored_and_deflated() {
         }
     }
     let bytes = |path: &Path| fs::metadata(path).unwrap().len();
-    assert!(bytes(&small) * 2 < bytes(&plain));
+    assert!(bytes(&small) * 5 < bytes(&plain) * 4);
     let error = save_npz(&plain, [("x", &x), ("x", &y)]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::BadFile { .. }), "{error}");
     assert_eq!(numbers(&Npz::open(&plain).unwrap().read("x").unwrap()), counted(3000));
@@ -277,8 +277,6 @@ fn npy_files_that_lie_are_refused_without_taking_memory() {
     let _turn = alone();
     let folder = Folder::new("npy-lies");
     let path = folder.0.join("x.npy");
-    memory::reset_peak("cpu:0").unwrap();
-    let before = memory::info("cpu:0").unwrap().peak;
     let with = |dict: &str, elements: usize| {
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend((dict.len() as u16).to_le_bytes());
@@ -288,6 +286,8 @@ fn npy_files_that_lie_are_refused_without_taking_memory() {
     };
     let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
     assert!(parse_npy(&with(good, 8)).is_ok());
+    memory::reset_peak("cpu:0").unwrap();
+    let before = memory::info("cpu:0").unwrap().peak;
     for shape in ["(1073741824,)", "(18446744073709551615, 2)", "(99999999999999999999,)", "(2"] {
         for columns in ["True", "False"] {
             let dict =

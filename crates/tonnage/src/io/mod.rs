@@ -77,13 +77,18 @@ fn put_elements(
     path: &Path,
     source: Source,
 ) -> Result<()> {
-    let back: Vec<usize> = (0..array.sizes().len()).rev().collect();
-    let mut array = match order.columns_first {
-        true => array.view(array.layout().transpose(&back)),
-        false => array.clone(),
-    };
-    if !array.is_whole() || array.as_recipe().is_some() {
-        array = array.copied(Mark { source, kind: Kind::Staging }, "save")?;
+    let copied = |array: Array| array.copied(Mark { source, kind: Kind::Staging }, "save");
+    let mut array = array.clone();
+    if array.as_recipe().is_some() {
+        // A recipe has no bytes to look at in another order.
+        array = copied(array)?;
+    }
+    if order.columns_first {
+        let back: Vec<usize> = (0..array.sizes().len()).rev().collect();
+        array = array.view(array.layout().transpose(&back));
+    }
+    if !array.is_whole() {
+        array = copied(array)?;
     }
     let pinned = array.pin("save", source)?;
     let bytes = &pinned.bytes()[..array.layout().count() * array.dtype().size()];

@@ -28,17 +28,23 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     let part = fit.limited(|batch: Batch| step.part(batch))?;
     let end = fit.limited(|(): ()| step.end())?;
     let first = fit.first_batch(data)?;
-    let predicted = match fit.parts {
-        1 => whole.plan(&first)?.peak(),
-        _ => part.plan(&first)?.peak().max(end.plan(&())?.peak()),
+    let plan = || match fit.parts {
+        1 => Ok(whole.plan(&first)?.peak()),
+        _ => Ok(part.plan(&first)?.peak().max(end.plan(&())?.peak())),
     };
-    drop(first);
-    // The plan has built the model: everything that a checkpoint holds is there.
+    // Refused here where the budget is too small, and nothing has run. The plan has built the model: everything that a checkpoint
+    // holds is there.
+    let mut predicted = plan()?;
     let named = step.named();
     let mut position = Position { step: 0, epoch: 0, batch: 0 };
     if let (true, Some(checkpoints)) = (fit.resume, &fit.checkpoints) {
         position = checkpoints.restore(&named)?.unwrap_or(position);
     }
+    if fit.parts > 1 {
+        step.write_out()?;
+        predicted = plan()?;
+    }
+    drop(first);
     let steps = fit.steps(data);
     let mut history =
         History { losses: Vec::new(), position, predicted, measured: Bytes::ZERO, seconds: 0.0 };

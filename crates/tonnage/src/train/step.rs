@@ -73,6 +73,17 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
         })
     }
 
+    /// Gives parameters that are still recipes their bytes. A part of a step only reads them, and would have two plans: one before the
+    /// first step, and one after.
+    pub fn write_out(&self) -> Result<()> {
+        let zeros = |variable: &Variable| make::zeros_of(&variable.ty(), self.source);
+        let all = self.model.trainable();
+        all.iter().try_for_each(|variable| match variable.read()?.is_recipe() {
+            true => variable.assign_add(&zeros(variable)?),
+            false => Ok(()),
+        })
+    }
+
     fn gradients(&self, (x, y): Batch) -> Result<(Tensor, Vec<Variable>, Vec<Gradient>)> {
         let mut tape = GradientTape::new();
         let losses = (self.loss)(&self.model.forward(&x, Mode::Training)?, &y)?;
