@@ -8,12 +8,14 @@ macro_rules! say {
 }
 
 mod calibrate;
-mod digits;
+mod datasets;
 mod explain;
+mod models;
 mod ops;
 mod pack;
 mod table;
 mod train;
+mod used;
 
 use std::process::ExitCode;
 
@@ -36,12 +38,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train a small model on pictures, under a budget.
+    /// Train a small model on pictures, text or ratings, under a budget.
     Train(train::Args),
     /// Tell what training would take, step by step, and run nothing.
     Plan(train::Args),
     /// Tell why training takes what it takes, and what would save the most; with a chart, and files for other tools.
     Explain(explain::Args),
+    /// Tell how well a trained model does on what was held out.
+    Eval(used::Eval),
+    /// Write text with a trained model.
+    Sample(used::Sample),
     /// Pack buffers with known lifetimes into the smallest arena.
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
@@ -68,6 +74,8 @@ fn main() -> ExitCode {
         Command::Train(args) => train::run(&args),
         Command::Plan(args) => train::plan(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Eval(args) => used::eval(&args),
+        Command::Sample(args) => used::sample(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Ops(args) => ops::run(&args),

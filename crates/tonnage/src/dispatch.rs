@@ -130,6 +130,7 @@ fn apply_whole(
         tensors.push(Tensor::from_array(array));
     }
     if let Some(recording) = recording {
+        tape::finite::see(op.name, &tensors, source);
         let plain = recording.plain();
         recording.finish(&[], &tensors)?;
         if !aux {

@@ -26,6 +26,7 @@ mod grad;
 pub mod io;
 mod make;
 pub mod memory;
+pub mod metrics;
 pub mod nn;
 pub mod notices;
 mod operators;

@@ -48,6 +48,17 @@ impl RandomKey {
         RandomKey([seed as u32, (seed >> 32) as u32])
     }
 
+    /// A key of its own for every number.
+    pub(crate) fn numbered(&self, number: u64) -> RandomKey {
+        let words = philox::block(self.0, [number as u32, (number >> 32) as u32, 0, 4]);
+        RandomKey([words[0], words[1]])
+    }
+
+    /// The key itself.
+    pub(crate) fn words(&self) -> [u32; 2] {
+        self.0
+    }
+
     /// Two keys that have nothing to do with each other, nor with this one.
     #[must_use]
     pub fn split(&self) -> [RandomKey; 2] {

@@ -5,6 +5,7 @@
 
 mod back;
 mod clip;
+pub(crate) mod finite;
 mod gradient;
 mod graph;
 mod held;

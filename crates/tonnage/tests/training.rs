@@ -5,35 +5,19 @@
 mod common;
 
 use std::fs;
-use std::path::PathBuf;
 
-use common::{alone, in_use};
+use common::{Folder, alone, in_use};
 use tonnage::data::Dataset;
 use tonnage::io::{SafeTensors, parse_idx, read_idx, save_safetensors};
-use tonnage::nn::{Activation, Dense, Parameters, Sequential};
+use tonnage::nn::{Activation, Apply, Dense, Layer, Mode, Parameters, Sequential};
 use tonnage::optim::Optimizer;
-use tonnage::train::{Checkpoints, Fit, Go, evaluate};
+use tonnage::train::{
+    Checkpoints, Epoch, Fit, Go, Loading, Position, Which, evaluate, load_weights, mean_loss,
+    predictor, save_weights,
+};
 use tonnage::{
     DType, Elementwise, ErrorKind, Part, RandomKey, Tensor, memory, set_seed, tensor, zeros,
 };
-
-/// A folder of its own, gone at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Points, and which of four quarters they lie in.
 fn points(rows: usize) -> Dataset<(Tensor, Tensor)> {
@@ -161,10 +145,203 @@ fn a_loss_that_is_no_number_stops_training_and_keeps_the_last_checkpoint() {
     // A rate at which parameters overflow.
     let optimizer = Optimizer::sgd(1e38);
     let error = fit.run(&model, &optimizer, &data, loss, |_| Go::On).unwrap_err().to_string();
-    for word in ["the loss of step", "`model.", "not finite"] {
+    for word in ["the loss of step", "not finite", "`matmul`", "training.rs"] {
         assert!(error.contains(word), "{word}: {error}");
     }
     assert!(folder.0.join("checkpoint.json").exists());
+}
+
+#[test]
+fn the_first_tensor_that_is_not_finite_is_named_and_nothing_is_written() {
+    let _turn = alone();
+    let data = points(64);
+    let bad = Sequential::new()
+        .then(Dense::new(24))
+        .then(Apply(|x: &Tensor| x.log()))
+        .then(Dense::new(4));
+    let fit = Fit::new(1, 32);
+    let error = fit.run(&bad, &Optimizer::sgd(0.1), &data, loss, |_| Go::On).unwrap_err();
+    let text = error.to_string();
+    for word in ["step 1", "`log`", "f32[32, 24]", "training.rs", "first that is not finite"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(values(&bad).iter().flatten().all(|x| x.is_finite()));
+
+    let model = model();
+    let x = tensor(vec![[f32::NAN, 1.0]; 32]).unwrap();
+    let data = Dataset::of((x, tensor(vec![1i64; 32]).unwrap())).unwrap();
+    let error = fit.run(&model, &Optimizer::sgd(0.1), &data, loss, |_| Go::On).unwrap_err();
+    assert!(error.to_string().contains("what goes in, f32[32, 2], is not finite"), "{error}");
+    assert!(values(&model).iter().flatten().all(|x| x.is_finite()));
+}
+
+#[test]
+fn gradients_of_several_batches_make_one_step() {
+    let _turn = alone();
+    let data = points(256);
+    let trained = |batch: usize, parts: usize| {
+        set_seed(5);
+        let (model, optimizer) = (model(), Optimizer::adam(0.01));
+        let fit = Fit::new(2, batch).accumulate(parts).seed(4);
+        let planned = fit.predict(&model, &optimizer, &data, loss).unwrap().peak();
+        let history = fit.run(&model, &optimizer, &data, loss, |_| Go::On).unwrap();
+        assert_eq!(history.predicted, history.measured);
+        assert_eq!((history.position.step, optimizer.steps().unwrap()), (8, 8));
+        (values(&model), history.losses, planned)
+    };
+    let (whole, parts) = (trained(64, 1), trained(16, 4));
+    for (a, b) in whole.0.iter().flatten().zip(parts.0.iter().flatten()) {
+        assert!((a - b).abs() < 1e-4, "{a} {b}");
+    }
+    for (a, b) in whole.1.iter().zip(&parts.1) {
+        assert!((a - b).abs() < 1e-4, "{a} {b}");
+    }
+    // What does not fill a step is left out.
+    let fit = Fit::new(1, 60).accumulate(3);
+    assert_eq!(fit.steps(&data), 1);
+    let few = Fit::new(1, 100).accumulate(3);
+    let error = few.run(&model(), &Optimizer::sgd(0.1), &data, loss, |_| Go::On).unwrap_err();
+    assert!(error.to_string().contains("3 batches of 100 of 256 rows"), "{error}");
+}
+
+/// Follows the loss on what is held out.
+#[derive(Default)]
+struct Seen(Vec<Epoch>, Option<usize>);
+
+impl tonnage::train::Callback for &mut Seen {
+    fn epoch(&mut self, epoch: &Epoch) -> tonnage::Result<Go> {
+        self.0.push(*epoch);
+        Ok(if Some(self.0.len()) == self.1 { Go::Stop } else { Go::On })
+    }
+}
+
+#[test]
+fn what_is_held_out_is_told_after_every_epoch_and_a_callback_may_end_it() {
+    let _turn = alone();
+    let (train, test) = points(240).hold_out(6).unwrap();
+    let (model, optimizer) = (model(), Optimizer::adam(0.02));
+    let mut seen = Seen(Vec::new(), Some(3));
+    let fit = Fit::new(9, 50).held_out(&test);
+    let history = fit.run_with(&model, &optimizer, &train, loss, &mut seen).unwrap();
+    assert_eq!((seen.0.len(), history.losses.len(), history.position.epoch), (3, 3, 3));
+    let last = seen.0[2];
+    assert_eq!(last.loss, history.losses[2]);
+    let own = mean_loss(&model, &test, 7, loss).unwrap();
+    assert!((last.held_out.unwrap() - own).abs() < 1e-6);
+    assert!((evaluate(&model, &test, 11).unwrap().loss - own).abs() < 1e-6);
+    let none = Fit::new(1, 50).at_most(0).run(&model, &optimizer, &train, loss, |_| Go::On);
+    assert_eq!(none.unwrap().position.step, 0);
+}
+
+#[test]
+fn the_best_checkpoint_is_kept_beside_the_last_ones() {
+    let _turn = alone();
+    let folder = Folder::new("best");
+    let w = tonnage::Variable::new("w", tensor([0.0f32]).unwrap()).unwrap();
+    let named = [("model.w".to_string(), w.clone())];
+    let checkpoints = Checkpoints::new(&folder.0).keep(2).keep_best();
+    let scores = [5.0, 2.0, 3.0, f64::NAN, 4.0, 2.5];
+    for (step, score) in scores.into_iter().enumerate() {
+        w.assign(&tensor([step as f32]).unwrap()).unwrap();
+        let position = Position { step: step as u64, epoch: 0, batch: 0 };
+        checkpoints.save_scored(&named, position, Some(score)).unwrap();
+    }
+    let files = || -> Vec<String> {
+        let all = fs::read_dir(&folder.0).unwrap();
+        let mut names: Vec<String> =
+            all.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let steps = ["step-000000001", "step-000000004", "step-000000005"];
+    let want: Vec<String> = std::iter::once("checkpoint.json".to_string())
+        .chain(steps.iter().map(|step| format!("{step}.safetensors")))
+        .collect();
+    assert_eq!(files(), want);
+    struct One {
+        w: tonnage::Variable,
+    }
+    tonnage::parameters!(One { w });
+    let model = One { w };
+    for (which, step) in [(Which::Best, 1.0), (Which::Last, 5.0)] {
+        checkpoints.load_model(&model, which).unwrap();
+        assert_eq!(model.w.read().unwrap().to_vec::<f32>().unwrap(), [step]);
+    }
+}
+
+#[test]
+fn weights_are_loaded_in_whole_or_in_part_and_differences_are_listed() {
+    let _turn = alone();
+    let folder = Folder::new("weights");
+    let path = folder.0.join("w.safetensors");
+    let x = tonnage::ones([1, 2]).unwrap();
+    let built = |last: usize| {
+        let model =
+            Sequential::new().then(Dense::new(24)).then(Activation::Tanh).then(Dense::new(last));
+        model.forward(&x, Mode::Inference).unwrap();
+        model
+    };
+    let trained = built(4);
+    save_weights(&path, &trained).unwrap();
+    let same = built(4);
+    load_weights(&path, &same, Loading::Strict).unwrap();
+    assert_eq!(values(&same), values(&trained));
+
+    let error = load_weights(&path, &built(5), Loading::Partial).unwrap_err().to_string();
+    for word in ["2.kernel", "f32[24, 4]", "f32[24, 5]", "2.bias"] {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    let first = Sequential::new().then(Dense::new(24));
+    assert!(
+        load_weights(&path, &first, Loading::All)
+            .unwrap_err()
+            .to_string()
+            .contains("no parameters yet")
+    );
+    first.forward(&x, Mode::Inference).unwrap();
+    let error = load_weights(&path, &first, Loading::Strict).unwrap_err().to_string();
+    assert!(error.contains(r#"missing [], unknown ["2.bias", "2.kernel"]"#), "{error}");
+    let loaded = load_weights(&path, &first, Loading::All).unwrap();
+    assert_eq!(loaded.unknown, ["2.bias", "2.kernel"]);
+    assert_eq!(values(&first)[..], values(&trained)[..2]);
+
+    let deep = Sequential::new()
+        .then(Dense::new(24))
+        .then(Activation::Tanh)
+        .then(Dense::new(4))
+        .then(Dense::new(3));
+    deep.forward(&x, Mode::Inference).unwrap();
+    let last = values(&deep)[4..].to_vec();
+    let error = load_weights(&path, &deep, Loading::All).unwrap_err().to_string();
+    assert!(error.contains(r#"missing ["3.bias", "3.kernel"]"#), "{error}");
+    let loaded = load_weights(&path, &deep, Loading::Partial).unwrap();
+    assert_eq!(loaded.missing, ["3.bias", "3.kernel"]);
+    assert_eq!((&values(&deep)[..4], &values(&deep)[4..]), (&values(&trained)[..], &last[..]));
+
+    let checkpoints = Checkpoints::new(folder.0.join("saved"));
+    assert_eq!(checkpoints.load_model(&same, Which::Last).unwrap(), None);
+    let fit = Fit::new(1, 32).checkpoints(checkpoints.clone().keep_best(), 0);
+    fit.run(&trained, &Optimizer::adam(0.1), &points(64), loss, |_| Go::On).unwrap();
+    for which in [Which::Last, Which::Best] {
+        assert!(checkpoints.load_model(&same, which).unwrap().is_some());
+        assert_eq!(values(&same), values(&trained));
+    }
+}
+
+/// A slice of the soak: as many calls as a test has time for, and not a byte more at the end than at the start.
+#[test]
+fn predicting_again_and_again_holds_no_more() {
+    let _turn = alone();
+    let model = model();
+    let says = predictor(&model);
+    let x = tonnage::ones([4, 2]).unwrap();
+    let call = || drop(says.call(x.clone()).unwrap());
+    (0..10).for_each(|_| call());
+    let before = memory::info("cpu:0").unwrap();
+    (0..20_000).for_each(|_| call());
+    let after = memory::info("cpu:0").unwrap();
+    assert_eq!((before.in_use, before.peak), (after.in_use, after.peak));
+    assert_eq!(says.traces(), 1);
 }
 
 #[test]

@@ -1,4 +1,9 @@
-//! Data to learn from: rows of tensors, in batches and in any order.
+//! Data to learn from: rows of tensors, in batches and in any order; and pipelines of elements as they come.
+
+mod pipeline;
+mod threads;
+
+pub use pipeline::{Elements, Pipeline};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result, Source};

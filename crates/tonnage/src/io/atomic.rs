@@ -1,7 +1,7 @@
 //! Files that appear whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tonnage_core::Result;
@@ -29,10 +29,15 @@ pub fn save_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     write_atomically(path, |file| file.write_all(bytes).map_err(|e| failed(path, "written", &e)))
 }
 
+/// Where a file is written to: some formats go back to fill in what they know later.
+pub(super) trait Output: Write + Seek {}
+
+impl<T: Write + Seek> Output for T {}
+
 /// Writes a file that appears under its name when it is whole and on the disk.
 pub(super) fn write_atomically(
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    write: impl FnOnce(&mut dyn Output) -> Result<()>,
 ) -> Result<()> {
     let beside = Beside::new(path);
     let file = File::create(&beside.0).map_err(|e| failed(path, "made", &e))?;

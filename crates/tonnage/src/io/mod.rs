@@ -1,22 +1,31 @@
 //! Tensors in files.
 //!
-//! Files are read by positioned reads straight into counted buffers, and written a tensor at a time: neither takes more than
-//! the tensor in hand. A file that is written appears whole or not at all.
+//! Files are read by positioned reads straight into counted buffers, all at once or some rows at a time, and written a tensor at a
+//! time: neither takes more than the tensor in hand. A file that is written appears whole or not at all. What a file says of itself is
+//! checked against its length before any memory is taken for it.
 
 mod atomic;
+mod csv;
 mod idx;
+mod npy;
+mod npz;
 mod safetensors;
+mod stored;
 
-use atomic::write_atomically;
+use atomic::{Output, write_atomically};
 pub use atomic::{save_bytes, save_text};
-pub use idx::{parse_idx, read_idx};
-pub use safetensors::{SafeTensors, save_safetensors};
+pub use csv::Csv;
+pub use idx::{parse_idx, read_idx, save_idx};
+pub use npy::{parse_npy, read_npy, save_npy};
+pub use npz::{Npz, save_npz, save_npz_deflated};
+pub use safetensors::{SafeTensors, save_safetensors, save_sharded};
+pub use stored::{FileTensor, Order};
 
+use std::io::Write;
 use std::path::Path;
 
 use tonnage_core::layout::Layout;
-use tonnage_core::shape::Sizes;
-use tonnage_core::{DType, Error, ErrorKind, Kind, Result, Shape, Source, TensorType};
+use tonnage_core::{DType, Error, ErrorKind, Kind, Mark, Result, Shape, Source, TensorType};
 use tonnage_runtime::{Array, Buffer, Ledger, Owner};
 
 use crate::tensor::Tensor;
@@ -24,16 +33,75 @@ use crate::tensor::Tensor;
 /// A tensor in a counted buffer of its own, which is filled in place.
 fn filled(
     dtype: DType,
-    sizes: Sizes,
+    layout: Layout,
     name: Option<&str>,
     source: Source,
     fill: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<Tensor> {
-    let ty = TensorType::new(dtype, Shape::from(sizes.as_slice()));
+    let ty = TensorType::new(dtype, Shape::from(layout.sizes.as_slice()));
     let owner = Owner { kind: Kind::Input, what: "file", name: name.map(Into::into), source };
     let mut buffer = Buffer::obtain(Ledger::cpu(), ty.bytes("file")?, owner)?;
     fill(buffer.bytes_mut())?;
-    Ok(Tensor::from_array(Array::from_buffer(buffer, dtype, Layout::contiguous(sizes))))
+    Ok(Tensor::from_array(Array::from_buffer(buffer, dtype, layout)))
+}
+
+/// Saves a tensor's elements and nothing else, atomically; [`FileTensor::raw`] reads them.
+///
+/// ```
+/// use tonnage::io::{FileTensor, Order, save_raw};
+/// let path = std::env::temp_dir().join(format!("raw-{}", std::process::id()));
+/// let network = Order { big_endian: true, ..Order::default() };
+/// save_raw(&path, &tonnage::tensor([[1u16, 2], [3, 4]])?, network)?;
+/// assert_eq!(std::fs::read(&path).unwrap(), [0, 1, 0, 2, 0, 3, 0, 4]);
+/// let back = FileTensor::raw(&path, 4, tonnage::DType::U16, &[2], network)?;
+/// assert_eq!(back.read()?.to_vec::<u16>()?, [3, 4]);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[track_caller]
+pub fn save_raw(path: impl AsRef<Path>, tensor: &Tensor, order: Order) -> Result<()> {
+    let (path, source) = (path.as_ref(), Source::here());
+    let save = || {
+        let array = tensor.array("save_raw")?;
+        write_atomically(path, |file| put_elements(file, array, order, path, source))
+    };
+    save().map_err(|e| e.at(source))
+}
+
+/// Writes a tensor's elements in an order. Those that lie so in memory are written from there; others are copied first, which the
+/// ledger sees.
+fn put_elements(
+    file: &mut dyn Write,
+    array: &Array,
+    order: Order,
+    path: &Path,
+    source: Source,
+) -> Result<()> {
+    let copied = |array: Array| array.copied(Mark { source, kind: Kind::Staging }, "save");
+    let mut array = array.clone();
+    if array.as_recipe().is_some() {
+        // A recipe has no bytes to look at in another order.
+        array = copied(array)?;
+    }
+    if order.columns_first {
+        let back: Vec<usize> = (0..array.sizes().len()).rev().collect();
+        array = array.view(array.layout().transpose(&back));
+    }
+    if !array.is_whole() {
+        array = copied(array)?;
+    }
+    let pinned = array.pin("save", source)?;
+    let bytes = &pinned.bytes()[..array.layout().count() * array.dtype().size()];
+    if order.big_endian == cfg!(target_endian = "big") || array.dtype().size() == 1 {
+        return file.write_all(bytes).map_err(|e| failed(path, "written", &e));
+    }
+    let mut turned = [0; 4096];
+    bytes.chunks(turned.len()).try_for_each(|piece| {
+        let turned = &mut turned[..piece.len()];
+        turned.copy_from_slice(piece);
+        order.turn(array.dtype(), turned);
+        file.write_all(turned).map_err(|e| failed(path, "written", &e))
+    })
 }
 
 /// What is wrong with a file.

@@ -3,6 +3,7 @@
 use tonnage_core::{DType, Result, Shape};
 
 use crate::make;
+use crate::ops::Elementwise;
 use crate::random::{random_normal, random_truncated_normal, random_uniform_between};
 use crate::tensor::Tensor;
 
@@ -34,6 +35,9 @@ pub enum Initializer {
     LeCunUniform,
     /// LeCun et al. 1998: normal, with a variance of `1 / in`.
     LeCunNormal,
+    /// Saxe et al. 2014: rows or columns that stand at right angles to each other, times a number; axes but the last count as one. It is no
+    /// recipe: its bytes are taken when it is made.
+    Orthogonal(f64),
 }
 
 impl Initializer {
@@ -65,8 +69,22 @@ impl Initializer {
             Initializer::HeNormal => normal(2.0 / into),
             Initializer::LeCunUniform => uniform((3.0 / into).sqrt()),
             Initializer::LeCunNormal => normal(1.0 / into),
+            Initializer::Orthogonal(gain) => orthogonal(shape, dtype, gain),
         }
     }
+}
+
+/// The `Q` of a normal matrix; since `R` has no element below 0 on its diagonal, every rotation is as likely as any other (Mezzadri 2007).
+fn orthogonal(shape: Shape, dtype: DType, gain: f64) -> Result<Tensor> {
+    let sizes = shape.sizes().unwrap_or_default();
+    let columns = sizes.last().copied().unwrap_or(1);
+    let rows: usize = sizes.iter().rev().skip(1).product();
+    let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let (tall, narrow) = (rows.max(columns), rows.min(columns));
+    let (q, _) = random_normal([tall, narrow], computed)?.qr()?;
+    let q = q.mul(gain)?;
+    let turned = if rows < columns { q.t()? } else { q };
+    turned.reshape(shape)?.cast(dtype)
 }
 
 /// How many numbers go into one and come out of one; at least 1.

@@ -14,6 +14,7 @@ mod parameters;
 mod plain;
 mod recurrent;
 mod sequential;
+mod summary;
 
 pub use attention::MultiHeadAttention;
 pub use conv::Convolution;
@@ -26,6 +27,7 @@ pub use parameters::{Parameter, Parameters, Walk};
 pub use plain::{Activation, Apply, AvgPool, Dropout, Flatten, GlobalPool, MaxPool, Reshape};
 pub use recurrent::{Bidirectional, Recurrent};
 pub use sequential::{Frozen, Sequential};
+pub use summary::{Summary, summary};
 
 use tonnage_core::error::{ErrorKind, bad_argument};
 use tonnage_core::{Dim, Result};

@@ -3,7 +3,6 @@
 //! The tensors are a safetensors file of their own for each checkpoint; `checkpoint.json` names the last good one. That file is
 //! written last and atomically, so that a `kill -9` at any moment leaves the one before.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,9 @@ use serde::{Deserialize, Serialize};
 use tonnage_core::Result;
 use tonnage_runtime::random;
 
+use super::load::{Loading, load};
 use crate::io::{SafeTensors, bad_file, failed, save_safetensors, save_text};
+use crate::nn::Parameters;
 use crate::variable::Variable;
 
 /// The file that names the last good checkpoint.
@@ -38,6 +39,18 @@ struct Record {
     /// The tensors' file, and those of earlier checkpoints that are still there, oldest first.
     file: String,
     earlier: Vec<String>,
+    /// The file of the best one, and how bad it is.
+    #[serde(default)]
+    best: Option<(String, f64)>,
+}
+
+/// Which checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The last.
+    Last,
+    /// The one with the lowest score; where none has a score, the last.
+    Best,
 }
 
 /// A folder of checkpoints.
@@ -60,12 +73,13 @@ struct Record {
 pub struct Checkpoints {
     folder: PathBuf,
     keep: usize,
+    best: bool,
 }
 
 impl Checkpoints {
     /// In a folder, which is made where it is not there. The last three are kept.
     pub fn new(folder: impl Into<PathBuf>) -> Checkpoints {
-        Checkpoints { folder: folder.into(), keep: 3 }
+        Checkpoints { folder: folder.into(), keep: 3, best: false }
     }
 
     /// Keeps the last so many, at least one.
@@ -74,12 +88,38 @@ impl Checkpoints {
         Checkpoints { keep: keep.max(1), ..self }
     }
 
+    /// Keeps the one with the lowest score too. [`Fit`](super::Fit) gives one after every time through the data: the loss on what is held out,
+    /// or where nothing is, that of the steps.
+    #[must_use]
+    pub fn keep_best(self) -> Checkpoints {
+        Checkpoints { best: true, ..self }
+    }
+
+    /// Whether the one with the lowest score is kept.
+    pub(super) fn keeps_best(&self) -> bool {
+        self.best
+    }
+
     /// Saves named variables and where training is, with the state of the random numbers. Takes at most one variable's bytes.
     ///
     /// # Errors
     /// Where the folder cannot be written. The last good checkpoint is then still there.
     #[track_caller]
     pub fn save(&self, variables: &[(String, Variable)], position: Position) -> Result<()> {
+        self.save_scored(variables, position, None)
+    }
+
+    /// Saves, with how bad it is: the one with the lowest score is kept beside the last ones.
+    ///
+    /// # Errors
+    /// As [`Checkpoints::save`] has them.
+    #[track_caller]
+    pub fn save_scored(
+        &self,
+        variables: &[(String, Variable)],
+        position: Position,
+        score: Option<f64>,
+    ) -> Result<()> {
         let folder = self.folder.as_path();
         fs::create_dir_all(folder).map_err(|e| failed(folder, "made", &e))?;
         let before = self.record()?;
@@ -90,15 +130,26 @@ impl Checkpoints {
             .collect::<Result<Vec<_>>>()?;
         let tensors = values.iter().map(|(name, value)| (*name, value));
         save_safetensors(folder.join(&file), tensors, &[("format", "tonnage checkpoint")])?;
-        let mut earlier = before.map_or(Vec::new(), |before| {
-            let mut earlier = before.earlier;
+        let (mut earlier, mut best) = (Vec::new(), None);
+        if let Some(before) = before {
+            (earlier, best) = (before.earlier, before.best);
             earlier.push(before.file);
-            earlier
-        });
+        }
         earlier.retain(|name| *name != file);
         let gone = earlier.len().saturating_sub(self.keep - 1);
-        let gone: Vec<String> = earlier.drain(..gone).collect();
-        let record = Record { version: 1, position, random: random::state(), file, earlier };
+        let mut gone: Vec<String> = earlier.drain(..gone).collect();
+        // One that is saved again has a new score, or none.
+        best = best.filter(|(name, _)| *name != file);
+        if let Some(score) = score.filter(|score| self.best && score.is_finite())
+            && best.as_ref().is_none_or(|(_, lowest)| score < *lowest)
+        {
+            // The one that was best goes, unless it is among the last.
+            gone.extend(best.map(|(name, _)| name).filter(|name| !earlier.contains(name)));
+            best = Some((file.clone(), score));
+        }
+        gone.retain(|name| best.as_ref().is_none_or(|(kept, _)| kept != name));
+        let random = random::state();
+        let record = Record { version: 1, position, random, file, earlier, best };
         let path = folder.join(NAME);
         let text = serde_json::to_string_pretty(&record)
             .map_err(|e| bad_file(&path, format!("cannot be made ({e})"), "report this"))?;
@@ -118,29 +169,26 @@ impl Checkpoints {
     #[track_caller]
     pub fn restore(&self, variables: &[(String, Variable)]) -> Result<Option<Position>> {
         let Some(record) = self.record()? else { return Ok(None) };
-        let path = self.folder.join(&record.file);
-        let file = SafeTensors::open(&path)?;
-        let wanted: BTreeMap<&str, &Variable> =
-            variables.iter().map(|(name, variable)| (name.as_str(), variable)).collect();
-        let there: BTreeSet<&str> = file.names().collect();
-        let missing: Vec<&str> = wanted.keys().copied().filter(|n| !there.contains(n)).collect();
-        let unknown: Vec<&str> = there.into_iter().filter(|n| !wanted.contains_key(n)).collect();
-        if !missing.is_empty() || !unknown.is_empty() {
-            let what = format!("is of another model: missing {missing:?}, unknown {unknown:?}");
-            return Err(bad_file(&path, what, "use the model that it was saved from"));
-        }
-        for (name, variable) in &wanted {
-            let (saved, own) = (file.ty(name)?, variable.ty());
-            if saved != own {
-                let what = format!("`{name}` is {saved}, and {own} in the model");
-                return Err(bad_file(&path, what, "use the model that it was saved from"));
-            }
-        }
-        for (name, variable) in wanted {
-            variable.assign(&file.read(name)?)?;
-        }
+        load(&SafeTensors::open(self.folder.join(&record.file))?, variables, Loading::Strict)?;
         random::set_state(record.random);
         Ok(Some(record.position))
+    }
+
+    /// Gives a model's parameters the values of a checkpoint of its training, and leaves everything else alone; the checkpoint's file, or none
+    /// where there is no checkpoint.
+    ///
+    /// # Errors
+    /// Where a parameter is missing or of another shape (all are listed), or a file is damaged.
+    #[track_caller]
+    pub fn load_model(&self, model: &impl Parameters, which: Which) -> Result<Option<PathBuf>> {
+        let Some(record) = self.record()? else { return Ok(None) };
+        let file = match (which, record.best) {
+            (Which::Best, Some((file, _))) => file,
+            _ => record.file,
+        };
+        let path = self.folder.join(file);
+        load(&SafeTensors::open(&path)?, &of_model(model), Loading::All)?;
+        Ok(Some(path))
     }
 
     fn record(&self) -> Result<Option<Record>> {
@@ -154,13 +202,24 @@ impl Checkpoints {
         let record: Record =
             serde_json::from_str(&text).map_err(|e| wrong(format!("is no checkpoint ({e})")))?;
         match record.version {
-            1 if is_name(&record.file) && record.earlier.iter().all(|n| is_name(n)) => {
-                Ok(Some(record))
-            }
+            1 if record.files().all(is_name) => Ok(Some(record)),
             1 => Err(wrong("names a file outside of its folder".into())),
             other => Err(wrong(format!("is of version {other}, and this reads 1"))),
         }
     }
+}
+
+impl Record {
+    fn files(&self) -> impl Iterator<Item = &str> {
+        let best = self.best.iter().map(|(file, _)| file);
+        self.earlier.iter().chain(best).chain([&self.file]).map(String::as_str)
+    }
+}
+
+/// A model's parameters, by the names that they have in a checkpoint.
+pub(super) fn of_model(model: &impl Parameters) -> Vec<(String, Variable)> {
+    let all = model.parameters().into_iter();
+    all.map(|p| (format!("model.{}", p.path), p.variable)).collect()
 }
 
 /// Whether it is a name and no path: checkpoints touch nothing outside of their folder.

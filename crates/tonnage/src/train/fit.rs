@@ -1,49 +1,17 @@
-//! The loop: a planned step for every batch.
-
-use std::time::Instant;
+//! How to train, and what it comes to.
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Bytes, DType, Result, Source};
+use tonnage_core::{Bytes, Result, Source};
 
+use super::callback::{Callback, Go, Progress};
 use super::checkpoint::{Checkpoints, Position};
+use super::run;
+use super::step::{Batch, Step};
 use crate::data::Dataset;
 use crate::function::{Function, function};
-use crate::memory;
-use crate::nn::{Layer, Mode, Parameters};
-use crate::ops::Elementwise;
-use crate::optim::Optimizer;
-use crate::random::RandomKey;
-use crate::tape::GradientTape;
+use crate::nn::Layer;
+use crate::optim::{LossScale, Optimizer};
 use crate::tensor::Tensor;
-use crate::variable::Variable;
-
-/// What is told after every step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Where training is.
-    pub position: Position,
-    /// Steps that there will be in all.
-    pub steps: u64,
-    /// This step's loss.
-    pub loss: f64,
-    /// Rows learned from in a second, on average.
-    pub rows_per_second: f64,
-    /// Held now, by everyone.
-    pub held: Bytes,
-    /// The most that a step was seen to take.
-    pub measured: Bytes,
-    /// What its plan said that it would take.
-    pub predicted: Bytes,
-}
-
-/// What becomes of training after a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Go {
-    /// It goes on.
-    On,
-    /// It ends here; a checkpoint is saved.
-    Stop,
-}
 
 /// What training came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,21 +51,36 @@ pub struct History {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Fit {
-    epochs: u64,
-    batch: usize,
-    seed: u64,
+    pub(super) epochs: u64,
+    pub(super) batch: usize,
+    pub(super) parts: usize,
+    most: Option<u64>,
+    pub(super) seed: u64,
     budget: Option<Bytes>,
-    checkpoints: Option<Checkpoints>,
-    every: u64,
-    resume: bool,
+    scale: Option<LossScale>,
+    pub(super) held_out: Option<Dataset<Batch>>,
+    pub(super) checkpoints: Option<Checkpoints>,
+    pub(super) every: u64,
+    pub(super) resume: bool,
 }
 
 impl Fit {
     /// So many times through the data, in batches of so many rows. A last batch that is smaller is left out, so that all steps have
     /// one plan.
     pub fn new(epochs: u64, batch: usize) -> Fit {
-        let (seed, budget, checkpoints, every, resume) = (0, None, None, 0, false);
-        Fit { epochs, batch, seed, budget, checkpoints, every, resume }
+        Fit {
+            epochs,
+            batch,
+            parts: 1,
+            most: None,
+            seed: 0,
+            budget: None,
+            scale: None,
+            held_out: None,
+            checkpoints: None,
+            every: 0,
+            resume: false,
+        }
     }
 
     /// The order of the rows is that of a seed.
@@ -112,6 +95,31 @@ impl Fit {
         Fit { budget: Some(budget), ..self }
     }
 
+    /// Ends after so many steps, whatever the times through the data.
+    #[must_use]
+    pub fn at_most(self, steps: u64) -> Fit {
+        Fit { most: Some(steps), ..self }
+    }
+
+    /// A step is made from the mean gradient of so many batches, in the memory of one and of the sums: as large a batch as one likes, also where an op mixes
+    /// its rows. (Where none does, a [`budget`](Fit::budget) cuts a large batch by itself.) What does not fill a step is left out.
+    #[must_use]
+    pub fn accumulate(self, batches: usize) -> Fit {
+        Fit { parts: batches.max(1), ..self }
+    }
+
+    /// Gradients are taken of the loss times a factor, for 16-bit floats that would lose them.
+    #[must_use]
+    pub fn loss_scale(self, scale: LossScale) -> Fit {
+        Fit { scale: Some(scale), ..self }
+    }
+
+    /// The loss on these is computed after every time through the data, for callbacks and to tell which checkpoint is best.
+    #[must_use]
+    pub fn held_out(self, data: &Dataset<(Tensor, Tensor)>) -> Fit {
+        Fit { held_out: Some(data.clone()), ..self }
+    }
+
     /// Saves a checkpoint after every so many steps (0: after every time through the data), and at the end.
     #[must_use]
     pub fn checkpoints(self, checkpoints: Checkpoints, every: u64) -> Fit {
@@ -124,7 +132,7 @@ impl Fit {
         Fit { resume: true, ..self }
     }
 
-    /// What a step will take, with all that it holds: known before anything runs.
+    /// What a step will take, with all that it holds: known before anything runs. Where a step is made of several batches, what each of them takes.
     ///
     /// # Errors
     /// Where the budget is too small: with the least that would do.
@@ -136,9 +144,12 @@ impl Fit {
         data: &Dataset<(Tensor, Tensor)>,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<std::sync::Arc<tonnage_plan::Plan>> {
-        let source = Source::here();
-        let step = self.limited(|batch| learn(model, optimizer, &loss, batch, source))?;
-        step.plan(&self.first_batch(data)?)
+        let step = self.step(model, optimizer, &loss, Source::here());
+        let batch = self.first_batch(data)?;
+        match self.parts {
+            1 => self.limited(|batch| step.whole(batch))?.plan(&batch),
+            _ => self.limited(|batch| step.part(batch))?.plan(&batch),
+        }
     }
 
     /// What less memory than that would cost: see [`Function::prices`].
@@ -150,9 +161,12 @@ impl Fit {
         data: &Dataset<(Tensor, Tensor)>,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Vec<tonnage_plan::Price>> {
-        let source = Source::here();
-        let step = self.limited(|batch| learn(model, optimizer, &loss, batch, source))?;
-        step.prices(&self.first_batch(data)?)
+        let step = self.step(model, optimizer, &loss, Source::here());
+        let batch = self.first_batch(data)?;
+        match self.parts {
+            1 => self.limited(|batch| step.whole(batch))?.prices(&batch),
+            _ => self.limited(|batch| step.part(batch))?.prices(&batch),
+        }
     }
 
     /// Trains. `loss` gives the loss of each row from what the model made of it and what it should be; `after` is told how it
@@ -160,7 +174,8 @@ impl Fit {
     ///
     /// # Errors
     /// Where the budget is too small (nothing has run then), a checkpoint cannot be saved or is of another model, or the loss
-    /// is not finite: the error says at which step, and the last good checkpoint is kept.
+    /// is not finite: the error says at which step, and which tensor was the first that was not; parameters are as they were before that step, and
+    /// the last good checkpoint is kept.
     #[track_caller]
     pub fn run<M: Layer>(
         &self,
@@ -168,177 +183,70 @@ impl Fit {
         optimizer: &Optimizer,
         data: &Dataset<(Tensor, Tensor)>,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
-        mut after: impl FnMut(&Progress) -> Go,
+        after: impl FnMut(&Progress) -> Go,
     ) -> Result<History> {
-        let source = Source::here();
-        let step = self.limited(|batch| learn(model, optimizer, &loss, batch, source))?;
-        let predicted = step.plan(&self.first_batch(data)?)?.peak();
-        // The plan has built the model: everything that a checkpoint holds is there.
-        let named = named(model, optimizer);
-        let mut position = Position { step: 0, epoch: 0, batch: 0 };
-        if let (true, Some(checkpoints)) = (self.resume, &self.checkpoints) {
-            position = checkpoints.restore(&named)?.unwrap_or(position);
-        }
-        let steps = self.steps(data);
-        let mut history = History {
-            losses: Vec::new(),
-            position,
-            predicted,
-            measured: Bytes::ZERO,
-            seconds: 0.0,
-        };
-        let (mut rows, mut saved) = (0usize, position.step);
-        'training: while position.epoch < self.epochs {
-            let key =
-                RandomKey::new(self.seed ^ position.epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let batches = data.batches(self.batch).whole().shuffled(key)?;
-            let (mut sum, mut count) = (0.0, 0u32);
-            for batch in batches.after(position.batch as usize) {
-                let start = Instant::now();
-                let (made, seen) = step.call_measured(batch?)?;
-                let loss: f64 = made.cast(DType::F64)?.scalar()?;
-                history.seconds += start.elapsed().as_secs_f64();
-                if !loss.is_finite() {
-                    return Err(not_finite(loss, position.step + 1, &named));
-                }
-                rows += self.batch;
-                (sum, count) = (sum + loss, count + 1);
-                position.step += 1;
-                position.batch += 1;
-                history.position = position;
-                history.measured = history.measured.max(seen.map_or(Bytes::ZERO, |m| m.used));
-                let told = Progress {
-                    position,
-                    steps,
-                    loss,
-                    rows_per_second: rows as f64 / history.seconds,
-                    held: memory::info("cpu:0")?.in_use,
-                    measured: history.measured,
-                    predicted,
-                };
-                let go = after(&told);
-                if let Some(checkpoints) = &self.checkpoints
-                    && self.every > 0
-                    && position.step.is_multiple_of(self.every)
-                {
-                    checkpoints.save(&named, position)?;
-                    saved = position.step;
-                }
-                if go == Go::Stop {
-                    break 'training;
-                }
-            }
-            history.losses.push(sum / f64::from(count.max(1)));
-            position = Position { epoch: position.epoch + 1, batch: 0, ..position };
-            history.position = position;
-            if let (Some(checkpoints), 0) = (&self.checkpoints, self.every) {
-                checkpoints.save(&named, position)?;
-                saved = position.step;
-            }
-        }
-        if let Some(checkpoints) = self.checkpoints.as_ref().filter(|_| saved != position.step) {
-            checkpoints.save(&named, history.position)?;
-        }
-        Ok(history)
+        self.run_with(model, optimizer, data, loss, after)
     }
 
-    /// The steps of all times through the data.
+    /// [`Fit::run`] with callbacks, which are told of every time through the data too.
+    ///
+    /// # Errors
+    /// As [`Fit::run`] has them, and what a callback says.
+    #[track_caller]
+    pub fn run_with<M: Layer>(
+        &self,
+        model: &M,
+        optimizer: &Optimizer,
+        data: &Dataset<(Tensor, Tensor)>,
+        loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+        mut after: impl Callback,
+    ) -> Result<History> {
+        run::run(self, &self.step(model, optimizer, &loss, Source::here()), data, &mut after)
+    }
+
+    /// The steps that there will be.
     pub fn steps(&self, data: &Dataset<(Tensor, Tensor)>) -> u64 {
-        self.epochs.saturating_mul((data.len() / self.batch.max(1)) as u64)
+        let all = self.epochs.saturating_mul(self.steps_of_epoch(data));
+        self.most.map_or(all, |most| most.min(all))
     }
 
-    /// A step, within the budget.
-    fn limited<F: Fn((Tensor, Tensor)) -> Result<Tensor>>(&self, step: F) -> Result<Step<F>> {
+    /// The steps of one time through the data.
+    pub(super) fn steps_of_epoch(&self, data: &Dataset<Batch>) -> u64 {
+        (data.len() / self.batch.max(1) / self.parts) as u64
+    }
+
+    fn step<'a, M, L>(
+        &'a self,
+        model: &'a M,
+        optimizer: &'a Optimizer,
+        loss: &'a L,
+        source: Source,
+    ) -> Step<'a, M, L> {
+        let (scale, parts, sums) = (self.scale.as_ref(), self.parts, Default::default());
+        Step { model, optimizer, loss, scale, parts, source, sums }
+    }
+
+    /// A function within the budget.
+    pub(super) fn limited<A: crate::Tree, R: crate::Tree, F: Fn(A) -> Result<R>>(
+        &self,
+        f: F,
+    ) -> Result<Function<A, R, F>> {
         match self.budget {
-            Some(budget) => function(step).budget(budget),
-            None => Ok(function(step)),
+            Some(budget) => function(f).budget(budget),
+            None => Ok(function(f)),
         }
     }
 
-    fn first_batch(&self, data: &Dataset<(Tensor, Tensor)>) -> Result<(Tensor, Tensor)> {
-        data.batches(self.batch).whole().next().unwrap_or_else(|| {
-            let what = format!("batches of {} of {} rows", self.batch, data.len());
-            Err(bad_argument("fit", what, "use batches of at least 1 and at most all rows"))
-        })
+    pub(super) fn first_batch(&self, data: &Dataset<Batch>) -> Result<Batch> {
+        let what = || match self.parts {
+            1 => format!("batches of {} of {} rows", self.batch, data.len()),
+            parts => format!("{parts} batches of {} of {} rows", self.batch, data.len()),
+        };
+        let wrong =
+            || bad_argument("fit", what(), "use batches of at least 1 and at most all rows");
+        match self.steps_of_epoch(data) {
+            0 => Err(wrong()),
+            _ => data.batches(self.batch).whole().next().unwrap_or_else(|| Err(wrong())),
+        }
     }
-}
-
-/// A step of training.
-type Step<F> = Function<(Tensor, Tensor), Tensor, F>;
-
-/// One step: forward, backward, update.
-fn learn<M: Layer>(
-    model: &M,
-    optimizer: &Optimizer,
-    loss: &impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
-    (x, y): (Tensor, Tensor),
-    source: Source,
-) -> Result<Tensor> {
-    let mut tape = GradientTape::new();
-    let losses = loss(&model.forward(&x, Mode::Training)?, &y)?;
-    source.stand_for(|| {
-        let loss = losses.mean_all()?;
-        let variables = model.trainable();
-        let gradients = tape.gradient(&loss, &variables)?;
-        optimizer.apply(&variables, &gradients)?;
-        Ok(loss)
-    })
-}
-
-/// Everything that training goes on from, by names that do not depend on where it was made.
-fn named(model: &impl Parameters, optimizer: &Optimizer) -> Vec<(String, Variable)> {
-    let of_model =
-        model.parameters().into_iter().map(|p| (format!("model.{}", p.path), p.variable));
-    let of_optimizer = optimizer.variables().into_iter().enumerate();
-    let of_optimizer = of_optimizer.map(|(i, v)| (format!("optimizer.{i}.{}", v.name()), v));
-    of_model.chain(of_optimizer).collect()
-}
-
-/// The error for a loss that is no number, with the first parameter that is none either.
-fn not_finite(loss: f64, step: u64, named: &[(String, Variable)]) -> tonnage_core::Error {
-    let bad = |variable: &Variable| -> Result<bool> {
-        let value = variable.read()?;
-        Ok(value.dtype().is_float()
-            && !value.is_finite()?.all(crate::Axes::ALL)?.scalar::<bool>()?)
-    };
-    let first = named.iter().find(|(_, variable)| bad(variable).unwrap_or(false));
-    let which = match first {
-        Some((name, _)) => format!("`{name}` is not finite any more"),
-        None => "all parameters are still finite".to_string(),
-    };
-    let what = format!("the loss of step {step} is {loss}; {which}");
-    bad_argument("fit", what, "use a lower rate or clip gradients; the last checkpoint is kept")
-}
-
-/// What [`evaluate`] finds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evaluation {
-    /// The mean loss.
-    pub loss: f64,
-    /// The share of rows whose largest output is the label's.
-    pub accuracy: f64,
-}
-
-/// How well a model of classes does on data that it may never have seen.
-#[track_caller]
-pub fn evaluate<M: Layer>(
-    model: &M,
-    data: &Dataset<(Tensor, Tensor)>,
-    batch: usize,
-) -> Result<Evaluation> {
-    let f = function(|(x, y): (Tensor, Tensor)| {
-        let logits = model.forward(&x, Mode::Inference)?;
-        let right = logits.argmax(-1)?.equal((&y).cast(DType::I64)?)?;
-        let right = right.cast(DType::F64)?.sum_all()?;
-        let loss = logits.sparse_cross_entropy(&y)?.cast(DType::F64)?.sum_all()?;
-        Ok((loss, right))
-    });
-    let (mut loss, mut right) = (0.0, 0.0);
-    for rows in data.batches(batch) {
-        let (batch_loss, batch_right) = f.call(rows?)?;
-        loss += batch_loss.scalar::<f64>()?;
-        right += batch_right.scalar::<f64>()?;
-    }
-    let rows = data.len().max(1) as f64;
-    Ok(Evaluation { loss: loss / rows, accuracy: right / rows })
 }

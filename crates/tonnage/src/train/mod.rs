@@ -1,7 +1,15 @@
 //! Training: the loop over data, with a budget, checkpoints, and what it takes known beforehand.
 
+mod callback;
 mod checkpoint;
+mod evaluate;
 mod fit;
+mod load;
+mod run;
+mod step;
 
-pub use checkpoint::{Checkpoints, Position};
-pub use fit::{Evaluation, Fit, Go, History, Progress, evaluate};
+pub use callback::{Callback, EarlyStopping, Epoch, Go, Log, Progress};
+pub use checkpoint::{Checkpoints, Position, Which};
+pub use evaluate::{Evaluation, evaluate, mean_loss, predictor};
+pub use fit::{Fit, History};
+pub use load::{Loaded, Loading, load, load_weights, save_weights};

@@ -12,6 +12,8 @@ pub mod draw;
 pub mod prints;
 pub mod refused;
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tonnage::{Bytes, Elementwise, Function, Result, Tensor, Tree, memory};
@@ -24,6 +26,24 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 pub fn in_use() -> Bytes {
     memory::info("cpu:0").unwrap().in_use
+}
+
+/// A folder of its own, gone at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Calls a function twice and checks that reserved = predicted, and used = predicted (at most that where

@@ -1,0 +1,85 @@
+//! A small transformer that says the next character (Vaswani et al. 2017, with norms before each part, as GPT-2 has them).
+
+use tonnage::nn::{
+    Dense, Embedding, Initializer, Layer, LayerNorm, Mode, MultiHeadAttention, Param,
+};
+use tonnage::{DType, Elementwise, Part, Result, Tensor, parameters};
+
+/// Numbers of a head.
+const HEAD: usize = 16;
+
+/// Characters `[batch, length]` to what comes next at each place, `[batch, length, characters]`.
+pub struct Gpt {
+    length: usize,
+    width: usize,
+    dtype: DType,
+    tokens: Embedding,
+    places: Param,
+    blocks: Vec<Block>,
+    norm: LayerNorm,
+    head: Dense,
+}
+
+parameters!(Gpt { tokens, places, blocks, norm, head });
+
+impl Gpt {
+    /// Of so many characters, numbers a vector, blocks, and characters seen at once.
+    pub fn new(kinds: usize, width: usize, layers: usize, length: usize, dtype: DType) -> Gpt {
+        let start = Initializer::Normal(0.0, 0.02);
+        let heads = (width / HEAD).max(1);
+        Gpt {
+            length,
+            width,
+            dtype,
+            tokens: Embedding::new(kinds, width).starting(start),
+            places: Param::new("gpt/places", start),
+            blocks: (0..layers).map(|_| Block::new(heads, width)).collect(),
+            norm: LayerNorm::new(),
+            head: Dense::new(kinds).no_bias(),
+        }
+    }
+}
+
+impl Layer for Gpt {
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let seen = x.shape().get(1).and_then(|n| n.known()).unwrap_or(self.length);
+        let places = self.places.read(&[self.length, self.width], DType::F32)?;
+        let places = places.slice(&[Part::from(0..seen as i64)])?;
+        let mut x = (self.tokens.forward(x, mode)? + places)?.cast(self.dtype)?;
+        for block in &self.blocks {
+            x = block.forward(&x, mode)?;
+        }
+        self.head.forward(&self.norm.forward(&x, mode)?, mode)
+    }
+}
+
+/// Attention to what came before, then two dense layers at each place; each is added to what it read.
+struct Block {
+    before: LayerNorm,
+    attention: MultiHeadAttention,
+    between: LayerNorm,
+    wide: Dense,
+    narrow: Dense,
+}
+
+parameters!(Block { before, attention, between, wide, narrow });
+
+impl Block {
+    fn new(heads: usize, width: usize) -> Block {
+        Block {
+            before: LayerNorm::new(),
+            attention: MultiHeadAttention::new(heads).causal(),
+            between: LayerNorm::new(),
+            wide: Dense::new(4 * width),
+            narrow: Dense::new(width),
+        }
+    }
+}
+
+impl Layer for Block {
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = (x + self.attention.forward(&self.before.forward(x, mode)?, mode)?)?;
+        let wide = self.wide.forward(&self.between.forward(&x, mode)?, mode)?.gelu()?;
+        &x + self.narrow.forward(&wide, mode)?
+    }
+}

@@ -1,0 +1,29 @@
+//! A gated recurrent layer that says the next character.
+
+use tonnage::nn::{Dense, Embedding, Layer, Mode, Recurrent};
+use tonnage::{DType, Elementwise, Result, Tensor, parameters};
+
+/// Characters `[batch, length]` to what comes next at each place, `[batch, length, characters]`.
+pub struct Gru {
+    dtype: DType,
+    tokens: Embedding,
+    layer: Recurrent,
+    head: Dense,
+}
+
+parameters!(Gru { tokens, layer, head });
+
+impl Gru {
+    /// Of so many characters, and numbers in the state.
+    pub fn new(kinds: usize, width: usize, dtype: DType) -> Gru {
+        let tokens = Embedding::new(kinds, width);
+        Gru { dtype, tokens, layer: Recurrent::gru(width).sequences(), head: Dense::new(kinds) }
+    }
+}
+
+impl Layer for Gru {
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = self.tokens.forward(x, mode)?.cast(self.dtype)?;
+        self.head.forward(&self.layer.forward(&x, mode)?, mode)
+    }
+}

@@ -1,0 +1,135 @@
+//! What `tonnage train` and `tonnage plan` are told.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use tonnage::Bytes;
+use tonnage::optim::{Adafactor, Adagrad, Adam8Bit, Lion, Optimizer, RmsProp, Schedule, Sgd};
+
+use crate::models::{Model, Precision, Task};
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Rule {
+    Sgd,
+    Momentum,
+    Adam,
+    Adamw,
+    Adam8bit,
+    Adagrad,
+    Rmsprop,
+    Adafactor,
+    Lion,
+}
+
+/// Arguments of `tonnage train` and `tonnage plan`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The model.
+    #[arg(default_value = "cnn")]
+    pub model: Model,
+    /// What a step may take, such as 8MiB; without it, as much as is quickest.
+    #[arg(long, value_name = "BYTES")]
+    pub budget: Option<Bytes>,
+    /// Rows learned from at once [default: 32 for pictures, 16 for text, 256 for ratings].
+    #[arg(long)]
+    pub batch: Option<usize>,
+    /// Batches whose gradients make one step.
+    #[arg(long, value_name = "BATCHES", default_value_t = 1)]
+    pub accumulate: usize,
+    /// Times that all rows are gone through [default: 20, of text 8].
+    #[arg(long)]
+    pub epochs: Option<u64>,
+    /// Steps after which training ends, whatever the epochs.
+    #[arg(long)]
+    pub steps: Option<u64>,
+    /// End where the loss on what is held out did not fall for so many epochs.
+    #[arg(long, value_name = "EPOCHS")]
+    pub patience: Option<u64>,
+    /// How gradients change the parameters.
+    #[arg(long, default_value = "adam")]
+    pub optimizer: Rule,
+    /// The learning rate at first; it falls to 0 as half a wave of the cosine [default: 0.003, of ratings 0.01].
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// What the model computes in; of 16 bits, parameters are kept in f32 too.
+    #[arg(long, default_value = "f32")]
+    pub precision: Precision,
+    /// Numbers in a vector of a text's or ratings' model [default: 64, of ratings 8].
+    #[arg(long)]
+    pub width: Option<usize>,
+    /// Blocks of a gpt.
+    #[arg(long, default_value_t = 2)]
+    pub layers: usize,
+    /// Characters of a text that are seen at once.
+    #[arg(long, default_value_t = 64)]
+    pub length: usize,
+    /// What to learn from: pictures as a folder of idx or npy files, an npz or csv file; text files; a table of ratings as csv. Without it,
+    /// what the program brings with it.
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub data: Option<PathBuf>,
+    /// A folder for checkpoints; the last three and the best are kept.
+    #[arg(long, value_name = "FOLDER")]
+    pub checkpoint: Option<PathBuf>,
+    /// Go on from the last checkpoint.
+    #[arg(long, requires = "checkpoint")]
+    pub resume: bool,
+    /// First parameters and the order of rows are those of a seed.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// A file for a line a step: a table where it ends in .csv, JSON otherwise.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Where to write the report; a page for a browser is written beside it, as .html.
+    #[arg(long, value_name = "FILE", default_value = "tonnage-report.json")]
+    pub report: PathBuf,
+}
+
+impl Args {
+    /// What the model is called.
+    pub fn name(&self) -> String {
+        self.model.to_possible_value().map_or_else(String::new, |m| m.get_name().into())
+    }
+
+    /// Where the page for a browser is.
+    pub fn page(&self) -> PathBuf {
+        self.report.with_extension("html")
+    }
+
+    pub fn batch(&self) -> usize {
+        self.batch.unwrap_or(match self.model.task() {
+            Task::Pictures => 32,
+            Task::Text => 16,
+            Task::Ratings => 256,
+        })
+    }
+
+    pub fn epochs(&self) -> u64 {
+        self.epochs.unwrap_or(if self.model.task() == Task::Text { 8 } else { 20 })
+    }
+
+    pub fn width(&self) -> usize {
+        self.width.unwrap_or(if self.model.task() == Task::Ratings { 8 } else { 64 })
+    }
+
+    /// The optimizer, whose rate falls in the course of so many steps.
+    pub fn optimizer(&self, steps: u64) -> Optimizer {
+        let usual = if self.model.task() == Task::Ratings { 0.01 } else { 0.003 };
+        let start = self.rate.unwrap_or(usual);
+        let made = optimizer(self.optimizer, Schedule::Cosine { start, end: 0.0, steps });
+        if self.precision == Precision::F32 { made } else { made.master_weights() }
+    }
+}
+
+fn optimizer(rule: Rule, rate: Schedule) -> Optimizer {
+    match rule {
+        Rule::Sgd => Optimizer::sgd(rate),
+        Rule::Momentum => Optimizer::new(Sgd { momentum: 0.9, nesterov: false }, rate),
+        Rule::Adam => Optimizer::adam(rate),
+        Rule::Adamw => Optimizer::adamw(rate, 0.01),
+        Rule::Adam8bit => Optimizer::new(Adam8Bit::default(), rate),
+        Rule::Adagrad => Optimizer::new(Adagrad::default(), rate),
+        Rule::Rmsprop => Optimizer::new(RmsProp::default(), rate),
+        Rule::Adafactor => Optimizer::new(Adafactor::default(), rate),
+        Rule::Lion => Optimizer::new(Lion::default(), rate),
+    }
+}

@@ -1,0 +1,97 @@
+//! All that a job of training is made of.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use tonnage::io::save_text;
+use tonnage::nn::Layer;
+use tonnage::optim::{LossScale, Optimizer};
+use tonnage::train::{Checkpoints, Fit};
+use tonnage::{Plan, Price, set_seed};
+
+use super::args::Args;
+use crate::datasets::{self, Data, Wanted};
+use crate::models::{self, Precision, Sizes, Task};
+
+/// The file beside checkpoints that says what model they are of.
+const NAME: &str = "model.json";
+
+/// What `tonnage train` runs and `tonnage plan` plans.
+pub struct Job {
+    pub fit: Fit,
+    pub task: Task,
+    pub sizes: Sizes,
+    pub model: Box<dyn Layer>,
+    pub optimizer: Optimizer,
+    pub data: Data,
+}
+
+impl Job {
+    pub fn new(args: &Args) -> Result<Job, String> {
+        let task = args.model.task();
+        let wanted = Wanted { path: args.data.as_deref(), length: args.length, characters: None };
+        let data = datasets::load(task, &wanted)?;
+        let sizes = Sizes {
+            model: args.model,
+            precision: args.precision,
+            kinds: data.kinds.clone(),
+            width: args.width(),
+            layers: args.layers,
+            length: args.length,
+            characters: data.characters.clone(),
+            mean: data.mean,
+        };
+        set_seed(args.seed);
+        let model = models::build(&sizes);
+        let mut fit =
+            Fit::new(args.epochs(), args.batch()).seed(args.seed).accumulate(args.accumulate);
+        // The rate falls as if all epochs were gone through, so that a run in two halves is one run.
+        let optimizer = args.optimizer(fit.steps(&data.learn).max(1));
+        fit = fit.held_out(&data.held_out);
+        if let Some(budget) = args.budget {
+            fit = fit.budget(budget);
+        }
+        if let Some(steps) = args.steps {
+            fit = fit.at_most(steps);
+        }
+        if args.precision == Precision::F16 {
+            fit = fit.loss_scale(LossScale::new().map_err(|e| e.to_string())?);
+        }
+        if let Some(folder) = &args.checkpoint {
+            fit = fit.checkpoints(Checkpoints::new(folder).keep_best(), 0);
+        }
+        if args.resume {
+            fit = fit.resume();
+        }
+        Ok(Job { fit, task, sizes, model, optimizer, data })
+    }
+
+    /// What a step takes.
+    pub fn plan(&self) -> tonnage::Result<Arc<Plan>> {
+        let loss = |said: &_, truth: &_| self.task.loss(said, truth);
+        self.fit.predict(&self.model, &self.optimizer, &self.data.learn, loss)
+    }
+
+    /// What less memory would cost.
+    pub fn prices(&self) -> tonnage::Result<Vec<Price>> {
+        let loss = |said: &_, truth: &_| self.task.loss(said, truth);
+        self.fit.prices(&self.model, &self.optimizer, &self.data.learn, loss)
+    }
+
+    /// Says beside the checkpoints what model they are of.
+    pub fn describe(&self, folder: &Path) -> Result<(), String> {
+        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let text = serde_json::to_string_pretty(&self.sizes).map_err(|e| e.to_string())?;
+        save_text(folder.join(NAME), &text).map_err(|e| e.to_string())
+    }
+}
+
+/// The model that a folder of checkpoints is of.
+pub fn described(folder: &Path) -> Result<Sizes, String> {
+    let path = folder.join(NAME);
+    let text = fs::read_to_string(&path).map_err(|e| {
+        format!("{}: {e}; name a folder that `tonnage train --checkpoint` wrote", path.display())
+    })?;
+    serde_json::from_str(&text).map_err(|e| format!("{}: no model ({e})", path.display()))
+}

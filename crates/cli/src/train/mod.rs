@@ -1,0 +1,114 @@
+//! `tonnage train` and `tonnage plan`: a small model learns, under a budget; or is told what that would take.
+
+mod args;
+mod job;
+mod page;
+mod report;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tonnage::train::{EarlyStopping, Go, Log, Progress};
+use tonnage::{ErrorKind, memory};
+
+pub use args::Args;
+pub use job::{Job, described};
+use page::Page;
+pub use report::found;
+
+/// Whether somebody pressed Ctrl-C.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Says no where a budget is too small, and that the question was wrong otherwise.
+pub fn answer(error: &tonnage::Error) -> Result<ExitCode, String> {
+    match error.kind() {
+        ErrorKind::OverBudget { .. } => {
+            eprintln!("{error}");
+            Ok(ExitCode::from(1))
+        }
+        _ => Err(error.to_string()),
+    }
+}
+
+/// `tonnage plan`: runs nothing.
+pub fn plan(args: &Args) -> Result<ExitCode, String> {
+    let job = Job::new(args)?;
+    match job.plan() {
+        Ok(plan) => {
+            say!("{plan}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => answer(&error),
+    }
+}
+
+/// `tonnage train`.
+pub fn run(args: &Args) -> Result<ExitCode, String> {
+    let job = Job::new(args)?;
+    let plan = match job.plan() {
+        Ok(plan) => plan,
+        Err(error) => return answer(&error),
+    };
+    if let Some(folder) = &args.checkpoint {
+        job.describe(folder)?;
+    }
+    // The step that runs is finished, and a checkpoint saved; a second Ctrl-C ends it at once.
+    let stop = || {
+        if STOPPED.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(stop).map_err(|e| format!("Ctrl-C cannot be caught ({e})"))?;
+    let bar = bar();
+    let after = |progress: &Progress| {
+        show(&bar, progress);
+        if STOPPED.load(Ordering::Relaxed) { Go::Stop } else { Go::On }
+    };
+    let log = match &args.log {
+        None => None,
+        Some(path) if path.extension().is_some_and(|e| e == "csv") => Some(Log::csv(path)),
+        Some(path) => Some(Log::json(path)),
+    };
+    let log = log.transpose().map_err(|e| e.to_string())?;
+    let after = (after, log, args.patience.map(EarlyStopping::new));
+    let loss = |said: &_, truth: &_| job.task.loss(said, truth);
+    let recording = memory::record("cpu:0").map_err(|e| e.to_string())?;
+    let made = job.fit.run_with(&job.model, &job.optimizer, &job.data.learn, loss, after);
+    bar.finish_and_clear();
+    let page = Page { args, job: &job, plan: &plan, timeline: recording.finish() };
+    let history = match made {
+        Ok(history) => history,
+        Err(error) => {
+            page.save(Err(&error))?;
+            return answer(&error);
+        }
+    };
+    page.save(Ok(&history))?;
+    report::write(args, &job, &plan, &history)?;
+    if STOPPED.load(Ordering::Relaxed) {
+        match &args.checkpoint {
+            Some(folder) => say!("stopped; `--resume` goes on from {}", folder.display()),
+            None => say!("stopped; with `--checkpoint FOLDER` it could go on from here"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    let template = "{bar:24} {pos}/{len} {msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    let Progress { position, steps, loss, rows_per_second, held, measured, predicted } = progress;
+    bar.set_length(*steps);
+    bar.set_position(position.step);
+    bar.set_message(format!(
+        "loss {loss:.4}, {rows_per_second:.0} rows/s, {held} held, peak {measured} of {predicted} predicted"
+    ));
+}

@@ -1,0 +1,35 @@
+//! The page about a run, for a browser.
+
+use tonnage::report::{Report, save_html};
+use tonnage::train::History;
+use tonnage::{Plan, memory};
+
+use super::args::Args;
+use super::job::Job;
+
+/// What is on it.
+pub struct Page<'a> {
+    pub args: &'a Args,
+    pub job: &'a Job,
+    pub plan: &'a Plan,
+    pub timeline: memory::Timeline,
+}
+
+impl Page<'_> {
+    /// Saves it, also of a run that failed: it shows how far that came.
+    pub fn save(&self, came_to: Result<&History, &tonnage::Error>) -> Result<(), String> {
+        let Page { args, job, plan, timeline } = self;
+        let say = |error: tonnage::Error| error.to_string();
+        let title = format!("training {}", args.name());
+        let mut report = Report::new(&title).plan(plan).timeline(timeline);
+        report = report.prices(job.prices().map_err(say)?);
+        if let Some(budget) = args.budget {
+            report = report.budget(budget);
+        }
+        report = match came_to {
+            Ok(history) => report.measured(history.measured).fact("steps", history.position.step),
+            Err(error) => report.failed(error),
+        };
+        save_html(args.page(), &report).map_err(say)
+    }
+}

@@ -1,0 +1,97 @@
+//! How well a model does, and the report of a run.
+
+use std::fmt;
+
+use serde::Serialize;
+use tonnage::io::save_text;
+use tonnage::nn::{Layer, Parameters};
+use tonnage::train::{History, evaluate, mean_loss};
+use tonnage::{Bytes, Plan};
+
+use super::args::Args;
+use super::job::Job;
+use crate::datasets::Rows;
+use crate::models::Task;
+
+/// Rows looked at together.
+const BATCH: usize = 256;
+
+/// How well a model does on what was held out.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Found {
+    loss: f64,
+    /// Of pictures and characters.
+    accuracy: Option<f64>,
+    /// Of ratings, the root of the mean square of what they are off by.
+    off_by: Option<f64>,
+    rows: usize,
+}
+
+/// Looks.
+pub fn found(task: Task, model: &Box<dyn Layer>, rows: &Rows) -> tonnage::Result<Found> {
+    let (len, batch) = (rows.len(), BATCH.min(rows.len().max(1)));
+    if task == Task::Ratings {
+        let loss = mean_loss(model, rows, batch, |said, truth| task.loss(said, truth))?;
+        return Ok(Found { loss, accuracy: None, off_by: Some(loss.sqrt()), rows: len });
+    }
+    let seen = evaluate(model, rows, batch)?;
+    Ok(Found { loss: seen.loss, accuracy: Some(seen.accuracy), off_by: None, rows: len })
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Found { loss, accuracy, off_by, rows } = self;
+        match (accuracy, off_by) {
+            (Some(share), _) => {
+                write!(
+                    f,
+                    "accuracy {:.2}%, loss {loss:.4} on {rows} rows that were held out",
+                    share * 100.0
+                )
+            }
+            (_, Some(off)) => write!(f, "off by {off:.4} on {rows} ratings that were held out"),
+            _ => write!(f, "loss {loss:.4} on {rows} rows that were held out"),
+        }
+    }
+}
+
+/// What a run came to, for the file.
+#[derive(Serialize)]
+struct Report<'a> {
+    model: String,
+    parameters: u64,
+    #[serde(flatten)]
+    found: Found,
+    losses: &'a [f64],
+    steps: u64,
+    seconds: f64,
+    predicted_peak: u64,
+    measured_peak: u64,
+    budget: Option<u64>,
+    plan: tonnage::Explanation,
+}
+
+/// Writes the report, and says what is in it.
+pub fn write(args: &Args, job: &Job, plan: &Plan, history: &History) -> Result<(), String> {
+    let found = found(job.task, &job.model, &job.data.held_out).map_err(|e| e.to_string())?;
+    let History { losses, position, predicted, measured, seconds } = history;
+    let report = Report {
+        model: args.name(),
+        parameters: job.model.count(),
+        found,
+        losses,
+        steps: position.step,
+        seconds: *seconds,
+        predicted_peak: predicted.get(),
+        measured_peak: measured.get(),
+        budget: args.budget.map(Bytes::get),
+        plan: plan.explain(),
+    };
+    let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+    save_text(&args.report, &text).map_err(|error| error.to_string())?;
+    say!("learned {} parameters in {} steps, {seconds:.1} s", report.parameters, position.step);
+    say!("{found}");
+    say!("peak: predicted {predicted}, measured {measured}");
+    say!("report: {}, {}", args.report.display(), args.page().display());
+    Ok(())
+}

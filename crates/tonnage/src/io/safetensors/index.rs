@@ -1,0 +1,58 @@
+//! The index of a model in several files: which tensor is in which.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tonnage_core::Result;
+
+use super::{MOST_HEADER, One, SafeTensors, bad_file, failed};
+
+/// What it is called.
+pub(super) const NAME: &str = "model.safetensors.index.json";
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Index {
+    #[serde(default)]
+    pub metadata: BTreeMap<String, serde_json::Value>,
+    pub weight_map: BTreeMap<String, String>,
+}
+
+/// Opens all files that an index names, or that of a folder.
+pub(super) fn open(path: &Path) -> Result<SafeTensors> {
+    let (path, folder): (PathBuf, &Path) = match path.is_dir() {
+        true => (path.join(NAME), path),
+        false => (path.into(), path.parent().unwrap_or(Path::new(""))),
+    };
+    let wrong = |what: String| bad_file(&path, what, "it is no index of tensors, or damaged");
+    let length = fs::metadata(&path).map_err(|e| failed(&path, "read", &e))?.len();
+    if length > MOST_HEADER {
+        return Err(wrong(format!("has {length} bytes")));
+    }
+    let text = fs::read_to_string(&path).map_err(|e| failed(&path, "read", &e))?;
+    let index: Index = serde_json::from_str(&text).map_err(|e| wrong(format!("({e})")))?;
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut files, mut tensors): (Vec<One>, BTreeMap<String, usize>) = Default::default();
+    for (name, file) in &index.weight_map {
+        // Whoever wrote the index must not decide what is read outside of its folder.
+        if Path::new(file).file_name().is_none_or(|last| last != file.as_str()) {
+            return Err(wrong(format!(
+                "says that `{name}` is in `{file}`, which is not beside it"
+            )));
+        }
+        let number = match numbers.get(file.as_str()) {
+            Some(number) => *number,
+            None => {
+                files.push(One::open(&folder.join(file))?);
+                numbers.insert(file, files.len() - 1);
+                files.len() - 1
+            }
+        };
+        if !files[number].tensors.contains_key(name) {
+            return Err(wrong(format!("says that `{name}` is in `{file}`, where it is not")));
+        }
+        tensors.insert(name.clone(), number);
+    }
+    Ok(SafeTensors { path, files, tensors })
+}

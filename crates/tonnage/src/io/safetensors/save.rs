@@ -1,0 +1,127 @@
+//! Writing safetensors: one file, or several of a size and an index.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use safetensors::tensor::{Metadata, TensorInfo};
+use tonnage_core::{Bytes, Result, Source};
+
+use super::index::{Index, NAME};
+use super::{Order, bad_file, dtype_to, failed};
+use crate::io::{put_elements, save_text, write_atomically};
+use crate::tensor::Tensor;
+
+/// Saves named tensors and texts, atomically. Takes no more than the largest tensor that has to be written out (a recipe or
+/// a view); those in memory are written from where they lie.
+///
+/// # Errors
+/// Where two tensors have one name, or the file cannot be written; the old one is then still there.
+#[track_caller]
+pub fn save_safetensors<'t>(
+    path: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
+    notes: &[(&str, &str)],
+) -> Result<()> {
+    let (path, source) = (path.as_ref(), Source::here());
+    save_one(path, tensors.into_iter().collect(), notes, source).map_err(|e| e.at(source))
+}
+
+fn save_one(
+    path: &Path,
+    mut tensors: Vec<(&str, &Tensor)>,
+    notes: &[(&str, &str)],
+    source: Source,
+) -> Result<()> {
+    tensors.sort_by_key(|(name, _)| *name);
+    if let Some(pair) = tensors.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let what = format!("two tensors are called `{}`", pair[0].0);
+        return Err(bad_file(path, what, "give each a name of its own"));
+    }
+    let (mut infos, mut end) = (Vec::with_capacity(tensors.len()), 0usize);
+    for (name, tensor) in &tensors {
+        let array = tensor.array("save_safetensors")?;
+        let start = end;
+        end += array.ty().bytes("save_safetensors")?.as_usize();
+        let (dtype, shape) = (dtype_to(array.dtype()), array.sizes().to_vec());
+        infos.push((name.to_string(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
+    }
+    let texts = notes.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect();
+    let header = Metadata::new(Some(texts), infos)
+        .map_err(|e| e.to_string())
+        .and_then(|header| serde_json::to_vec(&header).map_err(|e| e.to_string()))
+        .map_err(|e| bad_file(path, format!("has no header ({e})"), "rename the tensors"))?;
+    // Tensors begin at a multiple of 8.
+    let padding = header.len().next_multiple_of(8) - header.len();
+    write_atomically(path, |file| {
+        let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|e| failed(path, "written", &e));
+        put(&((header.len() + padding) as u64).to_le_bytes())?;
+        put(&header)?;
+        put(&[b' '; 8][..padding])?;
+        tensors.iter().try_for_each(|(_, tensor)| {
+            let array = tensor.array("save_safetensors")?;
+            put_elements(file, array, Order::default(), path, source)
+        })
+    })
+}
+
+/// Saves named tensors and texts as files of at most so many bytes of tensors each, and an index, in a folder, which is made where it is not
+/// there. A tensor is never cut: one that is larger has a file of its own. Every file is whole or not there, and the index comes last.
+///
+/// ```
+/// use tonnage::io::{SafeTensors, save_sharded};
+/// let folder = std::env::temp_dir().join(format!("shards-{}", std::process::id()));
+/// let (a, b) = (tonnage::zeros([100])?, tonnage::ones([100])?);
+/// save_sharded(&folder, [("a", &a), ("b", &b)], &[], "500B".parse()?)?;
+/// assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3);
+/// assert_eq!(SafeTensors::open(&folder)?.read("b")?.to_vec::<f32>()?, [1.0; 100]);
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`save_safetensors`] has them.
+#[track_caller]
+pub fn save_sharded<'t>(
+    folder: impl AsRef<Path>,
+    tensors: impl IntoIterator<Item = (&'t str, &'t Tensor)>,
+    notes: &[(&str, &str)],
+    most: Bytes,
+) -> Result<()> {
+    let (folder, source) = (folder.as_ref(), Source::here());
+    let save = || {
+        let tensors: Vec<(&str, &Tensor)> = tensors.into_iter().collect();
+        fs::create_dir_all(folder).map_err(|e| failed(folder, "made", &e))?;
+        let (mut parts, mut size, mut total) = (vec![Vec::new()], Bytes::ZERO, Bytes::ZERO);
+        for (name, tensor) in tensors {
+            let bytes = tensor.ty().bytes("save_sharded")?;
+            if !size.is_zero() && size + bytes > most {
+                parts.push(Vec::new());
+                size = Bytes::ZERO;
+            }
+            (size, total) = (size + bytes, total + bytes);
+            if let Some(part) = parts.last_mut() {
+                part.push((name, tensor));
+            }
+        }
+        let mut weight_map = BTreeMap::new();
+        let count = parts.len();
+        for (i, part) in parts.into_iter().enumerate() {
+            let file = format!("model-{:05}-of-{count:05}.safetensors", i + 1);
+            for (name, _) in &part {
+                if weight_map.insert(name.to_string(), file.clone()).is_some() {
+                    let what = format!("two tensors are called `{name}`");
+                    return Err(bad_file(folder, what, "give each a name of its own"));
+                }
+            }
+            save_one(&folder.join(&file), part, notes, source)?;
+        }
+        let metadata = BTreeMap::from([("total_size".to_string(), total.get().into())]);
+        let index = Index { metadata, weight_map };
+        let path = folder.join(NAME);
+        let text = serde_json::to_string_pretty(&index)
+            .map_err(|e| bad_file(&path, format!("has no text ({e})"), "rename the tensors"))?;
+        save_text(&path, &text)
+    };
+    save().map_err(|e| e.at(source))
+}

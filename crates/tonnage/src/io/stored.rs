@@ -1,0 +1,202 @@
+//! Elements of one type that lie one after another in a file: what npy, idx, safetensors and raw files have in common.
+//!
+//! Nothing is read before it is asked for, and what is read goes by a positioned read straight into the counted buffer that it
+//! stays in. Where the file holds columns first (Fortran order), so does the tensor: its layout says so, and nothing is moved.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tonnage_core::layout::Layout;
+use tonnage_core::shape::Sizes;
+use tonnage_core::{DType, Result, Shape, Source, TensorType};
+
+use super::{bad_file, failed, filled};
+use crate::tensor::Tensor;
+
+/// A file that is open, read at any place by whoever holds it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub path: PathBuf,
+    pub bytes: u64,
+    file: Mutex<File>,
+}
+
+impl Opened {
+    pub fn new(path: &Path) -> Result<Opened> {
+        let file = File::open(path).map_err(|e| failed(path, "opened", &e))?;
+        let found = file.metadata().map_err(|e| failed(path, "read", &e))?;
+        if found.is_dir() {
+            return Err(bad_file(path, "is a folder", "name a file in it"));
+        }
+        Ok(Opened { path: path.into(), bytes: found.len(), file: Mutex::new(file) })
+    }
+
+    /// Fills a slice with what lies there.
+    pub fn fill(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(at))
+            .and_then(|_| file.read_exact(into))
+            .map_err(|e| failed(&self.path, "read", &e))
+    }
+
+    /// From the start on, for a header.
+    pub fn from_start<T>(&self, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(0)).map_err(|e| failed(&self.path, "read", &e))?;
+        read(&mut *file)
+    }
+}
+
+/// How elements lie in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Order {
+    /// The first axis runs fastest (Fortran's order), not the last.
+    pub columns_first: bool,
+    /// The highest byte of an element comes first.
+    pub big_endian: bool,
+}
+
+impl Order {
+    /// Turns the bytes of elements round where the machine has them the other way. It is its own inverse.
+    pub(super) fn turn(self, dtype: DType, bytes: &mut [u8]) {
+        if self.big_endian == cfg!(target_endian = "little") && dtype.size() > 1 {
+            bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+        }
+    }
+
+    /// Where elements lie once they are read.
+    pub(super) fn layout(self, sizes: Sizes) -> Layout {
+        if !self.columns_first {
+            return Layout::contiguous(sizes);
+        }
+        let turned: Sizes = sizes.iter().rev().copied().collect();
+        let back: Vec<usize> = (0..sizes.len()).rev().collect();
+        Layout::contiguous(turned).transpose(&back)
+    }
+}
+
+/// A tensor in a file. Its type is known; its elements are read when they are asked for, all or some rows at a time.
+///
+/// ```
+/// use tonnage::io::{FileTensor, save_npy};
+/// let path = std::env::temp_dir().join(format!("rows-{}.npy", std::process::id()));
+/// save_npy(&path, &tonnage::range(0i32, 12, 1)?.reshape([6, 2])?)?;
+/// let file = FileTensor::npy(&path)?;
+/// assert_eq!(file.ty().to_string(), "i32[6, 2]");
+/// assert_eq!(file.rows(2..4)?.to_vec::<i32>()?, [4, 5, 6, 7]);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct FileTensor {
+    file: Arc<Opened>,
+    at: u64,
+    dtype: DType,
+    sizes: Sizes,
+    order: Order,
+    name: Option<Arc<str>>,
+}
+
+impl FileTensor {
+    /// Of a file that holds nothing but elements, from `at` on: numbers that another program wrote, of which only the reader knows what
+    /// they are. What lies behind them is left alone.
+    ///
+    /// # Errors
+    /// Where the file is not there or too short.
+    pub fn raw(
+        path: impl AsRef<Path>,
+        at: u64,
+        dtype: DType,
+        shape: &[usize],
+        order: Order,
+    ) -> Result<FileTensor> {
+        let file = Arc::new(Opened::new(path.as_ref())?);
+        FileTensor::within(file, at, dtype, shape.into(), order, None)
+    }
+
+    /// Of elements that have to lie in a file.
+    pub(super) fn within(
+        file: Arc<Opened>,
+        at: u64,
+        dtype: DType,
+        sizes: Sizes,
+        order: Order,
+        name: Option<&str>,
+    ) -> Result<FileTensor> {
+        let ty = TensorType::new(dtype, Shape::from(sizes.as_slice()));
+        let needed = bytes_of(&ty, &file.path)?;
+        let there = file.bytes.saturating_sub(at);
+        if needed > there {
+            let what = format!("should hold {ty}, {needed} bytes, and has {there} of them");
+            return Err(bad_file(&file.path, what, "it is cut short, or of another type"));
+        }
+        Ok(FileTensor { file, at, dtype, sizes, order, name: name.map(Into::into) })
+    }
+
+    /// Dtype and shape.
+    pub fn ty(&self) -> TensorType {
+        TensorType::new(self.dtype, Shape::from(self.sizes.as_slice()))
+    }
+
+    /// All of it.
+    #[track_caller]
+    pub fn read(&self) -> Result<Tensor> {
+        let source = Source::here();
+        let layout = self.order.layout(self.sizes.clone());
+        self.filled(layout, source, |bytes| self.file.fill(self.at, bytes))
+    }
+
+    /// Some rows of it, in bytes of their own: a file of any size is read in pieces.
+    ///
+    /// # Errors
+    /// Where it has no such rows, or the file changed.
+    #[track_caller]
+    pub fn rows(&self, rows: Range<usize>) -> Result<Tensor> {
+        let source = Source::here();
+        let Some(&all) = self.sizes.first().filter(|&&n| rows.start <= rows.end && rows.end <= n)
+        else {
+            let what = format!("holds {}, and the rows {rows:?} are asked for", self.ty());
+            return Err(bad_file(&self.file.path, what, "ask for rows that it has").at(source));
+        };
+        let mut sizes = self.sizes.clone();
+        sizes[0] = rows.len();
+        let each: usize = sizes[1..].iter().product();
+        let layout = self.order.layout(sizes);
+        let size = self.dtype.size();
+        self.filled(layout, source, |bytes| {
+            if !self.order.columns_first {
+                return self.file.fill(self.at + (rows.start * each * size) as u64, bytes);
+            }
+            // Each column has its own piece of these rows.
+            let mut pieces = bytes.chunks_exact_mut((rows.len() * size).max(1)).enumerate();
+            pieces.try_for_each(|(column, piece)| {
+                self.file.fill(self.at + ((column * all + rows.start) * size) as u64, piece)
+            })
+        })
+    }
+
+    fn filled(
+        &self,
+        layout: Layout,
+        source: Source,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Tensor> {
+        let made = filled(self.dtype, layout, self.name.as_deref(), source, |bytes| {
+            fill(bytes)?;
+            self.order.turn(self.dtype, bytes);
+            Ok(())
+        });
+        made.map_err(|e| e.at(source))
+    }
+}
+
+/// What a type takes, which a file may say anything about.
+pub(super) fn bytes_of(ty: &TensorType, path: &Path) -> Result<u64> {
+    ty.bytes("file").map(|bytes| bytes.get()).map_err(|_| {
+        let what = format!("says that it holds {ty}, more than any machine addresses");
+        bad_file(path, what, "it is damaged, or no file of this kind")
+    })
+}
