@@ -8,7 +8,7 @@
 mod cut;
 
 use cut::{Numbers, cut};
-use tonnage_plan::offsets::{Effort, check, pack, pack_within};
+use tonnage_plan::offsets::{Effort, Item, check, pack, pack_within};
 
 /// Seconds, and in the slowest cases under a minute.
 const EFFORT: Effort = Effort { nodes: 3_000_000 };
@@ -59,5 +59,51 @@ fn what_is_left_of_an_instance_fits_where_the_whole_did() {
         items.retain(|_| numbers.below(10) > 0);
         let found = pack_within(&items, 1 << 20, EFFORT, &mut || false).unwrap();
         check(&items, &found.unwrap()).unwrap();
+    }
+}
+
+/// A cut rectangle of which so many items in ten are then alive for less long, or smaller, than the piece they were:
+/// buffers that contend for some of the steps only. All that is alive at the middle step stays so at its full size, so the
+/// optimum is the height still.
+fn loosened(count: usize, steps: u32, height: u64, in_ten: u64, seed: u64) -> Vec<Item> {
+    let mut numbers = Numbers(seed);
+    let middle = steps / 2;
+    let mut items = cut(count, steps, height, seed % 2 == 0, seed);
+    for item in &mut items {
+        if numbers.below(10) >= in_ten {
+            continue;
+        }
+        let crowded = item.lower <= middle && middle < item.upper;
+        let less = numbers.below(u64::from(item.upper - item.lower).div_ceil(2)) as u32;
+        if numbers.below(2) == 0 {
+            let latest = if crowded { middle } else { item.upper - 1 };
+            item.lower = (item.lower + less).min(latest);
+        } else {
+            let earliest = if crowded { middle } else { item.lower };
+            item.upper = (item.upper - less).max(earliest + 1);
+        }
+        if !crowded {
+            item.size -= numbers.below(item.size.div_ceil(4));
+        }
+    }
+    items
+}
+
+#[test]
+fn soak_buffers_that_contend_for_some_steps_only_take_the_bound() {
+    let check_one = |count, in_ten, seed| {
+        let items = loosened(count, 1000, 1 << 20, in_ten, seed);
+        let packing = pack(&items, EFFORT, &mut || false).unwrap();
+        check(&items, &packing).unwrap();
+        let what = format!("{count} items, {in_ten} in ten loosened, seed {seed}");
+        assert_eq!((packing.arena, packing.optimal), (1 << 20, true), "{what}");
+    };
+    for (in_ten, seed) in [(1, 1), (1, 2), (3, 3), (3, 6), (6, 5), (6, 6)] {
+        check_one(100, in_ten, seed);
+    }
+    if std::env::var_os("TONNAGE_SOAK").is_some() {
+        for (in_ten, seed) in (1..11).flat_map(|seed| [(1, seed), (3, seed), (6, seed)]) {
+            check_one(100, in_ten, seed);
+        }
     }
 }
