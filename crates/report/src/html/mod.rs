@@ -9,7 +9,7 @@ use tonnage_core::{Bytes, Kind};
 use tonnage_plan::{Explanation, Plan, Price, StepLine};
 use tonnage_runtime::timeline::Timeline;
 
-use crate::picture::{Along, Picture};
+use crate::picture::Picture;
 
 /// Buffers that a page shows of one picture, the largest.
 const BARS: usize = 200_000;
@@ -166,9 +166,6 @@ fn picture(picture: &Picture) -> Value {
         let kind = Kind::ALL.iter().position(|kind| *kind == owner.kind);
         json!([kind, owner.what, owner.line, owner.layer])
     };
-    let calls = picture.ticks.iter().filter(|tick| !tick.inside).take(POINTS);
-    let calls: Vec<Value> =
-        calls.map(|tick| json!([tick.from, tick.to - tick.from, tick.name, tick.line])).collect();
     let curve = thinned(picture);
     json!({
         "title": picture.title,
@@ -183,8 +180,6 @@ fn picture(picture: &Picture) -> Value {
         "owner": bars.iter().map(|bar| bar.owner).collect::<Vec<_>>(),
         "at": differences(curve.iter().map(|point| point.at)),
         "in_use": curve.iter().map(|point| point.bytes).collect::<Vec<_>>(),
-        // Of a run these are names of calls, mostly the same.
-        "calls": if picture.along == Along::Nanoseconds { calls } else { Vec::new() },
         "lost": picture.lost + (picture.bars.len() - bars.len()) as u64,
     })
 }
