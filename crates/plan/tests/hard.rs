@@ -68,7 +68,7 @@ fn what_is_left_of_an_instance_fits_where_the_whole_did() {
 fn loosened(count: usize, steps: u32, height: u64, in_ten: u64, seed: u64) -> Vec<Item> {
     let mut numbers = Numbers(seed);
     let middle = steps / 2;
-    let mut items = cut(count, steps, height, seed % 2 == 0, seed);
+    let mut items = cut(count, steps, height, seed.is_multiple_of(2), seed);
     for item in &mut items {
         if numbers.below(10) >= in_ten {
             continue;
