@@ -14,7 +14,7 @@ use tonnage::train::{EarlyStopping, Go, Log, Progress};
 pub use args::Args;
 use job::Job;
 pub use job::described;
-pub use report::{Found, found};
+pub use report::found;
 
 /// Whether somebody pressed Ctrl-C.
 static STOPPED: AtomicBool = AtomicBool::new(false);
