@@ -1,11 +1,11 @@
 //! `tonnage eval` and `tonnage sample`: a model that was trained is used.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tonnage::nn::{Layer, Mode};
 use tonnage::train::{Checkpoints, Which, predictor};
-use tonnage::{DType, Elementwise, Part, RandomKey, Tensor, tensor, zeros};
+use tonnage::{DType, Elementwise, RandomKey, Tensor, tensor, zeros};
 
 use crate::datasets::{self, Wanted, text};
 use crate::models::{self, Sizes, Task};
@@ -51,7 +51,7 @@ pub struct Sample {
 /// A model with the parameters of a checkpoint.
 fn loaded(
     sizes: &Sizes,
-    folder: &PathBuf,
+    folder: &Path,
     best: bool,
     first: &Tensor,
 ) -> Result<Box<dyn Layer>, String> {
@@ -80,7 +80,7 @@ pub fn eval(args: &Eval) -> Result<ExitCode, String> {
     let first = data.held_out.batches(1).next().ok_or("nothing is held out")?;
     let first = first.map_err(|e| e.to_string())?.0;
     let model = loaded(&sizes, &args.checkpoint, args.best, &first)?;
-    say!("{}", found(task, &model, &data.held_out).map_err(|e| e.to_string())?);
+    say!("{}", found(task, &*model, &data.held_out).map_err(|e| e.to_string())?);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -100,7 +100,7 @@ pub fn sample(args: &Sample) -> Result<ExitCode, String> {
     }
     let empty = zeros([1, sizes.length]).and_then(|x| x.cast(DType::I64));
     let model = loaded(&sizes, &args.checkpoint, args.best, &empty.map_err(|e| e.to_string())?)?;
-    let written = write(&model, &sizes, numbers, args).map_err(|e| e.to_string())?;
+    let written = write(&*model, &sizes, numbers, args).map_err(|e| e.to_string())?;
     let characters: Vec<char> = sizes.characters.chars().collect();
     let text: String = written.iter().filter_map(|i| characters.get(*i as usize)).collect();
     say!("{text}");
@@ -109,7 +109,7 @@ pub fn sample(args: &Sample) -> Result<ExitCode, String> {
 
 /// Goes on writing, a character at a time. What is behind the last one is never looked at, so that one plan serves every place.
 fn write(
-    model: &Box<dyn Layer>,
+    model: &dyn Layer,
     sizes: &Sizes,
     mut numbers: Vec<i64>,
     args: &Sample,
@@ -132,7 +132,6 @@ fn write(
             let [own, rest] = key.split();
             key = rest;
             own.categorical(&logits.div(args.temperature)?.expand_dims(0)?, 1)?
-                .slice(&[Part::from(0..1)])?
         };
         numbers.push(chosen.cast(DType::I64)?.reshape([1])?.to_vec::<i64>()?[0]);
     }

@@ -44,7 +44,7 @@ impl Layer for Gpt {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let seen = x.shape().get(1).and_then(|n| n.known()).unwrap_or(self.length);
         let places = self.places.read(&[self.length, self.width], DType::F32)?;
-        let places = places.slice(&[Part::from(0..seen as i64)])?;
+        let places = places.slice(&[Part::from(0..seen as i64), Part::ALL])?;
         let mut x = (self.tokens.forward(x, mode)? + places)?.cast(self.dtype)?;
         for block in &self.blocks {
             x = block.forward(&x, mode)?;

@@ -30,6 +30,9 @@ pub struct Job {
 impl Job {
     pub fn new(args: &Args) -> Result<Job, String> {
         let task = args.model.task();
+        if task == Task::Ratings && args.precision != Precision::F32 {
+            return Err("ratings are learned in f32 alone: leave `--precision` out".into());
+        }
         let wanted = Wanted { path: args.data.as_deref(), length: args.length, characters: None };
         let data = datasets::load(task, &wanted)?;
         let sizes = Sizes {

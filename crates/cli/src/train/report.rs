@@ -28,13 +28,13 @@ pub struct Found {
 }
 
 /// Looks.
-pub fn found(task: Task, model: &Box<dyn Layer>, rows: &Rows) -> tonnage::Result<Found> {
+pub fn found(task: Task, model: &dyn Layer, rows: &Rows) -> tonnage::Result<Found> {
     let (len, batch) = (rows.len(), BATCH.min(rows.len().max(1)));
     if task == Task::Ratings {
-        let loss = mean_loss(model, rows, batch, |said, truth| task.loss(said, truth))?;
+        let loss = mean_loss(&model, rows, batch, |said, truth| task.loss(said, truth))?;
         return Ok(Found { loss, accuracy: None, off_by: Some(loss.sqrt()), rows: len });
     }
-    let seen = evaluate(model, rows, batch)?;
+    let seen = evaluate(&model, rows, batch)?;
     Ok(Found { loss: seen.loss, accuracy: Some(seen.accuracy), off_by: None, rows: len })
 }
 
@@ -73,7 +73,7 @@ struct Report<'a> {
 
 /// Writes the report, and says what is in it.
 pub fn write(args: &Args, job: &Job, plan: &Plan, history: &History) -> Result<(), String> {
-    let found = found(job.task, &job.model, &job.data.held_out).map_err(|e| e.to_string())?;
+    let found = found(job.task, &*job.model, &job.data.held_out).map_err(|e| e.to_string())?;
     let History { losses, position, predicted, measured, seconds } = history;
     let report = Report {
         model: args.name(),

@@ -46,9 +46,25 @@ pub fn mean_loss<M: Layer>(
     batch: usize,
     loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<f64> {
-    let f = function(|(x, y): (Tensor, Tensor)| {
+    mean_of(&judge(model, &loss), data, batch)
+}
+
+/// The mean loss of a batch, in inference.
+pub(super) fn judge<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
+    model: &M,
+    loss: &L,
+) -> Function<(Tensor, Tensor), Tensor, impl Fn((Tensor, Tensor)) -> Result<Tensor>> {
+    function(|(x, y): (Tensor, Tensor)| {
         loss(&model.forward(&x, Mode::Inference)?, &y)?.cast(DType::F64)?.mean_all()
-    });
+    })
+}
+
+/// The mean over all rows of what a function gives for batches.
+pub(super) fn mean_of<F: Fn((Tensor, Tensor)) -> Result<Tensor>>(
+    f: &Function<(Tensor, Tensor), Tensor, F>,
+    data: &Dataset<(Tensor, Tensor)>,
+    batch: usize,
+) -> Result<f64> {
     let [mean] = averaged(data, batch, |rows| Ok([f.call(rows)?.scalar::<f64>()?]))?;
     Ok(mean)
 }

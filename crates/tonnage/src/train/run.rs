@@ -6,7 +6,7 @@ use tonnage_core::{Bytes, DType, Result};
 
 use super::callback::{Callback, Epoch, Go, Progress};
 use super::checkpoint::Position;
-use super::evaluate::mean_loss;
+use super::evaluate::{judge, mean_of};
 use super::fit::{Fit, History};
 use super::step::{Batch, Step};
 use crate::data::Dataset;
@@ -27,6 +27,7 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     let whole = fit.limited(|batch: Batch| step.whole(batch))?;
     let part = fit.limited(|batch: Batch| step.part(batch))?;
     let end = fit.limited(|(): ()| step.end())?;
+    let judge = judge(step.model, step.loss);
     let first = fit.first_batch(data)?;
     let plan = || -> Result<Bytes> {
         match fit.parts {
@@ -121,7 +122,7 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         position = Position { epoch: position.epoch + 1, batch: 0, ..position };
         history.position = position;
         let held_out = match &fit.held_out {
-            Some(data) => Some(mean_loss(step.model, data, fit.batch, step.loss)?),
+            Some(data) => Some(mean_of(&judge, data, fit.batch)?),
             None => None,
         };
         let epoch = Epoch { position, loss, held_out };
