@@ -1,5 +1,7 @@
 //! Pipelines: the elements that should come do, in order, and no step holds more than it says.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use std::sync::Arc;
