@@ -1,5 +1,7 @@
 //! Metrics agree with plain counting over all batches at once, and keep none of them.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 mod common;
 
 use common::{alone, in_use};

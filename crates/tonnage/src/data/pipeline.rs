@@ -152,7 +152,7 @@ impl<T: Send + 'static> Pipeline<T> {
                 }
                 let number = random::derived(pass.words(), drawn)[0];
                 drawn = drawn.wrapping_add(1);
-                Some(held.swap_remove((u64::from(number) * held.len() as u64 >> 32) as usize))
+                Some(held.swap_remove(((u64::from(number) * held.len() as u64) >> 32) as usize))
             })
         })
     }

@@ -43,8 +43,7 @@ impl FileTensor {
     /// As [`read_idx`] has them.
     pub fn idx(path: impl AsRef<Path>) -> Result<FileTensor> {
         let file = Arc::new(Opened::new(path.as_ref())?);
-        let (dtype, sizes, start) =
-            file.from_start(|start| header(start, file.bytes, &file.path))?;
+        let (dtype, sizes, start) = file.at_start(|start| header(start, file.bytes, &file.path))?;
         FileTensor::within(file, start, dtype, sizes, ORDER, None)
     }
 }

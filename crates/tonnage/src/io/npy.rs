@@ -66,7 +66,7 @@ impl FileTensor {
     /// As [`read_npy`] has them.
     pub fn npy(path: impl AsRef<Path>) -> Result<FileTensor> {
         let file = Arc::new(Opened::new(path.as_ref())?);
-        let header = file.from_start(|start| Header::read(start, &file.path))?;
+        let header = file.at_start(|start| Header::read(start, &file.path))?;
         let Header { dtype, sizes, order, bytes } = header;
         FileTensor::within(file, bytes, dtype, sizes, order, None)
     }

@@ -43,7 +43,7 @@ impl Opened {
     }
 
     /// From the start on, for a header.
-    pub fn from_start<T>(&self, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
+    pub fn at_start<T>(&self, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(0)).map_err(|e| failed(&self.path, "read", &e))?;
         read(&mut *file)

@@ -47,7 +47,7 @@ impl Metric for Auc {
             return Err(bad_argument("auc", what, "give one truth for each score"));
         }
         let said = said.cast(DType::F64)?;
-        let within = (&said).greater_equal(0.0)?.logical_and((&said).less_equal(1.0)?)?;
+        let within = said.greater_equal(0.0)?.logical_and(said.less_equal(1.0)?)?;
         if !within.all(crate::Axes::ALL)?.scalar::<bool>()? {
             let what = "a score that is not between 0 and 1".to_string();
             return Err(bad_argument("auc", what, "take the sigmoid of logits"));

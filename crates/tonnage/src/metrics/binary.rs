@@ -57,8 +57,8 @@ impl Metric for Binary {
         let count = |cases: Tensor| -> Result<u64> {
             Ok(cases.cast(DType::I64)?.sum_all()?.scalar::<i64>()?.max(0) as u64)
         };
-        let right_yes = count((&said).logical_and(&truth)?)?;
-        let (yes, is) = (count((&said).identity()?)?, count((&truth).identity()?)?);
+        let right_yes = count(said.logical_and(&truth)?)?;
+        let (yes, is) = (count(said.identity()?)?, count(truth.identity()?)?);
         let all = said.shape().count().unwrap_or(0) as u64;
         self.right_yes += right_yes;
         self.wrong_yes += yes - right_yes;
