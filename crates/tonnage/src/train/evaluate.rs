@@ -2,6 +2,7 @@
 
 use tonnage_core::{DType, Result};
 
+use super::step::Batch;
 use crate::data::Dataset;
 use crate::function::{Function, function};
 use crate::nn::{Layer, Mode};
@@ -53,16 +54,16 @@ pub fn mean_loss<M: Layer>(
 pub(super) fn judge<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     model: &M,
     loss: &L,
-) -> Function<(Tensor, Tensor), Tensor, impl Fn((Tensor, Tensor)) -> Result<Tensor>> {
-    function(|(x, y): (Tensor, Tensor)| {
+) -> Function<Batch, Tensor, impl Fn(Batch) -> Result<Tensor>> {
+    function(|(x, y): Batch| {
         loss(&model.forward(&x, Mode::Inference)?, &y)?.cast(DType::F64)?.mean_all()
     })
 }
 
 /// The mean over all rows of what a function gives for batches.
-pub(super) fn mean_of<F: Fn((Tensor, Tensor)) -> Result<Tensor>>(
-    f: &Function<(Tensor, Tensor), Tensor, F>,
-    data: &Dataset<(Tensor, Tensor)>,
+pub(super) fn mean_of<F: Fn(Batch) -> Result<Tensor>>(
+    f: &Function<Batch, Tensor, F>,
+    data: &Dataset<Batch>,
     batch: usize,
 ) -> Result<f64> {
     let [mean] = averaged(data, batch, |rows| Ok([f.call(rows)?.scalar::<f64>()?]))?;
