@@ -16,7 +16,7 @@ fn run() -> ExitCode {
 pub fn text() -> String {
     let mut text = "usage: cargo xtask <command>".to_string();
     for command in COMMANDS {
-        text += &format!("\n  {:<6}{}", command.name, command.doc);
+        text += &format!("\n  {:<8}{}", command.name, command.doc);
     }
     text
 }

@@ -81,7 +81,7 @@ fn every_model_learns_in_the_memory_predicted_and_is_the_same_when_it_is_used() 
     let folder = tempfile::tempdir().unwrap();
     for (line, measure, most) in [
         ("gpt --layers 1 --steps 60", "loss", 3.2),
-        ("gru --steps 60", "loss", 3.2),
+        ("gru --steps 200", "loss", 3.2),
         ("recommender --epochs 10 --width 4", "off by", 0.9),
         ("mlp --steps 100", "loss", 1.5),
     ] {
@@ -149,7 +149,10 @@ fn precisions_accumulation_patience_and_logs_do_what_they_say() {
 fn a_loss_that_is_no_number_is_told_with_its_step() {
     let folder = tempfile::tempdir().unwrap();
     let no = refused(&tonnage(folder.path(), &words("train mlp --optimizer sgd --rate 1e38")), 2);
-    assert!(no.contains("the loss of step 2 is not finite") && no.contains("model."), "{no}");
+    assert!(
+        no.contains("the loss of step 2 is not finite") && no.contains("the result of `matmul`"),
+        "{no}"
+    );
 }
 
 #[cfg(unix)]

@@ -9,6 +9,7 @@ use tonnage_core::Bytes;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_ops::math::identity::IDENTITY;
 
 use crate::schedule::revolve;
 
@@ -55,17 +56,31 @@ pub fn with_slots(graph: &Arc<Graph>, node: usize, slots: usize) -> Result<Arc<G
         let what = format!("node {node} is not the gradient of a loop");
         return Err(ErrorKind::BadGraph { what }.into());
     };
-    let first = checkpoints.first().copied();
+    let made_by = |ids: &[ValueId]| ids.first().map(|id| origin(graph, *id));
+    let first = made_by(&checkpoints);
     let is_loop = |n: &Node| n.aux && first.is_some_and(|id| n.outputs.contains(&id));
-    let takes =
-        |n: &Node| handed && self::handed(n).is_some_and(|(_, c)| c.first() == first.as_ref());
+    let takes = |n: &Node| handed && self::handed(n).is_some_and(|(_, c)| made_by(&c) == first);
     for at in 0..made.nodes.len() {
         let n = &made.nodes[at];
         if at == node || is_loop(n) || takes(n) {
             set(&mut made, at, slots.max(1));
         }
+        // What goes on as it is.
+        if made.nodes[at].op == &IDENTITY {
+            let (from, to) = (made.nodes[at].inputs[0], made.nodes[at].outputs[0]);
+            made.value_mut(to).ty = made.ty(from).clone();
+        }
     }
     Ok(Arc::new(made))
+}
+
+/// The value that another is, handed on as it is.
+fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
+    let before = |id| graph.nodes.iter().find(|n| n.op == &IDENTITY && n.outputs.contains(&id));
+    while let Some(node) = before(id) {
+        id = node.inputs[0];
+    }
+    id
 }
 
 /// Whether a gradient of a loop is handed states, and which values they are.
