@@ -5,8 +5,7 @@
 //!
 //! * All tests run in the dev profile, which has overflow checks and debug assertions, and so do the doc examples.
 //! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
-//!   promise into a wrong number: so the crates that hold `unsafe`, `ops` and `runtime`, are tested in it too.
-//!   Everything else in release takes too long for every change and belongs to `cargo xtask soak`.
+//!   promise into a wrong number. To build it takes too long for every change: `cargo xtask soak` runs all tests in it.
 //! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
 //! * `tonnage-ops` has no tests inside of its library, for those would build it once more in each profile; they are
@@ -37,13 +36,6 @@ const STEPS: &[Step] = &[
     },
     Step { name: "tests", run: || Cargo::new("test --workspace --no-fail-fast").run() },
     Step { name: "Python", run: python::tests },
-    Step {
-        name: "tests, release",
-        run: || {
-            let packages = "--package tonnage-ops --package tonnage-runtime";
-            Cargo::new(&format!("test --release {packages} --tests --no-fail-fast")).run()
-        },
-    },
     Step { name: "AddressSanitizer", run: unsound::address_sanitizer },
     Step { name: "Miri", run: unsound::miri },
 ];
