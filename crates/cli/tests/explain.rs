@@ -2,19 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod common;
+
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
 
-fn tonnage(folder: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
-    command.args(args).current_dir(folder).env("XDG_CACHE_HOME", folder).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
+use common::{said, tonnage};
 
 #[test]
 fn a_step_is_explained_with_a_chart_and_saved_in_every_format() {

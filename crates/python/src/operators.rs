@@ -40,10 +40,19 @@ pub fn same_dtype(py: Python<'_>, op: &'static OpDef, a: &Tensor, b: &Tensor) ->
     Err(errors::raise(py, kind.into()))
 }
 
-/// Which op `&`, `|`, `^` stand for.
-pub fn logical(dtype: DType, of_bools: &'static OpDef, of_bits: &'static OpDef) -> &'static OpDef {
-    if dtype == DType::Bool { of_bools } else { of_bits }
+/// What `&`, `|` and `^` stand for: one op for truths, another for bits.
+#[derive(Clone, Copy)]
+pub struct Gate {
+    of_truths: &'static OpDef,
+    of_bits: &'static OpDef,
 }
+
+pub const AND: Gate =
+    Gate { of_truths: &math::logical_and::LOGICAL_AND, of_bits: &math::bitwise_and::BITWISE_AND };
+pub const OR: Gate =
+    Gate { of_truths: &math::logical_or::LOGICAL_OR, of_bits: &math::bitwise_or::BITWISE_OR };
+pub const XOR: Gate =
+    Gate { of_truths: &math::logical_xor::LOGICAL_XOR, of_bits: &math::bitwise_xor::BITWISE_XOR };
 
 /// Quotients of integers are floats, as Python's are.
 fn divisible(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
@@ -55,6 +64,17 @@ fn divisible(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {
 }
 
 impl PyTensor {
+    pub fn gated(
+        &self,
+        py: Python<'_>,
+        gate: Gate,
+        other: &Bound<'_, PyAny>,
+        reflected: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let op = if self.tensor.dtype() == DType::Bool { gate.of_truths } else { gate.of_bits };
+        self.with(py, op, other, reflected)
+    }
+
     pub fn with(
         &self,
         py: Python<'_>,

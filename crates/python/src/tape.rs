@@ -152,11 +152,7 @@ impl PyTape {
         sources: Vec<Bound<'_, PyAny>>,
         outputs: Option<Vec<PyRef<'_, PyTensor>>>,
     ) -> PyResult<Vec<Py<PyAny>>> {
-        let plain = |given: &[PyRef<'_, PyTensor>]| -> Vec<Tensor> {
-            given.iter().map(|t| t.tensor.clone()).collect()
-        };
-        let targets = plain(&targets);
-        let outputs = outputs.as_deref().map(plain);
+        let (targets, outputs) = (plain(&targets), outputs.as_deref().map(plain));
         let sources = sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?;
         let made = run(py, MUCH, || {
             self.with(|tape| {
@@ -227,6 +223,11 @@ impl Drop for PyTape {
     }
 }
 
+/// Tensors without their wrappers.
+fn plain(given: &[PyRef<'_, PyTensor>]) -> Vec<Tensor> {
+    given.iter().map(|t| t.tensor.clone()).collect()
+}
+
 /// Gradients by the nodes of a graph that is being built.
 #[pyfunction]
 #[pyo3(signature = (targets, sources, outputs))]
@@ -236,9 +237,6 @@ pub fn graph_gradients(
     sources: Vec<Bound<'_, PyAny>>,
     outputs: Option<Vec<PyRef<'_, PyTensor>>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
-    let plain = |given: &[PyRef<'_, PyTensor>]| -> Vec<Tensor> {
-        given.iter().map(|t| t.tensor.clone()).collect()
-    };
     let (targets, outputs) = (plain(&targets), outputs.as_deref().map(plain));
     let sources = All(sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?);
     let made = run_attached(py, || tonnage::bind::gradients(&targets, outputs, sources))?;

@@ -11,7 +11,7 @@ use tonnage_ops::{linalg, math};
 use crate::args::{self, Dims, values};
 use crate::convert::{self, Want};
 use crate::numpy::Export;
-use crate::operators::{binary, logical, same_dtype, side};
+use crate::operators::{AND, OR, XOR, binary, same_dtype, side};
 use crate::run::{run, run_attached};
 use crate::{dtype, index};
 
@@ -111,81 +111,27 @@ impl PyTensor {
     }
 
     fn __and__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(
-            py,
-            logical(
-                self.tensor.dtype(),
-                &math::logical_and::LOGICAL_AND,
-                &math::bitwise_and::BITWISE_AND,
-            ),
-            other,
-            false,
-        )
+        self.gated(py, AND, other, false)
     }
 
     fn __rand__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(
-            py,
-            logical(
-                self.tensor.dtype(),
-                &math::logical_and::LOGICAL_AND,
-                &math::bitwise_and::BITWISE_AND,
-            ),
-            other,
-            true,
-        )
+        self.gated(py, AND, other, true)
     }
 
     fn __or__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(
-            py,
-            logical(
-                self.tensor.dtype(),
-                &math::logical_or::LOGICAL_OR,
-                &math::bitwise_or::BITWISE_OR,
-            ),
-            other,
-            false,
-        )
+        self.gated(py, OR, other, false)
     }
 
     fn __ror__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(
-            py,
-            logical(
-                self.tensor.dtype(),
-                &math::logical_or::LOGICAL_OR,
-                &math::bitwise_or::BITWISE_OR,
-            ),
-            other,
-            true,
-        )
+        self.gated(py, OR, other, true)
     }
 
     fn __xor__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(
-            py,
-            logical(
-                self.tensor.dtype(),
-                &math::logical_xor::LOGICAL_XOR,
-                &math::bitwise_xor::BITWISE_XOR,
-            ),
-            other,
-            false,
-        )
+        self.gated(py, XOR, other, false)
     }
 
     fn __rxor__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(
-            py,
-            logical(
-                self.tensor.dtype(),
-                &math::logical_xor::LOGICAL_XOR,
-                &math::bitwise_xor::BITWISE_XOR,
-            ),
-            other,
-            true,
-        )
+        self.gated(py, XOR, other, true)
     }
 
     fn __lshift__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

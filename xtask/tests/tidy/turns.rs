@@ -71,7 +71,7 @@ fn a_test_out_of_turn_is_found() {
     let text = "#[test]\nfn first() {\n    let _turn = alone();\n}\n\n\
                 fn helper() {\n    let _turn = alone();\n}\n\n\
                 #[test]\nfn second() {\n    helper();\n}\n\n\
-                #[test]\n#[ignore = \"long\"]\nfn third() {\n    other(alone);\n}\n";
+                #[test]\n#[should_panic]\nfn third() {\n    other(alone);\n}\n";
     assert_eq!(out_of_turn(&File::sample("a.rs", text)), ["a.rs:17: no `alone()` in third"]);
     let without = text.replace("alone()", "nothing()");
     assert!(out_of_turn(&File::sample("a.rs", &without)).is_empty());

@@ -50,25 +50,35 @@ fn split(
     if half >= count {
         return piece(ready, first, count, outputs);
     }
+    in_two(
+        ready,
+        outputs,
+        half,
+        workers,
+        &|outputs| split(ready, first, half, outputs, grain, workers),
+        &|outputs| split(ready, first + half, count - half, outputs, grain, workers),
+    );
+}
+
+/// Cuts outputs behind so many elements, and has both parts made at once where a thread is free.
+pub(super) fn in_two(
+    ready: &Ready,
+    outputs: Outputs,
+    elements: usize,
+    workers: &dyn Workers,
+    first: &(dyn Fn(Outputs) + Sync),
+    second: &(dyn Fn(Outputs) + Sync),
+) {
     let (mut left, mut right) = (Outputs::new(), Outputs::new());
     for (out, (_, form)) in outputs.into_iter().zip(&ready.program.stores) {
-        let (l, r) = out.split_at_mut(bytes(*form, half).min(out.len()));
+        let (l, r) = out.split_at_mut(bytes(*form, elements).min(out.len()));
         left.push(l);
         right.push(r);
     }
     let (mut left, mut right) = (Some(left), Some(right));
-    workers.join(
-        &mut || {
-            if let Some(outputs) = left.take() {
-                split(ready, first, half, outputs, grain, workers);
-            }
-        },
-        &mut || {
-            if let Some(outputs) = right.take() {
-                split(ready, first + half, count - half, outputs, grain, workers);
-            }
-        },
-    );
+    workers.join(&mut || left.take().into_iter().for_each(first), &mut || {
+        right.take().into_iter().for_each(second);
+    });
 }
 
 pub(super) fn bytes(form: Form, elements: usize) -> usize {

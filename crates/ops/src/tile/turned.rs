@@ -10,7 +10,7 @@ use tonnage_core::workers::Workers;
 
 use super::eval::Beside;
 use super::ready::{Fetch, Ready, Slot};
-use super::store::{Outputs, bytes};
+use super::store::{Outputs, bytes, in_two};
 use crate::linalg::gemm::{Compute, Reads, Source as Lines, pack_strided};
 
 /// Rows that are brought at once: a line of the cache of four-byte elements.
@@ -107,24 +107,13 @@ impl<'a> Blocks<'a> {
         }
         let middle = first + (end - first) / 2;
         let elements = self.start(middle) - self.start(first);
-        let (mut left, mut right) = (Outputs::new(), Outputs::new());
-        for (out, (_, form)) in outputs.into_iter().zip(&ready.program.stores) {
-            let (l, r) = out.split_at_mut(bytes(*form, elements).min(out.len()));
-            left.push(l);
-            right.push(r);
-        }
-        let (mut left, mut right) = (Some(left), Some(right));
-        workers.join(
-            &mut || {
-                if let Some(outputs) = left.take() {
-                    self.split(ready, (first, middle), outputs, grain, workers);
-                }
-            },
-            &mut || {
-                if let Some(outputs) = right.take() {
-                    self.split(ready, (middle, end), outputs, grain, workers);
-                }
-            },
+        in_two(
+            ready,
+            outputs,
+            elements,
+            workers,
+            &|outputs| self.split(ready, (first, middle), outputs, grain, workers),
+            &|outputs| self.split(ready, (middle, end), outputs, grain, workers),
         );
     }
 

@@ -19,7 +19,7 @@ pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
     // page that was cut until it runs short: at most one at each end of what is kept.)
     #[cfg(target_os = "linux")]
     if len >= HUGE {
-        let at = huge(len)?;
+        let at = huge(len).or_else(|| pages(len))?;
         // SAFETY: advice on the pages just mapped; the answer does not matter.
         unsafe { libc::madvise(at.as_ptr().cast(), len, libc::MADV_HUGEPAGE) };
         return Some(at);
@@ -28,9 +28,13 @@ pub(super) fn map(len: usize) -> Option<NonNull<u8>> {
 }
 
 /// Pages that start where a huge page can: the system would place them anywhere, and then what lies at their ends has
-/// small pages, which fall on each other in caches by chance.
+/// small pages, which fall on each other in caches by chance. `None` where the ends cannot go back, or a limit leaves no room
+/// for them meanwhile.
 #[cfg(target_os = "linux")]
 fn huge(len: usize) -> Option<NonNull<u8>> {
+    if !page_by_page() {
+        return None;
+    }
     let whole = pages(len.checked_add(HUGE)?)?;
     let before = whole.as_ptr().align_offset(HUGE);
     // SAFETY: the parts lie in the mapping and nobody has them yet.
