@@ -3,6 +3,7 @@
 //!     tonnage-bench list
 //!     tonnage-bench limits
 //!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2]
+//!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB]
 //!
 //! `peers/` has the same workloads for the peers, with the same arguments and the same lines.
 
@@ -27,14 +28,17 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["limits"] => limits::print(),
-        ["run", name, rest @ ..] => match ALL.iter().find(|workload| workload.name == *name) {
-            Some(workload) => match settings(workload, rest) {
-                Ok((sizes, settings)) => run(workload, &sizes, &settings),
-                Err(mistake) => return misuse(&mistake),
-            },
-            None => return misuse(&format!("there is no workload `{name}`")),
-        },
-        _ => return misuse("say list, limits, or run and a workload"),
+        [what @ ("run" | "plan"), name, rest @ ..] => {
+            match ALL.iter().find(|workload| workload.name == *name) {
+                Some(workload) => match settings(workload, rest) {
+                    Ok((sizes, settings)) if *what == "run" => run(workload, &sizes, &settings),
+                    Ok((sizes, settings)) => plan(workload, &sizes, &settings),
+                    Err(mistake) => return misuse(&mistake),
+                },
+                None => return misuse(&format!("there is no workload `{name}`")),
+            }
+        }
+        _ => return misuse("say list, limits, or run or plan and a workload"),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -72,6 +76,15 @@ fn settings(workload: &Workload, words: &[&str]) -> std::result::Result<(Sizes, 
         }
     }
     Ok((sizes, settings))
+}
+
+fn plan(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<()> {
+    let job = (workload.make)(sizes, settings.budget.as_deref())?;
+    match job.plan {
+        Some(plan) => println!("{}", plan()?),
+        None => println!("a step of {} is not planned as a whole", workload.name),
+    }
+    Ok(())
 }
 
 fn run(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<()> {
