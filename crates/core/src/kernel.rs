@@ -38,11 +38,12 @@ pub struct In<'a> {
 }
 
 impl In<'_> {
-    /// Its elements as they lie in its own bytes; nothing where it is the output's.
+    /// Its elements as they lie in its own bytes, or in a file that the system shows as memory; nothing where it is the output's.
     pub fn slice<T: Element>(&self) -> &[T] {
         match self.data {
             Data::Slice(bytes) => cast_slice(bytes),
-            Data::Output(_) | Data::Stored(_) => &[],
+            Data::Stored(elements) => cast_slice(elements.mapped().unwrap_or(&[])),
+            Data::Output(_) => &[],
         }
     }
 

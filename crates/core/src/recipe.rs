@@ -49,11 +49,14 @@ pub trait Elements: Debug + Send + Sync {
     /// tiles: what cannot be read is zero, and [`check`](Elements::check) says so from then on.
     fn read(&self, from: u64, out: &mut [u8]);
 
-    /// Whoever has read asks before it hands on what it made.
+    /// Whoever has read asks before it hands on what it made. That ends a pass: what the system holds in memory for it may go.
     ///
     /// # Errors
     /// Where a read has failed.
     fn check(&self) -> Result<()>;
+
+    /// All of them, where the system shows the file as memory; they are read there then.
+    fn mapped(&self) -> Option<&[u8]>;
 }
 
 /// Elements outside of memory, held. Two are equal if they are the same.

@@ -17,7 +17,7 @@ use tonnage::{
 /// Numbers in a file, and in memory.
 fn both(folder: &Path, name: &str, shape: &[usize]) -> (Tensor, Tensor) {
     let path = folder.join(format!("{name}.npy"));
-    save_npy(&path, &random_normal(shape).unwrap()).unwrap();
+    save_npy(&path, &random_normal(shape, DType::F32).unwrap()).unwrap();
     (FileTensor::npy(&path).unwrap().lazy(), read_npy(&path).unwrap())
 }
 
@@ -67,9 +67,9 @@ fn products_with_files_on_either_side_give_the_bits_of_those_in_memory() {
     for (i, shape) in [[600, 515], [515, 600], [4099, 33], [300, 300]].into_iter().enumerate() {
         let (lazy, whole) = both(&folder.0, &format!("w{i}"), &shape);
         for rows in [1, 5, 64, 130] {
-            let x = random_normal([rows, shape[0]]).unwrap() + 0.0;
+            let x = random_normal([rows, shape[0]], DType::F32).unwrap() + 0.0;
             let x = x.unwrap();
-            let y = (random_normal([rows, shape[1]]).unwrap() + 0.0).unwrap();
+            let y = (random_normal([rows, shape[1]], DType::F32).unwrap() + 0.0).unwrap();
             let pairs = [
                 (x.matmul(&lazy), x.matmul(&whole)),
                 (y.matmul(&lazy.t().unwrap()), y.matmul(&whole.t().unwrap())),
@@ -92,15 +92,16 @@ fn half_precision_and_batches_of_matrices_are_multiplied_from_files() {
     let _turn = alone();
     let folder = Folder::new("lazy-batch");
     let path = folder.0.join("x.safetensors");
-    let batch = random_normal([5, 300, 260]).unwrap();
-    let half = random_normal([900, 700]).unwrap().cast(DType::BF16).unwrap();
+    let batch = random_normal([5, 300, 260], DType::F32).unwrap();
+    let half = random_normal([900, 700], DType::F32).unwrap().cast(DType::BF16).unwrap();
     save_safetensors(&path, [("batch", &batch), ("half", &half)], &[]).unwrap();
     let file = TensorFile::open(&path).unwrap();
-    let x = (random_normal([5, 7, 300]).unwrap() + 0.0).unwrap();
+    let x = (random_normal([5, 7, 300], DType::F32).unwrap() + 0.0).unwrap();
     let (lazy, whole) = (file.lazy("batch").unwrap(), file.read("batch").unwrap());
     assert_eq!(bits(&x.matmul(&lazy).unwrap()), bits(&x.matmul(&whole).unwrap()));
     let (lazy, whole) = (file.lazy("half").unwrap(), file.read("half").unwrap());
-    let x = (random_normal([8, 900]).unwrap() + 0.0).unwrap().cast(DType::BF16).unwrap();
+    let x =
+        (random_normal([8, 900], DType::F32).unwrap() + 0.0).unwrap().cast(DType::BF16).unwrap();
     let f32s = |x: Result<Tensor>| bits(&x.unwrap().cast(DType::F32).unwrap());
     assert_eq!(f32s(x.matmul(&lazy)), f32s(x.matmul(&whole)));
     assert_eq!(f32s(lazy.sum(0)), f32s(whole.sum(0)));
@@ -111,7 +112,7 @@ fn other_orders_and_byte_orders_are_turned_on_the_way() {
     let _turn = alone();
     let folder = Folder::new("lazy-order");
     let path = folder.0.join("raw");
-    let x = random_normal([90, 130, 7]).unwrap();
+    let x = random_normal([90, 130, 7], DType::F32).unwrap();
     let x = (x + 0.0).unwrap();
     for order in [
         Order { columns_first: true, big_endian: false },
@@ -144,7 +145,7 @@ fn a_function_reads_its_weights_from_files_in_just_the_memory_predicted() {
         })
     };
     let (lazy, whole): (Vec<Tensor>, Vec<Tensor>) = layers.into_iter().unzip();
-    let x = (random_normal([16, 512]).unwrap() + 0.0).unwrap();
+    let x = (random_normal([16, 512], DType::F32).unwrap() + 0.0).unwrap();
     let streamed = model(lazy);
     let got = call_checked(&streamed, &x);
     assert_eq!(bits(&got), bits(&model(whole).call(x.clone()).unwrap()));
@@ -185,7 +186,7 @@ fn a_variable_that_starts_in_a_file_stays_there_until_it_is_written() {
     let (lazy, whole) = both(&folder.0, "v", &[512, 512]);
     let before = in_use();
     let v = Variable::new("v", lazy).unwrap();
-    let x = (random_normal([4, 512]).unwrap() + 0.0).unwrap();
+    let x = (random_normal([4, 512], DType::F32).unwrap() + 0.0).unwrap();
     let read = v.clone();
     let g = function(move |x: Tensor| x.matmul(&read.read()?));
     assert_eq!(bits(&g.call(x.clone()).unwrap()), bits(&x.matmul(&whole).unwrap()));
@@ -216,7 +217,7 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error_of_every_op_and_leaves_nothi
     let folder = Folder::new("lazy-shrinks");
     let (lazy, _) = both(&folder.0, "x", &[1000, 1000]);
     let path = folder.0.join("x.npy");
-    let x = (random_normal([4, 1000]).unwrap() + 0.0).unwrap();
+    let x = (random_normal([4, 1000], DType::F32).unwrap() + 0.0).unwrap();
     let before = in_use();
     OpenOptions::new().write(true).open(&path).unwrap().set_len(2_000_000).unwrap();
     let captured = lazy.clone();
@@ -257,7 +258,7 @@ fn a_limit_holds_while_a_file_that_is_larger_goes_through() {
     let (lazy, whole) = both(&folder.0, "x", &[4000, 1000]);
     let (sum, rows) = (whole.sum_all().unwrap(), whole.mean(1).unwrap());
     drop(whole);
-    let small = (random_normal([1000, 8]).unwrap() + 0.0).unwrap();
+    let small = (random_normal([1000, 8], DType::F32).unwrap() + 0.0).unwrap();
     let before = in_use();
     memory::set_limit("cpu:0", Some(before + Bytes::mib(2))).unwrap();
     let got = (lazy.sum_all(), lazy.mean(1), lazy.matmul(&small));

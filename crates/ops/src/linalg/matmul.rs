@@ -191,11 +191,15 @@ where
     let finish = k.finish;
     let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
         let l = match left.data {
-            Data::Stored(from) => Operand::Stored(StoredMatrix::left(from, sa)),
+            Data::Stored(from) if from.mapped().is_none() => {
+                Operand::Stored(StoredMatrix::left(from, sa))
+            }
             _ => Operand::Memory(Matrix::left(left.slice::<T>(), sa)),
         };
         let r = match right.data {
-            Data::Stored(from) => Operand::Stored(StoredMatrix::right(from, sb)),
+            Data::Stored(from) if from.mapped().is_none() => {
+                Operand::Stored(StoredMatrix::right(from, sb))
+            }
             _ => Operand::Memory(Matrix::right(right.slice::<T>(), sb)),
         };
         let (batch, row) = (size.rows * size.cols, size.cols);

@@ -104,6 +104,9 @@ pub fn turned(
     let Read::Generator(Generator::Stored { elements, dtype }) = source.read else {
         return Ok(false);
     };
+    if elements.0.mapped().is_some() {
+        return Ok(false);
+    }
     let layout = &source.layout;
     let along = (0..domain.len()).find(|i| layout.strides[*i] == 1 && domain[*i] >= RUN);
     let Some(along) = along.filter(|_| run(layout) < RUN && !out.is_empty()) else {

@@ -17,6 +17,9 @@ use super::stored::{FileTensor, Opened, bytes_of};
 use super::{Output, bad_file, failed, npy, write_atomically};
 use crate::tensor::Tensor;
 
+/// A byte that is deflated becomes no more than this many.
+const MOST_DEFLATED: u64 = 1032;
+
 /// An npz file. Opening it reads its directory; each tensor is read when it is asked for.
 ///
 /// ```
@@ -33,6 +36,7 @@ use crate::tensor::Tensor;
 #[derive(Debug)]
 pub struct Npz {
     path: PathBuf,
+    bytes: u64,
     names: Vec<String>,
     archive: Mutex<ZipArchive<BufReader<File>>>,
 }
@@ -45,13 +49,14 @@ impl Npz {
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|e| failed(path, "opened", &e))?;
+        let bytes = file.metadata().map_err(|e| failed(path, "read", &e))?.len();
         let archive = ZipArchive::new(BufReader::new(file)).map_err(|e| wrong(path, e))?;
         let mut names = Vec::with_capacity(archive.len());
         for name in archive.file_names() {
             let name = name.map_err(|e| wrong(path, e))?;
             names.push(name.strip_suffix(".npy").unwrap_or(&name).to_string());
         }
-        Ok(Npz { path: path.into(), names, archive: Mutex::new(archive) })
+        Ok(Npz { path: path.into(), bytes, names, archive: Mutex::new(archive) })
     }
 
     /// The tensors' names, as they stand in the file.
@@ -118,7 +123,12 @@ impl Npz {
         let index = self.index(name)?;
         let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entry = archive.by_index(index).map_err(|e| wrong(path, e))?;
-        let whole = entry.size();
+        // A size that more bytes than there are would have to be inflated to is a lie.
+        let there = entry.compressed_size().min(self.bytes);
+        let whole = entry.size().min(match entry.compression() {
+            CompressionMethod::Stored => there,
+            _ => there.saturating_mul(MOST_DEFLATED),
+        });
         let inside = path.join(name);
         let tensor = npy::read(&mut entry, whole, &inside, Some(name), source)?;
         // The checksum is compared where the entry ends.

@@ -14,6 +14,8 @@ use tonnage_core::recipe::{Elements, Generator, Recipe, Stored};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{DType, Error, Result, Shape, Source, TensorType};
 use tonnage_runtime::Array;
+#[cfg(unix)]
+use tonnage_runtime::system::Mapping;
 
 use super::{bad_file, failed, filled};
 use crate::tensor::Tensor;
@@ -202,11 +204,38 @@ impl FileTensor {
             order: self.order,
             failed: OnceLock::new(),
         };
-        let elements = Stored(Arc::new(elements));
-        let generator = Generator::Stored { elements, dtype: self.dtype };
+        self.tensor_of(Arc::new(elements))
+    }
+
+    fn tensor_of(&self, elements: Arc<dyn Elements>) -> Tensor {
+        let generator = Generator::Stored { elements: Stored(elements), dtype: self.dtype };
         let mut recipe = Recipe::generate(generator, self.sizes.clone());
         recipe.sources[0].1 = self.order.layout(self.sizes.clone());
         Tensor::from_array(Array::from_recipe(Arc::new(recipe)))
+    }
+
+    /// The same, read through the system's mapping of the file into memory: nothing is copied, so that what the system has in its cache is used
+    /// as it lies there. Pages are given back when an op has read them.
+    ///
+    /// What of it is resident while an op runs is the system's choice: no limit and no plan counts it. Nobody may change the file while it is
+    /// mapped: a file that gets shorter ends the process with a fault where it is read, not with an error. Where that cannot be ruled
+    /// out, use [`lazy`](FileTensor::lazy).
+    ///
+    /// # Errors
+    /// Where the system cannot map it, or its elements lie in another byte order than the machine's, or not at a multiple of their size.
+    #[cfg(unix)]
+    #[track_caller]
+    pub fn mapped(&self) -> Result<Tensor> {
+        let source = Source::here();
+        let (at, size) = (self.at as usize, self.dtype.size());
+        let bytes = bytes_of(&self.ty(), &self.file.path)? as usize;
+        if !at.is_multiple_of(size) || (self.order.big_endian && size > 1) || bytes == 0 {
+            let what = format!("{} lies there as no machine has it in memory", self.ty());
+            return Err(bad_file(&self.file.path, what, "use `lazy`, which turns it").at(source));
+        }
+        let mapping = Mapping::of(&self.file.beside, at + bytes)
+            .map_err(|e| failed(&self.file.path, "mapped", &e).at(source))?;
+        Ok(self.tensor_of(Arc::new(Mapped { mapping, at, size })))
     }
 
     /// Some rows of it, in bytes of their own: a file of any size is read in pieces.
@@ -277,6 +306,37 @@ impl Elements for Lazy {
 
     fn check(&self) -> Result<()> {
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// The elements of a file that the system shows as memory.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Mapped {
+    mapping: Mapping,
+    /// Where they begin, at a multiple of their size.
+    at: usize,
+    size: usize,
+}
+
+#[cfg(unix)]
+impl Elements for Mapped {
+    fn read(&self, from: u64, out: &mut [u8]) {
+        let start = self.at + from as usize * self.size;
+        out.copy_from_slice(&self.mapping.bytes()[start..start + out.len()]);
+    }
+
+    fn check(&self) -> Result<()> {
+        self.mapping.release();
+        Ok(())
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        Some(&self.mapping.bytes()[self.at..])
     }
 }
 
