@@ -15,6 +15,7 @@ mod arena;
 mod budget;
 mod copy;
 mod explain;
+mod files;
 mod finish;
 mod fuse;
 mod heap;

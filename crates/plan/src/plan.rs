@@ -381,6 +381,8 @@ pub struct Step {
     pub writes: SmallVec<[ValueId; 2]>,
     /// The later step, on what it makes alone, that runs as part of it.
     pub finished_by: Option<usize>,
+    /// Inputs that its kernel reads from files as it goes.
+    pub streamed: SmallVec<[(usize, Arc<Recipe>); 1]>,
 }
 
 impl Step {

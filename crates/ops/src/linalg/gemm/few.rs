@@ -151,12 +151,18 @@ where
         let count = sums.len() / len;
         let small = &mut small[..count * deep];
         few.pack(batch, 0..count, depth.clone(), 1, small);
-        for (i, line) in lines.enumerate() {
+        // As many lines are packed at once as there is room for: what is read from a file comes in larger pieces.
+        let together = (packed.len() / deep.max(1)).max(1);
+        for (i, line) in lines.clone().enumerate() {
             let run = match direct {
                 Some(direct) if direct.depth == 1 => direct.run(line, depth.clone()),
                 _ => {
-                    many.pack(batch, line..line + 1, depth.clone(), 1, &mut packed[..deep]);
-                    &packed[..deep]
+                    if i % together == 0 {
+                        let ahead = line..lines.end.min(line + together);
+                        let room = ahead.len() * deep;
+                        many.pack(batch, ahead, depth.clone(), 1, &mut packed[..room]);
+                    }
+                    &packed[i % together * deep..][..deep]
                 }
             };
             for (f, x) in small.chunks_exact(deep).enumerate() {
