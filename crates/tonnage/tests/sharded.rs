@@ -82,7 +82,7 @@ fn files_larger_than_a_limit_go_through_in_chunks_that_fit_it() {
     let out = folder.0.join("out.npy");
     let own = Sharded::open(&paths, None).unwrap();
     let right = (random_normal([500, 700], DType::F32).unwrap() + 0.0).unwrap();
-    let (before, limit) = (in_use(), Bytes::mib(6));
+    let (before, limit) = (in_use(), Bytes::mib(12));
     memory::set_limit("cpu:0", Some(before + limit)).unwrap();
     memory::reset_peak("cpu:0").unwrap();
     let mut seen = 0;
