@@ -52,7 +52,7 @@ enum Command {
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
     Calibrate(calibrate::Args),
-    /// List the ops, with the dtypes that they take; or tell all about one.
+    /// List the ops, with the dtypes that they take and what they do to memory; or tell all about one.
     Ops(ops::Args),
 }
 
