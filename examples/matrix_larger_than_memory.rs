@@ -3,8 +3,8 @@
 //! `cargo run --release -p tonnage-examples matrix_larger_than_memory` prints
 //!
 //!     the file has f32[16384, 64], which is 4.00 MiB; the limit is 1.00 MiB
-//!     the largest norm of a row is ...; at most 2... KiB were in use
-//!     all at once: never fits: ...
+//!     the largest norm of a row is ...; at most 260.06 KiB were in use
+//!     all at once: never fits: input file asked for 4.00 MiB with 0 B in use; the most there can be is 1.00 MiB; ...
 
 use tonnage::io::{FileTensor, save_npy};
 use tonnage::{Bytes, DType, Elementwise, Result, Tensor, function, memory, random_normal, set_seed};
