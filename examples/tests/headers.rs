@@ -1,6 +1,8 @@
 //! Every example runs, and prints what its header says: the indented lines at its end. `...` in them stands for anything, such as a time
 //! or what depends on the machine.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -3,20 +3,26 @@
 //!     tonnage-bench list
 //!     tonnage-bench limits
 //!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2]
+//!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB]
+//!     tonnage-bench steps mlp [batch=2048 ...] [budget=64MiB]
 //!
 //! `peers/` has the same workloads for the peers, with the same arguments and the same lines.
 
 mod limits;
 mod measure;
 mod sizes;
+mod steps;
 mod workloads;
 
 use std::process::ExitCode;
 
-use measure::Settings;
+use measure::{Job, Settings};
 use sizes::Sizes;
 use tonnage::Result;
 use workloads::{ALL, Workload};
+
+/// Parts of a step that `steps` shows.
+const SHOWN: usize = 60;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -27,14 +33,23 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["limits"] => limits::print(),
-        ["run", name, rest @ ..] => match ALL.iter().find(|workload| workload.name == *name) {
-            Some(workload) => match settings(workload, rest) {
-                Ok((sizes, settings)) => run(workload, &sizes, &settings),
-                Err(mistake) => return misuse(&mistake),
-            },
-            None => return misuse(&format!("there is no workload `{name}`")),
-        },
-        _ => return misuse("say list, limits, or run and a workload"),
+        [what @ ("run" | "plan" | "steps"), name, rest @ ..] => {
+            match ALL.iter().find(|workload| workload.name == *name) {
+                Some(workload) => match settings(workload, rest) {
+                    Ok((sizes, settings)) if *what == "run" => run(workload, &sizes, &settings),
+                    Ok((sizes, settings)) => {
+                        let job = (workload.make)(&sizes, settings.budget.as_deref());
+                        job.and_then(|mut job| match *what {
+                            "plan" => plan(workload, &job),
+                            _ => steps::print(&mut job, SHOWN),
+                        })
+                    }
+                    Err(mistake) => return misuse(&mistake),
+                },
+                None => return misuse(&format!("there is no workload `{name}`")),
+            }
+        }
+        _ => return misuse("say list, limits, or run, plan or steps and a workload"),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -72,6 +87,14 @@ fn settings(workload: &Workload, words: &[&str]) -> std::result::Result<(Sizes, 
         }
     }
     Ok((sizes, settings))
+}
+
+fn plan(workload: &Workload, job: &Job) -> Result<()> {
+    match &job.plan {
+        Some(plan) => println!("{}", plan()?),
+        None => println!("a step of {} is not planned as a whole", workload.name),
+    }
+    Ok(())
 }
 
 fn run(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<()> {

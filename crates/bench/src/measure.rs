@@ -2,9 +2,10 @@
 //! median of its steps, the first call by itself.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::Instant;
 
-use tonnage::{Bytes, Result, memory};
+use tonnage::{Bytes, Plan, Result, memory};
 
 use crate::sizes::Sizes;
 use crate::workloads::Workload;
@@ -23,8 +24,8 @@ pub struct Job {
     pub step: Box<dyn FnMut() -> Result<()>>,
     /// What it holds between steps, once it ran: parameters, optimizer state and inputs.
     pub state: Box<dyn Fn() -> Result<Bytes>>,
-    /// The peak that is known beforehand, above that.
-    pub predicted: Option<Box<dyn Fn() -> Result<Bytes>>>,
+    /// What is known beforehand, of a planned step.
+    pub plan: Option<Box<dyn Fn() -> Result<Arc<Plan>>>>,
     /// Calls in a step: of the smallest ops many, so that the clock is none of what is measured.
     pub calls: usize,
 }
@@ -35,6 +36,7 @@ pub struct Figures {
     pub step: f64,
     pub peak: u64,
     pub state: u64,
+    /// What a step takes on top of the state, as its plan says.
     pub predicted: Option<u64>,
 }
 
@@ -47,7 +49,7 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
     drop(tiny);
     let before = restart_peak();
     let mut job = (workload.make)(sizes, settings.budget.as_deref())?;
-    let predicted = job.predicted.as_ref().map(|known| known()).transpose()?;
+    let plan = job.plan.as_ref().map(|plan| plan()).transpose()?;
     let start = Instant::now();
     (job.step)()?;
     let first = start.elapsed().as_secs_f64() / job.calls as f64;
@@ -65,7 +67,7 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
         step: times[times.len() / 2],
         peak: highest().saturating_sub(before),
         state,
-        predicted: predicted.map(Bytes::get),
+        predicted: plan.map(|plan| plan.obtains().get()),
     })
 }
 

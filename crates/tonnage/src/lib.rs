@@ -39,6 +39,7 @@ mod random;
 mod read;
 pub mod report;
 mod scope;
+mod sharded;
 mod tape;
 mod tensor;
 mod trace;
@@ -73,6 +74,7 @@ pub use random::{
     random_uniform, random_uniform_between, set_seed,
 };
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
+pub use sharded::{Chunk, Rows as ChunkRows, Sharded};
 pub use tape::{
     Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched, clip_by_global_norm, global_norm,
 };

@@ -60,7 +60,7 @@ fn folded(budget: Option<&str>, f: impl Fn() -> Result<Tensor> + 'static) -> Res
     Ok(Job {
         step: Box::new(move || planned.call(()).map(drop)),
         state: Box::new(|| Ok(tonnage::Bytes::ZERO)),
-        predicted: None,
+        plan: None,
         calls: 1,
     })
 }

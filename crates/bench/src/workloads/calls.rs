@@ -41,7 +41,7 @@ fn many(mut f: impl FnMut() -> Result<()> + 'static) -> Job {
     Job {
         step: Box::new(move || (0..CALLS).try_for_each(|_| black_box(f()))),
         state: Box::new(|| Ok(Bytes::ZERO)),
-        predicted: None,
+        plan: None,
         calls: CALLS,
     }
 }

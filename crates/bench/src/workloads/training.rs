@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tonnage::nn::{Layer, Mode, Parameters};
 use tonnage::optim::Optimizer;
-use tonnage::{Bytes, Function, GradientTape, Result, Tensor, Tree, function, memory};
+use tonnage::{Function, GradientTape, Result, Tensor, Tree, function, memory};
 
 use crate::measure::Job;
 
@@ -25,7 +25,7 @@ where
         step: Box::new(move || f.call(args.clone()).map(drop)),
         // Results are dropped, so what is in use between steps is state and arguments.
         state: Box::new(|| Ok(memory::info("cpu:0")?.in_use)),
-        predicted: Some(Box::new(move || Ok::<Bytes, _>(planned.plan(&known)?.obtains()))),
+        plan: Some(Box::new(move || planned.plan(&known))),
         calls: 1,
     })
 }
