@@ -124,7 +124,11 @@ def sparse_categorical_crossentropy(y_true, y_pred, from_logits=False, ignore_cl
         # The softmax of logarithms of probabilities is those scaled to a sum of 1.
         y_pred = _log(_clipped(y_pred))
     made = _nn.sparse_softmax_cross_entropy_with_logits(y_true, y_pred)
-    return made if kept is None else _t.where_(kept, made, _t.zeros_like(made))
+    if kept is None:
+        return made
+    made = _t.where_(kept, made, _t.zeros_like(made))
+    made._keras_mask = kept  # the mean is over what is left
+    return made
 
 
 def binary_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0.0, axis=-1):
@@ -252,8 +256,10 @@ class Loss(_Configured):
         raise NotImplementedError
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        mask = getattr(y_pred, "_keras_mask", None)
-        return reduced(_t.to_tensor(self.call(y_true, y_pred), None, None), sample_weight, self.reduction, mask)
+        made = _t.to_tensor(self.call(y_true, y_pred), None, None)
+        masks = [m for m in (getattr(y_pred, "_keras_mask", None), getattr(made, "_keras_mask", None)) if m is not None]
+        mask = masks[0] & masks[1] if len(masks) == 2 else masks[0] if masks else None
+        return reduced(made, sample_weight, self.reduction, mask)
 
 
 def _snake(name):

@@ -152,7 +152,10 @@ class Attention(Layer):
             whole = _t.broadcast_to(_t.expand_dims(_bool(mask[1]), 1), [query.lengths[0], query.lengths[1], value.lengths[1]])
         wanted = return_attention_scores or self._drop is not None or self.scale is not None or self.score_mode == "concat"
         if not wanted:
-            made, scores = _t.attention(query, key, value, whole, bool(use_causal_mask), 1.0), None
+            # One head.
+            heads = [_t.expand_dims(t, 1) for t in (query, key, value)]
+            whole = None if whole is None else _t.expand_dims(whole, 1)
+            made, scores = _t.squeeze(_t.attention(*heads, whole, bool(use_causal_mask), 1.0), [1]), None
         else:
             made, scores = self._scored(query, key, value, whole, use_causal_mask, training)
         if mask is not None and mask[0] is not None:

@@ -34,7 +34,6 @@ class Normalization(Layer):
                              f"mean={mean} and variance={variance}")
         self.axis, self.invert = axis, invert
         self._given = mean, variance
-        self._sums = None
 
     def _axes(self, rank):
         axes = [] if self.axis is None else [self.axis] if isinstance(self.axis, int) else list(self.axis)
@@ -49,18 +48,21 @@ class Normalization(Layer):
         if any(n is None for n in lengths):
             raise ValueError(f"All `axis` values to be kept must have a known shape. Received axis={self.axis}, "
                              f"inputs.shape={tuple(shape)}")
-        self.adapt_mean = self.add_weight(lengths, "zeros", name="mean", trainable=False)
-        self.adapt_variance = self.add_weight(lengths, "ones", name="variance", trainable=False)
         mean, variance = self._given
-        if mean is not None:
-            for variable, value in ((self.adapt_mean, mean), (self.adapt_variance, variance)):
-                variable.assign(np.broadcast_to(np.asarray(value, "float32"), lengths))
+        if mean is None:
+            self.adapt_mean = self.add_weight(lengths, "zeros", name="mean", trainable=False)
+            self.adapt_variance = self.add_weight(lengths, "ones", name="variance", trainable=False)
+        else:
+            self.adapt_mean, self.adapt_variance = (
+                _t.to_tensor(np.broadcast_to(np.asarray(v, "float32"), lengths), None, None) for v in (mean, variance))
 
     mean = property(lambda self: _t.reshape(self.adapt_mean, self._broadcast))
     variance = property(lambda self: _t.reshape(self.adapt_variance, self._broadcast))
 
     def adapt(self, data, batch_size=None, steps=None):
         """Takes mean and variance from data: an array, or a dataset of batches. Sums are in float64."""
+        if self._given[0] is not None:
+            raise ValueError("Cannot `adapt` a Normalization layer that is initialized with static `mean` and `variance`")
         batches = [data] if hasattr(data, "shape") or isinstance(data, (list, tuple)) else data
         count, total, squares = 0, 0.0, 0.0
         for i, batch in enumerate(batches):

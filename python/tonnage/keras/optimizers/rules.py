@@ -144,18 +144,29 @@ class Lion(Optimizer):
 
 
 class Adafactor(Optimizer):
-    """Adam whose memory of squares is a row and a column."""
+    """Adam whose memory of squares is a row and a column; steps are shares of what a variable is."""
 
     _rule = "adafactor"
 
     def __init__(self, learning_rate=0.001, beta_2_decay=-0.8, epsilon_2=1e-3, clip_threshold=1.0, relative_step=True,
                  name="adafactor", **kwargs):
-        self._given = {"decay": float(beta_2_decay), "least": float(epsilon_2), "clip": float(clip_threshold),
-                       "relative": float(bool(relative_step))}
+        self._given = {"decay": float(beta_2_decay), "least": float(epsilon_2), "clip": float(clip_threshold), "relative": 1.0}
+        self.relative_step = bool(relative_step)
         super().__init__(learning_rate, name=name, **kwargs)
 
     def _numbers(self):
         return self._given
+
+    def _step(self, grads, variables):
+        if not self.relative_step:
+            super()._step(grads, variables)
+            return
+        # The rate falls at least as one over the root of the steps; it is as it was afterwards.
+        rate = self.learning_rate.read_value()
+        falls = _t.Op("rsqrt", "rsqrt", ["x"])(_t.cast(self.iterations, rate.dtype) + 1.0)
+        self.learning_rate.assign(_t.Op("minimum", "minimum", ["x", "y"])(rate, falls))
+        super()._step(grads, variables)
+        self.learning_rate.assign(rate)
 
 
 class LossScaleOptimizer(Optimizer):
