@@ -3,7 +3,6 @@
 import math as _math
 
 from .. import _tonnage as _t
-from .. import random as _random
 from .backend import floatx as _floatx
 from .saving import Configured as _Configured
 from .saving import get as _get
@@ -44,6 +43,12 @@ class Constant(Initializer):
         return _t.fill(shape, self.value, dtype or _floatx())
 
 
+def _normal(draw, shape, mean, deviation, dtype, seed):
+    """Normal numbers; the same at each call where there is a seed."""
+    made = draw(shape, dtype, seed) * float(deviation)
+    return made + float(mean) if mean else made
+
+
 class RandomNormal(Initializer):
     """Normal random numbers."""
 
@@ -51,14 +56,14 @@ class RandomNormal(Initializer):
         self.mean, self.stddev, self.seed = mean, stddev, seed
 
     def __call__(self, shape, dtype=None, **kwargs):
-        return _random.normal(shape, self.mean, self.stddev, dtype or _floatx(), self.seed)
+        return _normal(_t.random_normal, shape, self.mean, self.stddev, dtype or _floatx(), self.seed)
 
 
 class TruncatedNormal(RandomNormal):
     """Normal random numbers, none further than two deviations away."""
 
     def __call__(self, shape, dtype=None, **kwargs):
-        return _random.truncated_normal(shape, self.mean, self.stddev, dtype or _floatx(), self.seed)
+        return _normal(_t.random_truncated_normal, shape, self.mean, self.stddev, dtype or _floatx(), self.seed)
 
 
 class RandomUniform(Initializer):
@@ -68,7 +73,7 @@ class RandomUniform(Initializer):
         self.minval, self.maxval, self.seed = minval, maxval, seed
 
     def __call__(self, shape, dtype=None, **kwargs):
-        return _random.uniform(shape, self.minval, self.maxval, dtype or _floatx(), self.seed)
+        return _t.random_uniform(float(self.minval), float(self.maxval), shape, dtype or _floatx(), self.seed)
 
 
 def _fans(shape):
@@ -96,12 +101,12 @@ class VarianceScaling(Initializer):
         dtype = dtype or _floatx()
         if self.distribution == "uniform":
             limit = _math.sqrt(3.0 * variance)
-            return _random.uniform(shape, -limit, limit, dtype, self.seed)
+            return _t.random_uniform(-limit, limit, shape, dtype, self.seed)
         deviation = _math.sqrt(variance)
         if self.distribution == "untruncated_normal":
-            return _random.normal(shape, 0.0, deviation, dtype, self.seed)
+            return _normal(_t.random_normal, shape, 0.0, deviation, dtype, self.seed)
         # Cut off at two deviations, the numbers have this share of the deviation that they had.
-        return _random.truncated_normal(shape, 0.0, deviation / 0.87962566103423978, dtype, self.seed)
+        return _normal(_t.random_truncated_normal, shape, 0.0, deviation / 0.87962566103423978, dtype, self.seed)
 
 
 def _scaled(name, doc, scale, mode, distribution):
@@ -131,7 +136,7 @@ class Orthogonal(Initializer):
             raise ValueError(f"The tensor to initialize must be at least two-dimensional. Received: shape={shape} of rank "
                              f"{len(shape)}.")
         rows, columns = _math.prod(shape[:-1]), shape[-1]
-        flat = _random.normal([max(rows, columns), min(rows, columns)], 0.0, 1.0, "float32", self.seed)
+        flat = _t.random_normal([max(rows, columns), min(rows, columns)], "float32", self.seed)
         q, r = _t.qr(flat)
         # Signs by the diagonal make it uniform among all such matrices.
         q = q * _t.Op("sign", "sign", ["x"])(_t.diag_part(r, 0))

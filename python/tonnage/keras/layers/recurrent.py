@@ -16,6 +16,7 @@ class RNN(Layer):
     """A cell along the second axis of ``[batch, steps, features]``."""
 
     supports_masking = True
+    _not_tracked = (*Layer._not_tracked, "_kept")
 
     def __init__(self, cell, return_sequences=False, return_state=False, go_backwards=False, stateful=False, unroll=False,
                  zero_output_for_mask=False, **kwargs):

@@ -18,7 +18,7 @@ class Model(Trainer, Layer):
     >>> model.compile("adam", "mse")
     """
 
-    _not_tracked = (*Layer._not_tracked, "_graph", "optimizer", "loss", "history", "_compiled", "_functions")
+    _not_tracked = (*Layer._not_tracked, "_graph", "optimizer", "loss", "history", "_compiled", "_compile_with", "_functions")
 
     def __init__(self, *args, **kwargs):
         inputs, outputs = kwargs.pop("inputs", None), kwargs.pop("outputs", None)
