@@ -3,7 +3,7 @@
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, correction, mean, positive, share};
+use super::rule::{ByRows, Next, Now, Rule, Slot, correction, mean, positive, share};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -57,8 +57,8 @@ impl Rule for Adam {
         slots
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {
