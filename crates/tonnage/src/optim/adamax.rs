@@ -3,7 +3,7 @@
 use tonnage_core::{Result, TensorType};
 
 use super::adam::Adam;
-use super::rule::{Next, Now, Rule, Slot, correction, mean};
+use super::rule::{ByRows, Next, Now, Rule, Slot, correction, mean};
 use crate::ops::Elementwise;
 
 /// A running mean of the gradient over the largest of past ones, which fades.
@@ -22,8 +22,8 @@ impl Rule for Adamax {
         vec![Slot::like("m", ty), Slot::like("largest", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {

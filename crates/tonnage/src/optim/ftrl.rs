@@ -3,7 +3,7 @@
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, positive};
+use super::rule::{ByRows, Next, Now, Rule, Slot, positive};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -39,8 +39,8 @@ impl Rule for Ftrl {
         vec![Slot::like("squares", ty), Slot::like("linear", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {

@@ -3,7 +3,7 @@
 use tonnage_core::{Result, Shape, TensorType};
 
 use super::adam::Adam;
-use super::rule::{Next, Now, Rule, Slot, correction, mean};
+use super::rule::{ByRows, Next, Now, Rule, Slot, correction, mean};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -35,8 +35,8 @@ impl Rule for Nadam {
         vec![Slot::like("m", ty), Slot::like("v", ty), product]
     }
 
-    fn by_rows(&self) -> bool {
-        false
+    fn by_rows(&self) -> ByRows {
+        ByRows::Never
     }
 
     fn check(&self) -> Result<()> {
