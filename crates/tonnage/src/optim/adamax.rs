@@ -34,7 +34,7 @@ impl Rule for Adamax {
         let m = mean(&now.slots[0], now.gradient, self.0.beta1)?;
         let largest = now.slots[1].mul(self.0.beta2)?.maximum(now.gradient.abs()?)?;
         let rate = now.rate.div(correction(now.step, self.0.beta1)?)?;
-        let step = (&m).mul(rate)?.div((&largest).add(self.0.epsilon)?)?;
+        let step = m.mul(rate)?.div(largest.add(self.0.epsilon)?)?;
         Ok(Next { value: now.value.sub(step)?, slots: vec![m, largest] })
     }
 }

@@ -72,10 +72,10 @@ impl Rule for Ftrl {
         if self.shrinkage != 0.0 {
             gradient = now.value.fma(2.0 * self.shrinkage, &gradient)?;
         }
-        let pull = (&after).sub(before)?.div(now.rate)?.mul(now.value)?;
+        let pull = after.sub(before)?.div(now.rate)?.mul(now.value)?;
         let linear = now.slots[1].add(gradient)?.sub(pull)?;
         let quadratic = after.add(self.beta)?.div(now.rate)?.add(2.0 * self.l2)?;
-        let near = (&linear).clip(-self.l1, self.l1)?;
+        let near = linear.clip(-self.l1, self.l1)?;
         let value = near.sub(&linear)?.div(quadratic)?;
         Ok(Next { value, slots: vec![squares, linear] })
     }

@@ -48,12 +48,12 @@ impl Rule for Nadam {
         let v = mean(&now.slots[1], &now.gradient.square()?, self.0.beta2)?;
         let (current, next) = (self.momentum(now.step)?, self.momentum(&now.step.add(1.0)?)?);
         let product = now.slots[2].add((&current).log()?)?;
-        let ahead = (&product).add((&next).log()?)?.expm1()?.neg()?;
+        let ahead = product.add((&next).log()?)?.expm1()?.neg()?;
         let behind = (&product).expm1()?.neg()?;
         let ahead = next.div(ahead)?;
         let fresh = current.neg()?.add(1.0)?.div(behind)?;
-        let root = (&v).div(correction(now.step, self.0.beta2)?)?.sqrt()?.add(self.0.epsilon)?;
-        let step = (&m).mul(ahead)?.add(now.gradient.mul(fresh)?)?;
+        let root = v.div(correction(now.step, self.0.beta2)?)?.sqrt()?.add(self.0.epsilon)?;
+        let step = m.mul(ahead)?.add(now.gradient.mul(fresh)?)?;
         let value = now.value.sub(step.mul(now.rate)?.div(root)?)?;
         Ok(Next { value, slots: vec![m, v, product] })
     }
