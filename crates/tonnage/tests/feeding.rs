@@ -145,7 +145,10 @@ fn pipelines_that_cannot_be_learned_from_are_refused() {
         let rows = || Pipeline::rows(&data);
         assert!(run(rows().take(0).batch(8)).contains("a pipeline that gives nothing"));
         let other = run(rows().batch(16));
-        assert!(other.contains("f32[16, 2]") && other.contains("8 rows are learned from"), "{other}");
+        assert!(
+            other.contains("f32[16, 2]") && other.contains("8 rows are learned from"),
+            "{other}"
+        );
         let uneven = Pipeline::interleave(vec![rows().take(12).batch(8), rows().batch(8)]);
         assert!(run(uneven).contains("only the last may have fewer"));
         let bad = |(x, y): (Tensor, Tensor)| Ok((x.reshape([7])?, y));
@@ -162,9 +165,7 @@ fn batches_of_different_lengths_have_plans_of_their_own() {
     // Row i has i % 13 + 1 numbers.
     let rows = || {
         Pipeline::from_fn(|| {
-            (0..60i64).map(|i| {
-                Ok((range(0i64, i % 13 + 1, 1)?.cast(DType::F32)?, tensor(i % 2)?))
-            })
+            (0..60i64).map(|i| Ok((range(0i64, i % 13 + 1, 1)?.cast(DType::F32)?, tensor(i % 2)?)))
         })
     };
     let lengths = rows().padded_batch(6, 0.0);
@@ -248,7 +249,8 @@ fn rows_of_several_batches_change_the_rows_that_one_batch_of_all_would() {
 #[test]
 fn a_rule_without_rows_takes_the_mean_of_all_batches_too() {
     let _turn = alone();
-    let of = |sizes| trained_on_words(300, sizes, &Optimizer::new(Adafactor::default(), 0.01), None);
+    let of =
+        |sizes| trained_on_words(300, sizes, &Optimizer::new(Adafactor::default(), 0.01), None);
     let ((whole, _), (parts, history)) = (of((16, 1)), of((2, 8)));
     assert_eq!(history.measured, history.predicted);
     for (a, b) in whole.iter().flatten().zip(parts.iter().flatten()) {

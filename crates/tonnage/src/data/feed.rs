@@ -89,7 +89,8 @@ fn rows((x, y): &Batch) -> Option<usize> {
 }
 
 fn uneven((x, y): &Batch, size: usize) -> tonnage_core::Error {
-    let what = format!("a batch of {} and {} comes where {size} rows are learned from", x.ty(), y.ty());
+    let what =
+        format!("a batch of {} and {} comes where {size} rows are learned from", x.ty(), y.ty());
     let help = "let the pipeline give batches of as many rows as `Fit::new` was told: only the last may have fewer";
     bad_argument("fit", what, help)
 }

@@ -6,8 +6,8 @@ mod pipeline;
 mod threads;
 
 pub use feed::{Feed, Pairs};
-pub(crate) use pass::total;
 pub use pass::Holds;
+pub(crate) use pass::total;
 pub use pipeline::{Elements, Pipeline};
 
 use tonnage_core::error::bad_argument;

@@ -163,7 +163,10 @@ impl Sums {
     }
 
     fn changed(&self, variable: &Variable) -> tonnage_core::Error {
-        let what = format!("the gradient of `{}` is rows in one batch and whole in another", variable.name());
+        let what = format!(
+            "the gradient of `{}` is rows in one batch and whole in another",
+            variable.name()
+        );
         let help = "let the loss read it in one way";
         tonnage_core::error::bad_argument("fit", what, help).at(self.source)
     }
