@@ -25,12 +25,15 @@ mod run;
 mod session;
 mod tape;
 mod tensor;
+mod timeline;
 mod variable;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Signals wait for the interpreter; a loop of many rounds lets it see them.
+    tonnage_runtime::interrupt::on_rounds(run::see_signals);
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<variable::PyVariable>()?;
     module.add_class::<dtype::PyDType>()?;
@@ -39,6 +42,8 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::PyGraph>()?;
     module.add_class::<session::PySession>()?;
     module.add_class::<memory::PyPlan>()?;
+    module.add_class::<timeline::PyRecording>()?;
+    module.add_class::<timeline::PyTimeline>()?;
     module.add_class::<op::Op>()?;
     macro_rules! functions {
         ($($name:path),* $(,)?) => {$(module.add_function(wrap_pyfunction!($name, module)?)?;)*};
@@ -46,10 +51,14 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     functions!(
         line::set_package_folder,
         run::after_fork,
+        run::enter_eager,
+        run::leave_eager,
+        run::set_threads,
         dtype::the_dtype,
         errors::set_error_classes,
         tensor::set_sugar,
         variable::get_variable,
+        variable::with_variables_as,
         variable::in_name_scope,
         variable::forget_variables,
         function::run_functions_eagerly,
@@ -71,6 +80,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         memory::set_spill_folder,
         memory::resident,
         memory::record_memory,
+        timeline::start_recording,
         memory::listen,
         op::table,
         ops::set_seed,
