@@ -18,7 +18,7 @@ use tonnage_core::{Kind, Source};
 
 use crate::plan::{
     At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
-    TileRead,
+    Streamed, TileRead,
 };
 use crate::{finish, order, region, tile};
 
@@ -216,13 +216,17 @@ impl<'g> Planner<'g> {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
             }
-            Lower::Slices(_) | Lower::Finishing(_) => {
-                self.in_memory(node)?;
+            Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming(..) => {
+                let streamed = self.in_memory(node)?;
                 let memory = self.outputs(node)?;
                 let scratch = self
                     .graph
                     .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
-                self.step(node, Run::Kernel, memory, scratch)
+                self.step(node, Run::Kernel, memory, scratch)?;
+                if let Some(step) = self.steps.last_mut() {
+                    step.streamed = streamed;
+                }
+                Ok(())
             }
             Lower::Region(kind) => region::node(self, node, kind),
             Lower::Transfer(transfer) => self.transfer(node, transfer),
@@ -311,12 +315,21 @@ impl<'g> Planner<'g> {
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
     }
 
-    /// Makes every input of a node that is a recipe resident.
-    fn in_memory(&mut self, node: &Node) -> Result<()> {
-        for id in &node.inputs {
+    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
+    fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
+        let mut streamed = SmallVec::new();
+        for (i, id) in node.inputs.iter().enumerate() {
+            if let (Lower::Streaming(_, reads), At::Recipe(recipe)) =
+                (node.op.lower, &self.place(*id)?.at)
+                && let Some((_, layout)) = recipe.as_stored()
+                && self.graph.with_call(node, |call| reads(call, i, layout))
+            {
+                streamed.push((i, recipe.clone()));
+                continue;
+            }
             self.materialize(node, *id)?;
         }
-        Ok(())
+        Ok(streamed)
     }
 
     /// Makes a value that is a recipe resident.
@@ -384,6 +397,7 @@ impl<'g> Planner<'g> {
             reads: SmallVec::new(),
             writes: node.outputs.iter().copied().collect(),
             finished_by: None,
+            streamed: SmallVec::new(),
         });
     }
 
@@ -431,6 +445,7 @@ impl<'g> Planner<'g> {
             reads,
             writes,
             finished_by: None,
+            streamed: SmallVec::new(),
         });
         Ok(())
     }
