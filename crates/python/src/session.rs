@@ -106,11 +106,7 @@ impl PySession {
 
     /// Gives every variable its first value, or one of them.
     #[pyo3(signature = (variable = None))]
-    fn initialize(
-        &self,
-        py: Python<'_>,
-        variable: Option<&Bound<'_, PyVariable>>,
-    ) -> PyResult<()> {
+    fn initialize(&self, py: Python<'_>, variable: Option<&Bound<'_, PyVariable>>) -> PyResult<()> {
         let declared = variable.map(|v| v.get().variable.clone());
         run::eagerly(|| {
             run(py, MUCH, || match &declared {
