@@ -38,6 +38,7 @@ from .math import (  # noqa: E402, F401
     sin, sinh, sqrt, square, subtract, tan, tanh, truediv,
 )
 from .linalg import einsum, matmul, norm, tensordot  # noqa: E402, F401
+from .nn import depth_to_space, space_to_depth  # noqa: E402, F401
 from .module import Module, control_dependencies, group, name_scope, no_op  # noqa: E402, F401
 from ._variable import Variable  # noqa: E402, F401
 from ._gradient import (  # noqa: E402, F401
@@ -123,9 +124,10 @@ class init_scope:
 
 
 _LAZY = {
-    "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "profiler": ".profiler",
-    "experimental": ".experimental",
-    "initializers": ".keras.initializers",
+    "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
+    "profiler": ".profiler", "experimental": ".experimental",
+    "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
+    "optimizers": ".keras.optimizers",
 }
 _FROM_KERAS = {
     "zeros_initializer": "Zeros", "ones_initializer": "Ones", "constant_initializer": "Constant",

@@ -268,7 +268,7 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     """Calls Python with the values when the program runs; gradients go through it.
 
     ``Tout`` says what it returns: dtypes, or in a planned function ``tf.TensorSpec`` with shapes; a function with a result
-    whose shape is not announced runs op by op.
+    whose shape is not announced, and is not that of the first input, runs op by op.
     """
     from ._host import host
 

@@ -10,6 +10,7 @@ macro_rules! say {
 mod calibrate;
 mod datasets;
 mod explain;
+mod files;
 mod models;
 mod ops;
 mod pack;
@@ -52,7 +53,13 @@ enum Command {
     Pack(pack::Args),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
     Calibrate(calibrate::Args),
-    /// List the ops, with the dtypes that they take; or tell all about one.
+    /// List the tensors of a file with their types and bytes, and load nothing.
+    Inspect(files::Inspect),
+    /// Tell the least, the largest, the mean and the NaNs of every tensor of a file, a piece at a time.
+    Stats(files::Stats),
+    /// Turn a file of tensors into one of another format, a piece at a time.
+    Convert(files::Convert),
+    /// List the ops, with the dtypes that they take and what they do to memory; or tell all about one.
     Ops(ops::Args),
 }
 
@@ -78,6 +85,9 @@ fn main() -> ExitCode {
         Command::Sample(args) => used::sample(&args),
         Command::Pack(args) => pack::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
+        Command::Inspect(args) => files::inspect(&args),
+        Command::Stats(args) => files::stats(&args),
+        Command::Convert(args) => files::convert(&args),
         Command::Ops(args) => ops::run(&args),
     };
     match done {

@@ -9,7 +9,9 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use crate::attrs::Attrs;
 use crate::dtype::{DType, Element};
+use crate::error::Result;
 use crate::layout::Layout;
+use crate::recipe::Elements;
 use crate::shape::Sizes;
 use crate::workers::Workers;
 
@@ -20,6 +22,8 @@ pub enum Data<'a> {
     Slice(&'a [u8]),
     /// Those of the output of that number.
     Output(usize),
+    /// None in memory: elements that a [`Streaming`](crate::row::Lower::Streaming) kernel reads as it goes.
+    Stored(&'a dyn Elements),
 }
 
 /// An input that is lent to a kernel.
@@ -34,11 +38,23 @@ pub struct In<'a> {
 }
 
 impl In<'_> {
-    /// Its elements as they lie in its own bytes; nothing where it is the output's.
+    /// Its elements as they lie in its own bytes, or in a file that the system shows as memory; nothing where it is the output's.
     pub fn slice<T: Element>(&self) -> &[T] {
         match self.data {
             Data::Slice(bytes) => cast_slice(bytes),
+            Data::Stored(elements) => cast_slice(elements.mapped().unwrap_or(&[])),
             Data::Output(_) => &[],
+        }
+    }
+
+    /// Whether all that was read of it from outside of memory could be.
+    ///
+    /// # Errors
+    /// Where it could not.
+    pub fn check(&self) -> Result<()> {
+        match self.data {
+            Data::Stored(elements) => elements.check(),
+            Data::Slice(_) | Data::Output(_) => Ok(()),
         }
     }
 

@@ -1,14 +1,19 @@
 //! A tensor as a description of a few bytes: generators, and an elementwise program over them.
 //!
-//! A generator is a sequence that gives the value at any position: counting, or random numbers of a
-//! key. A recipe reads each of its generators through a layout, as a tensor reads its buffer, so
+//! A generator is a sequence that gives the value at any position: counting, random numbers of a
+//! key, or what lies in a file. A recipe reads each of its generators through a layout, as a tensor reads its buffer, so
 //! transposing, slicing and broadcasting a recipe makes another recipe. A fill has no generator at
 //! all: its program is one constant. Recipes never refer to variables.
+
+use std::fmt::Debug;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::layout::Layout;
 use crate::scalar::Scalar;
 use crate::shape::{Sizes, TensorType};
@@ -38,8 +43,42 @@ pub enum Key {
     PerCall(u32),
 }
 
+/// Elements that lie outside of memory, as in a file: read at any position, by several threads at once.
+pub trait Elements: Debug + Send + Sync {
+    /// Fills `out` with the elements from that position on, as this machine holds them. A kernel cannot fail between two
+    /// tiles: what cannot be read is zero, and [`check`](Elements::check) says so from then on.
+    fn read(&self, from: u64, out: &mut [u8]);
+
+    /// Whoever has read asks before it hands on what it made. That ends a pass: what the system holds in memory for it may go.
+    ///
+    /// # Errors
+    /// Where a read has failed.
+    fn check(&self) -> Result<()>;
+
+    /// All of them, where the system shows the file as memory; they are read there then.
+    fn mapped(&self) -> Option<&[u8]>;
+}
+
+/// Elements outside of memory, held. Two are equal if they are the same.
+#[derive(Debug, Clone)]
+pub struct Stored(pub Arc<dyn Elements>);
+
+impl PartialEq for Stored {
+    fn eq(&self, other: &Stored) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Stored {}
+
+impl Hash for Stored {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).cast::<()>().hash(state);
+    }
+}
+
 /// A sequence that gives the value at any position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Generator {
     /// `start + position * step`, computed in the dtype.
     Count {
@@ -59,12 +98,21 @@ pub enum Generator {
         /// Of the values.
         dtype: DType,
     },
+    /// What lies outside of memory.
+    Stored {
+        /// There.
+        elements: Stored,
+        /// Of the values.
+        dtype: DType,
+    },
     /// In a plan: what each call brings for one of its inputs.
     Given {
         /// Which, in the order of the inputs.
         number: u32,
         /// Of the values.
         dtype: DType,
+        /// Whether it lies outside of memory.
+        stored: bool,
     },
 }
 
@@ -74,8 +122,14 @@ impl Generator {
         match self {
             Generator::Count { dtype, .. }
             | Generator::Random { dtype, .. }
+            | Generator::Stored { dtype, .. }
             | Generator::Given { dtype, .. } => *dtype,
         }
+    }
+
+    /// Whether its values are read from outside of memory, where every reading costs.
+    pub fn is_stored(&self) -> bool {
+        matches!(self, Generator::Stored { .. } | Generator::Given { stored: true, .. })
     }
 }
 
@@ -135,12 +189,20 @@ impl Recipe {
         }
     }
 
+    /// What lies outside of memory and where in it, where the recipe is that and nothing else.
+    pub fn as_stored(&self) -> Option<(&Generator, &Layout)> {
+        match (self.program.code.is_empty(), self.sources.as_slice()) {
+            (true, [(generator, layout)]) if generator.is_stored() => Some((generator, layout)),
+            _ => None,
+        }
+    }
+
     /// A view of it: `view` maps each source's layout. `None` where one has no such view.
     pub fn view(&self, sizes: Sizes, view: impl Fn(&Layout) -> Option<Layout>) -> Option<Recipe> {
         let sources = self
             .sources
             .iter()
-            .map(|(generator, layout)| Some((*generator, view(layout)?)))
+            .map(|(generator, layout)| Some((generator.clone(), view(layout)?)))
             .collect::<Option<_>>()?;
         Some(Recipe { program: self.program.clone(), sources, sizes })
     }

@@ -318,6 +318,9 @@ pub enum Lower {
     Slices(fn(&mut Kernel) -> Result<()>),
     /// As such a kernel that hands its one output over to [`Kernel::finish`] as it is made.
     Finishing(fn(&mut Kernel) -> Result<()>),
+    /// As such a kernel that besides reads inputs from outside of memory a part at a time, where the second function says that it can
+    /// read that input as it lies there.
+    Streaming(fn(&mut Kernel) -> Result<()>, fn(&Call, usize, &Layout) -> bool),
     /// As other ops.
     Composite(Expand),
     /// By the executor, which runs its regions.
@@ -334,9 +337,16 @@ impl Lower {
     /// The kernel over lent slices, if it is one.
     pub fn kernel(&self) -> Option<fn(&mut Kernel) -> Result<()>> {
         match self {
-            Lower::Slices(kernel) | Lower::Finishing(kernel) => Some(*kernel),
+            Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming(kernel, _) => {
+                Some(*kernel)
+            }
             _ => None,
         }
+    }
+
+    /// Whether the kernel hands its one output over to [`Kernel::finish`] as it is made.
+    pub fn finishes(&self) -> bool {
+        matches!(self, Lower::Finishing(_) | Lower::Streaming(..))
     }
 }
 

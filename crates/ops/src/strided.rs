@@ -43,7 +43,15 @@ impl<'a> Positions<'a> {
         Positions { axes, contiguous: axes.is_contiguous() }
     }
 
+    /// Where the first so many elements lie, if one after the other.
+    pub fn run(self, count: usize) -> Option<std::ops::Range<usize>> {
+        // None of them may lie anywhere, even beyond the data.
+        let start = if count == 0 { 0 } else { self.axes.offset };
+        self.contiguous.then(|| start..start + count)
+    }
+
     /// Where element `number` lies.
+    #[inline]
     pub fn at(self, number: usize) -> usize {
         match self.contiguous {
             true => self.axes.offset + number,

@@ -29,6 +29,8 @@ pub struct Explanation {
     pub is_bound: bool,
     /// What is written to a file and read back.
     pub spilled: Bytes,
+    /// What is read from tensors that stay in their files.
+    pub reads: Bytes,
     /// How long that file is.
     pub disk: Bytes,
     /// What was done to fit a budget.
@@ -213,6 +215,7 @@ impl Plan {
             small_results: self.own_outputs(),
             is_bound: self.is_bound,
             spilled: self.spilled(),
+            reads: self.reads(),
             disk: self.disk,
             fitted: self.fitted,
             peak_step: self.peak_step(),

@@ -3,7 +3,6 @@
 
 use tonnage_core::DType;
 use tonnage_core::graph::Graph;
-use tonnage_core::row::Lower;
 use tonnage_core::tile::{Close, Form};
 
 use crate::place::store;
@@ -35,7 +34,7 @@ fn finishes(graph: &Graph, step: &Step) -> Option<DType> {
         return None;
     };
     let dtype = graph.ty(*made).dtype;
-    let hands_over = matches!(node.op.lower, Lower::Finishing(_)) && !step.dynamic;
+    let hands_over = node.op.lower.finishes() && !step.dynamic;
     (hands_over && matches!(dtype, DType::F32 | DType::F64)).then_some(dtype)
 }
 
@@ -51,7 +50,8 @@ fn fits(places: &[Option<Placed>], kernel: &Step, dtype: DType, step: &Step) -> 
     let count: usize = run.domain.iter().product();
     // Every read of those bytes is of the very element that is written.
     let in_order = |(read, form): (&TileRead, &Form)| match read {
-        TileRead::Generator(..) => true,
+        // A file is read at one's own pace, and may fail.
+        TileRead::Generator(generator, _) => !generator.is_stored(),
         TileRead::Input(i, layout) => match step.reads.get(*i).and_then(place) {
             Some(placed) if of_made(&placed.at) => {
                 *form == Form::Elements(dtype) && layout.offset == 0 && layout.is_contiguous()

@@ -128,6 +128,7 @@ impl Planner<'_> {
             reads: SmallVec::from_iter([id]),
             writes: SmallVec::new(),
             finished_by: None,
+            streamed: SmallVec::new(),
         });
         Ok(())
     }

@@ -216,13 +216,17 @@ impl<'g> Planner<'g> {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
             }
-            Lower::Slices(_) | Lower::Finishing(_) => {
-                self.in_memory(node)?;
+            Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming(..) => {
+                let streamed = self.in_memory(node)?;
                 let memory = self.outputs(node)?;
                 let scratch = self
                     .graph
                     .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
-                self.step(node, Run::Kernel, memory, scratch)
+                self.step(node, Run::Kernel, memory, scratch)?;
+                if let Some(step) = self.steps.last_mut() {
+                    step.streamed = streamed;
+                }
+                Ok(())
             }
             Lower::Region(kind) => region::node(self, node, kind),
             Lower::Transfer(transfer) => self.transfer(node, transfer),
@@ -311,14 +315,6 @@ impl<'g> Planner<'g> {
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
     }
 
-    /// Makes every input of a node that is a recipe resident.
-    fn in_memory(&mut self, node: &Node) -> Result<()> {
-        for id in &node.inputs {
-            self.materialize(node, *id)?;
-        }
-        Ok(())
-    }
-
     /// Makes a value that is a recipe resident.
     pub fn materialize(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let At::Recipe(recipe) = &self.place(id)?.at else { return Ok(()) };
@@ -384,6 +380,7 @@ impl<'g> Planner<'g> {
             reads: SmallVec::new(),
             writes: node.outputs.iter().copied().collect(),
             finished_by: None,
+            streamed: SmallVec::new(),
         });
     }
 
@@ -431,6 +428,7 @@ impl<'g> Planner<'g> {
             reads,
             writes,
             finished_by: None,
+            streamed: SmallVec::new(),
         });
         Ok(())
     }

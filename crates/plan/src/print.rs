@@ -38,6 +38,9 @@ impl fmt::Display for Explanation {
             let (spilled, disk) = (self.spilled, self.disk);
             writeln!(f, "spills {spilled} to a file of {disk}, and reads it back")?;
         }
+        if !self.reads.is_zero() {
+            writeln!(f, "reads {} from files that tensors stay in", self.reads)?;
+        }
         match self.rounds_again {
             Some(0) => {}
             Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,

@@ -63,7 +63,7 @@ pub fn materialize(recipe: &Recipe) -> TileRun {
             .sources
             .iter()
             .map(|(generator, layout): &(_, Layout)| {
-                TileRead::Generator(*generator, layout.clone())
+                TileRead::Generator(generator.clone(), layout.clone())
             })
             .collect(),
         recipes: Vec::new(),

@@ -261,6 +261,10 @@ impl PyFunction {
         error: PyErr,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        // What the package makes for itself knows no other way.
+        if !slf.hasattr("_fitted")? {
+            return Err(error);
+        }
         let mut planned = &self.planned;
         if error.is_instance_of::<PyValueError>(py) {
             // Numbers and lists where a signature has tensors, arguments by name.

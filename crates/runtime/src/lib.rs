@@ -28,3 +28,4 @@ pub use buffer::Buffer;
 pub use export::Export;
 pub use ledger::{Holder, Info, Ledger, Owner, Tally, leak_check};
 pub use pool::{Pool, pool, set_threads};
+pub use storage::write_part;

@@ -393,19 +393,34 @@ pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Res
 
 /// Writes a recipe's elements one after the other.
 pub(crate) fn write_recipe(recipe: &Recipe, out: &mut [u8]) -> Result<()> {
-    let sources: Vec<tile::Source> = recipe
-        .sources
-        .iter()
-        .map(|(generator, layout)| tile::Source {
-            layout: layout.clone(),
-            read: tile::Read::Generator(*generator),
-        })
-        .collect();
-    let cost = tonnage_core::row::Cost {
-        flops: recipe.program.flops() * recipe.sizes.iter().product::<usize>() as u64,
-        bytes: out.len() as u64,
-    };
-    pool().run(cost, |workers: &dyn Workers| {
+    let sources = sources(recipe);
+    pool().run(cost(recipe, out), |workers: &dyn Workers| {
         tile::run(&recipe.program, &recipe.sizes, &sources, &mut [out], &mut [], workers)
     })
+}
+
+/// Writes as many of a recipe's elements as there is room for, from one on.
+///
+/// # Errors
+/// Where it reads a file that fails.
+pub fn write_part(recipe: &Recipe, first: usize, out: &mut [u8]) -> Result<()> {
+    let (sources, count) = (sources(recipe), out.len() / recipe.dtype().size());
+    pool().run(cost(recipe, out), |workers: &dyn Workers| {
+        tile::run_part(&recipe.program, &sources, first, count, &mut [out], workers)
+    })
+}
+
+fn sources(recipe: &Recipe) -> Vec<tile::Source<'_>> {
+    let mut sources = Vec::with_capacity(recipe.sources.len());
+    for (generator, layout) in &recipe.sources {
+        let read = tile::Read::Generator(generator);
+        sources.push(tile::Source { layout: layout.clone(), read });
+    }
+    sources
+}
+
+fn cost(recipe: &Recipe, out: &[u8]) -> tonnage_core::row::Cost {
+    let count = out.len() / recipe.dtype().size().max(1);
+    let flops = recipe.program.flops() * count as u64;
+    tonnage_core::row::Cost { flops, bytes: out.len() as u64 }
 }

@@ -243,7 +243,8 @@ pub(crate) fn part(array: &Array, slices: &[Slice]) -> Array {
     let Some(recipe) = array.as_recipe() else {
         return array.view(array.layout().slice(slices));
     };
-    let sources = recipe.sources.iter().map(|(g, layout)| (*g, layout.slice(slices))).collect();
+    let sources =
+        recipe.sources.iter().map(|(g, layout)| (g.clone(), layout.slice(slices))).collect();
     let sizes = slices.iter().map(|s| s.len).collect();
     Array::from_recipe(Recipe { program: recipe.program.clone(), sources, sizes }.into())
 }

@@ -23,6 +23,8 @@ mod display;
 mod effects;
 mod function;
 mod grad;
+#[cfg(doctest)]
+mod guide;
 pub mod io;
 mod make;
 pub mod memory;
@@ -37,6 +39,7 @@ mod random;
 mod read;
 pub mod report;
 mod scope;
+mod sharded;
 mod tape;
 mod tensor;
 mod trace;
@@ -71,6 +74,7 @@ pub use random::{
     random_uniform, random_uniform_between, set_seed,
 };
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
+pub use sharded::{Chunk, Rows as ChunkRows, Sharded};
 pub use tape::{
     Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched, clip_by_global_norm, global_norm,
 };
@@ -88,8 +92,3 @@ pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
 pub use variable::Variable;
 pub use window::{Conv, Padding, PerAxis, Pool};
-
-/// The README's example, which runs with the others.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

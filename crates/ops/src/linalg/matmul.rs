@@ -7,7 +7,7 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
+use tonnage_core::kernel::{Data, Kernel};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
@@ -16,6 +16,7 @@ use tonnage_core::walk::{Walk, joined};
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType, bf16, f16};
 
 use super::gemm::{Finishing, Matrix, Output, Reads, Size, Strides, Target, gemm, scratch_bytes};
+use super::stored::{Side as Operand, StoredMatrix};
 use crate::{emit, rules};
 
 /// The product of matrices.
@@ -32,7 +33,7 @@ pub static MATMUL: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Finishing(kernel),
+    lower: Lower::Streaming(kernel, reads),
     samples,
 };
 
@@ -140,6 +141,23 @@ fn cost(call: &Call) -> Cost {
     Cost { flops, bytes: rules::cost::moved(call, &infer(call).unwrap_or_default()) }
 }
 
+/// What takes less is brought into memory: it may be packed more than once.
+const SMALL: usize = 1 << 18;
+
+/// Rows or columns of an operand run along what lies outside of memory, in runs that are worth a read, or one after the other.
+fn reads(call: &Call, input: usize, layout: &Layout) -> bool {
+    let ([.., rows, cols], [.., row, col]) = (&layout.sizes[..], &layout.strides[..]) else {
+        return false;
+    };
+    let (inner, apart) = match (*row, *col) {
+        (apart, 1) => (*cols, apart),
+        (1, apart) => (*rows, apart),
+        _ => return false,
+    };
+    let small = layout.count().saturating_mul(call.inputs[input].dtype.size()) <= SMALL;
+    !small && apart >= 1 && (inner >= 256 || apart == inner as isize)
+}
+
 fn kernel(k: &mut Kernel) -> Result<()> {
     use DType::*;
     match k.outputs[0].dtype {
@@ -162,7 +180,7 @@ where
     C: super::gemm::Compute,
 {
     let Attrs::Matmul { transpose_a, transpose_b } = *k.attrs else { return Ok(()) };
-    let (left, right) = (k.inputs[0].slice::<T>(), k.inputs[1].slice::<T>());
+    let (left, right) = (&k.inputs[0], &k.inputs[1]);
     let (sizes, out) = k.outputs[0].parts::<T>();
     let [batch @ .., rows, cols] = sizes else { return Ok(()) };
     if out.is_empty() {
@@ -172,7 +190,18 @@ where
     let b = Side::new(&k.inputs[1].layout, batch, transpose_b);
     let finish = k.finish;
     let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
-        let (l, r) = (Matrix::left(left, sa), Matrix::right(right, sb));
+        let l = match left.data {
+            Data::Stored(from) if from.mapped().is_none() => {
+                Operand::Stored(StoredMatrix::left(from, sa))
+            }
+            _ => Operand::Memory(Matrix::left(left.slice::<T>(), sa)),
+        };
+        let r = match right.data {
+            Data::Stored(from) if from.mapped().is_none() => {
+                Operand::Stored(StoredMatrix::right(from, sb))
+            }
+            _ => Operand::Memory(Matrix::right(right.slice::<T>(), sb)),
+        };
         let (batch, row) = (size.rows * size.cols, size.cols);
         let end = finish.map(|finish| Finishing { finish, start, batch, row });
         gemm(size, &l, &r, Target::new(out, size), &end, k.scratch, k.workers)

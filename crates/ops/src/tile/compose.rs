@@ -5,6 +5,8 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, LONGEST, Recipe};
 use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 
+use super::stored;
+
 /// What a composed program loads.
 #[derive(Debug, Clone)]
 pub enum Composed {
@@ -39,7 +41,7 @@ pub fn chained<'a>(
     {
         return None;
     }
-    let owned = |(generator, layout): (&Generator, &Layout)| (*generator, layout.clone());
+    let owned = |(generator, layout): (&Generator, &Layout)| (generator.clone(), layout.clone());
     let sources = reads.map(|read| read.map(owned)).collect::<Option<_>>()?;
     Some(Recipe { program: program.clone(), sources, sizes: domain.into() })
 }
@@ -48,15 +50,17 @@ pub fn chained<'a>(
 /// stretched to `domain`. `None` where one does not stretch to it.
 ///
 /// A recipe's value is rounded to its dtype as it would be if it lay in memory. Recipes that cannot be written
-/// out become `None` and are left as inputs, which the caller brings into memory: those that are read as bits,
-/// and the longest ones where all together would not [fit](super::fits).
+/// out become `None` and are left as inputs, which the caller brings into memory: those that are read as bits, or from a
+/// file in a way that takes too long, and the longest ones where all together would not [fit](super::fits).
 pub fn compose(
     program: &TileProgram,
     recipes: &mut [Option<&Recipe>],
     domain: &[usize],
 ) -> Option<(TileProgram, SmallVec<[Composed; 2]>)> {
     for (recipe, form) in recipes.iter_mut().zip(&program.loads) {
-        if *form == Form::Bits {
+        if *form == Form::Bits
+            || recipe.is_some_and(|recipe| stored::is_better_whole(recipe, domain))
+        {
             *recipe = None;
         }
     }
@@ -91,7 +95,8 @@ fn write_out(
             Some(recipe) => {
                 for (generator, layout) in &recipe.sources {
                     made.loads.push(Form::Elements(generator.dtype()));
-                    sources.push(Composed::Generator(*generator, layout.broadcast_to(domain)?));
+                    let layout = layout.broadcast_to(domain)?;
+                    sources.push(Composed::Generator(generator.clone(), layout));
                 }
             }
         }
@@ -115,6 +120,10 @@ fn inline(made: &mut TileProgram, recipe: &Recipe, first: Reg) -> Reg {
     let (reg, form) = recipe.program.stores[0];
     let reg = map[reg as usize];
     match form {
+        // Computed in another dtype, as `linspace` is: the store would have converted it.
+        Form::Elements(dtype) if made.register(reg) != dtype.compute() => {
+            made.push(Prim::Cast(dtype), &[reg])
+        }
         Form::Elements(dtype) if dtype.compute() != dtype => {
             made.push(Prim::RoundTo(dtype), &[reg])
         }

@@ -24,6 +24,7 @@ mod resolve;
 mod slopes;
 mod source;
 mod store;
+mod stored;
 mod turned;
 mod uniform;
 
@@ -33,6 +34,7 @@ pub use direct::{Direct, direct};
 pub use finish::{Finisher, finish_all};
 pub use ready::fits;
 pub use source::{Read, Source};
+pub use stored::in_order;
 pub use uniform::{element, uniform};
 
 use tonnage_core::attrs::Attrs;
@@ -64,6 +66,9 @@ pub fn run(
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()> {
+    if stored::turned(program, domain, sources, outputs)? {
+        return Ok(());
+    }
     let mut ready = Ready::empty(program);
     ready.resolve(sources)?;
     ready.ahead = domain.iter().product::<usize>() >= LARGE;
@@ -77,7 +82,24 @@ pub fn run(
             let shape = FoldShape::new(domain, axes);
             fold::run(&ready, *fold, &shape, outputs, scratch, workers)
         }
-    }
+    }?;
+    stored::check(sources)
+}
+
+/// Runs a program that stores for some of its elements: those from `first` on in the domain's order, as many as the outputs hold.
+/// Bits begin at a whole byte.
+pub fn run_part(
+    program: &TileProgram,
+    sources: &[Source],
+    first: usize,
+    count: usize,
+    outputs: &mut [&mut [u8]],
+    workers: &dyn Workers,
+) -> Result<()> {
+    let mut ready = Ready::empty(program);
+    ready.resolve(sources)?;
+    store::run_part(&ready, first, count, outputs, workers);
+    stored::check(sources)
 }
 
 /// What a program runs over: its inputs broadcast together. Bits have no shape of their own.

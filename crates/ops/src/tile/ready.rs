@@ -194,7 +194,14 @@ impl<'a> Ready<'a> {
             Form::Elements(dtype) => dtype,
             Form::Bits => DType::Bool,
         };
-        let fetch = match (form, &source.read) {
+        let read = match &source.read {
+            Read::Generator(Generator::Stored { elements, .. }) => match elements.0.mapped() {
+                Some(bytes) => Read::Slice(bytes),
+                None => source.read,
+            },
+            read => *read,
+        };
+        let fetch = match (form, &read) {
             (Form::Bits, Read::Slice(bytes)) => Fetch::Bits(bytes),
             (Form::Elements(_), Read::Slice([])) => return Ok(Place::Scalar(0)), // never read
             (Form::Elements(_), Read::Slice(bytes)) if reader.is_uniform() => {

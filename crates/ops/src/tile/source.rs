@@ -6,6 +6,7 @@ use tonnage_core::recipe::{Distribution, Generator, Key};
 use tonnage_core::walk::Runs;
 use tonnage_core::{Class, DType, FromScalar, with_element};
 
+use super::stored;
 use crate::simd::cast::cast;
 use crate::simd::philox::Stream;
 use crate::simd::{level, random};
@@ -18,7 +19,7 @@ pub enum Read<'a> {
     /// The bytes of the output of that number: in place.
     Output(usize),
     /// Values that are made as they are read.
-    Generator(Generator),
+    Generator(&'a Generator),
 }
 
 /// What a load reads, and where the element at each index of the domain lies.
@@ -101,6 +102,9 @@ impl<'a> Reader<'a> {
         self.for_each(start, out.len() / size, |at, stride, n| {
             let part = &mut out[filled * size..(filled + n) * size];
             filled += n;
+            if let Generator::Stored { elements, .. } = generator {
+                return stored::read(&*elements.0, size, (at, stride), part);
+            }
             match stride {
                 1 => values(generator, at as u64, part),
                 0 => {
@@ -149,6 +153,7 @@ fn values(generator: &Generator, start: u64, out: &mut [u8]) {
         Generator::Random { key, distribution, dtype } => {
             random_values(key, distribution, dtype, start, out);
         }
+        Generator::Stored { ref elements, .. } => elements.0.read(start, out),
         Generator::Given { .. } => out.fill(0), // the executor puts in what the call brings
     }
 }

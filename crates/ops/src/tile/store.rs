@@ -22,16 +22,26 @@ pub fn run(
     outputs: &mut [&mut [u8]],
     workers: &dyn Workers,
 ) -> Result<()> {
-    let count: usize = domain.iter().product();
+    if let Some(blocks) = Blocks::of(ready, domain) {
+        blocks.run(ready, outputs.iter_mut().map(|o| &mut **o).collect(), workers);
+        return Ok(());
+    }
+    run_part(ready, 0, domain.iter().product(), outputs, workers);
+    Ok(())
+}
+
+/// Some elements of the domain.
+pub fn run_part(
+    ready: &Ready,
+    first: usize,
+    count: usize,
+    outputs: &mut [&mut [u8]],
+    workers: &dyn Workers,
+) {
     let threads = workers.threads().max(1);
     let grain = if threads == 1 { count } else { GRAIN.max(count / (4 * threads)) };
     let outputs = outputs.iter_mut().map(|o| &mut **o).collect();
-    if let Some(blocks) = Blocks::of(ready, domain) {
-        blocks.run(ready, outputs, workers);
-        return Ok(());
-    }
-    split(ready, 0, count, outputs, grain, workers);
-    Ok(())
+    split(ready, first, count, outputs, grain, workers);
 }
 
 fn split(

@@ -20,7 +20,11 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
     let cost = (op.cost)(&call);
     match op.lower {
         Lower::View(_) | Lower::Recipe(_) => say(cost.bytes != 0, "a description costs bytes")?,
-        Lower::Tile(_) | Lower::Slices(_) | Lower::Finishing(_) | Lower::Composite(_) => {
+        Lower::Tile(_)
+        | Lower::Slices(_)
+        | Lower::Finishing(_)
+        | Lower::Streaming(..)
+        | Lower::Composite(_) => {
             // An update leaves a variable, of which it may have written some rows alone.
             let written = if let Mem::Update(_) = op.mem { 0 } else { written };
             // Of a closure nobody knows what it moves.

@@ -161,7 +161,10 @@ impl Fusing<'_> {
             }
             let node = &self.graph.nodes[next as usize];
             let needs = match node.op.lower {
-                Lower::Slices(_) | Lower::Finishing(_) | Lower::Region(_) => true,
+                Lower::Slices(_)
+                | Lower::Finishing(_)
+                | Lower::Streaming(..)
+                | Lower::Region(_) => true,
                 Lower::Tile(_) if !matches!(node.op.mem, Mem::Update(_)) => {
                     let made = node.outputs.iter().map(|id| weight(self.graph.ty(*id)));
                     made.fold(0, u64::saturating_add).saturating_mul(4) >= bytes

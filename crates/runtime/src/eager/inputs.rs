@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::Recipe;
-use tonnage_core::row::{Mem, OpDef};
+use tonnage_core::recipe::{Elements, Generator, Recipe};
+use tonnage_core::row::{Call, Lower, Mem, OpDef};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Mark, Result, TensorType};
 use tonnage_ops::tile::{Composed, compose};
@@ -87,9 +87,30 @@ impl<'a> Inputs<'a> {
         Pins::new(self, |input| self.recipes[input].is_none(), op, mark)
     }
 
-    /// Pins all that were not taken over; recipes are made resident.
-    pub fn pins_in_memory(&self, op: &'static OpDef, mark: Mark) -> Result<Pins<'_>> {
-        Pins::new(self, |_| true, op, mark)
+    /// Pins all that were not taken over but some; recipes are made resident.
+    pub fn pins_but(
+        &self,
+        some: impl Fn(usize) -> bool,
+        op: &'static OpDef,
+        mark: Mark,
+    ) -> Result<Pins<'_>> {
+        Pins::new(self, |input| !some(input), op, mark)
+    }
+
+    /// What an op's kernel reads from outside of memory as it goes, and where in it.
+    pub fn streamed(
+        &self,
+        op: &'static OpDef,
+        call: &Call,
+        input: usize,
+    ) -> Option<(&dyn Elements, &Layout)> {
+        let Lower::Streaming(_, reads) = op.lower else { return None };
+        match self.recipes[input].as_ref()?.as_stored()? {
+            (Generator::Stored { elements, .. }, layout) if reads(call, input, layout) => {
+                Some((&*elements.0, layout))
+            }
+            _ => None,
+        }
     }
 
     fn array(&self, input: usize) -> Option<&Array> {

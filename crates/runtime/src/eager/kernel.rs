@@ -34,7 +34,7 @@ pub(super) fn apply(
         ty.bytes(op.name)?;
     }
     // What is pinned stays when room has to be made for the results.
-    let pins = inputs.pins_in_memory(op, mark)?;
+    let pins = inputs.pins_but(|i| inputs.streamed(op, call, i).is_some(), op, mark)?;
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
     for ty in outputs {
         buffers.push(obtain(&mut taken, ty, op.name, mark)?);
@@ -48,14 +48,17 @@ pub(super) fn apply(
         owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
     )?;
     let ins: SmallVec<[In; 3]> = (0..inputs.args.len())
-        .map(|i| In {
-            dtype: call.inputs[i].dtype,
-            layout: inputs.layouts[i].clone(),
-            data: match pins.bytes(i) {
+        .map(|i| {
+            let dtype = call.inputs[i].dtype;
+            if let Some((elements, layout)) = inputs.streamed(op, call, i) {
+                return In { dtype, layout: layout.clone(), data: Data::Stored(elements) };
+            }
+            let data = match pins.bytes(i) {
                 Some(bytes) => Data::Slice(bytes),
                 None if in_place == Some(i) => Data::Output(0),
                 None => Data::Slice(&[]),
-            },
+            };
+            In { dtype, layout: inputs.layouts[i].clone(), data }
         })
         .collect();
     let mut real: SmallVec<[Sizes; 1]> = SmallVec::new();
@@ -77,6 +80,7 @@ pub(super) fn apply(
             })
         })?;
         real.extend(outs.into_iter().map(|out| out.sizes));
+        ins.iter().try_for_each(In::check)?;
     }
     Ok(buffers
         .into_iter()

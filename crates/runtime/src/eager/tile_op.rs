@@ -96,7 +96,7 @@ pub(super) fn apply(
 pub(super) fn sources<'b>(
     op: &'static OpDef,
     program: &TileProgram,
-    loads: &[tile::Composed],
+    loads: &'b [tile::Composed],
     layouts: &[Layout],
     domain: &[usize],
     read: impl Fn(usize) -> tile::Read<'b>,
@@ -106,7 +106,7 @@ pub(super) fn sources<'b>(
         .zip(&program.loads)
         .map(|(load, form)| match load {
             tile::Composed::Generator(generator, layout) => {
-                Ok(tile::Source { layout: layout.clone(), read: tile::Read::Generator(*generator) })
+                Ok(tile::Source { layout: layout.clone(), read: tile::Read::Generator(generator) })
             }
             tile::Composed::Input(i) => {
                 let layout = match form {

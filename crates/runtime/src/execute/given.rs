@@ -1,5 +1,5 @@
 //! Recipes among the inputs of a plan. A plan depends on how a recipe is built, not on which random numbers it
-//! draws or which number it is: those are brought by each call. So a new random batch, or another learning
+//! draws, which file it reads or which number it is: those are brought by each call. So a new random batch, or another learning
 //! rate, is not another plan.
 
 use std::sync::Arc;
@@ -46,31 +46,31 @@ impl Specs {
         }
         let mut number = self.given.len() as u32;
         self.given.extend(brought);
-        let mut next = |dtype| {
+        let mut next = |dtype, stored| {
             number += 1;
-            Generator::Given { number: number - 1, dtype }
+            Generator::Given { number: number - 1, dtype, stored }
         };
         if recipe.sources.is_empty() {
             let sizes = recipe.sizes.clone();
-            return Arc::new(Recipe::generate(next(recipe.dtype()), sizes));
+            return Arc::new(Recipe::generate(next(recipe.dtype(), false), sizes));
         }
         let mut made = (*recipe).clone();
         for (generator, _) in made.sources.iter_mut().filter(|(g, _)| is_brought(g)) {
-            *generator = next(generator.dtype());
+            *generator = next(generator.dtype(), generator.is_stored());
         }
         Arc::new(made)
     }
 }
 
 fn is_brought(generator: &Generator) -> bool {
-    matches!(generator, Generator::Random { key: Key::Fixed(_), .. })
+    matches!(generator, Generator::Random { key: Key::Fixed(_), .. } | Generator::Stored { .. })
 }
 
-/// What a call brings for a recipe: random numbers, or the number that it is.
+/// What a call brings for a recipe: random numbers, files, or the number that it is.
 fn brought(recipe: &Recipe) -> Given {
     match one_number(recipe) {
         Some(generator) => SmallVec::from_iter([generator]),
-        None => recipe.sources.iter().map(|(g, _)| *g).filter(is_brought).collect(),
+        None => recipe.sources.iter().map(|(g, _)| g).filter(|g| is_brought(g)).cloned().collect(),
     }
 }
 

@@ -5,6 +5,7 @@ use tonnage_core::TensorType;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::Result;
 use tonnage_core::kernel::{Data, Finish, In, Kernel, Out};
+use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, Cost};
 use tonnage_core::shape::Sizes;
 use tonnage_ops::tile;
@@ -44,6 +45,12 @@ impl Frame<'_> {
         let (mut reads, mut layouts) = (Reads::default(), Vec::new());
         let mut from: SmallVec<[From; 4]> = SmallVec::new();
         for id in &ids.0 {
+            let streamed = step.streamed.iter().find(|(input, _)| *input == from.len());
+            if let Some((generator, layout)) = streamed.and_then(|(_, recipe)| recipe.as_stored()) {
+                layouts.push(layout.clone());
+                from.push(From::Generator(self.fixed(generator)));
+                continue;
+            }
             layouts.push(self.layout(*id)?);
             from.push(From::of(self.read(*id)?, &writes[..outputs], &mut reads));
         }
@@ -68,6 +75,9 @@ impl Frame<'_> {
                     data: match from {
                         From::Output(output) => Data::Output(*output),
                         From::Lent(i) => Data::Slice(lent.reads[*i]),
+                        From::Generator(Generator::Stored { elements, .. }) => {
+                            Data::Stored(&*elements.0)
+                        }
                         From::Generator(_) => Data::Slice(&[]),
                     },
                 })
@@ -95,6 +105,7 @@ impl Frame<'_> {
                     finish: finisher.as_ref().map(|f| f as &dyn Finish),
                 })
             })?;
+            inputs.iter().try_for_each(In::check)?;
             outs.into_iter().map(|out| out.sizes).collect()
         };
         if step.dynamic {

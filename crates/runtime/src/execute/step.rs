@@ -209,7 +209,7 @@ impl<'p> Frame<'p> {
         let mut from = SmallVec::new();
         for (read, form) in run.reads.iter().zip(&run.program.loads) {
             from.push(match read {
-                TileRead::Generator(generator, _) => From::Generator(self.fixed(*generator)),
+                TileRead::Generator(generator, _) => From::Generator(self.fixed(generator)),
                 TileRead::Input(i, _) => {
                     let mut region = self.read(inputs[*i])?;
                     if *form == Form::Bits {
@@ -223,7 +223,7 @@ impl<'p> Frame<'p> {
     }
 
     /// A generator with the key of this run.
-    fn fixed(&self, generator: Generator) -> Generator {
+    pub(super) fn fixed(&self, generator: &Generator) -> Generator {
         fixed(generator, self.key, &self.brought)
     }
 }
@@ -234,24 +234,24 @@ pub(super) fn nothing<'a>() -> &'a mut [u8] {
 }
 
 /// A generator with the key of a run, or what the run brings for it.
-fn fixed(generator: Generator, key: [u32; 2], given: &Given) -> Generator {
-    match generator {
-        Generator::Given { number, .. } => given.get(number as usize).copied().unwrap_or(generator),
+fn fixed(generator: &Generator, key: [u32; 2], given: &Given) -> Generator {
+    match *generator {
+        Generator::Given { number, .. } => given.get(number as usize).unwrap_or(generator).clone(),
         Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
             Generator::Random { key: Key::Fixed(mix(key, n, 0)), distribution, dtype }
         }
-        other => other,
+        _ => generator.clone(),
     }
 }
 
 /// A recipe that leaves a run: its random numbers are those of that run, whenever it is read.
 pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2], given: &Given) -> Arc<Recipe> {
-    if recipe.sources.iter().all(|(g, _)| fixed(*g, key, given) == *g) {
+    if recipe.sources.iter().all(|(g, _)| fixed(g, key, given) == *g) {
         return recipe.clone();
     }
     let mut made = (**recipe).clone();
     for (generator, _) in &mut made.sources {
-        *generator = fixed(*generator, key, given);
+        *generator = fixed(generator, key, given);
     }
     Arc::new(made)
 }
@@ -288,13 +288,13 @@ impl From {
 /// What the loads of a program read, now that bytes are lent.
 pub(super) fn sources<'a>(
     run: &TileRun,
-    from: &[From],
+    from: &'a [From],
     lent: &[&'a [u8]],
 ) -> SmallVec<[tile::Source<'a>; 4]> {
-    let source = |(from, read): (&From, &TileRead)| {
+    let source = |(from, read): (&'a From, &TileRead)| {
         let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
         let read = match from {
-            From::Generator(generator) => tile::Read::Generator(*generator),
+            From::Generator(generator) => tile::Read::Generator(generator),
             From::Output(output) => tile::Read::Output(*output),
             From::Lent(i) => tile::Read::Slice(lent[*i]),
         };

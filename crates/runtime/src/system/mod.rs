@@ -9,6 +9,8 @@
 
 mod figures;
 mod files;
+#[cfg(unix)]
+mod mapping;
 mod plain;
 #[cfg(unix)]
 mod unix;
@@ -26,6 +28,8 @@ use tonnage_core::bytes::{LARGE, PAGE};
 
 pub use figures::{machine_memory, resident};
 pub(crate) use files::reserve;
+#[cfg(unix)]
+pub use mapping::Mapping;
 
 /// How large blocks are got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -93,7 +93,7 @@ impl<'a> Lent<'a> {
     fn bytes(&self) -> &[u8] {
         match self.0.data {
             tonnage_core::kernel::Data::Slice(bytes) => bytes,
-            tonnage_core::kernel::Data::Output(_) => &[], // nothing that is lent is written
+            _ => &[], // nothing that is lent is written, or outside of memory
         }
     }
 

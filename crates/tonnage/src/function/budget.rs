@@ -58,6 +58,12 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         Ok(self)
     }
 
+    /// So much of the budget is held by others while it runs, such as data that wait for the next call.
+    pub(crate) fn beside(self, bytes: Bytes) -> Self {
+        lock(&self.cache).set_beside(bytes);
+        self
+    }
+
     /// Lets no value wait in a file: a budget is met in other ways, or the call is refused.
     ///
     /// Without this a call under a budget may write values that are idle for long to a file and read them back, beside
@@ -183,7 +189,8 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let symbol = open.symbol.clone();
         let levers = lock(&self.cache).levers();
         let fits = |n: usize| -> Result<bool> {
-            let find = |s: &Symbol| (*s == symbol).then_some(Dim::Known(n));
+            // By name: two specs that were made apart have symbols of their own, and one length.
+            let find = |s: &Symbol| (s.name() == symbol.name()).then_some(Dim::Known(n));
             let sized = |ty: &TensorType| Tensor::from_spec(ty.substitute(&find));
             let arguments: Vec<Tensor> = leaves(arguments)
                 .iter()

@@ -1,15 +1,20 @@
 //! Tensors in files.
 //!
-//! Files are read by positioned reads straight into counted buffers, all at once or some rows at a time, and written a tensor at a
-//! time: neither takes more than the tensor in hand. A file that is written appears whole or not at all. What a file says of itself is
+//! Files are read by positioned reads straight into counted buffers, all at once or some rows at a time, or stay where they are and are
+//! read by the ops that use them; they are written a piece at a time. None of it takes more than the tensor in hand. A file that is written appears whole or not at all. What a file says of itself is
 //! checked against its length before any memory is taken for it.
 
 mod atomic;
+mod convert;
 mod csv;
 mod idx;
 mod npy;
 mod npz;
+mod open;
+mod pieces;
+mod rows;
 mod safetensors;
+mod stats;
 mod stored;
 
 use atomic::{Output, write_atomically};
@@ -18,7 +23,10 @@ pub use csv::Csv;
 pub use idx::{parse_idx, read_idx, save_idx};
 pub use npy::{parse_npy, read_npy, save_npy};
 pub use npz::{Npz, save_npz, save_npz_deflated};
+pub use open::{TensorFile, constant_from_file};
+pub use rows::{NpyRows, save_npy_rows};
 pub use safetensors::{SafeTensors, save_safetensors, save_sharded};
+pub use stats::Stats;
 pub use stored::{FileTensor, Order};
 
 use std::io::Write;
@@ -68,8 +76,7 @@ pub fn save_raw(path: impl AsRef<Path>, tensor: &Tensor, order: Order) -> Result
     save().map_err(|e| e.at(source))
 }
 
-/// Writes a tensor's elements in an order. Those that lie so in memory are written from there; others are copied first, which the
-/// ledger sees.
+/// Writes a tensor's elements in an order, a piece at a time: see [`pieces`].
 fn put_elements(
     file: &mut dyn Write,
     array: &Array,
@@ -77,30 +84,30 @@ fn put_elements(
     path: &Path,
     source: Source,
 ) -> Result<()> {
-    let copied = |array: Array| array.copied(Mark { source, kind: Kind::Staging }, "save");
+    let mark = Mark { source, kind: Kind::Staging };
     let mut array = array.clone();
-    if array.as_recipe().is_some() {
-        // A recipe has no bytes to look at in another order.
-        array = copied(array)?;
-    }
     if order.columns_first {
+        if array.as_recipe().is_some() {
+            // A recipe has no bytes to look at in another order.
+            array = array.copied(mark, "save")?;
+        }
         let back: Vec<usize> = (0..array.sizes().len()).rev().collect();
         array = array.view(array.layout().transpose(&back));
     }
-    if !array.is_whole() {
-        array = copied(array)?;
-    }
-    let pinned = array.pin("save", source)?;
-    let bytes = &pinned.bytes()[..array.layout().count() * array.dtype().size()];
-    if order.big_endian == cfg!(target_endian = "big") || array.dtype().size() == 1 {
-        return file.write_all(bytes).map_err(|e| failed(path, "written", &e));
-    }
-    let mut turned = [0; 4096];
-    bytes.chunks(turned.len()).try_for_each(|piece| {
-        let turned = &mut turned[..piece.len()];
-        turned.copy_from_slice(piece);
-        order.turn(array.dtype(), turned);
-        file.write_all(turned).map_err(|e| failed(path, "written", &e))
+    let dtype = array.dtype();
+    let as_it_is = order.big_endian == cfg!(target_endian = "big") || dtype.size() == 1;
+    let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|e| failed(path, "written", &e));
+    pieces::for_each_piece(&array, mark, &mut |bytes| {
+        if as_it_is {
+            return put(bytes);
+        }
+        let mut turned = [0; 4096];
+        bytes.chunks(turned.len()).try_for_each(|part| {
+            let turned = &mut turned[..part.len()];
+            turned.copy_from_slice(part);
+            order.turn(dtype, turned);
+            put(turned)
+        })
     })
 }
 

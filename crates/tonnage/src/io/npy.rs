@@ -106,16 +106,16 @@ pub(super) fn put(file: &mut dyn Write, array: &Array, path: &Path, source: Sour
 }
 
 /// What a header says.
-struct Header {
-    dtype: DType,
-    sizes: Sizes,
-    order: Order,
+pub(super) struct Header {
+    pub dtype: DType,
+    pub sizes: Sizes,
+    pub order: Order,
     /// Of the header and what is before it.
-    bytes: u64,
+    pub bytes: u64,
 }
 
 impl Header {
-    fn read(from: &mut dyn Read, path: &Path) -> Result<Header> {
+    pub fn read(from: &mut dyn Read, path: &Path) -> Result<Header> {
         let mut get = |into: &mut [u8]| from.read_exact(into).map_err(|e| failed(path, "read", &e));
         let mut start = [0; 8];
         get(&mut start)?;
@@ -254,7 +254,7 @@ fn kind_of(dtype: DType) -> &'static str {
 }
 
 /// A header, with the room that NumPy leaves for a first length that grows, up to a multiple of 64 bytes.
-fn written(dtype: DType, sizes: &[usize], columns_first: bool) -> Vec<u8> {
+pub(super) fn written(dtype: DType, sizes: &[usize], columns_first: bool) -> Vec<u8> {
     // NumPy calls the order of what has but one byte `|`, except where it does not know what it is.
     let order = if dtype.size() == 1 { "|" } else { "<" };
     let columns = if columns_first { "True" } else { "False" };

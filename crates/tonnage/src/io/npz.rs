@@ -6,15 +6,19 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tonnage_core::{Result, Source};
+use tonnage_core::{Result, Shape, Source, TensorType};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
+use super::stored::{FileTensor, Opened, bytes_of};
 use super::{Output, bad_file, failed, npy, write_atomically};
 use crate::tensor::Tensor;
+
+/// A byte that is deflated becomes no more than this many.
+const MOST_DEFLATED: u64 = 1032;
 
 /// An npz file. Opening it reads its directory; each tensor is read when it is asked for.
 ///
@@ -32,6 +36,7 @@ use crate::tensor::Tensor;
 #[derive(Debug)]
 pub struct Npz {
     path: PathBuf,
+    bytes: u64,
     names: Vec<String>,
     archive: Mutex<ZipArchive<BufReader<File>>>,
 }
@@ -44,13 +49,14 @@ impl Npz {
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|e| failed(path, "opened", &e))?;
+        let bytes = file.metadata().map_err(|e| failed(path, "read", &e))?.len();
         let archive = ZipArchive::new(BufReader::new(file)).map_err(|e| wrong(path, e))?;
         let mut names = Vec::with_capacity(archive.len());
         for name in archive.file_names() {
             let name = name.map_err(|e| wrong(path, e))?;
             names.push(name.strip_suffix(".npy").unwrap_or(&name).to_string());
         }
-        Ok(Npz { path: path.into(), names, archive: Mutex::new(archive) })
+        Ok(Npz { path: path.into(), bytes, names, archive: Mutex::new(archive) })
     }
 
     /// The tensors' names, as they stand in the file.
@@ -68,16 +74,61 @@ impl Npz {
         self.found(name, source).map_err(|e| e.at(source))
     }
 
-    fn found(&self, name: &str, source: Source) -> Result<Tensor> {
-        let path = self.path.as_path();
-        let Some(index) = self.names.iter().position(|own| own == name) else {
+    /// The type of a tensor, from the start of its entry.
+    ///
+    /// # Errors
+    /// Where there is none of that name, or its dtype is none of ours.
+    pub fn ty(&self, name: &str) -> Result<TensorType> {
+        let index = self.index(name)?;
+        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entry = archive.by_index(index).map_err(|e| wrong(&self.path, e))?;
+        let header = npy::Header::read(&mut entry, &self.path.join(name))?;
+        Ok(TensorType::new(header.dtype, Shape::from(header.sizes.as_slice())))
+    }
+
+    /// A tensor that stays in the file; `None` where it is deflated, and has to be read as a whole. Its checksum is not looked at.
+    ///
+    /// # Errors
+    /// As [`ty`](Npz::ty) has them.
+    pub fn tensor(&self, name: &str) -> Result<Option<FileTensor>> {
+        let index = self.index(name)?;
+        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entry = archive.by_index(index).map_err(|e| wrong(&self.path, e))?;
+        if entry.compression() != CompressionMethod::Stored || entry.encrypted() {
+            return Ok(None);
+        }
+        let (start, inside) = (entry.data_start(), self.path.join(name));
+        let npy::Header { dtype, sizes, order, bytes } = npy::Header::read(&mut entry, &inside)?;
+        let ty = TensorType::new(dtype, Shape::from(sizes.as_slice()));
+        let (needed, there) = (bytes_of(&ty, &inside)?, entry.size().saturating_sub(bytes));
+        if needed > there {
+            let what = format!("says that it holds {ty}, {needed} bytes, and has {there} of them");
+            return Err(bad_file(&inside, what, "it is damaged"));
+        }
+        let Some(at) = start.and_then(|start| start.checked_add(bytes)) else { return Ok(None) };
+        let file = Arc::new(Opened::new(&self.path)?);
+        FileTensor::within(file, at, dtype, sizes, order, Some(name)).map(Some)
+    }
+
+    fn index(&self, name: &str) -> Result<usize> {
+        self.names.iter().position(|own| own == name).ok_or_else(|| {
             let near = self.names().take(5).collect::<Vec<_>>().join("`, `");
             let what = format!("holds no `{name}` among its {} tensors", self.names.len());
-            return Err(bad_file(path, what, &format!("it begins with `{near}`")));
-        };
+            bad_file(&self.path, what, &format!("it begins with `{near}`"))
+        })
+    }
+
+    fn found(&self, name: &str, source: Source) -> Result<Tensor> {
+        let path = self.path.as_path();
+        let index = self.index(name)?;
         let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
         let mut entry = archive.by_index(index).map_err(|e| wrong(path, e))?;
-        let whole = entry.size();
+        // A size that more bytes than there are would have to be inflated to is a lie.
+        let there = entry.compressed_size().min(self.bytes);
+        let whole = entry.size().min(match entry.compression() {
+            CompressionMethod::Stored => there,
+            _ => there.saturating_mul(MOST_DEFLATED),
+        });
         let inside = path.join(name);
         let tensor = npy::read(&mut entry, whole, &inside, Some(name), source)?;
         // The checksum is compared where the entry ends.

@@ -1,17 +1,21 @@
 //! Elements of one type that lie one after another in a file: what npy, idx, safetensors and raw files have in common.
 //!
 //! Nothing is read before it is asked for, and what is read goes by a positioned read straight into the counted buffer that it
-//! stays in. Where the file holds columns first (Fortran order), so does the tensor: its layout says so, and nothing is moved.
+//! stays in, or, of a tensor that stays in the file, into the registers of the op that reads it. Where the file holds columns first (Fortran order), so does the tensor: its layout says so, and nothing is moved.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tonnage_core::layout::Layout;
+use tonnage_core::recipe::{Elements, Generator, Recipe, Stored};
 use tonnage_core::shape::Sizes;
-use tonnage_core::{DType, Result, Shape, Source, TensorType};
+use tonnage_core::{DType, Error, Result, Shape, Source, TensorType};
+use tonnage_runtime::Array;
+#[cfg(unix)]
+use tonnage_runtime::system::Mapping;
 
 use super::{bad_file, failed, filled};
 use crate::tensor::Tensor;
@@ -21,7 +25,11 @@ use crate::tensor::Tensor;
 pub(super) struct Opened {
     pub path: PathBuf,
     pub bytes: u64,
+    /// For whoever needs a place in the file of its own.
     file: Mutex<File>,
+    /// The same file, for positioned reads.
+    #[cfg(unix)]
+    beside: File,
 }
 
 impl Opened {
@@ -31,15 +39,31 @@ impl Opened {
         if found.is_dir() {
             return Err(bad_file(path, "is a folder", "name a file in it"));
         }
-        Ok(Opened { path: path.into(), bytes: found.len(), file: Mutex::new(file) })
+        Ok(Opened {
+            path: path.into(),
+            bytes: found.len(),
+            #[cfg(unix)]
+            beside: file.try_clone().map_err(|e| failed(path, "opened", &e))?,
+            file: Mutex::new(file),
+        })
     }
 
     /// Fills a slice with what lies there.
     pub fn fill(&self, at: u64, into: &mut [u8]) -> Result<()> {
+        self.read_at(at, into).map_err(|e| failed(&self.path, "read", &e))
+    }
+
+    /// Several threads read at once.
+    #[cfg(unix)]
+    fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(&self.beside, into, at)
+    }
+
+    /// One thread after the other.
+    #[cfg(not(unix))]
+    fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(at))
-            .and_then(|_| file.read_exact(into))
-            .map_err(|e| failed(&self.path, "read", &e))
+        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(into))
     }
 
     /// From the start on, for a header.
@@ -78,7 +102,8 @@ impl Order {
     }
 }
 
-/// A tensor in a file. Its type is known; its elements are read when they are asked for, all or some rows at a time.
+/// A tensor in a file. Its type is known; its elements are read when they are asked for: all, some rows at a time, or a tile at a
+/// time by the ops that use it ([`lazy`](FileTensor::lazy)).
 ///
 /// ```
 /// use tonnage::io::{FileTensor, save_npy};
@@ -136,6 +161,11 @@ impl FileTensor {
         Ok(FileTensor { file, at, dtype, sizes, order, name: name.map(Into::into) })
     }
 
+    /// What the format is called that it lies in, by the order of its bytes.
+    pub(super) fn format(&self) -> &'static str {
+        if self.order.big_endian && !self.order.columns_first { "idx" } else { "npy" }
+    }
+
     /// Dtype and shape.
     pub fn ty(&self) -> TensorType {
         TensorType::new(self.dtype, Shape::from(self.sizes.as_slice()))
@@ -147,6 +177,65 @@ impl FileTensor {
         let source = Source::here();
         let layout = self.order.layout(self.sizes.clone());
         self.filled(layout, source, |bytes| self.file.fill(self.at, bytes))
+    }
+
+    /// A tensor that stays in the file. It is a recipe as a range or random numbers are, and takes no memory: elementwise ops of it are recipes
+    /// again, sums and the like and [`matmul`](Tensor::matmul) read it as they go, saving it writes piece by piece. An op that needs
+    /// it whole, or reads it in another order than the file's, brings it into memory: in eager mode it then stays there while somebody
+    /// holds it and there is room, in a function until its last use.
+    ///
+    /// Every pass reads the file again. A file that shrinks, or fails, is an error of the op that reads it and of all later ones, until it is opened
+    /// again; one that is written meanwhile may show old and new elements.
+    ///
+    /// ```
+    /// use tonnage::io::{FileTensor, save_npy};
+    /// let path = std::env::temp_dir().join(format!("lazy-{}.npy", std::process::id()));
+    /// save_npy(&path, &tonnage::range(0i64, 1_000_000, 1)?)?;
+    /// let x = FileTensor::npy(&path)?.lazy();
+    /// assert_eq!((x * 2i64)?.sum_all()?.scalar::<i64>()?, 999_999_000_000);
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    pub fn lazy(&self) -> Tensor {
+        let elements = Lazy {
+            file: self.file.clone(),
+            at: self.at,
+            dtype: self.dtype,
+            order: self.order,
+            failed: OnceLock::new(),
+        };
+        self.tensor_of(Arc::new(elements))
+    }
+
+    fn tensor_of(&self, elements: Arc<dyn Elements>) -> Tensor {
+        let generator = Generator::Stored { elements: Stored(elements), dtype: self.dtype };
+        let mut recipe = Recipe::generate(generator, self.sizes.clone());
+        recipe.sources[0].1 = self.order.layout(self.sizes.clone());
+        Tensor::from_array(Array::from_recipe(Arc::new(recipe)))
+    }
+
+    /// The same, read through the system's mapping of the file into memory: nothing is copied, so that what the system has in its cache is used
+    /// as it lies there. Pages are given back when an op has read them.
+    ///
+    /// What of it is resident while an op runs is the system's choice: no limit and no plan counts it. Nobody may change the file while it is
+    /// mapped: a file that gets shorter ends the process with a fault where it is read, not with an error. Where that cannot be ruled
+    /// out, use [`lazy`](FileTensor::lazy).
+    ///
+    /// # Errors
+    /// Where the system cannot map it, or its elements lie in another byte order than the machine's, or not at a multiple of their size.
+    #[cfg(unix)]
+    #[track_caller]
+    pub fn mapped(&self) -> Result<Tensor> {
+        let source = Source::here();
+        let (at, size) = (self.at as usize, self.dtype.size());
+        let bytes = bytes_of(&self.ty(), &self.file.path)? as usize;
+        if !at.is_multiple_of(size) || (self.order.big_endian && size > 1) || bytes == 0 {
+            let what = format!("{} lies there as no machine has it in memory", self.ty());
+            return Err(bad_file(&self.file.path, what, "use `lazy`, which turns it").at(source));
+        }
+        let mapping = Mapping::of(&self.file.beside, at + bytes)
+            .map_err(|e| failed(&self.file.path, "mapped", &e).at(source))?;
+        Ok(self.tensor_of(Arc::new(Mapped { mapping, at, size })))
     }
 
     /// Some rows of it, in bytes of their own: a file of any size is read in pieces.
@@ -190,6 +279,64 @@ impl FileTensor {
             Ok(())
         });
         made.map_err(|e| e.at(source))
+    }
+}
+
+/// The elements of a tensor that stays in its file.
+#[derive(Debug)]
+struct Lazy {
+    file: Arc<Opened>,
+    at: u64,
+    dtype: DType,
+    order: Order,
+    /// What the system said when a read first failed.
+    failed: OnceLock<Error>,
+}
+
+impl Elements for Lazy {
+    fn read(&self, from: u64, out: &mut [u8]) {
+        match self.file.fill(self.at + from * self.dtype.size() as u64, out) {
+            Ok(()) => self.order.turn(self.dtype, out),
+            Err(error) => {
+                out.fill(0);
+                let _ = self.failed.set(error);
+            }
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// The elements of a file that the system shows as memory.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Mapped {
+    mapping: Mapping,
+    /// Where they begin, at a multiple of their size.
+    at: usize,
+    size: usize,
+}
+
+#[cfg(unix)]
+impl Elements for Mapped {
+    fn read(&self, from: u64, out: &mut [u8]) {
+        let start = self.at + from as usize * self.size;
+        out.copy_from_slice(&self.mapping.bytes()[start..start + out.len()]);
+    }
+
+    fn check(&self) -> Result<()> {
+        self.mapping.release();
+        Ok(())
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        Some(&self.mapping.bytes()[self.at..])
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::compute::{Compute, Output};
 use super::epilogue::{Epilogue, Position};
-use super::kernel::{SIDE_BY_SIDE, Stream};
+use super::kernel::{Flushed, SIDE_BY_SIDE, Stream};
 use super::operand::{Direct, Operand};
 use super::plan::{ALIGN, FEW_CHUNK, FEW_DEPTH, FEW_RUN};
 use super::run::Job;
@@ -68,6 +68,7 @@ where
                 }
             }
             let block = first..first + len;
+            let flushed = Flushed::begin();
             // What is left to do by blocks of depth.
             let mut left = depth;
             if let Some((few, many)) = rows_of_both {
@@ -83,6 +84,7 @@ where
                     self.streams(few, many, batch, block, run, direct, small, packed, sums);
                 }
             }
+            drop(flushed);
             if turned {
                 let rows = &mut rows[..count * len];
                 turn(sums, len, rows);
@@ -149,12 +151,18 @@ where
         let count = sums.len() / len;
         let small = &mut small[..count * deep];
         few.pack(batch, 0..count, depth.clone(), 1, small);
-        for (i, line) in lines.enumerate() {
+        // As many lines are packed at once as there is room for: what is read from a file comes in larger pieces.
+        let together = (packed.len() / deep.max(1)).max(1);
+        for (i, line) in lines.clone().enumerate() {
             let run = match direct {
                 Some(direct) if direct.depth == 1 => direct.run(line, depth.clone()),
                 _ => {
-                    many.pack(batch, line..line + 1, depth.clone(), 1, &mut packed[..deep]);
-                    &packed[..deep]
+                    if i % together == 0 {
+                        let ahead = line..lines.end.min(line + together);
+                        let room = ahead.len() * deep;
+                        many.pack(batch, ahead, depth.clone(), 1, &mut packed[..room]);
+                    }
+                    &packed[i % together * deep..][..deep]
                 }
             };
             for (f, x) in small.chunks_exact(deep).enumerate() {

@@ -1,0 +1,194 @@
+//! Whatever a file holds, opening and reading it gives tensors or an error that names it, and takes no more memory than it is long.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Folder, alone, in_use};
+use tonnage::io::{TensorFile, save_idx, save_npy, save_npz, save_npz_deflated, save_safetensors};
+use tonnage::{Bytes, ErrorKind, Result, memory, range, tensor};
+
+/// Opens a file and reads all that it says it holds, in every way.
+fn look(path: &Path) -> Result<()> {
+    let file = TensorFile::open(path)?;
+    for name in file.names() {
+        file.ty(name)?;
+        file.stats(name, |_| {})?;
+        let lazy = file.lazy(name)?;
+        let _ = lazy.sum_all();
+        file.read(name)?;
+    }
+    Ok(())
+}
+
+/// Looks at a file; what was wrong with it.
+#[track_caller]
+fn looked(path: &Path, what: &str) -> Option<String> {
+    let before = in_use();
+    memory::reset_peak("cpu:0").unwrap();
+    let error = look(path).err();
+    let took = memory::info("cpu:0").unwrap().peak - before;
+    // Deflated elements may be a thousand times as many as their bytes.
+    let most = fs::metadata(path).map_or(0, |found| found.len()) * 1100 + (4 << 20);
+    assert!(took <= Bytes::new(most), "{what}: {took}");
+    assert_eq!(in_use(), before, "{what}");
+    if let Some(error) = &error {
+        assert!(matches!(error.kind(), ErrorKind::BadFile { .. }), "{what}: {error}");
+        assert!(error.to_string().contains(&path.display().to_string()), "{what}: {error}");
+    }
+    error.map(|error| error.to_string())
+}
+
+fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    let (x, y) = (range(0i64, 30, 1).unwrap().reshape([5, 6]).unwrap(), tensor([1.5f32]).unwrap());
+    let path = folder.join("seed");
+    let both = || [("x", &x), ("second", &y)];
+    let read = |name| (name, fs::read(&path).unwrap());
+    save_npy(&path, &x).unwrap();
+    let mut all = vec![read("a.npy")];
+    save_npz(&path, both()).unwrap();
+    all.push(read("a.npz"));
+    save_npz_deflated(&path, both()).unwrap();
+    all.push(read("b.npz"));
+    save_safetensors(&path, both(), &[("note", "text")]).unwrap();
+    all.push(read("a.safetensors"));
+    save_idx(&path, &y).unwrap();
+    all.push(read("a.idx"));
+    all.push(("a.csv", b"1,2\n3,4\n".to_vec()));
+    all
+}
+
+#[test]
+fn files_that_are_cut_or_damaged_anywhere_are_tensors_or_errors() {
+    let _turn = alone();
+    let folder = Folder::new("damaged");
+    for (name, bytes) in seeds(&folder.0) {
+        let path = folder.0.join(name);
+        let check = |bytes: &[u8], what: &str| {
+            fs::write(&path, bytes).unwrap();
+            looked(&path, &format!("{name}: {what}"))
+        };
+        assert_eq!(check(&bytes, "as it is"), None);
+        // At every length of the shorter ones, and some of the longer ones.
+        for n in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
+            let refused = check(&bytes[..n], &format!("cut at {n}")).is_some();
+            // A table may be cut between rows or digits, and is a table still.
+            assert!(refused || name.ends_with("csv"), "{name} cut at {n}");
+        }
+        for at in 0..bytes.len().min(260) {
+            for value in [0xFF, bytes[at] ^ 1] {
+                let mut other = bytes.clone();
+                other[at] = value;
+                check(&other, &format!("{value} at {at}"));
+            }
+        }
+    }
+}
+
+fn safetensors(header: &str, data: usize) -> Vec<u8> {
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.resize(bytes.len() + data, 1);
+    bytes
+}
+
+fn npy(dict: &str, data: usize) -> Vec<u8> {
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((dict.len() as u16).to_le_bytes());
+    bytes.extend(dict.as_bytes());
+    bytes.resize(bytes.len() + data, 1);
+    bytes
+}
+
+/// A name, and what a file of that name holds that lies.
+fn lies() -> Vec<(&'static str, Vec<u8>)> {
+    let one = |dtype: &str, shape: &str, offsets: &str| {
+        format!(r#"{{"x":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#)
+    };
+    let of = |dtype: &str, shape: &str, offsets: &str, data: usize| {
+        safetensors(&one(dtype, shape, offsets), data)
+    };
+    let dict = |descr: &str, shape: &str| {
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}")
+    };
+    let two = r#"{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"y":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}"#;
+    let mut not_text = of("F32", "[1]", "[0,4]", 4);
+    not_text[10] = 0xFF;
+    vec![
+        ("sizes that are not the offsets'.safetensors", of("F32", "[3]", "[0,8]", 8)),
+        ("offsets beyond the end.safetensors", of("F32", "[2]", "[0,8]", 4)),
+        ("offsets that go back.safetensors", of("F32", "[2]", "[8,0]", 8)),
+        ("offsets that are negative.safetensors", of("F32", "[2]", "[-8,0]", 8)),
+        ("offsets that overlap.safetensors", safetensors(two, 12)),
+        ("offsets that leave a hole.safetensors", of("F32", "[2]", "[4,12]", 12)),
+        (
+            "offsets that overflow.safetensors",
+            of("F32", "[2]", "[18446744073709551608,18446744073709551616]", 8),
+        ),
+        (
+            "a shape that overflows.safetensors",
+            of("F32", "[4294967296,4294967296,4294967296]", "[0,8]", 8),
+        ),
+        ("a shape that is negative.safetensors", of("F32", "[-2]", "[0,8]", 8)),
+        ("an unknown dtype.safetensors", of("F33", "[2]", "[0,8]", 8)),
+        ("a dtype that is none of ours.safetensors", of("F8_E4M3", "[8]", "[0,8]", 8)),
+        ("more behind the end.safetensors", of("F32", "[2]", "[0,8]", 9)),
+        ("deep brackets.safetensors", safetensors(&"[".repeat(100_000), 0)),
+        ("deep braces.safetensors", safetensors(&r#"{"a":"#.repeat(50_000), 0)),
+        ("a name that is no text.safetensors", not_text),
+        ("no header.safetensors", safetensors("", 0)),
+        ("a header beyond the end.safetensors", u64::MAX.to_le_bytes().to_vec()),
+        ("a shape beyond the end.npy", npy(&dict("<f4", "(1000000000000,)"), 16)),
+        ("a shape that overflows.npy", npy(&dict("<f8", "(4294967296, 4294967296, 16)"), 16)),
+        ("a shape of too many digits.npy", npy(&dict("<f4", "(99999999999999999999999,)"), 16)),
+        ("a negative shape.npy", npy(&dict("<f4", "(-4,)"), 16)),
+        ("an unknown dtype.npy", npy(&dict("<c8", "(2,)"), 16)),
+        ("deep tuples.npy", npy(&dict("<f4", &"(".repeat(10_000)), 16)),
+        ("a header of another length.npy", npy("{}", 16)),
+        ("too many axes for its length.idx", vec![0, 0, 8, 200, 0, 0, 0, 1]),
+        ("lengths that overflow.idx", [&[0, 0, 14, 3][..], &[0xFF; 12]].concat()),
+        ("another kind.idx", vec![0, 0, 10, 1, 0, 0, 0, 1, 1]),
+        ("no archive.npz", b"PK\x03\x04 and then nothing".to_vec()),
+        ("nothing at all.npy", vec![]),
+        ("something else.bin", b"hello, world".to_vec()),
+    ]
+}
+
+#[test]
+fn files_that_lie_are_refused_and_named() {
+    let _turn = alone();
+    let folder = Folder::new("lies");
+    for (name, bytes) in lies() {
+        let path = folder.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        assert!(looked(&path, name).is_some(), "{name}");
+    }
+    assert!(looked(&folder.0.join("not there.npy"), "not there").is_some());
+}
+
+#[test]
+fn an_index_that_leads_out_of_its_folder_is_refused() {
+    let _turn = alone();
+    let folder = Folder::new("out");
+    let inside = folder.0.join("inside");
+    fs::create_dir(&inside).unwrap();
+    let x = tensor([1.0f32]).unwrap();
+    save_safetensors(folder.0.join("secret.safetensors"), [("x", &x)], &[]).unwrap();
+    let index = inside.join("model.safetensors.index.json");
+    let absolute = folder.0.join("secret.safetensors");
+    for file in [
+        "../secret.safetensors",
+        "a/../../secret.safetensors",
+        "..",
+        "",
+        &absolute.display().to_string(),
+    ] {
+        fs::write(&index, format!(r#"{{"weight_map":{{"x":{file:?}}}}}"#)).unwrap();
+        assert!(look(&inside).is_err() && look(&index).is_err(), "{file}");
+    }
+    fs::write(&index, b"{\"weight_map\":{\"\xFF\":\"x\"}}").unwrap();
+    assert!(look(&inside).unwrap_err().to_string().contains("index.json"));
+}
