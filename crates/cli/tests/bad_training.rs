@@ -39,7 +39,7 @@ fn an_option_that_a_model_has_no_use_for_is_refused_with_those_that_have() {
             assert!(text.contains(&format!("`{option}` is for {models}:")), "{text}");
         }
     }
-    for option in ["width", "layers", "length", "batch", "accumulate"] {
+    for option in ["width", "layers", "length", "batch", "accumulate", "patience"] {
         let text = refused(folder.path(), &format!("train gpt --{option} 0"));
         assert!(text.contains("give at least 1"), "{text}");
     }
@@ -173,6 +173,32 @@ fn a_loss_that_is_no_number_leaves_the_last_good_checkpoint() {
     let text = refused(path, &format!("{train} --epochs 3 --rate 1e38 --resume"));
     assert!(text.contains("the loss of step") && text.contains("is not finite"), "{text}");
     assert_eq!(ran(path, "eval --checkpoint saved"), before);
+}
+
+/// A folder can be no report, and is no file to be put out of its place; what was learned is said all the same.
+#[test]
+fn a_report_that_cannot_be_written_is_told_after_what_was_learned() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("there")).unwrap();
+    for (report, word) in [("there", "there: cannot be opened"), ("no/where", "no/where: cannot")] {
+        let line = ["train", "mlp", "--steps", "2", "--report", report];
+        let output = tonnage(folder.path(), &line);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains(word));
+        assert!(String::from_utf8(output.stdout).unwrap().contains("accuracy"));
+    }
+}
+
+/// Through a link, so that a mistake harms nothing else.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_is_written_to_and_stays_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("full");
+    std::os::unix::fs::symlink("/dev/full", &link).unwrap();
+    let text = refused(folder.path(), "train mlp --steps 2 --report full");
+    assert!(text.contains("full: cannot be written"), "{text}");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 }
 
 /// A limit on the length of files is as a disk that fills up: writing fails in the middle.

@@ -145,6 +145,7 @@ impl Args {
             ("length", self.length),
             ("batch", self.batch),
             ("accumulate", Some(self.accumulate)),
+            ("patience", self.patience.map(|epochs| epochs as usize)),
         ];
         match sizes.iter().find(|(_, size)| *size == Some(0)) {
             Some((option, _)) => Err(format!("`--{option} 0`: give at least 1")),

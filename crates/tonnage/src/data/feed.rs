@@ -14,6 +14,23 @@ type Batch = (Tensor, Tensor);
 pub type Pairs<'d> = Box<dyn Iterator<Item = Result<Batch>> + 'd>;
 
 /// Batches for [`Fit`](crate::train::Fit), the same ones for the same seed and epoch: that is what lets training go on from a checkpoint to the same bits.
+///
+/// ```
+/// use tonnage::data::{Dataset, Pipeline};
+/// use tonnage::nn::Dense;
+/// use tonnage::optim::Optimizer;
+/// use tonnage::train::{Fit, Go};
+/// use tonnage::{DType, Elementwise, RandomKey, Tensor, random_normal};
+/// let x = random_normal([256, 4], DType::F32)?;
+/// let data = Dataset::of((x.clone(), x.sum(1)?.reshape([256, 1])?))?;
+/// let batches = Pipeline::rows(&data).shuffle(64, RandomKey::new(1)).batch(32).prefetch(2);
+/// let (model, optimizer) = (Dense::new(1), Optimizer::adam(0.05));
+/// let loss = |said: &Tensor, truth: &Tensor| said.squared_difference(truth);
+/// let history = Fit::new(10, 32).run(&model, &optimizer, &batches, loss, |_| Go::On)?;
+/// assert_eq!(history.predicted, history.measured);
+/// assert!(history.losses[9] < history.losses[0]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
 pub trait Feed {
     /// Whole batches of `size` rows in one time through the data, where that is known before.
     fn batch_count(&self, size: usize) -> Option<u64>;

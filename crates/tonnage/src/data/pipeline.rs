@@ -23,6 +23,9 @@ use crate::tree::{Tree, leaves};
 /// Elements, one after another.
 pub type Elements<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
+/// One time through it.
+type Make<T> = dyn Fn(&Pass) -> Elements<T> + Send + Sync;
+
 /// Steps from a source of elements to batches.
 ///
 /// ```
@@ -44,7 +47,7 @@ pub type Elements<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub struct Pipeline<T> {
-    make: Arc<dyn Fn(&Pass) -> Elements<T> + Send + Sync>,
+    make: Arc<Make<T>>,
     /// How often it was gone through.
     passes: Arc<AtomicU64>,
 }
