@@ -239,3 +239,15 @@ def test_callbacks_run_when_the_program_does():
     assert f(tf.constant([3.0, 1.0])).numpy().tolist() == [7.0, 5.0]
     f(tf.constant([1.0, 2.0]))
     assert seen == [[3.0, 1.0], [1.0, 2.0]]
+
+
+def test_a_signature_takes_numbers_lists_and_names():
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32), tf.TensorSpec([None], tf.int32)])
+    def f(x, y):
+        return x * 2.0, tf.reduce_sum(y)
+
+    for made in (f(1.5, [1, 2, 3]), f(1.5, y=[1, 2, 3]), f(x=tf.constant(1.5), y=tf.constant([1, 2, 3]))):
+        assert [float(v) for v in made] == [3.0, 6.0]
+    assert f.traces == 1
+    with pytest.raises(TypeError):
+        f("text", [1])

@@ -142,3 +142,12 @@ def test_every_row_of_the_table_that_takes_tensors_alone_has_a_name():
     named = {row for table in (_names.MATH, _names.NN, _names.BITWISE) for row, _ in table.values()}
     rows = {name for name, _ in _tonnage.table()}
     assert named <= rows
+
+
+def test_recipes_that_are_computed_in_doubles_are_read_in_their_own_dtype():
+    x, y = tf.meshgrid(tf.linspace(-2.0, 1.0, 4), tf.linspace(-1.0, 1.0, 3))
+    twice = tf.function(lambda x, y: (x * 2.0 + y, x + x))
+    expected = np.meshgrid(np.linspace(-2, 1, 4), np.linspace(-1, 1, 3))
+    for made in (twice(x, y), (x * 2.0 + y, x + x)):
+        np.testing.assert_allclose(made[0].numpy(), expected[0] * 2 + expected[1])
+        np.testing.assert_allclose(made[1].numpy(), expected[0] * 2)

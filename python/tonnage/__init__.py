@@ -38,6 +38,7 @@ from .math import (  # noqa: E402, F401
     sin, sinh, sqrt, square, subtract, tan, tanh, truediv,
 )
 from .linalg import einsum, matmul, norm, tensordot  # noqa: E402, F401
+from .nn import depth_to_space, space_to_depth  # noqa: E402, F401
 from .module import Module, control_dependencies, group, name_scope, no_op  # noqa: E402, F401
 from ._variable import Variable  # noqa: E402, F401
 from ._gradient import (  # noqa: E402, F401

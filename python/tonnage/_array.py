@@ -485,22 +485,3 @@ def sequence_mask(lengths, maxlen=None, dtype="bool", name=None):
         maxlen = int(_t.reduce_max(lengths, None, False))
     positions = _t.count(0, 1, [int(maxlen)], lengths.dtype)
     return cast(positions < _t.expand_dims(lengths, -1), dtype)
-
-
-def space_to_depth(input, block_size, data_format="NHWC", name=None):
-    """Blocks of an image as channels."""
-    return _channels_last(lambda x: _t.space_to_depth(x, int(block_size)), input, data_format)
-
-
-def depth_to_space(input, block_size, data_format="NHWC", name=None):
-    """Channels as blocks of an image."""
-    return _channels_last(lambda x: _t.depth_to_space(x, int(block_size)), input, data_format)
-
-
-def _channels_last(op, image, data_format):
-    """An op on images whose channels are last, for images whose channels are first too."""
-    if data_format in (None, "NHWC"):
-        return op(image)
-    if data_format != "NCHW":
-        raise ValueError(f"data_format is 'NHWC' or 'NCHW', not {data_format!r}")
-    return _t.transpose(op(_t.transpose(image, [0, 2, 3, 1])), [0, 3, 1, 2])

@@ -77,6 +77,22 @@ class Function(_t.Function):
                 pass
         return BoundFunction(instance, bound)
 
+    def _fitted(self, args, kwargs):
+        """Arguments as the signature has them, by position, where they were given otherwise. Asked by the extension."""
+        if self._signature is None:
+            return None
+        given, named = list(args), dict(kwargs or {})
+        if named:
+            import inspect
+
+            names = list(inspect.signature(self._python_function).parameters)[self._owner is not None:]
+            while len(given) < len(self._signature) and names[len(given)] in named:
+                given.append(named.pop(names[len(given)]))
+        if named or len(given) != len(self._signature):
+            return None
+        made = [_fit(spec, value) for spec, value in zip(self._signature, given)]
+        return tuple(made) if kwargs or any(a is not b for a, b in zip(made, given)) else None
+
     def _may_run_eagerly(self, error, traceback):
         """Whether a call whose trace failed so is made op by op: where the data decide on sizes. Asked by the extension."""
         from .errors import DataDecideError, OperatorNotAllowedInGraphError
@@ -113,6 +129,20 @@ class Function(_t.Function):
 
     def __repr__(self):
         return f"<tonnage Function {getattr(self._python_function, '__qualname__', self._python_function)}>"
+
+
+def _fit(spec, value):
+    """A value as a part of a signature has it: numbers and arrays where it says a tensor are one."""
+    if isinstance(spec, TensorSpec):
+        plain = isinstance(value, (bool, int, float, list, tuple))
+        return _t.to_tensor(value, spec.dtype, None) if plain else value
+    if isinstance(spec, (list, tuple)) and isinstance(value, (list, tuple)) and len(spec) == len(value):
+        made = [_fit(s, v) for s, v in zip(spec, value)]
+        return value if all(a is b for a, b in zip(made, value)) else type(spec)(made)
+    if isinstance(spec, dict) and isinstance(value, dict) and spec.keys() == value.keys():
+        made = {key: _fit(spec[key], value[key]) for key in value}
+        return value if all(made[key] is value[key] for key in value) else made
+    return value
 
 
 class BoundFunction:
@@ -238,7 +268,7 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     """Calls Python with the values when the program runs; gradients go through it.
 
     ``Tout`` says what it returns: dtypes, or in a planned function ``tf.TensorSpec`` with shapes; a function with a result
-    whose shape is not announced runs op by op.
+    whose shape is not announced, and is not that of the first input, runs op by op.
     """
     from ._host import host
 

@@ -35,9 +35,34 @@ def host(func, inp, Tout, arrays):
 
 def _planned(call, inputs, kinds, dtypes, arrays):
     shapes = [k.shape if isinstance(k, TensorSpec) else TensorShape(None) for k in kinds]
-    if not all(shape.is_fully_defined() for shape in shapes):
-        raise DataDecideError("the shape of what Python returns (say it by Tout=tf.TensorSpec(shape, dtype))")
+    said = all(shape.is_fully_defined() for shape in shapes)
+    if not said:
+        # Nobody said it: most often that of the first input. Where it is not, the function runs op by op after all.
+        if not inputs or None in inputs[0].lengths:
+            raise DataDecideError(_UNSAID)
+        shapes = [s if s.is_fully_defined() else inputs[0].shape for s in shapes]
+        call = _checked(call, shapes)
     results = [(d, s.as_list()) for d, s in zip(dtypes, shapes)]
+    made = _differentiable(call, inputs, kinds, results, arrays)
+    for tensor in made:
+        tensor._shape_is_guessed = not said
+    return made
+
+
+_UNSAID = "the shape of what Python returns (say it by Tout=tf.TensorSpec(shape, dtype))"
+
+
+def _checked(call, shapes):
+    def checked(values):
+        made = call(values)
+        if any(tensor.shape != shape for tensor, shape in zip(made, shapes)):
+            raise DataDecideError(_UNSAID)
+        return made
+
+    return checked
+
+
+def _differentiable(call, inputs, kinds, results, arrays):
     floats = [i for i, x in enumerate(inputs) if x.dtype.is_floating and None not in x.lengths]
     if arrays or not floats or not kinds:
         return _t.host_callback(call, [_t.stop_gradient(x) if x.dtype.is_floating else x for x in inputs], results)
@@ -59,4 +84,4 @@ def _planned(call, inputs, kinds, dtypes, arrays):
 
         return _t.host_callback(call, list(symbols), results), back
 
-    return _t.custom_gradient(forward, inputs)
+    return list(_t.custom_gradient(forward, inputs))

@@ -2,7 +2,7 @@
 
 from . import _tonnage as _t
 from ._shape import TensorShape
-from .errors import OperatorNotAllowedInGraphError
+from .errors import DataDecideError, OperatorNotAllowedInGraphError
 
 Tensor = _t.Tensor
 
@@ -112,6 +112,8 @@ class Ref:
 
 
 def _set_shape(self, shape):
+    if getattr(self, "_shape_is_guessed", False) and not self.shape.is_compatible_with(shape):
+        raise DataDecideError("the shape of what Python returns")
     self.shape.assert_is_compatible_with(shape)
 
 

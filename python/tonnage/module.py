@@ -93,10 +93,18 @@ class Module:
         return inside
 
     def _walk(self, seen, wanted):
+        # What it holds itself comes before what its modules hold.
+        modules = []
         for key in sorted(vars(self)):
             if key.startswith("_tonnage_method_") or key in getattr(self, "_not_tracked", ()):
                 continue
-            yield from _leaves(vars(self)[key], seen, wanted)
+            for leaf in _leaves(vars(self)[key], seen):
+                if isinstance(leaf, wanted):
+                    yield leaf
+                if isinstance(leaf, Module):
+                    modules.append(leaf)
+        for module in modules:
+            yield from module._walk(seen, wanted)
 
     @property
     def variables(self):
@@ -119,23 +127,19 @@ class Module:
         return tuple(self._walk({id(self)}, Module))
 
 
-def _leaves(value, seen, wanted):
+def _leaves(value, seen):
+    """The variables and modules of an attribute that were not seen yet."""
     if isinstance(value, (list, tuple)):
         for part in value:
-            yield from _leaves(part, seen, wanted)
-        return
-    if isinstance(value, dict):
+            yield from _leaves(part, seen)
+    elif isinstance(value, dict):
         for key in sorted(value, key=str):
-            yield from _leaves(value[key], seen, wanted)
-        return
-    key = ("variable", value.number) if isinstance(value, _t.Variable) else id(value)
-    if not isinstance(value, (_t.Variable, Module)) or key in seen:
-        return
-    seen.add(key)
-    if isinstance(value, wanted):
-        yield value
-    if isinstance(value, Module):
-        yield from value._walk(seen, wanted)
+            yield from _leaves(value[key], seen)
+    elif isinstance(value, (_t.Variable, Module)):
+        key = ("variable", value.number) if isinstance(value, _t.Variable) else id(value)
+        if key not in seen:
+            seen.add(key)
+            yield value
 
 
 class control_dependencies:

@@ -1,7 +1,6 @@
 """``tf.nn``: activations, losses, convolutions, pooling, normalization."""
 
 from . import _tonnage as _t
-from ._array import _channels_last
 from ._names import NN, made
 from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
@@ -198,6 +197,15 @@ def convolution(input, filters, strides=None, padding="VALID", data_format=None,
     count = _t.to_tensor(input, None, None).ndim - 2
     conv = {1: _t.conv1d, 2: _t.conv2d, 3: _t.conv3d}[count]
     return _conv(conv, count, input, filters, strides or 1, padding, data_format, dilations)
+
+
+def _channels_last(op, image, data_format):
+    """An op on images whose channels are last, for images whose channels are first too."""
+    if data_format in (None, "NHWC"):
+        return op(image)
+    if data_format != "NCHW":
+        raise ValueError(f"data_format is 'NHWC' or 'NCHW', not {data_format!r}")
+    return _t.transpose(op(_t.transpose(image, [0, 2, 3, 1])), [0, 3, 1, 2])
 
 
 def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None,

@@ -261,7 +261,18 @@ impl PyFunction {
         error: PyErr,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        // What the package makes for itself knows no other way.
+        if !slf.hasattr("_fitted")? {
+            return Err(error);
+        }
         let mut planned = &self.planned;
+        if error.is_instance_of::<PyValueError>(py) {
+            // Numbers and lists where a signature has tensors, arguments by name.
+            let fitted = slf.call_method1("_fitted", (args, kwargs))?;
+            if let Ok(fitted) = fitted.cast::<PyTuple>() {
+                return slf.call1(fitted);
+            }
+        }
         if let Some(loose) = self.loose.as_ref().filter(|l| !l.is_needed.load(Relaxed))
             && error.is_instance_of::<PyValueError>(py)
         {

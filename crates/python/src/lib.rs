@@ -35,8 +35,6 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    // Signals wait for the interpreter; a loop of many rounds lets it see them.
-    tonnage_runtime::interrupt::on_rounds(run::see_signals);
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<variable::PyVariable>()?;
     module.add_class::<dtype::PyDType>()?;

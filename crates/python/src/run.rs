@@ -142,11 +142,6 @@ pub fn leave_eager() {
     }
 }
 
-/// Lets handlers of signals run: what they raise ends the call.
-pub fn see_signals() -> Result<()> {
-    Python::attach(|py| py.check_signals()).map_err(errors::carry)
-}
-
 /// Says how many threads compute; false where they compute already.
 #[pyfunction]
 pub fn set_threads(threads: usize) -> bool {

@@ -11,7 +11,6 @@ pub mod events;
 mod evict;
 pub mod execute;
 mod export;
-pub mod interrupt;
 pub mod ledger;
 pub mod lend;
 mod loan;

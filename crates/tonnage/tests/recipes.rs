@@ -5,7 +5,9 @@
 mod common;
 
 use common::{alone, call_checked, close};
-use tonnage::{DType, Elementwise, Result, Tensor, Variable, function, ones, range, tensor};
+use tonnage::{
+    DType, Elementwise, Result, Tensor, Variable, function, linspace, ones, range, tensor,
+};
 
 /// The sum of so many ranges from 0 on, as one recipe or as several.
 fn ranges(count: usize, len: i64) -> Result<Tensor> {
@@ -73,4 +75,16 @@ fn a_recipe_that_is_written_out_later_is_still_one_before() {
     let mask = tensor([false, true]).unwrap();
     let y = call_checked(&f, &(x, mask));
     close(&y, &[15.0 + 12.0 + 12.0], 0.0);
+}
+
+#[test]
+fn a_recipe_that_is_computed_in_another_dtype_is_read_in_its_own() {
+    let _turn = alone();
+    for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
+        let made = || linspace(-2.0, 1.0, 7, dtype);
+        let doubled: Vec<f64> = (0..7).map(|i| f64::from(i) - 4.0).collect();
+        close(&(made().unwrap() * 2.0).unwrap(), &doubled, 0.0);
+        let f = function(|x: Tensor| x * 2.0);
+        close(&f.call(made().unwrap()).unwrap(), &doubled, 0.0);
+    }
 }

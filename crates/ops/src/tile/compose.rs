@@ -120,6 +120,10 @@ fn inline(made: &mut TileProgram, recipe: &Recipe, first: Reg) -> Reg {
     let (reg, form) = recipe.program.stores[0];
     let reg = map[reg as usize];
     match form {
+        // Computed in another dtype, as `linspace` is: the store would have converted it.
+        Form::Elements(dtype) if made.register(reg) != dtype.compute() => {
+            made.push(Prim::Cast(dtype), &[reg])
+        }
         Form::Elements(dtype) if dtype.compute() != dtype => {
             made.push(Prim::RoundTo(dtype), &[reg])
         }
