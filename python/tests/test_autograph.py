@@ -192,6 +192,23 @@ def c_walrus(x):
     return 0
 
 
+def c_self(x):
+    if x > 1:
+        return x * c_self(x - 1)
+    return c_self.__name__
+
+
+def make_self():
+    def c(x):
+        if x > 1:
+            return x + c(x - 1)
+        return 1
+    return c
+
+
+c_self_nested = make_self()
+
+
 def c_del(x):
     y = 3
     if x > 1:

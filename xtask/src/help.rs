@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use crate::{COMMANDS, Command};
 
 /// The row of this command.
-pub const COMMAND: Command = Command { name: "help", doc: "shows this list", run };
+pub const COMMAND: Command = Command { name: "help", doc: "shows this list", words: "", run };
 
-fn run() -> ExitCode {
+fn run(_words: &[String]) -> ExitCode {
     println!("{}", text());
     ExitCode::SUCCESS
 }
@@ -16,7 +16,8 @@ fn run() -> ExitCode {
 pub fn text() -> String {
     let mut text = "usage: cargo xtask <command>".to_string();
     for command in COMMANDS {
-        text += &format!("\n  {:<8}{}", command.name, command.doc);
+        let typed = format!("{} {}", command.name, command.words);
+        text += &format!("\n  {typed:<22}{}", command.doc);
     }
     text
 }

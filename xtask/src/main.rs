@@ -3,6 +3,7 @@
 //! One file per command, one line per command in [`COMMANDS`]; dispatch and help both read that
 //! list. Standard library only, so that a bare machine builds it in a moment.
 
+mod bench;
 mod cargo;
 mod help;
 mod python;
@@ -19,12 +20,15 @@ struct Command {
     name: &'static str,
     /// What it does, on one line.
     doc: &'static str,
-    /// Does it.
-    run: fn() -> ExitCode,
+    /// What may follow its name, where something may.
+    words: &'static str,
+    /// Does it, with the words that follow.
+    run: fn(&[String]) -> ExitCode,
 }
 
 /// Every command, in the order that help lists them.
-const COMMANDS: &[Command] = &[test::COMMAND, python::COMMAND, soak::COMMAND, help::COMMAND];
+const COMMANDS: &[Command] =
+    &[test::COMMAND, python::COMMAND, bench::COMMAND, soak::COMMAND, help::COMMAND];
 
 /// The exit code for a command line that can't be understood, apart from 1 for a failed check.
 const MISUSE: u8 = 2;
@@ -34,8 +38,10 @@ fn main() -> ExitCode {
     let mistake = match words.as_slice() {
         [] => "no command given".to_string(),
         [name, rest @ ..] => match (COMMANDS.iter().find(|c| c.name == name), rest) {
-            (Some(command), []) => return (command.run)(),
-            (Some(_), [extra, ..]) => format!("`{name}` takes no argument, but got `{extra}`"),
+            (Some(command), [extra, ..]) if command.words.is_empty() => {
+                format!("`{}` takes no argument, but got `{extra}`", command.name)
+            }
+            (Some(command), words) => return (command.run)(words),
             (None, _) => format!("there is no command `{name}`"),
         },
     };

@@ -16,10 +16,11 @@ use crate::step::{self, Outcome, Step};
 pub const COMMAND: crate::Command = crate::Command {
     name: "python",
     doc: "builds the Python package into an environment of its own and tests it",
+    words: "",
     run,
 };
 
-fn run() -> ExitCode {
+fn run(_words: &[String]) -> ExitCode {
     match step::run(&[Step { name: "Python", run: tests }], &mut io::stdout()) {
         Ok(true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

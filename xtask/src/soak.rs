@@ -11,10 +11,14 @@ use crate::cargo::Cargo;
 use crate::step::Outcome;
 
 /// The row of this command.
-pub const COMMAND: Command =
-    Command { name: "soak", doc: "runs all tests in release, the long ones at full length", run };
+pub const COMMAND: Command = Command {
+    name: "soak",
+    doc: "runs all tests in release, the long ones at full length",
+    words: "",
+    run,
+};
 
-fn run() -> ExitCode {
+fn run(_words: &[String]) -> ExitCode {
     match Cargo::new("test --release --workspace --exclude xtask --tests --no-fail-fast")
         .env("TONNAGE_SOAK", "1")
         .run()

@@ -22,7 +22,7 @@ use crate::unsound;
 
 /// The row of this command.
 pub const COMMAND: Command =
-    Command { name: "test", doc: "checks everything, up to the first failure", run };
+    Command { name: "test", doc: "checks everything, up to the first failure", words: "", run };
 
 const STEPS: &[Step] = &[
     Step { name: "format", run: || Cargo::new("fmt --all --check").run() },
@@ -40,7 +40,7 @@ const STEPS: &[Step] = &[
     Step { name: "Miri", run: unsound::miri },
 ];
 
-fn run() -> ExitCode {
+fn run(_words: &[String]) -> ExitCode {
     match step::run(STEPS, &mut io::stdout()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

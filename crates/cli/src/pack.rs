@@ -3,8 +3,12 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
+use std::iter;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tonnage::report::csv_row;
@@ -43,14 +47,9 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
     let text = fs::read(&args.file).map_err(|error| format!("{}: {error}", args.file.display()))?;
     let table = Buffers::read(&args.file, text)?;
     let start = Instant::now();
-    let mut stop = || start.elapsed() >= args.time_limit;
     let say = |error: tonnage_core::Error| format!("{}: {error}", args.file.display());
-    let packing = match args.capacity {
-        None => Some(pack(&table.items, Effort::UNLIMITED, &mut stop).map_err(say)?),
-        Some(capacity) => {
-            pack_within(&table.items, capacity.get(), Effort::UNLIMITED, &mut stop).map_err(say)?
-        }
-    };
+    let late = || start.elapsed() >= args.time_limit;
+    let packing = best(&table.items, args.capacity, &late).map_err(say)?;
     let Some(packing) = packing else {
         let least = bound(&table.items).map_err(say)?;
         let capacity = args.capacity.map_or(0, Bytes::get);
@@ -75,6 +74,35 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
         say!("proved smallest: {}", if packing.optimal { "yes" } else { "no" });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A packing within the capacity, or else the smallest: looked for by a thread for each core, in orders of their own, until
+/// one of them is done or time is up.
+fn best(
+    items: &[Item],
+    capacity: Option<Bytes>,
+    late: &(dyn Fn() -> bool + Sync),
+) -> tonnage_core::Result<Option<Packing>> {
+    let done = AtomicBool::new(false);
+    let look = &|luck: u64| {
+        let effort = Effort { luck, ..Effort::UNLIMITED };
+        let mut stop = || done.load(Ordering::Relaxed) || late();
+        let found = match capacity {
+            None => pack(items, effort, &mut stop).map(Some),
+            Some(capacity) => pack_within(items, capacity.get(), effort, &mut stop),
+        };
+        // Whether it found the best, proved that there is none or failed: there is nothing left for the others.
+        done.store(true, Ordering::Relaxed);
+        found
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get) as u64;
+    let all = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|luck| scope.spawn(move || look(luck))).collect();
+        let first = look(0);
+        let others = others.into_iter().filter_map(|thread| thread.join().ok());
+        iter::once(first).chain(others).collect::<tonnage_core::Result<Vec<_>>>()
+    })?;
+    Ok(all.into_iter().flatten().min_by_key(|packing| (packing.arena, !packing.optimal)))
 }
 
 /// The table as read, and the items it stands for.

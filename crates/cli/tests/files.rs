@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use common::{said, tonnage};
 use tonnage::io::{Npz, SafeTensors, read_npy, save_npz, save_safetensors};
-use tonnage::{DType, range, tensor};
+use tonnage::{DType, Elementwise, range, tensor};
 
 struct Folder(PathBuf);
 

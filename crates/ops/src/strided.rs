@@ -43,7 +43,13 @@ impl<'a> Positions<'a> {
         Positions { axes, contiguous: axes.is_contiguous() }
     }
 
+    /// Where the first so many elements lie, if one after the other.
+    pub fn run(self, count: usize) -> Option<std::ops::Range<usize>> {
+        self.contiguous.then(|| self.axes.offset..self.axes.offset + count)
+    }
+
     /// Where element `number` lies.
+    #[inline]
     pub fn at(self, number: usize) -> usize {
         match self.contiguous {
             true => self.axes.offset + number,

@@ -44,7 +44,7 @@ pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
     At, BranchPlan, BufferId, BufferPlan, Held, Keeps, Lane, LoopGradPlan, LoopPlan, OutputPlan,
-    Placed, Plan, Refusal, Run, Sliced, Space, Step, StepMemory, TileRead, TileRun,
+    Placed, Plan, Refusal, Run, Sliced, Space, Step, StepMemory, Streamed, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
 pub use suggest::{Change, Suggestion};

@@ -18,7 +18,7 @@ use tonnage_core::{Kind, Source};
 
 use crate::plan::{
     At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
-    TileRead,
+    Streamed, TileRead,
 };
 use crate::{finish, order, region, tile};
 
@@ -316,7 +316,7 @@ impl<'g> Planner<'g> {
     }
 
     /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
-    fn in_memory(&mut self, node: &Node) -> Result<SmallVec<[(usize, Arc<Recipe>); 1]>> {
+    fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
         let mut streamed = SmallVec::new();
         for (i, id) in node.inputs.iter().enumerate() {
             if let (Lower::Streaming(_, reads), At::Recipe(recipe)) =

@@ -382,8 +382,11 @@ pub struct Step {
     /// The later step, on what it makes alone, that runs as part of it.
     pub finished_by: Option<usize>,
     /// Inputs that its kernel reads from files as it goes.
-    pub streamed: SmallVec<[(usize, Arc<Recipe>); 1]>,
+    pub streamed: Streamed,
 }
+
+/// Inputs by number, each with the recipe that it stays.
+pub type Streamed = SmallVec<[(usize, Arc<Recipe>); 1]>;
 
 impl Step {
     /// What it keeps busy.

@@ -141,7 +141,7 @@ fn training_steps_take_exactly_the_bound() {
 fn hard_instances_reach_their_known_optimum() {
     for (count, seed) in [(60, 1), (100, 2), (150, 3), (200, 4), (300, 5)] {
         let items = cut(count, 1000, 1 << 20, seed);
-        let packing = packed(&items, Effort { nodes: 200_000 });
+        let packing = packed(&items, Effort { nodes: 200_000, luck: 0 });
         assert_eq!((packing.arena, packing.optimal), (1 << 20, true), "{count} items");
     }
 }
@@ -153,7 +153,7 @@ fn hard_instances_with_room_to_spare_reach_it_too() {
         let mut items = cut(120, 1000, 1 << 20, seed);
         // Whatever is left out, the rest fits into the height.
         items.retain(|_| numbers.below(10) > 0);
-        let found = pack_within(&items, 1 << 20, Effort { nodes: 200_000 }, &mut never());
+        let found = pack_within(&items, 1 << 20, Effort { nodes: 200_000, luck: 0 }, &mut never());
         assert!(found.unwrap().is_some(), "seed {seed}");
     }
 }
@@ -172,7 +172,7 @@ fn the_optimum_above_the_bound_is_proved() {
 fn the_search_beats_the_heuristics() {
     let items = cut(150, 1000, 1 << 20, 3);
     let (plain, searched) =
-        (packed(&items, Effort::NONE), packed(&items, Effort { nodes: 200_000 }));
+        (packed(&items, Effort::NONE), packed(&items, Effort { nodes: 200_000, luck: 0 }));
     assert!(plain.arena > searched.arena);
     assert!(!plain.optimal);
 }
@@ -216,19 +216,19 @@ proptest! {
 
     #[test]
     fn small_instances_are_solved_to_the_optimum(items in some_items(8, 7, 9)) {
-        let packing = packed(&items, Effort { nodes: 100_000 });
+        let packing = packed(&items, Effort { nodes: 100_000, luck: 0 });
         prop_assert!(packing.optimal);
         let real: Vec<Item> = items.iter().copied().filter(|i| i.lower < i.upper && i.size > 0).collect();
         let best = if real.is_empty() { 0 } else { brute_force(&real) };
         prop_assert_eq!(packing.arena, best);
-        let within = |capacity| pack_within(&items, capacity, Effort { nodes: 100_000 }, &mut never()).unwrap();
+        let within = |capacity| pack_within(&items, capacity, Effort { nodes: 100_000, luck: 0 }, &mut never()).unwrap();
         prop_assert!(within(best).is_some_and(|packing| packing.arena == best));
         prop_assert!(best == 0 || within(best - 1).is_none());
     }
 
     #[test]
     fn all_instances_are_packed_validly(items in some_items(120, 200, 500)) {
-        for effort in [Effort::NONE, Effort { nodes: 300 }] {
+        for effort in [Effort::NONE, Effort { nodes: 300, luck: 0 }] {
             let packing = packed(&items, effort);
             prop_assert!(packing.arena >= packing.bound);
             prop_assert_eq!(packing.bound, bound(&items).unwrap());
@@ -240,7 +240,7 @@ proptest! {
     #[test]
     fn rounded_sizes_give_aligned_offsets(items in some_items(60, 40, 90)) {
         let items: Vec<Item> = items.iter().map(|i| item(i.lower, i.upper, 64 * i.size)).collect();
-        let packing = packed(&items, Effort { nodes: 300 });
+        let packing = packed(&items, Effort { nodes: 300, luck: 0 });
         prop_assert!(packing.offsets.iter().all(|offset| offset % 64 == 0));
     }
 }

@@ -7,7 +7,7 @@ use crate::convert::{self, Want};
 use crate::dtype;
 use crate::run::{MUCH, run};
 use crate::tape::delta;
-use crate::tensor::{PyTensor, lengths, sugar};
+use crate::tensor::{PyTensor, sugar};
 
 /// A named value that is updated in place.
 #[pyclass(frozen, subclass, weakref, dict, name = "Variable", module = "tonnage")]
@@ -116,10 +116,10 @@ impl PyVariable {
         let value = self.value_for(value)?;
         if value.shape() != self.variable.ty().shape {
             let text = format!(
-                "Cannot assign value to variable '{}': Shape mismatch. The variable shape {:?}, and the assigned value shape {:?} are incompatible.",
+                "Cannot assign value to variable '{}': Shape mismatch. The variable shape {}, and the assigned value shape {} are incompatible.",
                 self.variable.name(),
                 self.variable.ty().shape,
-                lengths(&value)
+                value.shape()
             );
             return Err(pyo3::exceptions::PyValueError::new_err(text));
         }

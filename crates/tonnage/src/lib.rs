@@ -23,6 +23,8 @@ mod display;
 mod effects;
 mod function;
 mod grad;
+#[cfg(doctest)]
+mod guide;
 pub mod io;
 mod make;
 pub mod memory;
@@ -90,8 +92,3 @@ pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
 pub use variable::Variable;
 pub use window::{Conv, Padding, PerAxis, Pool};
-
-/// The README's example, which runs with the others.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

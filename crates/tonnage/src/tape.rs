@@ -325,21 +325,15 @@ impl Drop for GradientTape {
     }
 }
 
-/// The ops whose gradients keep a storage, by all tapes of this thread.
-pub(crate) fn keeping(storage: usize) -> Vec<(&'static str, Source)> {
-    let is_it = |value: &tonnage_core::Value| {
-        let held = value.clone().into_held().and_then(|held| held.downcast::<Tensor>().ok());
-        held.is_some_and(|tensor| {
-            let array = tensor.array("tape").ok();
-            array.is_some_and(|a| std::ptr::from_ref(a.storage()) as usize == storage)
-        })
-    };
+/// What the tapes of this thread keep, each with the op for whose gradient, and with that op's line.
+pub(crate) fn kept() -> Vec<(&'static str, Source, Tensor)> {
     let tapes = TAPES.with_borrow(Clone::clone);
     let mut found = Vec::new();
     for log in &tapes {
         for record in &log.borrow().records {
-            let times = record.kept.iter().filter(|(_, value)| is_it(value)).count();
-            found.extend(std::iter::repeat_n((record.op.name, record.source), times));
+            let held = record.kept.iter().filter_map(|(_, value)| value.clone().into_held());
+            let tensors = held.filter_map(|held| held.downcast::<Tensor>().ok());
+            found.extend(tensors.map(|tensor| (record.op.name, record.source, (*tensor).clone())));
         }
     }
     found

@@ -162,6 +162,16 @@ fn the_largest_batch_fits_and_one_more_does_not() {
 }
 
 #[test]
+fn one_name_is_one_length_for_the_largest_batch_too() {
+    let _turn = alone();
+    let f = function(|(x, y): (Tensor, Tensor)| (x * y)?.tanh()?.sum_all());
+    // Made apart: the name alone says that they are the same.
+    let spec = || Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(256)]);
+    let most = f.max_batch(&(spec(), spec()), "1MiB").unwrap();
+    assert!((500..=512).contains(&most), "{most}");
+}
+
+#[test]
 fn no_batch_at_all_is_none() {
     let _turn = alone();
     let spec = Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(WIDTH)]);

@@ -169,6 +169,41 @@ fn a_tape_says_what_it_keeps_a_tensor_for() {
 }
 
 #[test]
+fn what_lives_of_a_line_is_told_with_who_holds_it() {
+    let _turn = alone();
+    let x = resident(32);
+    let tape = GradientTape::new();
+    tape.watch(&x);
+    let line = format!("{}:{}", file!(), line!() + 1);
+    let (sum, handle) = ((&x).tanh().unwrap().sum_all().unwrap(), (&x).exp().unwrap());
+    let why = memory::why_line(&line).unwrap();
+    let bytes = Bytes::new(32 * 32 * 4);
+    assert_eq!(why.bytes(), bytes + bytes + Bytes::new(4).rounded());
+    let of_tape = |k: &&KeptBy| matches!(k, KeptBy::Tape { .. });
+    assert_eq!(why.kept_by.iter().filter(of_tape).count(), 2, "{why}"); // tanh's result and exp's
+    // The sum is the program's; of what the tape keeps no handle is told apart.
+    assert_eq!(why.kept_by.last(), Some(&KeptBy::Program { handles: 1 }), "{why}");
+    drop(tape);
+    let why = memory::why_line(&line).unwrap();
+    assert_eq!(why.kept_by, [KeptBy::Program { handles: 2 }], "{why}");
+    drop((sum, handle));
+    let short = line.rsplit('/').next().unwrap();
+    let why = memory::why_line(short).unwrap();
+    assert_eq!((why.held.len(), why.kept_by.len()), (0, 0), "{why}");
+    assert!(why.to_string().contains("nothing of that line"), "{why}");
+
+    let w = Variable::new("w", x).unwrap();
+    let made = format!("seeing.rs:{}", w.made().line());
+    let why = memory::why_line(&made).unwrap();
+    assert!(matches!(&why.kept_by[..], [KeptBy::Variable { name, .. }] if name == "w"), "{why}");
+
+    for wrong in ["", "12", "seeing.rs", "seeing.rs:0", ":3", "seeing.rs:x"] {
+        let error = memory::why_line(wrong).unwrap_err().to_string();
+        assert!(error.contains("no line of a file"), "{error}");
+    }
+}
+
+#[test]
 fn a_step_that_leaves_nothing_is_steady_and_one_that_grows_is_named() {
     let _turn = alone();
     let w = Variable::new("w", resident(32)).unwrap();

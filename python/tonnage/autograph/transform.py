@@ -41,7 +41,9 @@ def rewritten(function):
     defaults.defaults = [_constant(None, d) for d in defaults.defaults]
     defaults.kw_defaults = [d and _constant(None, d) for d in defaults.kw_defaults]
     _Function().rewrite(node)
-    # A function around it gives the cells their names.
+    # A function around it gives the cells their names. It knows the function by another name than its own, which is a global or a
+    # cell: a function may speak of itself.
+    node.name = "__tonnage_body"
     outer = ast.FunctionDef(
         name="__tonnage_outer",
         args=ast.arguments([], [ast.arg(n) for n in [_AG, *code.co_freevars]], None, [], [], None, []),
@@ -54,6 +56,7 @@ def rewritten(function):
     inner = next(c for c in around.co_consts if isinstance(c, types.CodeType) and c.co_name == node.name)
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     cells[_AG] = types.CellType(runtime)
+    inner = inner.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     made = types.FunctionType(inner, function.__globals__, function.__name__, function.__defaults__,
                               tuple(cells[name] for name in inner.co_freevars))
     made.__kwdefaults__ = function.__kwdefaults__

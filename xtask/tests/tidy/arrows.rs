@@ -12,7 +12,7 @@ const ORDER: [&[&str]; 7] = [
     &["runtime"],
     &["report"],
     &["tonnage"],
-    &["cli", "python"],
+    &["bench", "cli", "python"],
 ];
 
 fn place(name: &str) -> Option<usize> {

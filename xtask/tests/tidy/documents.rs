@@ -1,5 +1,5 @@
-//! The documents: every invariant of ARCHITECTURE.md names a test that exists, and CHANGELOG.md has
-//! a place for what comes next.
+//! The documents: every invariant of ARCHITECTURE.md names a test that exists, CHANGELOG.md has
+//! a place for what comes next, and every page of the guide is run.
 //!
 //! An invariant is a paragraph or list item that starts with `**I7.**` and ends with its tests in
 //! backticks: `*(test: ...)*`.
@@ -108,4 +108,23 @@ fn the_changelog_has_an_unreleased_section() {
     let text = &changelog.expect("CHANGELOG.md is missing").text;
     assert!(has_unreleased(text), "CHANGELOG.md: no `## [Unreleased]` section");
     assert!(!has_unreleased("## [1.0.0]\n"));
+}
+
+/// The file that lists the pages whose Rust programs run.
+const PAGES: &str = "crates/tonnage/src/guide.rs";
+
+fn pages_that_are_not_run(files: &[File]) -> Vec<String> {
+    let list = files.iter().find(|file| file.path == PAGES).map_or("", |file| &file.text);
+    let is_page = |file: &&File| file.path.starts_with("docs/") && file.path.ends_with(".md");
+    let missing = files.iter().filter(is_page).filter(|file| !list.contains(&file.path));
+    missing.map(|file| file.at(1, &format!("not listed in {PAGES}"))).collect()
+}
+
+#[test]
+fn every_page_of_the_guide_is_run() {
+    none(pages_that_are_not_run(&files().unwrap()));
+    let page = |path| File::sample(path, "");
+    let list = File::sample(PAGES, "\"docs/a.md\"");
+    let found = pages_that_are_not_run(&[page("docs/a.md"), page("docs/b.md"), list]);
+    assert_eq!(found, [format!("docs/b.md:1: not listed in {PAGES}")]);
 }

@@ -28,8 +28,8 @@ impl File {
 
     /// Rust source of ours.
     pub fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
-            && (self.path.starts_with("crates/") || self.path.starts_with("xtask/"))
+        let folders = ["crates/", "examples/", "xtask/"];
+        self.path.ends_with(".rs") && folders.iter().any(|folder| self.path.starts_with(folder))
     }
 }
 

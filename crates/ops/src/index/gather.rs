@@ -14,7 +14,7 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
 
 use super::indices::Indices;
-use super::rows::{axis, gather_axes, rows_shape};
+use super::rows::{AHEAD, ask_for, axis, gather_axes, rows_shape};
 use super::scatter_add::SCATTER_ADD;
 use crate::infer::{cost, inputs};
 use crate::number::with_width;
@@ -83,12 +83,26 @@ fn gather<T: Element>(
     let inner = strided::axes(layout, axis + 1..layout.sizes.len());
     let (row, blocks, step) = (inner.count(), Positions::of(outer), layout.strides[axis]);
     let (count, at_once) = (indices.count(), rows_at_once(inner.count()));
+    let at = |number: usize| {
+        let index = indices.get(number % count) as isize;
+        (blocks.at(number / count) as isize + index * step) as usize
+    };
+    let in_runs = inner.is_contiguous();
     for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
+        let first = chunk * at_once;
+        if in_runs {
+            let last = first + rows.len() / row;
+            for (number, to) in (first..).zip(rows.chunks_mut(row)) {
+                if number + AHEAD < last {
+                    ask_for(data, at(number + AHEAD), row);
+                }
+                to.copy_from_slice(&data[at(number)..][..row]);
+            }
+            return;
+        }
         let mut from = inner;
-        for (i, to) in rows.chunks_mut(row).enumerate() {
-            let number = chunk * at_once + i;
-            let index = indices.get(number % count) as isize;
-            from.offset = (blocks.at(number / count) as isize + index * step) as usize;
+        for (number, to) in (first..).zip(rows.chunks_mut(row)) {
+            from.offset = at(number);
             strided::copy(from, data, 0, to);
         }
     });

@@ -1,14 +1,14 @@
 //! Indices of any integer dtype and layout, read one at a time.
 
+use tonnage_core::DType;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::kernel::In;
-use tonnage_core::{DType, Element};
 
 use crate::strided::Positions;
 
 /// An integer tensor that points into an axis.
 pub struct Indices<'a> {
-    input: &'a In<'a>,
+    numbers: Numbers<'a>,
     positions: Positions<'a>,
     count: usize,
 }
@@ -17,19 +17,36 @@ impl<'a> Indices<'a> {
     /// Checked against an axis of that length.
     pub fn checked(op: &'static str, input: &'a In<'a>, size: usize) -> Result<Indices<'a>> {
         let indices = Indices::unchecked(input);
-        for position in 0..indices.count {
-            let index = indices.read(position);
-            if !usize::try_from(index).is_ok_and(|i| i < size) {
-                return Err(ErrorKind::IndexOutOfRange { op, index, position, size }.into());
+        match indices.outside(size) {
+            None => Ok(indices),
+            Some(position) => {
+                let index = indices.read(position);
+                Err(ErrorKind::IndexOutOfRange { op, index, position, size }.into())
             }
         }
-        Ok(indices)
     }
 
     /// Numbers that point at nothing.
     pub fn unchecked(input: &'a In<'a>) -> Indices<'a> {
         let (positions, count) = (Positions::of(&input.layout), input.layout.count());
-        Indices { input, positions, count }
+        Indices { numbers: Numbers::of(input), positions, count }
+    }
+
+    /// The first that is no position of an axis of that length.
+    fn outside(&self, size: usize) -> Option<usize> {
+        // What is below 0 is a large number without its sign.
+        let run = self.positions.run(self.count);
+        match (self.numbers, run) {
+            (Numbers::I64(all), Some(run)) => {
+                all[run].iter().position(|i| *i as u64 >= size as u64)
+            }
+            (Numbers::I32(all), Some(run)) => {
+                all[run].iter().position(|i| i64::from(*i) as u64 >= size as u64)
+            }
+            _ => {
+                (0..self.count).find(|at| !usize::try_from(self.read(*at)).is_ok_and(|i| i < size))
+            }
+        }
     }
 
     /// The one at that position in logical order, below 0 or not.
@@ -47,23 +64,51 @@ impl<'a> Indices<'a> {
         self.read(position) as usize
     }
 
+    #[inline]
     fn read(&self, position: usize) -> i64 {
-        fn at<T: Element>(input: &In, at: usize) -> T {
-            input.slice::<T>()[at]
-        }
-        let (input, place) = (self.input, self.positions.at(position));
-        match input.dtype {
-            DType::I64 => at::<i64>(input, place),
-            DType::I32 => at::<i32>(input, place).into(),
-            DType::I16 => at::<i16>(input, place).into(),
-            DType::I8 => at::<i8>(input, place).into(),
+        let place = self.positions.at(position);
+        match self.numbers {
+            Numbers::I64(all) => all[place],
+            Numbers::I32(all) => all[place].into(),
+            Numbers::I16(all) => all[place].into(),
+            Numbers::I8(all) => all[place].into(),
             // No axis is that long, so what does not fit is out of range all the same.
-            DType::U64 => i64::try_from(at::<u64>(input, place)).unwrap_or(i64::MAX),
-            DType::U32 => at::<u32>(input, place).into(),
-            DType::U16 => at::<u16>(input, place).into(),
-            DType::U8 => at::<u8>(input, place).into(),
-            // The type rules let no other dtype through.
-            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::Bool => i64::MIN,
+            Numbers::U64(all) => i64::try_from(all[place]).unwrap_or(i64::MAX),
+            Numbers::U32(all) => all[place].into(),
+            Numbers::U16(all) => all[place].into(),
+            Numbers::U8(all) => all[place].into(),
+            Numbers::None => i64::MIN,
+        }
+    }
+}
+
+/// The memory that they lie in, by dtype: looked up once rather than for each.
+#[derive(Clone, Copy)]
+enum Numbers<'a> {
+    I64(&'a [i64]),
+    I32(&'a [i32]),
+    I16(&'a [i16]),
+    I8(&'a [i8]),
+    U64(&'a [u64]),
+    U32(&'a [u32]),
+    U16(&'a [u16]),
+    U8(&'a [u8]),
+    /// The type rules let no other dtype through.
+    None,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(input: &'a In<'a>) -> Numbers<'a> {
+        match input.dtype {
+            DType::I64 => Numbers::I64(input.slice()),
+            DType::I32 => Numbers::I32(input.slice()),
+            DType::I16 => Numbers::I16(input.slice()),
+            DType::I8 => Numbers::I8(input.slice()),
+            DType::U64 => Numbers::U64(input.slice()),
+            DType::U32 => Numbers::U32(input.slice()),
+            DType::U16 => Numbers::U16(input.slice()),
+            DType::U8 => Numbers::U8(input.slice()),
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::Bool => Numbers::None,
         }
     }
 }

@@ -12,7 +12,21 @@ use tonnage_core::{Attrs, Call, Element, Shape, TensorType, Workers};
 use super::indices::Indices;
 use crate::infer::{along, bad_attrs, inputs, integer, joined, rank_at_least, same_dtype, shape};
 use crate::parallel::GRAIN;
+use crate::simd::prefetch;
 use crate::{rules, strided};
+
+/// Rows lie anywhere, so the machine does not guess the next one: it is asked for so many rows before it is used.
+pub const AHEAD: usize = 16;
+
+/// Of a longer row the machine sees itself how it goes on.
+const ASKED: usize = 1024;
+
+/// Asks for a row that is about to be read.
+#[inline]
+pub fn ask_for<T: Element>(data: &[T], at: usize, row: usize) {
+    let len = row.min(ASKED / size_of::<T>());
+    prefetch::to_read(bytemuck::cast_slice(data.get(at..at + len).unwrap_or(&[])));
+}
 
 /// The axis that the indices point into.
 pub fn axis(op: &'static str, attrs: &Attrs) -> Result<usize> {
@@ -112,7 +126,8 @@ pub fn put_rows<T: Element>(
     let blocks: usize = out.sizes[..axis].iter().product();
     let indices = Indices::checked(op, indices, size)?;
     let count = indices.count();
-
+    let (data, in_runs, offset) =
+        (rows.slice::<T>(), rows.layout.is_contiguous(), rows.layout.offset);
     let pieces = match blocks {
         1 if (count + size) * row >= GRAIN => workers.threads().clamp(1, size.max(1)),
         _ => 1,
@@ -122,13 +137,23 @@ pub fn put_rows<T: Element>(
         let start = number * chunk;
         start_with(start, piece);
         let (first, here) = (start % block / row, piece.len() / row);
+        let here = |i: usize| indices.get(i).checked_sub(first).filter(|at| *at < here);
         for i in 0..count {
-            let Some(at) = indices.get(i).checked_sub(first).filter(|at| *at < here) else {
-                continue;
-            };
+            if i + AHEAD < count
+                && let Some(next) = here(i + AHEAD)
+            {
+                ask_for(piece, next * row, row);
+            }
+            let Some(at) = here(i) else { continue };
             let to = &mut piece[at * row..(at + 1) * row];
             let from = (start / block * count + i) * row;
-            strided::combine(&rows.layout, rows.slice::<T>(), from, to, &put);
+            match in_runs {
+                true => to
+                    .iter_mut()
+                    .zip(&data[offset + from..][..row])
+                    .for_each(|(to, from)| put(to, *from)),
+                false => strided::combine(&rows.layout, data, from, to, &put),
+            }
         }
     });
     Ok(())

@@ -21,7 +21,7 @@ fn recipes(like: &Tensor) -> Vec<Recipe> {
     }
     let mut all = vec![Recipe::fill(2.into(), dtype, sizes.clone())];
     for generator in generators {
-        let plain = Recipe::generate(generator, sizes.clone());
+        let plain = Recipe::generate(generator.clone(), sizes.clone());
         let turned: Sizes = sizes.iter().rev().copied().collect();
         let order: Vec<usize> = (0..sizes.len()).rev().collect();
         let turned = Recipe::generate(generator, turned)

@@ -1,5 +1,6 @@
 //! Which capacities the exact search is asked for, and how much of the effort each question gets.
 
+use super::Effort;
 use super::greedy;
 use super::joined::{guesses, joined};
 use super::peak;
@@ -8,17 +9,17 @@ use super::sections::Part;
 
 /// What is left of the effort.
 pub(super) struct Budget<'a> {
-    pub(super) nodes: u64,
+    pub(super) effort: Effort,
     pub(super) stop: &'a mut dyn FnMut() -> bool,
 }
 
 impl Budget<'_> {
     /// Searches with at most so many nodes.
     fn search(&mut self, part: &Part, capacity: u64, guide: Option<&[u64]>, nodes: u64) -> Outcome {
-        let given = nodes.min(self.nodes);
-        let mut left = given;
+        let given = nodes.min(self.effort.nodes);
+        let mut left = Effort { nodes: given, ..self.effort };
         let outcome = search(part, capacity, guide, &mut left, self.stop);
-        self.nodes -= given - left;
+        self.effort.nodes -= given - left.nodes;
         outcome
     }
 
@@ -33,11 +34,12 @@ impl Budget<'_> {
             }
             // Joining goes through all items for each guess.
             let cost = (part.len() as u64).pow(2) / 64;
-            if part.len() > MOST_JOINED || cost > self.nodes || self.spent() {
+            if part.len() > MOST_JOINED || cost > self.effort.nodes || self.spent() {
                 return None;
             }
-            let Some(joined) = joined(part, round) else { continue };
-            self.nodes -= cost;
+            let shuffle = self.effort.luck << 32 | round;
+            let Some(joined) = joined(part, shuffle) else { continue };
+            self.effort.nodes -= cost;
             let blocks = &joined.part;
             let within = capacity / blocks.unit;
             let plain = greedy::best(blocks, within);
@@ -52,7 +54,7 @@ impl Budget<'_> {
     }
 
     fn spent(&mut self) -> bool {
-        self.nodes == 0 || (self.stop)()
+        self.effort.nodes == 0 || (self.stop)()
     }
 }
 
@@ -83,7 +85,7 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
         let nodes = share(part, sweep);
         let fineness = height.checked_shr(7 + sweep).unwrap_or(0);
         let (mut asked, mut missed) = (proved, proved);
-        let before = (budget.nodes, proved, height);
+        let before = (budget.effort, proved, height);
         while asked < height && !budget.spent() {
             let share = if asked == proved { nodes.saturating_mul(2) } else { nodes };
             match budget.search(part, asked, Some(&best), share) {
@@ -102,7 +104,7 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
             }
             asked = (missed + (height - missed) / 2).max(proved).max(missed + 1);
         }
-        if height <= proved || budget.spent() || before == (budget.nodes, proved, height) {
+        if height <= proved || budget.spent() || before == (budget.effort, proved, height) {
             break;
         }
     }
@@ -121,7 +123,7 @@ pub(super) fn within(part: &Part, capacity: u64, budget: &mut Budget) -> Option<
         return Some(found);
     }
     for sweep in 0.. {
-        let (before, nodes) = (budget.nodes, share(part, sweep));
+        let (before, nodes) = (budget.effort, share(part, sweep));
         match budget.search(part, capacity, Some(&best), nodes.saturating_mul(2)) {
             Outcome::Found(found) => return Some(found),
             Outcome::None => return None,
@@ -130,7 +132,7 @@ pub(super) fn within(part: &Part, capacity: u64, budget: &mut Budget) -> Option<
         if let Some(found) = budget.blocks(part, capacity, sweep, nodes) {
             return Some(found);
         }
-        if budget.spent() || before == budget.nodes {
+        if budget.spent() || before == budget.effort {
             break;
         }
     }

@@ -183,7 +183,8 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let symbol = open.symbol.clone();
         let levers = lock(&self.cache).levers();
         let fits = |n: usize| -> Result<bool> {
-            let find = |s: &Symbol| (*s == symbol).then_some(Dim::Known(n));
+            // By name: two specs that were made apart have symbols of their own, and one length.
+            let find = |s: &Symbol| (s.name() == symbol.name()).then_some(Dim::Known(n));
             let sized = |ty: &TensorType| Tensor::from_spec(ty.substitute(&find));
             let arguments: Vec<Tensor> = leaves(arguments)
                 .iter()

@@ -5,14 +5,22 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use tonnage_core::Source;
 use tonnage_runtime::Owner;
 
 use super::program::{Program, lock};
 
+/// A storage that is held: its address, and the line that its bytes are from, where it has any.
+#[derive(Clone, Copy)]
+pub(crate) struct Held {
+    pub storage: usize,
+    pub from: Option<Source>,
+}
+
 /// The storages that one cache holds.
 pub(crate) struct Captures {
     owner: Owner,
-    held: Mutex<Vec<usize>>,
+    held: Mutex<Vec<Held>>,
 }
 
 static ALL: Mutex<Vec<Weak<Captures>>> = Mutex::new(Vec::new());
@@ -31,26 +39,32 @@ impl Captures {
 
     /// One more program is remembered.
     pub fn add(&self, program: &Program) {
-        lock(&self.held).extend(addresses(program));
+        lock(&self.held).extend(storages(program));
     }
 
     /// These programs are remembered, and no others.
     pub fn set<'a>(&self, programs: impl Iterator<Item = &'a Program>) {
-        *lock(&self.held) = programs.flat_map(addresses).collect();
+        *lock(&self.held) = programs.flat_map(storages).collect();
     }
 }
 
-fn addresses(program: &Program) -> impl Iterator<Item = usize> + '_ {
+fn storages(program: &Program) -> impl Iterator<Item = Held> + '_ {
     let arrays = program.captured.iter().filter_map(|tensor| tensor.array("captured").ok());
-    arrays.map(|array| std::ptr::from_ref(array.storage()) as usize)
+    arrays.map(|array| {
+        let storage = array.storage();
+        Held {
+            storage: std::ptr::from_ref(storage) as usize,
+            from: storage.owner().map(|owner| owner.source),
+        }
+    })
 }
 
-/// The functions and sessions that hold a storage, each with how often.
-pub(crate) fn holders(storage: usize) -> Vec<(Owner, usize)> {
+/// The functions and sessions that hold something, each with what of it.
+pub(crate) fn holders(is_it: impl Fn(Held) -> bool) -> Vec<(Owner, Vec<Held>)> {
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    let count = |one: Arc<Captures>| {
-        let times = lock(&one.held).iter().filter(|held| **held == storage).count();
-        (times > 0).then(|| (one.owner.clone(), times))
+    let of = |one: Arc<Captures>| {
+        let held: Vec<Held> = lock(&one.held).iter().copied().filter(|held| is_it(*held)).collect();
+        (!held.is_empty()).then(|| (one.owner.clone(), held))
     };
-    all.iter().filter_map(Weak::upgrade).filter_map(count).collect()
+    all.iter().filter_map(Weak::upgrade).filter_map(of).collect()
 }

@@ -1,9 +1,13 @@
-//! Seeing and limiting memory: what is held, by whom, since which line; `why` tells who holds a tensor, `steady` whether a step
+//! Seeing and limiting memory: what is held, by whom, since which line; `why` tells who holds a tensor, `line` who holds what is from a
+//! line (both ask `holders`), `steady` whether a step
 //! leaves something behind.
 
+mod holders;
+mod line;
 mod steady;
 mod why;
 
+pub use line::{WhyLine, why_line};
 pub use steady::assert_steady;
 pub use why::{KeptBy, Why, why};
 

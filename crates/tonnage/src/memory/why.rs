@@ -1,15 +1,13 @@
-//! Why is this alive? Who holds the bytes of a tensor, and who holds those.
+//! Why is this alive? Who holds the bytes of a tensor, and who holds those. [`why_line`](super::why_line) asks the same of a
+//! line.
 
 use std::fmt;
 
 use tonnage_core::{Bytes, Result, Source};
 use tonnage_runtime::Owner;
 
-use crate::function::captures;
-use crate::scope;
-use crate::tape;
+use super::holders::{Asked, known};
 use crate::tensor::Tensor;
-use crate::variable::Variable;
 
 /// Someone who holds bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,25 +80,10 @@ pub struct Why {
 #[track_caller]
 pub fn why(tensor: &Tensor) -> Result<Why> {
     let array = tensor.array("why").map_err(|e| e.at(Source::here()))?;
-    let mut kept_by = Vec::new();
-    for variable in Variable::holding(array) {
-        kept_by.push(KeptBy::Variable {
-            name: variable.name().to_string(),
-            made: variable.made(),
-            within: scope::holders(&variable),
-        });
-    }
-    let storage = std::ptr::from_ref(array.storage()) as usize;
-    let tapes = tape::keeping(storage);
-    kept_by.extend(tapes.iter().map(|(op, source)| KeptBy::Tape { op, source: *source }));
-    let captured = captures::holders(storage);
-    let times: usize = captured.iter().map(|(_, times)| times).sum();
-    let functions = captured.into_iter().map(|(owner, _)| owner);
-    kept_by.extend(functions.map(|o| KeptBy::Captured { what: o.what, made: o.source }));
+    let asked = known(&Asked::Storage(std::ptr::from_ref(array.storage()) as usize));
+    let mut kept_by = asked.kept_by;
     // Each of those holds a handle, or a view that holds one.
-    let variables = kept_by.iter().filter(|k| matches!(k, KeptBy::Variable { .. })).count();
-    let others = variables + tapes.len() + times;
-    let handles = array.handles().saturating_sub(others).max(1);
+    let handles = array.handles().saturating_sub(asked.storages.len()).max(1);
     kept_by.push(KeptBy::Program { handles });
     Ok(Why {
         owner: array.storage().owner(),

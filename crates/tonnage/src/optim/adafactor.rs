@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, Shape, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, positive, share};
+use super::rule::{ByRows, Next, Now, Rule, Slot, positive, share};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -50,8 +50,8 @@ impl Rule for Adafactor {
         ]
     }
 
-    fn by_rows(&self) -> bool {
-        false
+    fn by_rows(&self) -> ByRows {
+        ByRows::Never
     }
 
     fn check(&self) -> Result<()> {

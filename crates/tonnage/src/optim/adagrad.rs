@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, positive};
+use super::rule::{ByRows, Next, Now, Rule, Slot, positive};
 use crate::ops::Elementwise;
 
 /// `s <- s + g^2`, `w <- w - rate * g / (sqrt(s) + epsilon)`.
@@ -27,8 +27,8 @@ impl Rule for Adagrad {
         vec![Slot::like("sum", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {

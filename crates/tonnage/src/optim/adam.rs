@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, correction, mean, positive, share};
+use super::rule::{ByRows, Next, Now, Rule, Slot, correction, mean, positive, share};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -48,8 +48,8 @@ impl Rule for Adam {
         vec![Slot::like("m", ty), Slot::like("v", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {

@@ -4,7 +4,7 @@
 use tonnage_core::{DType, Result, Shape, TensorType};
 
 use super::adam::Adam;
-use super::rule::{Next, Now, Rule, Slot, mean};
+use super::rule::{ByRows, Next, Now, Rule, Slot, mean};
 use crate::ops::Elementwise;
 use crate::random::random_uniform;
 use crate::tensor::Tensor;
@@ -39,8 +39,8 @@ impl Rule for Adam8Bit {
         ]
     }
 
-    fn by_rows(&self) -> bool {
-        false
+    fn by_rows(&self) -> ByRows {
+        ByRows::Never
     }
 
     fn check(&self) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, mean, share};
+use super::rule::{ByRows, Next, Now, Rule, Slot, mean, share};
 use crate::ops::Elementwise;
 
 /// `w <- w - rate * sign(beta1 * m + (1 - beta1) * g)`, `m <- beta2 * m + (1 - beta2) * g`: half of Adam's memory.
@@ -29,8 +29,8 @@ impl Rule for Lion {
         vec![Slot::like("m", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {

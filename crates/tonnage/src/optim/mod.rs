@@ -22,7 +22,7 @@ pub use adam::Adam;
 pub use adam8::Adam8Bit;
 pub use lion::Lion;
 pub use rmsprop::RmsProp;
-pub use rule::{Next, Now, Rule, Slot};
+pub use rule::{ByRows, Next, Now, Rule, Slot};
 pub use scale::LossScale;
 pub use schedule::Schedule;
 pub use sgd::Sgd;
@@ -237,8 +237,14 @@ impl Optimizer {
         let dtype = computed_in(variable.ty().dtype);
         let (rate, number) = (rate.cast(dtype)?, number.cast(dtype)?);
         let stepped = slots.master.as_ref().unwrap_or(variable);
-        let rows = match gradient {
-            Gradient::Rows(rows) if self.rule.by_rows() => rows.whole_sums(source)?,
+        let decay = self.decay.as_ref().filter(|decay| (decay.only)(variable));
+        let rows = match (gradient, self.rule.by_rows()) {
+            (Gradient::Rows(rows), ByRows::Terms)
+                if decay.is_none() && slots.is_empty() && dtype == variable.ty().dtype =>
+            {
+                return variable.assign_sub(&rows.scale(&rate)?);
+            }
+            (Gradient::Rows(rows), ByRows::Terms | ByRows::Sums) => rows.whole_sums(source)?,
             _ => None,
         };
         let part = |variable: &Variable| match &rows {
@@ -251,7 +257,7 @@ impl Optimizer {
                 Some((_, sums)) => sums.cast(dtype)?,
                 None => gradient.tensor()?.cast(dtype)?,
             };
-            if let Some(decay) = self.decay.as_ref().filter(|decay| (decay.only)(variable)) {
+            if let Some(decay) = decay {
                 match decay.in_gradient {
                     true => gradient = value.fma(decay.amount, &gradient)?,
                     false => value = value.mul(rate.mul(-decay.amount)?.add(1.0)?)?,

@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, mean, positive, share};
+use super::rule::{ByRows, Next, Now, Rule, Slot, mean, positive, share};
 use crate::ops::Elementwise;
 
 /// `v <- rho * v + (1 - rho) * g^2`, `w <- w - rate * g / (sqrt(v) + epsilon)`.
@@ -36,8 +36,8 @@ impl Rule for RmsProp {
         slots
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {

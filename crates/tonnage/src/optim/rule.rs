@@ -9,14 +9,14 @@ use crate::tensor::Tensor;
 /// How an optimizer makes a step. A user's own takes a dozen lines:
 ///
 /// ```
-/// use tonnage::optim::{Next, Now, Optimizer, Rule, Slot};
+/// use tonnage::optim::{ByRows, Next, Now, Optimizer, Rule, Slot};
 /// use tonnage::{Elementwise, Gradient, Result, TensorType, Variable, tensor};
 /// /// Steps of one size, whatever the gradient's.
 /// struct Signs;
 /// impl Rule for Signs {
 ///     fn name(&self) -> &'static str { "signs" }
 ///     fn slots(&self, _: &TensorType) -> Vec<Slot> { Vec::new() }
-///     fn by_rows(&self) -> bool { true }
+///     fn by_rows(&self) -> ByRows { ByRows::Sums }
 ///     fn check(&self) -> Result<()> { Ok(()) }
 ///     fn step(&self, now: &Now) -> Result<Next> {
 ///         let value = now.value.sub(now.gradient.sign()?.mul(now.rate)?)?;
@@ -36,14 +36,26 @@ pub trait Rule: Send + Sync {
     /// What is remembered of a variable that is computed with as this type. Each starts as zeros.
     fn slots(&self, ty: &TensorType) -> Vec<Slot>;
 
-    /// Whether a row's step depends on that row alone, so that a gradient of a few rows changes just those.
-    fn by_rows(&self) -> bool;
+    /// What it makes of a gradient that is a few rows.
+    fn by_rows(&self) -> ByRows;
 
     /// Refuses numbers that make no sense.
     fn check(&self) -> Result<()>;
 
     /// What a variable and its slots become.
     fn step(&self, now: &Now<'_>) -> Result<Next>;
+}
+
+/// What a rule makes of a gradient that is a few rows, some of which may be the same row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByRows {
+    /// It needs the gradient as a whole.
+    Never,
+    /// A row's step depends on that row alone, and on all that its gradient adds up to: just those rows change.
+    Sums,
+    /// The step is `-rate * gradient`, whatever the value is and nothing is remembered: what is the same row need
+    /// not be added up before.
+    Terms,
 }
 
 /// Something that is remembered between steps.

@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, share};
+use super::rule::{ByRows, Next, Now, Rule, Slot, share};
 
 /// `v <- momentum * v + g`, `w <- w - rate * v`; with `nesterov`, `w <- w - rate * (g + momentum * v)`. Without momentum
 /// nothing is remembered.
@@ -23,8 +23,8 @@ impl Rule for Sgd {
         if self.momentum == 0.0 { Vec::new() } else { vec![Slot::like("momentum", ty)] }
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        if self.momentum == 0.0 { ByRows::Terms } else { ByRows::Sums }
     }
 
     fn check(&self) -> Result<()> {

@@ -31,6 +31,11 @@ pub(super) struct Slots {
 }
 
 impl Slots {
+    /// True where nothing is remembered of the variable.
+    pub fn is_empty(&self) -> bool {
+        self.all().next().is_none()
+    }
+
     fn all(&self) -> impl Iterator<Item = &Variable> {
         self.kept.iter().chain(&self.master).chain(&self.average)
     }

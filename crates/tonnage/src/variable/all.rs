@@ -24,15 +24,17 @@ impl Drop for Shared {
 }
 
 impl Variable {
-    /// The variables whose value lies in these bytes.
-    pub(crate) fn holding(array: &Array) -> Vec<Variable> {
+    /// The variables whose value is one of those asked for, each with that value.
+    pub(crate) fn holding(is_it: impl Fn(&Array) -> bool) -> Vec<(Variable, Array)> {
         // The list is let go before a variable may be dropped, which takes itself off it.
         let living: Vec<Arc<Shared>> = all().values().filter_map(Weak::upgrade).collect();
-        let living = living.into_iter().map(Variable);
-        let holds = |variable: &Variable| match variable.try_state().as_deref() {
-            Some(State::Holds(value, _)) => value.shares_bytes(array),
-            _ => false,
-        };
-        living.filter(holds).collect()
+        let held = living.into_iter().map(Variable).filter_map(|variable| {
+            let value = match variable.try_state().as_deref() {
+                Some(State::Holds(value, _)) => value.clone(),
+                _ => return None,
+            };
+            Some((variable, value))
+        });
+        held.filter(|(_, value)| is_it(value)).collect()
     }
 }

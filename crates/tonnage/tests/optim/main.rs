@@ -7,8 +7,8 @@ mod common;
 
 use common::{alone, call_checked, close, in_use};
 use tonnage::optim::{
-    Adafactor, Adagrad, Adam, Adam8Bit, Lion, LossScale, Next, Now, Optimizer, RmsProp, Rule,
-    Schedule, Sgd, Slot,
+    Adafactor, Adagrad, Adam, Adam8Bit, ByRows, Lion, LossScale, Next, Now, Optimizer, RmsProp,
+    Rule, Schedule, Sgd, Slot,
 };
 use tonnage::{
     Bytes, DType, Elementwise, Gradient, GradientTape, Kind, Result, Tensor, TensorType, Variable,
@@ -275,8 +275,8 @@ impl Rule for Sums {
     fn slots(&self, ty: &TensorType) -> Vec<Slot> {
         vec![Slot::like("master", ty)]
     }
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
     fn check(&self) -> Result<()> {
         Ok(())

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::compute::{Compute, Output};
 use super::epilogue::{Epilogue, Position};
-use super::kernel::{SIDE_BY_SIDE, Stream};
+use super::kernel::{Flushed, SIDE_BY_SIDE, Stream};
 use super::operand::{Direct, Operand};
 use super::plan::{ALIGN, FEW_CHUNK, FEW_DEPTH, FEW_RUN};
 use super::run::Job;
@@ -68,6 +68,7 @@ where
                 }
             }
             let block = first..first + len;
+            let flushed = Flushed::begin();
             // What is left to do by blocks of depth.
             let mut left = depth;
             if let Some((few, many)) = rows_of_both {
@@ -83,6 +84,7 @@ where
                     self.streams(few, many, batch, block, run, direct, small, packed, sums);
                 }
             }
+            drop(flushed);
             if turned {
                 let rows = &mut rows[..count * len];
                 turn(sums, len, rows);

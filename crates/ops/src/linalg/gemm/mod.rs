@@ -7,7 +7,8 @@
 //! * **The bits do not depend on threads.** The cut along K follows from K alone, threads share rows and columns, and
 //!   every element is summed in the same order wherever the cuts fall.
 //!
-//! `NaN` and infinities go the way of plain arithmetic: zeros are multiplied too. Integers wrap.
+//! `NaN` and infinities go the way of plain arithmetic: zeros are multiplied too. Integers wrap. Subnormal numbers count as
+//! zeros where a machine is slow with them (`kernel/flush`).
 //!
 //! The layers, outermost first: `plan` (how a product is cut), `run` (threads), `tiles` and `few` (the two kinds of
 //! loops), `pack`, `kernel`.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::compute::{Compute, Output};
 use super::epilogue::{Block, Epilogue, Position};
-use super::kernel::Tile;
+use super::kernel::{Flushed, Tile};
 use super::operand::{Direct, Operand, Packs, Strip};
 use super::plan::{ALIGN, SUMS};
 use super::run::Job;
@@ -204,6 +204,7 @@ where
                 Some(kept) if p > 0 => (kept, None),
                 kept => (&b.first, kept.as_ref()),
             };
+            let flushed = Flushed::begin();
             for (q, j) in (0..block.cols).step_by(kernel.cols).enumerate() {
                 let call = Tile {
                     depth: depth.len(),
@@ -226,6 +227,7 @@ where
                 // SAFETY: the kernel's level is available, and the tile lies in panels and block.
                 unsafe { (kernel.tile)(&call) };
             }
+            drop(flushed);
             if last {
                 let at = Position { row: block.at.row + i, ..block.at };
                 // SAFETY: the strip is part of the block, whose sums nobody else holds.

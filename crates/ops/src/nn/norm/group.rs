@@ -14,7 +14,7 @@ use tonnage_core::row::{
 use tonnage_core::{Attrs, Bytes, Call, DType, Dim, Element, Emit, OpDef, Shape, TensorType};
 
 use super::group_grad::GROUP_NORM_GRAD;
-use super::images::{Cut, Images, bytes, channel_numbers};
+use super::images::{BLOCK, Cut, Images, bytes, channel_numbers, gathered, repeated};
 use super::{How, check, computed, formula, how};
 use crate::emit;
 use crate::infer::{along, cost, each, inputs, rank_at_least};
@@ -343,9 +343,6 @@ impl<T: Float> All<'_, T> {
     }
 }
 
-/// Channels whose sums are kept close at hand.
-const BLOCK: usize = 64;
-
 /// Statistics of the channels of a tile.
 struct Moments<'a, C> {
     tile: &'a [C],
@@ -360,6 +357,9 @@ impl<C: Wide> simd::Kernel for Moments<'_, C> {
     fn run<I: Isa>(self) {
         let channels = self.mean.len();
         let share = C::ONE / C::of((self.tile.len() / channels.max(1)) as f64);
+        if channels < BLOCK && repeated(self.mean).is_some() {
+            return self.several::<I>(share);
+        }
         let each = self.mean.chunks_mut(BLOCK).zip(self.square.chunks_mut(BLOCK));
         for (block, (mean, square)) in each.enumerate() {
             let of = block * BLOCK..block * BLOCK + mean.len();
@@ -381,6 +381,41 @@ impl<C: Wide> simd::Kernel for Moments<'_, C> {
     }
 }
 
+impl<C: Wide> Moments<'_, C> {
+    /// The same for few channels, several pixels at once.
+    #[inline(always)]
+    fn several<I: Isa>(self, share: C) {
+        let (blocks, left) = self.tile.as_chunks::<BLOCK>();
+        let left = left.chunks_exact(self.mean.len().max(1));
+        let mut sums = [C::ZERO; BLOCK];
+        for block in blocks {
+            sums.iter_mut().zip(block).for_each(|(sum, x)| *sum = *sum + *x);
+        }
+        self.mean.fill(C::ZERO);
+        gathered(&sums, self.mean);
+        for row in left.clone() {
+            self.mean.iter_mut().zip(row).for_each(|(sum, x)| *sum = *sum + *x);
+        }
+        self.mean.iter_mut().for_each(|sum| *sum = *sum * share);
+        let Some(mean) = repeated(self.mean) else { return };
+        let mut squares = [C::ZERO; BLOCK];
+        for block in blocks {
+            for c in 0..BLOCK {
+                let off = block[c] - mean[c];
+                squares[c] = off.fma::<I>(off, squares[c]);
+            }
+        }
+        self.square.fill(C::ZERO);
+        gathered(&squares, self.square);
+        for row in left {
+            for ((square, x), mean) in self.square.iter_mut().zip(row).zip(&*self.mean) {
+                let off = *x - *mean;
+                *square = off.fma::<I>(off, *square);
+            }
+        }
+    }
+}
+
 /// A tile, normalized.
 struct Normalize<'a, T: Float> {
     tile: &'a [T::Compute],
@@ -396,7 +431,21 @@ impl<T: Float> simd::Kernel for Normalize<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let channels = self.mean.len().max(1);
-        let rows = self.tile.chunks_exact(channels).zip(self.out.chunks_exact_mut(channels));
+        let (mut tile, mut all_out) = (self.tile, self.out);
+        let [mean, by, bias] = [self.mean, self.by, self.bias].map(repeated);
+        if let (Some(mean), Some(by), Some(bias)) = (mean, by, bias) {
+            let (blocks, left) = tile.as_chunks::<BLOCK>();
+            let (out, out_left) = all_out.as_chunks_mut::<BLOCK>();
+            for (x, out) in blocks.iter().zip(out) {
+                let mut made = [T::Compute::ZERO; BLOCK];
+                for c in 0..BLOCK {
+                    made[c] = (x[c] - mean[c]).fma::<I>(by[c], bias[c]);
+                }
+                T::store(&made, out);
+            }
+            (tile, all_out) = (left, out_left);
+        }
+        let rows = tile.chunks_exact(channels).zip(all_out.chunks_exact_mut(channels));
         for (row, out) in rows {
             let blocks = row.chunks(BLOCK).zip(self.mean.chunks(BLOCK)).zip(self.by.chunks(BLOCK));
             let blocks = blocks.zip(self.bias.chunks(BLOCK)).zip(out.chunks_mut(BLOCK));
@@ -429,6 +478,9 @@ pub(super) fn images_to_test() -> Vec<(TensorType, Attrs)> {
         of(BF16, &[1, 9, 4], 4),
         of(F32, &[1, 700, 70], 70),
         of(F32, &[40, 5, 3], 3),
+        // Several pixels at once, and some that are left over.
+        of(F32, &[1, 1031, 16], 16),
+        of(F64, &[2, 37, 4], 2),
         of(F32, &[0, 3, 4], 2),
     ]
 }

@@ -10,7 +10,7 @@ use tonnage_core::row::{
 use tonnage_core::{Attrs, Bytes, Call, Element, OpDef, TensorType};
 
 use super::group::{images_to_test, of_groups};
-use super::images::{Cut, Images, bytes};
+use super::images::{BLOCK, Cut, Images, bytes, gathered, repeated};
 use super::{How, computed, formula, how};
 use crate::derive::by_formula;
 use crate::infer::{along, cost, each, inputs, same_dtype, shape};
@@ -266,9 +266,6 @@ impl<T: Float> All<'_, T> {
     }
 }
 
-/// Channels whose sums are kept close at hand.
-const BLOCK: usize = 64;
-
 /// Sums over a tile: of `g (x - mean)`, and of `g`.
 struct Sums<'a, C> {
     x: &'a [C],
@@ -284,12 +281,27 @@ impl<C: Wide> simd::Kernel for Sums<'_, C> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let channels = self.mean.len().max(1);
+        let (mut all_x, mut all_g) = (self.x, self.g);
+        if let Some(mean) = repeated(self.mean) {
+            let (mut first, mut second) = ([C::ZERO; BLOCK], [C::ZERO; BLOCK]);
+            let ((x, x_left), (g, g_left)) =
+                (all_x.as_chunks::<BLOCK>(), all_g.as_chunks::<BLOCK>());
+            for (x, g) in x.iter().zip(g) {
+                for c in 0..BLOCK {
+                    first[c] = (x[c] - mean[c]).fma::<I>(g[c], first[c]);
+                    second[c] = second[c] + g[c];
+                }
+            }
+            gathered(&first, self.products);
+            gathered(&second, self.plain);
+            (all_x, all_g) = (x_left, g_left);
+        }
         let sums = self.products.chunks_mut(BLOCK).zip(self.plain.chunks_mut(BLOCK));
         for (block, ((products, plain), mean)) in sums.zip(self.mean.chunks(BLOCK)).enumerate() {
             let of = block * BLOCK..block * BLOCK + mean.len();
             let (mut first, mut second) = ([C::ZERO; BLOCK], [C::ZERO; BLOCK]);
             let (first, second) = (&mut first[..mean.len()], &mut second[..mean.len()]);
-            for (x, g) in self.x.chunks_exact(channels).zip(self.g.chunks_exact(channels)) {
+            for (x, g) in all_x.chunks_exact(channels).zip(all_g.chunks_exact(channels)) {
                 let sums = first.iter_mut().zip(&mut *second).zip(mean);
                 for (((first, second), mean), (x, g)) in
                     sums.zip(x[of.clone()].iter().zip(&g[of.clone()]))
@@ -322,8 +334,28 @@ impl<T: Float> simd::Kernel for Back<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let channels = self.mean.len().max(1);
-        let rows = self.x.chunks_exact(channels).zip(self.g.chunks_exact(channels));
-        for ((x, g), dx) in rows.zip(self.dx.chunks_exact_mut(channels)) {
+        let (mut all_x, mut all_g, mut all_dx) = (self.x, self.g, self.dx);
+        let [mean, by, scale, for_mean, for_deviation] =
+            [self.mean, self.by, self.scale, self.for_mean, self.for_deviation].map(repeated);
+        if let (Some(mean), Some(by), Some(scale), Some(for_mean), Some(for_deviation)) =
+            (mean, by, scale, for_mean, for_deviation)
+        {
+            let ((x, x_left), (g, g_left)) =
+                (all_x.as_chunks::<BLOCK>(), all_g.as_chunks::<BLOCK>());
+            let (dx, dx_left) = all_dx.as_chunks_mut::<BLOCK>();
+            for ((x, g), dx) in x.iter().zip(g).zip(dx) {
+                let mut made = [T::Compute::ZERO; BLOCK];
+                for c in 0..BLOCK {
+                    let normal = (x[c] - mean[c]) * by[c];
+                    let along = normal.fma::<I>(for_deviation[c], for_mean[c]);
+                    made[c] = (g[c] * scale[c] - along) * by[c];
+                }
+                T::store(&made, dx);
+            }
+            (all_x, all_g, all_dx) = (x_left, g_left, dx_left);
+        }
+        let rows = all_x.chunks_exact(channels).zip(all_g.chunks_exact(channels));
+        for ((x, g), dx) in rows.zip(all_dx.chunks_exact_mut(channels)) {
             for first in (0..channels).step_by(BLOCK) {
                 let of = first..channels.min(first + BLOCK);
                 let (x, g, mean) = (&x[of.clone()], &g[of.clone()], &self.mean[of.clone()]);

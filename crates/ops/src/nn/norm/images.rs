@@ -92,6 +92,26 @@ impl Cut {
     }
 }
 
+/// Numbers that are computed at once, close at hand.
+pub(super) const BLOCK: usize = 64;
+
+/// Numbers of a few channels again and again until a block is full, so that several pixels are computed at once; nothing
+/// where a block is no whole number of pixels, or not several.
+#[inline(always)]
+pub(super) fn repeated<C: Wide>(channels: &[C]) -> Option<[C; BLOCK]> {
+    let count = channels.len();
+    let several = count > 0 && count < BLOCK && BLOCK.is_multiple_of(count);
+    several.then(|| std::array::from_fn(|i| channels[i % count]))
+}
+
+/// Adds what blocks of several pixels hold to their channels, pixel after pixel.
+#[inline(always)]
+pub(super) fn gathered<C: Wide>(block: &[C; BLOCK], channels: &mut [C]) {
+    for pixel in block.chunks_exact(channels.len().max(1)) {
+        channels.iter_mut().zip(pixel).for_each(|(sum, x)| *sum = *sum + *x);
+    }
+}
+
 /// Bytes of so many elements of what is computed in.
 pub(super) fn bytes(computed: DType, count: usize) -> usize {
     match computed {

@@ -64,7 +64,7 @@ impl Engine<'_> {
             .iter()
             .map(|source| match source {
                 Composed::Generator(generator, layout) => {
-                    Source { layout: layout.clone(), read: Read::Generator(*generator) }
+                    Source { layout: layout.clone(), read: Read::Generator(generator) }
                 }
                 Composed::Input(i) => {
                     let layout = match program.loads[*i] {

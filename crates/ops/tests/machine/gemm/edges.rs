@@ -204,3 +204,28 @@ fn scratch_within_a_size_is_enough_for_every_smaller_one() {
         }
     }
 }
+
+/// As zeros on machines that are slow with them, and there on every path and level: which one is taken must not show.
+#[test]
+fn subnormal_numbers_count_the_same_on_every_path_and_level() {
+    let tiny = f32::MIN_POSITIVE / 8.0;
+    // A few rows, a few columns, tiles of several sizes.
+    for (rows, cols, depth) in [(1, 64, 40), (64, 1, 40), (3, 70, 300), (40, 48, 40), (90, 70, 33)]
+    {
+        for level in Level::ALL.iter().copied().filter(|level| level.is_available()) {
+            let size = Size::single(rows, cols, depth);
+            let (a, b) = (vec![tiny; rows * depth], vec![4.0f32; depth * cols]);
+            let mut c = vec![1.0f32; rows * cols];
+            let mut scratch = vec![0; scratch_of(level, size, DType::F32, 1)];
+            let (left, right) = (Strides::rows_of(depth), Strides::rows_of(cols));
+            let (left, right) = (Matrix::left(&a, left), Matrix::right(&b, right));
+            let target = Target::new(&mut c, size);
+            gemm_at(level, size, &left, &right, target, &Store, &mut scratch, &Alone).unwrap();
+            let expected =
+                if cfg!(target_arch = "x86_64") { 0.0 } else { tiny * 4.0 * depth as f32 };
+            assert!(c.iter().all(|c| *c == expected), "{rows} x {cols} x {depth}, {level:?}");
+        }
+    }
+    // Everything around a product is as always.
+    assert!(std::hint::black_box(tiny) * std::hint::black_box(0.5) > 0.0);
+}

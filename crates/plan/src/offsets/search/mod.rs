@@ -19,6 +19,7 @@ mod branch;
 mod rows;
 mod state;
 
+use super::Effort;
 use super::sections::Part;
 pub(super) use branch::weight;
 use branch::{Attempt, Preference};
@@ -39,13 +40,13 @@ const MAX_PAIRS: u64 = 4_000_000;
 /// Decisions of the shortest attempt, beside what placing every item takes: a little over one for each.
 const ATTEMPT: u64 = 200;
 
-/// Looks for a packing within `capacity` units, trying at most `nodes` decisions, which are taken off it. A packing that
+/// Looks for a packing within `capacity` units, trying at most the decisions of `effort`, which are taken off it. A packing that
 /// is too high guides every other attempt: most of it is right.
 pub(super) fn search(
     part: &Part,
     capacity: u64,
     guide: Option<&[u64]>,
-    nodes: &mut u64,
+    effort: &mut Effort,
     stop: &mut dyn FnMut() -> bool,
 ) -> Outcome {
     if part.bound / part.unit > capacity {
@@ -53,10 +54,10 @@ pub(super) fn search(
     }
     let pairs: u64 = part.span.iter().map(|span| u64::from(span.1 - span.0)).sum();
     // Every item takes a decision: with fewer nodes than that nothing can be found.
-    if pairs > MAX_PAIRS || *nodes < part.len() as u64 * weight(part) {
+    if pairs > MAX_PAIRS || effort.nodes < part.len() as u64 * weight(part) {
         return Outcome::Unknown;
     }
-    let given = *nodes;
+    let Effort { nodes: given, luck } = *effort;
     let shortest = (ATTEMPT + part.len() as u64 * 5 / 4) * weight(part);
     let mut attempt = Attempt::new(part, capacity, given);
     for round in 0u64.. {
@@ -65,13 +66,13 @@ pub(super) fn search(
         let length = shortest * luby(round / PREFERENCES.len() as u64 + 1);
         let limit = attempt.nodes().saturating_add(length).min(given);
         let rank = match guided {
-            None => Preference::Fits(ranks(part, round)),
-            Some(guide) => Preference::Guide(followed(guide, round)),
+            None => Preference::Fits(ranks(part, round, luck)),
+            Some(guide) => Preference::Guide(followed(guide, round, luck)),
         };
         let outcome = attempt.run(rank, limit, stop);
-        *nodes = given.saturating_sub(attempt.nodes());
+        effort.nodes = given.saturating_sub(attempt.nodes());
         match outcome {
-            Outcome::Unknown if *nodes > 0 && !stop() => {}
+            Outcome::Unknown if effort.nodes > 0 && !stop() => {}
             outcome => return outcome,
         }
     }
@@ -88,12 +89,12 @@ const PREFERENCES: [fn(&Part, usize) -> f64; 4] = [
 
 /// Each item's place in the order of preference. After the first rounds, figures are multiplied by a
 /// fixed sequence of factors up to 20, which is more than most of them differ.
-fn ranks(part: &Part, round: u64) -> Vec<u32> {
+fn ranks(part: &Part, round: u64, luck: u64) -> Vec<u32> {
     let kinds = PREFERENCES.len() as u64;
     let prefer = PREFERENCES[(round % kinds) as usize];
-    let factor = |i: usize| match round < kinds {
+    let factor = |i: usize| match round < kinds && luck == 0 {
         true => 1.0,
-        false => 20f64.powf(mix(mix(round) ^ i as u64) as f64 / u64::MAX as f64),
+        false => 20f64.powf(drawn(round, luck, i)),
     };
     let figures: Vec<f64> = (0..part.len()).map(|i| prefer(part, i) * factor(i)).collect();
     let mut order: Vec<usize> = (0..part.len()).collect();
@@ -102,16 +103,22 @@ fn ranks(part: &Part, round: u64) -> Vec<u32> {
 }
 
 /// Each item's place in a packing from below, after the first round with some of them moved up or down.
-fn followed(guide: &[u64], round: u64) -> Vec<u32> {
+fn followed(guide: &[u64], round: u64, luck: u64) -> Vec<u32> {
     let top = guide.iter().max().map_or(0.0, |&top| top as f64);
-    let moved = |i: usize| match round {
-        0 => 0.0,
-        _ => top * 0.1 * (mix(mix(round) ^ i as u64) as f64 / u64::MAX as f64 - 0.5),
+    let moved = |i: usize| match round == 0 && luck == 0 {
+        true => 0.0,
+        false => top * 0.1 * (drawn(round, luck, i) - 0.5),
     };
     let figures: Vec<f64> = (0..guide.len()).map(|i| guide[i] as f64 + moved(i)).collect();
     let mut order: Vec<usize> = (0..guide.len()).collect();
     order.sort_by(|&a, &b| figures[a].total_cmp(&figures[b]));
     places(&order)
+}
+
+/// A number from 0 to 1 that is an item's own in a round.
+fn drawn(round: u64, luck: u64, i: usize) -> f64 {
+    let round = if luck == 0 { round } else { mix(luck) ^ round };
+    mix(mix(round) ^ i as u64) as f64 / u64::MAX as f64
 }
 
 /// Each item's place in an order.

@@ -11,12 +11,14 @@ pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
 mod few;
+mod flush;
 pub(super) mod portable;
 pub(super) mod turn;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
 
 pub(super) use few::{SIDE_BY_SIDE, Stream};
+pub(super) use flush::Flushed;
 
 use super::compute::Compute;
 

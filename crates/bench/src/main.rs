@@ -1,0 +1,113 @@
+//! One workload of `cargo xtask bench` in a process of its own, printed as lines of a name and a number.
+//!
+//!     tonnage-bench list
+//!     tonnage-bench limits
+//!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2]
+//!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB]
+//!     tonnage-bench steps mlp [batch=2048 ...] [budget=64MiB]
+//!
+//! `peers/` has the same workloads for the peers, with the same arguments and the same lines.
+
+mod limits;
+mod measure;
+mod sizes;
+mod steps;
+mod workloads;
+
+use std::process::ExitCode;
+
+use measure::{Job, Settings};
+use sizes::Sizes;
+use tonnage::Result;
+use workloads::{ALL, Workload};
+
+/// Parts of a step that `steps` shows.
+const SHOWN: usize = 60;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["list"] => {
+            ALL.iter().for_each(|workload| println!("{}", described(workload)));
+            Ok(())
+        }
+        ["limits"] => limits::print(),
+        [what @ ("run" | "plan" | "steps"), name, rest @ ..] => {
+            match ALL.iter().find(|workload| workload.name == *name) {
+                Some(workload) => match settings(workload, rest) {
+                    Ok((sizes, settings)) if *what == "run" => run(workload, &sizes, &settings),
+                    Ok((sizes, settings)) => {
+                        let job = (workload.make)(&sizes, settings.budget.as_deref());
+                        job.and_then(|mut job| match *what {
+                            "plan" => plan(workload, &job),
+                            _ => steps::print(&mut job, SHOWN),
+                        })
+                    }
+                    Err(mistake) => return misuse(&mistake),
+                },
+                None => return misuse(&format!("there is no workload `{name}`")),
+            }
+        }
+        _ => return misuse("say list, limits, or run, plan or steps and a workload"),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn misuse(what: &str) -> ExitCode {
+    eprintln!("error: {what}");
+    ExitCode::from(2)
+}
+
+/// Its name, and its dimensions with their lengths.
+fn described(workload: &Workload) -> String {
+    let sizes = workload.sizes.iter().map(|(name, length)| format!(" {name}={length}"));
+    sizes.fold(workload.name.to_string(), |text, size| text + &size)
+}
+
+/// Lengths and settings as the command line has them.
+fn settings(workload: &Workload, words: &[&str]) -> std::result::Result<(Sizes, Settings), String> {
+    let mut sizes = Sizes::of(workload.sizes);
+    let mut settings = Settings { budget: None, seconds: 2.0 };
+    for word in words {
+        let wrong = || format!("`{word}` is not a dimension, `budget` or `seconds` with its value");
+        match word.split_once('=').ok_or_else(wrong)? {
+            ("budget", bytes) => settings.budget = Some(bytes.to_string()),
+            ("seconds", value) => settings.seconds = value.parse().map_err(|_| wrong())?,
+            (name, value) => {
+                let value = value.parse().map_err(|_| wrong())?;
+                sizes.set(name, value).ok_or_else(wrong)?;
+            }
+        }
+    }
+    Ok((sizes, settings))
+}
+
+fn plan(workload: &Workload, job: &Job) -> Result<()> {
+    match &job.plan {
+        Some(plan) => println!("{}", plan()?),
+        None => println!("a step of {} is not planned as a whole", workload.name),
+    }
+    Ok(())
+}
+
+fn run(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<()> {
+    let figures = measure::measure(workload, sizes, settings)?;
+    println!("first {:e}", figures.first);
+    println!("step {:e}", figures.step);
+    println!("peak {}", figures.peak);
+    println!("state {}", figures.state);
+    if let Some(predicted) = figures.predicted {
+        println!("predicted {predicted}");
+    }
+    let limit = (workload.limit)(sizes);
+    println!("flops {:e}", limit.flops);
+    println!("bytes {:e}", limit.bytes);
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! How a workload is measured: memory as the most that was resident above a process that ran a tiny case of it, time as the
+//! median of its steps, the first call by itself.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tonnage::{Bytes, Plan, Result, memory};
+
+use crate::sizes::Sizes;
+use crate::workloads::Workload;
+
+/// What `run` was told.
+pub struct Settings {
+    /// What a step may take, where it is limited.
+    pub budget: Option<String>,
+    /// How long steps are repeated.
+    pub seconds: f64,
+}
+
+/// A workload that is ready to run.
+pub struct Job {
+    /// Runs once.
+    pub step: Box<dyn FnMut() -> Result<()>>,
+    /// What it holds between steps, once it ran: parameters, optimizer state and inputs.
+    pub state: Box<dyn Fn() -> Result<Bytes>>,
+    /// What is known beforehand, of a planned step.
+    pub plan: Option<Box<dyn Fn() -> Result<Arc<Plan>>>>,
+    /// Calls in a step: of the smallest ops many, so that the clock is none of what is measured.
+    pub calls: usize,
+}
+
+/// What was measured.
+pub struct Figures {
+    pub first: f64,
+    pub step: f64,
+    pub peak: u64,
+    pub state: u64,
+    /// What a step takes on top of the state, as its plan says.
+    pub predicted: Option<u64>,
+}
+
+/// Steps that are run at least, after the first.
+const LEAST: usize = 5;
+
+pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<Figures> {
+    let mut tiny = (workload.make)(&sizes.tiny(), None)?;
+    (tiny.step)()?;
+    drop(tiny);
+    let before = restart_peak();
+    let mut job = (workload.make)(sizes, settings.budget.as_deref())?;
+    let plan = job.plan.as_ref().map(|plan| plan()).transpose()?;
+    let start = Instant::now();
+    (job.step)()?;
+    let first = start.elapsed().as_secs_f64() / job.calls as f64;
+    let mut times = Vec::new();
+    let start = Instant::now();
+    while times.len() < LEAST || start.elapsed().as_secs_f64() < settings.seconds {
+        let step = Instant::now();
+        (job.step)()?;
+        times.push(step.elapsed().as_secs_f64() / job.calls as f64);
+    }
+    times.sort_by(f64::total_cmp);
+    let state = (job.state)()?.get();
+    Ok(Figures {
+        first,
+        step: times[times.len() / 2],
+        peak: highest().saturating_sub(before),
+        state,
+        predicted: plan.map(|plan| plan.obtains().get()),
+    })
+}
+
+/// Lets the system's mark of the most that was resident start from now, where the system has one; returns what is resident.
+fn restart_peak() -> u64 {
+    // Elsewhere than on Linux the mark counts from the start of the process.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    memory::resident().unwrap_or(Bytes::ZERO).get()
+}
+
+/// The most that was resident.
+fn highest() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.map_or_else(|| memory::resident().unwrap_or(Bytes::ZERO).get(), |kib| kib * 1024)
+}

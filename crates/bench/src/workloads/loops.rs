@@ -1,0 +1,57 @@
+//! `h = tanh(h @ w)` in a loop, and its gradient.
+
+use tonnage::{Elementwise, GradientTape, Result, Tensor, fori_loop, function, tensor};
+
+use super::training::planned;
+use super::{Limit, Workload, f32s, normal};
+use crate::measure::Job;
+use crate::sizes::Sizes;
+
+/// The loop alone.
+pub const FORWARD: Workload = Workload {
+    name: "loop_fwd",
+    sizes: &[("rounds", 200), ("n", 512)],
+    make: |sizes, budget| {
+        let rounds = sizes.get("rounds") as i64;
+        let f = function(move |(h, w): (Tensor, Tensor)| {
+            fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())
+        });
+        planned(f, start(sizes.get("n"))?, budget)
+    },
+    limit: |sizes| products(sizes, 1.0),
+};
+
+/// Its gradient by `w`.
+pub const GRAD_250: Workload = gradient("loop_grad_250", &[("rounds", 250), ("n", 256)]);
+pub const GRAD_1000: Workload = gradient("loop_grad_1000", &[("rounds", 1000), ("n", 256)]);
+pub const GRAD_4000: Workload = gradient("loop_grad_4000", &[("rounds", 4000), ("n", 256)]);
+
+const fn gradient(name: &'static str, sizes: &'static [(&'static str, usize)]) -> Workload {
+    Workload { name, sizes, make: make_gradient, limit: |sizes| products(sizes, 3.0) }
+}
+
+fn make_gradient(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
+    let rounds = sizes.get("rounds") as i64;
+    let f = function(move |(h, w): (Tensor, Tensor)| {
+        let mut tape = GradientTape::new();
+        tape.watch(&w);
+        let last = fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())?;
+        tape.gradient(&last.sum_all()?, &[&w])?[0].tensor()
+    });
+    planned(f, start(sizes.get("n"))?, budget)
+}
+
+/// So many products a round.
+fn products(sizes: &Sizes, each: f64) -> Limit {
+    let (rounds, n) = (sizes.float("rounds"), sizes.float("n"));
+    Limit { flops: each * rounds * 2.0 * n.powi(3), bytes: f32s(2.0 * n * n) }
+}
+
+/// Where it starts, and the sine transform, which turns and does not stretch. A random matrix shrinks or stretches what goes
+/// through it thousands of times until it is subnormal or infinite.
+fn start(n: usize) -> Result<(Tensor, Tensor)> {
+    let (step, scale) = (std::f64::consts::PI / (n + 1) as f64, (2.0 / (n + 1) as f64).sqrt());
+    let at = |i: usize, j: usize| (scale * ((i * j) as f64 * step).sin()) as f32;
+    let rows: Vec<Vec<f32>> = (1..=n).map(|i| (1..=n).map(|j| at(i, j)).collect()).collect();
+    Ok((normal(&[n, n])?, tensor(rows)?))
+}

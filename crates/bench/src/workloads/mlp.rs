@@ -1,0 +1,32 @@
+//! Three dense layers, trained with Adam.
+
+use tonnage::nn::{Activation, Dense, Sequential};
+use tonnage::optim::Optimizer;
+
+use super::training::{cross_entropy, trained};
+use super::{Limit, Workload, below, f32s, normal};
+
+pub const MLP: Workload = Workload {
+    name: "mlp",
+    sizes: &[("batch", 1024), ("inputs", 784), ("width", 1024)],
+    make: |sizes, budget| {
+        let (batch, inputs, width) = (sizes.get("batch"), sizes.get("inputs"), sizes.get("width"));
+        let model = Sequential::new()
+            .then(Dense::new(width))
+            .then(Activation::Relu)
+            .then(Dense::new(width))
+            .then(Activation::Relu)
+            .then(Dense::new(10));
+        let data = (normal(&[batch, inputs])?, below(10, &[batch])?);
+        trained(model, Optimizer::adam(1e-3), data, cross_entropy, budget)
+    },
+    limit: |sizes| {
+        let [batch, inputs, width] = ["batch", "inputs", "width"].map(|name| sizes.float(name));
+        let (first, rest) = (inputs * width, width * width + width * 10.0);
+        // Nobody asks for the gradient by the inputs.
+        let flops = 2.0 * batch * (2.0 * first + 3.0 * rest);
+        // Three numbers a weight are read and written; two layers are kept and read again.
+        let bytes = f32s(6.0 * (first + rest) + 4.0 * batch * width + batch * inputs);
+        Limit { flops, bytes }
+    },
+};

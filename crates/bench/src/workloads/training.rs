@@ -1,0 +1,55 @@
+//! What workloads share: a planned function over its arguments, and a training step of a model.
+
+use std::rc::Rc;
+
+use tonnage::nn::{Layer, Mode, Parameters};
+use tonnage::optim::Optimizer;
+use tonnage::{Function, GradientTape, Result, Tensor, Tree, function, memory};
+
+use crate::measure::Job;
+
+/// A function called with the same arguments every time.
+pub fn planned<A, R, F>(f: Function<A, R, F>, args: A, budget: Option<&str>) -> Result<Job>
+where
+    A: Tree + Clone + 'static,
+    R: Tree + 'static,
+    F: Fn(A) -> Result<R> + 'static,
+{
+    let f = match budget {
+        Some(budget) => f.budget(budget)?,
+        None => f,
+    };
+    let f = Rc::new(f);
+    let (planned, known) = (f.clone(), args.clone());
+    Ok(Job {
+        step: Box::new(move || f.call(args.clone()).map(drop)),
+        // Results are dropped, so what is in use between steps is state and arguments.
+        state: Box::new(|| Ok(memory::info("cpu:0")?.in_use)),
+        plan: Some(Box::new(move || planned.plan(&known))),
+        calls: 1,
+    })
+}
+
+/// Forward, backward, update, as one function of a batch.
+pub fn trained<M: Layer + Parameters + 'static>(
+    model: M,
+    optimizer: Optimizer,
+    (x, y): (Tensor, Tensor),
+    loss: fn(&Tensor, &Tensor) -> Result<Tensor>,
+    budget: Option<&str>,
+) -> Result<Job> {
+    let step = function(move |(x, y): (Tensor, Tensor)| {
+        let mut tape = GradientTape::new();
+        let loss = loss(&model.forward(&x, Mode::Training)?, &y)?;
+        let variables = model.trainable();
+        let gradients = tape.gradient(&loss, &variables)?;
+        optimizer.apply(&variables, &gradients)?;
+        Ok(loss)
+    });
+    planned(step, (x, y), budget)
+}
+
+/// The mean cross-entropy of labels.
+pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
+    logits.sparse_cross_entropy(labels)?.mean_all()
+}

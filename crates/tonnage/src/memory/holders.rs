@@ -1,0 +1,66 @@
+//! Who is known to hold some bytes: variables, the tapes of this thread, functions and sessions. What the program holds by
+//! handles of its own is what is left over, so those who ask count it.
+
+use tonnage_core::Source;
+use tonnage_runtime::storage::Storage;
+
+use super::why::KeptBy;
+use crate::function::captures;
+use crate::scope;
+use crate::tape;
+use crate::variable::Variable;
+
+/// Which bytes.
+pub(super) enum Asked<'a> {
+    /// Those of one storage, by its address.
+    Storage(usize),
+    /// All that are from a line.
+    Line(&'a dyn Fn(Source) -> bool),
+}
+
+impl Asked<'_> {
+    fn is(&self, address: usize, from: Option<Source>) -> bool {
+        match self {
+            Asked::Storage(asked) => address == *asked,
+            Asked::Line(is_it) => from.is_some_and(is_it),
+        }
+    }
+
+    fn is_of(&self, storage: &Storage) -> bool {
+        self.is(address(storage), storage.owner().map(|owner| owner.source))
+    }
+}
+
+fn address(storage: &Storage) -> usize {
+    std::ptr::from_ref(storage) as usize
+}
+
+/// Who holds them, and for each handle that those have the address of what it holds.
+pub(super) struct Known {
+    pub kept_by: Vec<KeptBy>,
+    pub storages: Vec<usize>,
+}
+
+pub(super) fn known(asked: &Asked<'_>) -> Known {
+    let (mut kept_by, mut storages) = (Vec::new(), Vec::new());
+    for (variable, value) in Variable::holding(|value| asked.is_of(value.storage())) {
+        kept_by.push(KeptBy::Variable {
+            name: variable.name().to_string(),
+            made: variable.made(),
+            within: scope::holders(&variable),
+        });
+        storages.push(address(value.storage()));
+    }
+    for (op, source, tensor) in tape::kept() {
+        let Ok(array) = tensor.array("tape") else { continue };
+        if asked.is_of(array.storage()) {
+            kept_by.push(KeptBy::Tape { op, source });
+            storages.push(address(array.storage()));
+        }
+    }
+    for (owner, held) in captures::holders(|held| asked.is(held.storage, held.from)) {
+        kept_by.push(KeptBy::Captured { what: owner.what, made: owner.source });
+        storages.extend(held.iter().map(|held| held.storage));
+    }
+    Known { kept_by, storages }
+}

@@ -1,0 +1,163 @@
+//! `cargo xtask bench`: our workloads and those of the peers, each run in a fresh process, in turns, and one table of them.
+//!
+//! `runs` starts processes and reads the lines that they print, `peers` knows where the peers are, `tables` prints. The workloads
+//! themselves are in `crates/bench`.
+
+mod peers;
+mod runs;
+mod tables;
+
+use std::process::ExitCode;
+
+use crate::cargo::{Cargo, target};
+use crate::step::Outcome;
+use peers::Peer;
+use runs::{Figures, Ran, best, figures, lines};
+
+/// The row of this command.
+pub const COMMAND: crate::Command = crate::Command {
+    name: "bench",
+    doc: "measures workloads beside the peers; `doubled` measures each with its dimensions doubled",
+    words: "[doubled] [WORKLOAD ...]",
+    run,
+};
+
+/// Turns of each process. The best median counts: what disturbs a machine only ever adds.
+const TURNS: usize = 3;
+
+/// Workloads that are also run at half of what the best peer takes.
+const HALVED: [&str; 6] = ["mlp", "cnn", "gpt", "embed_sgd", "embed_adagrad", "gru"];
+
+fn run(words: &[String]) -> ExitCode {
+    match measured(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A workload as `tonnage-bench list` has it: its name, and its dimensions with their lengths.
+struct Workload {
+    name: String,
+    sizes: Vec<(String, u64)>,
+}
+
+fn measured(words: &[String]) -> Result<(), String> {
+    if let Outcome::Failed(why) = Cargo::new("build --release --package tonnage-bench").run() {
+        return Err(why);
+    }
+    let all = workloads()?;
+    let doubled = words.first().is_some_and(|word| word == "doubled");
+    let names = &words[usize::from(doubled)..];
+    if let Some(name) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
+        let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        return Err(format!("there is no workload `{name}`; there are {}", known.join(", ")));
+    }
+    let is_chosen = |one: &&Workload| names.is_empty() || names.contains(&one.name);
+    let chosen: Vec<&Workload> = all.iter().filter(is_chosen).collect();
+    if doubled { doubling(&chosen) } else { beside(&chosen) }
+}
+
+fn ours(words: &[&str]) -> Result<String, String> {
+    let program = target().join("release").join("tonnage-bench");
+    lines(&program, words)
+}
+
+fn workloads() -> Result<Vec<Workload>, String> {
+    let text = ours(&["list"])?;
+    let parsed = text.lines().map(|line| {
+        let mut words = line.split(' ');
+        let name = words.next()?.to_string();
+        let size = |word: &str| {
+            let (name, length) = word.split_once('=')?;
+            Some((name.to_string(), length.parse().ok()?))
+        };
+        Some(Workload { name, sizes: words.map(size).collect::<Option<_>>()? })
+    });
+    parsed.collect::<Option<_>>().ok_or_else(|| format!("not a list of workloads:\n{text}"))
+}
+
+/// Operations and bytes in a second: the best of the turns.
+fn limits() -> Result<(f64, f64), String> {
+    let all = (0..TURNS).map(|_| Ok(runs::named(&ours(&["limits"])?)));
+    let all = all.collect::<Result<Vec<_>, String>>()?;
+    let most =
+        |name: &str| all.iter().filter_map(|of| of.get(name)).fold(0.0, |a: f64, b| a.max(*b));
+    Ok((most("flops"), most("bytes")))
+}
+
+/// All workloads in turns with the peers, then those with a budget.
+fn beside(chosen: &[&Workload]) -> Result<(), String> {
+    let peers = peers::found();
+    let (flops, bytes) = limits()?;
+    println!(
+        "\nlimits: {:.1} GFLOP/s in a product, {:.1} GB/s in a copy",
+        flops / 1e9,
+        bytes / 1e9
+    );
+    tables::say_peers(&peers);
+    tables::head();
+    let mut halves = Vec::new();
+    for workload in chosen {
+        let name = workload.name.as_str();
+        let modes: Vec<(&Peer, &str)> =
+            peers.iter().flat_map(|peer| peer.modes(name).map(move |mode| (peer, mode))).collect();
+        let mut own: Vec<Figures> = Vec::new();
+        let mut of_peers: Vec<Vec<Figures>> = vec![Vec::new(); modes.len()];
+        for _ in 0..TURNS {
+            own.push(figures(&ours(&["run", name])?)?);
+            for ((peer, mode), of) in modes.iter().zip(&mut of_peers) {
+                match peer.run(name, mode) {
+                    Ok(one) => of.push(one),
+                    Err(why) => eprintln!("{} {mode}, {name}: {why}", peer.name),
+                }
+            }
+        }
+        let own = best(&own).ok_or("nothing was measured")?;
+        let ran = modes.iter().zip(&of_peers).filter_map(|((peer, mode), of)| {
+            Some(Ran { peer: peer.name, mode: (*mode).to_string(), figures: best(of)? })
+        });
+        let mut ran: Vec<Ran> = ran.collect();
+        ran.sort_by(|a, b| a.figures.step.total_cmp(&b.figures.step));
+        tables::row(name, &own, &ran, (flops, bytes));
+        if let Some(first) = ran.first().filter(|_| HALVED.contains(&name)) {
+            halves.push((name, own, first.figures));
+        }
+    }
+    tables::imports(&peers);
+    if !halves.is_empty() {
+        tables::halves_head();
+    }
+    for (name, own, peer) in halves {
+        let above = peer.peak.saturating_sub(own.state) / 2;
+        let budget = format!("budget={}", own.state + above);
+        let runs = (0..TURNS).map(|_| figures(&ours(&["run", name, &budget])?));
+        match runs.collect::<Result<Vec<_>, _>>() {
+            Ok(runs) => tables::half(name, above, best(&runs).as_ref(), &own, &peer),
+            Err(why) => println!("{name:<15} {why}"),
+        }
+    }
+    Ok(())
+}
+
+/// Each dimension of each workload doubled, beside what has to be computed and moved then.
+fn doubling(chosen: &[&Workload]) -> Result<(), String> {
+    tables::doubled_head();
+    for workload in chosen {
+        let name = workload.name.as_str();
+        for (dimension, length) in &workload.sizes {
+            let more = format!("{dimension}={}", 2 * length);
+            let (mut once, mut twice) = (Vec::new(), Vec::new());
+            for _ in 0..TURNS {
+                once.push(figures(&ours(&["run", name])?)?);
+                twice.push(figures(&ours(&["run", name, &more])?)?);
+            }
+            if let (Some(once), Some(twice)) = (best(&once), best(&twice)) {
+                tables::doubled(name, dimension, &once, &twice);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What is printed: figures with their units, and the ratio to the best peer.
+
+use super::TURNS;
+use super::peers::Peer;
+use super::runs::{Figures, Ran};
+
+/// Seconds, with a unit that suits them.
+fn time(seconds: f64) -> String {
+    let (factor, unit) = match seconds {
+        s if s < 1e-6 => (1e9, "ns"),
+        s if s < 1e-3 => (1e6, "us"),
+        s if s < 1.0 => (1e3, "ms"),
+        _ => (1.0, "s"),
+    };
+    format!("{:.3} {unit}", seconds * factor)
+}
+
+/// Bytes in MiB.
+fn mib(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Who is measured.
+pub fn say_peers(peers: &[Peer]) {
+    for Peer { name, version, .. } in peers {
+        println!("beside {name} {version}");
+    }
+    if peers.is_empty() {
+        println!(
+            "no peers: name their interpreters in TENSORFLOW_PYTHON, JAX_PYTHON, TORCH_PYTHON"
+        );
+    }
+}
+
+/// The head of the table of workloads.
+pub fn head() {
+    println!(
+        "\n{:<15} {:<24} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>9}",
+        "workload", "", "a step", "first call", "peak MiB", "state MiB", "ratio", "of limit"
+    );
+}
+
+/// A workload: ours, then the peers, the fastest first. The ratio is our time to theirs.
+pub fn row(name: &str, own: &Figures, peers: &[Ran], (flops, bytes): (f64, f64)) {
+    let limit = (own.flops / flops).max(own.bytes / bytes);
+    let of_limit = if limit > 0.0 { format!("{:.2}", own.step / limit) } else { String::new() };
+    let ratio =
+        peers.first().map_or(String::new(), |p| format!("{:.2}", own.step / p.figures.step));
+    println!(
+        "{name:<15} {:<24} {:>11} {:>11} {:>10} {:>10}   {ratio:>6} {of_limit:>9}",
+        "Tonnage",
+        time(own.step),
+        time(own.first),
+        mib(own.peak),
+        mib(own.state),
+    );
+    for Ran { peer, mode, figures } in peers {
+        println!(
+            "{:<15} {:<24} {:>11} {:>11} {:>10} {:>10}   {:>6}",
+            "",
+            format!("{peer} {mode}"),
+            time(figures.step),
+            time(figures.first),
+            mib(figures.peak),
+            "",
+            format!("{:.2}", own.step / figures.step),
+        );
+    }
+}
+
+/// What importing takes.
+pub fn imports(peers: &[Peer]) {
+    for peer in peers {
+        if let Some((seconds, resident)) = peer.import(TURNS) {
+            println!("import {}: {}, {} MiB", peer.module, time(seconds), mib(resident as u64));
+        }
+    }
+}
+
+/// The head of the table at half of the best peer's memory.
+pub fn halves_head() {
+    println!(
+        "\nat half of what the fastest peer takes on top of parameters, optimizer state and inputs:\n{:<15} {:>10} {:>10} {:>11} {:>14} {:>14}",
+        "workload", "MiB", "peak MiB", "a step", "to the peer", "to no budget"
+    );
+}
+
+/// One of its rows.
+pub fn half(name: &str, above: u64, ran: Option<&Figures>, own: &Figures, peer: &Figures) {
+    let Some(ran) = ran else { return };
+    println!(
+        "{name:<15} {:>10} {:>10} {:>11} {:>14.2} {:>14.2}",
+        mib(above),
+        mib(ran.peak.saturating_sub(own.state)),
+        time(ran.step),
+        ran.step / peer.step,
+        ran.step / own.step,
+    );
+}
+
+/// The head of the table of doubled dimensions.
+pub fn doubled_head() {
+    println!(
+        "\n{:<15} {:<10} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8}",
+        "workload", "doubled", "once", "twice", "time", "peak", "flops", "bytes"
+    );
+}
+
+/// One of its rows: how many times as much time and memory, and how many times as much there is to compute and move.
+pub fn doubled(name: &str, dimension: &str, once: &Figures, twice: &Figures) {
+    let times = |a: f64, b: f64| if a > 0.0 { format!("{:.2}", b / a) } else { String::new() };
+    println!(
+        "{name:<15} {dimension:<10} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8}",
+        time(once.step),
+        time(twice.step),
+        times(once.step, twice.step),
+        times(once.peak as f64, twice.peak as f64),
+        times(once.flops, twice.flops),
+        times(once.bytes, twice.bytes),
+    );
+}
