@@ -1,11 +1,24 @@
 //! What a plan reads from files as it runs: tensors that stay in theirs.
 
+use std::sync::Arc;
+
 use tonnage_core::Bytes;
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::Generator;
+use tonnage_core::recipe::{Generator, Recipe};
 
 use crate::budget::Machine;
 use crate::plan::{Plan, Run, Step, TileRead};
+
+/// An input that a step's kernel reads from a file as it goes.
+#[derive(Debug, Clone)]
+pub struct StreamedInput {
+    /// Which.
+    pub input: usize,
+    /// What lies there: a later step may bring the same value into memory.
+    pub recipe: Arc<Recipe>,
+    /// Elements of it that are read.
+    pub count: usize,
+}
 
 impl Plan {
     /// What a call reads from files, in steps of its own (what bodies of loops read is not counted): each step that uses a tensor in a
@@ -26,8 +39,8 @@ impl Plan {
 impl Step {
     /// What it reads from files.
     pub(crate) fn reads_stored(&self) -> Bytes {
-        let streamed = self.streamed.iter().filter_map(|(_, recipe)| recipe.as_stored());
-        let streamed = streamed.map(|(generator, layout)| bytes(generator, layout)).sum::<Bytes>();
+        let read = |of: &StreamedInput| Bytes::of(of.count * of.recipe.dtype().size());
+        let streamed = self.streamed.iter().map(read).sum::<Bytes>();
         let Run::Tile(run) = &self.run else { return streamed };
         let tiles = run.reads.iter().map(|read| match read {
             TileRead::Generator(generator, layout) if generator.is_stored() => {

@@ -16,6 +16,7 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
+use crate::files::StreamedInput;
 use crate::plan::{
     At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
     Streamed, TileRead,
@@ -216,7 +217,7 @@ impl<'g> Planner<'g> {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
             }
-            Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming(..) => {
+            Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming { .. } => {
                 let streamed = self.in_memory(node)?;
                 let memory = self.outputs(node)?;
                 let scratch = self
@@ -319,12 +320,12 @@ impl<'g> Planner<'g> {
     fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
         let mut streamed = SmallVec::new();
         for (i, id) in node.inputs.iter().enumerate() {
-            if let (Lower::Streaming(_, reads), At::Recipe(recipe)) =
+            if let (Lower::Streaming { reads, .. }, At::Recipe(recipe)) =
                 (node.op.lower, &self.place(*id)?.at)
                 && let Some((_, layout)) = recipe.as_stored()
-                && self.graph.with_call(node, |call| reads(call, i, layout))
+                && let Some(count) = self.graph.with_call(node, |call| reads(call, i, layout))
             {
-                streamed.push((i, recipe.clone()));
+                streamed.push(StreamedInput { input: i, recipe: recipe.clone(), count });
                 continue;
             }
             self.materialize(node, *id)?;
