@@ -1,13 +1,17 @@
-//! What a plan reads from files as it runs: tensors that stay in theirs.
+//! What a plan reads from files as it runs: tensors that stay in theirs, and which steps leave them there.
 
 use std::sync::Arc;
 
 use tonnage_core::Bytes;
+use tonnage_core::error::Result;
+use tonnage_core::graph::Node;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, Recipe};
+use tonnage_core::row::Lower;
 
 use crate::budget::Machine;
-use crate::plan::{Plan, Run, Step, TileRead};
+use crate::place::Planner;
+use crate::plan::{At, Plan, Run, Step, Streamed, TileRead};
 
 /// An input that a step's kernel reads from a file as it goes.
 #[derive(Debug, Clone)]
@@ -33,6 +37,25 @@ impl Plan {
             true => self.reads().get() as f64 / machine.read,
             false => self.reads().get() as f64 / Machine::DEFAULT.read,
         }
+    }
+}
+
+impl Planner<'_> {
+    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
+    pub(crate) fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
+        let mut streamed = Streamed::new();
+        for (i, id) in node.inputs.iter().enumerate() {
+            if let (Lower::Streaming { reads, .. }, At::Recipe(recipe)) =
+                (node.op.lower, &self.place(*id)?.at)
+                && let Some((_, layout)) = recipe.as_stored()
+                && let Some(count) = self.graph.with_call(node, |call| reads(call, i, layout))
+            {
+                streamed.push(StreamedInput { input: i, recipe: recipe.clone(), count });
+                continue;
+            }
+            self.materialize(node, *id)?;
+        }
+        Ok(streamed)
     }
 }
 

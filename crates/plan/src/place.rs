@@ -16,10 +16,9 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
-use crate::files::StreamedInput;
 use crate::plan::{
     At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
-    Streamed, TileRead,
+    TileRead,
 };
 use crate::{finish, order, region, tile};
 
@@ -314,23 +313,6 @@ impl<'g> Planner<'g> {
         };
         let scratch = tonnage_ops::tile::scratch(&run.program, &run.domain);
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
-    }
-
-    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
-    fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
-        let mut streamed = SmallVec::new();
-        for (i, id) in node.inputs.iter().enumerate() {
-            if let (Lower::Streaming { reads, .. }, At::Recipe(recipe)) =
-                (node.op.lower, &self.place(*id)?.at)
-                && let Some((_, layout)) = recipe.as_stored()
-                && let Some(count) = self.graph.with_call(node, |call| reads(call, i, layout))
-            {
-                streamed.push(StreamedInput { input: i, recipe: recipe.clone(), count });
-                continue;
-            }
-            self.materialize(node, *id)?;
-        }
-        Ok(streamed)
     }
 
     /// Makes a value that is a recipe resident.
