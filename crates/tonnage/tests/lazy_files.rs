@@ -254,7 +254,7 @@ fn a_variable_that_starts_in_a_file_stays_there_until_it_is_written() {
 fn results_of_files_are_saved_a_piece_at_a_time() {
     let _turn = alone();
     let folder = Folder::new("lazy-save");
-    let (lazy, whole) = both(&folder.0, "x", &[1500, 1000]);
+    let (lazy, whole) = both(&folder.0, "x", &[500, 1000]);
     let path = folder.0.join("y.npy");
     let (saved, took) = taken(|| save_npy(&path, &((&lazy * 3.0).unwrap() + 1.0).unwrap()));
     saved.unwrap();
