@@ -111,8 +111,9 @@ def init_scope():
 
 
 _LAZY = {
-    "compat": ".compat", "keras": ".keras", "autograph": ".autograph",
-    "initializers": ".keras.initializers",
+    "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
+    "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
+    "optimizers": ".keras.optimizers",
 }
 _FROM_KERAS = {
     "zeros_initializer": "Zeros", "ones_initializer": "Ones", "constant_initializer": "Constant",

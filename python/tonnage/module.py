@@ -63,6 +63,14 @@ class Module:
     def __init__(self, name=None):
         self._name = name or camel_to_snake(type(self).__name__)
 
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        # A checkpoint that was restored before the attribute was there gives it its state now.
+        if "_tonnage_deferred" in self.__dict__:
+            from .train.checkpoint import resume
+
+            resume(self)
+
     @property
     def name(self):
         """Its name."""

@@ -14,6 +14,7 @@ mod dtype;
 mod errors;
 mod function;
 mod index;
+mod layers;
 mod line;
 mod memory;
 mod nest;
@@ -21,11 +22,13 @@ mod numpy;
 mod op;
 mod operators;
 mod ops;
+mod optim;
 mod run;
 mod session;
 mod tape;
 mod tensor;
 mod variable;
+mod weights;
 
 use pyo3::prelude::*;
 
@@ -40,10 +43,17 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::PySession>()?;
     module.add_class::<memory::PyPlan>()?;
     module.add_class::<op::Op>()?;
+    module.add_class::<optim::PyOptimizer>()?;
+    module.add_class::<optim::PyLossScale>()?;
+    module.add_class::<weights::PyTensorFile>()?;
     macro_rules! functions {
         ($($name:path),* $(,)?) => {$(module.add_function(wrap_pyfunction!($name, module)?)?;)*};
     }
     functions!(
+        layers::batch_norm,
+        layers::conv_transpose,
+        layers::group_norm,
+        layers::rms_norm,
         line::set_package_folder,
         run::after_fork,
         dtype::the_dtype,
@@ -77,6 +87,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ops::shape_of,
         ops::spec,
         ops::to_tensor,
+        weights::save_tensors,
     );
     ops::add_all(module)
 }

@@ -4,11 +4,11 @@
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::{OpDef, Result, Source};
+use tonnage_core::{OpDef, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
 use crate::dispatch::{self, Input};
-use crate::tape::Rows;
+use crate::tape::{Gradient, Rows};
 use crate::tensor::Tensor;
 use crate::trace;
 use crate::variable::Variable;
@@ -64,6 +64,11 @@ pub fn outside_of_traces<R>(f: impl FnOnce() -> R) -> R {
 /// Which variable it is: no other one has the number.
 pub fn variable_number(variable: &Variable) -> u64 {
     variable.number()
+}
+
+/// Some rows of a gradient of a type, as an optimizer takes them.
+pub fn gradient_rows(whole: TensorType, indices: Tensor, values: Tensor) -> Gradient {
+    Gradient::Rows(Rows::from_parts(whole, vec![(indices, values)]))
 }
 
 /// Rows along the first axis, as an update takes them.

@@ -1,7 +1,12 @@
 """Activations by name."""
 
-from .. import nn as _nn
 from .. import _tonnage as _t
+from .. import nn as _nn
+from .saving import get as _get
+
+_minimum = _t.Op("minimum", "minimum", ["x", "y"])
+_exp = _t.Op("exp", "exp", ["x"])
+_hard_sigmoid = _t.Op("hard_sigmoid", "hard_sigmoid", ["x"])
 
 
 def linear(x):
@@ -14,34 +19,127 @@ def softmax(x, axis=-1):
     return _nn.softmax(x, axis)
 
 
+def log_softmax(x, axis=-1):
+    """The logarithm of that."""
+    return _nn.log_softmax(x, axis)
+
+
 def relu(x, negative_slope=0.0, max_value=None, threshold=0.0):
-    """The positive part."""
-    made = _nn.leaky_relu(x, negative_slope) if negative_slope else _nn.relu(x)
-    return made if max_value is None else _t.Op("minimum", "minimum", ["x", "y"])(made, max_value)
+    """The positive part; or from a threshold on, up to a most, with a slope below."""
+    x = _t.to_tensor(x, None, None)
+    if threshold:
+        at = _t.to_tensor(float(threshold), x.dtype, None)
+        made = _t.where_(x >= at, x, (x - at) * float(negative_slope))
+    else:
+        made = _nn.leaky_relu(x, negative_slope) if negative_slope else _nn.relu(x)
+    return made if max_value is None else _minimum(made, _t.to_tensor(float(max_value), x.dtype, None))
 
 
 def exponential(x):
     """The exponential."""
-    return _t.Op("exp", "exp", ["x"])(x)
+    return _exp(x)
 
 
 def hard_sigmoid(x):
-    """A sigmoid of straight lines."""
-    return _t.Op("hard_sigmoid", "hard_sigmoid", ["x"])(x)
+    """A sigmoid of straight lines: ``relu6(x + 3) / 6``."""
+    return _hard_sigmoid(x)
 
 
-sigmoid, tanh, softplus, softsign = _nn.sigmoid, _nn.tanh, _nn.softplus, _nn.softsign
-elu, selu, gelu, relu6, leaky_relu = _nn.elu, _nn.selu, _nn.gelu, _nn.relu6, _nn.leaky_relu
-silu = swish = _nn.silu
+def hard_silu(x):
+    """``x`` times that."""
+    x = _t.to_tensor(x, None, None)
+    return x * _hard_sigmoid(x)
+
+
+def mish(x):
+    """``x * tanh(softplus(x))``."""
+    x = _t.to_tensor(x, None, None)
+    return x * _nn.tanh(_nn.softplus(x))
+
+
+def glu(x, axis=-1):
+    """One half times the sigmoid of the other."""
+    first, second = _t.split_evenly(_t.to_tensor(x, None, None), 2, axis)
+    return first * _nn.sigmoid(second)
+
+
+def sigmoid(x):
+    """``1 / (1 + exp(-x))``."""
+    return _nn.sigmoid(x)
+
+
+def log_sigmoid(x):
+    """The logarithm of that."""
+    return -_nn.softplus(-_t.to_tensor(x, None, None))
+
+
+def tanh(x):
+    """The hyperbolic tangent."""
+    return _nn.tanh(x)
+
+
+def softplus(x):
+    """``log(1 + exp(x))``."""
+    return _nn.softplus(x)
+
+
+def softsign(x):
+    """``x / (1 + abs(x))``."""
+    return _nn.softsign(x)
+
+
+def elu(x, alpha=1.0):
+    """``alpha * (exp(x) - 1)`` where it is negative."""
+    return _nn.elu(x, alpha)
+
+
+def selu(x):
+    """That, scaled so that means and deviations stay."""
+    return _nn.selu(x)
+
+
+def relu6(x):
+    """The positive part, up to 6."""
+    return _nn.relu6(x)
+
+
+def leaky_relu(x, negative_slope=0.2):
+    """The element, or a share of it where it is negative."""
+    return _nn.leaky_relu(x, negative_slope)
+
+
+def gelu(x, approximate=False):
+    """The Gaussian error linear unit."""
+    return _nn.gelu(x, approximate)
+
+
+def silu(x):
+    """``x * sigmoid(x)``."""
+    return _nn.silu(x)
+
+
+swish, hard_swish = silu, hard_silu
+
+
+def serialize(activation):
+    """An activation as plain data."""
+    name = getattr(activation, "__name__", None)
+    if name in globals() and globals()[name] is activation:
+        return name
+    from .saving import serialize_keras_object
+
+    return serialize_keras_object(activation)
+
+
+def deserialize(config, custom_objects=None):
+    """An activation from plain data."""
+    from .saving import deserialize_keras_object
+
+    return get(deserialize_keras_object(config, custom_objects))
 
 
 def get(identifier):
     """The activation of that name; a callable is itself."""
     if identifier is None:
         return linear
-    if callable(identifier):
-        return identifier
-    found = globals().get(identifier)
-    if not isinstance(identifier, str) or found is None or identifier.startswith("_"):
-        raise ValueError(f"Could not interpret activation function identifier: {identifier!r}")
-    return found
+    return _get(identifier, globals(), "activation function")

@@ -1,5 +1,6 @@
 //! Adam (Kingma and Ba 2015), and with decay of its own AdamW (Loshchilov and Hutter 2019).
 
+use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, TensorType};
 
 use super::rule::{ByRows, Next, Now, Rule, Slot, correction, mean, positive, share};
@@ -16,16 +17,22 @@ pub struct Adam {
     pub beta2: f64,
     /// Added to the root, so that nothing is divided by 0.
     pub epsilon: f64,
+    /// Whether the largest mean of squares so far is what counts (Reddi and others 2018).
+    pub amsgrad: bool,
 }
 
 impl Default for Adam {
     fn default() -> Adam {
-        Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
+        Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, amsgrad: false }
     }
 }
 
 impl Adam {
     pub(super) fn check_as(&self, rule: &'static str) -> Result<()> {
+        if self.amsgrad && rule != "adam" {
+            let what = format!("amsgrad with {rule}");
+            return Err(bad_argument(rule, what, "it is Adam's alone"));
+        }
         share(rule, "beta1", self.beta1)?;
         share(rule, "beta2", self.beta2)?;
         positive(rule, "epsilon", self.epsilon)
@@ -45,7 +52,9 @@ impl Rule for Adam {
     }
 
     fn slots(&self, ty: &TensorType) -> Vec<Slot> {
-        vec![Slot::like("m", ty), Slot::like("v", ty)]
+        let mut slots = vec![Slot::like("m", ty), Slot::like("v", ty)];
+        slots.extend(self.amsgrad.then(|| Slot::like("largest", ty)));
+        slots
     }
 
     fn by_rows(&self) -> ByRows {
@@ -59,6 +68,10 @@ impl Rule for Adam {
     fn step(&self, now: &Now<'_>) -> Result<Next> {
         let m = mean(&now.slots[0], now.gradient, self.beta1)?;
         let v = mean(&now.slots[1], &now.gradient.square()?, self.beta2)?;
-        Ok(Next { value: self.moved(now, &m, &v)?, slots: vec![m, v] })
+        let [_, _, largest] = now.slots else {
+            return Ok(Next { value: self.moved(now, &m, &v)?, slots: vec![m, v] });
+        };
+        let largest = largest.maximum(&v)?;
+        Ok(Next { value: self.moved(now, &m, &largest)?, slots: vec![m, v, largest] })
     }
 }

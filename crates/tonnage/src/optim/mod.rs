@@ -4,11 +4,15 @@
 //! program, in place: an optimizer's state is in the plan before the first step, and in the ledger under its own
 //! kind. A gradient that is rows changes just those rows of the variable and of the state.
 
+mod adadelta;
 mod adafactor;
 mod adagrad;
 mod adam;
 mod adam8;
+mod adamax;
+mod ftrl;
 mod lion;
+mod nadam;
 mod rmsprop;
 mod rule;
 mod scale;
@@ -16,11 +20,15 @@ mod schedule;
 mod sgd;
 mod state;
 
+pub use adadelta::Adadelta;
 pub use adafactor::Adafactor;
 pub use adagrad::Adagrad;
 pub use adam::Adam;
 pub use adam8::Adam8Bit;
+pub use adamax::Adamax;
+pub use ftrl::Ftrl;
 pub use lion::Lion;
+pub use nadam::Nadam;
 pub use rmsprop::RmsProp;
 pub use rule::{ByRows, Next, Now, Rule, Slot};
 pub use scale::LossScale;

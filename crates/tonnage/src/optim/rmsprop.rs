@@ -16,11 +16,13 @@ pub struct RmsProp {
     pub centered: bool,
     /// Added to the root, so that nothing is divided by 0.
     pub epsilon: f64,
+    /// Whether it is added under the root instead.
+    pub within: bool,
 }
 
 impl Default for RmsProp {
     fn default() -> RmsProp {
-        RmsProp { rho: 0.9, momentum: 0.0, centered: false, epsilon: 1e-7 }
+        RmsProp { rho: 0.9, momentum: 0.0, centered: false, epsilon: 1e-7, within: false }
     }
 }
 
@@ -55,7 +57,11 @@ impl Rule for RmsProp {
             spread = spread.sub((&center).square()?)?;
             slots.push(center);
         }
-        let mut step = now.gradient.div(spread.sqrt()?.add(self.epsilon)?)?;
+        let root = match self.within {
+            true => spread.add(self.epsilon)?.sqrt()?,
+            false => spread.sqrt()?.add(self.epsilon)?,
+        };
+        let mut step = now.gradient.div(root)?;
         if self.momentum != 0.0 {
             step = now.slots[slots.len()].fma(self.momentum, &step)?;
             slots.push(step.clone());

@@ -1,0 +1,255 @@
+//! Optimizers: `tonnage::optim` by the names of rules and their numbers. What is remembered are variables, which Python
+//! lists, saves and restores.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tonnage::optim::{
+    Adadelta, Adafactor, Adagrad, Adam, Adam8Bit, Adamax, Ftrl, Lion, LossScale, Nadam, Optimizer,
+    RmsProp, Sgd,
+};
+use tonnage::{Gradient, Tensor, Variable, bind};
+
+use crate::run::{MUCH, eagerly, run, run_attached};
+use crate::tensor::{PyTensor, sugar};
+use crate::variable::PyVariable;
+
+/// An optimizer of a rule.
+#[pyclass(frozen, name = "Optimizer", module = "tonnage")]
+pub struct PyOptimizer {
+    optimizer: Optimizer,
+    /// Numbers of the variables that are not pulled to 0.
+    kept: Arc<Mutex<HashSet<u64>>>,
+}
+
+/// The numbers of a rule by their names; each is asked for, and a name that nobody asked for is a mistake.
+struct Numbers(HashMap<String, f64>);
+
+impl Numbers {
+    fn take(&mut self, name: &str, usual: f64) -> f64 {
+        self.0.remove(name).unwrap_or(usual)
+    }
+
+    fn flag(&mut self, name: &str) -> bool {
+        self.take(name, 0.0) != 0.0
+    }
+
+    fn adam(&mut self) -> Adam {
+        Adam {
+            beta1: self.take("beta_1", 0.9),
+            beta2: self.take("beta_2", 0.999),
+            epsilon: self.take("epsilon", 1e-7),
+            amsgrad: self.flag("amsgrad"),
+        }
+    }
+}
+
+fn made(rule: &str, rate: f64, numbers: HashMap<String, f64>) -> PyResult<Optimizer> {
+    let mut n = Numbers(numbers);
+    let made = match rule {
+        "sgd" => {
+            let rule = Sgd { momentum: n.take("momentum", 0.0), nesterov: n.flag("nesterov") };
+            Optimizer::new(rule, rate)
+        }
+        "adam" => Optimizer::new(n.adam(), rate),
+        "adam8" => Optimizer::new(Adam8Bit(n.adam()), rate),
+        "adamax" => Optimizer::new(Adamax(n.adam()), rate),
+        "nadam" => Optimizer::new(Nadam(n.adam()), rate),
+        "rmsprop" => {
+            let rule = RmsProp {
+                rho: n.take("rho", 0.9),
+                momentum: n.take("momentum", 0.0),
+                centered: n.flag("centered"),
+                epsilon: n.take("epsilon", 1e-7),
+                within: true,
+            };
+            Optimizer::new(rule, rate)
+        }
+        "adagrad" => {
+            let (epsilon, start) = (n.take("epsilon", 1e-7), n.take("start", 0.1));
+            Optimizer::new(Adagrad { epsilon, within: true, start }, rate)
+        }
+        "adadelta" => {
+            let rule = Adadelta { rho: n.take("rho", 0.95), epsilon: n.take("epsilon", 1e-7) };
+            Optimizer::new(rule, rate)
+        }
+        "ftrl" => {
+            let rule = Ftrl {
+                power: n.take("power", -0.5),
+                start: n.take("start", 0.1),
+                l1: n.take("l1", 0.0),
+                l2: n.take("l2", 0.0),
+                shrinkage: n.take("shrinkage", 0.0),
+                beta: n.take("beta", 0.0),
+            };
+            Optimizer::new(rule, rate)
+        }
+        "lion" => {
+            let rule = Lion { beta1: n.take("beta_1", 0.9), beta2: n.take("beta_2", 0.99) };
+            Optimizer::new(rule, rate)
+        }
+        "adafactor" => {
+            let rule = Adafactor {
+                decay: n.take("decay", -0.8),
+                clip: n.take("clip", 1.0),
+                relative: n.flag("relative"),
+                least: n.take("least", 1e-3),
+            };
+            Optimizer::new(rule, rate)
+        }
+        _ => return Err(PyValueError::new_err(format!("there is no optimizer {rule:?}"))),
+    };
+    match n.0.keys().next() {
+        None => Ok(made),
+        Some(name) => Err(PyValueError::new_err(format!("{rule} has no number {name:?}"))),
+    }
+}
+
+#[pymethods]
+impl PyOptimizer {
+    /// One of a rule, its learning rate and its numbers. `decay` pulls to 0, `clip` is how gradients are held and where,
+    /// `averages` the share of the old in running means.
+    #[new]
+    #[pyo3(signature = (rule, rate, numbers, decay, clip, averages))]
+    fn new(
+        rule: &str,
+        rate: f64,
+        numbers: HashMap<String, f64>,
+        decay: Option<f64>,
+        clip: Option<(String, f64)>,
+        averages: Option<f64>,
+    ) -> PyResult<PyOptimizer> {
+        let mut optimizer = made(rule, rate, numbers)?;
+        let kept: Arc<Mutex<HashSet<u64>>> = Arc::default();
+        if let Some(decay) = decay {
+            let kept = kept.clone();
+            optimizer = optimizer.weight_decay(decay).decay_only(move |v| {
+                let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                !kept.contains(&bind::variable_number(v))
+            });
+        }
+        if let Some((how, most)) = clip {
+            optimizer = match how.as_str() {
+                "value" => optimizer.clip_by_value(most),
+                "norm" => optimizer.clip_by_norm(most),
+                _ => optimizer.clip_by_global_norm(most),
+            };
+        }
+        if let Some(share) = averages {
+            optimizer = optimizer.averages(share);
+        }
+        Ok(PyOptimizer { optimizer, kept })
+    }
+
+    /// Leaves variables alone that would be pulled to 0.
+    fn keep_from_decay(&self, variables: Vec<PyRef<'_, PyVariable>>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(variables.iter().map(|v| bind::variable_number(&v.variable)));
+    }
+
+    /// Makes what is remembered of variables, outside of what is traced.
+    fn build(&self, py: Python<'_>, variables: Vec<PyRef<'_, PyVariable>>) -> PyResult<()> {
+        let variables = plain(&variables);
+        eagerly(|| run_attached(py, || self.optimizer.build(&variables)))
+    }
+
+    /// One step.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        variables: Vec<PyRef<'_, PyVariable>>,
+        gradients: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (variables, gradients) = pairs(py, &variables, &gradients)?;
+        run(py, MUCH, || self.optimizer.apply(&variables, &gradients))
+    }
+
+    /// All that is remembered: the number of steps, the rate, then of each variable.
+    #[getter]
+    fn variables(&self) -> Vec<PyVariable> {
+        self.optimizer.variables().into_iter().map(|variable| PyVariable { variable }).collect()
+    }
+
+    /// The running mean of a variable.
+    fn average(&self, variable: PyRef<'_, PyVariable>) -> Option<PyVariable> {
+        self.optimizer.average(&variable.variable).map(|variable| PyVariable { variable })
+    }
+
+    /// Bytes that are remembered of variables once a step was made.
+    fn bytes(&self, py: Python<'_>, variables: Vec<PyRef<'_, PyVariable>>) -> PyResult<u64> {
+        let variables = plain(&variables);
+        run(py, 0, || Ok(self.optimizer.bytes(&variables)?.get()))
+    }
+}
+
+/// A factor on losses that finds its size by itself.
+#[pyclass(frozen, name = "LossScale", module = "tonnage")]
+pub struct PyLossScale(LossScale);
+
+#[pymethods]
+impl PyLossScale {
+    #[new]
+    fn new(py: Python<'_>, factor: f64, every: u64) -> PyResult<PyLossScale> {
+        eagerly(|| run_attached(py, || LossScale::starting_at(factor, every))).map(PyLossScale)
+    }
+
+    /// The loss times the factor.
+    fn scale(&self, py: Python<'_>, loss: PyRef<'_, PyTensor>) -> PyResult<PyTensor> {
+        let loss = loss.tensor.clone();
+        run(py, 0, || self.0.scale(&loss)).map(PyTensor::from)
+    }
+
+    /// One step, if all gradients are finite; whether it was made.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        optimizer: PyRef<'_, PyOptimizer>,
+        variables: Vec<PyRef<'_, PyVariable>>,
+        gradients: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let (variables, gradients) = pairs(py, &variables, &gradients)?;
+        let optimizer = &optimizer.optimizer;
+        run_attached(py, || self.0.apply(optimizer, &variables, &gradients)).map(PyTensor::from)
+    }
+
+    /// The factor, and how many good steps it has seen.
+    #[getter]
+    fn variables(&self) -> Vec<PyVariable> {
+        self.0.variables().into_iter().map(|variable| PyVariable { variable }).collect()
+    }
+}
+
+fn plain(variables: &[PyRef<'_, PyVariable>]) -> Vec<Variable> {
+    variables.iter().map(|v| v.variable.clone()).collect()
+}
+
+/// Variables with their gradients: tensors, rows, or none.
+fn pairs(
+    py: Python<'_>,
+    variables: &[PyRef<'_, PyVariable>],
+    gradients: &[Bound<'_, PyAny>],
+) -> PyResult<(Vec<Variable>, Vec<Gradient>)> {
+    let variables = plain(variables);
+    if variables.len() != gradients.len() {
+        let (v, g) = (variables.len(), gradients.len());
+        return Err(PyValueError::new_err(format!("{v} variables and {g} gradients")));
+    }
+    let slices = sugar(py, "IndexedSlices")?;
+    let of = |(given, variable): (&Bound<'_, PyAny>, &Variable)| -> PyResult<Gradient> {
+        if given.is_none() {
+            return Ok(Gradient::Unconnected);
+        }
+        if !given.is_instance(&slices)? {
+            let want = crate::convert::Want::rather(variable.ty().dtype);
+            return crate::convert::tensor(given, want).map(Gradient::Dense);
+        }
+        let part = |name: &str| -> PyResult<Tensor> {
+            Ok(given.getattr(name)?.cast_into::<PyTensor>()?.get().tensor.clone())
+        };
+        Ok(bind::gradient_rows(variable.ty(), part("indices")?, part("values")?))
+    };
+    let gradients = gradients.iter().zip(&variables).map(of).collect::<PyResult<_>>()?;
+    Ok((variables, gradients))
+}

@@ -1,0 +1,29 @@
+"""``tf.data``: data as streams of elements, made as they are needed.
+
+Rows of tensors (``from_tensor_slices``) are handled by their numbers: shuffling, repeating, skipping move numbers, and a batch is one
+slice or one gather. Threads make elements ahead of time where asked to (``map(num_parallel_calls=...)``, ``prefetch``).
+"""
+
+from .dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Iterator, Options
+from .sources import TextLineDataset
+
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options", "TextLineDataset",
+           "experimental"]
+
+
+class experimental:
+    """What TensorFlow keeps under ``experimental``."""
+
+    AUTOTUNE = AUTOTUNE
+    INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+
+    @staticmethod
+    def cardinality(dataset):
+        """How many elements a dataset has."""
+        return dataset.cardinality()
+
+
+def __getattr__(name):
+    from .._missing import missing
+
+    raise missing(__name__, name, globals())

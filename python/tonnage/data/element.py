@@ -1,0 +1,115 @@
+"""Elements: nested tensors and texts; their specs; what functions of the user make of them."""
+
+from .. import _nest
+from .. import _tonnage as _t
+from .._function import Function
+from .._shape import TensorSpec
+
+
+class Text(str):
+    """A text as an element: what a file is called, a line of it."""
+
+    dtype, shape, ndim = "string", (), 0
+
+    def numpy(self):
+        """As TensorFlow gives texts: bytes."""
+        return self.encode()
+
+
+class TextSpec:
+    """The spec of a text."""
+
+    dtype, shape = "string", ()
+
+    def __eq__(self, other):
+        return isinstance(other, TextSpec)
+
+    def __hash__(self):
+        return hash("text")
+
+    def __repr__(self):
+        return "TensorSpec(shape=(), dtype=tf.string, name=None)"
+
+
+def as_element(value):
+    """Anything nested, as tensors and texts; lists are tensors, as TensorFlow has it."""
+    if isinstance(value, dict):
+        return {k: as_element(v) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return value._make(map(as_element, value)) if hasattr(value, "_make") else tuple(map(as_element, value))
+    return leaf(value)
+
+
+def leaf(value):
+    """One tensor or text."""
+    from .dataset import Dataset
+
+    if isinstance(value, (_t.Tensor, Text, Dataset)):
+        return value
+    if isinstance(value, (str, bytes)):
+        return Text(value.decode() if isinstance(value, bytes) else value)
+    return _t.to_tensor(value, None, None)
+
+
+def spec_of(value):
+    """The spec of a tensor or a text."""
+    from .dataset import Dataset
+
+    if isinstance(value, Text):
+        return TextSpec()
+    if isinstance(value, Dataset):
+        return value.element_spec
+    return TensorSpec(value.shape, value.dtype)
+
+
+def is_plain(element):
+    """Whether it is tensors alone, so that a function of it can be traced."""
+    return all(isinstance(part, _t.Tensor) for part in _nest.flatten(element))
+
+
+def spread(function, element):
+    """Calls a function as ``map`` does: a tuple is several arguments."""
+    return function(*element) if isinstance(element, tuple) and not hasattr(element, "_make") else function(element)
+
+
+class Traced:
+    """A function of the user over elements: planned once for each type of element. Elements that are not tensors alone are handed
+    to it as they are."""
+
+    def __init__(self, function):
+        if not callable(function):
+            raise TypeError(f"a function is needed, not {function!r:.60}")
+        self._planned = function if isinstance(function, _t.Function) else Function(function, reduce_retracing=True)
+        self._plain = getattr(function, "python_function", function)
+
+    def __call__(self, *parts):
+        if all(is_plain(part) for part in parts):
+            return self._planned(*parts)
+        return self._plain(*parts)
+
+    def of(self, element):
+        """Calls it as ``map`` does."""
+        return as_element(spread(self, element))
+
+    def spec(self, spec):
+        """The spec of what it makes of elements of a spec, by tracing; open lengths are tried with two sizes."""
+        leaves = _nest.flatten(spec)
+        if not all(isinstance(s, TensorSpec) for s in leaves):
+            return None
+        found = [self._types(spec, which) for which in ((2, 3) if any(None in s.shape for s in leaves) else (2,))]
+        first, last = found[0], found[-1]
+        return _nest.map_structure(lambda a, b: TensorSpec([m if m == n else None for m, n in zip(a.shape, b.shape)], a.dtype)
+                                   if isinstance(a, TensorSpec) else a, first, last)
+
+    def _types(self, spec, size):
+        found = []
+
+        def body(*tensors):
+            given = iter(tensors)
+            made = as_element(spread(self._planned, _nest.map_structure(lambda _: next(given), spec)))
+            found.append(_nest.map_structure(spec_of, made))
+            return [t for t in _nest.flatten(made) if isinstance(t, _t.Tensor)]
+
+        sizes = [_t.spec(s.dtype, [size if n is None else n for n in s.shape], "data_") for s in _nest.flatten(spec)]
+        _t.Function(body, None, None, False, True, False).trace(*sizes)
+        return found[0]

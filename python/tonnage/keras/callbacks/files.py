@@ -1,0 +1,120 @@
+"""Callbacks that write files."""
+
+import csv
+import os
+
+from .base import Callback
+from .rates import _Watching
+
+
+class ModelCheckpoint(_Watching):
+    """Saves the model, or its weights, after each epoch or so many batches; only where a figure got better, if asked for."""
+
+    def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False, save_weights_only=False, mode="auto",
+                 save_freq="epoch", initial_value_threshold=None, **kwargs):
+        super().__init__(monitor, mode, 0.0)
+        self.filepath, self.verbose = os.fspath(filepath), verbose
+        self.save_best_only, self.save_weights_only, self.save_freq = save_best_only, save_weights_only, save_freq
+        if save_freq != "epoch" and not isinstance(save_freq, int):
+            raise ValueError(f"Unrecognized save_freq: {save_freq}. Expected save_freq are 'epoch' or integer values")
+        endings = (".weights.h5", ".safetensors") if save_weights_only else (".keras",)
+        if not self.filepath.endswith(endings):
+            raise ValueError(f"The filepath provided must end in {' or '.join(endings)}. Received: filepath={self.filepath}")
+        self.best = self._worst() if initial_value_threshold is None else initial_value_threshold
+        self._hears_batches = save_freq != "epoch"
+        self._batches, self._epoch = 0, 0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """Remembers which epoch it is."""
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        """Saves after so many batches."""
+        if self.save_freq != "epoch":
+            self._batches += 1
+            if self._batches >= self.save_freq:
+                self._batches = 0
+                self._save(self._epoch, batch, logs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Saves after an epoch."""
+        if self.save_freq == "epoch":
+            self._save(epoch, None, logs)
+
+    def _save(self, epoch, batch, logs):
+        logs = logs or {}
+        if self.save_best_only:
+            value = self._value(logs)
+            if value is None or not self._better(value, self.best):
+                return
+            self.best = value
+        try:
+            path = self.filepath.format(epoch=epoch + 1, batch=(batch or 0) + 1, **logs)
+        except KeyError as error:
+            raise KeyError(f"Failed to format this callback filepath: {self.filepath!r}. Reason: {error}") from None
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        if self.save_weights_only:
+            self.model.save_weights(path)
+        else:
+            self.model.save(path)
+        if self.verbose > 0:
+            print(f"\nEpoch {epoch + 1}: saving model to {path}")
+
+
+class BackupAndRestore(Callback):
+    """Keeps the state of training in a folder, and goes on from there after an interruption."""
+
+    def __init__(self, backup_dir, save_freq="epoch", delete_checkpoint=True, **kwargs):
+        super().__init__()
+        self.folder, self.delete_checkpoint = os.fspath(backup_dir), delete_checkpoint
+        self._path = os.path.join(self.folder, "latest.safetensors")
+
+    def on_train_begin(self, logs=None):
+        """Goes on from what is there."""
+        from ... import train
+
+        if os.path.exists(self._path):
+            train.Checkpoint(model=self.model, optimizer=self.model.optimizer).read(self._path)
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Saves."""
+        from ... import train
+
+        os.makedirs(self.folder, exist_ok=True)
+        train.Checkpoint(model=self.model, optimizer=self.model.optimizer).write(self._path)
+
+    def on_train_end(self, logs=None):
+        """Takes away what is no longer needed."""
+        if self.delete_checkpoint and os.path.exists(self._path):
+            os.remove(self._path)
+
+
+class CSVLogger(Callback):
+    """Writes the figures of each epoch to a file."""
+
+    def __init__(self, filename, separator=",", append=False):
+        super().__init__()
+        self.filename, self.separator, self.append = os.fspath(filename), separator, append
+        self._file = self._writer = None
+
+    def on_train_begin(self, logs=None):
+        """Opens the file."""
+        self._old = self.append and os.path.exists(self.filename) and os.path.getsize(self.filename) > 0
+        self._file = open(self.filename, "a" if self.append else "w", newline="", encoding="utf-8")
+        self._writer = None
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Writes a line."""
+        names = ["epoch", *(logs or {})]
+        if self._writer is None:
+            self._writer = csv.DictWriter(self._file, names, delimiter=self.separator, extrasaction="ignore")
+            if not self._old:
+                self._writer.writeheader()
+        self._writer.writerow({"epoch": epoch, **(logs or {})})
+        self._file.flush()
+
+    def on_train_end(self, logs=None):
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = self._writer = None

@@ -1,0 +1,214 @@
+"""Attention, computed in tiles: one number a row is kept for the gradient, never the matrix of scores."""
+
+from ... import _tonnage as _t
+from ..._shape import TensorShape
+from .. import initializers, regularizers
+from .base import Layer
+from .core import Dropout
+
+
+def _bool(mask):
+    return mask if mask.dtype.name == "bool" else _t.cast(mask, "bool")
+
+
+def _joined(masks):
+    """All of several masks."""
+    made = None
+    for mask in masks:
+        if mask is not None:
+            made = _bool(mask) if made is None else made & _bool(mask)
+    return made
+
+
+class MultiHeadAttention(Layer):
+    """Attention by several heads, each over a projection of its own."""
+
+    supports_masking = True
+
+    def __init__(self, num_heads, key_dim, value_dim=None, dropout=0.0, use_bias=True, output_shape=None,
+                 attention_axes=None, kernel_initializer="glorot_uniform", bias_initializer="zeros",
+                 kernel_regularizer=None, bias_regularizer=None, **kwargs):
+        super().__init__(**kwargs)
+        if attention_axes is not None:
+            raise ValueError("attention_axes is not there: attention is along the second axis; permute the inputs")
+        self.num_heads, self.key_dim, self.value_dim = int(num_heads), int(key_dim), int(value_dim or key_dim)
+        self.dropout, self.use_bias, self.output_size = float(dropout), use_bias, output_shape
+        self._of = (initializers.get(kernel_initializer), initializers.get(bias_initializer),
+                    regularizers.get(kernel_regularizer), regularizers.get(bias_regularizer))
+        self._drop = Dropout(self.dropout) if self.dropout else None
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        """Makes the projections."""
+        key_shape = value_shape if key_shape is None else key_shape
+        query, value, key = (TensorShape(s)[-1] for s in (query_shape, value_shape, key_shape))
+        heads = self.num_heads
+        wanted = (("query", (query, heads, self.key_dim)), ("key", (key, heads, self.key_dim)),
+                  ("value", (value, heads, self.value_dim)))
+        first, bias_first, regularizer, bias_regularizer = self._of
+        for name, shape in wanted:
+            setattr(self, f"_{name}_kernel", self.add_weight(shape, first, name=f"{name}/kernel", regularizer=regularizer))
+            if self.use_bias:
+                setattr(self, f"_{name}_bias", self.add_weight(shape[1:], bias_first, name=f"{name}/bias",
+                                                               regularizer=bias_regularizer))
+        size = self.output_size or query
+        size = size if isinstance(size, int) else size[0]
+        self._output_kernel = self.add_weight((heads, self.value_dim, size), first, name="attention_output/kernel",
+                                              regularizer=regularizer)
+        if self.use_bias:
+            self._output_bias = self.add_weight((size,), bias_first, name="attention_output/bias",
+                                                regularizer=bias_regularizer)
+
+    def _projected(self, x, name):
+        kernel = getattr(self, f"_{name}_kernel")
+        width, heads, size = tuple(kernel.shape)
+        made = _t.mat_mul(x, _t.reshape(kernel, [width, heads * size]), False, False)
+        if self.use_bias:
+            made = made + _t.reshape(getattr(self, f"_{name}_bias"), [heads * size])
+        made = _t.reshape(made, [x.lengths[0] or -1, x.lengths[1], heads, size])
+        return _t.transpose(made, [0, 2, 1, 3])
+
+    def _mask(self, query, value, query_mask, value_mask, key_mask, attention_mask):
+        parts = []
+        if attention_mask is not None:
+            mask = _t.to_tensor(attention_mask, None, None)
+            while mask.ndim < 3:
+                mask = _t.expand_dims(mask, 0)
+            parts.append(_t.expand_dims(mask, 1) if mask.ndim == 3 else mask)
+        if query_mask is not None:
+            parts.append(_t.expand_dims(_t.expand_dims(_bool(query_mask), 1), 3))
+        for mask in (value_mask, key_mask):
+            if mask is not None:
+                parts.append(_t.expand_dims(_t.expand_dims(_bool(mask), 1), 1))
+        mask = _joined(parts)
+        if mask is None:
+            return None
+        lengths = [query.lengths[0], self.num_heads, query.lengths[1], value.lengths[1]]
+        return _t.broadcast_to(mask, lengths)
+
+    def call(self, query, value, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
+             return_attention_scores=False, training=None, use_causal_mask=False):
+        """Computes."""
+        value = self._converted(value)
+        key = value if key is None else self._converted(key)
+        masks = [getattr(t, "_keras_mask", None) if m is None else m
+                 for t, m in ((query, query_mask), (value, value_mask))]
+        mask = self._mask(query, value, *masks, key_mask, attention_mask)
+        q, k, v = self._projected(query, "query"), self._projected(key, "key"), self._projected(value, "value")
+        scores = None
+        if return_attention_scores or (self._drop is not None and training):
+            made, scores = _plain(q, k, v, mask, use_causal_mask, self.key_dim**-0.5, self._drop, training)
+        else:
+            made = _t.attention(q, k, v, mask, bool(use_causal_mask), self.key_dim**-0.5)
+        made = _t.transpose(made, [0, 2, 1, 3])
+        heads, size, width = tuple(self._output_kernel.shape)
+        made = _t.reshape(made, [query.lengths[0] or -1, query.lengths[1], heads * size])
+        made = _t.mat_mul(made, _t.reshape(self._output_kernel, [heads * size, width]), False, False)
+        if self.use_bias:
+            made = made + self._output_bias
+        return (made, scores) if return_attention_scores else made
+
+
+def _plain(q, k, v, mask, causal, scale, drop, training):
+    """Attention with its scores, where those are asked for or left out at random."""
+    scores = _t.mat_mul(q, k, False, True) * scale
+    if causal:
+        rows, columns = scores.lengths[-2:]
+        below = _t.tril(_t.fill([rows, columns], 1, "int32"), 0) > 0
+        mask = below if mask is None else mask & below
+    if mask is not None:
+        low = _t.to_tensor(-3e4, scores.dtype, None)
+        scores = _t.where_(mask, scores, low)
+    scores = _t.softmax(scores, -1)
+    held = drop(scores, training=training) if drop is not None else scores
+    return _t.mat_mul(held, v, False, False), scores
+
+
+class Attention(Layer):
+    """Attention by products, of ``[query, value]`` or ``[query, value, key]``."""
+
+    supports_masking = True
+
+    def __init__(self, use_scale=False, score_mode="dot", dropout=0.0, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        if score_mode not in ("dot", "concat"):
+            raise ValueError(f"Invalid value for argument score_mode. Expected one of {{'dot', 'concat'}}. Received: {score_mode}")
+        self.use_scale, self.score_mode, self.dropout = use_scale, score_mode, float(dropout)
+        self._drop = Dropout(self.dropout) if self.dropout else None
+        self.scale = self.concat_score_weight = None
+
+    def build(self, input_shape):
+        """Makes the scale."""
+        if self.use_scale:
+            self.scale = self.add_weight((), "ones", name="scale")
+        if self.score_mode == "concat":
+            self.concat_score_weight = self.add_weight((), "ones", name="concat_score_weight")
+
+    def call(self, inputs, mask=None, training=None, return_attention_scores=False, use_causal_mask=False):
+        """Computes."""
+        query, value = inputs[0], inputs[1]
+        key = inputs[2] if len(inputs) > 2 else value
+        whole = None
+        if mask is not None and len(mask) > 1 and mask[1] is not None:
+            whole = _t.broadcast_to(_t.expand_dims(_bool(mask[1]), 1), [query.lengths[0], query.lengths[1], value.lengths[1]])
+        wanted = return_attention_scores or self._drop is not None or self.scale is not None or self.score_mode == "concat"
+        if not wanted:
+            # One head.
+            heads = [_t.expand_dims(t, 1) for t in (query, key, value)]
+            whole = None if whole is None else _t.expand_dims(whole, 1)
+            made, scores = _t.squeeze(_t.attention(*heads, whole, bool(use_causal_mask), 1.0), [1]), None
+        else:
+            made, scores = self._scored(query, key, value, whole, use_causal_mask, training)
+        if mask is not None and mask[0] is not None:
+            made = made * _t.cast(_t.expand_dims(mask[0], -1), made.dtype)
+        return (made, scores) if return_attention_scores else made
+
+    def _scored(self, query, key, value, mask, causal, training):
+        if self.score_mode == "concat":
+            both = _t.expand_dims(query, -2) + _t.expand_dims(key, -3)
+            both = both if self.scale is None else both * self.scale
+            scores = self.concat_score_weight * _t.reduce_sum(_t.Op("tanh", "tanh", ["x"])(both), -1, False)
+            if mask is not None:
+                scores = _t.where_(mask, scores, _t.to_tensor(-3e4, scores.dtype, None))
+            scores = _t.softmax(scores, -1)
+            held = self._drop(scores, training=training) if self._drop is not None else scores
+            return _t.mat_mul(held, value, False, False), scores
+        query = query if self.scale is None else query * self.scale
+        return _plain(query, key, value, mask, causal, 1.0, self._drop, training)
+
+    def compute_mask(self, inputs, mask=None):
+        """The query's."""
+        return mask[0] if mask else None
+
+
+class AdditiveAttention(Attention):
+    """Attention by sums through a tanh."""
+
+    def __init__(self, use_scale=True, dropout=0.0, **kwargs):
+        super().__init__(use_scale, "dot", dropout, **kwargs)
+
+    def build(self, input_shape):
+        """Makes the scale."""
+        if self.use_scale:
+            self.scale = self.add_weight((TensorShape(input_shape[0])[-1],), "glorot_uniform", name="scale")
+
+    def _scored(self, query, key, value, mask, causal, training):
+        both = _t.Op("tanh", "tanh", ["x"])(_t.expand_dims(query, -2) + _t.expand_dims(key, -3))
+        scores = _t.reduce_sum(both if self.scale is None else both * self.scale, -1, False)
+        if mask is not None:
+            scores = _t.where_(mask, scores, _t.to_tensor(-3e4, scores.dtype, None))
+        scores = _t.softmax(scores, -1)
+        held = self._drop(scores, training=training) if self._drop is not None else scores
+        return _t.mat_mul(held, value, False, False), scores
+
+    def call(self, inputs, mask=None, training=None, return_attention_scores=False, use_causal_mask=False):
+        """Computes."""
+        query, value = inputs[0], inputs[1]
+        key = inputs[2] if len(inputs) > 2 else value
+        whole = None
+        if mask is not None and len(mask) > 1 and mask[1] is not None:
+            whole = _t.expand_dims(_bool(mask[1]), 1)
+        if use_causal_mask:
+            below = _t.tril(_t.fill([query.lengths[1], value.lengths[1]], 1, "int32"), 0) > 0
+            whole = below if whole is None else whole & below
+        made, scores = self._scored(query, key, value, whole, False, training)
+        return (made, scores) if return_attention_scores else made

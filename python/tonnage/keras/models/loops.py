@@ -1,0 +1,199 @@
+"""The loops around steps: epochs, validation, callbacks, predictions put together."""
+
+import numpy as np
+
+from ... import _nest
+from ... import _tonnage as _t
+from ..callbacks import CallbackList, History
+from .batches import Arrays, arrays, batches, pack, split, tensor, unpack, weighted
+
+
+def _numbers(logs):
+    """Figures as Python numbers, in the order of their names."""
+    if not isinstance(logs, dict):
+        return {"loss": _number(logs)} if logs is not None else {}
+    flat = {}
+    for name, value in logs.items():
+        flat.update(value if isinstance(value, dict) else {name: value})
+    return {name: _number(flat[name]) for name in sorted(flat)}
+
+
+def _number(value):
+    if isinstance(value, (_t.Tensor, _t.Variable)):
+        return float(value) if value.ndim == 0 else value.numpy()
+    return value
+
+
+class LoopMixin:
+    """The loops of a model."""
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, verbose="auto", callbacks=None, validation_split=0.0,
+            validation_data=None, shuffle=True, class_weight=None, sample_weight=None, initial_epoch=0, steps_per_epoch=None,
+            validation_steps=None, validation_batch_size=None, validation_freq=1, budget=None):
+        """Trains it. ``budget`` is the most that a step may hold, such as ``"512MiB"``: it is kept, or refused before the first
+        step, with the least that would do.
+
+        Gives the history: the figures of each epoch.
+        """
+        self._need_compiled("fit")
+        verbose = 1 if verbose == "auto" else int(verbose)
+        if validation_split:
+            data = tuple(arrays(part) for part in (x, y, sample_weight))
+            if not hasattr(_nest.flatten(data[0])[0], "shape"):
+                raise ValueError("`validation_split` is only supported for Tensors or NumPy arrays")
+            (x, y, sample_weight), held = split(data, validation_split)
+            validation_data = held
+        train = batches(x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight)
+        validation = None
+        if validation_data is not None:
+            validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
+        self.history = History()
+        todo = CallbackList(callbacks, self, self.history, verbose, epochs=epochs, steps=train.steps, budget=budget)
+        step = self._step("train", budget)
+        self.stop_training = False
+        todo.on_train_begin()
+        logs = {}
+        try:
+            for epoch in range(initial_epoch, epochs):
+                logs = self._epoch(epoch, train, step, todo)
+                if validation is not None and self._validates(epoch, validation_freq):
+                    logs.update({f"val_{k}": v for k, v in self._evaluated(validation, todo).items()})
+                todo.ran = step
+                todo.on_epoch_end(epoch, logs)
+                if self.stop_training:
+                    break
+            if getattr(self.optimizer, "use_ema", False):
+                self.optimizer.finalize_variable_values(self.trainable_variables)
+        finally:
+            todo.on_train_end(logs)
+        return self.history
+
+    def _epoch(self, epoch, train, step, todo):
+        self.reset_metrics()
+        todo.on_epoch_begin(epoch)
+        made, done = None, 0
+        for i, data in enumerate(train):
+            todo.on_train_batch_begin(i)
+            made = step(data)
+            done += 1
+            if todo.hears_batches:
+                todo.ran = step
+                todo.on_train_batch_end(i, _numbers(made))
+            if self.stop_training:
+                break
+        if done == 0:
+            raise ValueError("there was nothing to train on: the data gave no batch")
+        if train.steps is not None and done < train.steps and not self.stop_training:
+            from ..._notices import once
+
+            once(("ran out", id(train)),
+                 f"Your input ran out of data; interrupting training. Make sure that your dataset or generator can generate at "
+                 f"least `steps_per_epoch * epochs` batches: it gave {done} of {train.steps}.")
+            self.stop_training = True
+        return _numbers(made)
+
+    @staticmethod
+    def _validates(epoch, freq):
+        return epoch + 1 in freq if isinstance(freq, (list, tuple)) else (epoch + 1) % freq == 0
+
+    @staticmethod
+    def _validation(data, batch_size, steps):
+        if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec"):
+            x, y, weight = unpack(tuple(data))
+            return batches(x, y, weight, batch_size if not hasattr(x, "element_spec") else None, steps)
+        return batches(data, None, None, None, steps)
+
+    def _evaluated(self, data, todo, budget=None):
+        step = self._step("test", budget)
+        self.reset_metrics()
+        todo.on_test_begin()
+        made = None
+        for i, batch in enumerate(data):
+            todo.on_test_batch_begin(i)
+            made = step(batch)
+            if todo.hears_batches:
+                todo.ran = step
+                todo.on_test_batch_end(i, _numbers(made))
+        if made is None:
+            raise ValueError("there was nothing to evaluate on: the data gave no batch")
+        logs = _numbers(made)
+        todo.on_test_end(logs)
+        return logs
+
+    def evaluate(self, x=None, y=None, batch_size=None, verbose="auto", sample_weight=None, steps=None, callbacks=None,
+                 return_dict=False, budget=None, **kwargs):
+        """Its loss and its figures on data: a number, a list in the order of ``metrics_names``, or by name."""
+        self._need_compiled("evaluate")
+        data = batches(x, y, sample_weight, batch_size, steps)
+        verbose = 1 if verbose == "auto" else int(verbose)
+        todo = CallbackList(callbacks, self, None, verbose, epochs=1, steps=data.steps, testing=True)
+        logs = self._evaluated(data, todo, budget)
+        return logs if return_dict else self._listed(logs)
+
+    def _listed(self, logs):
+        """Figures in the order of the metrics; the only one as a number."""
+        order = [name for name in self.metrics_names if name in logs]
+        values = [logs[name] for name in order + [n for n in logs if n not in order]]
+        return values[0] if len(values) == 1 else values
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, budget=None):
+        """What it makes of data, as arrays: all batches put together."""
+        data = batches(x, None, None, batch_size, steps)
+        step = self._step("predict", budget)
+        if isinstance(data, Arrays) and data.steps == 1 and not callbacks:
+            for batch in data:
+                return _nest.map_structure(lambda t: np.array(t.numpy()), step(batch))
+        verbose = 0 if verbose == "auto" else int(verbose)
+        todo = CallbackList(callbacks, self, None, verbose, epochs=1, steps=data.steps, testing=True)
+        todo.on_predict_begin()
+        rows = data.rows if isinstance(data, Arrays) else None
+        whole, parts, at = None, [], 0
+        for i, batch in enumerate(data):
+            todo.on_predict_batch_begin(i)
+            made = step(batch)
+            flat = _nest.flatten(made)
+            if rows is not None:
+                # Written where it will stay: parts and the whole would take twice as much.
+                if whole is None:
+                    whole = [np.empty((rows, *t.lengths[1:]), t.dtype.as_numpy_dtype) for t in flat]
+                for array, part in zip(whole, flat):
+                    array[at:at + part.lengths[0]] = part.numpy()
+                at += flat[0].lengths[0]
+            else:
+                parts.append([np.array(t.numpy()) for t in flat])
+            todo.on_predict_batch_end(i, {})
+        todo.on_predict_end({})
+        if rows is None:
+            if not parts:
+                raise ValueError("there was nothing to predict on: the data gave no batch")
+            whole = [np.concatenate(column) for column in zip(*parts)]
+        return _nest.pack_sequence_as(made, whole)
+
+    # One batch.
+
+    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False, budget=None):
+        """One step of training; figures go on from the last one."""
+        self._need_compiled("train_on_batch")
+        logs = _numbers(self._step("train", budget)(self._batch(x, y, sample_weight, class_weight)))
+        return logs if return_dict else self._listed(logs)
+
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        """One step of evaluation; figures go on from the last one."""
+        self._need_compiled("test_on_batch")
+        logs = _numbers(self._step("test")(self._batch(x, y, sample_weight)))
+        return logs if return_dict else self._listed(logs)
+
+    def predict_on_batch(self, x):
+        """One step of prediction."""
+        return _nest.map_structure(lambda t: np.array(t.numpy()), self._step("predict")(self._batch(x)))
+
+    @staticmethod
+    def _batch(x, y=None, sample_weight=None, class_weight=None):
+        parts = (None if p is None else _nest.map_structure(tensor, arrays(p)) for p in pack(x, y, sample_weight))
+        return weighted(tuple(parts), class_weight)
+
+    def fit_generator(self, generator, **kwargs):
+        """The older name of ``fit``."""
+        return self.fit(generator, **kwargs)
+
+
