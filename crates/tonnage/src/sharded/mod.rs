@@ -21,8 +21,8 @@ use crate::tensor::Tensor;
 /// A tensor in blocks: cut along its first axis, and along its second too where it is a grid.
 ///
 /// ```
-/// use tonnage::{Sharded, range, tensor};
-/// let blocks = [tensor([[1.0f32, 2.0]])?, tensor([[3.0, 4.0], [5.0, 6.0]])?];
+/// use tonnage::{Sharded, tensor};
+/// let blocks = [tensor([[1.0f32, 2.0]])?, tensor([[3.0f32, 4.0], [5.0, 6.0]])?];
 /// let x = Sharded::rows(blocks)?;
 /// assert_eq!(x.ty().to_string(), "f32[3, 2]");
 /// assert_eq!(x.map(|block| block * 2.0)?.sum(0)?.to_vec::<f32>()?, [18.0, 24.0]);
