@@ -42,7 +42,7 @@ impl In<'_> {
     pub fn slice<T: Element>(&self) -> &[T] {
         match self.data {
             Data::Slice(bytes) => cast_slice(bytes),
-            Data::Stored(elements) => cast_slice(elements.mapped().unwrap_or(&[])),
+            Data::Stored(elements) => elements.mapped().map_or(&[], cast_slice),
             Data::Output(_) => &[],
         }
     }

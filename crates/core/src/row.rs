@@ -318,9 +318,15 @@ pub enum Lower {
     Slices(fn(&mut Kernel) -> Result<()>),
     /// As such a kernel that hands its one output over to [`Kernel::finish`] as it is made.
     Finishing(fn(&mut Kernel) -> Result<()>),
-    /// As such a kernel that besides reads inputs from outside of memory a part at a time, where the second function says that it can
-    /// read that input as it lies there.
-    Streaming(fn(&mut Kernel) -> Result<()>, fn(&Call, usize, &Layout) -> bool),
+    /// As such a kernel that reads inputs from outside of memory a part at a time.
+    Streaming {
+        /// The kernel.
+        kernel: fn(&mut Kernel) -> Result<()>,
+        /// How many elements of that input it reads, where it can read it as it lies there.
+        reads: Reads,
+        /// Whether it hands its output over to [`Kernel::finish`] too.
+        finishes: bool,
+    },
     /// As other ops.
     Composite(Expand),
     /// By the executor, which runs its regions.
@@ -333,11 +339,14 @@ pub enum Lower {
     Recipe(fn(&Call) -> Result<Recipe>),
 }
 
+/// Elements that a kernel reads of an input that lies outside of memory in that layout; `None` where it is to be brought into memory.
+pub type Reads = fn(&Call, usize, &Layout) -> Option<usize>;
+
 impl Lower {
     /// The kernel over lent slices, if it is one.
     pub fn kernel(&self) -> Option<fn(&mut Kernel) -> Result<()>> {
         match self {
-            Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming(kernel, _) => {
+            Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming { kernel, .. } => {
                 Some(*kernel)
             }
             _ => None,
@@ -346,7 +355,7 @@ impl Lower {
 
     /// Whether the kernel hands its one output over to [`Kernel::finish`] as it is made.
     pub fn finishes(&self) -> bool {
-        matches!(self, Lower::Finishing(_) | Lower::Streaming(..))
+        matches!(self, Lower::Finishing(_) | Lower::Streaming { finishes: true, .. })
     }
 }
 

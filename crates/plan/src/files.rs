@@ -1,15 +1,28 @@
-//! What a plan reads from files as it runs: tensors that stay in theirs.
+//! What a plan reads from files as it runs: tensors that stay in theirs, and which steps leave them there.
 
-use smallvec::SmallVec;
+use std::sync::Arc;
+
+use tonnage_core::Bytes;
+use tonnage_core::error::Result;
 use tonnage_core::graph::Node;
 use tonnage_core::layout::Layout;
-use tonnage_core::recipe::Generator;
+use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::row::Lower;
-use tonnage_core::{Bytes, Result};
 
 use crate::budget::Machine;
 use crate::place::Planner;
 use crate::plan::{At, Plan, Run, Step, Streamed, TileRead};
+
+/// An input that a step's kernel reads from a file as it goes.
+#[derive(Debug, Clone)]
+pub struct StreamedInput {
+    /// Which.
+    pub input: usize,
+    /// What lies there: a later step may bring the same value into memory.
+    pub recipe: Arc<Recipe>,
+    /// Elements of it that are read.
+    pub count: usize,
+}
 
 impl Plan {
     /// What a call reads from files, in steps of its own (what bodies of loops read is not counted): each step that uses a tensor in a
@@ -30,14 +43,14 @@ impl Plan {
 impl Planner<'_> {
     /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
     pub(crate) fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
-        let mut streamed = SmallVec::new();
+        let mut streamed = Streamed::new();
         for (i, id) in node.inputs.iter().enumerate() {
-            if let (Lower::Streaming(_, reads), At::Recipe(recipe)) =
+            if let (Lower::Streaming { reads, .. }, At::Recipe(recipe)) =
                 (node.op.lower, &self.place(*id)?.at)
                 && let Some((_, layout)) = recipe.as_stored()
-                && self.graph.with_call(node, |call| reads(call, i, layout))
+                && let Some(count) = self.graph.with_call(node, |call| reads(call, i, layout))
             {
-                streamed.push((i, recipe.clone()));
+                streamed.push(StreamedInput { input: i, recipe: recipe.clone(), count });
                 continue;
             }
             self.materialize(node, *id)?;
@@ -49,8 +62,8 @@ impl Planner<'_> {
 impl Step {
     /// What it reads from files.
     pub(crate) fn reads_stored(&self) -> Bytes {
-        let streamed = self.streamed.iter().filter_map(|(_, recipe)| recipe.as_stored());
-        let streamed = streamed.map(|(generator, layout)| bytes(generator, layout)).sum::<Bytes>();
+        let read = |of: &StreamedInput| Bytes::of(of.count * of.recipe.dtype().size());
+        let streamed = self.streamed.iter().map(read).sum::<Bytes>();
         let Run::Tile(run) = &self.run else { return streamed };
         let tiles = run.reads.iter().map(|read| match read {
             TileRead::Generator(generator, layout) if generator.is_stored() => {

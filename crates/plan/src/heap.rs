@@ -57,7 +57,7 @@ impl Heap for Step {
             + if self.refused.spilled() { size_of_val(&*self.refused) } else { 0 }
             + self.reads.heap(seen)
             + self.writes.heap(seen)
-            + self.streamed.iter().map(|(_, recipe)| recipe.heap(seen)).sum::<usize>()
+            + self.streamed.iter().map(|s| s.recipe.heap(seen)).sum::<usize>()
             + if self.streamed.spilled() { size_of_val(&*self.streamed) } else { 0 }
     }
 }

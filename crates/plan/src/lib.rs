@@ -40,6 +40,7 @@ mod transfer;
 
 pub use budget::{Allowed, Fitted, Ladder, Machine, Price};
 pub use explain::{BackLine, Explanation, Holder, Share, StepLine};
+pub use files::StreamedInput;
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{

@@ -216,7 +216,7 @@ impl<'g> Planner<'g> {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
             }
-            Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming(..) => {
+            Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming { .. } => {
                 let streamed = self.in_memory(node)?;
                 let memory = self.outputs(node)?;
                 let scratch = self

@@ -12,6 +12,7 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
+use crate::files::StreamedInput;
 use crate::place::InputSpec;
 
 /// The number of a buffer in its plan.
@@ -385,8 +386,8 @@ pub struct Step {
     pub streamed: Streamed,
 }
 
-/// Inputs by number, each with the recipe that it stays.
-pub type Streamed = SmallVec<[(usize, Arc<Recipe>); 1]>;
+/// Inputs that stay recipes.
+pub type Streamed = SmallVec<[StreamedInput; 1]>;
 
 impl Step {
     /// What it keeps busy.

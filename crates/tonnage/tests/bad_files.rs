@@ -73,17 +73,15 @@ fn files_that_are_cut_or_damaged_anywhere_are_tensors_or_errors() {
         };
         assert_eq!(check(&bytes, "as it is"), None);
         // At every length of the shorter ones, and some of the longer ones.
-        for n in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
+        for n in (0..bytes.len()).step_by(1 + bytes.len() / 80) {
             let refused = check(&bytes[..n], &format!("cut at {n}")).is_some();
             // A table may be cut between rows or digits, and is a table still.
             assert!(refused || name.ends_with("csv"), "{name} cut at {n}");
         }
         for at in 0..bytes.len().min(260) {
-            for value in [0xFF, bytes[at] ^ 1] {
-                let mut other = bytes.clone();
-                other[at] = value;
-                check(&other, &format!("{value} at {at}"));
-            }
+            let mut other = bytes.clone();
+            other[at] = if at % 2 == 0 { 0xFF } else { bytes[at] ^ 1 };
+            check(&other, &format!("{} at {at}", other[at]));
         }
     }
 }

@@ -108,6 +108,61 @@ fn half_precision_and_batches_of_matrices_are_multiplied_from_files() {
 }
 
 #[test]
+fn rows_of_a_table_in_a_file_are_read_where_they_are_wanted() {
+    let _turn = alone();
+    let folder = Folder::new("lazy-gather");
+    let (table, whole) = both(&folder.0, "table", &[5000, 128]);
+    let rows = tensor([[4999i64, 0, 17], [17, 2500, 1]]).unwrap();
+    let (got, took) = taken(|| table.gather(&rows, 0).unwrap());
+    assert_eq!(bits(&got), bits(&whole.gather(&rows, 0).unwrap()));
+    assert!(took < Bytes::of(64 << 10), "{took}");
+    let columns = tensor([3i64, 100]).unwrap();
+    assert_eq!(
+        bits(&table.gather(&columns, 1).unwrap()),
+        bits(&whole.gather(&columns, 1).unwrap())
+    );
+    let table = FileTensor::npy(folder.0.join("table.npy")).unwrap().lazy();
+    let f = function(move |rows: Tensor| table.gather(&rows, 0)?.sum(-1));
+    assert_eq!(
+        bits(&call_checked(&f, &rows)),
+        bits(&whole.gather(&rows, 0).unwrap().sum(-1).unwrap())
+    );
+    assert_eq!(f.plan(&rows).unwrap().reads(), Bytes::of(6 * 128 * 4));
+    let error = f.call(tensor([[0i64, 1, 2], [3, 4, 5000]]).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("5000"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_mapped_file_gives_the_same_bits_and_what_cannot_be_mapped_says_so() {
+    let _turn = alone();
+    let folder = Folder::new("lazy-mapped");
+    let (_, whole) = both(&folder.0, "x", &[600, 500]);
+    let file = FileTensor::npy(folder.0.join("x.npy")).unwrap();
+    let mapped = file.mapped().unwrap();
+    let x = (random_normal([7, 600], DType::F32).unwrap() + 0.0).unwrap();
+    let rows = tensor([599i64, 0]).unwrap();
+    for (got, expected) in [
+        (x.matmul(&mapped), x.matmul(&whole)),
+        (mapped.sum(0), whole.sum(0)),
+        (mapped.t().unwrap().sum(1), whole.t().unwrap().sum(1)),
+        (&mapped * 2.0, &whole * 2.0),
+        (mapped.gather(&rows, 0), whole.gather(&rows, 0)),
+    ] {
+        assert_eq!(bits(&got.unwrap()), bits(&expected.unwrap()));
+    }
+    let captured = mapped.clone();
+    let f = function(move |x: Tensor| x.matmul(&captured)?.relu());
+    assert_eq!(bits(&call_checked(&f, &x)), bits(&x.matmul(&whole).unwrap().relu().unwrap()));
+    let path = folder.0.join("raw");
+    save_raw(&path, &whole, Order::default()).unwrap();
+    let raw = |at, order| FileTensor::raw(&path, at, DType::F32, &[10], order).unwrap().mapped();
+    assert!(raw(3, Order::default()).unwrap_err().to_string().contains("lazy"));
+    assert!(raw(0, Order { big_endian: true, ..Order::default() }).is_err());
+    assert_eq!(bits(&raw(8, Order::default()).unwrap()), bits(&whole)[2..12]);
+}
+
+#[test]
 fn other_orders_and_byte_orders_are_turned_on_the_way() {
     let _turn = alone();
     let folder = Folder::new("lazy-order");
@@ -199,7 +254,7 @@ fn a_variable_that_starts_in_a_file_stays_there_until_it_is_written() {
 fn results_of_files_are_saved_a_piece_at_a_time() {
     let _turn = alone();
     let folder = Folder::new("lazy-save");
-    let (lazy, whole) = both(&folder.0, "x", &[1500, 1000]);
+    let (lazy, whole) = both(&folder.0, "x", &[500, 1000]);
     let path = folder.0.join("y.npy");
     let (saved, took) = taken(|| save_npy(&path, &((&lazy * 3.0).unwrap() + 1.0).unwrap()));
     saved.unwrap();

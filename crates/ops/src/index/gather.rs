@@ -6,7 +6,8 @@
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall, Rows};
-use tonnage_core::kernel::{In, Kernel};
+use tonnage_core::kernel::{Data, In, Kernel};
+use tonnage_core::layout::Layout;
 use tonnage_core::row::{
     Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
 };
@@ -38,7 +39,7 @@ pub static GATHER: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Streaming { kernel, reads, finishes: false },
     samples,
 };
 
@@ -61,6 +62,18 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
         }
     };
     Ok(vec![Some(of_table), None])
+}
+
+/// What takes less is brought into memory.
+const SMALL: usize = 1 << 18;
+
+/// Rows of a table that lies outside of memory are read where they are wanted, where each is a run.
+fn reads(call: &Call, input: usize, layout: &Layout) -> Option<usize> {
+    let axis = axis("gather", call.attrs).ok().filter(|_| input == 0)?;
+    let inner = strided::axes(layout, axis + 1..layout.sizes.len());
+    let small = layout.count().saturating_mul(call.inputs[0].dtype.size()) <= SMALL;
+    let made = infer(call).ok()?.pop()?.shape.most()?;
+    (!small && inner.is_contiguous()).then(|| made.iter().product())
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
@@ -88,8 +101,18 @@ fn gather<T: Element>(
         (blocks.at(number / count) as isize + index * step) as usize
     };
     let in_runs = inner.is_contiguous();
+    let stored = match table.data {
+        Data::Stored(elements) => elements.mapped(),
+        _ => None,
+    };
     for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
         let first = chunk * at_once;
+        if let (Data::Stored(elements), None) = (table.data, stored) {
+            for (number, to) in (first..).zip(rows.chunks_mut(row)) {
+                elements.read(at(number) as u64, bytemuck::cast_slice_mut(to));
+            }
+            return;
+        }
         if in_runs {
             let last = first + rows.len() / row;
             for (number, to) in (first..).zip(rows.chunks_mut(row)) {

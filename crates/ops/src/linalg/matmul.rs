@@ -33,7 +33,7 @@ pub static MATMUL: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Streaming(kernel, reads),
+    lower: Lower::Streaming { kernel, reads, finishes: true },
     samples,
 };
 
@@ -145,17 +145,18 @@ fn cost(call: &Call) -> Cost {
 const SMALL: usize = 1 << 18;
 
 /// Rows or columns of an operand run along what lies outside of memory, in runs that are worth a read, or one after the other.
-fn reads(call: &Call, input: usize, layout: &Layout) -> bool {
+fn reads(call: &Call, input: usize, layout: &Layout) -> Option<usize> {
     let ([.., rows, cols], [.., row, col]) = (&layout.sizes[..], &layout.strides[..]) else {
-        return false;
+        return None;
     };
     let (inner, apart) = match (*row, *col) {
         (apart, 1) => (*cols, apart),
         (1, apart) => (*rows, apart),
-        _ => return false,
+        _ => return None,
     };
     let small = layout.count().saturating_mul(call.inputs[input].dtype.size()) <= SMALL;
-    !small && apart >= 1 && (inner >= 256 || apart == inner as isize)
+    let in_runs = apart >= 1 && (inner >= 256 || apart == inner as isize);
+    (!small && in_runs).then(|| layout.count())
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {

@@ -23,7 +23,7 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
         Lower::Tile(_)
         | Lower::Slices(_)
         | Lower::Finishing(_)
-        | Lower::Streaming(..)
+        | Lower::Streaming { .. }
         | Lower::Composite(_) => {
             // An update leaves a variable, of which it may have written some rows alone.
             let written = if let Mem::Update(_) = op.mem { 0 } else { written };

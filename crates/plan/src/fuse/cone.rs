@@ -163,7 +163,7 @@ impl Fusing<'_> {
             let needs = match node.op.lower {
                 Lower::Slices(_)
                 | Lower::Finishing(_)
-                | Lower::Streaming(..)
+                | Lower::Streaming { .. }
                 | Lower::Region(_) => true,
                 Lower::Tile(_) if !matches!(node.op.mem, Mem::Update(_)) => {
                     let made = node.outputs.iter().map(|id| weight(self.graph.ty(*id)));

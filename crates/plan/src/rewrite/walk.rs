@@ -96,7 +96,7 @@ fn read_by_kernels(graph: &Graph) -> Vec<bool> {
             Lower::View(_) => node.outputs.iter().any(|id| strict[id.index()]),
             Lower::Slices(_)
             | Lower::Finishing(_)
-            | Lower::Streaming(..)
+            | Lower::Streaming { .. }
             | Lower::Composite(_)
             | Lower::Region(_)
             | Lower::Transfer(_) => true,

@@ -104,9 +104,11 @@ impl<'a> Inputs<'a> {
         call: &Call,
         input: usize,
     ) -> Option<(&dyn Elements, &Layout)> {
-        let Lower::Streaming(_, reads) = op.lower else { return None };
+        let Lower::Streaming { reads, .. } = op.lower else { return None };
         match self.recipes[input].as_ref()?.as_stored()? {
-            (Generator::Stored { elements, .. }, layout) if reads(call, input, layout) => {
+            (Generator::Stored { elements, .. }, layout)
+                if reads(call, input, layout).is_some() =>
+            {
                 Some((&*elements.0, layout))
             }
             _ => None,

@@ -100,7 +100,7 @@ fn run(
             let program = make(&call, aux)?;
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
-        Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming(kernel, _) => {
+        Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming { kernel, .. } => {
             kernel::apply(op, &call, args, &outputs, kernel, mark)
         }
         // A graph as one op is planned as one.

@@ -45,8 +45,8 @@ impl Frame<'_> {
         let (mut reads, mut layouts) = (Reads::default(), Vec::new());
         let mut from: SmallVec<[From; 4]> = SmallVec::new();
         for id in &ids.0 {
-            let streamed = step.streamed.iter().find(|(input, _)| *input == from.len());
-            if let Some((generator, layout)) = streamed.and_then(|(_, recipe)| recipe.as_stored()) {
+            let streamed = step.streamed.iter().find(|streamed| streamed.input == from.len());
+            if let Some((generator, layout)) = streamed.and_then(|s| s.recipe.as_stored()) {
                 layouts.push(layout.clone());
                 from.push(From::Generator(self.fixed(generator)));
                 continue;

@@ -17,7 +17,7 @@ const MOST: Bytes = Bytes::mib(16);
 /// How many rows a chunk has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rows {
-    /// A quarter of what the device's limit leaves, and at most 16 MiB.
+    /// An eighth of what the device's limit leaves, so that there is room for what is made of it, and at most 16 MiB.
     #[default]
     Fitting,
     /// So many.
@@ -146,7 +146,7 @@ impl Sharded {
         }
         let row = tonnage_core::TensorType::new(self.dtype, &self.sizes[1..]).bytes("sharded")?;
         let room = match Ledger::cpu().limited() {
-            Some((limit, in_use)) => Bytes::new(limit.saturating_sub(in_use).get() / 4).min(MOST),
+            Some((limit, in_use)) => Bytes::new(limit.saturating_sub(in_use).get() / 8).min(MOST),
             None => MOST,
         };
         Ok((room.get() / row.get().max(1)).max(1) as usize)
