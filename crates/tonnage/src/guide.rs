@@ -22,6 +22,7 @@ pages! {
     Prediction: "docs/prediction.md",
     Errors: "docs/errors.md",
     Performance: "docs/performance.md",
+    Keras: "docs/keras.md",
     FromTensorFlow: "docs/from-tensorflow.md",
     FromPyTorch: "docs/from-pytorch.md",
 }

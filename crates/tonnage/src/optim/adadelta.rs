@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, mean, positive, share};
+use super::rule::{ByRows, Next, Now, Rule, Slot, mean, positive, share};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -30,8 +30,8 @@ impl Rule for Adadelta {
         vec![Slot::like("squares", ty), Slot::like("steps", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {

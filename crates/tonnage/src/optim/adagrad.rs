@@ -42,7 +42,7 @@ impl Rule for Adagrad {
 
     fn step(&self, now: &Now<'_>) -> Result<Next> {
         let sum = now.slots[0].add(now.gradient.square()?)?;
-        let whole = if self.start == 0.0 { sum.clone() } else { (&sum).add(self.start)? };
+        let whole = if self.start == 0.0 { sum.clone() } else { sum.add(self.start)? };
         let root = match self.within {
             true => whole.add(self.epsilon)?.sqrt()?,
             false => whole.sqrt()?.add(self.epsilon)?,

@@ -3,7 +3,7 @@
 use tonnage_core::{Result, TensorType};
 
 use super::adam::Adam;
-use super::rule::{Next, Now, Rule, Slot, correction, mean};
+use super::rule::{ByRows, Next, Now, Rule, Slot, correction, mean};
 use crate::ops::Elementwise;
 
 /// A running mean of the gradient over the largest of past ones, which fades.
@@ -22,8 +22,8 @@ impl Rule for Adamax {
         vec![Slot::like("m", ty), Slot::like("largest", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {
@@ -34,7 +34,7 @@ impl Rule for Adamax {
         let m = mean(&now.slots[0], now.gradient, self.0.beta1)?;
         let largest = now.slots[1].mul(self.0.beta2)?.maximum(now.gradient.abs()?)?;
         let rate = now.rate.div(correction(now.step, self.0.beta1)?)?;
-        let step = (&m).mul(rate)?.div((&largest).add(self.0.epsilon)?)?;
+        let step = m.mul(rate)?.div(largest.add(self.0.epsilon)?)?;
         Ok(Next { value: now.value.sub(step)?, slots: vec![m, largest] })
     }
 }

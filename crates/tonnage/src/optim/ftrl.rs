@@ -3,7 +3,7 @@
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, TensorType};
 
-use super::rule::{Next, Now, Rule, Slot, positive};
+use super::rule::{ByRows, Next, Now, Rule, Slot, positive};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -39,8 +39,8 @@ impl Rule for Ftrl {
         vec![Slot::like("squares", ty), Slot::like("linear", ty)]
     }
 
-    fn by_rows(&self) -> bool {
-        true
+    fn by_rows(&self) -> ByRows {
+        ByRows::Sums
     }
 
     fn check(&self) -> Result<()> {
@@ -72,10 +72,10 @@ impl Rule for Ftrl {
         if self.shrinkage != 0.0 {
             gradient = now.value.fma(2.0 * self.shrinkage, &gradient)?;
         }
-        let pull = (&after).sub(before)?.div(now.rate)?.mul(now.value)?;
+        let pull = after.sub(before)?.div(now.rate)?.mul(now.value)?;
         let linear = now.slots[1].add(gradient)?.sub(pull)?;
         let quadratic = after.add(self.beta)?.div(now.rate)?.add(2.0 * self.l2)?;
-        let near = (&linear).clip(-self.l1, self.l1)?;
+        let near = linear.clip(-self.l1, self.l1)?;
         let value = near.sub(&linear)?.div(quadratic)?;
         Ok(Next { value, slots: vec![squares, linear] })
     }

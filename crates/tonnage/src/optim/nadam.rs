@@ -3,7 +3,7 @@
 use tonnage_core::{Result, Shape, TensorType};
 
 use super::adam::Adam;
-use super::rule::{Next, Now, Rule, Slot, correction, mean};
+use super::rule::{ByRows, Next, Now, Rule, Slot, correction, mean};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -35,8 +35,8 @@ impl Rule for Nadam {
         vec![Slot::like("m", ty), Slot::like("v", ty), product]
     }
 
-    fn by_rows(&self) -> bool {
-        false
+    fn by_rows(&self) -> ByRows {
+        ByRows::Never
     }
 
     fn check(&self) -> Result<()> {
@@ -48,12 +48,12 @@ impl Rule for Nadam {
         let v = mean(&now.slots[1], &now.gradient.square()?, self.0.beta2)?;
         let (current, next) = (self.momentum(now.step)?, self.momentum(&now.step.add(1.0)?)?);
         let product = now.slots[2].add((&current).log()?)?;
-        let ahead = (&product).add((&next).log()?)?.expm1()?.neg()?;
+        let ahead = product.add((&next).log()?)?.expm1()?.neg()?;
         let behind = (&product).expm1()?.neg()?;
         let ahead = next.div(ahead)?;
         let fresh = current.neg()?.add(1.0)?.div(behind)?;
-        let root = (&v).div(correction(now.step, self.0.beta2)?)?.sqrt()?.add(self.0.epsilon)?;
-        let step = (&m).mul(ahead)?.add(now.gradient.mul(fresh)?)?;
+        let root = v.div(correction(now.step, self.0.beta2)?)?.sqrt()?.add(self.0.epsilon)?;
+        let step = m.mul(ahead)?.add(now.gradient.mul(fresh)?)?;
         let value = now.value.sub(step.mul(now.rate)?.div(root)?)?;
         Ok(Next { value, slots: vec![m, v, product] })
     }
