@@ -3,10 +3,10 @@
 //!
 //! `cargo run --release -p tonnage-examples custom_training_loop` prints
 //!
-//!     parameters: ...
+//!     parameters: 561
 //!     epoch 1: loss ...
-//!     epoch 8: loss 0....
-//!     held out: mean squared error 0...., the same memory in every step: true
+//!     epoch 8: loss 0.0...
+//!     held out: mean squared error 0.0..., the same memory in every step: true
 
 use tonnage::data::Dataset;
 use tonnage::nn::{Dense, Layer, Mode, Parameters};

@@ -4,8 +4,8 @@
 //! `cargo run --release -p tonnage-examples embedding_recommender` prints
 //!
 //!     2 tables of 100000 rows; a step takes ... beside them
-//!     loss 1.... at first, 0.... after 60 steps
-//!     rows that changed: ... of 100000
+//!     loss 0.... at first, 0.00... after 60 steps
+//!     rows that changed: 64 of 100000
 
 use tonnage::optim::{Adagrad, Optimizer};
 use tonnage::{

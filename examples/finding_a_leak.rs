@@ -2,9 +2,11 @@
 //!
 //! `cargo run --release -p tonnage-examples finding_a_leak` prints
 //!
-//!     not steady: after 5 more runs ... more are in use ...finding_a_leak.rs:...
+//!     not steady: after 5 more runs 20.00 KiB more are in use (268.00 KiB before, 288.00 KiB now); activation mean at ...finding_a_leak.rs:... holds 20.00 KiB in 5 more; drop what a run leaves behind (at ...)
 //!     steady when it keeps numbers: true
-//!     ...tanh...
+//!     256.00 KiB of activation tanh at ...
+//!       kept by a gradient tape for the gradient of tanh at ...
+//!       1 handle of the program
 
 use tonnage::{Elementwise, GradientTape, Result, Tensor, memory, tensor};
 

@@ -5,9 +5,9 @@
 //!     [[ 8. 11.]
 //!      [16. 23.]]
 //!     a recipe of 4 GB: true, in use: 64 B
-//!     planned 384.06 KiB, used 384.06 KiB, result 8192.000
+//!     planned 256.06 KiB, used 256.06 KiB, result 8192.000
 //!     the tape keeps 64 B for: tanh
-//!     gradient: [1.     0.7864 0.42  ]
+//!     gradient: [1.         0.7864477  0.41997433]
 
 use tonnage::{Elementwise, GradientTape, Result, Tensor, constant, function, memory, tensor};
 

@@ -9,7 +9,53 @@ import pytest
 import tonnage as tf
 from tonnage import _tonnage
 
+
+
+class Hostile:
+    """An object whose every hook fails, or lies."""
+
+    def __len__(self):
+        return -1
+
+    def __iter__(self):
+        raise ZeroDivisionError
+
+    def __index__(self):
+        raise ZeroDivisionError
+
+    __array__ = __float__ = __tf_tensor__ = __bool__ = __index__
+
+    def __getattr__(self, name):
+        raise ZeroDivisionError(name)
+
+    def __repr__(self):
+        raise ZeroDivisionError
+
+
+class Liar(list):
+    """A list that is longer than it says."""
+
+    def __len__(self):
+        return 0
+
+
+class Number(int):
+    """An integer of another class."""
+
+
+def own_part():
+    """A list that contains itself."""
+    made = [1]
+    made.append(made)
+    return made
+
+
 VALUES = [
+    Hostile(), Liar([1, 2]), Number(3), own_part(), [np.float32(1), 2], [tf.constant(1.0), None], (i for i in range(2)),
+    np.zeros([2, 2], dtype=">f4"), np.zeros([2, 3]).T, np.zeros([4])[::2], np.ma.masked, np.datetime64("2020-01-01"),
+    np.zeros([2], dtype=[("a", "f4")]), memoryview(b"abc"), bytearray(b"abc"), 1j, frozenset([1]), type, lambda *a: a,
+    tf.TensorSpec([None, 2]), tf.IndexedSlices(tf.constant([1.0]), tf.constant([0])), "SYMBOL", -5, 255, 2**40, [2**40],
+    [-1, -1], [0, 0, 0], [10**6, 10**6], "bfloat16", "no such", np.bool_(True), np.float16(2), [[1.0], [True]],
     None, True, False, 0, 1, -1, 2**31, 2**63, -(2**63), 10**30, 0.5, float("nan"), float("inf"), -0.0, "", "float32", "x" * 50,
     b"bytes", [], [[]], [1, 2], [1.5, None], ["a"], [[1], [2, 3]], (), (3,), {}, {"a": 1}, object(), int, print,
     np.zeros([2, 3]), np.zeros([0]), np.array("text"), np.array([object()]), np.complex64(1j), np.int8(3),
@@ -17,19 +63,23 @@ VALUES = [
 ]
 
 
+ESCAPED = []
+tf.function(lambda x: ESCAPED.append(x) or x)(tf.constant([1.0, 2.0]))
+
+
 def value(rng):
     picked = rng.choice(VALUES)
     made = {
         "TENSOR": lambda: tf.constant([[1.0, 2.0], [3.0, 4.0]]), "SCALAR": lambda: tf.constant(2.0),
         "INT": lambda: tf.constant([1, 0]), "BOOL": lambda: tf.constant([True, False]), "EMPTY": lambda: tf.zeros([0, 3]),
-        "VARIABLE": lambda: tf.Variable([1.0, 2.0]),
+        "VARIABLE": lambda: tf.Variable([1.0, 2.0]), "SYMBOL": lambda: ESCAPED[0],
     }
     return made[picked]() if isinstance(picked, str) and picked in made else picked
 
 
 LARGE = (MemoryError, OverflowError, RecursionError)
 SKIPPED = {"after_fork", "set_package_folder", "set_error_classes", "set_sugar", "listen", "set_limit", "set_spill_folder", "set_seed",
-           "run_functions_eagerly", "while_loop", "call_eagerly", "host_callback"}
+           "run_functions_eagerly", "while_loop", "call_eagerly", "host_callback", "enter_eager", "leave_eager", "set_threads"}
 
 
 def names():
@@ -144,3 +194,94 @@ def test_a_forked_process_computes_or_says_why_not():
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_names_take_anything_by_keyword_and_inside_of_a_trace():
+    rng = random.Random(11)
+    public = [n for n in dir(tf) if inspect.isfunction(getattr(tf, n)) or isinstance(getattr(tf, n), _tonnage.Op)]
+    skipped = {"print", "while_loop", "function", "inside_function", "load_op_library"}
+
+    def one(name):
+        function = getattr(tf, name)
+        given = [value(rng) for _ in range(rng.randint(1, 3))]
+        named = {"name": value(rng)} if rng.random() < 0.3 else {}
+        try:
+            function(*given, **named)
+        except Exception as error:
+            assert type(error).__name__ != "PanicException", (name, error)
+
+    tf.memory.set_limit("256MiB")
+    try:
+        for name in public:
+            if name not in skipped:
+                for _ in range(3):
+                    one(name)
+                    try:
+                        tf.function(lambda x: one(name) or x)(tf.constant([1.0]))  # noqa: B023
+                    except Exception as error:  # of a callback, which runs later
+                        assert type(error).__name__ != "PanicException", (name, error)
+    finally:
+        tf.memory.set_limit(None)
+    assert (tf.constant(1.0) + 1.0).numpy() == 2.0
+
+
+def test_a_spawned_process_computes(tmp_path):
+    import subprocess
+    import sys
+
+    program = tmp_path / "spawned.py"
+    program.write_text("""
+import multiprocessing
+import tonnage as tf
+
+
+def work(n):
+    return float(tf.reduce_sum(tf.range(float(n)) * 2.0))
+
+
+if __name__ == "__main__":
+    tf.reduce_sum(tf.random.normal([1 << 20]) * 2.0).numpy()
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        print(pool.map(work, [3, 4]))
+""")
+    made = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120)
+    assert made.stdout.strip() == "[6.0, 12.0]", made.stderr
+
+
+def test_an_interrupt_ends_a_loop_and_the_program_goes_on():
+    import _thread
+    import threading
+
+    v = tf.Variable(1.0)
+
+    @tf.function
+    def forever(x):
+        v.assign(5.0)
+        return tf.while_loop(lambda i, x: i >= 0, lambda i, x: (i * 0, x * 1.0), [tf.constant(0), x])[1]
+
+    threading.Timer(0.5, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        forever(tf.constant([1.0, 2.0]))
+    assert (tf.constant(1.0) + 1.0).numpy() == 2.0 and v.numpy() == 1.0
+
+
+def test_other_threads_run_while_a_call_computes():
+    import threading
+
+    x = tf.random.normal([600, 600]) + 0.0
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    f = tf.function(lambda x: x @ x @ x @ x)
+    f(x)
+    before = counted[0]
+    for _ in range(5):
+        f(x).numpy()
+    done.set()
+    thread.join()
+    assert counted[0] > before

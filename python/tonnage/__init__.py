@@ -5,8 +5,8 @@ budget is a contract (``tf.function(budget="512MiB")``).
 
 >>> import tonnage as tf
 >>> x = tf.constant(1.0, shape=[1000, 1000, 1000])   # takes no memory
->>> tf.reduce_sum(x * 2.0 + 1.0).numpy()
-3e+09
+>>> float(tf.reduce_sum(x * 2.0 + 1.0))
+3000000000.0
 """
 
 import os as _os
@@ -45,8 +45,9 @@ from ._gradient import (  # noqa: E402, F401
 )
 from ._function import function, numpy_function, py_function  # noqa: E402, F401
 from ._control import (  # noqa: E402, F401
-    TensorArray, case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop,
+    case, cond, foldl, foldr, map_fn, scan, switch_case, vectorized_map, while_loop,
 )
+from ._tensor_array import TensorArray  # noqa: E402, F401
 from ._print import print  # noqa: E402, F401
 from .config import device  # noqa: E402, F401
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank  # noqa: E402, F401
@@ -69,6 +70,12 @@ uint8 = _t.dtype("uint8")
 bool = _t.dtype("bool")  # noqa: A001
 newaxis = None
 __version__ = "0.1.0"
+
+
+class version:
+    """``tf.version``."""
+
+    VERSION = __version__
 
 
 def as_dtype(type_value):
@@ -105,13 +112,19 @@ def inside_function():
     return _t.is_tracing()
 
 
-def init_scope():
+class init_scope:
     """What runs inside of ``with`` runs at once, whatever is traced."""
-    raise NotImplementedError("init_scope: make what runs at once outside of the function")
+
+    def __enter__(self):
+        _t.enter_eager()
+
+    def __exit__(self, *exception):
+        _t.leave_eager()
 
 
 _LAZY = {
     "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
+    "profiler": ".profiler", "experimental": ".experimental",
     "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
     "optimizers": ".keras.optimizers",
 }

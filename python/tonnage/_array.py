@@ -1,9 +1,14 @@
 """Making tensors, and their shapes: what stands at the top level of TensorFlow."""
 
 import builtins as _builtins
+from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
 from ._shape import TensorShape
+
+Unique = _namedtuple("Unique", ["y", "idx"])
+UniqueWithCounts = _namedtuple("UniqueWithCounts", ["y", "idx", "count"])
+
 
 def constant(value, dtype=None, shape=None, name="Const"):
     """A tensor of these values; with a shape, one number stands everywhere and takes no memory.
@@ -49,7 +54,7 @@ def fill(dims, value, name=None):
     if isinstance(value, _t.Tensor) and value.is_symbolic:
         return _t.broadcast_to(value, dims)
     scalar = _t.to_tensor(value, None, None)
-    return _t.fill(dims, scalar, scalar.dtype)
+    return _t.fill(dims, value if isinstance(value, (bool, int, float)) else scalar, scalar.dtype)
 
 
 def zeros_like(input, dtype=None, name=None):
@@ -73,7 +78,11 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None
 
 
 def range(start, limit=None, delta=1, dtype=None, name="range"):
-    """Counting from ``start`` up or down to, without, ``limit``. Takes no memory."""
+    """Counting from ``start`` up or down to, without, ``limit``. Takes no memory.
+
+    >>> tf.range(2, 10, 3).numpy().tolist()
+    [2, 5, 8]
+    """
     if limit is None:
         start, limit = 0, start
     known = getattr(limit, "known_lengths", None)
@@ -83,9 +92,9 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):
     if known is not None and limit.is_symbolic and _is_plain(start, 0) and _is_plain(delta, 1):
         return _t.count(0, 1, [limit], dtype)
     if any(isinstance(x, _t.Tensor) and x.is_symbolic for x in (start, limit, delta)):
-        from .autograph.runtime import SymbolicRange
+        from .errors import DataDecideError
 
-        return SymbolicRange(start, limit, delta, dtype)
+        raise DataDecideError("the length of a range")
     start, limit, delta = (_plain(x) for x in (start, limit, delta))
     if delta == 0:
         raise ValueError("Requires delta != 0")
@@ -131,8 +140,14 @@ def linspace(start, stop, num, name=None, axis=0):
 
 
 def identity(input, name=None):
-    """The same values."""
-    return _t.identity(input)
+    """The same values. In a deferred graph the name is one that they are found by."""
+    made = _t.identity(input)
+    if name is not None and made.is_symbolic:
+        from ._variable import deferred_graph
+
+        graph = deferred_graph()
+        return made if graph is None else graph.give_name(made, name)
+    return made
 
 
 def cast(x, dtype, name=None):
@@ -147,7 +162,11 @@ def saturate_cast(value, dtype, name=None):
 
 
 def reshape(tensor, shape, name=None):
-    """The same elements in another shape; one length may be -1. Takes no memory."""
+    """The same elements in another shape; one length may be -1. Takes no memory.
+
+    >>> tf.reshape(tf.range(6), [2, -1]).shape
+    TensorShape([2, 3])
+    """
     return _t.reshape(tensor, shape)
 
 
@@ -188,7 +207,11 @@ def transpose(a, perm=None, conjugate=False, name=None):
 
 
 def concat(values, axis, name="concat"):
-    """Tensors one after the other along an axis."""
+    """Tensors one after the other along an axis.
+
+    >>> tf.concat([[1, 2], [3]], 0).numpy().tolist()
+    [1, 2, 3]
+    """
     if isinstance(values, _t.Tensor):
         values = list(values)
     return _t.concat(values, int(axis))
@@ -201,6 +224,9 @@ def stack(values, axis=0, name="stack"):
 
 def unstack(value, num=None, axis=0, name="unstack"):
     """The parts of a tensor along an axis, without it."""
+    value = _t.to_tensor(value, None, None)
+    if num is not None and value.ndim and value.lengths[int(axis)] != int(num):
+        raise ValueError(f"unstack: num is {num}, but axis {axis} of shape {value.shape} has another length")
     return _t.unstack(value, int(axis))
 
 
@@ -249,7 +275,11 @@ def roll(input, shift, axis, name=None):
 
 
 def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
-    """Elements around a tensor."""
+    """Elements around a tensor.
+
+    >>> tf.pad([1, 2], [[1, 0]]).numpy().tolist()
+    [0, 1, 2]
+    """
     widths = [[int(a), int(b)] for a, b in paddings]
     mode = mode.upper()
     if mode == "CONSTANT":
@@ -306,7 +336,11 @@ def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, el
 
 
 def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
-    """Rows of a tensor by their indices."""
+    """Rows of a tensor by their indices.
+
+    >>> tf.gather([10, 20, 30], [2, 0]).numpy().tolist()
+    [30, 10]
+    """
     return _t.gather(params, indices, int(batch_dims if axis is None else axis), int(batch_dims))
 
 
@@ -347,7 +381,11 @@ def tensor_scatter_nd_min(tensor, indices, updates, name=None):
 
 
 def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
-    """The rows at which a mask is true."""
+    """The rows at which a mask is true.
+
+    >>> tf.boolean_mask([1, 2, 3], [True, False, True]).numpy().tolist()
+    [1, 3]
+    """
     if axis:
         tensor = _t.to_tensor(tensor, None, None)
         order = [axis] + [i for i in _builtins.range(tensor.ndim) if i != axis]
@@ -357,7 +395,11 @@ def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
 
 
 def where(condition, x=None, y=None, name=None):
-    """``x`` where the condition holds and ``y`` elsewhere; without them, the indices at which it holds."""
+    """``x`` where the condition holds and ``y`` elsewhere; without them, the indices at which it holds.
+
+    >>> tf.where([True, False], [1, 1], [2, 2]).numpy().tolist()
+    [1, 2]
+    """
     condition = _t.to_tensor(condition, None, None)
     if x is None and y is None:
         return cast(_t.nonzero(condition), "int64")
@@ -372,7 +414,11 @@ def where(condition, x=None, y=None, name=None):
 
 
 def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """For each index a row with a one at it. Takes no memory until it is written."""
+    """For each index a row with a one at it. Takes no memory until it is written.
+
+    >>> tf.one_hot([2], 3).numpy().tolist()
+    [[0.0, 0.0, 1.0]]
+    """
     on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
     if dtype is None:
         given = on_value if on_value is not None else off_value
@@ -407,15 +453,19 @@ def searchsorted(sorted_sequence, values, side="left", out_type="int32", name=No
 
 
 def unique(x, out_idx="int32", name=None):
-    """The values that occur, in the order of their first, and for each element which it is."""
+    """The values that occur, in the order of their first, and for each element which it is.
+
+    >>> tf.unique([4, 4, 2]).y.numpy().tolist()
+    [4, 2]
+    """
     values, places = _t.unique(x)
-    return values, cast(places, out_idx)
+    return Unique(values, cast(places, out_idx))
 
 
 def unique_with_counts(x, out_idx="int32", name=None):
     """The same, and how often each occurs."""
     values, places, counts = _t.unique_with_counts(x)
-    return values, cast(places, out_idx), cast(counts, out_idx)
+    return UniqueWithCounts(values, cast(places, out_idx), cast(counts, out_idx))
 
 
 def meshgrid(*args, indexing="xy", name=None):
@@ -439,9 +489,18 @@ def sequence_mask(lengths, maxlen=None, dtype="bool", name=None):
 
 def space_to_depth(input, block_size, data_format="NHWC", name=None):
     """Blocks of an image as channels."""
-    return _t.space_to_depth(input, int(block_size))
+    return _channels_last(lambda x: _t.space_to_depth(x, int(block_size)), input, data_format)
 
 
 def depth_to_space(input, block_size, data_format="NHWC", name=None):
     """Channels as blocks of an image."""
-    return _t.depth_to_space(input, int(block_size))
+    return _channels_last(lambda x: _t.depth_to_space(x, int(block_size)), input, data_format)
+
+
+def _channels_last(op, image, data_format):
+    """An op on images whose channels are last, for images whose channels are first too."""
+    if data_format in (None, "NHWC"):
+        return op(image)
+    if data_format != "NCHW":
+        raise ValueError(f"data_format is 'NHWC' or 'NCHW', not {data_format!r}")
+    return _t.transpose(op(_t.transpose(image, [0, 2, 3, 1])), [0, 3, 1, 2])

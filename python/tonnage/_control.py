@@ -4,7 +4,7 @@ import builtins
 
 from . import _nest
 from . import _tonnage as _t
-from .errors import OperatorNotAllowedInGraphError
+from .errors import DataDecideError, InvalidArgumentError, OperatorNotAllowedInGraphError
 
 
 def _python(value):
@@ -13,7 +13,12 @@ def _python(value):
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
-    """What one of two functions returns, as a boolean says. Only that one runs."""
+    """What one of two functions returns, as a boolean says. Only that one runs.
+
+    >>> x = tf.constant(3)
+    >>> int(tf.cond(x > 2, lambda: x * 10, lambda: x))
+    30
+    """
     if not callable(true_fn) or not callable(false_fn):
         raise TypeError("true_fn and false_fn must be callable.")
     if _python(pred):
@@ -24,20 +29,34 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
     """What the function of the first condition that holds returns."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
-    if not pairs:
+    if not pairs and default is None:
         raise ValueError("pred_fn_pairs must be a non-empty list of pairs")
-    if default is None:
-        *pairs, (_, default) = pairs
+    if exclusive or default is None:
+        from .debugging import Assert
+
+        preds = [_t.cast(_t.to_tensor(pred, None, None), "int32") for pred, _ in pairs]
+        count = _t.reduce_sum(_t.stack(preds, 0), None, False)
+        if exclusive:
+            Assert(count <= 1, ["Input error: exclusive=True: more than 1 conditions evaluated as True:", count])
+        if default is None:
+            Assert(count >= 1, ["Input error: None of conditions evaluated as True:", count])
+            *pairs, (_, default) = pairs
+    return _first_of(pairs, default)
+
+
+def _first_of(pairs, default):
     if not pairs:
         return default()
     (pred, fn), *rest = pairs
-    if rest:
-        return cond(pred, fn, lambda: case(rest, default))
-    return cond(pred, fn, default)
+    return cond(pred, fn, lambda: _first_of(rest, default))
 
 
 def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
-    """What the function of that number returns; the last, or the default, where there is none."""
+    """What the function of that number returns; the last, or the default, where there is none.
+
+    >>> int(tf.switch_case(tf.constant(1), [lambda: tf.constant(5), lambda: tf.constant(6)]))
+    6
+    """
     if isinstance(branch_fns, dict):
         branch_fns = list(branch_fns.items())
     if branch_fns and isinstance(branch_fns[0], tuple):
@@ -59,6 +78,10 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
 
     Its gradient keeps carried values only, at checkpoints: ``checkpoints`` says how many, ``swap_memory`` that there be
     few (the rest is computed again). ``parallel_iterations`` has nothing to do: a round's ops run on all threads.
+
+    >>> i, total = tf.while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), [tf.constant(0), tf.constant(0)])
+    >>> int(total)
+    6
     """
     if not callable(cond) or not callable(body):
         raise TypeError("'cond' and 'body' must be callable.")
@@ -69,6 +92,9 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     start = _nest.map_structure(_as_tensor, start)
     if shape_invariants is not None:
         _check_invariants(_nest.flatten(start), _flat_shapes(shape_invariants))
+    if any(getattr(leaf, "is_shaped", True) is False for leaf in _nest.flatten(start)):
+        _find_shapes(body, start)
+    _hints("tf.while_loop", parallel_iterations)
     most = None
     if maximum_iterations is not None:
         most = int(maximum_iterations)
@@ -83,7 +109,10 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
                              f"{len(made)}")
         if not back_prop:
             made = _nest.map_structure(lambda t: _t.stop_gradient(t) if _floats(t) else t, made)
-        return [_like(m, s) for m, s in zip(made, state)]
+        made = [_like(m, s) for m, s in zip(made, state)]
+        if shape_invariants is not None and _t.is_tracing() and _lengths(made) != _lengths(state):
+            raise DataDecideError("the shape of a loop variable")
+        return made
 
     try:
         made = _t.while_loop(lambda state: cond(*state), run_body, start, most, checkpoints)
@@ -94,6 +123,26 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     if single:
         return made[0]
     return type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made
+
+
+class _Seen(Exception):
+    """Ends a trace that was made to see something."""
+
+
+def _find_shapes(body, start):
+    """Runs a round for nothing: arrays that have no shape yet learn theirs, which they share with those that are written."""
+    def look(state):
+        body(*start)
+        raise _Seen
+
+    try:
+        _t.while_loop(lambda state: _t.to_tensor(True, None, None), look, [_t.to_tensor(0, None, None)], None, None)
+    except _Seen:
+        pass
+
+
+def _lengths(values):
+    return [leaf.lengths for leaf in _nest.flatten(values) if isinstance(leaf, _t.Tensor)]
 
 
 def _python_loop(cond, body, state, most):
@@ -138,26 +187,67 @@ def _check_invariants(values, shapes):
 
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True,
            name=None, fn_output_signature=None):
-    """What a function makes of every row, stacked. Runs in the memory of one round."""
+    """What a function makes of every row, stacked. Runs in the memory of one round.
+
+    >>> tf.map_fn(lambda row: tf.reduce_sum(row), tf.constant([[1, 2], [3, 4]])).numpy().tolist()
+    [3, 7]
+    """
+    _hints("tf.map_fn", parallel_iterations, swap_memory, infer_shape)
     wanted = fn_output_signature if fn_output_signature is not None else dtype
 
     def run(row):
         made = fn(row)
-        if wanted is not None and not _nest.is_nested(made) and not _nest.is_nested(wanted):
-            made = _t.to_tensor(made, getattr(wanted, "dtype", wanted), None)
-        return made
+        # Without a word on it, results are of the dtypes of the rows.
+        kinds = _nest.flatten(wanted if wanted is not None else elems)
+        leaves = [leaf if hasattr(leaf, "_tonnage_flatten") else _t.to_tensor(leaf, None, getattr(kind, "dtype", kind))
+                  for leaf, kind in zip(_nest.flatten(made), kinds)]
+        for leaf, kind in zip(leaves, kinds):
+            if isinstance(leaf, _t.Tensor) and leaf.dtype != getattr(kind, "dtype", kind):
+                raise InvalidArgumentError(None, None, f"map_fn: fn returns {leaf.dtype!r}, where "
+                                           f"{getattr(kind, 'dtype', kind)!r} was expected; say what it returns by "
+                                           "fn_output_signature")
+        return _nest.pack_sequence_as(made, leaves) if len(leaves) == len(_nest.flatten(made)) else made
 
-    return _t.map_rows(run, elems)
+    elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
+    return _stopped(_t.map_rows(run, elems), back_prop)
+
+
+def _hints(where, parallel_iterations=None, swap_memory=False, infer_shape=True):
+    """What loops are told and have no use for: a round's ops run on all threads, states are few, shapes are known."""
+    asked = parallel_iterations not in (None, 10)
+    if asked or swap_memory or not infer_shape:
+        from ._notices import no_effect
+
+        no_effect(where, parallel_iterations=asked, swap_memory=swap_memory, infer_shape=not infer_shape)
+
+
+def _stopped(values, back_prop):
+    if back_prop:
+        return values
+    return _nest.map_structure(lambda t: _t.stop_gradient(t) if _floats(t) else t, values)
 
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
-    """What a function makes of every row, stacked."""
+    """What a function makes of every row, stacked. It is a loop, in the memory of one round."""
+    if not fallback_to_while_loop:
+        from ._notices import no_effect
+
+        no_effect("tf.vectorized_map", fallback_to_while_loop=True)
     return _t.map_rows(fn, elems)
 
 
 def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, infer_shape=True,
          reverse=False, name=None):
-    """All states of a fold along the first axis, stacked."""
+    """All states of a fold along the first axis, stacked.
+
+    >>> tf.scan(lambda state, row: state + row, tf.constant([1, 2, 3])).numpy().tolist()
+    [1, 3, 6]
+    """
+    _hints("tf.scan", parallel_iterations, swap_memory, infer_shape)
+    return _stopped(_scan(fn, elems, initializer, reverse), back_prop)
+
+
+def _scan(fn, elems, initializer, reverse):
     if initializer is None:
         first = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
         at = -1 if reverse else 0
@@ -192,115 +282,16 @@ def _fold(fn, elems, initializer, reverse):
 
 
 def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
-    """The last state of a fold along the first axis. Runs in the memory of one round."""
-    return _fold(fn, elems, initializer, False)
+    """The last state of a fold along the first axis. Runs in the memory of one round.
+
+    >>> int(tf.foldl(lambda state, row: state * 2 + row, tf.constant([1, 0, 1])))
+    5
+    """
+    _hints("tf.foldl", parallel_iterations, swap_memory)
+    return _stopped(_fold(fn, elems, initializer, False), back_prop)
 
 
 def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
     """The same from the other end."""
-    return _fold(fn, elems, initializer, True)
-
-
-class TensorArray:
-    """Tensors by number: a buffer whose rows are written in place. In loops it needs a ``size`` and an
-    ``element_shape``; outside it finds the shape itself and grows."""
-
-    def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None,
-                 handle=None, flow=None, infer_shape=True, element_shape=None, colocate_with_first_write_call=True,
-                 name=None):
-        self.dtype = _t.DType(dtype)
-        self._size = 0 if size is None else int(size)
-        self._dynamic = bool(dynamic_size)
-        self._rows = None
-        if element_shape is not None and self._size:
-            from ._shape import TensorShape
-
-            shape = TensorShape(element_shape)
-            if shape.is_fully_defined():
-                self._rows = _t.fill([self._size] + shape.as_list(), 0, self.dtype)
-
-    @classmethod
-    def _of(cls, dtype, size, dynamic, rows):
-        made = cls.__new__(cls)
-        made.dtype, made._size, made._dynamic, made._rows = dtype, size, dynamic, rows
-        return made
-
-    def _tonnage_flatten(self):
-        dtype, size, dynamic = self.dtype, self._size, self._dynamic
-        if self._rows is None:
-            raise ValueError("a TensorArray that a loop carries needs a size and an element_shape, or a first write "
-                             "before the loop")
-        return [self._rows], lambda rows: TensorArray._of(dtype, size, dynamic, rows)
-
-    @property
-    def element_shape(self):
-        """The shape of its tensors."""
-        from ._shape import TensorShape
-
-        return TensorShape(None if self._rows is None else self._rows.lengths[1:])
-
-    def size(self, name=None):
-        """How many there are."""
-        return _t.to_tensor(self._size, "int32", None)
-
-    def write(self, index, value, name=None):
-        """An array with another tensor at a number."""
-        value = _t.to_tensor(value, None, self.dtype)
-        if value.dtype != self.dtype:
-            raise ValueError(f"a TensorArray of {self.dtype!r} takes no {value.dtype!r}")
-        rows, size = self._rows, self._size
-        at = index if isinstance(index, _t.Tensor) and index.is_symbolic else int(index)
-        if isinstance(at, int) and at >= size:
-            if not self._dynamic:
-                from .errors import OutOfRangeError
-
-                raise OutOfRangeError(None, None, f"Tried to write to index {at} but array size is: {size}")
-            more = at + 1 - size
-            size = at + 1
-            if rows is not None:
-                rows = _t.concat([rows, _t.fill([more] + value.lengths, 0, self.dtype)], 0)
-        if rows is None:
-            rows = _t.fill([max(size, 1)] + value.lengths, 0, self.dtype)
-        start = [at] + [0] * value.ndim
-        start = _t.cast(_t.stack(start, 0), "int32") if not isinstance(at, int) else _t.to_tensor(start, "int32", None)
-        return TensorArray._of(self.dtype, size, self._dynamic, _t.dynamic_update(rows, _t.expand_dims(value, 0), start))
-
-    def read(self, index, name=None):
-        """The tensor at a number."""
-        self._there()
-        return self._rows[index]
-
-    def stack(self, name=None):
-        """All of them as one tensor."""
-        self._there()
-        return self._rows
-
-    def concat(self, name=None):
-        """All of them one after the other."""
-        self._there()
-        lengths = self._rows.lengths
-        return _t.reshape(self._rows, [lengths[0] * lengths[1]] + lengths[2:])
-
-    def gather(self, indices, name=None):
-        """Some of them as one tensor."""
-        self._there()
-        return _t.gather(self._rows, indices, 0, 0)
-
-    def unstack(self, value, name=None):
-        """An array of the rows of a tensor."""
-        value = _t.to_tensor(value, None, self.dtype)
-        return TensorArray._of(self.dtype, value.lengths[0], self._dynamic, value)
-
-    def identity(self):
-        """Itself."""
-        return self
-
-    def close(self, name=None):
-        """There is nothing to close."""
-
-    def _there(self):
-        if self._rows is None:
-            raise ValueError("nothing was written to this TensorArray yet")
-
-    def __len__(self):
-        return self._size
+    _hints("tf.foldr", parallel_iterations, swap_memory)
+    return _stopped(_fold(fn, elems, initializer, True), back_prop)

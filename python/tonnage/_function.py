@@ -10,6 +10,7 @@ from . import _nest
 from . import _tonnage as _t
 from ._shape import TensorSpec
 from ._variable import wrap
+from .errors import SignatureError
 
 
 class Function(_t.Function):
@@ -63,7 +64,7 @@ class Function(_t.Function):
             bound = instance.__dict__.get(name)
         except AttributeError:
             bound = None
-        if bound is None or bound._python_function is not self._python_function:
+        if bound is None or bound._python_function is not self._python_function or bound._owner() is not instance:
             options = dict(self._options)
             if options["input_signature"] is not None:
                 options["input_signature"] = list(options["input_signature"])
@@ -74,7 +75,26 @@ class Function(_t.Function):
                 instance.__dict__[name] = bound
             except (AttributeError, TypeError):
                 pass
-        return bound
+        return BoundFunction(instance, bound)
+
+    def _may_run_eagerly(self, error, traceback):
+        """Whether a call whose trace failed so is made op by op: where the data decide on sizes. Asked by the extension."""
+        from .errors import DataDecideError, OperatorNotAllowedInGraphError
+
+        if not isinstance(error, OperatorNotAllowedInGraphError):
+            return False
+        if not isinstance(error, DataDecideError) and not _asked_by_an_op(traceback):
+            return False
+        if self._options["budget"] is not None:
+            error.add_note("the function has a budget, so it cannot run op by op: give sizes that are known, or a bound")
+            return False
+        from ._notices import tell
+
+        while traceback.tb_next is not None and not _is_ours(traceback.tb_next):
+            traceback = traceback.tb_next
+        line = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+        tell(f"{self!r} runs op by op from here on, unplanned: {error} (at {line})")
+        return True
 
     def get_concrete_function(self, *args, **kwargs):
         """The function for such arguments alone, traced now; lengths of ``TensorSpec`` may be open."""
@@ -93,6 +113,44 @@ class Function(_t.Function):
 
     def __repr__(self):
         return f"<tonnage Function {getattr(self._python_function, '__qualname__', self._python_function)}>"
+
+
+class BoundFunction:
+    """A function of one object, which it holds: the function itself holds it weakly, since the object holds the function."""
+
+    __slots__ = ("__self__", "__wrapped__", "__weakref__")
+
+    def __init__(self, instance, function):
+        self.__self__, self.__wrapped__ = instance, function
+
+    def __call__(self, *args, **kwargs):
+        return self.__wrapped__(*args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self.__wrapped__, name)
+
+    def __repr__(self):
+        return repr(self.__wrapped__)
+
+
+def unbound(f):
+    """A function itself, where one of an object is given."""
+    return f.__wrapped__ if isinstance(f, BoundFunction) else f
+
+
+_FOLDER = __file__.rpartition("_function")[0]
+
+
+def _is_ours(traceback):
+    return traceback.tb_frame.f_code.co_filename.startswith(_FOLDER)
+
+
+def _asked_by_an_op(traceback):
+    """Whether an op wanted to know a value, not the user: then the innermost frame is of this package, and no tensor's."""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    name = traceback.tb_frame.f_code.co_filename
+    return _is_ours(traceback) and not name.endswith(("_tensor.py", "_variable.py")) and "autograph" not in name
 
 
 def _of(body, owner):
@@ -131,7 +189,8 @@ class ConcreteFunction:
             fits = not isinstance(spec, (TensorSpec, _t.Tensor)) or (
                 spec.dtype == value.dtype and spec.shape.is_compatible_with(value.shape))
             if not fits:
-                raise TypeError(f"the function was traced for {spec}, not for {value.dtype!r} of shape {value.shape}")
+                raise SignatureError(None, None, f"the function was traced for {spec}, not for {value.dtype!r} of shape "
+                                                 f"{value.shape}")
         return self._function(*given, **kwargs)
 
     def plan(self):
@@ -163,6 +222,11 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None, 
         once("jit_compile", "jit_compile: there is no XLA; functions are planned and fused anyway")
     if experimental_relax_shapes:
         reduce_retracing = True
+    if experimental_implements or experimental_autograph_options or experimental_attributes:
+        from ._notices import no_effect
+
+        no_effect("tf.function", experimental_implements=experimental_implements, experimental_attributes=
+                  experimental_attributes, experimental_autograph_options=experimental_autograph_options)
 
     def decorate(inner):
         return Function(inner, input_signature, autograph, reduce_retracing, budget, spill, exact)
@@ -171,32 +235,18 @@ def function(func=None, input_signature=None, autograph=True, jit_compile=None, 
 
 
 def py_function(func=None, inp=None, Tout=None, name=None):
-    """Calls Python with the values when the program runs."""
-    return _host(func, inp, Tout, False)
+    """Calls Python with the values when the program runs; gradients go through it.
+
+    ``Tout`` says what it returns: dtypes, or in a planned function ``tf.TensorSpec`` with shapes; a function with a result
+    whose shape is not announced runs op by op.
+    """
+    from ._host import host
+
+    return host(func, inp, Tout, False)
 
 
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
-    """The same with NumPy arrays."""
-    return _host(func, inp, Tout, True)
+    """The same with NumPy arrays, and without gradients."""
+    from ._host import host
 
-
-def _host(func, inp, Tout, arrays):
-    types = _nest.flatten(Tout) if isinstance(Tout, (list, tuple)) else [Tout]
-    inputs = [_t.to_tensor(x, None, None) for x in inp]
-
-    def call(values):
-        given = [v.numpy() for v in values] if arrays else values
-        made = func(*given)
-        made = list(made) if isinstance(made, (list, tuple)) else [made]
-        made = [m for m in made if m is not None] if not Tout else made
-        return [_t.to_tensor(m, d, None) for m, d in zip(made, types)]
-
-    if not _t.is_symbolic():
-        made = call(inputs)
-    else:
-        # Shapes of results are not announced in TensorFlow; here they are those of the first input.
-        lengths = inputs[0].lengths if inputs else []
-        if any(n is None for n in lengths):
-            raise ValueError("py_function in a function needs inputs whose lengths are known")
-        made = _t.host_callback(call, inputs, [(d, lengths) for d in types if d is not None])
-    return made if isinstance(Tout, (list, tuple)) else (made[0] if made else None)
+    return host(func, inp, Tout, True)

@@ -35,7 +35,7 @@ class GradientTape:
     >>> with tf.GradientTape() as tape:
     ...     tape.watch(x)
     ...     y = x * x
-    >>> tape.gradient(y, x).numpy()
+    >>> float(tape.gradient(y, x))
     6.0
     """
 
@@ -164,67 +164,114 @@ def _dense(gradient):
 def custom_gradient(f=None):
     """A function with a gradient of its own: it returns its result and a function for the gradient.
 
-    What that function uses of the way there is kept, and nothing else. It may call ``tf.gradients`` on it. Variables
-    that ``f`` uses are differentiated as usual, unless the gradient's function takes ``variables``.
+    What that function uses of the way there is kept, and nothing else. It may call ``tf.gradients`` on it. Where it takes
+    ``variables`` it is given those that ``f`` used and returns their gradients too; otherwise they are differentiated as
+    usual.
 
     >>> @tf.custom_gradient
     ... def log1pexp(x):
     ...     e = tf.exp(x)
     ...     return tf.math.log(1 + e), lambda dy: dy * (1 - 1 / (1 + e))
+    >>> x = tf.constant(100.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = log1pexp(x)
+    >>> float(tape.gradient(y, x))
+    1.0
     """
     if f is None:
         return custom_gradient
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
-        flat = _nest.flatten(list(args))
-        places = [i for i, leaf in enumerate(flat) if _is_tensor(leaf)]
-        tensors = [_t.to_tensor(flat[i], None, None) for i in places]
-
-        def forward(symbols):
-            given = list(flat)
-            for i, symbol in zip(places, symbols):
-                given[i] = symbol
-            result, grad = f(*_nest.pack_sequence_as(list(args), given), **kwargs)
-            result = _nest.map_structure(lambda r: _t.to_tensor(r, None, None), result)
-
-            def back(grads, inner):
-                made = _call_gradient(grad, _nest.flatten(grads))
-                made = _nest.flatten(made) if isinstance(made, (list, tuple)) else [made]
-                if len(made) == len(flat) and len(flat) != len(places):
-                    made = [made[i] for i in places]
-                if len(made) != len(places):
-                    raise ValueError(f"custom_gradient function expected to return {len(places)} gradients, but "
-                                     f"returned {len(made)} instead.")
-                return [_t.zeros_like(s) if g is None else _t.to_tensor(_dense(g), None, s.dtype)
-                        for g, s in zip(made, inner)]
-
-            return result, back
-
-        if not tensors:
-            return f(*args, **kwargs)[0]
-        return _t.custom_gradient(forward, tensors)
+        return _Custom(f, args, kwargs).run()
 
     return decorated
+
+
+class _UsesVariables(Exception):
+    """Ends a trace of a function whose gradient takes the variables that it read."""
+
+
+class _Custom:
+    """One call of a function with a gradient of its own."""
+
+    def __init__(self, f, args, kwargs):
+        self.f, self.args, self.kwargs = f, args, kwargs
+        self.flat = _nest.flatten(list(args))
+        self.places = [i for i, leaf in enumerate(self.flat) if _is_tensor(leaf)]
+        self.variables = []
+
+    def run(self):
+        tensors = [_t.to_tensor(self.flat[i], None, None) for i in self.places]
+        try:
+            return self._traced(tensors)
+        except _UsesVariables as used:
+            # Once more, with the variables among the arguments.
+            self.variables = used.args[0]
+            return self._traced(tensors + [v.read_value() for v in self.variables])
+
+    def _traced(self, tensors):
+        if tensors:
+            return _t.custom_gradient(self.forward, tensors)
+        try:
+            return self.forward([])[0]
+        except _UsesVariables as used:
+            self.variables = used.args[0]
+            return _t.custom_gradient(self.forward, [v.read_value() for v in self.variables])
+
+    def forward(self, symbols):
+        from ._variable import wrap
+
+        count = len(self.places)
+        given = list(self.flat)
+        for i, symbol in zip(self.places, symbols):
+            given[i] = symbol
+        args = _nest.pack_sequence_as(list(self.args), given)
+        (result, grad), read = _t.with_variables_as(lambda: self.f(*args, **self.kwargs), self.variables,
+                                                    list(symbols[count:]))
+        takes = _takes_variables(grad)
+        used = [wrap(v) for v in read if v.trainable]
+        if takes and used and not self.variables:
+            raise _UsesVariables(used)
+        result = _nest.map_structure(lambda r: _t.to_tensor(r, None, None), result)
+
+        def back(grads, inner):
+            grads = _nest.flatten(grads)
+            if takes:
+                made, rest = grad(*grads, variables=self.variables)
+            else:
+                made, rest = grad(*grads), []
+            made = _nest.flatten(made) if isinstance(made, (list, tuple)) else [made]
+            if len(made) == len(self.flat) != count:
+                made = [made[i] for i in self.places]
+            rest = _nest.flatten(rest if rest is not None else [])
+            if len(made) != count:
+                raise ValueError(f"custom_gradient function expected to return {count} gradients, but returned "
+                                 f"{len(made)} instead.")
+            if len(rest) != len(self.variables):
+                raise ValueError("Must return gradient for each variable from @custom_gradient grad_fn: there are "
+                                 f"{len(self.variables)}, and {len(rest)} gradients.")
+            return [_t.zeros_like(s) if g is None else _t.to_tensor(_dense(g), None, s.dtype)
+                    for g, s in zip([*made, *rest], inner)]
+
+        return result, back
+
+
+def _takes_variables(grad):
+    import inspect
+
+    try:
+        takes = inspect.signature(grad).parameters
+    except (TypeError, ValueError):
+        return False
+    return "variables" in takes or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
 
 
 def _is_tensor(leaf):
     if isinstance(leaf, (_t.Tensor, _t.Variable, float)):
         return True
     return hasattr(leaf, "__array__")
-
-
-def _call_gradient(grad, gradients):
-    import inspect
-
-    try:
-        takes = inspect.signature(grad).parameters
-    except (TypeError, ValueError):
-        takes = {}
-    if "variables" in takes and takes["variables"].default is inspect.Parameter.empty:
-        made, _ = grad(*gradients, variables=[])
-        return made
-    return grad(*gradients)
 
 
 def recompute_grad(f):
@@ -250,6 +297,12 @@ def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggr
               stop_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
     """Gradients of the sum of ``ys`` by the nodes of the graph that is built: in functions, in ``custom_gradient`` and
     in deferred graphs."""
+    if stop_gradients is not None:
+        raise NotImplementedError("gradients: stop_gradients is not there; use tf.stop_gradient where the values are made")
+    if gate_gradients or aggregation_method is not None:
+        from ._notices import no_effect
+
+        no_effect("tf.gradients", gate_gradients=gate_gradients, aggregation_method=aggregation_method is not None)
     targets = [_t.to_tensor(y, None, None) for y in _nest.flatten(ys)]
     if not any(t.is_symbolic for t in targets):
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape "
@@ -267,7 +320,7 @@ def hessians(ys, xs, gate_gradients=False, aggregation_method=None, name="hessia
     """Second derivatives of each of ``xs``, in a function or a deferred graph."""
     made = []
     for x in _nest.flatten(xs):
-        slope = gradients(ys, x)[0]
+        slope = gradients(ys, x, None, name, gate_gradients, aggregation_method)[0]
         count = x.shape.num_elements()
         if count is None:
             raise ValueError("hessians need a shape that is known")

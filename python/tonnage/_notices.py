@@ -18,8 +18,16 @@ def once(key, text):
         warnings.warn(text, TonnageWarning, stacklevel=4)
 
 
-def _heard(text):
+def no_effect(where, **given):
+    """Warns once of arguments that ask for something, and change nothing here."""
+    for name, asked in given.items():
+        if asked:
+            once((where, name), f"{where}: {name} has no effect here")
+
+
+def tell(text):
+    """Warns."""
     warnings.warn(text, TonnageWarning, stacklevel=3)
 
 
-_t.listen(_heard)
+_t.listen(tell)

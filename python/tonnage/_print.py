@@ -7,21 +7,29 @@ from . import _tonnage as _t
 
 
 def print(*inputs, output_stream=None, end="\n", sep=" ", summarize=3, name=None):
-    """Prints values when the program comes here; in a function each time that it runs."""
+    """Prints values when the program comes here; in a function each time that it runs.
+
+    Of long axes the first and the last ``summarize`` elements are shown; -1 shows all.
+
+    >>> tf.print("values:", tf.range(10), output_stream=sys.stdout)
+    values: [0 1 2 ... 7 8 9]
+    """
     leaves = [leaf for value in inputs for leaf in _nest.flatten(value)]
     tensors = [leaf for leaf in leaves if isinstance(leaf, (_t.Tensor, _t.Variable))]
 
     def show(values):
         rest = iter(values)
+
+        def text(leaf):
+            return summary(next(rest), summarize) if isinstance(leaf, (_t.Tensor, _t.Variable)) else str(leaf)
+
         texts = []
         for value in inputs:
             if _nest.is_nested(value):
-                made = [next(rest).text() if isinstance(v, (_t.Tensor, _t.Variable)) else v for v in _nest.flatten(value)]
-                texts.append(str(_nest.pack_sequence_as(value, made)).replace("'", ""))
-            elif isinstance(value, (_t.Tensor, _t.Variable)):
-                texts.append(next(rest).text())
+                made = [leaf if isinstance(leaf, str) else _Plain(text(leaf)) for leaf in _nest.flatten(value)]
+                texts.append(str(_nest.pack_sequence_as(value, made)))
             else:
-                texts.append(str(value))
+                texts.append(text(value))
         line = sep.join(texts) + end
         if isinstance(output_stream, str) and output_stream.startswith("file://"):
             with open(output_stream[7:], "a", encoding="utf-8") as file:
@@ -36,3 +44,40 @@ def print(*inputs, output_stream=None, end="\n", sep=" ", summarize=3, name=None
     else:
         show(given)
 
+
+class _Plain:
+    """Text that stands in a list without quotes."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def __repr__(self):
+        return self._text
+
+
+def summary(tensor, edge):
+    """The elements of a tensor as text; of long axes the first and the last few. Reads no more than is shown."""
+    edge = -1 if edge is None else int(edge)
+
+    def shown(tensor, depth):
+        if tensor.ndim == 0:
+            return _number(tensor.item())
+        length = tensor.lengths[0]
+        short = edge < 0 or length <= 2 * edge
+        places = range(length) if short else [*range(edge), *range(length - edge, length)]
+        if tensor.ndim == 1:
+            parts = [_number(v) for v in (tensor.numpy() if short else [tensor[i].item() for i in places])]
+        else:
+            parts = [shown(tensor[i], depth + 1) for i in places]
+        if not short:
+            parts.insert(edge, "...")
+        between = " " if tensor.ndim == 1 else "\n" * (tensor.ndim - 1) + " " * (depth + 1)
+        return "[" + between.join(parts) + "]"
+
+    return shown(tensor, 0)
+
+
+def _number(value):
+    if type(value).__name__ in ("bool", "bool_"):
+        return str(int(value))
+    return (f"{value:.9g}" if isinstance(value, float) else str(value)).removesuffix(".0")

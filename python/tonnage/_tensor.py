@@ -136,6 +136,13 @@ def _reduce(self):
     return _t.to_tensor, (self.numpy(), self.dtype, None)
 
 
+def _dlpack(self, **kwargs):
+    """For another framework; see ``tf.experimental.dlpack``."""
+    from .experimental import exported
+
+    return exported(self, **kwargs)
+
+
 def _install():
     Tensor.numpy = _numpy
     Tensor.__array__ = _array
@@ -148,7 +155,8 @@ def _install():
     Tensor.__copy__ = lambda self: self
     Tensor.__deepcopy__ = lambda self, memo: self
     Tensor.__reduce__ = _reduce
-    Tensor.__dlpack__ = lambda self, **kwargs: self.numpy().__dlpack__(**kwargs)
+    Tensor.__dlpack__ = _dlpack
+    Tensor.__buffer__ = lambda self, flags: memoryview(_array(self))
     Tensor.__dlpack_device__ = lambda self: (1, 0)
     Tensor.ref = lambda self: Ref(self, ("tensor", self.identity))
     Tensor.get_shape = lambda self: self.shape

@@ -1,5 +1,6 @@
 """Variables: named values that are updated in place, with TensorFlow's methods and a tensor's operators."""
 
+import sys
 import weakref
 
 from . import _tonnage as _t
@@ -8,6 +9,15 @@ from ._tensor import Ref
 from .module import scoped
 
 _living = weakref.WeakValueDictionary()
+
+
+def deferred_graph():
+    """The deferred graph that ops go into, if there is one and nothing inside of it is traced."""
+    graphs = sys.modules.get("tonnage.compat._graph")
+    if graphs is None or _t.is_tracing() or not _t.is_symbolic():
+        return None
+    stack = graphs.stack("graphs")
+    return stack[-1] if stack else None
 
 
 class Variable(_t.Variable):
@@ -21,10 +31,18 @@ class Variable(_t.Variable):
 
     def __new__(cls, initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None,
                 variable_def=None, dtype=None, import_scope=None, constraint=None, synchronization=None,
-                aggregation=None, shape=None, **_):
+                aggregation=None, shape=None, experimental_enable_variable_lifting=True):
+        if caching_device or variable_def or import_scope or not validate_shape:
+            from ._notices import no_effect
+
+            no_effect("tf.Variable", caching_device=caching_device, variable_def=variable_def, import_scope=import_scope,
+                      validate_shape=not validate_shape)
         if callable(initial_value) and not isinstance(initial_value, (_t.Tensor, _t.Variable)):
             initial_value = initial_value()
         name = scoped(name or "Variable")
+        graph = deferred_graph()
+        if graph is not None:
+            name = graph.unique_name(name)
         if initial_value is None:
             if shape is None:
                 raise ValueError("A variable needs an initial_value, or a shape and a dtype.")
@@ -107,40 +125,54 @@ class Variable(_t.Variable):
 
     # Updates, in place.
 
+    def _updated(self, update, read_value=True):
+        """What an update gives: itself, in a function its new value, and in a deferred graph the update, which runs when it is
+        fetched and which nothing else that is built later waits for."""
+        graph = deferred_graph()
+        before = None if graph is None else self.read_value()
+        update()
+        if graph is not None:
+            made = self.read_value()
+            graph.show(self, before)
+            made._updates = self
+            return made
+        if not read_value:
+            return None
+        return self.read_value() if _t.is_symbolic() else self
+
     def assign(self, value, use_locking=False, name=None, read_value=True):
         """Gives it another value."""
-        self.put(value)
-        return self._after(read_value)
+        return self._updated(lambda: self.put(value), read_value)
 
     def assign_add(self, delta, use_locking=False, name=None, read_value=True):
         """Adds to it."""
-        self.add(delta)
-        return self._after(read_value)
+        return self._updated(lambda: self.add(delta), read_value)
 
     def assign_sub(self, delta, use_locking=False, name=None, read_value=True):
         """Takes from it."""
-        self.sub(delta)
-        return self._after(read_value)
+        return self._updated(lambda: self.sub(delta), read_value)
 
-    def _after(self, read_value):
-        if _t.is_symbolic():
-            return self.read_value() if read_value else None
-        return self if read_value else None
+    def load(self, value, session=None):
+        """Gives it another value in a session."""
+        from .compat._graph import get_default_session
+
+        session = session or get_default_session()
+        if session is None:
+            self.assign(value)
+        else:
+            session._session.set(self, _t.call_eagerly(lambda: _t.to_tensor(value, self.dtype, None)))
 
     def scatter_update(self, sparse_delta, use_locking=False, name=None):
         """Gives rows other values."""
-        self.put_rows(sparse_delta.indices, sparse_delta.values)
-        return self._after(True)
+        return self._updated(lambda: self.put_rows(sparse_delta.indices, sparse_delta.values))
 
     def scatter_add(self, sparse_delta, use_locking=False, name=None):
         """Adds to rows."""
-        self.add(_rows(sparse_delta))
-        return self._after(True)
+        return self._updated(lambda: self.add(_rows(sparse_delta)))
 
     def scatter_sub(self, sparse_delta, use_locking=False, name=None):
         """Takes from rows."""
-        self.sub(_rows(sparse_delta))
-        return self._after(True)
+        return self._updated(lambda: self.sub(_rows(sparse_delta)))
 
     def scatter_nd_update(self, indices, updates, name=None):
         """Gives elements other values by their indices."""
@@ -149,6 +181,10 @@ class Variable(_t.Variable):
     def scatter_nd_add(self, indices, updates, name=None):
         """Adds to elements by their indices."""
         return self.assign(_t.scatter_nd_add(self, indices, updates))
+
+    def scatter_nd_sub(self, indices, updates, name=None):
+        """Takes from elements by their indices."""
+        return self.assign(_t.scatter_nd_add(self, indices, -_t.to_tensor(updates, None, self.dtype)))
 
     def sparse_read(self, indices, name=None):
         """Rows of it."""
@@ -177,7 +213,18 @@ class Variable(_t.Variable):
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, numpy={text}"
 
     def __getitem__(self, key):
-        return self.read_value()[key]
+        made = self.read_value()[key]
+        made.assign = lambda value, name=None, read_value=True: self._assign_part(key, value)
+        return made
+
+    def _assign_part(self, key, value):
+        """Gives a part of it, as an index says, other values."""
+        size = self.shape.num_elements()
+        places = _t.reshape(_t.count(0, 1, [size], "int64"), self.shape)[key]
+        values = _t.broadcast_to(_t.to_tensor(value, None, self.dtype), places.shape)
+        flat = _t.reshape(self.read_value(), [size])
+        indices, values = _t.reshape(places, [-1, 1]), _t.reshape(values, [-1])
+        return self.assign(_t.reshape(_t.scatter_nd_update(flat, indices, values), self.shape))
 
     def __iter__(self):
         return iter(self.read_value())

@@ -30,6 +30,10 @@ class LogicalDeviceConfiguration:
 
     def __init__(self, memory_limit=None, experimental_priority=None, experimental_device_ordinal=None):
         self.memory_limit = memory_limit
+        if experimental_priority is not None or experimental_device_ordinal is not None:
+            from ._notices import once
+
+            once("logical_device", "LogicalDeviceConfiguration: there is one CPU, so priorities and ordinals say nothing")
 
 
 _CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
@@ -126,14 +130,33 @@ class experimental:
 class threading:
     """How many threads compute."""
 
+    _asked = {"intra": 0, "inter": 0}
+
     @staticmethod
     def set_intra_op_parallelism_threads(num_threads):
-        """The environment's ``TONNAGE_THREADS`` says how many, before the start."""
-        from ._notices import once
+        """How many threads compute; before the first op that uses them. 0 is one for each core."""
+        if num_threads and not _t.set_threads(int(num_threads)):
+            raise RuntimeError("Intra op parallelism cannot be modified after initialization.")
+        threading._asked["intra"] = int(num_threads)
 
-        once("threads", "set the environment's TONNAGE_THREADS before the start to choose the number of threads")
+    @staticmethod
+    def get_intra_op_parallelism_threads():
+        """What was set; 0 is one for each core."""
+        return threading._asked["intra"]
 
-    set_inter_op_parallelism_threads = set_intra_op_parallelism_threads
+    @staticmethod
+    def set_inter_op_parallelism_threads(num_threads):
+        """Ops run one after the other, each on all threads: there is nothing to choose."""
+        threading._asked["inter"] = int(num_threads)
+        if num_threads > 1:
+            from ._notices import once
+
+            once("inter_op", "set_inter_op_parallelism_threads: ops run one after the other, each on all threads")
+
+    @staticmethod
+    def get_inter_op_parallelism_threads():
+        """What was set."""
+        return threading._asked["inter"]
 
 
 def _device(device):

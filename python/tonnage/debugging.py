@@ -162,8 +162,38 @@ def is_numeric_tensor(tensor):
     return isinstance(tensor, _t.Tensor) and tensor.dtype != _t.DType("bool")
 
 
+def assert_non_positive(x, message=None, summarize=None, name=None):
+    """Raises where an element is positive."""
+    x = _t.to_tensor(x, None, None)
+    _holds(x <= 0, message, "Condition x <= 0 did not hold.", x)
+
+
+def assert_integer(x, message=None, name=None):
+    """Raises unless a tensor is of integers."""
+    x = _t.to_tensor(x, None, None)
+    if not x.dtype.is_integer:
+        raise TypeError(f"{message or ''} Expected \"x\" to be integer type. Found: {x.dtype!r}")
+
+
+def assert_proper_iterable(values):
+    """Raises unless it is a list or the like: no tensor, no array, no text."""
+    if isinstance(values, (_t.Tensor, _t.Variable, str, bytes)) or hasattr(values, "__array__"):
+        raise TypeError(f"Expected argument \"values\" to be a \"proper\" iterable. Found: {type(values)}")
+    if not hasattr(values, "__iter__"):
+        raise TypeError(f"Expected argument \"values\" to be iterable. Found: {type(values)}")
+
+
 def set_log_device_placement(enabled):
-    """There is one device."""
+    """There is one device; asking for more about it warns once."""
+    if enabled:
+        from ._notices import once
+
+        once("log_device_placement", "set_log_device_placement: all ops run on the CPU; tf.memory.trace tells what each did")
+
+
+def get_log_device_placement():
+    """Whether it is told where ops run: never, they run on the CPU."""
+    return False
 
 
 def __getattr__(name):

@@ -34,6 +34,14 @@ class DTypeError(InvalidArgumentError, TypeError):
     """Dtypes that do not agree, or that an op has no meaning for."""
 
 
+class OutOfBoundsError(InvalidArgumentError, IndexError):
+    """A position that an axis does not have."""
+
+
+class SignatureError(InvalidArgumentError, TypeError):
+    """Arguments that a function's signature does not take."""
+
+
 class NotFoundError(OpError):
     """Something that is not there."""
 
@@ -93,7 +101,15 @@ class OperatorNotAllowedInGraphError(TypeError):
         super().__init__(message if message else node_def)
 
 
-class InaccessibleTensorError(OpError, ValueError):
+class DataDecideError(OperatorNotAllowedInGraphError):
+    """A size, or a number of the program, that only the data know: it cannot be planned. A function runs op by op then."""
+
+    def __init__(self, what, *args):
+        super().__init__(what if "traced" in what else f"{what} depends on values that are not known while a function is "
+                                                       "traced")
+
+
+class InaccessibleTensorError(OpError, ValueError, TypeError):
     """A symbolic tensor outside of its function."""
 
 

@@ -7,7 +7,11 @@ from .math import l2_normalize  # noqa: F401
 
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
            b_is_sparse=False, output_type=None, grad_a=False, grad_b=False, name=None):
-    """The product of matrices, of batches of them too."""
+    """The product of matrices, of batches of them too.
+
+    >>> tf.matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy().tolist()
+    [[11.0]]
+    """
     a = _t.to_tensor(a, None, getattr(b, "dtype", None))
     b = _t.to_tensor(b, None, a.dtype)
     if a.ndim < 2 or b.ndim < 2:
@@ -15,15 +19,21 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
 
         raise InvalidArgumentError(None, None, f"matmul: inputs must have rank 2 or more, got shapes {a.shape} and "
                                                f"{b.shape}; use tf.tensordot or tf.linalg.matvec for vectors")
+    if a_is_sparse or b_is_sparse or grad_a or grad_b:
+        from ._notices import no_effect
+
+        no_effect("tf.matmul", a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, grad_a=grad_a, grad_b=grad_b)
     if a.dtype != b.dtype:
         return a @ b  # which says so
-    return _t.mat_mul(a, b, bool(transpose_a or adjoint_a), bool(transpose_b or adjoint_b))
+    made = _t.mat_mul(a, b, bool(transpose_a or adjoint_a), bool(transpose_b or adjoint_b))
+    return made if output_type is None else _t.cast(made, output_type)
 
 
 def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None):
     """The product of a matrix and a vector."""
     b = _t.expand_dims(_t.to_tensor(b, None, getattr(a, "dtype", None)), -1)
-    return _t.squeeze(matmul(a, b, transpose_a=transpose_a or adjoint_a), -1)
+    made = matmul(a, b, transpose_a=transpose_a or adjoint_a, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse)
+    return _t.squeeze(made, -1)
 
 
 def tensordot(a, b, axes, name=None):
@@ -38,10 +48,11 @@ def tensordot(a, b, axes, name=None):
     return _t.tensordot(a, b, [int(i) for i in left], [int(i) for i in right])
 
 
-def einsum(equation, *inputs, **kwargs):
-    """Sums of products, as Einstein wrote them.
+def einsum(equation, *inputs, optimize="greedy", name=None):
+    """Sums of products, as Einstein wrote them. The order of several is found here, whatever ``optimize`` says.
 
-    >>> tf.einsum("ij,jk->ik", a, b)
+    >>> tf.einsum("ij,kj->ik", [[1.0, 2.0]], [[3.0, 4.0]]).numpy().tolist()
+    [[11.0]]
     """
     return _t.einsum(equation, list(inputs))
 
@@ -154,6 +165,8 @@ def cross(a, b, name=None):
 
 def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT"):
     """Matrices with these diagonals."""
+    if (num_rows, num_cols) != (-1, -1) or padding_value:
+        raise NotImplementedError("diag: num_rows, num_cols and padding_value are not there; use tf.pad and tf.where")
     return _t.diag(diagonal, int(k))
 
 
@@ -175,8 +188,10 @@ def tensor_diag_part(input, name=None):
 def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
     """Matrices with other diagonals."""
     input = _t.to_tensor(input, None, None)
-    mask = eye(input.lengths[-2], input.lengths[-1], dtype="bool")
-    return _t.where_(mask, _t.diag(diagonal, 0) if k == 0 else input, input)
+    rows, columns = input.lengths[-2:]
+    if k or rows != columns:
+        raise NotImplementedError("set_diag: the main diagonal of square matrices alone")
+    return _t.where_(eye(rows, columns, dtype="bool"), _t.diag(diagonal, 0), input)
 
 
 def band_part(input, num_lower, num_upper, name=None):

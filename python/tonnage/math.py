@@ -263,7 +263,12 @@ def global_norm(t_list, name=None):
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """Tensors scaled so that their norm as a whole is at most that; and the norm as it was."""
     given = [t for t in t_list if t is not None]
-    *made, norm = _t.clip_by_global_norm(given, float(clip_norm))
+    if use_norm is None:
+        *made, norm = _t.clip_by_global_norm(given, float(clip_norm))
+    else:
+        norm = _t.to_tensor(use_norm, None, None)
+        scale = clip_norm / _ops["maximum"](norm, clip_norm)
+        made = [_t.to_tensor(t, None, None) * scale for t in given]
     rest = iter(made)
     return [None if t is None else next(rest) for t in t_list], norm
 

@@ -4,45 +4,95 @@ and who holds what, since which line."""
 import contextlib
 
 from . import _tonnage as _t
-from ._function import Function
+from ._function import Function, unbound
 from ._function import function as _function
 
 Plan = _t.Plan
 
 
 def _as_function(f):
+    f = unbound(f)
     return f if isinstance(f, _t.Function) else _function(f)
 
 
 def plan(f, *specs, **kwargs):
     """What a call of a function with such arguments would take: order, addresses, peak. Runs nothing.
 
-    >>> tf.memory.plan(f, tf.TensorSpec([1024, 784])).peak
+    >>> tf.memory.plan(lambda x: tf.tanh(x), tf.TensorSpec([1 << 20])).peak   # the argument and the result
+    8388608
     """
     return _as_function(f).plan(*specs, **kwargs)
 
 
 def explain(f, *specs, **kwargs):
-    """The same as a table, in words."""
+    """The same as a table, in words.
+
+    >>> "tanh" in tf.memory.explain(lambda x: tf.tanh(x), tf.TensorSpec([256]))
+    True
+    """
     return str(plan(f, *specs, **kwargs))
 
 
-def report(path, f, *specs, **kwargs):
-    """Writes the plan of a call to a file, as text."""
-    text = explain(f, *specs, **kwargs)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
+def report(path, f=None, *specs, **kwargs):
+    """Writes a report to a file: the plan of a call of ``f`` with such arguments, or, without one, what is held now.
+
+    The name says the format: ``.html`` is a page with a picture of every address at every step, ``.trace.json`` is for Perfetto,
+    ``.pb.gz`` for pprof; ``.csv``, ``.json`` and ``.txt`` are what they are.
+
+    >>> tf.memory.report("step.html", lambda x: tf.tanh(x @ x), tf.TensorSpec([64, 64]))   # doctest: +SKIP
+    """
+    if f is not None:
+        plan(f, *specs, **kwargs).save(str(path))
+        return path
+    recording = _t.start_recording("cpu:0")  # it begins with all that is there
+    timeline = recording.finish()
+    if str(path).endswith(".txt"):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(str(info()) + "\n")
+    else:
+        timeline.save(str(path))
     return path
 
 
+@contextlib.contextmanager
+def record(path=None):
+    """Records what is held, by line, inside of ``with``, and writes it to a file in the format that its name says. Gives a list
+    that has the timeline afterwards.
+
+    >>> with tf.memory.record() as recorded:
+    ...     y = tf.constant([1.0, 2.0]) + 1.0
+    >>> recorded[0].peak > 0
+    True
+    """
+    recording, made = _t.start_recording("cpu:0"), []
+    try:
+        yield made
+    finally:
+        timeline = recording.finish()
+        made.append(timeline)
+        if path is not None:
+            timeline.save(str(path))
+
+
 def budget(f, bytes, spill=True, exact=False):
-    """A function whose calls hold at most that many bytes, or are refused before they start."""
+    """A function whose calls hold at most that many bytes, or are refused before they start.
+
+    >>> f = tf.memory.budget(lambda x: tf.tanh(x), "1MiB")
+    >>> f(tf.ones([4])).shape
+    TensorShape([4])
+    """
+    f = unbound(f)
     inner = f.python_function if isinstance(f, Function) else f
     return _function(inner, budget=bytes, spill=spill, exact=exact)
 
 
 def max_batch(f, budget, *specs):
-    """The largest size of the one open dim of the specs that fits the budget."""
+    """The largest size of the one open dim of the specs that fits the budget.
+
+    >>> step = tf.function(lambda x: tf.reduce_sum(tf.tanh(x @ tf.ones([64, 64]))))
+    >>> tf.memory.max_batch(step, "1MiB", tf.TensorSpec([None, 64])) > 100
+    True
+    """
     return _as_function(f).max_batch(budget, tuple(specs))
 
 
@@ -54,7 +104,11 @@ class Info(dict):
 
 
 def info(device="CPU:0"):
-    """What a device holds, by whom, since which line."""
+    """What a device holds, by whom, since which line.
+
+    >>> sorted(k for k in tf.memory.info() if k in ("current", "peak"))
+    ['current', 'peak']
+    """
     from .config import _device
 
     return Info(_t.memory_info(_device(device)))
@@ -82,7 +136,12 @@ def limit(bytes, device="CPU:0"):
 
 def trace(f, *args, **kwargs):
     """Runs a callable and says what each op did to memory: ``(result, events)``, an event being op, line, action and
-    bytes."""
+    bytes.
+
+    >>> made, events = tf.memory.trace(lambda: tf.constant([1.0, 2.0]) + 1.0)
+    >>> "add" in [op for op, line, action, size in events if action == "allocated"]
+    True
+    """
     return _t.record_memory(lambda: f(*args, **kwargs))
 
 
@@ -91,7 +150,10 @@ class NotSteady(AssertionError):
 
 
 def steady(f, rounds=5, warmup=2):
-    """Runs a callable again and again; raises, with the holders that grew, where memory grows from round to round."""
+    """Runs a callable again and again; raises, with the holders that grew, where memory grows from round to round.
+
+    >>> tf.memory.steady(lambda: tf.ones([1000]) * 2.0)
+    """
     for _ in range(warmup):
         f()
     before = info()

@@ -1,6 +1,5 @@
 """Modules: objects that find the variables and modules that they hold. And scopes of names."""
 
-import contextlib
 import re
 import threading
 
@@ -139,21 +138,53 @@ def _leaves(value, seen, wanted):
         yield from value._walk(seen, wanted)
 
 
-@contextlib.contextmanager
-def control_dependencies(control_inputs):
-    """Effects run in the order of the program anyway: there is nothing to add."""
-    yield
+class control_dependencies:
+    """In a deferred graph, what is built inside of ``with`` runs after these, and reads variables as they leave them. Elsewhere
+    effects run in the order of the program anyway."""
+
+    def __init__(self, control_inputs):
+        self._inputs = control_inputs
+
+    def __enter__(self):
+        from ._variable import deferred_graph
+
+        self._graph = deferred_graph()
+        if self._graph is None:
+            return self
+        from .compat._graph import leading, stack
+
+        tensors = leading(self._inputs) if self._inputs is not None else []
+        self._shown = []
+        for tensor in tensors:
+            variable = getattr(tensor, "_updates", None)
+            if variable is not None:
+                self._shown.append((variable, variable.read_value()))
+                self._graph.show(variable, tensor)
+        before = stack("controls")[-1] if stack("controls") and self._inputs is not None else []
+        stack("controls").append([*before, *tensors])
+        self._before = self._graph.wait_for(stack("controls")[-1])
+        return self
+
+    def __exit__(self, *exception):
+        if self._graph is None:
+            return
+        from .compat._graph import stack
+
+        stack("controls").pop()
+        self._graph.wait_for(self._before)
+        for variable, value in reversed(self._shown):
+            self._graph.show(variable, value)
 
 
 def group(*inputs, name=None, **kwargs):
     """Several ops as one."""
-    from .compat._graph import Operation
+    from .compat._graph import Operation, waited_for
 
-    return Operation([i for i in inputs])
+    return Operation([*inputs, *waited_for()])
 
 
 def no_op(name=None):
     """An op that does nothing."""
-    from .compat._graph import Operation
+    from .compat._graph import Operation, waited_for
 
-    return Operation([])
+    return Operation(waited_for())

@@ -1,6 +1,7 @@
 """``tf.nn``: activations, losses, convolutions, pooling, normalization."""
 
 from . import _tonnage as _t
+from ._array import _channels_last
 from ._names import NN, made
 from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
@@ -56,16 +57,23 @@ def bias_add(value, bias, data_format=None, name=None):
 
 
 def dropout(x, rate, noise_shape=None, seed=None, name=None):
-    """Elements left out at a rate, the rest scaled up. Keeps a random key for the gradient, not a mask."""
-    if noise_shape is not None:
-        _warn_once("dropout", "noise_shape is not there: elements are left out one by one")
-    return _t.dropout(x, float(rate))
+    """Elements left out at a rate, the rest scaled up. Keeps a random key for the gradient, not a mask.
 
+    >>> tf.nn.dropout(tf.ones([3]), rate=0.0).numpy().tolist()
+    [1.0, 1.0, 1.0]
+    """
+    rate = float(rate)
+    if noise_shape is None and seed is None:
+        return _t.dropout(x, rate)
+    if not 0 <= rate < 1:
+        raise ValueError(f"dropout: the rate is at least 0 and below 1, not {rate}")
+    # Some elements together, or a seed of their own: drawn here, as a recipe that takes no memory.
+    x = _t.to_tensor(x, None, None)
+    shape = x.lengths if noise_shape is None else [n if m is None else m for m, n in zip(noise_shape, x.lengths)]
+    from .random import uniform
 
-def _warn_once(what, text):
-    from ._notices import once
-
-    once(what, text)
+    kept = uniform(shape, dtype=x.dtype, seed=seed) >= rate
+    return _t.where_(kept, x / (1 - rate), _t.zeros_like(x))
 
 
 def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
@@ -112,7 +120,12 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
 
 def embedding_lookup(params, ids, max_norm=None, name=None):
     """Rows of a table. Its gradient stays rows."""
-    return _t.gather(params, ids, 0, 0)
+    rows = _t.gather(params, ids, 0, 0)
+    if max_norm is None:
+        return rows
+    from .math import clip_by_norm
+
+    return clip_by_norm(rows, max_norm, axes=[-1])
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, causal=False, scale=None):
@@ -190,16 +203,22 @@ def convolution(input, filters, strides=None, padding="VALID", data_format=None,
 def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None,
                      name=None):
     """The gradient of a convolution by its image: an image of ``output_shape``."""
+    if dilations is not None and set(_per_axis(dilations, 2)) != {1}:
+        raise NotImplementedError("conv2d_transpose: dilations other than 1 are not there")
     same, _ = _padding(padding, 2)
-    lengths = [int(n) for n in output_shape][1:-1]
+    first = _channels_first(data_format)
+    lengths = [int(n) for n in output_shape]
+    lengths = lengths[2:] if first else lengths[1:-1]
     filters = _t.transpose(filters, [0, 1, 3, 2])
-    return _t.conv2d_transpose(input, filters, lengths, _per_axis(strides, 2), same)
+    strides = _per_axis(strides, 2, not first)
+    return _channels_last(lambda x: _t.conv2d_transpose(x, filters, lengths, strides, same), input, data_format)
 
 
 def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None):
     """Filters of its own for each channel."""
     same, _ = _padding(padding, 2)
-    return _t.depthwise_conv2d(input, filter, _per_axis(strides, 2), same, _per_axis(dilations or 1, 2))
+    strides, apart = _per_axis(strides, 2, not _channels_first(data_format)), _per_axis(dilations or 1, 2)
+    return _channels_last(lambda x: _t.depthwise_conv2d(x, filter, strides, same, apart), input, data_format)
 
 
 def _pool(pool, input, ksize, strides, padding, data_format):
@@ -228,12 +247,12 @@ avg_pool1d = avg_pool2d = avg_pool3d = avg_pool
 
 def space_to_depth(input, block_size, data_format="NHWC", name=None):
     """Blocks of an image as channels."""
-    return _t.space_to_depth(input, int(block_size))
+    return _channels_last(lambda x: _t.space_to_depth(x, int(block_size)), input, data_format)
 
 
 def depth_to_space(input, block_size, data_format="NHWC", name=None):
     """Channels as blocks of an image."""
-    return _t.depth_to_space(input, int(block_size))
+    return _channels_last(lambda x: _t.depth_to_space(x, int(block_size)), input, data_format)
 
 
 def zero_fraction(value, name=None):

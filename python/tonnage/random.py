@@ -22,6 +22,14 @@ def _seed(seed):
     return [int(seed), int(_seeds["global"] or 0), _seeds["count"]]
 
 
+def _philox(alg):
+    """There is one algorithm; asking for another one warns once."""
+    if str(getattr(alg, "name", alg)).lower() not in ("none", "auto_select", "philox", "1", "3"):
+        from ._notices import no_effect
+
+        no_effect("tf.random", alg=alg)
+
+
 def _scaled(made, mean, stddev):
     if not _is(stddev, 1):
         made = made * _t.to_tensor(stddev, None, made.dtype)
@@ -33,7 +41,11 @@ def _is(value, number):
 
 
 def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
-    """Numbers of the normal distribution."""
+    """Numbers of the normal distribution.
+
+    >>> tf.random.normal([1000, 1000]).is_recipe   # takes no memory
+    True
+    """
     return _scaled(_t.random_normal(shape, dtype, _seed(seed)), mean, stddev)
 
 
@@ -92,16 +104,24 @@ def poisson(shape, lam, dtype="float32", seed=None, name=None):
 
 def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
     """Numbers of the normal distribution that the seed alone decides."""
+    _philox(alg)
     return _scaled(_t.random_normal(shape, dtype, seed), mean, stddev)
 
 
 def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
     """The same, none further than two deviations away."""
+    _philox(alg)
     return _scaled(_t.random_truncated_normal(shape, dtype, seed), mean, stddev)
 
 
 def stateless_uniform(shape, seed, minval=0, maxval=None, dtype="float32", name=None, alg="auto_select"):
-    """Numbers between two bounds that the seed alone decides."""
+    """Numbers between two bounds that the seed alone decides.
+
+    >>> a, b = (tf.random.stateless_uniform([2], seed=[1, 2]) for _ in range(2))
+    >>> bool(tf.reduce_all(a == b))
+    True
+    """
+    _philox(alg)
     return _uniform(shape, minval, maxval, dtype, seed)
 
 
@@ -117,12 +137,14 @@ def stateless_gamma(shape, seed, alpha, beta=None, dtype="float32", name=None):
 
 def fold_in(seed, data, alg="auto_select"):
     """Another seed, by a number."""
+    _philox(alg)
     words = [int(w) for w in seed]
     return _t.to_tensor([words[0], (words[-1] * 1000003 + int(data)) & 0x7FFFFFFF], "int32", None)
 
 
 def split(seed, num=2, alg="auto_select"):
     """Several other seeds."""
+    _philox(alg)
     words = [int(w) for w in seed]
     numbers = _t.count(words[-1] * 1000003, 1, [int(num)], "int64") & 0x7FFFFFFF
     first = _t.fill([int(num)], words[0], "int32")
@@ -138,6 +160,7 @@ class Generator:
     @classmethod
     def from_seed(cls, seed, alg=None):
         """A generator that starts from a seed."""
+        _philox(alg)
         return cls(seed)
 
     @classmethod
@@ -145,9 +168,13 @@ class Generator:
         """A generator that starts anywhere."""
         import os
 
+        _philox(alg)
+
         return cls(int.from_bytes(os.urandom(4), "little"))
 
     def _next(self):
+        if _t.is_symbolic():
+            return None  # in a function: fresh ones each call
         self._count += 1
         return [self._key, self._count]
 
@@ -157,7 +184,8 @@ class Generator:
 
     def split(self, count=1):
         """Other generators."""
-        return [Generator(self._key * 1000003 + self._next()[1]) for _ in range(count)]
+        self._count += count
+        return [Generator(self._key * 1000003 + self._count - i) for i in range(count)]
 
     def normal(self, shape, mean=0.0, stddev=1.0, dtype="float32", name=None):
         """Numbers of the normal distribution."""

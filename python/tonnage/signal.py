@@ -68,6 +68,8 @@ def _cosines(length, periodic, dtype, a, b):
 def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1, name=None):
     """Overlapping pieces of a signal along its last axis."""
     signal = _t.to_tensor(signal, None, None)
+    if axis not in (-1, signal.ndim - 1):
+        raise NotImplementedError("frame: along the last axis; use tf.transpose for another one")
     length, step, have = int(frame_length), int(frame_step), signal.lengths[-1]
     if pad_end:
         count = -(-have // step)

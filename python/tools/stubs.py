@@ -70,7 +70,7 @@ def written(module):
     lines = [stub(name, value) for name, value in sorted(vars(of).items()) if not name.startswith("_")]
     modules = []
     if not module:
-        names = [m for m in MODULES if m] + ["config", "errors", "keras", "compat", "autograph", "nest"]
+        names = [m for m in MODULES if m] + ["config", "errors", "keras", "compat", "autograph", "nest", "profiler", "experimental"]
         modules = [f"{name}: Any" for name in sorted(names)] + ["newaxis: None"]
     return HEAD + "\n".join([*modules, *(line for line in lines if line)]) + "\n"
 

@@ -59,7 +59,7 @@ enum Command {
     Stats(files::Stats),
     /// Turn a file of tensors into one of another format, a piece at a time.
     Convert(files::Convert),
-    /// List the ops, with the dtypes that they take; or tell all about one.
+    /// List the ops, with the dtypes that they take and what they do to memory; or tell all about one.
     Ops(ops::Args),
 }
 

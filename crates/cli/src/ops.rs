@@ -1,4 +1,4 @@
-//! `tonnage ops`: the page of ops, or what the table says about one of them.
+//! `tonnage ops`: the page of ops with what each does to memory, or what the table says about one of them.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,8 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
             let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
             for (line, entry) in lines.iter().zip(&all) {
                 let gradient = if entry.gradient().is_ok() { "gradient" } else { "" };
-                say!("{line:width$}  {gradient:8}  {}", entry.op.doc);
+                let memory = entry.memory();
+                say!("{line:width$}  {memory:21}  {gradient:8}  {}", entry.op.doc);
             }
             say!("{} ops", all.len());
         }

@@ -24,6 +24,9 @@ fn every_op_is_on_the_page_with_its_dtypes() {
     assert!(line("matmul(").starts_with("matmul(number, number) -> number"), "{}", line("matmul("));
     assert!(line("svd(").starts_with("svd(f64 or f32) -> f64 or f32"), "{}", line("svd("));
     assert!(line("is_nan(").starts_with("is_nan(float) -> bool"), "{}", line("is_nan("));
+    assert!(line("matmul(").contains("  fresh  "), "{}", line("matmul("));
+    assert!(line("relu(").contains("  fresh, or in place  "), "{}", line("relu("));
+    assert!(line("transpose(").contains("  none: a view  "), "{}", line("transpose("));
     assert!(line("argmax(").contains("integer") || line("argmax(").contains("number"));
 }
 

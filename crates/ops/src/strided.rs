@@ -45,7 +45,9 @@ impl<'a> Positions<'a> {
 
     /// Where the first so many elements lie, if one after the other.
     pub fn run(self, count: usize) -> Option<std::ops::Range<usize>> {
-        self.contiguous.then(|| self.axes.offset..self.axes.offset + count)
+        // None of them may lie anywhere, even beyond the data.
+        let start = if count == 0 { 0 } else { self.axes.offset };
+        self.contiguous.then(|| start..start + count)
     }
 
     /// Where element `number` lies.

@@ -1,11 +1,15 @@
 //! What a plan reads from files as it runs: tensors that stay in theirs.
 
-use tonnage_core::Bytes;
+use smallvec::SmallVec;
+use tonnage_core::graph::Node;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
+use tonnage_core::row::Lower;
+use tonnage_core::{Bytes, Result};
 
 use crate::budget::Machine;
-use crate::plan::{Plan, Run, Step, TileRead};
+use crate::place::Planner;
+use crate::plan::{At, Plan, Run, Step, Streamed, TileRead};
 
 impl Plan {
     /// What a call reads from files, in steps of its own (what bodies of loops read is not counted): each step that uses a tensor in a
@@ -20,6 +24,25 @@ impl Plan {
             true => self.reads().get() as f64 / machine.read,
             false => self.reads().get() as f64 / Machine::DEFAULT.read,
         }
+    }
+}
+
+impl Planner<'_> {
+    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
+    pub(crate) fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
+        let mut streamed = SmallVec::new();
+        for (i, id) in node.inputs.iter().enumerate() {
+            if let (Lower::Streaming(_, reads), At::Recipe(recipe)) =
+                (node.op.lower, &self.place(*id)?.at)
+                && let Some((_, layout)) = recipe.as_stored()
+                && self.graph.with_call(node, |call| reads(call, i, layout))
+            {
+                streamed.push((i, recipe.clone()));
+                continue;
+            }
+            self.materialize(node, *id)?;
+        }
+        Ok(streamed)
     }
 }
 

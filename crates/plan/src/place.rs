@@ -18,7 +18,7 @@ use tonnage_core::{Kind, Source};
 
 use crate::plan::{
     At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
-    Streamed, TileRead,
+    TileRead,
 };
 use crate::{finish, order, region, tile};
 
@@ -313,23 +313,6 @@ impl<'g> Planner<'g> {
         };
         let scratch = tonnage_ops::tile::scratch(&run.program, &run.domain);
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
-    }
-
-    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
-    fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
-        let mut streamed = SmallVec::new();
-        for (i, id) in node.inputs.iter().enumerate() {
-            if let (Lower::Streaming(_, reads), At::Recipe(recipe)) =
-                (node.op.lower, &self.place(*id)?.at)
-                && let Some((_, layout)) = recipe.as_stored()
-                && self.graph.with_call(node, |call| reads(call, i, layout))
-            {
-                streamed.push((i, recipe.clone()));
-                continue;
-            }
-            self.materialize(node, *id)?;
-        }
-        Ok(streamed)
     }
 
     /// Makes a value that is a recipe resident.

@@ -102,6 +102,9 @@ pub fn values(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
         let text = format!("integers are needed, not a tensor of {}", dtype::name(tensor.dtype()));
         return Err(PyTypeError::new_err(text));
     }
+    if tensor.is_symbolic() {
+        return Err(crate::errors::data_decide(py, "a size or a position"));
+    }
     let read = || tensor.cast(DType::I64)?.to_vec::<i64>();
     crate::run::eagerly(read).map_err(|e| crate::errors::raise(py, e))
 }
@@ -178,6 +181,14 @@ impl Lengths {
         Ok(self.0.into_iter().map(|dim| dim.unwrap_or_else(|| found.clone())).collect())
     }
 
+    /// With an unknown first length as the batch, one size wherever it stands: programs compute with such tensors side by side.
+    pub fn with_batch(mut self) -> Lengths {
+        if let Some(first @ None) = self.0.first_mut() {
+            *first = Some(Dim::open("batch"));
+        }
+        self
+    }
+
     /// As a shape whose unknown lengths are open, each by a name of its own.
     pub fn open(self, lead: &str) -> Shape {
         let dims = self.0.into_iter().enumerate();
@@ -207,6 +218,9 @@ impl FromPyObject<'_, '_> for Number {
             return Ok(Number(number));
         }
         let tensor = convert::tensor(&given, Want::default())?;
+        if tensor.is_symbolic() {
+            return Err(crate::errors::data_decide(given.py(), "a number"));
+        }
         scalar_of(given.py(), &tensor).map(Number)
     }
 }

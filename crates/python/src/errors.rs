@@ -48,10 +48,16 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::Tape { .. } => "TapeError",
         ErrorKind::Callback { .. } | ErrorKind::Recursion { .. } => "UnknownError",
         ErrorKind::NameTaken { .. } => "NameTakenError",
+        // What a signature does not take.
+        ErrorKind::BadArgument { op: "function", .. } => "SignatureError",
         ErrorKind::DTypeMismatch { .. } | ErrorKind::DTypeUnsupported { .. } => "DTypeError",
         _ => "InvalidArgumentError",
     };
-    let text = error.to_string();
+    of_class(py, name, error.to_string())
+}
+
+/// An exception of one of the package's own classes.
+pub fn of_class(py: Python<'_>, name: &str, text: String) -> PyErr {
     let Some(classes) = CLASSES.get(py) else { return PyRuntimeError::new_err(text) };
     match classes.bind(py).getattr(name) {
         Ok(class) => match class.call1((py.None(), py.None(), text.clone())) {
@@ -60,6 +66,14 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         },
         Err(_) => PyRuntimeError::new_err(text),
     }
+}
+
+/// Where a size or a number of the program would be what only the data say.
+pub fn data_decide(py: Python<'_>, what: &str) -> PyErr {
+    let text = format!("{what} depends on values that are not known while a function is traced");
+    let Some(classes) = CLASSES.get(py) else { return PyTypeError::new_err(text) };
+    let made = classes.bind(py).getattr("DataDecideError").and_then(|class| class.call1((text,)));
+    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 /// An error about an argument.

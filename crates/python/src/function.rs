@@ -1,26 +1,57 @@
 //! Functions: a Python callable that is traced and planned.
 
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tonnage::{Bytes, Function, Result, bind};
+use tonnage::{Bytes, Dim, Function, Result, Tensor, TensorType, bind};
 
 use crate::errors::{self, carry};
 use crate::line;
 use crate::memory::{PyPlan, ran};
 use crate::nest::{As, Nest};
-use crate::run::current_graph;
+use crate::run::{MUCH, current_graph, run, run_attached};
 use crate::variable::PyVariable;
 
 type Body = Box<dyn Fn(Nest) -> Result<Nest> + Send + Sync>;
 
+type Planned = Function<Nest, Nest, Body>;
+
 /// A Python callable as a planned program.
 #[pyclass(frozen, subclass, weakref, dict, name = "Function", module = "tonnage")]
-pub struct PyFunction(Function<Nest, Nest, Body>, Callable);
+pub struct PyFunction {
+    planned: Planned,
+    callable: Callable,
+    /// Of a function with a signature: what it says, and how it runs for calls that one trace cannot serve.
+    loose: Option<Loose>,
+}
+
+/// Open lengths of a signature that have no names: first ones are taken to be the same, the batch, and one trace serves all. A
+/// function for which that is not so is traced for the lengths of its calls.
+struct Loose {
+    signature: Vec<TensorType>,
+    planned: Planned,
+    is_needed: AtomicBool,
+}
+
+impl Loose {
+    /// Whether arguments are of the signature, but for lengths that one name stands for.
+    fn takes(&self, given: &[Tensor]) -> bool {
+        let pairs = || self.signature.iter().zip(given);
+        self.signature.len() == given.len()
+            && pairs().all(|(says, tensor)| {
+                let (shape, dtype) = (tensor.shape(), tensor.dtype());
+                let fits = |(a, b): (&Dim, &Dim)| a.known().is_none() || a == b;
+                says.dtype == dtype
+                    && says.shape.len() == shape.len()
+                    && says.shape.iter().zip(shape.iter()).all(fits)
+            })
+    }
+}
 
 /// The callable, shared with the closure that is traced, so that the garbage collector sees it once.
 type Callable = Arc<Mutex<Option<Py<PyAny>>>>;
@@ -75,54 +106,72 @@ impl PyFunction {
         exact: bool,
     ) -> PyResult<PyFunction> {
         let callable: Callable = Arc::new(Mutex::new(Some(callable)));
-        let body = body(callable.clone());
-        let make = || tonnage::function::<Nest, Nest, Body>(body);
-        let mut made = match line::here(py) {
-            Some(line) => line.stand_for(make),
-            None => make(),
+        let budget = budget.map(bytes).transpose()?;
+        let line = line::here(py);
+        let make = || -> PyResult<Planned> {
+            let body = body(callable.clone());
+            let make = || tonnage::function::<Nest, Nest, Body>(body);
+            let mut made = match line {
+                Some(line) => line.stand_for(make),
+                None => make(),
+            };
+            if let Some(budget) = budget {
+                made = made.budget(budget).map_err(|e| errors::raise(py, e))?;
+            }
+            if !spill {
+                made = made.no_spill();
+            }
+            Ok(if exact { made.exact() } else { made })
         };
+        let (mut planned, mut loose) = (make()?, None);
         if let Some(signature) = signature {
-            made = made.signature(Nest::of_call(signature, None)?);
+            let arguments = Nest::of_call(signature, None)?;
+            let types: Vec<TensorType> = arguments.tensors.iter().map(Tensor::ty).collect();
+            if types.iter().any(|ty| ty.shape.iter().any(|dim| dim.known().is_none())) {
+                let planned = make()?.reduce_retracing();
+                loose =
+                    Some(Loose { signature: types, planned, is_needed: AtomicBool::new(false) });
+            }
+            planned = planned.signature(arguments);
         }
         if reduce_retracing {
-            made = made.reduce_retracing();
+            planned = planned.reduce_retracing();
         }
-        if let Some(budget) = budget {
-            made = made.budget(bytes(budget)?).map_err(|e| errors::raise(py, e))?;
-        }
-        if !spill {
-            made = made.no_spill();
-        }
-        if exact {
-            made = made.exact();
-        }
-        Ok(PyFunction(made, callable))
+        Ok(PyFunction { planned, callable, loose })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        match self.1.try_lock() {
+        match self.callable.try_lock() {
             Ok(callable) => callable.iter().try_for_each(|callable| visit.call(callable)),
             Err(_) => Ok(()),
         }
     }
 
     fn __clear__(&self) {
-        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.callable.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, function) = (slf.py(), slf.get());
         let arguments = Nest::of_call(args, kwargs)?;
-        let made = match current_graph().is_some() || bind::is_tracing() {
-            true => crate::run::run_attached(py, || self.0.call(arguments))?,
-            false => crate::run::run(py, crate::run::MUCH, || self.0.call(arguments))?,
+        if current_graph().is_some() || bind::is_tracing() {
+            return run_attached(py, || function.planned.call(arguments))?.object(py);
+        }
+        let planned = match &function.loose {
+            Some(loose) if loose.is_needed.load(Relaxed) && loose.takes(&arguments.tensors) => {
+                &loose.planned
+            }
+            _ => &function.planned,
         };
-        made.object(py)
+        match run(py, MUCH, || planned.call(arguments)) {
+            Ok(made) => made.object(py),
+            Err(error) => function.once_more(slf, args, kwargs, error),
+        }
     }
 
     /// What a call with such arguments would take; runs nothing.
@@ -134,7 +183,7 @@ impl PyFunction {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyPlan> {
         let arguments = Nest::of_call(args, kwargs)?;
-        crate::run::run(py, crate::run::MUCH, || self.0.plan(&arguments)).map(PyPlan)
+        run(py, MUCH, || self.planned.plan(&arguments)).map(PyPlan)
     }
 
     /// The largest size of the one open dim that fits a budget.
@@ -145,7 +194,7 @@ impl PyFunction {
         args: &Bound<'_, PyTuple>,
     ) -> PyResult<usize> {
         let (arguments, budget) = (Nest::of_call(args, None)?, bytes(budget)?);
-        crate::run::run(py, crate::run::MUCH, || self.0.max_batch(&arguments, budget))
+        run(py, MUCH, || self.planned.max_batch(&arguments, budget))
     }
 
     /// The graph for such arguments, as text.
@@ -157,7 +206,7 @@ impl PyFunction {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<String> {
         let arguments = Nest::of_call(args, kwargs)?;
-        crate::run::run(py, crate::run::MUCH, || self.0.graph(&arguments))
+        run(py, MUCH, || self.planned.graph(&arguments))
     }
 
     /// Traces it for such arguments, if it was not yet, and says what comes out: types as text.
@@ -169,36 +218,87 @@ impl PyFunction {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let arguments = Nest::of_call(args, kwargs)?;
-        crate::run::run(py, crate::run::MUCH, || self.0.concrete(&arguments).map(drop))
+        run(py, MUCH, || self.planned.concrete(&arguments).map(drop))
     }
 
     /// What the last planned call took.
     fn last_run<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.0.last_run().map(|last| ran(py, &last)).transpose()
+        self.planned.last_run().map(|last| ran(py, &last)).transpose()
     }
 
     /// How many traces are remembered.
     #[getter]
     fn traces(&self) -> usize {
-        self.0.traces()
+        self.planned.traces()
     }
 
     /// What traces and plans take themselves.
     #[getter]
     fn graph_bytes(&self) -> u64 {
-        self.0.graph_bytes().get()
+        self.planned.graph_bytes().get()
     }
 
     /// The variables that were made while it was traced.
     #[getter]
     fn made_variables(&self) -> Vec<PyVariable> {
-        self.0.variables().into_iter().map(|variable| PyVariable { variable }).collect()
+        self.planned.variables().into_iter().map(|variable| PyVariable { variable }).collect()
     }
 
     /// Lets it run op by op, or not; `None` does as all functions do.
     #[pyo3(signature = (eagerly))]
     fn run_eagerly(&self, eagerly: Option<bool>) {
-        self.0.run_eagerly(eagerly);
+        self.planned.run_eagerly(eagerly);
+    }
+}
+
+impl PyFunction {
+    /// What a call that failed is after all: traced for its own lengths, or run op by op, where that helps.
+    fn once_more<'py>(
+        &self,
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        error: PyErr,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let mut planned = &self.planned;
+        if let Some(loose) = self.loose.as_ref().filter(|l| !l.is_needed.load(Relaxed))
+            && error.is_instance_of::<PyValueError>(py)
+        {
+            let arguments = Nest::of_call(args, kwargs)?;
+            let was_traced = planned.traces() > 0;
+            let fits = !was_traced || self.planned.concrete(&arguments).is_err();
+            if fits && loose.takes(&arguments.tensors) {
+                loose.is_needed.store(!was_traced, Relaxed);
+                planned = &loose.planned;
+                match run(py, MUCH, || planned.call(arguments)) {
+                    Ok(made) => return made.object(py),
+                    Err(error) => return self.op_by_op(slf, planned, args, kwargs, error),
+                }
+            }
+        }
+        self.op_by_op(slf, planned, args, kwargs, error)
+    }
+
+    /// Where the data decide on sizes there is nothing to plan: then op by op, if Python agrees.
+    fn op_by_op<'py>(
+        &self,
+        slf: &Bound<'py, Self>,
+        planned: &Planned,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        error: PyErr,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let asked = (error.value(py), error.traceback(py));
+        if !error.is_instance_of::<PyTypeError>(py)
+            || !slf.call_method1("_may_run_eagerly", asked)?.is_truthy()?
+        {
+            return Err(error);
+        }
+        planned.run_eagerly(true);
+        let arguments = Nest::of_call(args, kwargs)?;
+        run(py, MUCH, || planned.call(arguments))?.object(py)
     }
 }
 

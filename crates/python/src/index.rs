@@ -1,6 +1,6 @@
 //! `x[...]`: positions, slices, new axes, the rest, masks, and positions that only the data know.
 
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
 use tonnage::{DType, Index, Part, Tensor};
@@ -64,10 +64,8 @@ fn check(py: Python<'_>, of: &PyTensor, indices: &[Index]) -> PyResult<()> {
         && let Some(Some(n)) = of.tensor.shape().first().map(|d| d.known())
         && (*at >= n as i64 || *at < -(n as i64))
     {
-        let _ = py;
-        return Err(PyIndexError::new_err(format!(
-            "index {at} is out of range for an axis of {n}"
-        )));
+        let text = format!("slice index {at} of dimension 0 out of bounds: its length is {n}");
+        return Err(crate::errors::of_class(py, "OutOfBoundsError", text));
     }
     Ok(())
 }
@@ -117,9 +115,7 @@ fn part(py: Python<'_>, slice: &Bound<'_, PySlice>) -> PyResult<Part> {
         }
         match position(py, &given)? {
             Some(at) => Ok(Some(at)),
-            None => Err(PyTypeError::new_err(
-                "the ends of a slice must be known while a function is traced; use `tf.slice` or `tf.gather`",
-            )),
+            None => Err(crate::errors::data_decide(py, "the end of a slice")),
         }
     };
     let step = side("step")?.unwrap_or(1);

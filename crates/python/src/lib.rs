@@ -27,6 +27,7 @@ mod run;
 mod session;
 mod tape;
 mod tensor;
+mod timeline;
 mod variable;
 mod weights;
 
@@ -34,6 +35,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Signals wait for the interpreter; a loop of many rounds lets it see them.
+    tonnage_runtime::interrupt::on_rounds(run::see_signals);
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<variable::PyVariable>()?;
     module.add_class::<dtype::PyDType>()?;
@@ -42,6 +45,8 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::PyGraph>()?;
     module.add_class::<session::PySession>()?;
     module.add_class::<memory::PyPlan>()?;
+    module.add_class::<timeline::PyRecording>()?;
+    module.add_class::<timeline::PyTimeline>()?;
     module.add_class::<op::Op>()?;
     module.add_class::<optim::PyOptimizer>()?;
     module.add_class::<optim::PyLossScale>()?;
@@ -56,10 +61,14 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         layers::rms_norm,
         line::set_package_folder,
         run::after_fork,
+        run::enter_eager,
+        run::leave_eager,
+        run::set_threads,
         dtype::the_dtype,
         errors::set_error_classes,
         tensor::set_sugar,
         variable::get_variable,
+        variable::with_variables_as,
         variable::in_name_scope,
         variable::forget_variables,
         function::run_functions_eagerly,
@@ -81,6 +90,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         memory::set_spill_folder,
         memory::resident,
         memory::record_memory,
+        timeline::start_recording,
         memory::listen,
         op::table,
         ops::set_seed,

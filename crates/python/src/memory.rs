@@ -9,6 +9,7 @@ use tonnage::{Plan, Ran};
 
 use crate::errors::raise;
 use crate::function::bytes;
+use crate::timeline;
 
 /// A plan: the order, an address for every buffer, and the peak.
 #[pyclass(frozen, name = "Plan", module = "tonnage")]
@@ -63,6 +64,22 @@ impl PyPlan {
             all.append(made)?;
         }
         Ok(all)
+    }
+
+    /// What is held step by step, as a chart for a terminal.
+    #[pyo3(signature = (columns = 80, lines = 12))]
+    fn chart(&self, columns: usize, lines: usize) -> String {
+        timeline::plan_chart(&self.0, columns, lines)
+    }
+
+    /// As a page of HTML, with a picture of addresses over steps.
+    fn html(&self) -> String {
+        timeline::plan_page(&self.0).html()
+    }
+
+    /// Writes it in the format that the file's name says: `.html`, `.csv`, `.json`, `.trace.json`, `.pb.gz` or `.txt`.
+    fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        timeline::save_plan(py, path, &self.0)
     }
 
     fn __str__(&self) -> String {

@@ -395,7 +395,7 @@ fn known_cast(tensor: Tensor, dtype: DType) -> tonnage::Result<Tensor> {
 /// A tensor of that type without values: what signatures are written in.
 #[pyfunction]
 pub fn spec(dtype: Dt, lengths: Lengths, lead: &str) -> PyTensor {
-    Tensor::spec(dtype.0, lengths.open(lead)).into()
+    Tensor::spec(dtype.0, lengths.with_batch().open(lead)).into()
 }
 
 /// Anything that can be a tensor, as one of that dtype; `hint` is taken where the data can be of it.

@@ -114,6 +114,45 @@ pub fn is_symbolic() -> bool {
     tonnage::bind::is_tracing() || current_graph().is_some()
 }
 
+/// What began to run at once inside of traces or graphs, until it is left.
+struct Apart {
+    building: bool,
+    _outside: tonnage::bind::Outside,
+}
+
+thread_local! {
+    static APART: RefCell<Vec<Apart>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lets ops run at once, whatever is traced or built, until [`leave_eager`].
+#[pyfunction]
+pub fn enter_eager() {
+    enter_graph(None);
+    let apart =
+        Apart { building: BUILDING.replace(false), _outside: tonnage::bind::Outside::begin() };
+    APART.with_borrow_mut(|all| all.push(apart));
+}
+
+/// As it was before the last [`enter_eager`].
+#[pyfunction]
+pub fn leave_eager() {
+    if let Some(apart) = APART.with_borrow_mut(Vec::pop) {
+        BUILDING.set(apart.building);
+        leave_graph();
+    }
+}
+
+/// Lets handlers of signals run: what they raise ends the call.
+pub fn see_signals() -> Result<()> {
+    Python::attach(|py| py.check_signals()).map_err(errors::carry)
+}
+
+/// Says how many threads compute; false where they compute already.
+#[pyfunction]
+pub fn set_threads(threads: usize) -> bool {
+    tonnage::set_threads(threads).is_ok()
+}
+
 /// Runs as if nothing were traced and no graph built.
 pub fn eagerly<R>(f: impl FnOnce() -> R) -> R {
     struct Back(bool);

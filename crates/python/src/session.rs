@@ -42,13 +42,35 @@ impl PyGraph {
         dtype: Dt,
         shape: Lengths,
     ) -> PyResult<PyTensor> {
-        let shape = shape.open(&format!("{name}_"));
+        let shape = shape.with_batch().open(&format!("{name}_"));
         // Not through the graph that is built: this is it.
         let made = match crate::line::here(py) {
             Some(line) => line.stand_for(|| self.0.placeholder(name, dtype.0, shape)),
             None => self.0.placeholder(name, dtype.0, shape),
         };
         made.map(PyTensor::from).map_err(|e| crate::errors::raise(py, e))
+    }
+
+    /// Lets a variable be read as a value from here on, without an update of it.
+    fn show(
+        &self,
+        py: Python<'_>,
+        variable: &Bound<'_, PyVariable>,
+        value: &Bound<'_, PyTensor>,
+    ) -> PyResult<()> {
+        let (variable, value) = (&variable.get().variable, &value.get().tensor);
+        self.0.show(variable, value).map_err(|e| crate::errors::raise(py, e))
+    }
+
+    /// Lets what is built from here on wait for these values; what was waited for before.
+    fn wait_for(
+        &self,
+        py: Python<'_>,
+        values: Vec<PyRef<'_, PyTensor>>,
+    ) -> PyResult<Vec<PyTensor>> {
+        let values: Vec<Tensor> = values.iter().map(|t| t.tensor.clone()).collect();
+        let before = self.0.wait_for(&values).map_err(|e| crate::errors::raise(py, e))?;
+        Ok(before.into_iter().map(Into::into).collect())
     }
 
     /// The names of its placeholders.
@@ -82,9 +104,16 @@ impl PySession {
         })
     }
 
-    /// Gives every variable its first value.
-    fn initialize(&self, py: Python<'_>) -> PyResult<()> {
-        run::eagerly(|| run(py, MUCH, || self.0.initialize()))
+    /// Gives every variable its first value, or one of them.
+    #[pyo3(signature = (variable = None))]
+    fn initialize(&self, py: Python<'_>, variable: Option<&Bound<'_, PyVariable>>) -> PyResult<()> {
+        let declared = variable.map(|v| v.get().variable.clone());
+        run::eagerly(|| {
+            run(py, MUCH, || match &declared {
+                Some(declared) => self.0.initialize_variable(declared),
+                None => self.0.initialize(),
+            })
+        })
     }
 
     /// Computes what is asked for, and runs what leads to `updates`.
@@ -113,6 +142,12 @@ impl PySession {
     fn value(&self, py: Python<'_>, variable: &Bound<'_, PyVariable>) -> PyResult<PyTensor> {
         let declared = &variable.get().variable;
         run::eagerly(|| run_attached(py, || self.0.variable(declared)?.read())).map(Into::into)
+    }
+
+    /// Whether a variable has a value in this session.
+    fn is_initialized(&self, py: Python<'_>, variable: &Bound<'_, PyVariable>) -> PyResult<bool> {
+        let declared = &variable.get().variable;
+        run_attached(py, || Ok(self.0.variable(declared)?.is_initialized()))
     }
 
     /// Gives a variable another value in this session.

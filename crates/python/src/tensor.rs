@@ -324,6 +324,13 @@ impl PyTensor {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.tensor.shape().count().is_some_and(|n| n != 1) {
+            return Err(PyValueError::new_err(format!(
+                "the truth value of a tensor of more or fewer than one element is ambiguous: {}; use tf.reduce_any or \
+                 tf.reduce_all",
+                self.tensor.ty()
+            )));
+        }
         Ok(self.number(py)?.to_f64() != 0.0)
     }
 

@@ -1,5 +1,7 @@
 //! Variables as Python sees them. The operators and the rest of TensorFlow's methods are Python's.
 
+use std::cell::RefCell;
+
 use pyo3::prelude::*;
 use tonnage::{DType, Gradient, Reuse, Shape, Tensor, TensorType, Variable, bind};
 
@@ -15,9 +17,56 @@ pub struct PyVariable {
     pub variable: Variable,
 }
 
+/// Variables that are read while a function with a gradient of its own runs.
+#[derive(Default)]
+struct Watch {
+    /// What stands for some of them: arguments of that function.
+    instead: Vec<(u64, Tensor)>,
+    read: Vec<Variable>,
+}
+
+thread_local! {
+    static WATCHES: RefCell<Vec<Watch>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What stands for a variable, if something does; that it is read is noted.
+fn stand_in(variable: &Variable) -> Option<Tensor> {
+    WATCHES.with_borrow_mut(|watches| {
+        let watch = watches.last_mut()?;
+        let number = bind::variable_number(variable);
+        if let Some((_, tensor)) = watch.instead.iter().find(|(of, _)| *of == number) {
+            return Some(tensor.clone());
+        }
+        if watch.read.iter().all(|other| bind::variable_number(other) != number) {
+            watch.read.push(variable.clone());
+        }
+        None
+    })
+}
+
+/// Calls a callable in which tensors stand for variables; what it returns, and the other variables that it read.
+#[pyfunction]
+pub fn with_variables_as<'py>(
+    f: &Bound<'py, PyAny>,
+    variables: Vec<PyRef<'py, PyVariable>>,
+    tensors: Vec<PyRef<'py, PyTensor>>,
+) -> PyResult<(Bound<'py, PyAny>, Vec<PyVariable>)> {
+    let pairs = variables.iter().zip(&tensors);
+    let instead = pairs.map(|(v, t)| (bind::variable_number(&v.variable), t.tensor.clone()));
+    let watch = Watch { instead: instead.collect(), read: Vec::new() };
+    WATCHES.with_borrow_mut(|watches| watches.push(watch));
+    let made = f.call0();
+    let watch = WATCHES.with_borrow_mut(Vec::pop).unwrap_or_default();
+    let read = watch.read.into_iter().map(|variable| PyVariable { variable });
+    Ok((made?, read.collect()))
+}
+
 impl PyVariable {
     /// Its value now.
     pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
+        if let Some(tensor) = stand_in(&self.variable) {
+            return Ok(tensor);
+        }
         // Without the interpreter's lock: a call that writes it may be waiting for that in a callback.
         run(py, MUCH, || self.variable.read())
     }

@@ -61,6 +61,23 @@ pub fn outside_of_traces<R>(f: impl FnOnce() -> R) -> R {
     trace::outside(f)
 }
 
+/// Until it is dropped nothing is traced on this thread: [`outside_of_traces`] for what begins and ends in two calls.
+/// Drop them in the opposite order of their making.
+pub struct Outside(Vec<trace::Trace>);
+
+impl Outside {
+    /// From here on.
+    pub fn begin() -> Outside {
+        Outside(trace::take_away())
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        trace::put_back(std::mem::take(&mut self.0));
+    }
+}
+
 /// Which variable it is: no other one has the number.
 pub fn variable_number(variable: &Variable) -> u64 {
     variable.number()

@@ -34,6 +34,14 @@ impl From<&[i64]> for Axes {
 
 /// A part of one axis, as `start..stop` by `step`, with the rules of Python: negative positions count
 /// from the back, and positions outside are moved to the end.
+///
+/// ```
+/// use tonnage::{Part, range};
+/// let x = range(0i64, 10, 1)?;
+/// assert_eq!(x.slice(&[Part::from(2..8).by(2)])?.to_vec::<i64>()?, [2, 4, 6]);
+/// assert_eq!(x.slice(&[Part::ALL.by(-3)])?.to_vec::<i64>()?, [9, 6, 3, 0]);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
     start: Option<i64>,

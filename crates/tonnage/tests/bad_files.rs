@@ -72,12 +72,14 @@ fn files_that_are_cut_or_damaged_anywhere_are_tensors_or_errors() {
             looked(&path, &format!("{name}: {what}"))
         };
         assert_eq!(check(&bytes, "as it is"), None);
-        let refused =
-            (0..bytes.len()).filter(|n| check(&bytes[..*n], &format!("cut at {n}")).is_some());
-        // A table may be cut between rows or digits, and is a table still.
-        assert!(name.ends_with("csv") || refused.count() == bytes.len(), "{name}");
-        for at in 0..bytes.len().min(400) {
-            for value in [0, 0xFF, b'9', bytes[at] ^ 1, bytes[at].wrapping_add(128)] {
+        // At every length of the shorter ones, and some of the longer ones.
+        for n in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
+            let refused = check(&bytes[..n], &format!("cut at {n}")).is_some();
+            // A table may be cut between rows or digits, and is a table still.
+            assert!(refused || name.ends_with("csv"), "{name} cut at {n}");
+        }
+        for at in 0..bytes.len().min(260) {
+            for value in [0xFF, bytes[at] ^ 1] {
                 let mut other = bytes.clone();
                 other[at] = value;
                 check(&other, &format!("{value} at {at}"));

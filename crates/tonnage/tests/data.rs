@@ -61,6 +61,15 @@ fn a_shuffle_gives_every_element_once_and_another_order_each_time() {
         assert!(half.iter().enumerate().all(|(i, x)| *x < i as i64 + 20));
     }
     assert_ne!(once, (0..100).collect::<Vec<_>>());
+    // Each time has its number, by which it comes again.
+    let shuffled = make();
+    let pass = |number: u64| -> Vec<i64> {
+        shuffled.pass(number).map(|x| x.unwrap().scalar().unwrap()).collect()
+    };
+    let all: Vec<Vec<i64>> = (0..3).map(|_| flat(&shuffled)).collect();
+    assert_eq!([pass(2), pass(0), pass(1)], [all[2].clone(), all[0].clone(), all[1].clone()]);
+    let told = Pipeline::from_passes(|number| (0..2).map(move |i| tensor(10 * number as i64 + i)));
+    assert_eq!(flat(&told.repeat(3)), [0, 1, 10, 11, 20, 21]);
 }
 
 #[test]
@@ -76,6 +85,13 @@ fn elements_of_different_lengths_are_filled_up() {
 /// Elements of 1 MiB each.
 fn large(n: usize) -> Pipeline<Tensor> {
     Pipeline::from_fn(move || (0..n).map(|i| tensor(vec![i as f32; 1 << 18])))
+}
+
+/// Elements of 1 MiB, and of 2 MiB each fourth time.
+fn longer(n: usize) -> Pipeline<Tensor> {
+    Pipeline::from_fn(move || {
+        (0..n).map(|i| tensor(vec![0f32; if i % 4 == 0 { 1 << 19 } else { 1 << 18 }]))
+    })
 }
 
 #[test]
@@ -96,6 +112,34 @@ fn every_buffer_is_counted_and_bounded() {
     let mapped = most(large(20).parallel_map(2, |x: Tensor| x.sum_all()));
     assert!(mapped < "7MiB".parse().unwrap(), "{mapped}");
     assert_eq!(in_use(), before);
+    // What is told before anything is held is what is held at most, beside the element in hand.
+    let key = RandomKey::new(1);
+    for (pipeline, in_hand, exact) in [
+        (large(20).shuffle(5, key), 1, Some(5)),
+        (large(20).batch(4), 4, Some(8)),
+        (large(20).padded_batch(4, 0.0), 4, Some(8)),
+        (longer(20).padded_batch(4, 0.0), 8, None),
+        (large(20).prefetch(3), 1, None),
+        (large(20).parallel_map(2, |x: Tensor| x.mul(2.0)), 1, None),
+        (
+            large(30).shuffle(6, key).map(|x: Tensor| x.mul(2.0)).batch(3).prefetch(2).repeat(2),
+            3,
+            None,
+        ),
+        (Pipeline::interleave(vec![large(9).shuffle(3, key), large(9).shuffle(2, key)]), 1, None),
+    ] {
+        let holds = pipeline.holds().unwrap();
+        let bound: Bytes = holds.iter().map(|one| one.bytes).sum();
+        assert_eq!(in_use(), before, "nothing is held for it");
+        let seen = most(pipeline);
+        assert!(seen.get() <= bound.get() + in_hand * one.get(), "{seen} and {holds:?}");
+        if let Some(exact) = exact {
+            assert_eq!(seen.get(), exact * one.get(), "{holds:?}");
+        }
+        while in_use() != before {
+            std::thread::yield_now();
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,10 @@ use tonnage::io::{
     Csv, FileTensor, Npz, Order, SafeTensors, parse_npy, read_idx, read_npy, save_idx, save_npy,
     save_npz, save_npz_deflated, save_raw, save_safetensors, save_sharded,
 };
-use tonnage::{DType, Elementwise, ErrorKind, Tensor, memory, range, tensor, zeros};
+use tonnage::train::{Checkpoints, Loading, Position, load_weights, save_weights};
+use tonnage::{
+    Bytes, DType, Elementwise, ErrorKind, Tensor, Variable, memory, range, tensor, zeros,
+};
 
 /// One that NumPy made.
 fn numpy(name: &str) -> PathBuf {
@@ -252,6 +255,12 @@ fn a_model_in_several_files_is_one_and_its_index_stays_in_its_folder() {
     }
     // 40 + 80 + 120 bytes, then 160, then 200.
     assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 4);
+    // Saved again and again, in other sizes too: the old files go.
+    for (most, files) in [("240B", 4), ("240B", 4), ("10KiB", 2), ("240B", 4)] {
+        save_sharded(&folder.0, all(), &[("made by", "a test")], most.parse().unwrap()).unwrap();
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), files);
+        assert_eq!(SafeTensors::open(&folder.0).unwrap().names().count(), 5);
+    }
 
     let outside = folder.0.parent().unwrap().join("tonnage-outside.safetensors");
     save_safetensors(&outside, all().take(1), &[]).unwrap();
@@ -270,6 +279,93 @@ fn a_model_in_several_files_is_one_and_its_index_stays_in_its_folder() {
         assert!(error.to_string().contains(word), "{text}: {error}");
     }
     fs::remove_file(outside).unwrap();
+}
+
+/// What a save that ends in the middle leaves is the old model.
+#[test]
+fn a_model_in_several_files_that_cannot_be_saved_whole_leaves_the_old_one() {
+    let _turn = alone();
+    let folder = Folder::new("half");
+    let old = count(DType::F32, &[30]);
+    let most = || "130B".parse().unwrap();
+    save_sharded(&folder.0, [("a", &old), ("b", &old)], &[], most()).unwrap();
+    let before: Vec<(String, Vec<u8>)> = contents(&folder.0);
+    assert_eq!(before.len(), 3);
+    let new = count(DType::F32, &[31]);
+    // The second file cannot be put in place: something that is no file has its name, whichever that will be.
+    let taken: Vec<_> =
+        (0..4).map(|i| folder.0.join(format!("model-{i}-00002-of-00002.safetensors"))).collect();
+    for path in &taken {
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("x"), "").unwrap();
+    }
+    let error = save_sharded(&folder.0, [("a", &new), ("b", &new)], &[], most()).unwrap_err();
+    assert!(error.to_string().contains("cannot be"), "{error}");
+    for path in &taken {
+        fs::remove_dir_all(path).unwrap();
+    }
+    assert_eq!(contents(&folder.0), before);
+    let twice = save_sharded(&folder.0, [("a", &new), ("a", &new)], &[], most()).unwrap_err();
+    assert!(twice.to_string().contains("two tensors"), "{twice}");
+    assert_eq!(contents(&folder.0), before);
+    save_sharded(&folder.0, [("a", &new), ("b", &new)], &[], most()).unwrap();
+    let model = SafeTensors::open(&folder.0).unwrap();
+    assert_eq!(numbers(&model.read("b").unwrap()), counted(31));
+}
+
+/// What the ledger sees of a large model that is saved and loaded: it, and at most one of its tensors.
+#[test]
+fn saving_and_loading_take_one_tensor_above_the_model() {
+    let _turn = alone();
+    let folder = Folder::new("above");
+    let path = folder.0.join("w.safetensors");
+    let made = |value: Option<f32>| -> Vec<Variable> {
+        let one = |i: usize| {
+            let own = Variable::new(&format!("w{i}"), zeros([256, 1024]).unwrap()).unwrap();
+            if let Some(value) = value {
+                own.assign_add(&tonnage::full(value, DType::F32, [256, 1024]).unwrap()).unwrap();
+            }
+            own
+        };
+        (0..8).map(one).collect()
+    };
+    let above = |run: &dyn Fn()| {
+        let before = in_use();
+        memory::reset_peak("cpu:0").unwrap();
+        run();
+        memory::info("cpu:0").unwrap().peak - before
+    };
+    let one: Bytes = "1MiB".parse().unwrap();
+    {
+        let model = made(Some(3.0));
+        assert_eq!(above(&|| save_weights(&path, &model).unwrap()), Bytes::ZERO);
+    }
+    // One that has no bytes yet is written out for it, a tensor at a time.
+    let model = made(None);
+    let blank = folder.0.join("blank.safetensors");
+    assert_eq!(above(&|| save_weights(&blank, &model).unwrap()), one);
+    let most = above(&|| drop(load_weights(&path, &model, Loading::Strict).unwrap()));
+    assert!(most <= Bytes::new(9 * one.get()), "{most}");
+    // The same where it had bytes before.
+    let most = above(&|| drop(load_weights(&blank, &model, Loading::Strict).unwrap()));
+    assert!(most <= one, "{most}");
+    let named: Vec<_> = model.iter().map(|v| (v.name().to_string(), v.clone())).collect();
+    let checkpoints = Checkpoints::new(folder.0.join("saved"));
+    let position = Position { step: 1, epoch: 0, batch: 0 };
+    assert_eq!(above(&|| checkpoints.save(&named, position).unwrap()), Bytes::ZERO);
+    let most = above(&|| assert!(checkpoints.restore(&named).unwrap().is_some()));
+    assert!(most <= one, "{most}");
+}
+
+/// The files of a folder.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let all = fs::read_dir(folder).unwrap().map(|entry| {
+        let entry = entry.unwrap();
+        (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort();
+    all
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn training_learns_and_takes_what_was_predicted() {
         let history = fit
             .run(&model, &optimizer, &train, loss, |progress| {
                 told += 1;
-                assert_eq!((progress.steps, progress.position.step), (120, told));
+                assert_eq!((progress.steps, progress.position.step), (Some(120), told));
                 Go::On
             })
             .unwrap();
@@ -185,7 +185,7 @@ fn gradients_of_several_batches_make_one_step() {
         let fit = Fit::new(2, batch).accumulate(parts).seed(4);
         let planned = fit.predict(&model, &optimizer, &data, loss).unwrap().peak();
         let history = fit.run(&model, &optimizer, &data, loss, |_| Go::On).unwrap();
-        assert_eq!(history.predicted, history.measured);
+        assert_eq!((history.predicted, history.measured), (planned, planned));
         assert_eq!((history.position.step, optimizer.steps().unwrap()), (8, 8));
         (values(&model), history.losses, planned)
     };
@@ -198,7 +198,7 @@ fn gradients_of_several_batches_make_one_step() {
     }
     // What does not fill a step is left out.
     let fit = Fit::new(1, 60).accumulate(3);
-    assert_eq!(fit.steps(&data), 1);
+    assert_eq!(fit.steps(&data), Some(1));
     let few = Fit::new(1, 100).accumulate(3);
     let error = few.run(&model(), &Optimizer::sgd(0.1), &data, loss, |_| Go::On).unwrap_err();
     assert!(error.to_string().contains("3 batches of 100 of 256 rows"), "{error}");
@@ -328,7 +328,7 @@ fn weights_are_loaded_in_whole_or_in_part_and_differences_are_listed() {
     }
 }
 
-/// A slice of the soak: as many calls as a test has time for, and not a byte more at the end than at the start.
+/// Not a byte more at the end than at the start.
 #[test]
 fn predicting_again_and_again_holds_no_more() {
     let _turn = alone();
@@ -338,7 +338,7 @@ fn predicting_again_and_again_holds_no_more() {
     let call = || drop(says.call(x.clone()).unwrap());
     (0..10).for_each(|_| call());
     let before = memory::info("cpu:0").unwrap();
-    (0..20_000).for_each(|_| call());
+    (0..100_000).for_each(|_| call());
     let after = memory::info("cpu:0").unwrap();
     assert_eq!((before.in_use, before.peak), (after.in_use, after.peak));
     assert_eq!(says.traces(), 1);

@@ -74,12 +74,21 @@ def converted_lazily(function):
 
 
 def to_graph(entity, recursive=True, experimental_optional_features=None):
-    """The function with its control flow rewritten."""
+    """The function with its control flow rewritten, and those that it calls as they are called."""
+    if not recursive or experimental_optional_features:
+        from .._notices import no_effect
+
+        no_effect("tf.autograph.to_graph", recursive=not recursive,
+                  experimental_optional_features=experimental_optional_features)
     return converted(entity)
 
 
 def set_verbosity(level, alsologtostdout=False):
-    """There is nothing to say."""
+    """What could not be rewritten is told once as a warning, and nothing more."""
+    if level:
+        from .._notices import no_effect
+
+        no_effect("tf.autograph.set_verbosity", level=level)
 
 
 class experimental:
@@ -88,5 +97,13 @@ class experimental:
     do_not_convert = staticmethod(do_not_convert)
 
     @staticmethod
-    def set_loop_options(*args, **kwargs):
-        """Loops find their own way."""
+    def set_loop_options(parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None):
+        """Says of the loop around it that shapes of its variables may change: its function runs op by op then."""
+        from . import runtime
+
+        runtime.set_options(shape_invariants)
+        if swap_memory or maximum_iterations is not None:
+            from .._notices import once
+
+            once("set_loop_options", "set_loop_options: give swap_memory and maximum_iterations to tf.while_loop; here they "
+                                     "do nothing")

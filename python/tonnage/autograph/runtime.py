@@ -5,6 +5,7 @@ import types
 
 from .. import _nest
 from .. import _tonnage as _t
+from ..errors import DataDecideError
 
 
 class Undefined:
@@ -49,11 +50,64 @@ def _symbolic(value):
 def _convertible(value):
     if isinstance(value, Undefined):
         return False
-    if isinstance(value, (_t.Tensor, _t.Variable, bool, int, float)) or hasattr(value, "_tonnage_flatten"):
+    if hasattr(value, "_tonnage_flatten"):
+        return not _shapeless(value)
+    if isinstance(value, (_t.Tensor, _t.Variable, bool, int, float)):
         return True
     if isinstance(value, (list, tuple, dict)):
         return builtins.all(_convertible(leaf) for leaf in _nest.flatten(value))
     return hasattr(value, "__array__")
+
+
+def part(read, text):
+    """An attribute or an element that control flow assigns, as far as it is there."""
+    try:
+        return read()
+    except (AttributeError, LookupError, TypeError):
+        return Undefined(text)
+
+
+def is_defined(value):
+    """Whether a variable has a value."""
+    return not isinstance(value, Undefined)
+
+
+class _Seen(Exception):
+    """Ends a trace that was made to see which values it leaves; what was traced is gone then."""
+
+
+# What traces that are made to see something saw: values of returns inside of loops, by name.
+_looking = []
+
+
+def _seen_in(run):
+    """What a trace that ends by ``_Seen`` saw."""
+    _looking.append({})
+    try:
+        run()
+    except _Seen:
+        pass
+    finally:
+        seen = _looking.pop()
+    return {name: _blank(name, value) for name, value in seen.items()}
+
+
+def _blank(name, value):
+    """Zeros of the type of what a variable will be: they stand until it is."""
+    if value is None or not _convertible(value):
+        return value
+
+    def leaf(value):
+        value = _t.to_tensor(value, None, None)
+        if None in value.lengths:
+            raise DataDecideError(f"the shape of {name!r}")
+        return _t.fill(value.lengths, 0, value.dtype)
+
+    return value.blank() if hasattr(value, "is_shaped") else _nest.map_structure(leaf, value)
+
+
+def _is_return(name):
+    return name.startswith("__tonnage_value")
 
 
 def if_stmt(test, yes, no, get, put, names, exported):
@@ -61,15 +115,29 @@ def if_stmt(test, yes, no, get, put, names, exported):
     if not _symbolic(test):
         yes() if test else no()
         return
-    start = get()
+    start = dict(zip(names, get()))
+    returns = [n for n in exported if _is_return(n) and isinstance(start[n], Undefined)]
+    if returns and not _looking:
+        # A return in one branch: what it returns has to be something in the other as well.
+        def look():
+            branches(True)
+            raise _Seen
+
+        start.update(_seen_in(look))
+        returns = []
     seen = []
 
-    def branch(body):
+    def branches(looking):
+        return _t.cond(test, branch(yes, looking), branch(no, looking))
+
+    def branch(body, looking):
         def run():
-            put(start)
+            put([start[n] for n in names])
             body()
             values = dict(zip(names, get()))
             kept = {n: values[n] for n in exported if not isinstance(values[n], Undefined)}
+            if looking:
+                _looking[-1].update({n: kept.pop(n) for n in returns if n in kept})
             seen.append(kept)
             if len(seen) == 2:
                 _check_agreement(*seen)
@@ -77,7 +145,7 @@ def if_stmt(test, yes, no, get, put, names, exported):
 
         return run
 
-    made = _t.cond(test, branch(yes), branch(no))
+    made = branches(bool(returns))
     put([made.get(n, Undefined(n)) for n in names])
 
 
@@ -86,18 +154,29 @@ def _check_agreement(first, second):
         missing = "else" if name in first else "main"
         raise ValueError(f"{name!r} must also be initialized in the {missing} branch: a tensor decides between them, and "
                          f"{name!r} is used afterwards")
+    for name in first:
+        pair = [_t.to_tensor(v, None, None) if isinstance(v, (bool, int, float)) else v
+                for v in (first[name], second[name])]
+        if all(isinstance(v, (_t.Tensor, _t.Variable)) for v in pair) and pair[0].dtype != pair[1].dtype:
+            raise TypeError(f"{name!r} has dtype {pair[0].dtype.name} in the main branch, but dtype {pair[1].dtype.name} in "
+                            "the else branch")
 
 
 def if_return(test, yes, no, get, put):
     """An ``if`` whose branches both return: each starts with the variables as they were."""
     if not _symbolic(test):
         return yes() if test else no()
-    start = get()
+    start, nothing = get(), []
 
     def branch(body):
         def run():
             put(start)
-            return body()
+            made = body()
+            nothing.append(made is None)
+            if len(nothing) == 2 and nothing[0] != nothing[1]:
+                missing = "main" if nothing[0] else "else"
+                raise ValueError(f"the {missing} branch must also have a return statement: a tensor decides between them")
+            return made
 
         return run
 
@@ -111,9 +190,35 @@ def if_exp(test, yes, no):
     return _t.cond(test, yes, no)
 
 
-def _staged_loop(names, get, put, run):
-    """Runs a loop over the variables that have values; the others are the body's own."""
+def _staged_loop(names, after, get, put, run):
+    """Runs a loop over the variables that have values; the others are the body's own, unless they are used afterwards: those
+    start as zeros."""
     start = dict(zip(names, get()))
+    unknown = [n for n in names if n in after and isinstance(start[n], Undefined)]
+    if unknown or builtins.any(_shapeless(v) for v in start.values()):
+        def look():
+            def leave(now):
+                _looking[-1].update((n, now[n]) for n in unknown if not isinstance(now[n], Undefined))
+                raise _Seen
+
+            _carried_loop(names, dict(start), get, put, run, leave)
+
+        start.update(_seen_in(look))
+    made = _carried_loop(names, start, get, put, run, None)
+    put([made[n] for n in names])
+
+
+# What the loops that are traced were told about the shapes of their variables.
+_options = []
+
+
+def set_options(shape_invariants):
+    """Says it of the innermost loop."""
+    if _options and shape_invariants:
+        _options[-1] = shape_invariants
+
+
+def _carried_loop(names, start, get, put, run, look):
     carried = [n for n in names if _convertible(start[n])]
     fixed = {n: start[n] for n in names if n not in carried}
 
@@ -124,13 +229,27 @@ def _staged_loop(names, get, put, run):
 
     def leave():
         now = dict(zip(names, get()))
-        return [_like(n, now[n], start[n]) for n in carried]
+        if look is not None:
+            look(now)
+        made = [_like(n, now[n], start[n]) for n in carried]
+        for name, value in zip(carried, made):
+            if _options[-1] and isinstance(value, _t.Tensor) and value.lengths != getattr(start[name], "lengths", []):
+                raise DataDecideError(f"the shape of {name!r}")
+        return made
 
-    made = run([start[n] for n in carried], enter, leave)
+    _options.append(None)
+    try:
+        made = run([start[n] for n in carried], enter, leave)
+    finally:
+        _options.pop()
     after = {n: (v if isinstance(v, Undefined) or not _changed(n, names, get, v) else Undefined(n))
              for n, v in fixed.items()}
     after.update(zip(carried, made))
-    put([after[n] for n in names])
+    return after
+
+
+def _shapeless(value):
+    return not isinstance(value, Undefined) and getattr(value, "is_shaped", True) is False
 
 
 def _changed(name, names, get, before):
@@ -148,7 +267,7 @@ def _like(name, value, start):
     return value
 
 
-def while_stmt(test, body, get, put, names):
+def while_stmt(test, body, get, put, names, after):
     """A ``while``."""
     while True:
         going = test()
@@ -170,7 +289,7 @@ def while_stmt(test, body, get, put, names):
 
         return _t.while_loop(condition, round_, start, None, None)
 
-    _staged_loop(names, get, put, run)
+    _staged_loop(names, after, get, put, run)
 
 
 class SymbolicRange:
@@ -181,11 +300,10 @@ class SymbolicRange:
         self.start, self.limit, self.delta = (_t.to_tensor(x, None, dtype) for x in (start, limit, delta))
 
     def __tf_tensor__(self):
-        raise ValueError("a range whose end only the data know has no size to plan with; loop over it with `for`, or give "
-                         "a limit that is known")
+        raise DataDecideError("the length of a range")
 
 
-def for_stmt(iterated, going, body, get, put, names):
+def for_stmt(iterated, going, body, get, put, names, after):
     """A ``for``."""
     tensor = isinstance(iterated, (_t.Tensor, _t.Variable)) and _t.is_tracing()
     if not tensor and not isinstance(iterated, SymbolicRange):
@@ -227,7 +345,7 @@ def for_stmt(iterated, going, body, get, put, names):
 
         return _t.while_loop(condition, round_, [first, *start], None, None)[1:]
 
-    _staged_loop(names, get, put, run)
+    _staged_loop(names, after, get, put, run)
 
 
 def and_(*parts):
@@ -301,6 +419,21 @@ def len_(value):
     if isinstance(value, _t.Tensor) and value.ndim and value.lengths[0] is None:
         return _t.shape_of(value, "int32")[0]
     return builtins.len(value)
+
+
+def counting(function):
+    """What a ``for`` goes through is made by it: a range of tensors needs no size then."""
+    from .._array import range as tensor_range
+
+    if function is not tensor_range:
+        return call(function)
+
+    def make(start, limit=None, delta=1, dtype=None, name="range"):
+        if builtins.any(_symbolic(a) for a in (start, limit, delta)):
+            return SymbolicRange(*((0, start) if limit is None else (start, limit)), delta, dtype)
+        return tensor_range(start, limit, delta, dtype)
+
+    return make
 
 
 _BUILTINS = {builtins.print: print_, builtins.range: range_, builtins.len: len_}

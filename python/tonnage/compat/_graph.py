@@ -34,6 +34,30 @@ class Operation:
         (session or get_default_session()).run(self, feed_dict)
 
 
+def waited_for():
+    """What ops that are made now wait for."""
+    return list(stack("controls")[-1]) if stack("controls") else []
+
+
+def leading(inputs):
+    """The tensors that ops, nested as you like, lead to."""
+    made = []
+    for leaf in _nest.flatten(inputs):
+        if isinstance(leaf, Operation):
+            made += leading(leaf.parts)
+        elif isinstance(leaf, _t.Tensor) and leaf.is_symbolic:
+            made.append(leaf)
+    return made
+
+
+class Question(Operation):
+    """What a session answers itself: whether a variable has a value."""
+
+    def __init__(self, answer):
+        super().__init__([], "question")
+        self.answer = answer
+
+
 class Initializer(Operation):
     """Gives variables their first values. ``None`` are all of the session's graph."""
 
@@ -53,6 +77,8 @@ class Graph(_t.Graph):
     def __init__(self):
         super().__init__()
         self._placeholders = {}
+        self._defaults = {}
+        self._named = {}
         self._names = {}
         self._variables = {}
         self.collections = {}
@@ -68,11 +94,21 @@ class Graph(_t.Graph):
         return name if count == 0 else f"{name}_{count}"
 
     def get_tensor_by_name(self, name):
-        """A placeholder by its name."""
+        """A placeholder by its name, or what ``tf.identity`` named."""
         name = name.split(":")[0]
-        if name not in self._placeholders:
-            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist.")
-        return self._placeholders[name]
+        found = self._placeholders.get(name, self._named.get(name))
+        if found is None:
+            known = ", ".join([*self._placeholders, *self._named]) or "none"
+            raise KeyError(f"The name {name!r} refers to a Tensor which does not exist. Names are those of placeholders and "
+                           f"of tf.identity(x, name=...): {known}")
+        return found
+
+    def give_name(self, tensor, name):
+        """Lets a tensor be found by a name."""
+        name = self.unique_name(scoped(name))
+        tensor.name = name + ":0"
+        self._named[name] = tensor
+        return tensor
 
     def finalize(self):
         """Graphs may grow while sessions run them."""
@@ -160,11 +196,13 @@ def placeholder(dtype, shape=None, name=None):
 
 
 def placeholder_with_default(input, shape, name=None):
-    """The default: feeding another value is not there."""
-    from .._notices import once
-
-    once("placeholder_with_default", "placeholder_with_default: the default is used; feed a placeholder instead")
-    return _t.to_tensor(input, None, None)
+    """A value that is ``input`` where nothing is fed."""
+    if not stack("graphs"):
+        return _t.to_tensor(input, None, None)
+    default = _t.to_tensor(input, None, None)
+    made = placeholder(default.dtype, shape, name or "PlaceholderWithDefault")
+    stack("graphs")[-1]._defaults[made.name.split(":")[0]] = default
+    return made
 
 
 class Session:
@@ -174,6 +212,10 @@ class Session:
     """
 
     def __init__(self, target="", graph=None, config=None):
+        if target:
+            raise ValueError(f"there is no other machine to run on: {target!r}")
+        if config is not None:
+            config._act()
         self.graph = graph if graph is not None else get_default_graph()
         self._session = _t.RawSession(self.graph)
         self._closed = False
@@ -204,7 +246,15 @@ class Session:
         """Computes what is asked for, nested as you like, as NumPy arrays."""
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
+        if options is not None or run_metadata is not None:
+            from .._notices import no_effect
+
+            no_effect("Session.run", options=options is not None, run_metadata=run_metadata is not None)
         feeds = [self._feed(key, value) for key, value in (feed_dict or {}).items()]
+        fed = {name for name, _ in feeds}
+        for name, default in self.graph._defaults.items():
+            if name not in fed:
+                feeds.append((name, default if not default.is_symbolic else self._session.run(default, [], feeds)))
         leaves = _flatten(fetches)
         tensors, updates = [], []
         for leaf in leaves:
@@ -212,11 +262,19 @@ class Session:
         made = iter(self._session.run(tensors, updates, feeds) if tensors or updates else [])
         return _rebuilt(fetches, iter([self._value(leaf, made) for leaf in leaves]))
 
+    def is_initialized(self, variable):
+        """Whether a variable has a value here."""
+        if not _is_declared(variable, self.graph):
+            return variable.initialized
+        return self._session.is_initialized(variable)
+
     def _feed(self, key, value):
         if isinstance(key, str):
             key = self.graph.get_tensor_by_name(key)
         if not isinstance(key, _t.Tensor) or not key.is_symbolic:
             raise TypeError(f"Cannot interpret feed_dict key as Tensor: {key!r:.80} is no placeholder")
+        if key.name.split(":")[0] not in self.graph._placeholders:
+            raise TypeError(f"only placeholders can be fed, not {key!r}; make it a tf.compat.v1.placeholder_with_default")
         value = _t.call_eagerly(lambda: _t.to_tensor(value, key.dtype, None))
         if not key.shape.is_compatible_with(value.shape):
             raise ValueError(f"Cannot feed value of shape {value.shape} for Tensor {key.name!r}, which has shape "
@@ -224,6 +282,8 @@ class Session:
         return key.name.split(":")[0], value
 
     def _collect(self, leaf, tensors, updates):
+        if isinstance(leaf, Question):
+            return
         if isinstance(leaf, Initializer):
             self._initialize(leaf)
         elif isinstance(leaf, Operation):
@@ -248,10 +308,11 @@ class Session:
             return
         for variable in leaf.variables:
             if _is_declared(variable, self.graph):
-                self._session.initialize()
-                return
+                self._session.initialize(variable)
 
     def _value(self, leaf, made):
+        if isinstance(leaf, Question):
+            return leaf.answer(self)
         if isinstance(leaf, (_t.Tensor, str)):
             return next(made).numpy()
         if isinstance(leaf, _t.Variable):
@@ -313,15 +374,32 @@ def _rebuilt(fetches, values):
     return next(values)
 
 
-def ConfigProto(*args, **kwargs):
-    """There is nothing to configure: memory is obtained as it is needed, and limits are ``tf.memory``'s."""
-    from types import SimpleNamespace
+class _Options:
+    """Options by name, which can be set later too."""
 
-    return SimpleNamespace(gpu_options=SimpleNamespace(), **kwargs)
+    def __init__(self, **options):
+        self.__dict__.update(options)
 
 
-def GPUOptions(*args, **kwargs):
-    """There is no GPU."""
-    from types import SimpleNamespace
+def GPUOptions(**options):
+    """There is no GPU: what is said here has no effect."""
+    return _Options(**options)
 
-    return SimpleNamespace(**kwargs)
+
+class ConfigProto(_Options):
+    """What a session is told. The number of threads acts; memory is obtained as it is needed, and limits are ``tf.memory``'s."""
+
+    def __init__(self, **options):
+        super().__init__(gpu_options=GPUOptions(), graph_options=_Options(), **options)
+        self.__dict__.update(options)
+
+    def _act(self):
+        from .._notices import no_effect
+        from ..config import threading as threads
+
+        count = getattr(self, "intra_op_parallelism_threads", 0)
+        if count and threads.get_intra_op_parallelism_threads() != count:
+            threads.set_intra_op_parallelism_threads(count)
+        # What allows what is so anyway needs no word.
+        harmless = ("gpu_options", "graph_options", "intra_op_parallelism_threads", "allow_soft_placement", "device_count")
+        no_effect("tf.compat.v1.ConfigProto", **{n: v for n, v in vars(self).items() if n not in harmless})

@@ -8,10 +8,11 @@ from .._variable import Variable as _Variable
 from .._variable import wrap
 from ..module import control_dependencies, group, no_op  # noqa: F401
 from ._graph import (  # noqa: F401
-    ConfigProto, GPUOptions, Graph, Initializer, InteractiveSession, Operation, Session, disable_eager_execution,
+    ConfigProto, GPUOptions, Graph, Initializer, InteractiveSession, Operation, Question, Session, disable_eager_execution,
     disable_v2_behavior, enable_eager_execution, enable_v2_behavior, executing_eagerly, get_default_graph,
     get_default_session, placeholder, placeholder_with_default, reset_default_graph,
 )
+from . import _train as train  # noqa: F401
 from ._graph import named as _named
 from ._graph import stack as _stack
 
@@ -19,12 +20,22 @@ _containers = {}
 
 AUTO_REUSE = "auto"
 
+_taken = {}
+
+
+def _unique(name):
+    count = _taken[name] = _taken.get(name, -1) + 1
+    return name if count == 0 else f"{name}_{count}"
+
 
 class variable_scope:
     """Puts a name before those of variables, and says whether ``get_variable`` finds them again."""
 
     def __init__(self, name_or_scope, default_name=None, values=None, initializer=None, reuse=None, dtype=None, **_):
+        if name_or_scope is None and default_name is None:
+            raise ValueError("If default_name is None then name_or_scope is required")
         self._name = getattr(name_or_scope, "_name", name_or_scope) or default_name or ""
+        self._default = name_or_scope is None  # then the name is made one that is not taken
         self._initializer, self._dtype = initializer, dtype
         self._reuse = reuse
 
@@ -45,6 +56,10 @@ class variable_scope:
     def __enter__(self):
         scopes = _stack("scopes")
         above = scopes[-1] if scopes else None
+        if self._default:
+            lead = f"{above._full}/" if above and above._full else ""
+            home = _stack("graphs")[-1].unique_name if _stack("graphs") else _unique
+            self._name = home(f"scope {lead}{self._name}").removeprefix(f"scope {lead}")
         self._full = f"{above._full}/{self._name}" if above and above._full and self._name else (
             self._name or (above._full if above else ""))
         if self._reuse is None and above is not None:
@@ -72,6 +87,11 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
                  caching_device=None, partitioner=None, validate_shape=True, use_resource=None, custom_getter=None,
                  constraint=None, **_):
     """The variable of that name in the current scopes: made the first time, found again as ``reuse`` says."""
+    if regularizer or caching_device or partitioner or custom_getter or not validate_shape:
+        from .._notices import no_effect
+
+        no_effect("tf.compat.v1.get_variable", regularizer=regularizer, caching_device=caching_device,
+                  partitioner=partitioner, custom_getter=custom_getter, validate_shape=not validate_shape)
     scope = get_variable_scope()
     full = f"{scope._full}/{name}" if scope._full else name
     home = _stack("graphs")[-1]._variables if _stack("graphs") else _container_table()
@@ -91,6 +111,9 @@ def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=Non
     value = _first(initializer, shape, dtype)
     made = _Variable(value, trainable=trainable, name=full, dtype=dtype, constraint=constraint)
     home[full] = made
+    for collection in collections or []:
+        if collection not in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES):
+            add_to_collection(collection, made)
     return made
 
 
@@ -183,13 +206,54 @@ def assign_sub(ref, value, use_locking=None, name=None):
 
 
 def is_variable_initialized(variable):
-    """Whether it has a value."""
-    return variable.is_initialized()
+    """Whether it has a value; of a variable of a graph, in the session that is asked."""
+    return Question(lambda session: session.is_initialized(variable)) if _stack("graphs") else variable.is_initialized()
 
 
 def report_uninitialized_variables(var_list=None, name=None):
-    """The names of variables without a value."""
-    return [v.plain_name for v in var_list or global_variables() if not v.initialized]
+    """The names of variables without a value; in a graph, in the session that is asked."""
+    if not _stack("graphs"):
+        return [v.plain_name for v in var_list or global_variables() if not v.initialized]
+    variables = list(var_list or global_variables())
+
+    def answer(session):
+        import numpy as np
+
+        return np.array([v.plain_name for v in variables if not session.is_initialized(v)], dtype=object)
+
+    return Question(answer)
+
+
+class GraphKeys:
+    """Names of collections."""
+
+    GLOBAL_VARIABLES = "variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    LOCAL_VARIABLES = "local_variables"
+    GLOBAL_STEP = "global_step"
+    LOSSES = "losses"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    UPDATE_OPS = "update_ops"
+    SUMMARIES = "summaries"
+
+
+def get_collection(key, scope=None):
+    """What was collected under a name."""
+    if key == GraphKeys.GLOBAL_VARIABLES:
+        return global_variables(scope)
+    if key == GraphKeys.TRAINABLE_VARIABLES:
+        return trainable_variables(scope)
+    return list(get_default_graph().collections.get(key, []))
+
+
+def add_to_collection(name, value):
+    """Collects a value under a name."""
+    get_default_graph().collections.setdefault(name, []).append(value)
+
+
+def get_collection_ref(key):
+    """The list that a collection is."""
+    return get_default_graph().collections.setdefault(key, [])
 
 
 def name_scope(name, default_name=None, values=None):
@@ -246,35 +310,6 @@ def glorot_uniform_initializer(seed=None, dtype="float32"):
     from ..keras.initializers import GlorotUniform
 
     return GlorotUniform(seed)
-
-
-class _GradientDescent:
-    """Gradient descent, as an op of a graph."""
-
-    def __init__(self, learning_rate, use_locking=False, name="GradientDescent"):
-        self.learning_rate = learning_rate
-
-    def compute_gradients(self, loss, var_list=None, **_):
-        """Gradients with their variables."""
-        variables = list(var_list if var_list is not None else trainable_variables())
-        return list(zip(_tf.gradients(loss, variables), variables))
-
-    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
-        """What updates the variables when it is run."""
-        made = [v.assign_sub(g * self.learning_rate) for g, v in grads_and_vars if g is not None]
-        if global_step is not None:
-            made.append(global_step.assign_add(1))
-        return Operation(made)
-
-    def minimize(self, loss, global_step=None, var_list=None, **_):
-        """What makes a loss smaller when it is run."""
-        return self.apply_gradients(self.compute_gradients(loss, var_list), global_step)
-
-
-class train:
-    """``tf.compat.v1.train``."""
-
-    GradientDescentOptimizer = _GradientDescent
 
 
 Variable = _Variable

@@ -105,6 +105,15 @@ fn prepared(images: &Tensor, labels: &Tensor) -> Result<Data, String> {
             "pictures of {shape} and labels of {rows}: give [rows, height, width] (or with channels last) and as many labels"
         ));
     }
+    let whole = || -> tonnage::Result<bool> {
+        match labels.dtype().is_float() {
+            true => labels.floor()?.equal(labels)?.all(tonnage::Axes::ALL)?.scalar::<bool>(),
+            false => Ok(true),
+        }
+    };
+    if !whole().map_err(said)? {
+        return Err("labels that are no whole numbers: give kinds counted from 0".into());
+    }
     let labels = labels.cast(DType::I64).map_err(said)?;
     let ends = || -> tonnage::Result<(i64, i64)> {
         Ok((labels.min_all()?.scalar()?, labels.max_all()?.scalar()?))

@@ -51,18 +51,18 @@ pub struct Args {
     /// The learning rate at first; it falls to 0 as half a wave of the cosine [default: 0.003, of ratings 0.01].
     #[arg(long)]
     pub rate: Option<f64>,
-    /// What the model computes in; of 16 bits, parameters are kept in f32 too.
-    #[arg(long, default_value = "f32")]
-    pub precision: Precision,
-    /// Numbers in a vector of a text's or ratings' model [default: 64, of ratings 8].
+    /// What the model computes in; of 16 bits, parameters are kept in f32 too. Ratings are learned in f32 alone [default: f32].
+    #[arg(long)]
+    pub precision: Option<Precision>,
+    /// Numbers in a vector of gpt, gru or recommender [default: 64, of ratings 8].
     #[arg(long)]
     pub width: Option<usize>,
-    /// Blocks of a gpt.
-    #[arg(long, default_value_t = 2)]
-    pub layers: usize,
-    /// Characters of a text that are seen at once.
-    #[arg(long, default_value_t = 64)]
-    pub length: usize,
+    /// Blocks of a gpt [default: 2].
+    #[arg(long)]
+    pub layers: Option<usize>,
+    /// Characters of a text that gpt or gru see at once [default: 64].
+    #[arg(long)]
+    pub length: Option<usize>,
     /// What to learn from: pictures as a folder of idx or npy files, an npz or csv file; text files; a table of ratings as csv. Without it,
     /// what the program brings with it.
     #[arg(long, value_name = "FILE|FOLDER")]
@@ -87,7 +87,7 @@ pub struct Args {
 impl Args {
     /// What the model is called.
     pub fn name(&self) -> String {
-        self.model.to_possible_value().map_or_else(String::new, |m| m.get_name().into())
+        name(self.model)
     }
 
     /// Where the page for a browser is.
@@ -111,13 +111,59 @@ impl Args {
         self.width.unwrap_or(if self.model.task() == Task::Ratings { 8 } else { 64 })
     }
 
+    pub fn layers(&self) -> usize {
+        self.layers.unwrap_or(2)
+    }
+
+    pub fn length(&self) -> usize {
+        self.length.unwrap_or(64)
+    }
+
+    pub fn precision(&self) -> Precision {
+        self.precision.unwrap_or_default()
+    }
+
+    /// Refuses what the model has no use for, and what makes no sense: nothing that is given is ignored.
+    pub fn check(&self) -> Result<(), String> {
+        use Model::{Cnn, Gpt, Gru, Mlp, Recommender};
+        let given = [
+            ("width", self.width.is_some(), &[Gpt, Gru, Recommender][..]),
+            ("layers", self.layers.is_some(), &[Gpt]),
+            ("length", self.length.is_some(), &[Gpt, Gru]),
+            ("precision", self.precision.is_some(), &[Mlp, Cnn, Gpt, Gru]),
+        ];
+        for (option, is_given, of) in given {
+            if is_given && !of.contains(&self.model) {
+                let of: Vec<String> = of.iter().map(|model| name(*model)).collect();
+                let (own, of) = (self.name(), of.join(", "));
+                return Err(format!("`--{option}` is for {of}: leave it out for {own}"));
+            }
+        }
+        let sizes = [
+            ("width", self.width),
+            ("layers", self.layers),
+            ("length", self.length),
+            ("batch", self.batch),
+            ("accumulate", Some(self.accumulate)),
+            ("patience", self.patience.map(|epochs| epochs as usize)),
+        ];
+        match sizes.iter().find(|(_, size)| *size == Some(0)) {
+            Some((option, _)) => Err(format!("`--{option} 0`: give at least 1")),
+            None => Ok(()),
+        }
+    }
+
     /// The optimizer, whose rate falls in the course of so many steps.
     pub fn optimizer(&self, steps: u64) -> Optimizer {
         let usual = if self.model.task() == Task::Ratings { 0.01 } else { 0.003 };
         let start = self.rate.unwrap_or(usual);
         let made = optimizer(self.optimizer, Schedule::Cosine { start, end: 0.0, steps });
-        if self.precision == Precision::F32 { made } else { made.master_weights() }
+        if self.precision() == Precision::F32 { made } else { made.master_weights() }
     }
+}
+
+fn name(model: Model) -> String {
+    model.to_possible_value().map_or_else(String::new, |m| m.get_name().into())
 }
 
 fn optimizer(rule: Rule, rate: Schedule) -> Optimizer {

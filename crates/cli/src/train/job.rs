@@ -29,19 +29,17 @@ pub struct Job {
 
 impl Job {
     pub fn new(args: &Args) -> Result<Job, String> {
+        args.check()?;
         let task = args.model.task();
-        if task == Task::Ratings && args.precision != Precision::F32 {
-            return Err("ratings are learned in f32 alone: leave `--precision` out".into());
-        }
-        let wanted = Wanted { path: args.data.as_deref(), length: args.length, characters: None };
+        let wanted = Wanted { path: args.data.as_deref(), length: args.length(), characters: None };
         let data = datasets::load(task, &wanted)?;
         let sizes = Sizes {
             model: args.model,
-            precision: args.precision,
+            precision: args.precision(),
             kinds: data.kinds.clone(),
             width: args.width(),
-            layers: args.layers,
-            length: args.length,
+            layers: args.layers(),
+            length: args.length(),
             characters: data.characters.clone(),
             mean: data.mean,
         };
@@ -50,7 +48,7 @@ impl Job {
         let mut fit =
             Fit::new(args.epochs(), args.batch()).seed(args.seed).accumulate(args.accumulate);
         // The rate falls as if all epochs were gone through, so that a run in two halves is one run.
-        let optimizer = args.optimizer(fit.steps(&data.learn).max(1));
+        let optimizer = args.optimizer(fit.steps(&data.learn).unwrap_or(1).max(1));
         fit = fit.held_out(&data.held_out);
         if let Some(budget) = args.budget {
             fit = fit.budget(budget);
@@ -58,7 +56,7 @@ impl Job {
         if let Some(steps) = args.steps {
             fit = fit.at_most(steps);
         }
-        if args.precision == Precision::F16 {
+        if args.precision() == Precision::F16 {
             fit = fit.loss_scale(LossScale::new().map_err(|e| e.to_string())?);
         }
         if let Some(folder) = &args.checkpoint {
@@ -82,9 +80,15 @@ impl Job {
         self.fit.prices(&self.model, &self.optimizer, &self.data.learn, loss)
     }
 
-    /// Says beside the checkpoints what model they are of.
+    /// Says beside the checkpoints what model they are of; those of another model are left alone.
     pub fn describe(&self, folder: &Path) -> Result<(), String> {
         fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        if folder.join(NAME).exists() && described(folder)? != self.sizes {
+            return Err(format!(
+                "{}: checkpoints of another model are here; give the options and the data that they were trained with, or choose another folder",
+                folder.display()
+            ));
+        }
         let text = serde_json::to_string_pretty(&self.sizes).map_err(|e| e.to_string())?;
         save_text(folder.join(NAME), &text).map_err(|e| e.to_string())
     }

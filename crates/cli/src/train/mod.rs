@@ -80,12 +80,14 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
     let history = match made {
         Ok(history) => history,
         Err(error) => {
-            page.save(Err(&error))?;
+            // Why it failed is what matters: where the disk is full, the page cannot be written either.
+            if let Err(also) = page.save(Err(&error)) {
+                eprintln!("{also}");
+            }
             return answer(&error);
         }
     };
-    page.save(Ok(&history))?;
-    report::write(args, &job, &plan, &history)?;
+    report::write(args, &job, &plan, &history, &page)?;
     if STOPPED.load(Ordering::Relaxed) {
         match &args.checkpoint {
             Some(folder) => say!("stopped; `--resume` goes on from {}", folder.display()),
@@ -106,7 +108,7 @@ fn bar() -> ProgressBar {
 
 fn show(bar: &ProgressBar, progress: &Progress) {
     let Progress { position, steps, loss, rows_per_second, held, measured, predicted } = progress;
-    bar.set_length(*steps);
+    bar.set_length(steps.unwrap_or(position.step));
     bar.set_position(position.step);
     bar.set_message(format!(
         "loss {loss:.4}, {rows_per_second:.0} rows/s, {held} held, peak {measured} of {predicted} predicted"

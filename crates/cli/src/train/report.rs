@@ -10,6 +10,7 @@ use tonnage::{Bytes, Plan};
 
 use super::args::Args;
 use super::job::Job;
+use super::page::Page;
 use crate::datasets::Rows;
 use crate::models::Task;
 
@@ -67,31 +68,42 @@ struct Report<'a> {
     seconds: f64,
     predicted_peak: u64,
     measured_peak: u64,
+    /// What the data hold beside a step.
+    data: u64,
     budget: Option<u64>,
     plan: tonnage::Explanation,
 }
 
-/// Writes the report, and says what is in it.
-pub fn write(args: &Args, job: &Job, plan: &Plan, history: &History) -> Result<(), String> {
+/// Says what came of a run, and writes the report. What was learned is said before anything is written, which can fail.
+pub fn write(
+    args: &Args,
+    job: &Job,
+    plan: &Plan,
+    history: &History,
+    page: &Page<'_>,
+) -> Result<(), String> {
     let found = found(job.task, &*job.model, &job.data.held_out).map_err(|e| e.to_string())?;
-    let History { losses, position, predicted, measured, seconds } = history;
+    let History { losses, position, predicted, measured, data, seconds } = history;
+    let parameters = job.model.count();
+    say!("learned {parameters} parameters in {} steps, {seconds:.1} s", position.step);
+    say!("{found}");
+    say!("peak: predicted {predicted}, measured {measured}");
     let report = Report {
         model: args.name(),
-        parameters: job.model.count(),
+        parameters,
         found,
         losses,
         steps: position.step,
         seconds: *seconds,
         predicted_peak: predicted.get(),
         measured_peak: measured.get(),
+        data: data.get(),
         budget: args.budget.map(Bytes::get),
         plan: plan.explain(),
     };
     let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
     save_text(&args.report, &text).map_err(|error| error.to_string())?;
-    say!("learned {} parameters in {} steps, {seconds:.1} s", report.parameters, position.step);
-    say!("{found}");
-    say!("peak: predicted {predicted}, measured {measured}");
+    page.save(Ok(history))?;
     say!("report: {}, {}", args.report.display(), args.page().display());
     Ok(())
 }

@@ -84,7 +84,9 @@ impl<'p> Frame<'p> {
             .collect::<Result<SmallVec<[Rows; 4]>>>()?;
         let mut now = homes.clone();
         let mut other = seconds(&plan.second, &homes, scratch);
+        let mut going = crate::interrupt::Rounds::default();
         for action in Back::new(rounds, plan.slots, kept, free) {
+            going.go_on()?;
             match action {
                 Action::Forward { round, from, to } => {
                     let made = states.at(to).into_iter().collect();
@@ -200,7 +202,9 @@ impl<'p> Frame<'p> {
         let limit = runner.limit();
         let mut keeper = Keeper::new(&plan.forward.keeps);
         let (mut place, mut round) = (START, 0);
+        let mut going = crate::interrupt::Rounds::default();
         while round < limit && runner.holds(self, lender, &states.at(place), &None, round)? {
+            going.go_on()?;
             // Where the end is known, a state that is kept is made where it stays.
             let spare = plan.rows + usize::from(place == plan.rows);
             let to = match known {

@@ -88,7 +88,9 @@ impl<'p> Frame<'p> {
         let limit = runner.limit();
         let mut round = 0;
         let known = matches!(spec.rounds, Rounds::Times(_));
+        let mut going = crate::interrupt::Rounds::default();
         while round < limit && runner.holds(self, lender, &places.current, &sizes, round)? {
+            going.go_on()?;
             if !known && let Some(row) = keeper.keep(round) {
                 for (now, rows) in places.current.iter().zip(&kept) {
                     copy(lender, *now, rows.row(row as u64))?;

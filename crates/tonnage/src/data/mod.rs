@@ -1,8 +1,13 @@
 //! Data to learn from: rows of tensors, in batches and in any order; and pipelines of elements as they come.
 
+mod feed;
+mod pass;
 mod pipeline;
 mod threads;
 
+pub use feed::{Feed, Pairs};
+pub use pass::Holds;
+pub(crate) use pass::total;
 pub use pipeline::{Elements, Pipeline};
 
 use tonnage_core::error::bad_argument;

@@ -1,7 +1,7 @@
 //! Data as they come: elements one after another, through steps that each hold a bounded number of them.
 //!
 //! A pipeline is a way to make an iterator, so that it can be gone through again; nothing runs before somebody asks. What a step holds back
-//! is tensors, which the ledger counts as it counts all others.
+//! is tensors, which the ledger counts as it counts all others; and how much that can be is known before, since every step says how many elements it holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use tonnage_core::{Dim, Result, Scalar, Source};
 use tonnage_runtime::random;
 
 use super::Dataset;
+use super::pass::{Holds, Pass};
 use crate::io::FileTensor;
 use crate::make;
 use crate::ops::stack;
@@ -21,6 +22,9 @@ use crate::tree::{Tree, leaves};
 
 /// Elements, one after another.
 pub type Elements<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
+
+/// One time through it.
+type Make<T> = dyn Fn(&Pass) -> Elements<T> + Send + Sync;
 
 /// Steps from a source of elements to batches.
 ///
@@ -43,59 +47,113 @@ pub type Elements<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub struct Pipeline<T> {
-    make: Arc<dyn Fn() -> Elements<T> + Send + Sync>,
+    make: Arc<Make<T>>,
+    /// How often it was gone through.
+    passes: Arc<AtomicU64>,
 }
 
 impl<T> Clone for Pipeline<T> {
     fn clone(&self) -> Pipeline<T> {
-        Pipeline { make: self.make.clone() }
+        Pipeline { make: self.make.clone(), passes: self.passes.clone() }
     }
 }
 
-impl<T: Send + 'static> Pipeline<T> {
+impl<T: Tree + Send + 'static> Pipeline<T> {
     /// Of a generator: a closure that gives an iterator each time the pipeline is gone through.
     pub fn from_fn<I: Iterator<Item = Result<T>> + Send + 'static>(
         make: impl Fn() -> I + Send + Sync + 'static,
     ) -> Pipeline<T> {
-        Pipeline { make: Arc::new(move || Box::new(make())) }
+        Pipeline::from_passes(move |_| make())
     }
 
-    /// Goes through it, from the start.
+    /// Of a generator that is told which time it is, counted from 0. One that gives the same elements for the same number lets training
+    /// be gone on with from its middle.
+    pub fn from_passes<I: Iterator<Item = Result<T>> + Send + 'static>(
+        make: impl Fn(u64) -> I + Send + Sync + 'static,
+    ) -> Pipeline<T> {
+        Pipeline::of(move |pass| Box::new(make(pass.number)))
+    }
+
+    pub(super) fn of(make: impl Fn(&Pass) -> Elements<T> + Send + Sync + 'static) -> Pipeline<T> {
+        Pipeline { make: Arc::new(make), passes: Arc::default() }
+    }
+
+    /// Goes through it, from the start: the first time, then the second, and so on.
     pub fn iter(&self) -> Elements<T> {
-        (self.make)()
+        self.pass(self.passes.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Goes through it as it is the time of that number, counted from 0: what is shuffled comes in the order of that time.
+    pub fn pass(&self, number: u64) -> Elements<T> {
+        self.elements(&Pass::new(number))
+    }
+
+    pub(super) fn elements(&self, pass: &Pass) -> Elements<T> {
+        (self.make)(pass)
+    }
+
+    /// What its steps hold at most beside the element that they gave last, known before any of them holds it: by the types of the first
+    /// elements, for which its closures are called. Nothing is shuffled or made ahead for it. Elements that are larger than
+    /// the first ones take more than it says.
+    ///
+    /// ```
+    /// use tonnage::data::{Dataset, Pipeline};
+    /// use tonnage::{RandomKey, ones};
+    /// let rows = Pipeline::rows(&Dataset::of(ones([100, 256])?)?);
+    /// let batches = rows.shuffle(50, RandomKey::new(1)).batch(10).prefetch(2);
+    /// let holds = batches.holds()?;
+    /// assert_eq!(holds[0].to_string(), "shuffle: 50 elements, 50.0 KiB");
+    /// assert_eq!(holds[2].to_string(), "prefetch: 2 elements, 20.0 KiB");
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where the first element cannot be made.
+    pub fn holds(&self) -> Result<Vec<Holds>> {
+        self.look().map(|(_, holds)| holds)
+    }
+
+    /// Its first element, if it has one, and what its steps hold.
+    pub(super) fn look(&self) -> Result<(Option<T>, Vec<Holds>)> {
+        let (pass, look) = Pass::looking();
+        let first = self.elements(&pass).next().transpose()?;
+        Ok((first, look.found()))
     }
 
     /// The first `n`.
     #[must_use]
     pub fn take(self, n: usize) -> Pipeline<T> {
-        Pipeline::from_fn(move || self.iter().take(n))
+        Pipeline::of(move |pass| Box::new(self.elements(pass).take(n)))
     }
 
     /// All but the first `n`.
     #[must_use]
     pub fn skip(self, n: usize) -> Pipeline<T> {
-        Pipeline::from_fn(move || self.iter().skip(n))
+        Pipeline::of(move |pass| Box::new(self.elements(pass).skip(n)))
     }
 
     /// All of it so many times; a shuffle before this gives another order each time.
     #[must_use]
     pub fn repeat(self, times: usize) -> Pipeline<T> {
-        Pipeline::from_fn(move || {
-            let own = self.clone();
-            (0..times).flat_map(move |_| own.iter())
+        Pipeline::of(move |pass| {
+            let (own, pass) = (self.clone(), pass.clone());
+            let passes = (0..times as u64).map(move |i| pass.part(i, times as u64));
+            Box::new(passes.flat_map(move |pass| own.elements(&pass)))
         })
     }
 
-    /// Each as `f` makes it.
+    /// Each as `f` makes it. What `f` draws should be drawn from a key of its own: the state of all random numbers is that of whoever draws
+    /// first.
     #[must_use]
-    pub fn map<U: Send + 'static>(
+    pub fn map<U: Tree + Send + 'static>(
         self,
         f: impl Fn(T) -> Result<U> + Send + Sync + 'static,
     ) -> Pipeline<U> {
         let f = Arc::new(f);
-        Pipeline::from_fn(move || {
+        Pipeline::of(move |pass| {
             let f = f.clone();
-            self.iter().map(move |element| f(element?))
+            let elements = pass.noted("map", 1, self.elements(pass));
+            Box::new(elements.map(move |element| f(element?)))
         })
     }
 
@@ -103,21 +161,27 @@ impl<T: Send + 'static> Pipeline<T> {
     #[must_use]
     pub fn filter(self, f: impl Fn(&T) -> Result<bool> + Send + Sync + 'static) -> Pipeline<T> {
         let f = Arc::new(f);
-        Pipeline::from_fn(move || {
+        Pipeline::of(move |pass| {
             let f = f.clone();
-            self.iter().filter_map(move |element| {
+            Box::new(self.elements(pass).filter_map(move |element| {
                 let kept = element.and_then(|element| Ok(f(&element)?.then_some(element)));
                 kept.transpose()
-            })
+            }))
         })
     }
 
     /// One of each in turn, until all are at their end.
     pub fn interleave(pipelines: Vec<Pipeline<T>>) -> Pipeline<T> {
-        Pipeline::from_fn(move || {
-            let mut open: Vec<Elements<T>> = pipelines.iter().map(Pipeline::iter).collect();
+        Pipeline::of(move |pass| {
+            let mut open: Vec<Elements<T>> =
+                pipelines.iter().map(|own| own.elements(pass)).collect();
+            // Whoever looks sees all of them, however few elements he takes.
+            let firsts: Vec<Result<T>> = match pass.is_looking() {
+                true => open.iter_mut().filter_map(Iterator::next).collect(),
+                false => Vec::new(),
+            };
             let mut at = 0;
-            std::iter::from_fn(move || {
+            let rest = std::iter::from_fn(move || {
                 while !open.is_empty() {
                     at %= open.len();
                     if let Some(element) = open[at].next() {
@@ -128,20 +192,24 @@ impl<T: Send + 'static> Pipeline<T> {
                     drop(open.remove(at));
                 }
                 None
-            })
+            });
+            Box::new(firsts.into_iter().chain(rest))
         })
     }
 
     /// In a random order: each time one of the next `buffer` comes, which are held. The same key gives the same orders.
     #[must_use]
     pub fn shuffle(self, buffer: usize, key: RandomKey) -> Pipeline<T> {
-        let passes = AtomicU64::new(0);
-        Pipeline::from_fn(move || {
-            let pass = key.numbered(passes.fetch_add(1, Ordering::Relaxed));
-            let (mut rest, mut drawn) = (self.iter(), 0);
+        let buffer = buffer.max(1);
+        Pipeline::of(move |pass| {
+            let mut rest = pass.noted("shuffle", buffer, self.elements(pass));
+            if pass.is_looking() {
+                return rest;
+            }
+            let (key, mut drawn) = (key.numbered(pass.number), 0);
             let mut held: Vec<Result<T>> = Vec::with_capacity(buffer.min(1 << 16));
-            std::iter::from_fn(move || {
-                while held.len() < buffer.max(1) {
+            Box::new(std::iter::from_fn(move || {
+                while held.len() < buffer {
                     match rest.next() {
                         Some(element) => held.push(element),
                         None => break,
@@ -150,10 +218,10 @@ impl<T: Send + 'static> Pipeline<T> {
                 if held.is_empty() {
                     return None;
                 }
-                let number = random::derived(pass.words(), drawn)[0];
+                let number = random::derived(key.words(), drawn)[0];
                 drawn = drawn.wrapping_add(1);
                 Some(held.swap_remove(((u64::from(number) * held.len() as u64) >> 32) as usize))
-            })
+            }))
         })
     }
 }
@@ -174,25 +242,28 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
     /// So many at once, each tensor with one more axis in front; the last may have fewer. All must be of one shape.
     #[must_use]
     pub fn batch(self, size: usize) -> Pipeline<T> {
-        self.joined(size, |parts| stack(parts, 0))
+        self.joined("batch", size, |parts| stack(parts, 0))
     }
 
     /// So many at once, where lengths may differ: each axis is as long as the longest, filled up at its end.
     #[must_use]
     pub fn padded_batch(self, size: usize, filling: impl Into<Scalar>) -> Pipeline<T> {
         let filling = filling.into();
-        self.joined(size, move |parts| padded(parts, filling))
+        self.joined("padded_batch", size, move |parts| padded(parts, filling))
     }
 
     fn joined(
         self,
+        step: &'static str,
         size: usize,
         join: impl Fn(&[&Tensor]) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Pipeline<T> {
         let join = Arc::new(join);
-        Pipeline::from_fn(move || {
-            let (mut rest, join) = (self.iter(), join.clone());
-            std::iter::from_fn(move || {
+        Pipeline::of(move |pass| {
+            // Of those that are filled up a copy is made before they are joined.
+            let held = if step == "padded_batch" { 2 * size } else { size };
+            let (mut rest, join) = (pass.noted(step, held, self.elements(pass)), join.clone());
+            Box::new(std::iter::from_fn(move || {
                 let mut held = Vec::new();
                 for element in rest.by_ref().take(size) {
                     match element {
@@ -208,7 +279,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
                     number += 1;
                     join(&parts)
                 }))
-            })
+            }))
         })
     }
 }
@@ -216,18 +287,19 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
 impl Pipeline<Tensor> {
     /// The rows of a tensor in a file, read so many at a time: a file of any size goes through the memory of one piece.
     pub fn file(file: FileTensor, piece: usize) -> Pipeline<Tensor> {
-        Pipeline::from_fn(move || {
+        let piece = piece.max(1);
+        Pipeline::of(move |pass| {
             let file = file.clone();
             let rows = file.ty().shape.first().and_then(Dim::known).unwrap_or(0);
-            let piece = piece.max(1);
-            (0..rows.div_ceil(piece)).flat_map(move |number| {
+            let read = (0..rows.div_ceil(piece)).flat_map(move |number| {
                 let (start, end) = (number * piece, ((number + 1) * piece).min(rows));
                 let read = file.rows(start..end);
                 (0..(end - start) as i64).map(move |row| {
                     let read = read.as_ref().map_err(Clone::clone)?;
                     read.gather(&make::full(row, tonnage_core::DType::I64, ())?, 0)
                 })
-            })
+            });
+            pass.noted("file", piece.min(rows), Box::new(read))
         })
     }
 }
@@ -251,7 +323,11 @@ fn padded(parts: &[&Tensor], filling: Scalar) -> Result<Tensor> {
             let own = sizes(part).unwrap_or_default();
             let widths: Vec<[usize; 2]> =
                 own.iter().zip(&most).map(|(own, most)| [0, most - own]).collect();
-            part.pad(&widths, PadMode::Constant(filling))
+            // One that is as long as the longest need not be of a dtype that the filling fits, as labels beside lines.
+            match own.as_slice() == most.as_slice() {
+                true => Ok((*part).clone()),
+                false => part.pad(&widths, PadMode::Constant(filling)),
+            }
         })
         .collect::<Result<Vec<_>>>()?;
     stack(&filled.iter().collect::<Vec<_>>(), 0)

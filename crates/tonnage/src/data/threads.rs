@@ -9,15 +9,20 @@ use tonnage_core::Result;
 use tonnage_core::error::bad_argument;
 
 use super::pipeline::{Elements, Pipeline};
+use crate::tree::Tree;
 
-impl<T: Send + 'static> Pipeline<T> {
+impl<T: Tree + Send + 'static> Pipeline<T> {
     /// Makes up to `n` ahead, on a thread of its own. It ends when the iterator is dropped.
     #[must_use]
     pub fn prefetch(self, n: usize) -> Pipeline<T> {
-        Pipeline::from_fn(move || {
-            let mut elements = self.iter();
+        let n = n.max(1);
+        Pipeline::of(move |pass| {
+            let mut elements = pass.noted("prefetch", n, self.elements(pass));
+            if pass.is_looking() {
+                return elements;
+            }
             // One is in the hands of the thread.
-            let (send, receive) = sync_channel(n.saturating_sub(1));
+            let (send, receive) = sync_channel(n - 1);
             let made = thread::Builder::new().name("prefetch".into()).spawn(move || {
                 // Nobody listens any more: the iterator was dropped.
                 elements.by_ref().try_for_each(|element| send.send(element)).ok();
@@ -26,21 +31,27 @@ impl<T: Send + 'static> Pipeline<T> {
                 let what = format!("a thread ({error})");
                 Err(bad_argument("prefetch", what, "use fewer threads"))
             });
-            failed.into_iter().chain(receive)
+            Box::new(failed.into_iter().chain(receive))
         })
     }
 
     /// Each as `f` makes it, on so many threads; in order, with at most twice as many held as there are threads.
     #[must_use]
-    pub fn parallel_map<U: Send + 'static>(
+    pub fn parallel_map<U: Tree + Send + 'static>(
         self,
         threads: usize,
         f: impl Fn(T) -> Result<U> + Send + Sync + 'static,
     ) -> Pipeline<U> {
         let (f, threads) = (Arc::new(f), threads.max(1));
-        Pipeline::from_fn(move || {
+        Pipeline::of(move |pass| {
+            let elements = pass.noted("parallel_map, given", threads, self.elements(pass));
+            if pass.is_looking() {
+                let f = f.clone();
+                let made = Box::new(elements.map(move |element| f(element?)));
+                return pass.noted("parallel_map", 2 * threads, made);
+            }
             let state = State {
-                elements: Some(self.iter()),
+                elements: Some(elements),
                 taken: 0,
                 given: 0,
                 made: BTreeMap::new(),
@@ -57,7 +68,7 @@ impl<T: Send + 'static> Pipeline<T> {
                     shared.lock().workers -= 1;
                 }
             }
-            Mapped(shared)
+            Box::new(Mapped(shared))
         })
     }
 }

@@ -136,10 +136,14 @@ impl Session {
         }
         // The last update of each variable that is part of this is what it leaves with.
         let mut now: Vec<ValueId> = reads.iter().map(|(_, id)| *id).collect();
-        for node in &graph.nodes {
-            if let Mem::Update(input) = node.op.mem
-                && let Some(at) = now.iter().position(|id| *id == node.inputs[input])
-            {
+        for node in &mut graph.nodes {
+            let Mem::Update(input) = node.op.mem else { continue };
+            let of = node.inputs[input];
+            let at = now.iter().position(|id| *id == of);
+            // Updates that were built apart from each other, all of the value that came in, follow each other.
+            let at = at.or_else(|| reads.iter().position(|(_, id)| *id == of));
+            if let Some(at) = at {
+                node.inputs[input] = now[at];
                 now[at] = node.outputs[0];
             }
         }

@@ -94,6 +94,37 @@ impl Graph {
         Ok(made)
     }
 
+    /// Lets a variable be read as `value` from here on, without an update of it: what is built then comes after what leads to
+    /// `value`, and no other update. So updates can be built apart from each other, as other frameworks have it.
+    ///
+    /// ```
+    /// use tonnage::{Graph, Session, Variable, ones, zeros};
+    /// let graph = Graph::new();
+    /// let (v, before) = graph.build(|| {
+    ///     let v = Variable::new("v", zeros([1])?)?;
+    ///     let before = v.read()?;
+    ///     Ok((v, before))
+    /// })?;
+    /// graph.build(|| v.assign_add(&ones([1])?))?;
+    /// graph.show(&v, &before)?;
+    /// let more = graph.build(|| v.read()? + 10.0)?;
+    /// let session = Session::new(&graph);
+    /// session.initialize()?;
+    /// assert_eq!(session.run(&more, [])?.to_vec::<f32>()?, [10.0]); // without the update
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn show(&self, variable: &Variable, value: &Tensor) -> Result<()> {
+        self.0.trace.show(variable, value).map_err(|e| e.at(Source::here()))
+    }
+
+    /// Lets all that is built from here on wait for these values, besides what it reads: fetching it runs what leads to
+    /// them. Returns what was waited for before.
+    #[track_caller]
+    pub fn wait_for(&self, values: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.0.trace.wait_for(values).map_err(|e| e.at(Source::here()))
+    }
+
     /// What its nodes take themselves. The ledger has it as held by the graph's line.
     pub fn graph_bytes(&self) -> Bytes {
         self.0.trace.state().builder.graph().bytes()

@@ -74,12 +74,25 @@ impl Session {
     pub fn initialize(&self) -> Result<()> {
         let source = Source::here();
         for declared in self.graph.variables() {
-            let own = self.own(&declared).map_err(|e| e.at(source))?;
-            if let Some(Some(first)) = declared.declared() {
-                own.start(first.value(declared.made(), |variable| self.own(variable))?)?;
-            }
+            self.start(&declared).map_err(|e| e.at(source))?;
         }
         Ok(())
+    }
+
+    /// The same for one of them alone.
+    #[track_caller]
+    pub fn initialize_variable(&self, declared: &Variable) -> Result<()> {
+        self.start(declared).map_err(|e| e.at(Source::here()))
+    }
+
+    fn start(&self, declared: &Variable) -> Result<()> {
+        let own = self.own(declared)?;
+        match declared.declared() {
+            Some(Some(first)) => {
+                own.start(first.value(declared.made(), |variable| self.own(variable))?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The session's own variable for one of the graph's: to look at, or to assign to.

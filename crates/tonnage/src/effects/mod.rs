@@ -48,7 +48,7 @@ where
     let call = HostCall::new(label, move |inputs: &[In], outputs: &mut [Out]| {
         let lent: SmallVec<[Lent; 4]> = inputs.iter().map(Lent::new).collect();
         // Who records or traces on this thread looks at the program, not at what a closure of it does.
-        trace::outside(|| level::around(0, || run(&lent, outputs)))
+        trace::outside(|| level::apart(|| run(&lent, outputs)))
     });
     let attrs = Attrs::Host { call: Arc::new(call), results: results.to_vec() };
     let inputs = inputs.iter().map(|tensor| Input::Borrowed(tensor)).collect();

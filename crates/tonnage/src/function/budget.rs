@@ -58,6 +58,12 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         Ok(self)
     }
 
+    /// So much of the budget is held by others while it runs, such as data that wait for the next call.
+    pub(crate) fn beside(self, bytes: Bytes) -> Self {
+        lock(&self.cache).set_beside(bytes);
+        self
+    }
+
     /// Lets no value wait in a file: a budget is met in other ways, or the call is refused.
     ///
     /// Without this a call under a budget may write values that are idle for long to a file and read them back, beside

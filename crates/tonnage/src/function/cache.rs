@@ -38,6 +38,8 @@ pub(crate) struct PlanKey {
 pub(crate) struct Levers {
     pub machine: Machine,
     pub allowed: Allowed,
+    /// Held by others, and part of the budget.
+    pub beside: Bytes,
 }
 
 impl Levers {
@@ -67,6 +69,8 @@ pub(crate) struct Cache<T> {
     limit: usize,
     /// What every call has to fit into.
     budget: Option<Bytes>,
+    /// What others hold beside the call, in the same budget.
+    beside: Bytes,
     /// Whether values may wait in a file for that.
     may_spill: bool,
     /// What else may be done for it.
@@ -102,6 +106,7 @@ impl<T: Traced> Cache<T> {
             bytes: 0,
             limit: LIMIT.as_usize(),
             budget: None,
+            beside: Bytes::ZERO,
             may_spill: true,
             last: None,
             allowed: Allowed::default(),
@@ -122,6 +127,12 @@ impl<T: Traced> Cache<T> {
         self.forget_plans();
     }
 
+    /// So much of the budget is held by others.
+    pub fn set_beside(&mut self, beside: Bytes) {
+        self.beside = beside;
+        self.forget_plans();
+    }
+
     /// No value waits in a file from here on.
     pub fn forbid_spilling(&mut self) {
         self.may_spill = false;
@@ -138,7 +149,7 @@ impl<T: Traced> Cache<T> {
     pub fn levers(&self) -> Levers {
         let machine = crate::calibrate::machine();
         let machine = if self.may_spill { machine } else { machine.without_disk() };
-        Levers { machine, allowed: self.allowed }
+        Levers { machine, allowed: self.allowed, beside: self.beside }
     }
 
     fn forget_plans(&mut self) {
@@ -149,6 +160,11 @@ impl<T: Traced> Cache<T> {
 
     pub fn budget(&self) -> Option<Bytes> {
         self.budget
+    }
+
+    /// What the budget leaves for a call.
+    pub fn room(&self) -> Option<Bytes> {
+        self.budget.map(|budget| budget.saturating_sub(self.beside))
     }
 
     /// What the last call took.

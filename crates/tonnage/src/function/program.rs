@@ -148,12 +148,14 @@ impl Program {
             let graph = self.written_out(&key.specs)?;
             return Ok(Arc::new(plan(&graph, &key.specs, options)?));
         };
-        match self.ladder(key, &levers)?.fit(budget)? {
+        let beside = levers.beside;
+        match self.ladder(key, &levers)?.fit(budget.saturating_sub(beside))? {
             Ok(plan) => Ok(plan),
             Err(least) => {
-                let least_with = |levers: &Levers| Ok(self.ladder(key, levers)?.least()?.peak());
-                let help = would_help(budget, least.peak(), levers, least_with)?;
-                Err(over_budget(budget, &least, help))
+                let least_with =
+                    |levers: &Levers| Ok(self.ladder(key, levers)?.least()?.peak() + beside);
+                let help = would_help(budget, least.peak() + beside, levers, least_with)?;
+                Err(over_budget(budget, &least, beside, help))
             }
         }
     }
@@ -297,8 +299,8 @@ impl Program {
         source: Source,
     ) -> Result<(Arrays, Measured)> {
         let planned = |key, room| self.planned(cache, key, room);
-        let budget = lock(cache).budget();
-        let (made, ran) = self.run_planned(arguments, source, budget, planned)?;
+        let room = lock(cache).room();
+        let (made, ran) = self.run_planned(arguments, source, room, planned)?;
         let measured = ran.measured;
         lock(cache).set_last(ran);
         Ok((made, measured))
@@ -312,7 +314,7 @@ impl Program {
                 None => Ok(quickest),
                 Some(room) => {
                     let machine = crate::calibrate::machine();
-                    let levers = Levers { machine, allowed: Allowed::EXACT };
+                    let levers = Levers { machine, allowed: Allowed::EXACT, beside: Bytes::ZERO };
                     room.fit(quickest, || self.ladder(&key, &levers).map(Arc::new))
                 }
             }

@@ -8,7 +8,12 @@ use tonnage_plan::{Allowed, Plan};
 use super::cache::Levers;
 
 /// Refused before anything ran.
-pub(super) fn over_budget(budget: Bytes, least: &Plan, would_help: Option<String>) -> Error {
+pub(super) fn over_budget(
+    budget: Bytes,
+    least: &Plan,
+    beside: Bytes,
+    would_help: Option<String>,
+) -> Error {
     let live = least.live_at_peak();
     let holders = live.iter().map(|holder| Holder {
         kind: holder.kind,
@@ -17,13 +22,14 @@ pub(super) fn over_budget(budget: Bytes, least: &Plan, would_help: Option<String
         bytes: holder.bytes,
         buffers: holder.count,
     });
-    let shortage = Shortage {
-        what: "a call".into(),
-        asked: least.peak(),
-        in_use: Bytes::ZERO,
-        holders: holders.collect(),
+    let needed = least.peak() + beside;
+    let what = match beside.is_zero() {
+        true => "a call".into(),
+        false => format!("a call, with {beside} of data held beside it,"),
     };
-    ErrorKind::OverBudget { shortage, budget, least: Some(least.peak()), would_help }.into()
+    let holders = holders.collect();
+    let shortage = Shortage { what, asked: needed, in_use: Bytes::ZERO, holders };
+    ErrorKind::OverBudget { shortage, budget, least: Some(needed), would_help }.into()
 }
 
 /// A lever that is not allowed.
@@ -79,7 +85,8 @@ pub(super) fn would_help(
     let alone = found.iter().any(|(would_do, _)| *would_do <= budget);
     if !alone && found.len() > 1 {
         let machine = crate::calibrate::machine();
-        let all = Levers { machine, allowed: Allowed { micro_batches: true, bf16: true } };
+        let allowed = Allowed { micro_batches: true, bf16: true };
+        let all = Levers { machine, allowed, ..levers };
         found.push((least_with(&all)?, "all of these"));
     }
     let text = |(would_do, what): &(Bytes, &str)| {

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 thread_local! {
     static NEXT: Cell<u64> = const { Cell::new(0) };
-    /// Those below it are told of what is applied.
+    /// Those from here on, and below the other, are told of what is applied.
+    static FLOOR: Cell<u64> = const { Cell::new(0) };
     static CEILING: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
@@ -18,7 +19,20 @@ pub(crate) fn next() -> u64 {
 
 /// All who are told of what is applied.
 pub(crate) fn listening() -> Range<u64> {
-    0..CEILING.get()
+    FLOOR.get()..CEILING.get()
+}
+
+/// Runs `f` by itself: only those who are made inside of it are told of what it applies.
+pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(u64, u64);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FLOOR.set(self.0);
+            CEILING.set(self.1);
+        }
+    }
+    let _restore = Restore(FLOOR.replace(NEXT.get()), CEILING.replace(u64::MAX));
+    f()
 }
 
 /// Runs `f`, telling only those around `level` of what it applies.

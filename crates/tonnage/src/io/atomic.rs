@@ -1,6 +1,6 @@
 //! Files that appear whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -34,11 +34,14 @@ pub(super) trait Output: Write + Seek {}
 
 impl<T: Write + Seek> Output for T {}
 
-/// Writes a file that appears under its name when it is whole and on the disk.
+/// Writes a file that appears under its name when it is whole and on the disk. What is there and is no file is written to as it is.
 pub(super) fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut dyn Output) -> Result<()>,
 ) -> Result<()> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return write_through(path, write);
+    }
     let beside = Beside::new(path);
     let file = File::create(&beside.0).map_err(|e| failed(path, "made", &e))?;
     let mut writer = BufWriter::with_capacity(1 << 20, file);
@@ -53,6 +56,14 @@ pub(super) fn write_atomically(
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Writes to what is no file: a device or a pipe must not be put out of its place by a file of its name.
+fn write_through(path: &Path, write: impl FnOnce(&mut dyn Output) -> Result<()>) -> Result<()> {
+    let file = OpenOptions::new().write(true).open(path).map_err(|e| failed(path, "opened", &e))?;
+    let mut writer = BufWriter::with_capacity(1 << 20, file);
+    write(&mut writer)?;
+    writer.flush().map_err(|e| failed(path, "written", &e))
 }
 
 /// A name beside the file's own, gone when this is dropped.

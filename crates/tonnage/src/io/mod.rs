@@ -23,7 +23,7 @@ pub use csv::Csv;
 pub use idx::{parse_idx, read_idx, save_idx};
 pub use npy::{parse_npy, read_npy, save_npy};
 pub use npz::{Npz, save_npz, save_npz_deflated};
-pub use open::TensorFile;
+pub use open::{TensorFile, constant_from_file};
 pub use rows::{NpyRows, save_npy_rows};
 pub use safetensors::{SafeTensors, save_safetensors, save_sharded};
 pub use stats::Stats;

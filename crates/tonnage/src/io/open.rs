@@ -173,6 +173,38 @@ impl TensorFile {
     }
 }
 
+/// A constant that stays in its file and is read as it is used, as [`FileTensor::lazy`] has it. Without a name the file has to hold one tensor.
+///
+/// ```
+/// use tonnage::io::{constant_from_file, save_npy};
+/// let path = std::env::temp_dir().join(format!("table-{}.npy", std::process::id()));
+/// save_npy(&path, &tonnage::range(0i32, 1000, 1)?)?;
+/// let table = constant_from_file(&path, None)?;
+/// let f = tonnage::function(move |x: tonnage::Tensor| (&table * &x)?.sum_all());
+/// assert_eq!(f.call(tonnage::tensor(2i32)?)?.scalar::<i32>()?, 999_000);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`TensorFile::open`] and [`TensorFile::lazy`] have them, and where there are several tensors and none is named.
+#[track_caller]
+pub fn constant_from_file(path: impl AsRef<Path>, name: Option<&str>) -> Result<Tensor> {
+    let source = Source::here();
+    let open = || {
+        let file = TensorFile::open(path)?;
+        match (name, file.names().as_slice()) {
+            (Some(name), _) => file.lazy(name),
+            (None, [only]) => file.lazy(only),
+            (None, names) => {
+                let what = format!("holds {} tensors, and none is named", names.len());
+                Err(bad_file(file.path(), what, "say which of them"))
+            }
+        }
+    };
+    open().map_err(|e| e.at(source))
+}
+
 /// The format, from how a file begins. A text that is none of them is a table if its name says so.
 fn format(path: &Path) -> Result<Format> {
     if path.is_dir() || path.extension().is_some_and(|end| end == "json") {

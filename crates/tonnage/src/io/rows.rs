@@ -26,7 +26,7 @@ pub struct NpyRows<'f> {
 /// use tonnage::io::{read_npy, save_npy_rows};
 /// let path = std::env::temp_dir().join(format!("rows-made-{}.npy", std::process::id()));
 /// save_npy_rows(&path, |file| {
-///     (0..3).try_for_each(|i| file.put(&tonnage::full([2, 4], i as f32)?))
+///     (0..3).try_for_each(|i| file.put(&tonnage::constant(i as f32, [2, 4])?))
 /// })?;
 /// assert_eq!(read_npy(&path)?.ty().to_string(), "f32[6, 4]");
 /// # std::fs::remove_file(&path).unwrap();

@@ -45,6 +45,22 @@ pub enum Mode {
 
 /// Something that makes a tensor of a tensor, with parameters. A user's own is a struct with [`parameters!`](crate::parameters)
 /// and this.
+///
+/// ```
+/// use tonnage::nn::{Dense, Layer, Mode, Parameters};
+/// use tonnage::{Elementwise, Result, Tensor, ones, parameters};
+/// struct Residual { inner: Dense }
+/// parameters!(Residual { inner });
+/// impl Layer for Residual {
+///     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+///         x + self.inner.forward(x, mode)?.relu()?
+///     }
+/// }
+/// let layer = Residual { inner: Dense::new(4) };
+/// assert_eq!(layer.forward(&ones([2, 4])?, Mode::Inference)?.shape().to_string(), "[2, 4]");
+/// assert_eq!(layer.count(), 20);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
 pub trait Layer: Parameters {
     /// What it makes of its input.
     #[track_caller]

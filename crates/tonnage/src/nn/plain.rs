@@ -35,6 +35,13 @@ impl<F: Fn(&Tensor) -> Result<Tensor>> Layer for Apply<F> {
 }
 
 /// A function of each element, or of each row, that people know by name.
+///
+/// ```
+/// use tonnage::nn::{Activation, Dense, Layer, Mode, Sequential};
+/// let model = Sequential::new().then(Dense::new(8)).then(Activation::Gelu).then(Dense::new(2));
+/// assert_eq!(model.forward(&tonnage::ones([3, 4])?, Mode::Inference)?.shape().to_string(), "[3, 2]");
+/// # Ok::<(), tonnage::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// Nothing.

@@ -14,15 +14,15 @@ use std::path::Path;
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Error, Result, Source, TensorType};
 
-use crate::io::TensorFile;
+use crate::io::constant_from_file;
 use crate::part::Part;
 use crate::tensor::Tensor;
 
 /// A tensor in blocks: cut along its first axis, and along its second too where it is a grid.
 ///
 /// ```
-/// use tonnage::{Sharded, range, tensor};
-/// let blocks = [tensor([[1.0f32, 2.0]])?, tensor([[3.0, 4.0], [5.0, 6.0]])?];
+/// use tonnage::{Sharded, tensor};
+/// let blocks = [tensor([[1.0f32, 2.0]])?, tensor([[3.0f32, 4.0], [5.0, 6.0]])?];
 /// let x = Sharded::rows(blocks)?;
 /// assert_eq!(x.ty().to_string(), "f32[3, 2]");
 /// assert_eq!(x.map(|block| block * 2.0)?.sum(0)?.to_vec::<f32>()?, [18.0, 24.0]);
@@ -70,18 +70,8 @@ impl Sharded {
         name: Option<&str>,
     ) -> Result<Sharded> {
         let source = Source::here();
-        let open = |path: P| {
-            let file = TensorFile::open(path)?;
-            match (name, file.names().as_slice()) {
-                (Some(name), _) => file.lazy(name),
-                (None, [only]) => file.lazy(only),
-                (None, names) => {
-                    let what = format!("{} holds {} tensors", file.path().display(), names.len());
-                    Err(bad_argument("sharded", what, "say which of them"))
-                }
-            }
-        };
-        let blocks = files.into_iter().map(|path| Ok(vec![open(path)?])).collect::<Result<_>>();
+        let open = |path: P| Ok(vec![constant_from_file(path, name)?]);
+        let blocks = files.into_iter().map(open).collect::<Result<_>>();
         blocks.and_then(Sharded::checked).map_err(|e| e.at(source))
     }
 

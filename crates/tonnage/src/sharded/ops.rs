@@ -21,7 +21,7 @@ impl Sharded {
     ///
     /// ```
     /// use tonnage::{Sharded, tensor};
-    /// let x = Sharded::rows([tensor([1.0f32, 2.0])?, tensor([3.0])?])?;
+    /// let x = Sharded::rows([tensor([1.0f32, 2.0])?, tensor([3.0f32])?])?;
     /// let y = x.map(|block| (block * 2.0)? + 1.0)?;
     /// assert_eq!(y.to_tensor()?.to_vec::<f32>()?, [3.0, 5.0, 7.0]);
     /// # Ok::<(), tonnage::Error>(())

@@ -40,8 +40,8 @@ impl Rows {
         Ok(Some((index, sums.gather(&first, 0)?)))
     }
 
-    /// Indices, where each first occurs, and rows with the sums at the first.
-    fn sums(&self, source: Source) -> Result<Option<(Tensor, Tensor, Tensor)>> {
+    /// All indices in one list, and their rows; none where there is no part.
+    pub(crate) fn flat(&self) -> Result<Option<(Tensor, Tensor)>> {
         let (mut indices, mut values) = (Vec::new(), Vec::new());
         for (index, rows) in self.parts() {
             let count = index.shape().elements();
@@ -50,9 +50,12 @@ impl Rows {
             indices.push(index.cast(DType::I64)?.reshape([count])?);
             values.push(rows.reshape(flat)?);
         }
-        let (Some(index), Some(rows)) = (joined(indices)?, joined(values)?) else {
-            return Ok(None);
-        };
+        Ok(joined(indices)?.zip(joined(values)?))
+    }
+
+    /// Indices, where each first occurs, and rows with the sums at the first.
+    fn sums(&self, source: Source) -> Result<Option<(Tensor, Tensor, Tensor)>> {
+        let Some((index, rows)) = self.flat()? else { return Ok(None) };
         let attrs = tonnage_core::attrs::Attrs::None;
         let first = smallvec::smallvec![(&index).into()];
         let first = apply1(&index::first_of::FIRST_OF, first, attrs, source)?;

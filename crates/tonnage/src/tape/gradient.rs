@@ -10,6 +10,18 @@ use crate::ops::Operand;
 use crate::tensor::Tensor;
 
 /// A gradient as it comes off a tape.
+///
+/// ```
+/// use tonnage::{Elementwise, Gradient, GradientTape, Variable, tensor, zeros};
+/// let (table, other) = (Variable::new("table", zeros([1000, 2])?)?, Variable::new("other", zeros([2])?)?);
+/// let mut tape = GradientTape::new();
+/// let loss = table.read()?.gather(&tensor([3i64, 5])?, 0)?.exp()?.sum_all()?;
+/// let [by_table, by_other] = tape.gradient(&loss, &[&table, &other])?;
+/// assert!(matches!(by_table, Gradient::Rows(_))); // two rows, not a thousand
+/// assert!(by_other.is_unconnected());
+/// table.assign_sub(&by_table)?; // writes those rows
+/// # Ok::<(), tonnage::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub enum Gradient {
     /// The target does not depend on the source.

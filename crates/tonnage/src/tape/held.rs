@@ -27,6 +27,18 @@ pub struct HeldBy {
 }
 
 /// What a tape holds. Prints as a table by op and source line.
+///
+/// ```
+/// use tonnage::{Elementwise, GradientTape, tensor};
+/// let x = tensor(vec![0.5f32; 1024])?;
+/// let tape = GradientTape::new();
+/// tape.watch(&x);
+/// let y = ((&x).tanh()? + 1.0)?;
+/// let held = tape.held();
+/// assert_eq!(held.bytes().get(), 4096); // the output of tanh; a sum keeps nothing
+/// println!("{held}");
+/// # Ok::<(), tonnage::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     /// One entry for each op, in the order in which they were applied.

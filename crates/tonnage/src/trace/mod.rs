@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tonnage_core::attrs::Attrs;
-use tonnage_core::graph::{Builder, Graph};
+use tonnage_core::graph::{Builder, Graph, ValueId};
 use tonnage_core::recipe::Key;
 use tonnage_core::{Emit, ErrorKind, Kind, Mark, OpDef, Result, TensorType, Value};
 
@@ -49,6 +49,10 @@ pub(crate) struct State {
     pub variables: Vec<Used>,
     /// Random ops so far.
     random: u32,
+    /// What nodes that are added now wait for, besides what they read.
+    waits_for: Vec<ValueId>,
+    /// Nodes that wait so, by their first outputs.
+    waiting: HashMap<ValueId, Vec<ValueId>>,
 }
 
 impl State {
@@ -87,6 +91,16 @@ pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(STACK.take());
     f()
+}
+
+/// The traces of this thread, taken away: nothing is traced until they are [`put_back`].
+pub(crate) fn take_away() -> Vec<Trace> {
+    STACK.take()
+}
+
+/// As it was before [`take_away`].
+pub(crate) fn put_back(traces: Vec<Trace>) {
+    STACK.set(traces);
 }
 
 /// The trace of that number, if it goes on: this one or one around it.
@@ -134,6 +148,8 @@ impl Trace {
             by_id: HashMap::new(),
             variables: Vec::new(),
             random: 0,
+            waits_for: Vec::new(),
+            waiting: HashMap::new(),
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
         let (is_region, parent) = match region_of {
@@ -228,6 +244,10 @@ impl Trace {
         let mut state = self.state();
         state.builder.mark(mark);
         let made = state.builder.emit(op, values, attrs, regions, aux)?;
+        if let (false, Some(id)) = (state.waits_for.is_empty(), made.first().and_then(Value::id)) {
+            let waits_for = state.waits_for.clone();
+            state.waiting.insert(id, waits_for);
+        }
         drop(state);
         Ok(made.into_iter().map(|v| Tensor::from_symbol(v, self.clone())).collect())
     }
@@ -284,6 +304,28 @@ impl Trace {
             }
         }
         Ok(())
+    }
+
+    /// What reading a variable gives from now on, without an update of it.
+    pub fn show(&self, variable: &Variable, tensor: &Tensor) -> Result<()> {
+        self.read(variable)?;
+        let value = self.value(tensor, "read")?;
+        let mut state = self.state();
+        if let Some(used) = state.variables.iter_mut().find(|used| used.variable.same(variable)) {
+            used.now = value;
+        }
+        Ok(())
+    }
+
+    /// Lets nodes that are added from now on wait for these values besides what they read; what they waited for before.
+    pub fn wait_for(&self, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
+        let ids = tensors.iter().map(|t| Ok(self.value(t, "control_dependencies")?.id()));
+        let ids: Vec<ValueId> = ids.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let mut state = self.state();
+        let before = std::mem::replace(&mut state.waits_for, ids);
+        let values: Vec<Value> = before.iter().map(|id| state.builder.value(*id)).collect();
+        drop(state);
+        Ok(values.into_iter().map(|v| Tensor::from_symbol(v, self.clone())).collect())
     }
 
     /// The values that variables leave with, of those that were written.

@@ -18,10 +18,29 @@ pub(crate) enum Origin {
 }
 
 impl Trace {
-    /// The part of the graph so far that computes these values, and where each of its inputs comes from.
+    /// The part of the graph so far that computes these values, and where each of its inputs comes from. What nodes of it
+    /// wait for is part of it, as further outputs.
     pub fn part(&self, outputs: &[ValueId]) -> (Part, Vec<Origin>) {
         let state = self.state();
-        let part = state.builder.graph().part(outputs);
+        let graph = state.builder.graph();
+        let mut outputs = outputs.to_vec();
+        if !state.waiting.is_empty() {
+            let mut needed = vec![false; graph.value_count()];
+            outputs.iter().for_each(|id| needed[id.index()] = true);
+            // What a node waits for comes before it, so once backwards sees all of it.
+            for node in graph.nodes.iter().rev() {
+                if !node.outputs.iter().any(|id| needed[id.index()]) {
+                    continue;
+                }
+                let waits_for = node.outputs.first().and_then(|id| state.waiting.get(id));
+                for id in waits_for.into_iter().flatten() {
+                    outputs.push(*id);
+                    needed[id.index()] = true;
+                }
+                node.inputs.iter().for_each(|id| needed[id.index()] = true);
+            }
+        }
+        let part = graph.part(&outputs);
         let is = |value: &Value, id: ValueId| value.id() == Some(id);
         let origins = part
             .inputs

@@ -15,8 +15,8 @@ use crate::io::{bad_file, failed};
 pub struct Progress {
     /// Where training is.
     pub position: Position,
-    /// Steps that there will be in all.
-    pub steps: u64,
+    /// Steps that there will be in all, where that is known before.
+    pub steps: Option<u64>,
     /// This step's loss.
     pub loss: f64,
     /// Rows learned from in a second, on average.
@@ -34,7 +34,7 @@ pub struct Progress {
 pub struct Epoch {
     /// Where training is.
     pub position: Position,
-    /// The mean loss of its steps.
+    /// The mean loss of its steps; of those since training went on, where it stopped in between, and NaN where there is none.
     pub loss: f64,
     /// The mean loss on what is held out, where something is.
     pub held_out: Option<f64>,

@@ -1,17 +1,22 @@
 //! How to train, and what it comes to.
 
+use std::sync::Arc;
+
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Result, Source};
+use tonnage_plan::Plan;
 
 use super::callback::{Callback, Go, Progress};
 use super::checkpoint::{Checkpoints, Position};
 use super::run;
 use super::step::{Batch, Step};
-use crate::data::Dataset;
+use super::sums::{Pieces, Sums};
+use crate::data::{Dataset, Feed, total};
 use crate::function::{Function, function};
 use crate::nn::Layer;
 use crate::optim::{LossScale, Optimizer};
 use crate::tensor::Tensor;
+use crate::tree::Tree;
 
 /// What training came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +29,8 @@ pub struct History {
     pub predicted: Bytes,
     /// The most that a step was seen to take.
     pub measured: Bytes,
+    /// What the data hold at most beside it: the order of rows, or all that the steps of a pipeline hold back.
+    pub data: Bytes,
     /// Time in steps.
     pub seconds: f64,
 }
@@ -54,7 +61,7 @@ pub struct Fit {
     pub(super) epochs: u64,
     pub(super) batch: usize,
     pub(super) parts: usize,
-    most: Option<u64>,
+    pub(super) most: Option<u64>,
     pub(super) seed: u64,
     budget: Option<Bytes>,
     scale: Option<LossScale>,
@@ -89,7 +96,7 @@ impl Fit {
         Fit { seed, ..self }
     }
 
-    /// A step stays under so many bytes, or training is refused before it starts.
+    /// A step stays under so many bytes, with all that the data hold beside it, or training is refused before it starts.
     #[must_use]
     pub fn budget(self, budget: Bytes) -> Fit {
         Fit { budget: Some(budget), ..self }
@@ -102,7 +109,8 @@ impl Fit {
     }
 
     /// A step is made from the mean gradient of so many batches, in the memory of one and of the sums: as large a batch as one likes, also where an op mixes
-    /// its rows. (Where none does, a [`budget`](Fit::budget) cuts a large batch by itself.) What does not fill a step is left out.
+    /// its rows. (Where none does, a [`budget`](Fit::budget) cuts a large batch by itself.) What does not fill a step is left out. Gradients
+    /// that are rows of a table stay rows, so the update is that of the whole batch.
     #[must_use]
     pub fn accumulate(self, batches: usize) -> Fit {
         Fit { parts: batches.max(1), ..self }
@@ -132,7 +140,8 @@ impl Fit {
         Fit { resume: true, ..self }
     }
 
-    /// What a step will take, with all that it holds: known before anything runs. Where a step is made of several batches, what each of them takes.
+    /// What a step will take, with all that it holds: known before anything runs. Where a step is made of several batches, that is the plan of the last of
+    /// them, which makes the update and holds what the others left.
     ///
     /// # Errors
     /// Where the budget is too small: with the least that would do.
@@ -141,15 +150,13 @@ impl Fit {
         &self,
         model: &M,
         optimizer: &Optimizer,
-        data: &Dataset<(Tensor, Tensor)>,
+        data: &impl Feed,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
-    ) -> Result<std::sync::Arc<tonnage_plan::Plan>> {
+    ) -> Result<Arc<Plan>> {
         let step = self.step(model, optimizer, &loss, Source::here());
-        let batch = self.first_batch(data)?;
-        match self.parts {
-            1 => self.limited(|batch| step.whole(batch))?.plan(&batch),
-            _ => self.limited(|batch| step.part(batch))?.plan(&batch),
-        }
+        let (batch, held) = self.look(data)?;
+        let given = self.given(&step, &batch)?;
+        self.limited(function(|all| step.last(all)), held)?.plan(&(batch, given))
     }
 
     /// What less memory than that would cost: see [`Function::prices`].
@@ -158,19 +165,17 @@ impl Fit {
         &self,
         model: &M,
         optimizer: &Optimizer,
-        data: &Dataset<(Tensor, Tensor)>,
+        data: &impl Feed,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Vec<tonnage_plan::Price>> {
         let step = self.step(model, optimizer, &loss, Source::here());
-        let batch = self.first_batch(data)?;
-        match self.parts {
-            1 => self.limited(|batch| step.whole(batch))?.prices(&batch),
-            _ => self.limited(|batch| step.part(batch))?.prices(&batch),
-        }
+        let (batch, held) = self.look(data)?;
+        let given = self.given(&step, &batch)?;
+        self.limited(function(|all| step.last(all)), held)?.prices(&(batch, given))
     }
 
-    /// Trains. `loss` gives the loss of each row from what the model made of it and what it should be; `after` is told how it
-    /// goes after every step, and may end it.
+    /// Trains on a [`Dataset`], or on a [`Pipeline`](crate::data::Pipeline) of batches. `loss` gives the loss of each row from what the model made of it and what it should be; `after` is told
+    /// how it goes after every step, and may end it.
     ///
     /// # Errors
     /// Where the budget is too small (nothing has run then), a checkpoint cannot be saved or is of another model, or the loss
@@ -181,7 +186,7 @@ impl Fit {
         &self,
         model: &M,
         optimizer: &Optimizer,
-        data: &Dataset<(Tensor, Tensor)>,
+        data: &impl Feed,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
         after: impl FnMut(&Progress) -> Go,
     ) -> Result<History> {
@@ -197,22 +202,26 @@ impl Fit {
         &self,
         model: &M,
         optimizer: &Optimizer,
-        data: &Dataset<(Tensor, Tensor)>,
+        data: &impl Feed,
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
         mut after: impl Callback,
     ) -> Result<History> {
         run::run(self, &self.step(model, optimizer, &loss, Source::here()), data, &mut after)
     }
 
-    /// The steps that there will be.
-    pub fn steps(&self, data: &Dataset<(Tensor, Tensor)>) -> u64 {
-        let all = self.epochs.saturating_mul(self.steps_of_epoch(data));
-        self.most.map_or(all, |most| most.min(all))
+    /// The steps that there will be, where that is known before: a pipeline does not know how long it is.
+    pub fn steps(&self, data: &impl Feed) -> Option<u64> {
+        self.steps_of(data)
+    }
+
+    pub(super) fn steps_of(&self, data: &dyn Feed) -> Option<u64> {
+        let all = self.epochs.saturating_mul(self.steps_of_epoch(data)?);
+        Some(self.most.map_or(all, |most| most.min(all)))
     }
 
     /// The steps of one time through the data.
-    pub(super) fn steps_of_epoch(&self, data: &Dataset<Batch>) -> u64 {
-        (data.len() / self.batch.max(1) / self.parts) as u64
+    pub(super) fn steps_of_epoch(&self, data: &dyn Feed) -> Option<u64> {
+        Some(data.batch_count(self.batch)? / self.parts as u64)
     }
 
     fn step<'a, M, L>(
@@ -222,31 +231,51 @@ impl Fit {
         loss: &'a L,
         source: Source,
     ) -> Step<'a, M, L> {
-        let (scale, parts, sums) = (self.scale.as_ref(), self.parts, Default::default());
+        let (scale, parts, sums) = (self.scale.as_ref(), self.parts, Sums::new(self.parts, source));
         Step { model, optimizer, loss, scale, parts, source, sums }
     }
 
-    /// A function within the budget.
-    pub(super) fn limited<A: crate::Tree, R: crate::Tree, F: Fn(A) -> Result<R>>(
+    /// A function within the budget, beside so much that others hold.
+    pub(super) fn limited<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(
         &self,
-        f: F,
+        f: Function<A, R, F>,
+        beside: Bytes,
     ) -> Result<Function<A, R, F>> {
         match self.budget {
-            Some(budget) => function(f).budget(budget),
-            None => Ok(function(f)),
+            Some(budget) => Ok(f.budget(budget)?.beside(beside)),
+            None => Ok(f),
         }
     }
 
-    pub(super) fn first_batch(&self, data: &Dataset<Batch>) -> Result<Batch> {
-        let what = || match self.parts {
-            1 => format!("batches of {} of {} rows", self.batch, data.len()),
-            parts => format!("{parts} batches of {} of {} rows", self.batch, data.len()),
-        };
-        let wrong =
-            || bad_argument("fit", what(), "use batches of at least 1 and at most all rows");
-        match self.steps_of_epoch(data) {
-            0 => Err(wrong()),
-            _ => data.batches(self.batch).whole().next().unwrap_or_else(|| Err(wrong())),
+    /// What the parts before the last will give to it.
+    fn given<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
+        &self,
+        step: &Step<'_, M, L>,
+        batch: &Batch,
+    ) -> Result<Vec<Pieces>> {
+        if self.parts > 1 {
+            function(|batch| step.part(batch)).concrete(batch)?;
         }
+        Ok(step.sums.foreseen())
+    }
+
+    /// A batch to plan with, and what the data hold beside it.
+    pub(super) fn look(&self, data: &dyn Feed) -> Result<(Batch, Bytes)> {
+        let wrong = || {
+            let batches = match self.parts {
+                1 => format!("batches of {}", self.batch),
+                parts => format!("{parts} batches of {}", self.batch),
+            };
+            let what = match data.batch_count(1) {
+                Some(rows) => format!("{batches} of {rows} rows"),
+                None => format!("{batches} of a pipeline that gives nothing"),
+            };
+            bad_argument("fit", what, "use batches of at least 1 and at most all rows")
+        };
+        if self.batch == 0 || self.steps_of_epoch(data) == Some(0) {
+            return Err(wrong());
+        }
+        let (first, holds) = data.look(self.batch)?;
+        Ok((first.ok_or_else(wrong)?, total(&holds)))
     }
 }

@@ -7,6 +7,7 @@ mod fit;
 mod load;
 mod run;
 mod step;
+mod sums;
 
 pub use callback::{Callback, EarlyStopping, Epoch, Go, Log, Progress};
 pub use checkpoint::{Checkpoints, Position, Which};

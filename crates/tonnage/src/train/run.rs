@@ -2,18 +2,20 @@
 
 use std::time::Instant;
 
-use tonnage_core::{Bytes, DType, Result};
+use tonnage_core::{Bytes, DType, Result, TensorType};
+use tonnage_runtime::random;
 
 use super::callback::{Callback, Epoch, Go, Progress};
 use super::checkpoint::Position;
 use super::evaluate::{judge, mean_of};
 use super::fit::{Fit, History};
 use super::step::{Batch, Step};
-use crate::data::Dataset;
+use super::sums::{Pieces, held, owned};
+use crate::data::Feed;
+use crate::function::function;
 use crate::memory;
 use crate::nn::Layer;
 use crate::ops::Elementwise;
-use crate::random::RandomKey;
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 
@@ -21,18 +23,23 @@ use crate::tree::Tree;
 pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     fit: &Fit,
     step: &Step<'_, M, L>,
-    data: &Dataset<Batch>,
+    data: &dyn Feed,
     after: &mut impl Callback,
 ) -> Result<History> {
-    let whole = fit.limited(|batch: Batch| step.whole(batch))?;
-    let part = fit.limited(|batch: Batch| step.part(batch))?;
-    let end = fit.limited(|(): ()| step.end())?;
+    let (first, of_data) = fit.look(data)?;
+    let mut part = function(|batch: Batch| step.part(batch));
+    if fit.parts > 1 {
+        // Tracing it tells how many rows wait for the last part.
+        part.concrete(&first)?;
+        part = fit.limited(part, of_data + step.sums.waiting()?)?;
+    }
+    let last = fit.limited(function(|all: (Batch, Vec<Pieces>)| step.last(all)), of_data)?;
     let judge = judge(step.model, step.loss);
-    let first = fit.first_batch(data)?;
     let plan = || -> Result<Bytes> {
+        let peak = last.plan(&(first.share(), step.sums.foreseen()))?.peak();
         match fit.parts {
-            1 => Ok(whole.plan(&first)?.peak()),
-            _ => Ok(part.plan(&first)?.peak().max(end.plan(&())?.peak())),
+            1 => Ok(peak),
+            _ => Ok(peak.max(part.plan(&first)?.peak() + step.sums.waiting()?)),
         }
     };
     // Refused here where the budget is too small, and nothing has run. The plan has built the model: everything that a checkpoint
@@ -47,46 +54,77 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         step.write_out()?;
         predicted = plan()?;
     }
+    let types = |batch: &Batch| -> [TensorType; 2] { [batch.0.ty(), batch.1.ty()] };
+    let usual = types(&first);
     drop(first);
-    let steps = fit.steps(data);
+    let steps = fit.steps_of(data);
+    let measured = Bytes::ZERO;
     let mut history =
-        History { losses: Vec::new(), position, predicted, measured: Bytes::ZERO, seconds: 0.0 };
-    // One batch, or the parts of a step: the mean loss.
+        History { losses: Vec::new(), position, predicted, measured, data: of_data, seconds: 0.0 };
+    // One batch, or the parts of a step: the mean loss; none where there are too few left.
     let learn = |batches: &mut dyn Iterator<Item = Result<Batch>>,
                  number: u64,
-                 measured: &mut Bytes|
+                 history: &mut History|
      -> Result<Option<f64>> {
-        let mut sum = 0.0;
-        for _ in 0..fit.parts {
-            let Some(batch) = batches.next().transpose()? else { return Ok(None) };
-            let kept = batch.share();
-            let called = match fit.parts {
-                1 => whole.call_measured(batch),
-                _ => part.call_measured(batch),
+        let (mut sum, mut given, mut is_usual) = (0.0, Vec::new(), true);
+        for i in 1..=fit.parts {
+            let Some(batch) = batches.next().transpose()? else {
+                // What they left would be part of the next step.
+                step.sums.clear()?;
+                return Ok(None);
             };
-            let (loss, seen) = called.map_err(|e| step.explained(e, number, kept))?;
-            *measured = (*measured).max(seen.map_or(Bytes::ZERO, |m| m.used));
+            let waiting = held(&given);
+            // Batches of other lengths have plans of their own, which are made before they run.
+            is_usual &= types(&batch) == usual;
+            if !is_usual {
+                let peak = match i < fit.parts {
+                    true => part.plan(&batch)?.peak() + waiting,
+                    false => last.plan(&(batch.share(), given.share()))?.peak(),
+                };
+                history.predicted = history.predicted.max(peak);
+            }
+            let kept = batch.share();
+            let (loss, seen) = if i < fit.parts {
+                let called = part.call_measured(batch);
+                let ((loss, pieces), seen) = called.map_err(|e| step.explained(e, number, kept))?;
+                given.push(owned(pieces, step.source)?);
+                (loss, seen.map_or(Bytes::ZERO, |m| m.used + waiting))
+            } else {
+                // Held to the end of the call, as it was planned.
+                let waiting = given.share();
+                let called = last.call_measured((batch, std::mem::take(&mut given)));
+                let (loss, seen) = called.map_err(|e| step.explained(e, number, kept))?;
+                drop(waiting);
+                (loss, seen.map_or(Bytes::ZERO, |m| m.used))
+            };
+            history.measured = history.measured.max(seen);
             sum += loss.cast(DType::F64)?.scalar::<f64>()?;
-        }
-        if fit.parts > 1 {
-            let ((), seen) = end.call_measured(())?;
-            *measured = (*measured).max(seen.map_or(Bytes::ZERO, |m| m.used));
         }
         Ok(Some(sum / fit.parts as f64))
     };
     let (mut rows, mut saved) = (0usize, None);
-    let mut go = if position.step >= steps { Go::Stop } else { Go::On };
+    let is_last = |position: &Position| {
+        fit.most.is_some_and(|most| position.step >= most)
+            || steps.is_some_and(|steps| position.step >= steps)
+    };
+    let mut go = if is_last(&position) { Go::Stop } else { Go::On };
     while position.epoch < fit.epochs && go == Go::On {
-        let key = RandomKey::new(fit.seed ^ position.epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let batches = data.batches(fit.batch).whole().shuffled(key)?;
-        let mut batches = batches.after(position.batch as usize);
+        // Batches that were learned from already may be made again; what they draw is no part of training.
+        let state = random::state();
+        let mut batches = data.epoch(fit.batch, fit.seed, position.epoch, position.batch)?;
+        random::set_state(state);
         let (mut sum, mut count) = (0.0, 0u32);
-        let mut over = position.batch >= fit.steps_of_epoch(data) * fit.parts as u64;
+        let whole = fit.steps_of_epoch(data).map(|steps| steps * fit.parts as u64);
+        let is_over = |position: &Position| whole.is_some_and(|whole| position.batch >= whole);
+        let mut over = is_over(&position);
         while !over && go == Go::On {
             let start = Instant::now();
-            let made = learn(&mut batches, position.step + 1, &mut history.measured)?;
-            let Some(loss) = made else { break };
+            let made = learn(&mut batches, position.step + 1, &mut history)?;
             history.seconds += start.elapsed().as_secs_f64();
+            let Some(loss) = made else {
+                over = true;
+                break;
+            };
             rows += fit.batch * fit.parts;
             (sum, count) = (sum + loss, count + 1);
             position.step += 1;
@@ -99,10 +137,10 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
                 rows_per_second: rows as f64 / history.seconds,
                 held: memory::info("cpu:0")?.in_use,
                 measured: history.measured,
-                predicted,
+                predicted: history.predicted,
             };
             go = after.step(&told)?;
-            if position.step >= steps {
+            if is_last(&position) {
                 go = Go::Stop;
             }
             if let Some(checkpoints) = &fit.checkpoints
@@ -112,13 +150,16 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
                 checkpoints.save(&named, position)?;
                 saved = Some(position);
             }
-            over = position.batch >= fit.steps_of_epoch(data) * fit.parts as u64;
+            over = is_over(&position);
         }
+        drop(batches);
         if !over {
             break;
         }
-        let loss = sum / f64::from(count.max(1));
-        history.losses.push(loss);
+        let loss = sum / f64::from(count);
+        if count > 0 {
+            history.losses.push(loss);
+        }
         position = Position { epoch: position.epoch + 1, batch: 0, ..position };
         history.position = position;
         let held_out = match &fit.held_out {

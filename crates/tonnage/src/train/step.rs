@@ -1,18 +1,17 @@
 //! One step of training: forward, backward, update; whole, or its gradient in parts that are added up.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Error, ErrorKind, Result, Source};
 
 use super::checkpoint::of_model;
+use super::sums::{Pieces, Sums};
 use crate::make;
 use crate::nn::{Layer, Mode};
 use crate::ops::Elementwise;
 use crate::optim::{LossScale, Optimizer};
 use crate::tape::{Gradient, GradientTape, finite};
 use crate::tensor::Tensor;
-use crate::variable::{Role, Variable};
+use crate::variable::Variable;
 
 /// Rows to learn from: what goes in, and what should come out.
 pub(super) type Batch = (Tensor, Tensor);
@@ -30,46 +29,29 @@ pub(super) struct Step<'a, M, L> {
     pub parts: usize,
     pub source: Source,
     /// Sums of gradients, where there are several parts.
-    pub sums: Mutex<Vec<Variable>>,
+    pub sums: Sums,
 }
 
 impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
-    /// A step from one batch.
-    pub fn whole(&self, batch: Batch) -> Result<Tensor> {
+    /// A part of a step: its share of the gradient is added to the sums; the rows that are not.
+    pub fn part(&self, batch: Batch) -> Result<(Tensor, Pieces)> {
         let (loss, variables, gradients) = self.gradients(batch)?;
-        self.source.stand_for(|| self.apply(&variables, &gradients))?;
-        Ok(loss)
+        let pieces = self.source.stand_for(|| self.sums.add(&variables, &gradients))?;
+        Ok((loss, pieces))
     }
 
-    /// A part of a step: its share of the gradient is added to the sums.
-    pub fn part(&self, batch: Batch) -> Result<Tensor> {
+    /// The last part of a step, or all of it: the update, from its own gradient, the sums, and rows that the parts before it gave.
+    pub fn last(&self, (batch, given): (Batch, Vec<Pieces>)) -> Result<Tensor> {
         let (loss, variables, gradients) = self.gradients(batch)?;
         self.source.stand_for(|| {
-            let mut sums = self.sums();
-            for (i, (variable, gradient)) in variables.iter().zip(&gradients).enumerate() {
-                if i == sums.len() {
-                    let (ty, name) = (variable.ty(), format!("{}/gradient", variable.name()));
-                    let zeros = make::zeros_of(&ty, self.source)?;
-                    sums.push(Variable::new_at(&name, zeros, Role::Fixed, self.source)?);
-                }
-                if !gradient.is_unconnected() {
-                    sums[i].assign_add(&gradient.tensor()?.div(self.parts as f64)?)?;
-                }
+            if self.parts == 1 {
+                self.apply(&variables, &gradients)?;
+                return Ok(loss);
             }
+            let means = self.sums.mean(&variables, &gradients, &given)?;
+            self.apply(&variables, &means)?;
+            self.sums.clear()?;
             Ok(loss)
-        })
-    }
-
-    /// The end of a step in parts: the update, and sums of 0.
-    pub fn end(&self) -> Result<()> {
-        self.source.stand_for(|| {
-            let sums = self.sums();
-            let gradients = sums
-                .iter()
-                .map(|sum| sum.read().map(Gradient::Dense))
-                .collect::<Result<Vec<_>>>()?;
-            self.apply(&self.model.trainable(), &gradients)?;
-            sums.iter().try_for_each(|sum| sum.assign(&make::zeros_of(&sum.ty(), self.source)?))
         })
     }
 
@@ -106,10 +88,6 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
             Some(scale) => scale.apply(self.optimizer, variables, gradients).map(|_| ()),
             None => self.optimizer.apply(variables, gradients),
         }
-    }
-
-    fn sums(&self) -> MutexGuard<'_, Vec<Variable>> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Everything that training goes on from, by names that do not depend on where it was made.

@@ -1,6 +1,6 @@
 //! The index of a model in several files: which tensor is in which.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +35,7 @@ pub(super) fn open(path: &Path) -> Result<SafeTensors> {
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut files, mut tensors): (Vec<One>, BTreeMap<String, usize>) = Default::default();
     for (name, file) in &index.weight_map {
-        // Whoever wrote the index must not decide what is read outside of its folder.
-        if Path::new(file).file_name().is_none_or(|last| last != file.as_str()) {
+        if !is_name(file) {
             return Err(wrong(format!(
                 "says that `{name}` is in `{file}`, which is not beside it"
             )));
@@ -55,4 +54,17 @@ pub(super) fn open(path: &Path) -> Result<SafeTensors> {
         tensors.insert(name.clone(), number);
     }
     Ok(SafeTensors { path, files, tensors })
+}
+
+/// The files that the index of a folder names, beside it; none where it has no index that can be read.
+pub(super) fn files(folder: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(folder.join(NAME)).unwrap_or_default();
+    let index: Option<Index> = serde_json::from_str(&text).ok();
+    let files = index.into_iter().flat_map(|index| index.weight_map.into_values());
+    files.filter(|file| is_name(file)).collect()
+}
+
+/// Whether it is a name and no path: whoever wrote an index must not decide what is read, or removed, outside of its folder.
+fn is_name(file: &str) -> bool {
+    Path::new(file).file_name().is_some_and(|last| last == file)
 }

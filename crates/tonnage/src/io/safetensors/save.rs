@@ -1,13 +1,13 @@
 //! Writing safetensors: one file, or several of a size and an index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::{Metadata, TensorInfo};
 use tonnage_core::{Bytes, Result, Source};
 
-use super::index::{Index, NAME};
+use super::index::{self, Index, NAME};
 use super::{Order, bad_file, dtype_to, failed};
 use crate::io::{put_elements, save_text, write_atomically};
 use crate::tensor::Tensor;
@@ -66,7 +66,9 @@ fn save_one(
 }
 
 /// Saves named tensors and texts as files of at most so many bytes of tensors each, and an index, in a folder, which is made where it is not
-/// there. A tensor is never cut: one that is larger has a file of its own. Every file is whole or not there, and the index comes last.
+/// there. A tensor is never cut: one that is larger has a file of its own. The index comes last and atomically; files of a model that was in the folder before
+/// are never written over, and go when the index no longer names them: whoever opens the folder, also after a `kill -9` at any moment, finds
+/// the old model or the new one. Both are on the disk for that time.
 ///
 /// ```
 /// use tonnage::io::{SafeTensors, save_sharded};
@@ -104,24 +106,46 @@ pub fn save_sharded<'t>(
                 part.push((name, tensor));
             }
         }
+        let before = index::files(folder);
+        let names = names(parts.len(), &before);
         let mut weight_map = BTreeMap::new();
-        let count = parts.len();
-        for (i, part) in parts.into_iter().enumerate() {
-            let file = format!("model-{:05}-of-{count:05}.safetensors", i + 1);
-            for (name, _) in &part {
+        for (file, part) in names.iter().zip(&parts) {
+            for (name, _) in part {
                 if weight_map.insert(name.to_string(), file.clone()).is_some() {
                     let what = format!("two tensors are called `{name}`");
                     return Err(bad_file(folder, what, "give each a name of its own"));
                 }
             }
-            save_one(&folder.join(&file), part, notes, source)?;
         }
-        let metadata = BTreeMap::from([("total_size".to_string(), total.get().into())]);
-        let index = Index { metadata, weight_map };
-        let path = folder.join(NAME);
-        let text = serde_json::to_string_pretty(&index)
-            .map_err(|e| bad_file(&path, format!("has no text ({e})"), "rename the tensors"))?;
-        save_text(&path, &text)
+        let put = || {
+            for (file, part) in names.iter().zip(parts) {
+                save_one(&folder.join(file), part, notes, source)?;
+            }
+            let metadata = BTreeMap::from([("total_size".to_string(), total.get().into())]);
+            let index = Index { metadata, weight_map };
+            let path = folder.join(NAME);
+            let text = serde_json::to_string_pretty(&index)
+                .map_err(|e| bad_file(&path, format!("has no text ({e})"), "rename the tensors"))?;
+            save_text(&path, &text)
+        };
+        let put = put();
+        // Those of the old model, or where it stays, what was written of the new one. A file that stays costs disk, and nothing else.
+        let gone: Vec<&String> =
+            if put.is_ok() { before.iter().collect() } else { names.iter().collect() };
+        for file in gone {
+            let _ = fs::remove_file(folder.join(file));
+        }
+        put
     };
     save().map_err(|e| e.at(source))
+}
+
+/// Names for so many files, none of which is among those of the model before.
+fn names(count: usize, before: &BTreeSet<String>) -> Vec<String> {
+    let all = |number: usize| -> Vec<String> {
+        let lead = if number == 0 { "model".into() } else { format!("model-{number}") };
+        (1..=count).map(|i| format!("{lead}-{i:05}-of-{count:05}.safetensors")).collect()
+    };
+    let is_free = |names: &Vec<String>| names.iter().all(|name| !before.contains(name));
+    (0..=before.len()).map(all).find(is_free).unwrap_or_else(|| all(before.len() + 1))
 }

@@ -1,0 +1,56 @@
+"""``tf.experimental``: tensors to and from other frameworks."""
+
+from . import _tonnage as _t
+
+
+class dlpack:
+    """DLPack: one framework's tensor as another's."""
+
+    @staticmethod
+    def to_dlpack(tf_tensor):
+        """A capsule for another framework."""
+        return _t.to_tensor(tf_tensor, None, None).__dlpack__()
+
+    @staticmethod
+    def from_dlpack(dlcapsule):
+        """A tensor of another framework's, or of a capsule: its bytes copied into the ledger's.
+
+        A tensor of another framework can be changed by it at any time; planned memory is nobody else's.
+        """
+        import numpy as np
+
+        if not hasattr(dlcapsule, "__dlpack__"):
+            dlcapsule = _Capsule(dlcapsule)
+        return _t.to_tensor(np.from_dlpack(dlcapsule), None, None)
+
+
+class _Capsule:
+    """A capsule as an object that gives it, which is what NumPy takes."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **kwargs):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def exported(tensor, stream=None, max_version=None, dl_device=None, copy=None):
+    """What ``Tensor.__dlpack__`` gives: its bytes where they lie, if the other side can be told that they are read-only (from
+    version 1 of the protocol on), and a copy that it may write otherwise."""
+    import numpy as np
+
+    array = np.asarray(tensor.numpy())
+    if max_version is None or tuple(max_version) < (1, 0) or copy:
+        return np.array(array, copy=True).__dlpack__()
+    if dl_device is not None and tuple(dl_device) != (1, 0):
+        raise BufferError(f"there is no device {dl_device}: tensors are on the CPU, (1, 0)")
+    return array.__dlpack__(max_version=max_version)
+
+
+def __getattr__(name):
+    from ._missing import missing
+
+    raise missing(__name__, name, globals())
