@@ -59,7 +59,8 @@ def dense_product(inputs, kernel):
 class Dense(Layer):
     """A product with a matrix, a bias, an activation.
 
-    >>> tf.keras.layers.Dense(64, activation="relu")(x)
+    >>> tf.keras.layers.Dense(64, activation="relu")(tf.ones([2, 8])).shape
+    TensorShape([2, 64])
     """
 
     supports_masking = True

@@ -223,7 +223,10 @@ class Trainer(LoopMixin):
         """What a step of training takes on such a batch (of prediction, where it is not compiled): order, addresses, peak. Runs
         nothing. ``batch`` is a number of rows, or ``(x, y)`` of arrays or ``tf.TensorSpec``.
 
-        >>> model.plan(128).peak
+        >>> model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(2)])
+        >>> model.compile("sgd", "mse")
+        >>> model.plan(128).peak > model.plan(64).peak > 0
+        True
         """
         specs = self._specs(batch)
         kind = "train" if self._compiled is not None else "predict"
