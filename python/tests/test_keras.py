@@ -1,4 +1,7 @@
-"""As much of Keras as programs of tensors and tapes need."""
+"""Keras in programs of tensors and tapes; the examples of docstrings."""
+
+import doctest
+import importlib
 
 import numpy as np
 import pytest
@@ -127,3 +130,12 @@ def test_adam_agrees_with_a_plain_loop():
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         expected -= 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-7)
     np.testing.assert_allclose(w.numpy(), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["keras.layers.base", "keras.layers.core", "keras.metrics.base", "keras.models.model",
+                                  "keras.models.sequential", "keras.models.training", "data.dataset", "train.checkpoint", "train.manager"])
+def test_examples_of_docstrings(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(f"tonnage.{name}")
+    failed, tried = doctest.testmod(module, extraglobs={"tf": tf}, optionflags=doctest.ELLIPSIS)
+    assert tried and not failed

@@ -96,6 +96,8 @@ def test_transposed_convolutions_are_the_gradient_of_convolutions(x, layer, stri
     forward = convolved(other, made.kernel.numpy(), [strides] * rank, [1] * rank, padding == "same")
     assert forward.shape == x.shape
     np.testing.assert_allclose((forward * x).sum(), (other * image.numpy()).sum(), rtol=1e-3)
+    if rank == 2:
+        close(tf.nn.conv2d_transpose(x, made.kernel, image.shape, strides, padding.upper()), image)
 
 
 @pytest.mark.parametrize("same", [False, True])

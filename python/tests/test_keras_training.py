@@ -285,19 +285,40 @@ def test_what_is_not_ready_says_what_to_do():
         tf.square(K.Input((2,)))
 
 
-def test_models_that_are_dropped_leave_nothing():
-    def made():
-        model = regression(optimizer="adam", metrics=["mae"])
-        model.fit(X, Y, verbose=0)
+def test_models_that_are_dropped_are_gone_at_once():
+    def functional():
+        x = K.Input((6,))
+        model = K.Model(x, L.Dense(1)(L.Concatenate()([L.Dense(4)(x), x]) * 2.0))
+        model.compile("adam", "mse", metrics=["mae"])
+        return model
+
+    class Own(K.Model):
+        def __init__(self):
+            super().__init__()
+            self.inner = [L.Dense(4), L.BatchNormalization(), L.Dense(1)]
+            self.compile("adam", "mse")
+
+        def call(self, x):
+            for layer in self.inner:
+                x = layer(x)
+            return x
+
+    def trained(make):
+        model = make()
+        model.fit(X, Y, verbose=0, validation_data=(X, Y))
         model.predict(X)
 
-    made()
-    gc.collect()
-    before = tf.memory.info()["current"]
-    for _ in range(5):
-        made()
-    gc.collect()
-    assert tf.memory.info()["current"] <= before
+    for make in (regression, functional, Own):
+        trained(make)
+        gc.collect()
+        before = tf.memory.info()["current"]
+        gc.disable()  # by counting references alone: what waits for the collector would add up meanwhile
+        try:
+            for _ in range(3):
+                trained(make)
+            assert tf.memory.info()["current"] <= before, make
+        finally:
+            gc.enable()
 
 
 def test_predicting_again_and_again_takes_no_more():

@@ -8,18 +8,24 @@ autograph: Any
 bitwise: Any
 compat: Any
 config: Any
+data: Any
 debugging: Any
 errors: Any
 experimental: Any
+initializers: Any
 keras: Any
 linalg: Any
+losses: Any
 math: Any
 memory: Any
+metrics: Any
 nest: Any
 nn: Any
+optimizers: Any
 profiler: Any
 random: Any
 signal: Any
+train: Any
 newaxis: None
 def Assert(condition: Any, data: Any = ..., summarize: Any = None, name: Any = None) -> Any: ...
 class Dimension:

@@ -217,7 +217,6 @@ def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data
     first = _channels_first(data_format)
     lengths = [int(n) for n in output_shape]
     lengths = lengths[2:] if first else lengths[1:-1]
-    filters = _t.transpose(filters, [0, 1, 3, 2])
     strides = _per_axis(strides, 2, not first)
     return _channels_last(lambda x: _t.conv2d_transpose(x, filters, lengths, strides, same), input, data_format)
 

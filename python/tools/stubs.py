@@ -70,7 +70,8 @@ def written(module):
     lines = [stub(name, value) for name, value in sorted(vars(of).items()) if not name.startswith("_")]
     modules = []
     if not module:
-        names = [m for m in MODULES if m] + ["config", "errors", "keras", "compat", "autograph", "nest", "profiler", "experimental"]
+        names = [m for m in MODULES if m] + ["config", "errors", "keras", "compat", "autograph", "nest", "profiler", "experimental",
+                                             "data", "train", "initializers", "losses", "metrics", "optimizers"]
         modules = [f"{name}: Any" for name in sorted(names)] + ["newaxis: None"]
     return HEAD + "\n".join([*modules, *(line for line in lines if line)]) + "\n"
 

@@ -56,8 +56,9 @@ _END = object()
 class Dataset:
     """A stream of elements: tensors, or nested ones.
 
-    >>> data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(1000).batch(32)
-    >>> for x_batch, y_batch in data: ...
+    >>> data = tf.data.Dataset.from_tensor_slices([1, 2, 3, 4]).map(lambda x: x * 10).batch(3)
+    >>> [batch.numpy().tolist() for batch in data]
+    [[10, 20, 30], [40]]
     """
 
     _spec = None

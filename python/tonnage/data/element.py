@@ -4,6 +4,7 @@ from .. import _nest
 from .. import _tonnage as _t
 from .._function import Function
 from .._shape import TensorSpec
+from ..errors import DataDecideError, OperatorNotAllowedInGraphError
 
 
 class Text(str):
@@ -96,7 +97,10 @@ class Traced:
         leaves = _nest.flatten(spec)
         if not all(isinstance(s, TensorSpec) for s in leaves):
             return None
-        found = [self._types(spec, which) for which in ((2, 3) if any(None in s.shape for s in leaves) else (2,))]
+        try:
+            found = [self._types(spec, which) for which in ((2, 3) if any(None in s.shape for s in leaves) else (2,))]
+        except (DataDecideError, OperatorNotAllowedInGraphError):
+            return None  # only an element itself tells
         first, last = found[0], found[-1]
         return _nest.map_structure(lambda a, b: TensorSpec([m if m == n else None for m, n in zip(a.shape, b.shape)], a.dtype)
                                    if isinstance(a, TensorSpec) else a, first, last)

@@ -20,8 +20,11 @@ def file_of(path):
 class Checkpoint:
     """The state of objects: ``Checkpoint(model=model, optimizer=optimizer)``.
 
-    >>> path = tf.train.Checkpoint(step=step, model=model).save("/tmp/run/ckpt")
-    >>> tf.train.Checkpoint(step=step, model=model).restore(path).assert_consumed()
+    >>> step = tf.Variable(3)
+    >>> path = tf.train.Checkpoint(step=step).save("run/ckpt")
+    >>> status = tf.train.Checkpoint(step=step.assign(0)).restore(path).assert_consumed()
+    >>> int(step)
+    3
     """
 
     def __init__(self, root=None, **kwargs):

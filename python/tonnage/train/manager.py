@@ -58,9 +58,11 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None):
 class CheckpointManager:
     """Saves checkpoints with numbers, keeps the last ones and takes older ones away.
 
-    >>> manager = tf.train.CheckpointManager(checkpoint, "/tmp/run", max_to_keep=3)
-    >>> checkpoint.restore(manager.latest_checkpoint)
+    >>> checkpoint = tf.train.Checkpoint(step=tf.Variable(1))
+    >>> manager = tf.train.CheckpointManager(checkpoint, "runs", max_to_keep=3)
+    >>> status = checkpoint.restore(manager.latest_checkpoint)
     >>> manager.save()
+    'runs/ckpt-1'
     """
 
     def __init__(self, checkpoint, directory, max_to_keep=None, keep_checkpoint_every_n_hours=None, checkpoint_name="ckpt",

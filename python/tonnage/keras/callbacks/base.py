@@ -1,5 +1,7 @@
 """The base of callbacks, and those that only listen."""
 
+import weakref
+
 
 class Callback:
     """A base for callbacks of one's own: write the methods that are wanted."""
@@ -9,8 +11,13 @@ class Callback:
 
     @property
     def model(self):
-        """The model that is trained."""
-        return vars(self).get("_model")
+        """The model that is trained. It is held weakly: it holds its history, which is a callback."""
+        held = vars(self).get("_model")
+        return None if held is None else held()
+
+    @model.setter
+    def model(self, model):
+        self._model = None if model is None else weakref.ref(model)
 
     def set_params(self, params):
         """Says how many epochs and steps there will be."""
@@ -18,7 +25,7 @@ class Callback:
 
     def set_model(self, model):
         """Says which model is trained."""
-        self._model = model
+        self.model = model
 
     def on_epoch_begin(self, epoch, logs=None):
         """At the start of an epoch."""

@@ -25,6 +25,8 @@ class Layer(Saved, Tracked):
     ...         self.scale = self.add_weight(shape=(input_shape[-1],), initializer="ones", name="scale")
     ...     def call(self, inputs):
     ...         return inputs * self.scale
+    >>> Scale()(tf.ones([2])).numpy()
+    array([1., 1.], dtype=float32)
     """
 
     built = False

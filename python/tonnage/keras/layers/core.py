@@ -1,5 +1,7 @@
 """Inputs, products, activations, tables, noise: the plain layers."""
 
+import weakref
+
 from ... import _tonnage as _t
 from ..._shape import TensorShape
 from .. import activations, constraints, initializers, regularizers
@@ -22,14 +24,17 @@ class InputLayer(Layer):
         self.batch_shape = tuple(batch_shape)
         self.input_dtype = _t.DType(dtype or "float32").name
         self.built = True
-        tensor = KerasTensor(self.batch_shape, self.input_dtype, self.name)
-        tensor.node = Node(self, (), {}, tensor)
-        self._tensor = tensor
+        self._tensor = None
 
     @property
     def output(self):
-        """The symbolic input."""
-        return self._tensor
+        """The symbolic input. It holds the layer, and not the other way: that would be a circle."""
+        made = self._tensor() if self._tensor is not None else None
+        if made is None:
+            made = KerasTensor(self.batch_shape, self.input_dtype, self.name)
+            Node(self, (), {}, made)
+            self._tensor = weakref.ref(made)
+        return made
 
     input = output
     shape = property(lambda self: TensorShape(self.batch_shape), doc="Its shape, the batch included.")
@@ -54,7 +59,8 @@ def dense_product(inputs, kernel):
 class Dense(Layer):
     """A product with a matrix, a bias, an activation.
 
-    >>> tf.keras.layers.Dense(64, activation="relu")(x)
+    >>> tf.keras.layers.Dense(64, activation="relu")(tf.ones([2, 8])).shape
+    TensorShape([2, 64])
     """
 
     supports_masking = True

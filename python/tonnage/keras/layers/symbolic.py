@@ -69,11 +69,36 @@ for _name in ("lt", "le", "gt", "ge", "neg", "abs"):
 
 
 class Node:
-    """One call of a layer with symbolic inputs."""
+    """One call of a layer with symbolic inputs. Results hold it, and it does not hold them: models go as soon as nobody holds them."""
 
     def __init__(self, layer, args, kwargs, outputs):
-        self.layer, self.args, self.kwargs, self.outputs = layer, args, kwargs, outputs
+        self.layer, self.args, self.kwargs = layer, args, kwargs
         self.inputs = [t for t in _nest.flatten([list(args), kwargs]) if isinstance(t, KerasTensor)]
+        self._results = _map(_Result, outputs)
+        for place, tensor in enumerate(_nest.flatten(outputs)):
+            tensor.node, tensor.place = self, place
+
+    @property
+    def outputs(self):
+        """Its results; one that nobody holds is made again."""
+        places = iter(range(len(_nest.flatten(self._results))))
+        return _map(lambda result: result.tensor(self, next(places)), self._results)
+
+
+class _Result:
+    """A result that is held by others."""
+
+    def __init__(self, tensor):
+        self._made, self._type = weakref.ref(tensor), (tensor.shape, tensor.dtype, tensor.name)
+
+    def tensor(self, node, place):
+        """The result itself."""
+        made = self._made()
+        if made is None:
+            made = KerasTensor(*self._type)
+            made.node, made.place = node, place
+            self._made = weakref.ref(made)
+        return made
 
 
 def has_symbols(value):
@@ -106,10 +131,9 @@ def single(values):
 def call(layer, args, kwargs):
     """Calls a layer with symbolic inputs: its weights are made, and the call is remembered."""
     made = layer.compute_output_spec(*args, **kwargs)
-    node = Node(layer, args, kwargs, made)
     for i, tensor in enumerate(_nest.flatten(made)):
-        tensor.node, tensor.place = node, i
         tensor.name = f"{layer.name}/{i}" if i else layer.name
+    node = Node(layer, args, kwargs, made)
     # Who holds results holds the node, and so the layer; the other way it would be a circle.
     layer._nodes = [ref for ref in layer._nodes if ref() is not None] + [weakref.ref(node)]
     return made

@@ -44,33 +44,13 @@ class Tracked(Module):
 
     def _held(self):
         """What its attributes hold: variables, then layers, each once."""
-        variables, layers, seen = [], [], set()
-
-        def walk(value):
-            if isinstance(value, _t.Variable):
-                if value.number not in seen:
-                    seen.add(value.number)
-                    variables.append(value)
-            elif isinstance(value, Tracked):
-                if id(value) not in seen:
-                    seen.add(id(value))
-                    layers.append(value)
-            elif isinstance(value, (list, tuple)):
-                for part in value:
-                    walk(part)
-            elif isinstance(value, dict):
-                for part in value.values():
-                    walk(part)
-            elif isinstance(value, Module):
-                for variable in value.variables:
-                    walk(variable)
-
+        found = [], [], set()
         own = vars(self)
-        walk(own.get("_weights", ()))
+        _collect(own.get("_weights", ()), *found)
         for key, value in list(own.items()):
             if key not in self._not_tracked and not key.startswith("_tonnage_method_"):
-                walk(value)
-        return variables, layers
+                _collect(value, *found)
+        return found[0], found[1]
 
     def _flatten_layers(self, include_self=True, recursive=True, _seen=None):
         seen = set() if _seen is None else _seen
@@ -169,3 +149,25 @@ class Tracked(Module):
     def _clear_losses(self):
         for layer in self._flatten_layers():
             layer._losses = []
+
+
+def _collect(value, variables, layers, seen):
+    """Puts the variables and layers of a value into lists. (A function inside of a method that calls itself would be a circle, which
+    keeps the variables until the collector comes.)"""
+    if isinstance(value, _t.Variable):
+        if value.number not in seen:
+            seen.add(value.number)
+            variables.append(value)
+    elif isinstance(value, Tracked):
+        if id(value) not in seen:
+            seen.add(id(value))
+            layers.append(value)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            _collect(part, variables, layers, seen)
+    elif isinstance(value, dict):
+        for part in value.values():
+            _collect(part, variables, layers, seen)
+    elif isinstance(value, Module):
+        for variable in value.variables:
+            _collect(variable, variables, layers, seen)

@@ -18,6 +18,8 @@ class Metric(Configured):
     ...         self.total.assign_add(tf.reduce_sum(y_pred))
     ...     def result(self):
     ...         return self.total
+    >>> float(Total()([0.0, 0.0], [1.0, 2.0]))
+    3.0
     """
 
     def __init__(self, dtype=None, name=None):

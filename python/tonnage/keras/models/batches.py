@@ -189,6 +189,8 @@ def batches(x, y=None, sample_weight=None, batch_size=None, steps=None, shuffle=
     if _is_arrays(x) and not hasattr(x, "element_spec"):
         made = Arrays(x, y, sample_weight, batch_size, shuffle, class_weight)
         return Limited(made, steps) if steps is not None and steps < made.steps else made
+    if isinstance(x, (str, bytes)) or not (hasattr(x, "__iter__") or hasattr(x, "__getitem__")):
+        raise ValueError(f"Unrecognized data type: x={x!r:.60} (of type {type(x)}); give arrays, tensors, a dataset or a generator")
     if y is not None or sample_weight is not None:
         raise ValueError(f"When providing `x` as a {type(x).__name__}, `y` and `sample_weight` come with it, and must not be passed")
     if batch_size is not None and not hasattr(x, "__next__"):

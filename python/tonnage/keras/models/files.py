@@ -16,24 +16,24 @@ _CONFIG, _FORMAT = "keras_config", "tonnage model"
 
 def named_weights(model):
     """The variables of a model by their places."""
-    made, seen = {}, set()
-
-    def visit(layer, lead):
-        if id(layer) in seen:
-            return
-        seen.add(id(layer))
-        for variable in layer._own_variables():
-            if variable.number not in seen:
-                seen.add(variable.number)
-                _put(made, lead + variable.plain_name.rpartition("/")[2], variable)
-        counts = {}
-        for child in _children(layer):
-            base = camel_to_snake(type(child).__name__.lstrip("_"))
-            count = counts[base] = counts.get(base, -1) + 1
-            visit(child, f"{lead}{base}_{count}/" if count else f"{lead}{base}/")
-
-    visit(model, "")
+    made = {}
+    _visit(model, "", made, set())
     return made
+
+
+def _visit(layer, lead, made, seen):
+    if id(layer) in seen:
+        return
+    seen.add(id(layer))
+    for variable in layer._own_variables():
+        if variable.number not in seen:
+            seen.add(variable.number)
+            _put(made, lead + variable.plain_name.rpartition("/")[2], variable)
+    counts = {}
+    for child in _children(layer):
+        base = camel_to_snake(type(child).__name__.lstrip("_"))
+        count = counts[base] = counts.get(base, -1) + 1
+        _visit(child, f"{lead}{base}_{count}/" if count else f"{lead}{base}/", made, seen)
 
 
 def _children(layer):

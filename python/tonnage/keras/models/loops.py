@@ -132,7 +132,7 @@ class LoopMixin:
 
     def _listed(self, logs):
         """Figures in the order of the metrics; the only one as a number."""
-        order = [name for name in self.metrics_names if name in logs]
+        order = [name for name, _ in self._compiled.named() if name in logs]
         values = [logs[name] for name in order + [n for n in logs if n not in order]]
         return values[0] if len(values) == 1 else values
 

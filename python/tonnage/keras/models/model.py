@@ -16,6 +16,8 @@ class Model(Trainer, Layer):
     >>> x = tf.keras.Input((4,))
     >>> model = tf.keras.Model(x, tf.keras.layers.Dense(2)(x))
     >>> model.compile("adam", "mse")
+    >>> model.predict(tf.ones([3, 4])).shape
+    (3, 2)
     """
 
     _not_tracked = (*Layer._not_tracked, "_graph", "optimizer", "loss", "history", "_compiled", "_compile_with", "_functions")

@@ -12,7 +12,9 @@ from .model import Model
 class Sequential(Model):
     """Layers one after the other. A plain function is one too.
 
-    >>> model = tf.keras.Sequential([tf.keras.layers.Dense(10)])
+    >>> model = tf.keras.Sequential([tf.keras.layers.Dense(10), tf.nn.relu])
+    >>> model(tf.ones([3, 4])).shape
+    TensorShape([3, 10])
     """
 
     def __init__(self, layers=None, name=None, trainable=True, **kwargs):

@@ -74,21 +74,10 @@ class Trainer(LoopMixin):
 
     def _own_metrics(self):
         found = []
-
-        def walk(value):
-            if isinstance(value, _metrics.Metric):
-                found.append(value)
-            elif isinstance(value, (list, tuple)):
-                for part in value:
-                    walk(part)
-            elif isinstance(value, dict):
-                for part in value.values():
-                    walk(part)
-
         for layer in self._flatten_layers():
             for key, value in vars(layer).items():
                 if key not in self._not_tracked:
-                    walk(value)
+                    _collect_metrics(value, found)
         return found
 
     @property
@@ -234,7 +223,10 @@ class Trainer(LoopMixin):
         """What a step of training takes on such a batch (of prediction, where it is not compiled): order, addresses, peak. Runs
         nothing. ``batch`` is a number of rows, or ``(x, y)`` of arrays or ``tf.TensorSpec``.
 
-        >>> model.plan(128).peak
+        >>> model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(2)])
+        >>> model.compile("sgd", "mse")
+        >>> model.plan(128).peak > model.plan(64).peak > 0
+        True
         """
         specs = self._specs(batch)
         kind = "train" if self._compiled is not None else "predict"
@@ -279,3 +271,14 @@ class Trainer(LoopMixin):
 
 def _is_spec(part):
     return any(isinstance(leaf, TensorSpec) for leaf in _nest.flatten(part))
+
+
+def _collect_metrics(value, found):
+    if isinstance(value, _metrics.Metric):
+        found.append(value)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            _collect_metrics(part, found)
+    elif isinstance(value, dict):
+        for part in value.values():
+            _collect_metrics(part, found)
