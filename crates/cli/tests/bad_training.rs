@@ -192,13 +192,20 @@ fn a_report_that_cannot_be_written_is_told_after_what_was_learned() {
 /// Through a link, so that a mistake harms nothing else.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_device_is_written_to_and_stays_one() {
+fn devices_and_links_are_written_to_and_stay() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("full");
     std::os::unix::fs::symlink("/dev/full", &link).unwrap();
     let text = refused(folder.path(), "train mlp --steps 2 --report full");
     assert!(text.contains("full: cannot be written"), "{text}");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    // So do links to files, whose files are written.
+    let (file, link) = (folder.path().join("report.json"), folder.path().join("link.json"));
+    fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    ran(folder.path(), "train mlp --steps 2 --report link.json");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::read_to_string(&file).unwrap().contains("accuracy"));
 }
 
 /// A limit on the length of files is as a disk that fills up: writing fails in the middle.

@@ -1,7 +1,7 @@
 //! Files that appear whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, Seek, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use tonnage_core::Result;
@@ -39,9 +39,14 @@ pub(super) fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut dyn Output) -> Result<()>,
 ) -> Result<()> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    let is_other = fs::metadata(path).is_ok_and(|there| !there.is_file());
+    if is_other || (is_link && path.starts_with("/dev")) {
         return write_through(path, write);
     }
+    // What a link leads to is written, and the link stays.
+    let followed = if is_link { fs::canonicalize(path).ok() } else { None };
+    let path = followed.as_deref().unwrap_or(path);
     let beside = Beside::new(path);
     let file = File::create(&beside.0).map_err(|e| failed(path, "made", &e))?;
     let mut writer = BufWriter::with_capacity(1 << 20, file);
@@ -58,9 +63,12 @@ pub(super) fn write_atomically(
     Ok(())
 }
 
-/// Writes to what is no file: a device or a pipe must not be put out of its place by a file of its name.
+/// Writes to what is no file, and to `/dev/stdout`, which may be one: a file of that name must not put it out of its place.
 fn write_through(path: &Path, write: impl FnOnce(&mut dyn Output) -> Result<()>) -> Result<()> {
-    let file = OpenOptions::new().write(true).open(path).map_err(|e| failed(path, "opened", &e))?;
+    let mut file =
+        OpenOptions::new().write(true).open(path).map_err(|e| failed(path, "opened", &e))?;
+    // Behind what was printed already; pipes have no places.
+    let _ = file.seek(SeekFrom::End(0));
     let mut writer = BufWriter::with_capacity(1 << 20, file);
     write(&mut writer)?;
     writer.flush().map_err(|e| failed(path, "written", &e))
