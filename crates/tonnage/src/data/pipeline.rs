@@ -103,7 +103,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
     /// let batches = rows.shuffle(50, RandomKey::new(1)).batch(10).prefetch(2);
     /// let holds = batches.holds()?;
     /// assert_eq!(holds[0].to_string(), "shuffle: 50 elements, 50.00 KiB");
-    /// assert_eq!(holds[2].to_string(), "prefetch: 2 elements, 20.0 KiB");
+    /// assert_eq!(holds[2].to_string(), "prefetch: 2 elements, 20.00 KiB");
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     ///
