@@ -176,7 +176,7 @@ def gru(s):
 
 def small(mode):
     def make(s):
-        a, b = tf.random.normal((s["n"],)), tf.random.normal((s["n"],))
+        a, b = tf.constant([1.0] * s["n"]), tf.constant([2.0] * s["n"])
         f = compiled(lambda a, b: a + b, mode)
         return lambda: f(a, b)
 
