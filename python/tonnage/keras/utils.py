@@ -114,3 +114,11 @@ PyDataset = Sequence
 def plot_model(*args, **kwargs):
     """There is nothing to draw with; ``model.summary()`` prints."""
     raise ImportError("plot_model needs graphviz, which Tonnage does not use; model.summary() prints the layers")
+
+
+def bytes_text(n):
+    """Bytes as plans print them: ``1.50 MiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n < 1024 or unit == "GiB":
+            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.2f} {unit}"
+        n /= 1024

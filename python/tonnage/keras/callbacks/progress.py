@@ -3,16 +3,10 @@
 import sys
 import time
 
+from ..utils import bytes_text
 from .base import Callback
 
 _WIDTH = 20
-
-
-def _bytes(n):
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
-            return f"{n:.0f}{unit}" if unit == "B" else f"{n:.2f}{unit}"
-        n /= 1024
 
 
 def _figure(value):
@@ -105,4 +99,4 @@ class ProgbarLogger(Callback):
         ran = function.last_run() if function is not None else None
         if ran is None:
             return None
-        return f"memory: {_bytes(ran['predicted'])} planned, {_bytes(ran['used'])} measured"
+        return f"memory: {bytes_text(ran['predicted'])} planned, {bytes_text(ran['used'])} measured"

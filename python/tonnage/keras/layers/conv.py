@@ -6,7 +6,7 @@ from .. import activations, constraints, initializers, regularizers
 from ..backend import standardize_data_format
 from .base import Layer
 from .pooling import _first, _last
-from .spec import InputSpec
+from .spec import InputSpec, of_rank
 
 _CONV = {1: _t.conv1d, 2: _t.conv2d, 3: _t.conv3d}
 
@@ -200,19 +200,15 @@ class _Separable(_Windows):
         return _CONV[self.rank](made, self.pointwise_kernel, ones, False, [], ones, 1)
 
 
-def _of_rank(base, name, rank, doc):
-    return type(name, (base,), {"rank": rank, "__doc__": doc, "__module__": __name__})
-
-
-Conv1D = _of_rank(_Conv, "Conv1D", 1, "Filters over sequences.")
-Conv2D = _of_rank(_Conv, "Conv2D", 2, "Filters over images.")
-Conv3D = _of_rank(_Conv, "Conv3D", 3, "Filters over volumes.")
-Conv1DTranspose = _of_rank(_ConvTranspose, "Conv1DTranspose", 1, "Longer sequences, as filters over them would undo.")
-Conv2DTranspose = _of_rank(_ConvTranspose, "Conv2DTranspose", 2, "Larger images, as filters over them would undo.")
-Conv3DTranspose = _of_rank(_ConvTranspose, "Conv3DTranspose", 3, "Larger volumes, as filters over them would undo.")
-DepthwiseConv1D = _of_rank(_Depthwise, "DepthwiseConv1D", 1, "Filters of its own for each channel of sequences.")
-DepthwiseConv2D = _of_rank(_Depthwise, "DepthwiseConv2D", 2, "Filters of its own for each channel of images.")
-SeparableConv1D = _of_rank(_Separable, "SeparableConv1D", 1, "Filters for each channel, then across channels.")
-SeparableConv2D = _of_rank(_Separable, "SeparableConv2D", 2, "Filters for each channel, then across channels.")
+Conv1D = of_rank(__name__, _Conv, "Conv1D", 1, "Filters over sequences.")
+Conv2D = of_rank(__name__, _Conv, "Conv2D", 2, "Filters over images.")
+Conv3D = of_rank(__name__, _Conv, "Conv3D", 3, "Filters over volumes.")
+Conv1DTranspose = of_rank(__name__, _ConvTranspose, "Conv1DTranspose", 1, "Longer sequences, as filters over them would undo.")
+Conv2DTranspose = of_rank(__name__, _ConvTranspose, "Conv2DTranspose", 2, "Larger images, as filters over them would undo.")
+Conv3DTranspose = of_rank(__name__, _ConvTranspose, "Conv3DTranspose", 3, "Larger volumes, as filters over them would undo.")
+DepthwiseConv1D = of_rank(__name__, _Depthwise, "DepthwiseConv1D", 1, "Filters of its own for each channel of sequences.")
+DepthwiseConv2D = of_rank(__name__, _Depthwise, "DepthwiseConv2D", 2, "Filters of its own for each channel of images.")
+SeparableConv1D = of_rank(__name__, _Separable, "SeparableConv1D", 1, "Filters for each channel, then across channels.")
+SeparableConv2D = of_rank(__name__, _Separable, "SeparableConv2D", 2, "Filters for each channel, then across channels.")
 Convolution1D, Convolution2D, Convolution3D = Conv1D, Conv2D, Conv3D
 SeparableConvolution1D, SeparableConvolution2D = SeparableConv1D, SeparableConv2D

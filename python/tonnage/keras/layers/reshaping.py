@@ -3,7 +3,7 @@
 from ... import _tonnage as _t
 from ..backend import standardize_data_format
 from .base import Layer
-from .spec import InputSpec
+from .spec import InputSpec, of_rank
 
 
 class Flatten(Layer):
@@ -155,16 +155,12 @@ class _UpSampling(_Spatial):
         return inputs
 
 
-def _of_rank(base, name, rank, doc):
-    return type(name, (base,), {"rank": rank, "__doc__": doc, "__module__": __name__})
-
-
-ZeroPadding1D = _of_rank(_ZeroPadding, "ZeroPadding1D", 1, "Zeros around a sequence.")
-ZeroPadding2D = _of_rank(_ZeroPadding, "ZeroPadding2D", 2, "Zeros around images.")
-ZeroPadding3D = _of_rank(_ZeroPadding, "ZeroPadding3D", 3, "Zeros around volumes.")
-Cropping1D = _of_rank(_Cropping, "Cropping1D", 1, "A sequence without its ends.")
-Cropping2D = _of_rank(_Cropping, "Cropping2D", 2, "Images without their edges.")
-Cropping3D = _of_rank(_Cropping, "Cropping3D", 3, "Volumes without their edges.")
-UpSampling1D = _of_rank(_UpSampling, "UpSampling1D", 1, "Each step several times.")
-UpSampling2D = _of_rank(_UpSampling, "UpSampling2D", 2, "Larger images.")
-UpSampling3D = _of_rank(_UpSampling, "UpSampling3D", 3, "Larger volumes.")
+ZeroPadding1D = of_rank(__name__, _ZeroPadding, "ZeroPadding1D", 1, "Zeros around a sequence.")
+ZeroPadding2D = of_rank(__name__, _ZeroPadding, "ZeroPadding2D", 2, "Zeros around images.")
+ZeroPadding3D = of_rank(__name__, _ZeroPadding, "ZeroPadding3D", 3, "Zeros around volumes.")
+Cropping1D = of_rank(__name__, _Cropping, "Cropping1D", 1, "A sequence without its ends.")
+Cropping2D = of_rank(__name__, _Cropping, "Cropping2D", 2, "Images without their edges.")
+Cropping3D = of_rank(__name__, _Cropping, "Cropping3D", 3, "Volumes without their edges.")
+UpSampling1D = of_rank(__name__, _UpSampling, "UpSampling1D", 1, "Each step several times.")
+UpSampling2D = of_rank(__name__, _UpSampling, "UpSampling2D", 2, "Larger images.")
+UpSampling3D = of_rank(__name__, _UpSampling, "UpSampling3D", 3, "Larger volumes.")

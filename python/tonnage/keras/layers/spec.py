@@ -1,4 +1,4 @@
-"""What layers ask of their inputs."""
+"""What layers ask of their inputs, and layers that differ in the rank of those alone."""
 
 
 class InputSpec:
@@ -26,3 +26,8 @@ class InputSpec:
             if length is not None and shape[axis] not in (None, length):
                 raise ValueError(f"{start}expected axis {axis} of input shape to have value {length}, but received input "
                                  f"with shape {tuple(shape)}")
+
+
+def of_rank(module, base, name, rank, doc):
+    """The class of a layer for sequences, images or volumes, of what they share."""
+    return type(name, (base,), {"rank": rank, "__doc__": doc, "__module__": module})

@@ -55,32 +55,25 @@ def targets_for(y, names, dict_outputs, what="targets"):
     raise ValueError(f"The model has {len(names)} outputs {list(names)}, but one tensor of {what} was given")
 
 
-def _accuracy(y_true, y_pred):
-    """The accuracy that fits labels and predictions of such shapes."""
+def _by_shape(y_true, y_pred, binary, sparse, categorical):
+    """The metric that fits labels and predictions of such shapes."""
     width = y_pred.lengths[-1] if y_pred.ndim else 1
     if width == 1 or y_pred.ndim == 1:
-        return _metrics.BinaryAccuracy
-    if y_true.ndim < y_pred.ndim or y_true.lengths[-1] == 1:
-        return _metrics.SparseCategoricalAccuracy
-    return _metrics.CategoricalAccuracy
+        return binary
+    return sparse if y_true.ndim < y_pred.ndim or y_true.lengths[-1] == 1 else categorical
 
 
-def _entropy(y_true, y_pred):
-    width = y_pred.lengths[-1] if y_pred.ndim else 1
-    if width == 1 or y_pred.ndim == 1:
-        return _metrics.BinaryCrossentropy
-    if y_true.ndim < y_pred.ndim or y_true.lengths[-1] == 1:
-        return _metrics.SparseCategoricalCrossentropy
-    return _metrics.CategoricalCrossentropy
+_ACCURACIES = _metrics.BinaryAccuracy, _metrics.SparseCategoricalAccuracy, _metrics.CategoricalAccuracy
+_ENTROPIES = _metrics.BinaryCrossentropy, _metrics.SparseCategoricalCrossentropy, _metrics.CategoricalCrossentropy
 
 
 def _metric(given, y_true, y_pred):
     if isinstance(given, _metrics.Metric):
         return given
     if isinstance(given, str) and given in ("accuracy", "acc"):
-        return _accuracy(y_true, y_pred)(name=given)
+        return _by_shape(y_true, y_pred, *_ACCURACIES)(name=given)
     if isinstance(given, str) and given in ("crossentropy", "ce"):
-        return _entropy(y_true, y_pred)(name=given)
+        return _by_shape(y_true, y_pred, *_ENTROPIES)(name=given)
     made = _metrics.get(given)
     if isinstance(made, _metrics.Metric):
         if isinstance(given, str) and given == given.lower():

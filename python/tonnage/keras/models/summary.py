@@ -1,11 +1,7 @@
 """A model as a table: layers, shapes, numbers, bytes; and what training takes besides the weights."""
 
 
-def _bytes(n):
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024 or unit == "GiB":
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.2f} {unit}"
-        n /= 1024
+from ..utils import bytes_text
 
 
 def _size(variables):
@@ -28,7 +24,7 @@ def _rows(layers, depth, nested):
     for layer in layers:
         variables = layer.weights
         shape = str(layer.batch_shape) if hasattr(layer, "batch_shape") else _shape(layer)
-        yield (f"{'  ' * depth}{layer.name} ({type(layer).__name__})", shape, f"{_count(variables):,}", _bytes(_size(variables)),
+        yield (f"{'  ' * depth}{layer.name} ({type(layer).__name__})", shape, f"{_count(variables):,}", bytes_text(_size(variables)),
                "Y" if layer.trainable else "N")
         if nested and hasattr(layer, "layers"):
             yield from _rows(layer.layers, depth + 1, nested)
@@ -52,15 +48,15 @@ def summary(model, print_fn=None, nested=False, trainable=False):
             lines.append("  ".join("─" * w for w in widths))
     trained, rest = model.trainable_weights, model.non_trainable_weights
     for what, variables in (("Total", model.weights), ("Trainable", trained), ("Non-trainable", rest)):
-        lines.append(f" {what} params: {_count(variables):,} ({_bytes(_size(variables))})")
+        lines.append(f" {what} params: {_count(variables):,} ({bytes_text(_size(variables))})")
     if model.compiled and model.optimizer is not None:
-        lines.append(f" Optimizer state: {_bytes(model.optimizer.bytes(trained))}")
+        lines.append(f" Optimizer state: {bytes_text(model.optimizer.bytes(trained))}")
         if model.inputs:
             try:
                 peak = model.plan(32).peak
             except (ValueError, TypeError):
                 peak = None  # only the targets' shapes would tell
             if peak is not None:
-                lines.append(f" A training step of 32 rows: {_bytes(peak)}")
+                lines.append(f" A training step of 32 rows: {bytes_text(peak)}")
     text = "\n".join(lines)
     (print_fn or print)(text)
