@@ -1,6 +1,7 @@
 //! Loops beside a peer: `h = tanh(h @ w)`, 200 rounds at 512 x 512, and its gradient at 256 x 256. Memory as
 //! predicted, as the executor measured it, and as the system says; time as the best of several runs.
-//! `cargo bench -p tonnage --bench loops [forward|250|1000|4000|1119MB|2115MB]`; `benches/loops.py` does the same in PyTorch.
+//! `cargo bench -p tonnage --bench loops [forward|250|1000|4000|1119MB|2115MB]`; `cargo xtask bench`
+//! has the peers beside it.
 
 use std::time::{Duration, Instant};
 
