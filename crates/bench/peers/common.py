@@ -38,6 +38,7 @@ SIZES = {
     "embed_sgd": {"rows": 2_000_000, "width": 64, "batch": 4096, "ids": 16},
     "embed_adagrad": {"rows": 2_000_000, "width": 64, "batch": 4096, "ids": 16},
     "gru": {"steps": 512, "batch": 32, "inputs": 64, "hidden": 256},
+    "stream": {"layers": 16, "width": 4096, "batch": 64},
     "small_add": {"n": 16},
     "small_call": {"n": 16},
 }

@@ -1,7 +1,11 @@
 """The workloads in PyTorch, as its users would write them: eager, and with torch.compile."""
 
+import os
+import tempfile
+
 from common import THREADS, main, sine
 
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -226,6 +230,36 @@ def gru(s):
     return model, torch.optim.SGD(model.parameters(), 0.01), data, F.cross_entropy
 
 
+def stream(mode):
+    """Layers whose weights lie in files that the system's cache holds: all of them mapped, or a layer at a time mapped or loaded."""
+
+    def make(s):
+        width = s["width"]
+        folder = tempfile.TemporaryDirectory()
+        paths = [os.path.join(folder.name, f"w{i}.npy") for i in range(s["layers"])]
+        for path in paths:
+            np.save(path, (torch.randn(width, width) * (1.4 / width**0.5)).numpy())
+        x = torch.randn(s["batch"], width)
+
+        def layer(path):
+            # Pages of its own where it is written, which it is not: PyTorch warns of what cannot be.
+            return torch.from_numpy(np.load(path, mmap_mode=None if mode == "loaded" else "c"))
+
+        weights = [layer(path) for path in paths] if mode == "mapped" else None
+
+        def step():
+            with torch.no_grad():
+                y = x
+                for i, path in enumerate(paths):
+                    y = torch.relu(y @ (weights[i] if weights else layer(path)))
+                return y
+
+        step.files = folder
+        return step
+
+    return make
+
+
 def small(mode):
     def make(s):
         a, b = torch.randn(s["n"]), torch.randn(s["n"])
@@ -250,6 +284,8 @@ for mode in ("eager", "compile"):
     WORKLOADS["chain_act", mode] = chain(act, mode)
     for name, build in (("mlp", mlp), ("cnn", cnn), ("gpt", gpt), ("gru", gru)):
         WORKLOADS[name, mode] = trained(build, mode)
+for mode in ("mapped", "layer-mapped", "loaded"):
+    WORKLOADS["stream", mode] = stream(mode)
 for mode in ("eager", "checkpoint"):
     for rounds in (250, 1000, 4000):
         WORKLOADS[f"loop_grad_{rounds}", mode] = loop_grad(mode)

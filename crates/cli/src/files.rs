@@ -91,12 +91,7 @@ pub fn stats(args: &Stats) -> Result<ExitCode, String> {
         types.push(file.ty(name).map_err(text)?);
     }
     let all = types.iter().filter_map(|ty| ty.bytes("stats").ok()).map(Bytes::get).sum();
-    let bar = ProgressBar::new(all);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:24} {binary_bytes}/{binary_total_bytes} {msg}")
-    {
-        bar.set_style(style);
-    }
+    let bar = bar(all);
     let wide = width(names.iter().copied()).max(6);
     let mut lines = vec![format!(
         "{:wide$}  {:>12} {:>12} {:>12} {:>8} {:>8}",
@@ -116,6 +111,17 @@ pub fn stats(args: &Stats) -> Result<ExitCode, String> {
     bar.finish_and_clear();
     lines.iter().for_each(|line| say!("{line}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Shows how far a pass over so many bytes is.
+fn bar(bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::new(bytes);
+    if let Ok(style) =
+        ProgressStyle::with_template("{bar:24} {binary_bytes}/{binary_total_bytes} {msg}")
+    {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// Whole numbers with every digit, others with six.
@@ -138,7 +144,14 @@ fn short(x: f64) -> String {
 /// `tonnage convert`.
 pub fn convert(args: &Convert) -> Result<ExitCode, String> {
     let file = open(&args.from)?;
-    file.save_as(&args.to, args.tensor.as_deref(), args.deflate).map_err(text)?;
+    let names = args.tensor.as_deref().map_or_else(|| file.names(), |name| vec![name]);
+    let types = names.iter().filter_map(|name| file.ty(name).ok());
+    let bar = bar(types.filter_map(|ty| ty.bytes("convert").ok()).map(Bytes::get).sum());
+    let shown = bar.clone();
+    let tell = move |bytes: Bytes| shown.inc(bytes.get());
+    let saved = file.save_as(&args.to, args.tensor.as_deref(), args.deflate, tell);
+    bar.finish_and_clear();
+    saved.map_err(text)?;
     let made = open(&args.to)?;
     let s = if made.names().len() == 1 { "" } else { "s" };
     say!("saved: {}, {} tensor{s}", args.to.display(), made.names().len());

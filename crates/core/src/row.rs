@@ -324,6 +324,8 @@ pub enum Lower {
         kernel: fn(&mut Kernel) -> Result<()>,
         /// How many elements of that input it reads, where it can read it as it lies there.
         reads: Reads,
+        /// Its workspace where some inputs lie outside of memory.
+        staging: Staging,
         /// Whether it hands its output over to [`Kernel::finish`] too.
         finishes: bool,
     },
@@ -341,6 +343,22 @@ pub enum Lower {
 
 /// Elements that a kernel reads of an input that lies outside of memory in that layout; `None` where it is to be brought into memory.
 pub type Reads = fn(&Call, usize, &Layout) -> Option<usize>;
+
+/// Workspace of a kernel that reads inputs from outside of memory: for each input its layout there, `None` where it is in memory; and
+/// the threads.
+pub type Staging = fn(&Call, &[Option<&Layout>], usize) -> Bytes;
+
+impl OpDef {
+    /// What a kernel is lent to work with, where inputs lie outside of memory in those layouts.
+    pub fn workspace(&self, call: &Call, stored: &[Option<&Layout>], threads: usize) -> Bytes {
+        match self.lower {
+            Lower::Streaming { staging, .. } if stored.iter().any(Option::is_some) => {
+                staging(call, stored, threads)
+            }
+            _ => (self.scratch)(call, threads),
+        }
+    }
+}
 
 impl Lower {
     /// The kernel over lent slices, if it is one.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Node;
@@ -10,8 +11,9 @@ use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::row::Lower;
 
 use crate::budget::Machine;
+use crate::budget::cost::rounds;
 use crate::place::Planner;
-use crate::plan::{At, Plan, Run, Step, Streamed, TileRead};
+use crate::plan::{At, LoopPlan, Plan, Run, Sliced, Step, Streamed, TileRead, TileRun};
 
 /// An input that a step's kernel reads from a file as it goes.
 #[derive(Debug, Clone)]
@@ -25,8 +27,8 @@ pub struct StreamedInput {
 }
 
 impl Plan {
-    /// What a call reads from files, in steps of its own (what bodies of loops read is not counted): each step that uses a tensor in a
-    /// file reads it again. It is no part of the peak.
+    /// What a call reads from files: each step that uses a tensor in a file reads it again, in every round of a loop; of branches the one that
+    /// reads most counts, and of a loop whose rounds the data decide on one round. It is no part of the peak.
     pub fn reads(&self) -> Bytes {
         self.steps.iter().map(Step::reads_stored).sum()
     }
@@ -59,20 +61,61 @@ impl Planner<'_> {
     }
 }
 
+/// Where the inputs of a kernel lie that it reads from files, in the order of all of its inputs.
+pub(crate) fn layouts(streamed: &Streamed, inputs: usize) -> SmallVec<[Option<&Layout>; 3]> {
+    let layout = |input: usize| {
+        let found = streamed.iter().find(|streamed| streamed.input == input)?;
+        Some(found.recipe.as_stored()?.1)
+    };
+    (0..inputs).map(layout).collect()
+}
+
 impl Step {
     /// What it reads from files.
     pub(crate) fn reads_stored(&self) -> Bytes {
         let read = |of: &StreamedInput| Bytes::of(of.count * of.recipe.dtype().size());
         let streamed = self.streamed.iter().map(read).sum::<Bytes>();
-        let Run::Tile(run) = &self.run else { return streamed };
-        let tiles = run.reads.iter().map(|read| match read {
-            TileRead::Generator(generator, layout) if generator.is_stored() => {
-                bytes(generator, layout)
+        streamed
+            + match &self.run {
+                Run::Tile(run) | Run::Copy { run, .. } => of_tiles(run),
+                Run::Branch { branches, .. } => {
+                    let all = branches.iter().map(|branch| branch.plan.reads());
+                    all.max().unwrap_or(Bytes::ZERO)
+                }
+                Run::Loop(of) => of_loop(of, rounds(&of.spec)),
+                Run::LoopGrad(of) => {
+                    let back = times(of.step.reads() + of_rows(&of.seeds), rounds(&of.spec.of));
+                    back + of_loop(&of.forward, of.again.unwrap_or(1) as f64)
+                }
+                Run::Nothing | Run::Kernel | Run::Transfer(_) => Bytes::ZERO,
             }
-            TileRead::Generator(..) | TileRead::Input(..) => Bytes::ZERO,
-        });
-        streamed + tiles.sum()
     }
+}
+
+fn of_loop(of: &LoopPlan, rounds: f64) -> Bytes {
+    let condition = of.condition.as_ref().map_or(Bytes::ZERO, Plan::reads);
+    times(of.body.reads() + condition + of_rows(&of.sliced), rounds)
+}
+
+/// What each round reads of inputs that it takes a row of.
+fn of_rows(sliced: &[Sliced]) -> Bytes {
+    let read = |of: &Sliced| match of {
+        Sliced::Recipe { run, .. } => of_tiles(run),
+        Sliced::Bytes { .. } => Bytes::ZERO,
+    };
+    sliced.iter().map(read).sum()
+}
+
+fn times(bytes: Bytes, rounds: f64) -> Bytes {
+    Bytes::new((bytes.get() as f64 * rounds) as u64)
+}
+
+fn of_tiles(run: &TileRun) -> Bytes {
+    let read = |read: &TileRead| match read {
+        TileRead::Generator(generator, layout) if generator.is_stored() => bytes(generator, layout),
+        TileRead::Generator(..) | TileRead::Input(..) => Bytes::ZERO,
+    };
+    run.reads.iter().map(read).sum()
 }
 
 /// Every element as often as it is read.

@@ -20,7 +20,7 @@ use crate::plan::{
     At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
     TileRead,
 };
-use crate::{finish, order, region, tile};
+use crate::{files, finish, order, region, tile};
 
 /// What is known of an input before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -219,9 +219,11 @@ impl<'g> Planner<'g> {
             Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming { .. } => {
                 let streamed = self.in_memory(node)?;
                 let memory = self.outputs(node)?;
-                let scratch = self
-                    .graph
-                    .with_call(node, |call| (node.op.scratch)(call, self.options.threads));
+                let stored = files::layouts(&streamed, node.inputs.len());
+                let threads = self.options.threads;
+                let scratch =
+                    self.graph.with_call(node, |call| node.op.workspace(call, &stored, threads));
+                drop(stored);
                 self.step(node, Run::Kernel, memory, scratch)?;
                 if let Some(step) = self.steps.last_mut() {
                     step.streamed = streamed;

@@ -190,3 +190,106 @@ fn an_index_that_leads_out_of_its_folder_is_refused() {
     fs::write(&index, b"{\"weight_map\":{\"\xFF\":\"x\"}}").unwrap();
     assert!(look(&inside).unwrap_err().to_string().contains("index.json"));
 }
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n.max(1) as u64) as usize
+    }
+}
+
+/// What fuzzers do to a file: bits, bytes and numbers changed, parts left out, doubled, and taken from another file.
+fn mutated(bytes: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
+    const NUMBERS: [&str; 7] =
+        ["0", "-1", "1e9", "4294967296", "9223372036854775807", "18446744073709551616", "\"2\""];
+    let mut made = bytes.to_vec();
+    for _ in 0..1 + dice.below(4) {
+        let at = dice.below(made.len());
+        let end = (at + 1 + dice.below(16)).min(made.len());
+        match dice.below(7) {
+            0 if !made.is_empty() => made[at] ^= 1 << dice.below(8),
+            1 if !made.is_empty() => made[at] = [0, 0xFF, b'"', b'[', b'}', b','][dice.below(6)],
+            2 => drop(made.drain(at.min(end)..end)),
+            3 => {
+                let part = made[at.min(end)..end].to_vec();
+                made.splice(at..at, part);
+            }
+            4 => {
+                let from = dice.below(other.len());
+                let part = other[from..(from + 24).min(other.len())].to_vec();
+                made.splice(at..at, part);
+            }
+            5 => {
+                // A number in the text becomes another one.
+                let digits = made.iter().skip(at).position(u8::is_ascii_digit);
+                let Some(first) = digits.map(|n| at + n) else { continue };
+                let count = made[first..].iter().take_while(|b| b.is_ascii_digit()).count();
+                let number = NUMBERS[dice.below(NUMBERS.len())].bytes();
+                made.splice(first..first + count, number);
+            }
+            _ => made.truncate(at),
+        }
+    }
+    made
+}
+
+/// The files that fuzzing starts from.
+fn corpus() -> Vec<(String, String, Vec<u8>)> {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let mut all = Vec::new();
+    for target in ["npy", "safetensors", "index"] {
+        let mut found: Vec<_> = fs::read_dir(seeds.join(target)).unwrap().collect();
+        found.sort_by_key(|entry| entry.as_ref().unwrap().file_name());
+        for entry in found {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            all.push((target.to_string(), name, fs::read(entry.path()).unwrap()));
+        }
+    }
+    all
+}
+
+#[test]
+fn thousands_of_mutated_headers_are_tensors_or_errors() {
+    let _turn = alone();
+    let folder = Folder::new("mutated");
+    let shard = folder.0.join("model-00001-of-00001.safetensors");
+    let all = corpus();
+    assert!(all.len() >= 12, "{} seeds", all.len());
+    let (mut dice, mut refused, mut read) = (Dice(0x9E37_79B9_7F4A_7C15), 0, 0);
+    for (target, name, bytes) in &all {
+        let path = folder.0.join(match target.as_str() {
+            "index" => "model.safetensors.index.json".to_string(),
+            end => format!("a.{end}"),
+        });
+        if let Some((.., two)) = all.iter().find(|(_, name, _)| name == "two") {
+            fs::write(&shard, two).unwrap();
+        }
+        for turn in 0..250 {
+            let other = &all[dice.below(all.len())].2;
+            let made = if turn == 0 { bytes.clone() } else { mutated(bytes, other, &mut dice) };
+            fs::write(&path, &made).unwrap();
+            let what = || format!("{target}/{name}, turn {turn}: {:?}", made.escape_ascii());
+            let before = in_use();
+            memory::reset_peak("cpu:0").unwrap();
+            match look(&path) {
+                Ok(()) => read += 1,
+                Err(error) => {
+                    refused += 1;
+                    let kind = error.kind();
+                    assert!(matches!(kind, ErrorKind::BadFile { .. }), "{}: {error}", what());
+                }
+            }
+            let took = memory::info("cpu:0").unwrap().peak - before;
+            assert!(took <= Bytes::mib(4), "{}: {took}", what());
+            assert_eq!(in_use(), before, "{}", what());
+        }
+    }
+    // Both happen: files that are no longer ones, and files that still are.
+    assert!(refused > 1000 && read > 100, "{refused} refused, {read} read");
+}

@@ -6,12 +6,14 @@ mod common;
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Folder, alone, call_checked, in_use};
 use tonnage::io::{FileTensor, Order, TensorFile, read_npy, save_npy, save_raw, save_safetensors};
 use tonnage::{
-    Bytes, DType, Elementwise, ErrorKind, Part, Result, Tensor, Variable, function, memory,
-    random_normal, tensor,
+    Bytes, DType, Elementwise, ErrorKind, Part, Result, Tensor, Variable, fori_loop, function,
+    memory, random_normal, tensor,
 };
 
 /// Numbers in a file, and in memory.
@@ -85,6 +87,84 @@ fn products_with_files_on_either_side_give_the_bits_of_those_in_memory() {
             assert!(lazy.is_recipe());
         }
     }
+}
+
+#[test]
+fn products_in_pieces_have_the_bits_of_the_whole_and_take_a_part_of_the_file() {
+    let _turn = alone();
+    let folder = Folder::new("lazy-pieces");
+    let numbers = |shape: &[usize]| (random_normal(shape, DType::F32).unwrap() + 0.0).unwrap();
+    // Lines that are cut, depth that is cut, both, in each order; with a few rows or columns, and with more.
+    for (i, shape) in [[1500, 1100], [90, 40_000], [40_000, 90]].into_iter().enumerate() {
+        let (lazy, whole) = both(&folder.0, &format!("w{i}"), &shape);
+        for other in [1, 3, 40] {
+            let (x, y) = (numbers(&[other, shape[0]]), numbers(&[shape[1], other]));
+            type Product = fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>;
+            let ways: [Product; 4] = [
+                |w, x, _| x.matmul(w),
+                |w, _, y| w.matmul(y),
+                |w, _, y| y.t()?.matmul(&w.t()?),
+                |w, x, _| w.t()?.matmul(&x.t()?)?.relu(),
+            ];
+            for (way, product) in ways.into_iter().enumerate() {
+                // First, so that what they are multiplied with is in memory.
+                let expected = product(&whole, &x, &y).unwrap();
+                let (got, took) = taken(|| product(&lazy, &x, &y).unwrap());
+                assert_eq!(bits(&got), bits(&expected), "{shape:?} {other} {way}");
+                let made = got.ty().bytes("product").unwrap();
+                let most = Bytes::mib(3) + made + made;
+                assert!(took < most, "{shape:?} {other} {way}: {took}, {made} of them made");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_matrix_for_a_batch_is_read_once_and_two_files_are_multiplied() {
+    let _turn = alone();
+    let folder = Folder::new("lazy-shared");
+    let (w, whole) = both(&folder.0, "w", &[700, 500]);
+    let (v, whole_v) = both(&folder.0, "v", &[500, 300]);
+    let (many, all) = both(&folder.0, "many", &[40, 60, 70]);
+    let x = (random_normal([6, 500, 9], DType::F32).unwrap() + 0.0).unwrap();
+    let y = (random_normal([40, 70, 5], DType::F32).unwrap() + 0.0).unwrap();
+    let turned = |x: &Tensor| x.transpose(&[0, 2, 1]);
+    for (got, expected) in [
+        (w.matmul(&x), whole.matmul(&x)),
+        (
+            turned(&x).unwrap().matmul(&w.t().unwrap()),
+            turned(&x).unwrap().matmul(&whole.t().unwrap()),
+        ),
+        (w.matmul(&v), whole.matmul(&whole_v)),
+        (many.matmul(&y), all.matmul(&y)),
+        (
+            turned(&y).unwrap().matmul(&turned(&many).unwrap()),
+            turned(&y).unwrap().matmul(&turned(&all).unwrap()),
+        ),
+    ] {
+        assert_eq!(bits(&got.unwrap()), bits(&expected.unwrap()));
+    }
+    let f = function(move |x: Tensor| w.matmul(&x)?.tanh());
+    assert_eq!(bits(&call_checked(&f, &x)), bits(&whole.matmul(&x).unwrap().tanh().unwrap()));
+    assert_eq!(f.plan(&x).unwrap().reads(), Bytes::of(700 * 500 * 4));
+}
+
+#[test]
+fn a_plan_counts_what_rounds_read_and_how_long_that_takes() {
+    let _turn = alone();
+    let folder = Folder::new("lazy-rounds");
+    let (lazy, _) = both(&folder.0, "x", &[300, 400]);
+    let once = Bytes::of(300 * 400 * 4);
+    let f = function(move |x: Tensor| {
+        fori_loop(0, 7, x, |_, x: Tensor| (&lazy * &x)?.sum_all()?.tanh())
+    });
+    let x = tensor(0.5f32).unwrap();
+    let plan = f.plan(&x).unwrap();
+    assert_eq!(plan.reads().get(), 7 * once.get(), "{plan}");
+    // As long as the disk takes, and computing on top of that.
+    let quickest = f.prices(&x).unwrap()[0].fitted.seconds;
+    let reading = plan.seconds_of_reads(&tonnage::Machine::DEFAULT);
+    assert!(reading > 0.0 && quickest > reading, "{quickest} with {reading} of reading");
 }
 
 #[test]
@@ -321,4 +401,21 @@ fn a_limit_holds_while_a_file_that_is_larger_goes_through() {
     assert_eq!(bits(&got.0.unwrap()), bits(&sum));
     assert_eq!(bits(&got.1.unwrap()), bits(&rows));
     assert_eq!(got.2.unwrap().ty().to_string(), "f32[4000, 8]");
+}
+
+#[test]
+fn a_conversion_tells_how_far_it_is() {
+    let _turn = alone();
+    let folder = Folder::new("lazy-convert");
+    let (_, whole) = both(&folder.0, "x", &[700, 900]);
+    let told = Arc::new(AtomicU64::new(0));
+    let (sum, to) = (told.clone(), folder.0.join("x.safetensors"));
+    let tell = move |bytes: Bytes| {
+        sum.fetch_add(bytes.get(), Ordering::Relaxed);
+    };
+    let file = TensorFile::open(folder.0.join("x.npy")).unwrap();
+    file.save_as(&to, None, false, tell).unwrap();
+    assert_eq!(told.load(Ordering::Relaxed), 700 * 900 * 4);
+    let made = TensorFile::open(&to).unwrap();
+    assert_eq!(bits(&made.read(made.names()[0]).unwrap()), bits(&whole));
 }

@@ -8,6 +8,7 @@ mod gpt;
 mod gru;
 mod loops;
 mod mlp;
+mod stream;
 mod training;
 
 use tonnage::{DType, Result, Tensor, random_int, random_normal, tensor};
@@ -47,6 +48,7 @@ pub const ALL: &[Workload] = &[
     embed::SGD,
     embed::ADAGRAD,
     gru::GRU,
+    stream::STREAM,
     calls::ADD,
     calls::CALL,
 ];

@@ -39,7 +39,12 @@ pub static GATHER: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::OnData,
-    lower: Lower::Streaming { kernel, reads, finishes: false },
+    lower: Lower::Streaming {
+        kernel,
+        reads,
+        staging: |call, _, threads| no_scratch(call, threads),
+        finishes: false,
+    },
     samples,
 };
 

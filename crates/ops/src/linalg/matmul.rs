@@ -7,7 +7,7 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{Data, Kernel};
+use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
@@ -16,7 +16,7 @@ use tonnage_core::walk::{Walk, joined};
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType, bf16, f16};
 
 use super::gemm::{Finishing, Matrix, Output, Reads, Size, Strides, Target, gemm, scratch_bytes};
-use super::stored::{Side as Operand, StoredMatrix};
+use super::staged::{self, Beside, Outside};
 use crate::{emit, rules};
 
 /// The product of matrices.
@@ -33,7 +33,7 @@ pub static MATMUL: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Streaming { kernel, reads, finishes: true },
+    lower: Lower::Streaming { kernel, reads, staging, finishes: true },
     samples,
 };
 
@@ -133,6 +133,27 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
         .unwrap_or(Bytes::ZERO)
 }
 
+/// The same where an operand comes piece by piece, whichever of the ways it is run in: with room for a piece.
+fn staging(call: &Call, stored: &[Option<&Layout>], threads: usize) -> Bytes {
+    let least = scratch(call, threads);
+    let (Some((size, dtype)), Ok((ta, tb))) = (sizes(call), transposes(call)) else {
+        return least;
+    };
+    let joined = Size { batch: 1, rows: size.rows.saturating_mul(size.batch), ..size };
+    let single = Size { batch: 1, ..size };
+    let of = |(input, layout): (usize, &Option<&Layout>)| {
+        let [.., row, col] = layout.as_ref()?.strides[..] else { return None };
+        let along_depth = match (input == 0, if input == 0 { ta } else { tb }) {
+            (true, false) | (false, true) => col,
+            (true, true) | (false, false) => row,
+        };
+        let sizes = [size, joined, single].into_iter();
+        sizes.map(|size| staged::space(size, input == 0, along_depth != 1, dtype, threads)).max()
+    };
+    let most = stored.iter().enumerate().filter_map(of).max().unwrap_or(0);
+    least.max(Bytes::of(most))
+}
+
 fn cost(call: &Call) -> Cost {
     let Some((size, _)) = sizes(call) else { return Cost::default() };
     let flops = [2, size.batch, size.rows, size.cols, size.depth]
@@ -175,13 +196,14 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     }
 }
 
-fn multiply<T, C>(k: &mut Kernel) -> Result<()>
+fn multiply<'a, T, C>(k: &mut Kernel<'a, '_>) -> Result<()>
 where
     T: Output<Compute = C> + Reads<C>,
     C: super::gemm::Compute,
 {
     let Attrs::Matmul { transpose_a, transpose_b } = *k.attrs else { return Ok(()) };
-    let (left, right) = (&k.inputs[0], &k.inputs[1]);
+    let inputs: &'a [In<'a>] = k.inputs;
+    let (left, right) = (&inputs[0], &inputs[1]);
     let (sizes, out) = k.outputs[0].parts::<T>();
     let [batch @ .., rows, cols] = sizes else { return Ok(()) };
     if out.is_empty() {
@@ -191,21 +213,33 @@ where
     let b = Side::new(&k.inputs[1].layout, batch, transpose_b);
     let finish = k.finish;
     let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
-        let l = match left.data {
-            Data::Stored(from) if from.mapped().is_none() => {
-                Operand::Stored(StoredMatrix::left(from, sa))
-            }
-            _ => Operand::Memory(Matrix::left(left.slice::<T>(), sa)),
-        };
-        let r = match right.data {
-            Data::Stored(from) if from.mapped().is_none() => {
-                Operand::Stored(StoredMatrix::right(from, sb))
-            }
-            _ => Operand::Memory(Matrix::right(right.slice::<T>(), sb)),
-        };
         let (batch, row) = (size.rows * size.cols, size.cols);
         let end = finish.map(|finish| Finishing { finish, start, batch, row });
-        gemm(size, &l, &r, Target::new(out, size), &end, k.scratch, k.workers)
+        let outside = |input: &'a In<'a>| match input.data {
+            Data::Stored(from) if from.mapped().is_none() => Some(from),
+            _ => None,
+        };
+        // Of two that lie outside the larger one comes in pieces, and the other with each of them.
+        let larger = left.layout.count() >= right.layout.count();
+        let beside = |input: &'a In<'a>, strides| match outside(input) {
+            Some(from) => Beside::Outside(from, strides),
+            None => Beside::Memory(input.slice::<T>(), strides),
+        };
+        match (outside(left), outside(right)) {
+            (Some(from), other) if other.is_none() || larger => {
+                let of = Outside { from, strides: sa, left: true };
+                staged::multiply(of, beside(right, sb), size, out, end, k.scratch, k.workers)
+            }
+            (_, Some(from)) => {
+                let of = Outside { from, strides: sb, left: false };
+                staged::multiply(of, beside(left, sa), size, out, end, k.scratch, k.workers)
+            }
+            _ => {
+                let (l, r) = (left.slice::<T>(), right.slice::<T>());
+                let (l, r) = (Matrix::left(l, sa), Matrix::right(r, sb));
+                gemm(size, &l, &r, Target::new(out, size), &end, k.scratch, k.workers)
+            }
+        }
     };
     let all = Size { batch: batch.iter().product(), rows: *rows, cols: *cols, depth: a.cols };
     let single = Size { batch: 1, ..all };

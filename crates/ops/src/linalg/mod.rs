@@ -24,6 +24,7 @@ mod householder;
 mod jacobi;
 mod lu;
 mod matrix;
+mod staged;
 mod stored;
 mod system;
 mod triangle;

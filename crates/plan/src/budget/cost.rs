@@ -105,7 +105,8 @@ impl Machine {
     }
 }
 
-fn rounds(spec: &Loop) -> f64 {
+/// Rounds of a loop; 1 where only the data know.
+pub(crate) fn rounds(spec: &Loop) -> f64 {
     match &spec.rounds {
         Rounds::Times(dim) => dim.most().map_or(1.0, |n| n as f64),
         Rounds::While { .. } => 1.0,

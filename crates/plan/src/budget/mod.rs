@@ -11,7 +11,7 @@
 
 mod again;
 mod choose;
-mod cost;
+pub(crate) mod cost;
 mod draw;
 mod give;
 mod heap;
@@ -74,6 +74,7 @@ pub struct Ladder {
     variants: Vec<Variant>,
     inputs: Vec<InputSpec>,
     options: Options,
+    machine: Machine,
     /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
     /// updates of variables at its end, so that values can be read back from a file for longer.
     rungs: Vec<(usize, Rung)>,
@@ -130,6 +131,7 @@ impl Ladder {
             variants,
             inputs: inputs.to_vec(),
             options,
+            machine: *machine,
             plans: Mutex::new(vec![None; rungs.len()]),
             rungs,
         })
@@ -149,6 +151,13 @@ impl Ladder {
         let (variant, way) = &self.rungs[rung];
         let variant = &self.variants[*variant];
         let mut made = plan_in_order(&variant.graph(way)?, &self.inputs, &[], self.options)?;
+        // What comes from files takes its time, whatever the budget.
+        let read = made.seconds_of_reads(&self.machine);
+        let first = match rung {
+            0 => read,
+            _ if read == 0.0 => 0.0,
+            _ => self.plan(0)?.seconds_of_reads(&self.machine),
+        };
         made.fitted = Some(Fitted {
             recomputed: way.again(),
             spilled: made.spilled(),
@@ -156,8 +165,8 @@ impl Ladder {
             rounds_again: variant.used.rounds_again,
             micro_batches: variant.used.micro_batches,
             in_bf16: variant.used.in_bf16,
-            seconds: way.seconds,
-            unlimited_seconds: self.rungs[0].1.seconds,
+            seconds: way.seconds + read,
+            unlimited_seconds: self.rungs[0].1.seconds + first,
         });
         let made = Arc::new(made);
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung] = Some(made.clone());

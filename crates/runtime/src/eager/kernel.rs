@@ -41,7 +41,10 @@ pub(super) fn apply(
     }
     let cost = (op.cost)(call);
     let threads = pool().threads_for(cost);
-    let scratch = (op.scratch)(call, threads);
+    let stored: SmallVec<[Option<&Layout>; 3]> = (0..inputs.args.len())
+        .map(|i| inputs.streamed(op, call, i).map(|(_, layout)| layout))
+        .collect();
+    let scratch = op.workspace(call, &stored, threads);
     let mut scratch = Buffer::obtain(
         Ledger::cpu(),
         scratch,

@@ -85,6 +85,9 @@ impl<'p> Frame<'p> {
                     lender.begin(region)?;
                 }
             }
+            if !step.streamed.is_empty() {
+                self.read_ahead(at + 1);
+            }
             let source = self.plan.graph.nodes.get(step.node).map(|n| n.source);
             let ran = match (&step.run, &mut lane) {
                 (Run::Transfer(transfer), Some(lane)) => {

@@ -226,6 +226,21 @@ impl<'p> Frame<'p> {
     pub(super) fn fixed(&self, generator: &Generator) -> Generator {
         fixed(generator, self.key, &self.brought)
     }
+
+    /// Has the system begin to read what the next step reads from a file that reads one as it goes, from step `from` on: between two layers too the disk
+    /// is busy while this machine computes.
+    pub(super) fn read_ahead(&self, from: usize) {
+        /// Bytes from the file's start on: about a piece.
+        const FIRST: usize = 8 << 20;
+        let mut later = self.plan.steps[from..].iter();
+        let Some(step) = later.find(|step| !step.streamed.is_empty()) else { return };
+        for streamed in &step.streamed {
+            let Some((generator, layout)) = streamed.recipe.as_stored() else { continue };
+            if let Generator::Stored { elements, dtype } = self.fixed(generator) {
+                elements.0.ahead(layout.offset as u64, FIRST / dtype.size());
+            }
+        }
+    }
 }
 
 /// Scratch of no bytes, at an address that suits the elements that a kernel may take it for.

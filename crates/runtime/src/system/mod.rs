@@ -27,6 +27,8 @@ use tonnage_core::bytes::ALIGN;
 use tonnage_core::bytes::{LARGE, PAGE};
 
 pub use figures::{machine_memory, resident};
+#[cfg(unix)]
+pub use files::read_ahead;
 pub(crate) use files::reserve;
 #[cfg(unix)]
 pub use mapping::Mapping;

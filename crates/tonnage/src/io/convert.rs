@@ -1,8 +1,12 @@
 //! Tensors from one format to another, a piece at a time.
 
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use tonnage_core::{Result, Source};
+use tonnage_core::recipe::{Elements, Generator, Stored};
+use tonnage_core::{Bytes, Result, Source};
+use tonnage_runtime::Array;
 
 use super::{
     Csv, TensorFile, bad_file, save_idx, save_npy, save_npz, save_npz_deflated, save_safetensors,
@@ -11,7 +15,8 @@ use crate::tensor::Tensor;
 
 impl TensorFile {
     /// Saves its tensors, or one of them, in the format that the end of a name says (npy, npz, safetensors, idx, csv), atomically. Elements
-    /// go through in pieces of 1 MiB, but for those that are packed, and csv, which are in memory as a whole. `deflate` packs an npz.
+    /// go through in pieces of 1 MiB, but for those that are packed, and csv, which are in memory as a whole. `deflate` packs an npz; `progress` is
+    /// told the bytes that were read, by whichever thread read them.
     ///
     /// ```
     /// use tonnage::io::{SafeTensors, TensorFile, save_npy};
@@ -19,7 +24,7 @@ impl TensorFile {
     /// let name = |end: &str| folder.join(format!("weight-{}.{end}", std::process::id()));
     /// save_npy(name("npy"), &tonnage::tensor([1.0f32, 2.0])?)?;
     /// let file = TensorFile::open(name("npy"))?;
-    /// file.save_as(name("safetensors"), None, false)?;
+    /// file.save_as(name("safetensors"), None, false, |_| {})?;
     /// assert_eq!(SafeTensors::open(name("safetensors"))?.names().count(), 1);
     /// # std::fs::remove_file(name("npy")).unwrap();
     /// # std::fs::remove_file(name("safetensors")).unwrap();
@@ -29,12 +34,18 @@ impl TensorFile {
     /// # Errors
     /// Where the end of the name is none of these, the format has room for one tensor and there are several, or cannot hold them.
     #[track_caller]
-    pub fn save_as(&self, path: impl AsRef<Path>, only: Option<&str>, deflate: bool) -> Result<()> {
+    pub fn save_as(
+        &self,
+        path: impl AsRef<Path>,
+        only: Option<&str>,
+        deflate: bool,
+        progress: impl Fn(Bytes) + Send + Sync + 'static,
+    ) -> Result<()> {
         let (path, source) = (path.as_ref(), Source::here());
-        self.save(path, only, deflate).map_err(|e| e.at(source))
+        self.save(path, only, deflate, Arc::new(progress)).map_err(|e| e.at(source))
     }
 
-    fn save(&self, path: &Path, only: Option<&str>, deflate: bool) -> Result<()> {
+    fn save(&self, path: &Path, only: Option<&str>, deflate: bool, tell: Tell) -> Result<()> {
         let names = match only {
             Some(name) => vec![name],
             None => self.names(),
@@ -53,7 +64,7 @@ impl TensorFile {
             return Err(bad_file(path, "is not packed", "pack an npz, or leave it as it is"));
         }
         let tensors: Vec<Tensor> =
-            names.iter().map(|name| self.lazy(name)).collect::<Result<_>>()?;
+            names.iter().map(|name| watched(self.lazy(name)?, &tell)).collect::<Result<_>>()?;
         let pairs = names.iter().copied().zip(&tensors);
         match (end, several, tensors.as_slice()) {
             ("npz", ..) if deflate => save_npz_deflated(path, pairs),
@@ -68,5 +79,51 @@ impl TensorFile {
                 Err(bad_file(path, what, &format!("name one, such as `{near}`, or use npz")))
             }
         }
+    }
+}
+
+type Tell = Arc<dyn Fn(Bytes) + Send + Sync>;
+
+/// The same tensor, of which every read is told; one in memory as it is.
+fn watched(tensor: Tensor, tell: &Tell) -> Result<Tensor> {
+    let Some(recipe) = tensor.array("convert")?.as_recipe() else { return Ok(tensor) };
+    let mut recipe = (*recipe).clone();
+    for (generator, _) in &mut recipe.sources {
+        if let Generator::Stored { elements, .. } = generator {
+            let watched = Watched { of: elements.0.clone(), tell: tell.clone() };
+            *elements = Stored(Arc::new(watched));
+        }
+    }
+    Ok(Tensor::from_array(Array::from_recipe(Arc::new(recipe))))
+}
+
+/// Elements in a file, of which every read is told.
+struct Watched {
+    of: Arc<dyn Elements>,
+    tell: Tell,
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.of.fmt(f)
+    }
+}
+
+impl Elements for Watched {
+    fn read(&self, from: u64, out: &mut [u8]) {
+        self.of.read(from, out);
+        (self.tell)(Bytes::of(out.len()));
+    }
+
+    fn ahead(&self, from: u64, count: usize) {
+        self.of.ahead(from, count);
+    }
+
+    fn check(&self) -> Result<()> {
+        self.of.check()
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        self.of.mapped()
     }
 }

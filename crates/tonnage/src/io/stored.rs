@@ -17,6 +17,7 @@ use tonnage_runtime::Array;
 #[cfg(unix)]
 use tonnage_runtime::system::Mapping;
 
+use super::ahead::Pass;
 use super::{bad_file, failed, filled};
 use crate::tensor::Tensor;
 
@@ -51,6 +52,14 @@ impl Opened {
     /// Fills a slice with what lies there.
     pub fn fill(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.read_at(at, into).map_err(|e| failed(&self.path, "read", &e))
+    }
+
+    /// So many bytes are read next.
+    fn ahead(&self, at: u64, len: u64) {
+        #[cfg(unix)]
+        tonnage_runtime::system::read_ahead(&self.beside, at, len);
+        #[cfg(not(unix))]
+        let _ = (at, len);
     }
 
     /// Several threads read at once.
@@ -202,6 +211,8 @@ impl FileTensor {
             at: self.at,
             dtype: self.dtype,
             order: self.order,
+            bytes: self.sizes.iter().product::<usize>() as u64 * self.dtype.size() as u64,
+            pass: Pass::new(),
             failed: OnceLock::new(),
         };
         self.tensor_of(Arc::new(elements))
@@ -289,13 +300,17 @@ struct Lazy {
     at: u64,
     dtype: DType,
     order: Order,
+    bytes: u64,
+    pass: Pass,
     /// What the system said when a read first failed.
     failed: OnceLock<Error>,
 }
 
 impl Elements for Lazy {
     fn read(&self, from: u64, out: &mut [u8]) {
-        match self.file.fill(self.at + from * self.dtype.size() as u64, out) {
+        let at = self.at + from * self.dtype.size() as u64;
+        let fill = |at: u64, out: &mut [u8]| self.file.fill(at, out);
+        match self.pass.read(at, self.at + self.bytes, out, fill) {
             Ok(()) => self.order.turn(self.dtype, out),
             Err(error) => {
                 out.fill(0);
@@ -304,7 +319,14 @@ impl Elements for Lazy {
         }
     }
 
+    fn ahead(&self, from: u64, count: usize) {
+        let size = self.dtype.size() as u64;
+        let (from, len) = (from * size, (count as u64).saturating_mul(size));
+        self.file.ahead(self.at + from, len.min(self.bytes.saturating_sub(from)));
+    }
+
     fn check(&self) -> Result<()> {
+        self.pass.ends();
         self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
@@ -329,6 +351,9 @@ impl Elements for Mapped {
         let start = self.at + from as usize * self.size;
         out.copy_from_slice(&self.mapping.bytes()[start..start + out.len()]);
     }
+
+    // The system reads ahead of whoever touches its pages.
+    fn ahead(&self, _: u64, _: usize) {}
 
     fn check(&self) -> Result<()> {
         self.mapping.release();

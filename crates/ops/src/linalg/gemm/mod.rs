@@ -111,7 +111,84 @@ impl Scratch {
         }
         let kernel = O::Compute::kernel(self.level);
         let means = Means { left: self.left, rounds: self.grid || !O::IS_COMPUTE };
-        Plan::new(self.size, kernel, means, self.threads).bytes(size_of::<O::Compute>())
+        Plan::new(self.size, self.size, kernel, means, self.threads).bytes(size_of::<O::Compute>())
+    }
+}
+
+/// A product that is computed in parts, some lines or some depth of one operand at a time: with the bits of the whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InParts {
+    /// All of it.
+    pub whole: Size,
+    /// Of the result.
+    pub output: DType,
+    /// Whether the left operand is cut, not the right one.
+    pub left: bool,
+    /// Whether the lines of that operand lie side by side, not its steps of depth.
+    pub lines_first: bool,
+}
+
+macro_rules! of_output {
+    ($dtype:expr, $O:ident => $call:expr) => {
+        match $dtype {
+            DType::F64 => {
+                type $O = f64;
+                Some($call)
+            }
+            DType::F32 => {
+                type $O = f32;
+                Some($call)
+            }
+            DType::F16 => {
+                type $O = f16;
+                Some($call)
+            }
+            DType::BF16 => {
+                type $O = bf16;
+                Some($call)
+            }
+            DType::I64 | DType::U64 => {
+                type $O = i64;
+                Some($call)
+            }
+            DType::I32 | DType::U32 => {
+                type $O = i32;
+                Some($call)
+            }
+            DType::I16 | DType::U16 => {
+                type $O = i16;
+                Some($call)
+            }
+            DType::I8 | DType::U8 => {
+                type $O = i8;
+                Some($call)
+            }
+            DType::Bool => None,
+        }
+    };
+}
+
+impl InParts {
+    /// Multiples of depth at which parts may begin; `None` where each has to have all of it.
+    pub fn unit_of_depth(&self, level: Level) -> Option<usize> {
+        of_output!(self.output, O => {
+            let kernel = <O as Output>::Compute::kernel(level);
+            let rounds = !<O as Output>::IS_COMPUTE;
+            Plan::unit_of_depth(self.whole, kernel, rounds, self.left, self.lines_first)
+        })
+        .flatten()
+    }
+
+    /// Packing space for parts that are no larger than this one, at any level, on that many threads.
+    pub fn scratch_bytes(&self, part: Size, threads: usize) -> usize {
+        let most = |level| {
+            of_output!(self.output, O => {
+                let kernel = <O as Output>::Compute::kernel(level);
+                Plan::most_of_parts(self.whole, part, kernel, !<O as Output>::IS_COMPUTE)
+            })
+        };
+        let most = Level::ALL.iter().filter_map(|&level| most(level)).max().unwrap_or(0);
+        (most + ALIGN - 1) * threads.max(1)
     }
 }
 
@@ -159,6 +236,30 @@ where
     gemm_at(Level::best(), size, a, b, c, epilogue, scratch, workers)
 }
 
+/// A part of a product: some rows, columns or steps of depth of `whole`, which decides on the bits.
+///
+/// # Errors
+/// As [`gemm`].
+#[allow(clippy::too_many_arguments, reason = "those of `gemm` and the whole")]
+pub(crate) fn gemm_part<A, B, O, E>(
+    whole: Size,
+    size: Size,
+    a: &A,
+    b: &B,
+    c: Target<'_, O>,
+    epilogue: &E,
+    scratch: &mut [u8],
+    workers: &dyn Workers,
+) -> Result<()>
+where
+    A: Operand<O::Compute>,
+    B: Operand<O::Compute>,
+    O: Output,
+    E: Epilogue<O::Compute>,
+{
+    run_at(Level::best(), whole, size, a, b, c, epilogue, scratch, workers)
+}
+
 /// Products by the instructions of a lower level, for tests.
 #[doc(hidden)]
 pub mod forced {
@@ -171,6 +272,27 @@ pub mod forced {
 #[allow(clippy::too_many_arguments, reason = "those of `gemm` and the level, which tests force")]
 pub fn gemm_at<A, B, O, E>(
     level: Level,
+    size: Size,
+    a: &A,
+    b: &B,
+    c: Target<'_, O>,
+    epilogue: &E,
+    scratch: &mut [u8],
+    workers: &dyn Workers,
+) -> Result<()>
+where
+    A: Operand<O::Compute>,
+    B: Operand<O::Compute>,
+    O: Output,
+    E: Epilogue<O::Compute>,
+{
+    run_at(level, size, size, a, b, c, epilogue, scratch, workers)
+}
+
+#[allow(clippy::too_many_arguments, reason = "those of `gemm`, the level and the whole")]
+fn run_at<A, B, O, E>(
+    level: Level,
+    whole: Size,
     size: Size,
     a: &A,
     b: &B,
@@ -198,10 +320,10 @@ where
     let means = Means { left: a.packs(), rounds };
     let plan = (1..=workers.threads().max(1))
         .rev()
-        .map(|threads| Plan::new(size, kernel, means, threads))
+        .map(|threads| Plan::new(whole, size, kernel, means, threads))
         .find(|plan| plan.bytes(element) <= lent);
     let Some(plan) = plan else {
-        let needed = Bytes::of(Plan::new(size, kernel, means, 1).bytes(element));
+        let needed = Bytes::of(Plan::new(whole, size, kernel, means, 1).bytes(element));
         let what = format!("{} of scratch are too few for {size:?}", Bytes::of(lent));
         let help = format!("lend {needed}, or what scratch_bytes asks for");
         return Err(ErrorKind::BadArgument { op: "matmul", what, help }.into());

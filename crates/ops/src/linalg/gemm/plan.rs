@@ -89,13 +89,26 @@ pub(super) struct Plan {
     pub slot: usize,
 }
 
-impl Plan {
-    pub fn new<C: Compute>(size: Size, kernel: &Kernel<C>, means: Means, threads: usize) -> Plan {
-        let path = match size {
+impl Path {
+    fn of(size: Size) -> Path {
+        match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             Size { cols, .. } if cols <= FEW => Path::FewCols,
             _ => Path::Tiles,
-        };
+        }
+    }
+}
+
+impl Plan {
+    /// Of a product of that size, which is `whole` or a part of it: what decides the bits follows from the whole.
+    pub fn new<C: Compute>(
+        whole: Size,
+        size: Size,
+        kernel: &Kernel<C>,
+        means: Means,
+        threads: usize,
+    ) -> Plan {
+        let path = Path::of(whole);
         let unit = (ROW_UNIT, kernel.cols);
         let flops =
             2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.depth as f64;
@@ -112,7 +125,7 @@ impl Plan {
         }
         let parts = grid(size, path, (kernel.rows, unit), per_product);
         let pieces = pieces.min(size.batch.saturating_mul(parts.0 * parts.1)).max(1);
-        let deep = depth_of_block(size, kernel, means.left);
+        let deep = depth_of_block(whole, kernel, means.left);
         let mut plan = Plan { path, pieces, parts, unit, size, means, deep, slot: 0 };
         plan.slot = plan.slot_of(kernel);
         plan
@@ -129,18 +142,41 @@ impl Plan {
     /// Bytes of the largest slot of any product that is no larger than this one, where the result has the dtype that it
     /// is computed in.
     pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
-        let unit = ALIGN / size_of::<C>();
-        let deep = size.depth.min(kernel.block_depth);
-        let lines = (size.rows + kernel.rows).min(kernel.block_rows.max(kernel.rows));
-        let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
-        let tiles = [lines * deep, wide * deep, 0, 0];
-        let (chunk, few) = (size.rows.max(size.cols).min(FEW_CHUNK), size.depth.min(FEW_DEPTH));
-        let packed = (chunk * size.depth.min(FEW_RUN)).max(few);
-        let few = [FEW * few, packed, FEW * chunk, FEW * chunk];
-        let sum = |parts: [usize; 4]| -> usize {
-            parts.iter().map(|part| part.next_multiple_of(unit)).sum()
-        };
-        sum(tiles).max(sum(few)) * size_of::<C>()
+        most_of_tiles(size, kernel, false).max(most_of_few::<C>(size))
+    }
+
+    /// The same of any part of a product that is no larger than `part`.
+    pub fn most_of_parts<C: Compute>(
+        whole: Size,
+        part: Size,
+        kernel: &Kernel<C>,
+        rounds: bool,
+    ) -> usize {
+        match Path::of(whole) {
+            Path::Tiles => most_of_tiles(part, kernel, rounds),
+            Path::FewRows | Path::FewCols => most_of_few::<C>(part),
+        }
+    }
+
+    /// Multiples of depth at which a product may be cut into parts that are added up, without changing a bit; `None` where it may
+    /// not be, since sums are rounded when they are complete. `lines_first` where the operand for whose sake it is cut has its
+    /// lines side by side in memory; `left` where it is the left one.
+    pub fn unit_of_depth<C: Compute>(
+        whole: Size,
+        kernel: &Kernel<C>,
+        rounds: bool,
+        left: bool,
+        lines_first: bool,
+    ) -> Option<usize> {
+        let path = Path::of(whole);
+        let many = left == (path == Path::FewCols);
+        match path {
+            _ if rounds => None,
+            Path::Tiles => Some(depth_of_block(whole, kernel, Packs::Blocks).max(1)),
+            // Rows of the large operand are added up one after the other, wherever they are cut.
+            Path::FewRows | Path::FewCols if many && lines_first => Some(FEW_RUN),
+            Path::FewRows | Path::FewCols => Some(FEW_DEPTH),
+        }
     }
 
     /// The parts of all products that one piece computes.
@@ -199,6 +235,29 @@ impl Plan {
         };
         parts.iter().map(|part| part.next_multiple_of(unit)).sum()
     }
+}
+
+fn most_of_tiles<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool) -> usize {
+    let (rows, cols) = match rounds {
+        true => (size.rows.min(SUMS), size.cols.min(SUMS)),
+        false => (size.rows, size.cols),
+    };
+    let deep = size.depth.min(kernel.block_depth);
+    let lines = (rows + kernel.rows).min(kernel.block_rows.max(kernel.rows));
+    let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
+    slot_bytes::<C>([lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0])
+}
+
+fn most_of_few<C>(size: Size) -> usize {
+    let (chunk, deep) = (size.rows.max(size.cols).min(FEW_CHUNK), size.depth.min(FEW_DEPTH));
+    let packed = (chunk * size.depth.min(FEW_RUN)).max(deep);
+    slot_bytes::<C>([FEW * deep, packed, FEW * chunk, FEW * chunk])
+}
+
+/// Parts of a slot, each from a cache line on.
+fn slot_bytes<C>(parts: [usize; 4]) -> usize {
+    let unit = ALIGN / size_of::<C>();
+    parts.iter().map(|part| part.next_multiple_of(unit)).sum::<usize>() * size_of::<C>()
 }
 
 /// The most bytes of a block of the right operand, where the cut along K is free: for a part of L2.
