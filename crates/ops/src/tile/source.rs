@@ -108,9 +108,8 @@ impl<'a> Reader<'a> {
             match stride {
                 1 => values(generator, at as u64, part),
                 0 => {
-                    let (first, rest) = part.split_at_mut(size);
-                    values(generator, at as u64, first);
-                    rest.chunks_exact_mut(size).for_each(|x| x.copy_from_slice(first));
+                    values(generator, at as u64, &mut part[..size]);
+                    spread_first(part, size);
                 }
                 _ => {
                     for (i, x) in part.chunks_exact_mut(size).enumerate() {
@@ -120,6 +119,16 @@ impl<'a> Reader<'a> {
                 }
             }
         });
+    }
+}
+
+/// Fills a run with its first element, of `size` bytes. By doubling, since a copy for each element costs a call each.
+pub(super) fn spread_first(run: &mut [u8], size: usize) {
+    let mut done = size;
+    while done < run.len() {
+        let more = done.min(run.len() - done);
+        run.copy_within(..more, done);
+        done += more;
     }
 }
 
