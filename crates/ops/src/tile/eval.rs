@@ -5,7 +5,7 @@ use tonnage_core::tile::{Form, Reg};
 
 use super::ready::{Fetch, Load, Place, Ready, Slot};
 use super::resolve::Function;
-use super::source::spread_first;
+use super::source::repeat;
 use crate::simd::cast::cast;
 use crate::simd::{Level, level, prefetch};
 
@@ -180,7 +180,7 @@ fn store(
     match form {
         Form::Elements(dtype) if one => {
             cast(held, dtype)(level, &mut out[..dtype.size()], value);
-            spread_first(out, dtype.size());
+            repeat(dtype.size(), out);
         }
         Form::Elements(dtype) => cast(held, dtype)(level, out, value),
         Form::Bits => {

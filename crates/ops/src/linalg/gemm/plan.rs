@@ -7,7 +7,9 @@ use std::ops::Range;
 
 use super::compute::Compute;
 use super::kernel::Kernel;
+use super::kernel::amx::SIDE;
 use super::operand::Packs;
+use super::pairs;
 
 /// A batch of products `[rows, depth] x [depth, cols]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,8 @@ impl Size {
 pub(super) enum Path {
     /// Packed blocks and register tiles.
     Tiles,
+    /// Packed blocks of `bf16` and the matrix unit.
+    Pairs,
     /// The left operand has a few rows; the right one is read once.
     FewRows,
     /// The right operand has a few columns; the left one is read once.
@@ -51,6 +55,8 @@ pub(super) struct Means {
     pub left: Packs,
     /// Sums are kept in scratch and then moved into the result, which has another dtype or no even rows.
     pub rounds: bool,
+    /// Operands and result are `bf16`, which the machine multiplies in pairs.
+    pub pairs: bool,
 }
 
 /// At most that many rows (or columns) are a few.
@@ -94,9 +100,13 @@ impl Plan {
         let path = match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             Size { cols, .. } if cols <= FEW => Path::FewCols,
+            _ if means.pairs => Path::Pairs,
             _ => Path::Tiles,
         };
-        let unit = (ROW_UNIT, kernel.cols);
+        let unit = match path {
+            Path::Pairs => (SIDE, SIDE),
+            _ => (ROW_UNIT, kernel.cols),
+        };
         let flops =
             2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.depth as f64;
         let worth = (flops / FLOPS_PER_THREAD) as usize;
@@ -189,6 +199,11 @@ impl Plan {
                 let deep = self.deep;
                 [band.max(lines * deep), wide * deep, if rounds { rows * cols } else { 0 }, 0]
             }
+            Path::Pairs => {
+                let [a, b] = pairs::space(if rounds { cols.min(SUMS) } else { cols }, depth);
+                let sums = if rounds { rows.min(SUMS) * cols.min(SUMS) } else { 0 };
+                [a, b, sums, 0]
+            }
             Path::FewRows | Path::FewCols => {
                 let turned = self.path == Path::FewCols;
                 let (few, long) = if turned { (cols, rows) } else { (rows, cols) };
@@ -257,7 +272,7 @@ fn grid(
     match path {
         Path::FewRows => return (1, parts.min(most.1).max(1)),
         Path::FewCols => return (parts.min(most.0).max(1), 1),
-        Path::Tiles => {}
+        Path::Tiles | Path::Pairs => {}
     }
     // A multiplication-addition counts 1 and packing an element about 16.
     let cost = |(r, c): (usize, usize)| {

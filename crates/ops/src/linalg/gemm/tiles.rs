@@ -13,7 +13,7 @@ use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::{Flushed, Tile};
 use super::operand::{Direct, Operand, Packs, Strip};
 use super::panels::{Access, Left, Panels, Right, packed};
-use super::plan::{ALIGN, SUMS};
+use super::plan::{ALIGN, Path, SUMS};
 use super::run::Job;
 
 /// The left operand is not packed where at most that many tiles along a row read it: its elements are broadcast, so any
@@ -24,13 +24,13 @@ const LEFT_DIRECT: usize = 16;
 const RIGHT_DIRECT: usize = 4;
 
 /// A part of a product: where its sums are kept, and what to add them to.
-struct Part<C> {
-    at: Position,
-    rows: usize,
-    cols: usize,
-    sums: *mut C,
-    sums_row: isize,
-    add: bool,
+pub(super) struct Part<C> {
+    pub at: Position,
+    pub rows: usize,
+    pub cols: usize,
+    pub sums: *mut C,
+    pub sums_row: isize,
+    pub add: bool,
 }
 
 impl<A, B, O, E> Job<'_, A, B, O, E>
@@ -105,6 +105,10 @@ where
             // SAFETY: the caller's promise.
             unsafe { self.nothing_to_sum(part) };
             return;
+        }
+        if self.plan.path == Path::Pairs {
+            // SAFETY: the caller's promise; the path is that of `bf16`, whose sums are `f32`.
+            return unsafe { self.pairs(part, space) };
         }
         // Lines that belong together are a row of tiles.
         let packs = self.a.packs();

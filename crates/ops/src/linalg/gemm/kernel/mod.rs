@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, reason = "the instruction that prefetches takes a pointer")]
 
+pub(super) mod amx;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -33,12 +34,15 @@ pub enum Level {
     /// x86-64 with the AVX-512 subsets of Skylake servers.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// The same, with a unit that multiplies matrices of `bf16`.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
 }
 
 impl Level {
     /// All that this target can name, the slowest first.
     #[cfg(target_arch = "x86_64")]
-    pub const ALL: &[Level] = &[Level::Portable, Level::Avx2, Level::Avx512];
+    pub const ALL: &[Level] = &[Level::Portable, Level::Avx2, Level::Avx512, Level::Amx];
     /// All that this target can name, the slowest first.
     #[cfg(not(target_arch = "x86_64"))]
     pub const ALL: &[Level] = &[Level::Portable];
@@ -57,7 +61,17 @@ impl Level {
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("fma")
             }
+            #[cfg(target_arch = "x86_64")]
+            Level::Amx => Level::Avx512.is_available() && amx::is_available(),
         }
+    }
+
+    /// True where `bf16` is multiplied in pairs.
+    pub(super) fn multiplies_pairs(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self == Level::Amx;
+        #[cfg(not(target_arch = "x86_64"))]
+        false
     }
 
     /// The fastest that this machine has.
