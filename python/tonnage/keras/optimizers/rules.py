@@ -173,7 +173,7 @@ class LossScaleOptimizer(Optimizer):
     """Another optimizer, for gradients of 16 bits: losses are scaled so that these do not round to 0, by a factor that finds
     its size by itself. A step whose gradients are not finite is left out."""
 
-    def __init__(self, inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000, name=None, **kwargs):
+    def __init__(self, inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000, name=None):
         if inner_optimizer._rule is None:
             raise ValueError("LossScaleOptimizer takes a built-in optimizer")
         self.inner_optimizer = inner_optimizer
