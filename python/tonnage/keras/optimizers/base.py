@@ -21,6 +21,8 @@ class Optimizer(Configured):
     _rule = None
     """The name of its rule in Rust; ``None`` is one of the user's own."""
 
+    loss_scale_factor = gradient_accumulation_steps = ema_overwrite_frequency = _parts = None
+
     def __init__(self, learning_rate=0.01, weight_decay=None, clipnorm=None, clipvalue=None, global_clipnorm=None,
                  use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None,
                  gradient_accumulation_steps=None, name=None, **kwargs):
