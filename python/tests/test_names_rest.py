@@ -97,3 +97,10 @@ def test_a_memoryview_is_of_the_tensors_own_bytes():
         (ctypes.c_char * 16).from_buffer(x)  # which wants to write
     with pytest.raises(NotImplementedError, match="symbolic"):
         tf.function(lambda x: memoryview(x))(x)
+
+
+def test_a_number_of_numpy_keeps_its_dtype_unless_the_other_side_has_one():
+    assert tf.constant(np.float64(1)).dtype == tf.float64
+    assert tf.Variable(np.float64(1)).dtype == tf.float64
+    assert (tf.constant([1.0]) + np.float64(1)).dtype == tf.float32
+    assert tf.constant(np.float64(1), tf.float32).dtype == tf.float32

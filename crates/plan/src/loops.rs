@@ -67,7 +67,7 @@ pub struct StateFile {
 
 impl StateFile {
     /// How long it is; `None` where only the data know.
-    pub fn len(&self) -> Option<Bytes> {
+    pub fn bytes(&self) -> Option<Bytes> {
         self.state.checked_mul(self.rows?)
     }
 }

@@ -397,7 +397,7 @@ impl Plan {
     pub fn spilled(&self) -> Bytes {
         let mut states = Bytes::ZERO;
         let mut add = |file: &StateFile, times: u64| {
-            states += file.len().and_then(|len| len.checked_mul(times)).unwrap_or(Bytes::ZERO);
+            states += file.bytes().and_then(|len| len.checked_mul(times)).unwrap_or(Bytes::ZERO);
         };
         self.steps.iter().for_each(|step| step.state_files(1, &mut add));
         let disk = self.buffers.iter().filter(|b| b.space == Space::Disk);
@@ -407,7 +407,7 @@ impl Plan {
     /// How long its spill files are, those of loops' states included, as far as that is known.
     pub fn on_disk(&self) -> Bytes {
         let mut states = Bytes::ZERO;
-        let mut add = |file: &StateFile, _| states += file.len().unwrap_or(Bytes::ZERO);
+        let mut add = |file: &StateFile, _| states += file.bytes().unwrap_or(Bytes::ZERO);
         self.steps.iter().for_each(|step| step.state_files(1, &mut add));
         self.disk + states
     }

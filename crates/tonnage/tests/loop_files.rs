@@ -127,6 +127,7 @@ fn a_loop_inside_of_a_loop_writes_a_file_each_round() {
 
 #[test]
 fn a_loop_without_a_gradient_writes_nothing() {
+    let _turn = alone();
     let f = function(|x: Tensor| Loop::new().spill().fori_loop(0, 9, x, |_, y| y.sin()));
     assert_eq!(f.plan(start(64)).unwrap().spilled(), Bytes::ZERO);
 }
