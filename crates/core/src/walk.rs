@@ -232,6 +232,85 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// Rows of even runs: what a loop without any walking reads at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Even {
+    /// Where the first element lies.
+    pub at: usize,
+    /// How many rows.
+    pub rows: usize,
+    /// From one row to the next.
+    pub row_step: isize,
+    /// How many elements each row has.
+    pub count: usize,
+    /// From one element of a row to the next.
+    pub step: isize,
+}
+
+impl Even {
+    /// Where a row starts.
+    #[inline(always)]
+    pub fn row(&self, row: usize) -> usize {
+        (self.at as isize + row as isize * self.row_step) as usize
+    }
+}
+
+/// A layout as rows of runs: two steps, each of as many axes as join. Where runs are short, as in a tensor whose elements
+/// are each repeated twice, it is rows that make a loop long.
+#[derive(Debug, Clone, Copy)]
+pub struct EvenRows<'a> {
+    runs: Runs<'a>,
+    outer: Axes<'a>,
+    rows: usize,
+    row_step: isize,
+}
+
+impl<'a> EvenRows<'a> {
+    /// Of these axes.
+    pub fn new(axes: impl Into<Axes<'a>>) -> EvenRows<'a> {
+        let runs = Runs::new(axes);
+        let all = runs.outer;
+        let (outer, rows, row_step) = joined(all.sizes.len(), |i| (all.sizes[i], all.strides[i]));
+        EvenRows { runs, outer: all.part(0..outer), rows, row_step }
+    }
+
+    /// The runs alone.
+    pub fn runs(self) -> Runs<'a> {
+        self.runs
+    }
+
+    /// Calls `visit` for all of the elements `start..start + len`, in order.
+    #[inline]
+    pub fn for_each(self, start: usize, len: usize, mut visit: impl FnMut(Even)) {
+        if len == 0 {
+            return;
+        }
+        let EvenRows { runs: Runs { run, step, .. }, outer, rows, row_step } = self;
+        let (mut skip, mut left) = (start % (rows * run), len);
+        let axis = |i: usize| (outer.sizes[i], [outer.strides[i]]);
+        let blocks = Walk::new(outer.sizes.len(), [outer.offset], axis).from(start / (rows * run));
+        for [at] in blocks {
+            let mut here = left.min(rows * run - skip);
+            left -= here;
+            // The end of a row, whole rows, the start of one.
+            while here > 0 {
+                let (row, first) = (skip / run, skip % run);
+                let at = at as isize + row as isize * row_step + first as isize * step;
+                let (rows, count) = match here / run {
+                    whole if first == 0 && whole > 0 => (whole, run),
+                    _ => (1, here.min(run - first)),
+                };
+                visit(Even { at: at as usize, rows, row_step, count, step });
+                (skip, here) = (skip + rows * count, here - rows * count);
+            }
+            if left == 0 {
+                return;
+            }
+            skip = 0;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,6 +333,7 @@ mod tests {
             Layout::contiguous([].as_slice()),
             deep.transpose(&[6, 1, 2, 4, 0, 3, 5]),
             deep.transpose(&[0, 1, 4, 3, 2, 5, 6]),
+            Layout::contiguous([2usize, 3, 1].as_slice()).broadcast_to(&[2, 3, 4]).unwrap(),
             base,
         ]
     }
@@ -282,6 +362,14 @@ mod tests {
                         found.extend((0..count).map(|i| (at as isize + i as isize * step) as usize))
                     });
                     assert_eq!(found, expected[start..start + len], "{layout:?} from {start}");
+                    found.clear();
+                    EvenRows::new(&layout).for_each(start, len, |even| {
+                        for row in 0..even.rows {
+                            let at = |i| (even.row(row) as isize + i as isize * even.step) as usize;
+                            found.extend((0..even.count).map(at));
+                        }
+                    });
+                    assert_eq!(found, expected[start..start + len], "rows of {layout:?}");
                 }
             }
         }

@@ -29,7 +29,7 @@ const SIZES: [(usize, usize, usize); 12] = [
 ];
 
 /// Rows, depth and columns of what is raced against PyTorch.
-const PEERS: [(usize, usize, usize); 13] = [
+const PEERS: [(usize, usize, usize); 17] = [
     (256, 256, 256),
     (512, 512, 512),
     (1024, 1024, 1024),
@@ -43,25 +43,31 @@ const PEERS: [(usize, usize, usize); 13] = [
     (32, 784, 64),
     (1024, 784, 128),
     (4096, 768, 3072),
+    (8, 1024, 1024),
+    (16, 4096, 4096),
+    (4096, 4096, 8),
+    (1024, 16, 1024),
 ];
 
 fn beside(torch: &mut Torch, wanted: &str) {
-    println!("rows x depth x cols  GFLOP/s     torch  ratio    scratch");
-    for (rows, depth, cols) in PEERS {
-        let name = format!("{rows}x{depth}x{cols}");
+    println!("     rows x depth x cols  GFLOP/s     torch  ratio    scratch");
+    let both =
+        [DType::F32, DType::BF16].into_iter().flat_map(|dtype| PEERS.map(|size| (dtype, size)));
+    for (dtype, (rows, depth, cols)) in both {
+        let name = format!("{dtype} {rows}x{depth}x{cols}");
         if !name.contains(wanted) {
             continue;
         }
-        let types = [[rows, depth], [depth, cols]].map(|size| TensorType::new(DType::F32, size));
+        let types = [[rows, depth], [depth, cols]].map(|size| TensorType::new(dtype, size));
         let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
         let Some(mut row) = Row::new("matmul", attrs, &types) else { return };
-        let workload = format!("matmul f32 {rows} {depth} {cols}");
+        let workload = format!("matmul {dtype} {rows} {depth} {cols}");
         let (ours, theirs) = peers::race(&mut row, Some(torch), &workload);
         let rate = |time: f64| 2.0 * (rows * depth * cols) as f64 / time / 1e9;
         let against = theirs.map_or(String::new(), |theirs| {
             format!("{:>9.1} {:>6.2}", rate(theirs), theirs / ours)
         });
-        println!("{name:>19} {:>8.1} {against:>16} {:>10}", rate(ours), row.scratch());
+        println!("{name:>24} {:>8.1} {against:>16} {:>10}", rate(ours), row.scratch());
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::Types;
-use tonnage_core::{Attrs, Call, DType, Layout, OpDef, TensorType, Workers};
+use tonnage_core::{Attrs, Call, DType, Layout, OpDef, TensorType, Workers, bf16};
 
 /// Rayon's threads as workers.
 pub struct Pool(pub usize);
@@ -57,6 +57,11 @@ impl Row {
             if ty.dtype == DType::F32 {
                 let values: &mut [f32] = bytemuck::cast_slice_mut(&mut data);
                 let value = |i: usize| ((i * 7919) % 1999) as f32 / 999.5 - 1.0;
+                values.iter_mut().enumerate().for_each(|(i, x)| *x = value(i));
+            }
+            if ty.dtype == DType::BF16 {
+                let values: &mut [bf16] = bytemuck::cast_slice_mut(&mut data);
+                let value = |i: usize| bf16::from_f32(((i * 7919) % 1999) as f32 / 999.5 - 1.0);
                 values.iter_mut().enumerate().for_each(|(i, x)| *x = value(i));
             }
             data

@@ -38,8 +38,8 @@ def attention(which, batch, heads, of_keys, length, width, causal):
 
 
 def matmul(dtype, rows, depth, cols):
-    dtype = {"f32": torch.float32, "f64": torch.float64}[dtype]
-    a, b = torch.randn(rows, depth, dtype=dtype), torch.randn(depth, cols, dtype=dtype)
+    dtype = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}[dtype]
+    a, b = torch.randn(rows, depth).to(dtype), torch.randn(depth, cols).to(dtype)
     out = torch.empty(rows, cols, dtype=dtype)
     return lambda: torch.mm(a, b, out=out)
 

@@ -10,7 +10,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::error::Result;
 use tonnage_core::recipe::Elements;
 
-use super::gemm::{Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
+use super::gemm::{Compute, Direct, Matrix, Narrow, Operand, Packs, Reads, Strides, Strip};
 
 /// One side of a product.
 pub(super) enum Side<'a, T> {
@@ -126,6 +126,10 @@ impl<C: Compute, T: Reads<C>> Operand<C> for StoredMatrix<'_, T> {
         None
     }
 
+    fn narrow(&self, _: usize) -> Narrow<'_> {
+        T::as_narrow(&[]).map_or(Narrow::No, |_| Narrow::Packed)
+    }
+
     fn runs_along_depth(&self) -> bool {
         self.depth == 1
     }
@@ -175,6 +179,10 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
 
     fn direct(&self, batch: usize) -> Option<Direct<'_, C>> {
         either!(self, own => Operand::<C>::direct(own, batch))
+    }
+
+    fn narrow(&self, batch: usize) -> Narrow<'_> {
+        either!(self, own => Operand::<C>::narrow(own, batch))
     }
 
     fn runs_along_depth(&self) -> bool {

@@ -34,7 +34,7 @@ pub(super) fn cost(call: &Call) -> Cost {
     rules::cost::elementwise(call, &call.inputs[..1], 3)
 }
 
-/// The matrix where `keeps(column - row, diagonal)`, zeros elsewhere.
+/// The matrix where `keeps(column, row + diagonal)`, zeros elsewhere.
 pub(super) fn expand(
     e: &mut dyn Emit,
     call: &Call,
@@ -45,21 +45,31 @@ pub(super) fn expand(
     let dtype = x.ty().dtype;
     let rank = x.ty().shape.rank();
     let lengths = [x.ty().shape[rank - 2].clone(), x.ty().shape[rank - 1].clone()];
+    let counts = count_in(&lengths);
     let [rows, columns] = lengths;
-    let rows = counting(e, rows, true)?;
-    let columns = counting(e, columns, false)?;
+    let most = if counts == DType::I32 { FEW } else { 1 << 62 };
+    let first = diagonal.clamp(-most, most);
+    let rows = counting(e, rows, first, counts, true)?;
+    let columns = counting(e, columns, 0, counts, false)?;
     let made = pass(e, [x, rows, columns], Ending::Store(dtype), |p, [x, row, column]| {
-        let distance = p.sub(column, row);
-        let kept = p.with(keeps, distance, diagonal);
+        let kept = p.two(keeps, column, row);
         p.or_zero(kept, x)
     })?;
     Ok(vec![made])
 }
 
-/// Positions along an axis: down the rows, or along them.
-fn counting(e: &mut dyn Emit, len: Dim, down: bool) -> Result<Value> {
-    let (start, step) = (Scalar::Int(0), Scalar::Int(1));
-    let attrs = Attrs::Range { start, step, len: len.clone(), dtype: DType::I64 };
+/// Lengths up to this are counted in 32 bits, which is half the work; a diagonal as far out is none.
+const FEW: i64 = 1 << 30;
+
+fn count_in(lengths: &[Dim]) -> DType {
+    let few = |len: &Dim| len.known().is_some_and(|len| len < FEW as usize);
+    if lengths.iter().all(few) { DType::I32 } else { DType::I64 }
+}
+
+/// Numbers along an axis: down the rows, or along them.
+fn counting(e: &mut dyn Emit, len: Dim, first: i64, dtype: DType, down: bool) -> Result<Value> {
+    let (start, step) = (Scalar::Int(first.into()), Scalar::Int(1));
+    let attrs = Attrs::Range { start, step, len: len.clone(), dtype };
     let counted = e.apply(&RANGE, Vec::new(), attrs)?;
     match down {
         true => {
@@ -83,6 +93,8 @@ pub(super) fn samples() -> Vec<Sample> {
         of(DType::F32, &[130, 12, 12], 0),
         of(DType::F32, &[3, 3], 9),
         of(DType::F32, &[3, 3], -9),
+        of(DType::F32, &[3, 3], i64::MAX),
+        of(DType::F32, &[3, 3], i64::MIN),
         of(DType::F32, &[0, 3], 0),
         of(DType::F32, &[2, 3, 0], 0),
     ]);

@@ -1,9 +1,9 @@
 //! Running sums and products along an axis: what `cumsum` and `cumprod` share.
 //!
 //! Floats run in f64 and are rounded as they are stored; integers wrap around. The output is filled with the
-//! input a piece at a time, where it is not there already, and the piece is scanned while it is in cache. A
-//! single long row is cut into segments of a fixed length, whose totals are taken first: threads share them, and
-//! how many there are changes no bit.
+//! input a piece at a time, where it is not there already, and the piece is scanned while it is in cache. Where no
+//! axis is left for threads to share, the scanned one is cut into segments that follow from the shape, whose totals
+//! are taken first: how many threads there are changes no bit.
 
 use bytemuck::cast_slice_mut;
 use smallvec::smallvec;
@@ -11,19 +11,28 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Call, Sample, Types};
-use tonnage_core::workers::for_each_chunk;
+use tonnage_core::workers::{Workers, for_each_chunk};
 use tonnage_core::{Bytes, DType, Element, TensorType, bf16, f16};
 
 use crate::number::with_number;
 use crate::parallel::rows_at_once;
+use crate::simd::level;
+use crate::simd::vectorize::{self, Isa};
 use crate::{rules, strided};
 
-/// Elements of a single row that are scanned by one thread.
+/// Elements that a segment has at least.
 const SEGMENT: usize = 32 * 1024;
-/// Elements that are brought and scanned at once.
+/// Segments of columns, at most: each has a row of totals.
+const MOST_SEGMENTS: usize = 8;
+/// Columns that have totals, at most: 256 KiB of them.
+const MOST_COLUMNS: usize = 4096;
+/// Elements of a row that are brought and scanned at once.
 const PIECE: usize = 2048;
 /// Columns that are scanned side by side.
-const WIDTH: usize = 256;
+const WIDTH: usize = 2048;
+/// Rows that are scanned side by side: an addition waits for the one before it, so that one row would leave a core idle
+/// most of the time.
+const TOGETHER: usize = 4;
 
 /// An element with a wider number that it is added up and multiplied in.
 pub(super) trait Running: Element {
@@ -112,22 +121,32 @@ pub(super) fn axes(call: &Call) -> AxisMap {
     AxisMap { outputs, summed: Vec::new() }
 }
 
-/// Totals of the segments of a single long row.
+/// Totals of the segments.
 pub(super) fn scratch(call: &Call, _: usize) -> Bytes {
-    let segments = call.inputs[0].shape.most().map_or(0, |sizes| {
-        let axis = scan(call).map_or(0, |scan| scan.axis);
-        segments(&sizes, axis)
-    });
-    Bytes::of(if segments > 1 { segments * 8 } else { 0 })
+    let Some(sizes) = call.inputs[0].shape.most() else { return Bytes::ZERO };
+    let axis = scan(call).map_or(0, |scan| scan.axis);
+    let (segments, _) = segments(&sizes, axis);
+    let inner = product(sizes.get(axis + 1..).unwrap_or(&[]));
+    Bytes::of(if segments > 1 { segments * inner * 8 } else { 0 })
 }
 
-/// How many segments a single row is cut into; 1 where there are other rows to share.
-fn segments(sizes: &[usize], axis: usize) -> usize {
-    let n = sizes.get(axis).copied().unwrap_or(0);
-    match sizes.iter().product::<usize>() == n {
-        true => n.div_ceil(SEGMENT).max(1),
-        false => 1,
-    }
+/// Lengths that were not lent memory yet may be any.
+fn product(sizes: &[usize]) -> usize {
+    sizes.iter().fold(1, |n: usize, size| n.saturating_mul(*size))
+}
+
+/// How many segments the axis is cut into, and how long each is; 1 where threads share other axes.
+fn segments(sizes: &[usize], axis: usize) -> (usize, usize) {
+    let n = sizes.get(axis).copied().unwrap_or(0).max(1);
+    let inner = product(sizes.get(axis + 1..).unwrap_or(&[]));
+    let single = product(&sizes[..axis.min(sizes.len())]) == 1;
+    let long = match inner {
+        _ if !single || inner > MOST_COLUMNS => n,
+        0 => n,
+        1 => SEGMENT,
+        _ => n.div_ceil(MOST_SEGMENTS).max(SEGMENT.div_ceil(inner)),
+    };
+    (n.div_ceil(long), long)
 }
 
 pub(super) fn kernel(op: &'static str, k: &mut Kernel, product: bool) -> Result<()> {
@@ -145,42 +164,26 @@ fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) {
     let input = &k.inputs[0];
     let n = sizes[how.axis];
     let inner: usize = sizes[how.axis + 1..].iter().product();
-    let job = Job::<T> { input, how, product, n, inner, _of: std::marker::PhantomData };
-    let segments = segments(sizes, how.axis);
-    if segments == 1 {
+    let job = Job::<T> { input, how, product, inner, _of: std::marker::PhantomData };
+    let (count, long) = segments(sizes, how.axis);
+    if count > 1 {
+        let totals = &mut cast_slice_mut::<u8, T::Wide>(k.scratch)[..count * inner];
+        return job.in_segments(out, long * inner, totals, k.workers);
+    }
+    let unit = T::unit(product);
+    if inner > 1 {
         let at_once = rows_at_once(n * inner);
-        for_each_chunk(k.workers, out, n * inner * at_once, &|chunk, blocks| {
+        return for_each_chunk(k.workers, out, n * inner * at_once, &|chunk, blocks| {
             for (i, block) in blocks.chunks_mut(n * inner).enumerate() {
-                let first = (chunk * at_once + i) * n * inner;
-                match inner {
-                    1 => {
-                        job.row(first, block, T::unit(product));
-                    }
-                    _ => job.columns(first, block),
-                }
+                job.columns((chunk * at_once + i) * n * inner, block, |_, run| run.fill(unit));
             }
         });
-        return;
     }
-    let totals = &mut cast_slice_mut::<u8, T::Wide>(k.scratch)[..segments];
-    // The input comes first, so that totals and scan read it from one place.
-    for_each_chunk(k.workers, out, SEGMENT, &|i, part| job.bring(i * SEGMENT, part));
-    let whole: &[T] = out;
-    for_each_chunk(k.workers, totals, 1, &|i, total| {
-        let part = &whole[i * SEGMENT..whole.len().min((i + 1) * SEGMENT)];
-        total[0] = part.iter().fold(T::unit(product), |a, x| T::join(product, a, x.wide()));
-    });
-    let mut before = T::unit(product);
-    let count = totals.len();
-    for i in 0..count {
-        let at = if how.reverse { count - 1 - i } else { i };
-        let total = totals[at];
-        totals[at] = before;
-        before = T::join(product, before, total);
-    }
-    let totals: &[T::Wide] = totals;
-    for_each_chunk(k.workers, out, SEGMENT, &|i, part| {
-        job.scanned(part, totals[i]);
+    // Side by side only where every thread has some: which rows are changes no bit.
+    let many = out.len() / n >= 2 * TOGETHER * k.workers.threads();
+    let at_once = rows_at_once(n).next_multiple_of(if many { TOGETHER } else { 1 });
+    for_each_chunk(k.workers, out, n * at_once, &|chunk, rows| {
+        job.rows(chunk * at_once * n, n, rows, |_| unit);
     });
 }
 
@@ -188,12 +191,65 @@ struct Job<'a, T> {
     input: &'a In<'a>,
     how: Scan,
     product: bool,
-    n: usize,
     inner: usize,
     _of: std::marker::PhantomData<T>,
 }
 
 impl<T: Running> Job<'_, T> {
+    /// Segments of `long` elements: the totals of each, what comes before each, and then each from there on.
+    fn in_segments(
+        &self,
+        out: &mut [T],
+        long: usize,
+        totals: &mut [T::Wide],
+        workers: &dyn Workers,
+    ) {
+        let (inner, product) = (self.inner, self.product);
+        let there: &[T] = out;
+        for_each_chunk(workers, totals, inner, &|i, totals| {
+            totals.fill(T::unit(product));
+            let end = there.len().min((i + 1) * long);
+            let mut piece = [T::narrow(T::unit(product)); PIECE];
+            let mut at = i * long;
+            while at < end {
+                // Pieces do not reach from one row into the next.
+                let column = at % inner;
+                let count =
+                    PIECE.min(end - at).min(if inner == 1 { PIECE } else { inner - column });
+                let piece = &mut piece[..count];
+                match self.input.data {
+                    Data::Slice(_) => self.bring(at, piece),
+                    _ => piece.copy_from_slice(&there[at..at + count]),
+                }
+                let totals = &mut totals[column..];
+                level().run(Totals { piece, totals, product, single: inner == 1 });
+                at += count;
+            }
+        });
+        let count = totals.len() / inner;
+        for column in 0..inner {
+            let mut before = T::unit(product);
+            for i in 0..count {
+                let i = if self.how.reverse { count - 1 - i } else { i };
+                let total = &mut totals[i * inner + column];
+                before = T::join(product, before, std::mem::replace(total, before));
+            }
+        }
+        let totals: &[T::Wide] = totals;
+        if inner == 1 {
+            return for_each_chunk(workers, out, long * TOGETHER, &|chunk, part| {
+                let first = chunk * TOGETHER;
+                self.rows(first * long, long, part, |i| totals[first + i]);
+            });
+        }
+        for_each_chunk(workers, out, long, &|i, part| {
+            let totals = &totals[i * inner..(i + 1) * inner];
+            self.columns(i * long, part, |column, running| {
+                running.copy_from_slice(&totals[column..column + running.len()]);
+            });
+        });
+    }
+
     /// Elements of the input from that number on, where they are not there already.
     fn bring(&self, first: usize, into: &mut [T]) {
         if let Data::Slice(_) = self.input.data {
@@ -201,74 +257,135 @@ impl<T: Running> Job<'_, T> {
         }
     }
 
-    /// One row, brought and scanned a piece at a time; what has run up at its end.
-    fn row(&self, first: usize, row: &mut [T], mut before: T::Wide) -> T::Wide {
-        let len = row.len();
+    /// Rows of `n` elements one after the other, the last of which may be shorter; each starts from what `before` says.
+    fn rows(&self, first: usize, n: usize, rows: &mut [T], before: impl Fn(usize) -> T::Wide) {
+        for (group, some) in rows.chunks_mut(n * TOGETHER).enumerate() {
+            let (number, first) = (group * TOGETHER, first + group * n * TOGETHER);
+            if some.len() < n * TOGETHER {
+                for (i, row) in some.chunks_mut(n).enumerate() {
+                    self.pieces(first + i * n, n, [row], [before(number + i)]);
+                }
+                continue;
+            }
+            let (low, high) = some.split_at_mut(2 * n);
+            let ((a, b), (c, d)) = (low.split_at_mut(n), high.split_at_mut(n));
+            let running = std::array::from_fn(|i| before(number + i));
+            self.pieces(first, n, [a, b, c, d], running);
+        }
+    }
+
+    /// Rows of one length, brought and scanned a piece at a time.
+    fn pieces<const R: usize>(
+        &self,
+        first: usize,
+        n: usize,
+        mut rows: [&mut [T]; R],
+        mut running: [T::Wide; R],
+    ) {
+        let len = rows[0].len();
         let mut done = 0;
         while done < len {
             let count = PIECE.min(len - done);
             let from = if self.how.reverse { len - done - count } else { done };
-            let piece = &mut row[from..from + count];
-            self.bring(first + from, piece);
-            before = self.scanned(piece, before);
+            let mut pieces = rows.each_mut().map(|row| &mut row[from..from + count]);
+            for (i, piece) in pieces.iter_mut().enumerate() {
+                self.bring(first + i * n + from, piece);
+            }
+            match self.product {
+                true => self.side_by_side(true, pieces, &mut running),
+                false => self.side_by_side(false, pieces, &mut running),
+            }
             done += count;
         }
-        before
-    }
-
-    fn scanned(&self, piece: &mut [T], before: T::Wide) -> T::Wide {
-        match (self.product, self.how.reverse) {
-            (false, false) => self.run_through(false, piece.iter_mut(), before),
-            (false, true) => self.run_through(false, piece.iter_mut().rev(), before),
-            (true, false) => self.run_through(true, piece.iter_mut(), before),
-            (true, true) => self.run_through(true, piece.iter_mut().rev(), before),
-        }
     }
 
     #[inline(always)]
-    fn run_through<'p>(
+    fn side_by_side<const R: usize>(
         &self,
         product: bool,
-        piece: impl Iterator<Item = &'p mut T>,
-        before: T::Wide,
-    ) -> T::Wide {
-        let mut running = before;
-        for x in piece {
-            let next = T::join(product, running, x.wide());
-            *x = T::narrow(if self.how.exclusive { running } else { next });
-            running = next;
-        }
-        running
-    }
-
-    /// Columns side by side, a row after the other.
-    fn columns(&self, first: usize, block: &mut [T]) {
-        let mut running = [T::unit(self.product); WIDTH];
-        let mut column = 0;
-        while column < self.inner {
-            let count = WIDTH.min(self.inner - column);
-            running[..count].fill(T::unit(self.product));
-            for i in 0..self.n {
-                let i = if self.how.reverse { self.n - 1 - i } else { i };
-                let at = i * self.inner + column;
-                let row = &mut block[at..at + count];
-                self.bring(first + at, row);
-                match self.product {
-                    true => self.across(true, row, &mut running),
-                    false => self.across(false, row, &mut running),
-                }
+        mut rows: [&mut [T]; R],
+        running: &mut [T::Wide; R],
+    ) {
+        let len = rows[0].len();
+        for i in 0..len {
+            let i = if self.how.reverse { len - 1 - i } else { i };
+            for (row, running) in rows.iter_mut().zip(&mut *running) {
+                let next = T::join(product, *running, row[i].wide());
+                row[i] = T::narrow(if self.how.exclusive { *running } else { next });
+                *running = next;
             }
-            column += count;
         }
     }
 
+    /// Columns side by side, a row after the other; `before` fills in what those from a column on start from.
+    fn columns(&self, first: usize, block: &mut [T], before: impl Fn(usize, &mut [T::Wide])) {
+        let mut running = [T::unit(self.product); WIDTH];
+        let rows = block.len() / self.inner;
+        for column in (0..self.inner).step_by(WIDTH) {
+            let running = &mut running[..WIDTH.min(self.inner - column)];
+            before(column, running);
+            for i in 0..rows {
+                let i = if self.how.reverse { rows - 1 - i } else { i };
+                let at = i * self.inner + column;
+                let row = &mut block[at..at + running.len()];
+                self.bring(first + at, row);
+                let Job { product, how: Scan { exclusive, .. }, .. } = *self;
+                level().run(Across { row, running, product, exclusive });
+            }
+        }
+    }
+}
+
+/// One row of columns that are scanned.
+struct Across<'a, T: Running> {
+    row: &'a mut [T],
+    running: &'a mut [T::Wide],
+    product: bool,
+    exclusive: bool,
+}
+
+impl<T: Running> vectorize::Kernel for Across<'_, T> {
+    type Output = ();
     #[inline(always)]
-    fn across(&self, product: bool, row: &mut [T], running: &mut [T::Wide; WIDTH]) {
+    fn run<I: Isa>(self) {
+        let Across { row, running, product, exclusive } = self;
         for (x, running) in row.iter_mut().zip(running) {
             let next = T::join(product, *running, x.wide());
-            *x = T::narrow(if self.how.exclusive { *running } else { next });
+            *x = T::narrow(if exclusive { *running } else { next });
             *running = next;
         }
+    }
+}
+
+/// Adds a piece to the totals of its columns, or to the one of a `single` column.
+struct Totals<'a, T: Running> {
+    piece: &'a [T],
+    totals: &'a mut [T::Wide],
+    product: bool,
+    single: bool,
+}
+
+impl<T: Running> vectorize::Kernel for Totals<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Totals { piece, totals, product, single } = self;
+        if !single {
+            for (total, x) in totals.iter_mut().zip(piece) {
+                *total = T::join(product, *total, x.wide());
+            }
+            return;
+        }
+        // Many at once, for the same reason as rows.
+        let mut lanes = [T::unit(product); 32];
+        let (most, rest) = piece.as_chunks::<32>();
+        for x in most {
+            for (lane, x) in lanes.iter_mut().zip(x) {
+                *lane = T::join(product, *lane, x.wide());
+            }
+        }
+        let lanes = lanes.into_iter().chain(rest.iter().map(|x| x.wide()));
+        totals[0] = lanes.fold(totals[0], |total, x| T::join(product, total, x));
     }
 }
 
@@ -290,6 +407,9 @@ pub(super) fn samples() -> Vec<Sample> {
         of(DType::F32, &[3, 0], 0, false, false),
         of(DType::F32, &[5, 300], 0, false, false),
         of(DType::F64, &[70_000], 0, false, true),
+        of(DType::F32, &[300, 250], 0, false, false),
+        of(DType::F32, &[300, 250], 0, true, true),
+        of(DType::I32, &[9, 130], 1, true, false),
     ]);
     all
 }

@@ -11,6 +11,7 @@ pub mod irfft;
 pub mod rfft;
 
 mod complex;
+mod four;
 mod half;
 mod stages;
 mod tables;

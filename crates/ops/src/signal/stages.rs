@@ -4,6 +4,7 @@
 //! A pass of radix R takes R elements at equal distances to their own small transform, turned by angles of the table. Blocks
 //! of lanes are read side by side in every pass; where runs are long they are written so too.
 
+use super::four;
 use crate::linalg::field::Field;
 use crate::simd::{Isa, Kernel};
 
@@ -88,7 +89,13 @@ impl<T: Field> Pass<'_, T> {
         let part = from[0].len() / R;
         let pairs = to_re.chunks_exact_mut(run * R).zip(to_im.chunks_exact_mut(run * R));
         for (first, (to_re, to_im)) in pairs.enumerate() {
-            let angles = table.map(|part| std::array::from_fn(|k| part[first * k * run]));
+            let angles: [[T; R]; 2] =
+                table.map(|part| std::array::from_fn(|k| part[first * k * run]));
+            if R == 4 && run.is_multiple_of(LANES) {
+                let angles = angles.map(|part| std::array::from_fn(|k| part[k]));
+                four::run::<I, T, LANES>(from, first * run, angles, [to_re, to_im]);
+                continue;
+            }
             let mut within = 0;
             while within < run {
                 let start = first * run + within;
@@ -120,17 +127,30 @@ impl<T: Field> Pass<'_, T> {
         let part = from[0].len() / R;
         let mut start = 0;
         while start + LANES <= part {
-            let mut block = load::<T, R, LANES>(from, part, start);
-            small::<I, T, R, LANES>(&mut block, &roots);
-            for k in 1..R {
-                let mut angles = [[T::ZERO; LANES]; 2];
-                for (angles, table) in angles.iter_mut().zip(table) {
+            // Of each lane its own angle.
+            let mut angles = [[[T::ZERO; LANES]; R]; 2];
+            for (angles, table) in angles.iter_mut().zip(table) {
+                for (k, angles) in angles.iter_mut().enumerate().skip(1) {
                     for (i, angle) in angles.iter_mut().enumerate() {
                         *angle = table[(start + i) / RUN * k * RUN];
                     }
                 }
+            }
+            let mut block = [[[T::ZERO; LANES]; R]; 2];
+            let [re, im] = &mut block;
+            if let (Some(to_re), Some(to_im), [Some(cos), Some(sin)]) = (
+                re.first_chunk_mut::<4>().filter(|_| R == 4),
+                im.first_chunk_mut::<4>(),
+                angles.each_ref().map(|part| part.first_chunk::<4>()),
+            ) {
+                four::block::<I, T, LANES>(from, start, &[*cos, *sin], [to_re, to_im]);
+            } else {
+                block = load::<T, R, LANES>(from, part, start);
+                small::<I, T, R, LANES>(&mut block, &roots);
                 let [re, im] = &mut block;
-                turn::<I, T, LANES>(&mut re[k], &mut im[k], &angles);
+                for k in 1..R {
+                    turn::<I, T, LANES>(&mut re[k], &mut im[k], &angles.map(|part| part[k]));
+                }
             }
             for (to, block) in [&mut *to_re, &mut *to_im].into_iter().zip(&block) {
                 let to = &mut to[start * R..][..LANES * R];
@@ -230,7 +250,7 @@ fn small<I: Isa, T: Field, const R: usize, const L: usize>(
     }
     if R == 4 {
         for i in 0..L {
-            let made = four(std::array::from_fn(|j| (re[j][i], im[j][i])));
+            let made = of_four(std::array::from_fn(|j| (re[j][i], im[j][i])));
             made.into_iter().enumerate().for_each(|(k, made)| (re[k][i], im[k][i]) = made);
         }
         return;
@@ -266,7 +286,7 @@ fn small<I: Isa, T: Field, const R: usize, const L: usize>(
 
 /// The transform of four elements, each a real and an imaginary part.
 #[inline(always)]
-fn four<T: Field>([a, b, c, d]: [(T, T); 4]) -> [(T, T); 4] {
+fn of_four<T: Field>([a, b, c, d]: [(T, T); 4]) -> [(T, T); 4] {
     let (even, even_gap) = ((a.0 + c.0, a.1 + c.1), (a.0 - c.0, a.1 - c.1));
     let (odd, odd_gap) = ((b.0 + d.0, b.1 + d.1), (b.0 - d.0, b.1 - d.1));
     [

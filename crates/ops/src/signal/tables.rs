@@ -5,12 +5,14 @@
 
 use std::f64::consts::PI;
 
-use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, Workers};
 
 use super::stages::{Parts, PartsMut, Pass, is_smooth, radix};
 use crate::linalg::field::Field;
-use crate::parallel::{GRAIN, cut, cut_bytes_of};
+use crate::parallel::{GRAIN, Pair, cut, cut_bytes_of, for_each_pair};
+use crate::simd::float::real::select;
+use crate::simd::float::round;
+use crate::simd::float::trig::sin_cos_reduced;
 use crate::simd::{Isa, Kernel, level};
 
 /// The length that passes run over: that of the row, or of its convolution.
@@ -51,23 +53,56 @@ struct Chirp<'a, T> {
     filter: Parts<'a, T>,
 }
 
-/// Cosines and sines of so many angles, by their number.
+/// Angles that are computed at once.
+const TOGETHER: usize = 256;
+
+/// Cosines and sines of so many angles, each a part of a turn from 0 to 1 that its number gives, the way that transforms go.
 fn angles<T: Field>(
     [cos, sin]: PartsMut<T>,
     workers: &dyn Workers,
-    angle: &(dyn Fn(usize) -> f64 + Sync),
+    turns: &(impl Fn(usize) -> f64 + Sync),
 ) {
-    for (part, of) in [(cos, f64::cos as fn(f64) -> f64), (sin, f64::sin)] {
-        for_each_chunk(workers, part, GRAIN / 16, &|chunk, part| {
-            let numbers = chunk * (GRAIN / 16)..;
-            part.iter_mut().zip(numbers).for_each(|(to, i)| *to = T::of(of(angle(i))));
-        });
+    let pair = Pair { a: cos, chunk_a: GRAIN / 4, b: sin, chunk_b: GRAIN / 4 };
+    for_each_pair(workers, pair, &|chunk, cos, sin| {
+        let mut parts = [0.0; TOGETHER];
+        let pieces = cos.chunks_mut(TOGETHER).zip(sin.chunks_mut(TOGETHER));
+        for (piece, (cos, sin)) in pieces.enumerate() {
+            let first = chunk * (GRAIN / 4) + piece * TOGETHER;
+            let parts = &mut parts[..cos.len()];
+            parts.iter_mut().zip(first..).for_each(|(part, i)| *part = turns(i));
+            level().run(Angles { parts, cos, sin });
+        }
+    });
+}
+
+/// The cosine and minus the sine of parts of a turn.
+struct Angles<'a, T> {
+    parts: &'a [f64],
+    cos: &'a mut [T],
+    sin: &'a mut [T],
+}
+
+impl<T: Field> Kernel for Angles<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for ((part, cos), sin) in self.parts.iter().zip(self.cos).zip(self.sin) {
+            // The nearest quarter turn is exact, and so is what is left.
+            let quarter = round::<I, f64>(4.0 * part);
+            let (s, c) = sin_cos_reduced::<I, f64>(2.0 * PI * (part - 0.25 * quarter));
+            let odd = (quarter == 1.0) | (quarter == 3.0);
+            let (x, y) = (select(odd, s, c), select(odd, c, s));
+            *cos = T::of(select((quarter == 1.0) | (quarter == 2.0), -x, x));
+            *sin = T::of(select((quarter == 2.0) | (quarter == 3.0), y, -y));
+        }
     }
 }
 
 /// The angles of a whole turn in `n` steps, the way that transforms go.
 pub fn turn<T: Field>(parts: PartsMut<T>, n: usize, workers: &dyn Workers) {
-    angles(parts, workers, &|i| -2.0 * PI * (i as f64 / n as f64));
+    let whole = n as f64;
+    angles(parts, workers, &|i| i as f64 / whole);
 }
 
 fn two<'a, T: Field>(scratch: &mut &'a mut [u8], count: usize) -> PartsMut<'a, T> {
@@ -89,7 +124,7 @@ impl<'a, T: Field> Tables<'a, T> {
         // Squares are taken modulo a whole turn, as integers: the angles stay small.
         let whole = 2 * n as u128;
         let square = |i: usize| ((i as u128 * i as u128) % whole) as f64;
-        angles([&mut *cos, &mut *sin], workers, &|i| -PI * (square(i) / n as f64));
+        angles([&mut *cos, &mut *sin], workers, &|i| square(i) / whole as f64);
         let [re, im] = two::<T>(scratch, len);
         let work = two::<T>(scratch, len);
         re.fill(T::ZERO);

@@ -120,10 +120,31 @@ real_maps1! {
 maps1! {
     /// [`float::gelu_tanh`]
     GeluTanh: Angle, |x| float::gelu_tanh::<I, T>(x);
-    /// [`Gamma::lgamma`]
-    Lgamma: Gamma, |x| T::lgamma::<I>(x);
-    /// [`Gamma::digamma`]
-    Digamma: Gamma, |x| T::digamma::<I>(x);
+}
+
+macro_rules! gamma_maps1 {
+    ($($(#[$doc:meta])* $Name:ident $above:ident $below:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $Name;
+        impl<T: Gamma + Real + Pod> Map1<T> for $Name {
+            type Out = T;
+            #[inline(always)]
+            fn apply<I: Isa>(x: T) -> T { T::$above::<I>(x) }
+            const RARE: bool = true;
+            #[inline(always)]
+            fn rare(x: T) -> bool { x < T::ZERO }
+            #[inline(always)]
+            fn slow<I: Isa>(x: T) -> T { T::$below::<I>(x) }
+        }
+    )*};
+}
+
+gamma_maps1! {
+    /// ln |gamma(x)|: [`Gamma::lgamma_above`] and [`Gamma::lgamma_below`]
+    Lgamma lgamma_above lgamma_below;
+    /// Its slope: [`Gamma::digamma_above`] and [`Gamma::digamma_below`]
+    Digamma digamma_above digamma_below;
 }
 
 macro_rules! trig_maps1 {
@@ -139,7 +160,7 @@ macro_rules! trig_maps1 {
             #[inline(always)]
             fn rare(x: T) -> bool { trig::beyond(x) }
             #[inline(always)]
-            fn slow(x: T) -> T { x.$slow() }
+            fn slow<I: Isa>(x: T) -> T { x.$slow() }
         }
     )*};
 }

@@ -26,10 +26,10 @@ pub trait Map1<T: Pod>: 'static {
     fn rare(_: T) -> bool {
         false
     }
-    /// The function for such elements; not vectorized.
+    /// The function for such elements; `#[inline(always)]` where it is free of branches.
     #[inline(always)]
-    fn slow(x: T) -> Self::Out {
-        Self::apply::<super::Plain>(x)
+    fn slow<I: Isa>(x: T) -> Self::Out {
+        Self::apply::<I>(x)
     }
 }
 
@@ -59,7 +59,7 @@ impl<T: Pod, M: Map1<T>> Kernel for Loop1<'_, T, M> {
         if M::RARE && self.1.iter().fold(false, |any, &x| any | M::rare(x)) {
             for (out, &x) in self.0.iter_mut().zip(self.1) {
                 if M::rare(x) {
-                    *out = M::slow(x);
+                    *out = M::slow::<I>(x);
                 }
             }
         }

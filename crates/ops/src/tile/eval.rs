@@ -5,6 +5,7 @@ use tonnage_core::tile::{Form, Reg};
 
 use super::ready::{Fetch, Load, Place, Ready, Slot};
 use super::resolve::Function;
+use super::source::repeat;
 use crate::simd::cast::cast;
 use crate::simd::{Level, level, prefetch};
 
@@ -178,9 +179,8 @@ fn store(
     let one = value.len() == held.size() && len != 1;
     match form {
         Form::Elements(dtype) if one => {
-            let (first, rest) = out.split_at_mut(dtype.size());
-            cast(held, dtype)(level, first, value);
-            rest.chunks_exact_mut(dtype.size()).for_each(|x| x.copy_from_slice(first));
+            cast(held, dtype)(level, &mut out[..dtype.size()], value);
+            repeat(dtype.size(), out);
         }
         Form::Elements(dtype) => cast(held, dtype)(level, out, value),
         Form::Bits => {

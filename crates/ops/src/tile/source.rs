@@ -3,13 +3,14 @@
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Distribution, Generator, Key};
-use tonnage_core::walk::Runs;
+use tonnage_core::walk::{Even, EvenRows};
 use tonnage_core::{Class, DType, FromScalar, with_element};
 
 use super::stored;
 use crate::simd::cast::cast;
 use crate::simd::philox::Stream;
 use crate::simd::{level, random};
+use crate::strided;
 
 /// What a load reads.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +35,7 @@ pub struct Source<'a> {
 /// How a load reads its elements in the domain's order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
-    runs: Runs<'a>,
+    rows: EvenRows<'a>,
     uniform: bool,
 }
 
@@ -42,7 +43,7 @@ impl<'a> Reader<'a> {
     pub fn new(layout: &'a Layout) -> Reader<'a> {
         let mut axes = layout.sizes.iter().zip(&layout.strides);
         let uniform = axes.all(|(n, stride)| *n == 1 || *stride == 0);
-        Reader { runs: Runs::new(layout), uniform }
+        Reader { rows: EvenRows::new(layout), uniform }
     }
 
     /// True where every index reads the same element.
@@ -52,15 +53,19 @@ impl<'a> Reader<'a> {
 
     /// The position of the first element, where all follow it in order.
     pub fn contiguous(&self) -> Option<usize> {
-        (self.runs.even() == Some(1)).then(|| self.runs.start())
+        let runs = self.rows.runs();
+        (runs.even() == Some(1)).then(|| runs.start())
     }
 
-    /// Calls `visit(position, stride, length)` for every run among elements `start..start + len`.
-    fn for_each(&self, start: usize, len: usize, mut visit: impl FnMut(usize, isize, usize)) {
+    /// Calls `visit` for rows of even runs among elements `start..start + len`.
+    fn for_each(&self, start: usize, len: usize, mut visit: impl FnMut(Even)) {
         match self.uniform {
             // Also where the domain is empty and a length of 1 was stretched to it.
-            true => visit(self.runs.start(), 0, len),
-            false => self.runs.for_each(start, len, visit),
+            true => {
+                let at = self.rows.runs().start();
+                visit(Even { at, rows: 1, row_step: 0, count: len, step: 0 });
+            }
+            false => self.rows.for_each(start, len, visit),
         }
     }
 
@@ -78,48 +83,69 @@ impl<'a> Reader<'a> {
     fn gather_as<T: Pod>(&self, from: &[u8], start: usize, out: &mut [u8]) {
         let (from, out): (&[T], &mut [T]) = (cast_slice(from), cast_slice_mut(out));
         let mut filled = 0;
-        self.for_each(start, out.len(), |at, stride, n| {
-            let part = &mut out[filled..filled + n];
-            filled += n;
-            match stride {
-                1 => part.copy_from_slice(&from[at..at + n]),
-                0 => part.fill(from[at]),
-                _ => {
-                    let mut at = at as isize;
-                    for slot in part {
-                        *slot = from[at as usize];
-                        at += stride;
-                    }
-                }
-            }
+        self.for_each(start, out.len(), |even| {
+            let count = even.rows * even.count;
+            strided::copy_even(from, even, &mut out[filled..filled + count]);
+            filled += count;
         });
     }
 
     /// Makes elements `start..` of the domain, in the generator's own dtype.
     pub fn generate(&self, generator: &Generator, start: usize, out: &mut [u8]) {
         let size = generator.dtype().size();
-        let mut filled = 0;
-        self.for_each(start, out.len() / size, |at, stride, n| {
-            let part = &mut out[filled * size..(filled + n) * size];
-            filled += n;
-            if let Generator::Stored { elements, .. } = generator {
-                return stored::read(&*elements.0, size, (at, stride), part);
+        let mut rest = out;
+        self.for_each(start, rest.len() / size, |even| {
+            let (all, behind) =
+                std::mem::take(&mut rest).split_at_mut(even.rows * even.count * size);
+            rest = behind;
+            let row = even.count * size;
+            // The same row again and again is made once.
+            let made = if even.row_step == 0 { row } else { all.len() };
+            for (i, part) in all[..made].chunks_exact_mut(row).enumerate() {
+                run(generator, even.row(i), even.step, size, part);
             }
-            match stride {
-                1 => values(generator, at as u64, part),
-                0 => {
-                    let (first, rest) = part.split_at_mut(size);
-                    values(generator, at as u64, first);
-                    rest.chunks_exact_mut(size).for_each(|x| x.copy_from_slice(first));
-                }
-                _ => {
-                    for (i, x) in part.chunks_exact_mut(size).enumerate() {
-                        let at = at as isize + i as isize * stride;
-                        values(generator, at as u64, x);
-                    }
-                }
+            let mut done = made;
+            while done < all.len() {
+                let more = done.min(all.len() - done);
+                all.copy_within(..more, done);
+                done += more;
             }
         });
+    }
+}
+
+/// Values of a generator at an even step.
+fn run(generator: &Generator, at: usize, step: isize, size: usize, part: &mut [u8]) {
+    if let Generator::Stored { elements, .. } = generator {
+        return stored::read(&*elements.0, size, (at, step), part);
+    }
+    match step {
+        1 => values(generator, at as u64, part),
+        0 => {
+            values(generator, at as u64, &mut part[..size]);
+            repeat(size, part);
+        }
+        _ => {
+            for (i, x) in part.chunks_exact_mut(size).enumerate() {
+                let at = at as isize + i as isize * step;
+                values(generator, at as u64, x);
+            }
+        }
+    }
+}
+
+/// The first element, of that many bytes, everywhere. By type: a length that is known at run time alone is a call each.
+pub(super) fn repeat(size: usize, elements: &mut [u8]) {
+    fn all<T: Pod>(elements: &mut [u8]) {
+        if let [first, rest @ ..] = cast_slice_mut::<u8, T>(elements) {
+            rest.fill(*first);
+        }
+    }
+    match size {
+        8 => all::<u64>(elements),
+        4 => all::<u32>(elements),
+        2 => all::<u16>(elements),
+        _ => all::<u8>(elements),
     }
 }
 

@@ -2,6 +2,7 @@
 //! equal whatever the order of additions, and results of 16 bits must be the exact sum rounded once.
 
 mod edges;
+mod pairs;
 
 use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, DType, Element, Workers, bf16, f16};

@@ -63,7 +63,7 @@ macro_rules! floats {
                     #[cfg(target_arch = "x86_64")]
                     Level::Avx2 => &super::kernel::avx2::$width::KERNEL,
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 => &super::kernel::avx512::$width::KERNEL,
+                    Level::Avx512 | Level::Amx => &super::kernel::avx512::$width::KERNEL,
                 }
             }
 
@@ -108,7 +108,7 @@ macro_rules! integers {
                     #[cfg(target_arch = "x86_64")]
                     Level::Avx2 => &AVX2,
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 => &AVX512,
+                    Level::Avx512 | Level::Amx => &AVX512,
                 }
             }
 
@@ -129,6 +129,11 @@ pub trait Reads<C: Compute>: Element {
 
     /// The same elements, where no conversion is needed.
     fn as_computed(data: &[Self]) -> Option<&[C]>;
+
+    /// The same elements, where they are `bf16`.
+    fn as_narrow(_: &[Self]) -> Option<&[bf16]> {
+        None
+    }
 }
 
 impl<C: Compute> Reads<C> for C {
@@ -150,6 +155,10 @@ impl Reads<f32> for bf16 {
 
     fn as_computed(_: &[bf16]) -> Option<&[f32]> {
         None
+    }
+
+    fn as_narrow(data: &[bf16]) -> Option<&[bf16]> {
+        Some(data)
     }
 }
 
@@ -178,6 +187,9 @@ pub trait Output: Element {
     /// True where the two are one type: sums may then be kept in the result itself.
     const IS_COMPUTE: bool;
 
+    /// True for `bf16`: where the operands are too, and the machine can, they are multiplied in pairs.
+    const IN_PAIRS: bool;
+
     /// Widens a row.
     fn load(row: &[Self], sums: &mut [Self::Compute]);
 
@@ -188,6 +200,7 @@ pub trait Output: Element {
 impl<C: Compute> Output for C {
     type Compute = C;
     const IS_COMPUTE: bool = true;
+    const IN_PAIRS: bool = false;
 
     fn load(row: &[C], sums: &mut [C]) {
         sums.copy_from_slice(row);
@@ -199,10 +212,11 @@ impl<C: Compute> Output for C {
 }
 
 macro_rules! rounded {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $in_pairs:literal;)*) => {$(
         impl Output for $t {
             type Compute = f32;
             const IS_COMPUTE: bool = false;
+            const IN_PAIRS: bool = $in_pairs;
 
             fn load(row: &[$t], sums: &mut [f32]) {
                 row.convert_to_f32_slice(sums);
@@ -215,4 +229,4 @@ macro_rules! rounded {
     )*};
 }
 
-rounded!(f16, bf16);
+rounded!(f16, false; bf16, true;);

@@ -10,25 +10,29 @@
 //! `NaN` and infinities go the way of plain arithmetic: zeros are multiplied too. Integers wrap. Subnormal numbers count as
 //! zeros where a machine is slow with them (`kernel/flush`).
 //!
-//! The layers, outermost first: `plan` (how a product is cut), `run` (threads), `tiles` and `few` (the two kinds of
+//! The layers, outermost first: `plan` (how a product is cut), `run` (threads), `tiles`, `pairs` and `few` (the kinds of
 //! loops), `pack`, `kernel`.
 
 #![allow(unsafe_code, reason = "the result is handed to threads as a pointer")]
 
+mod band;
 mod compute;
 mod epilogue;
 mod few;
 mod kernel;
 mod operand;
 mod pack;
+mod pairs;
+mod panels;
 mod plan;
 mod run;
 mod target;
 mod tiles;
 
+pub use band::{Band, Walk};
 pub use compute::{Compute, Output, Reads};
 pub use epilogue::{Block, Epilogue, Finishing, Position, Store};
-pub use operand::{Direct, Matrix, Operand, Packs, Strides, Strip, pack_with};
+pub use operand::{Direct, Matrix, Narrow, Operand, Packs, Strides, Strip, pack_with};
 pub use pack::{Source, strided as pack_strided};
 pub use plan::Size;
 pub use target::{Grid, Rows, Target};
@@ -110,7 +114,8 @@ impl Scratch {
             return 0;
         }
         let kernel = O::Compute::kernel(self.level);
-        let means = Means { left: self.left, rounds: self.grid || !O::IS_COMPUTE };
+        let pairs = O::IN_PAIRS && self.level.multiplies_pairs();
+        let means = Means { left: self.left, rounds: self.grid || !O::IS_COMPUTE, pairs };
         Plan::new(self.size, self.size, kernel, means, self.threads).bytes(size_of::<O::Compute>())
     }
 }
@@ -181,10 +186,12 @@ impl InParts {
 
     /// Packing space for parts that are no larger than this one, at any level, on that many threads.
     pub fn scratch_bytes(&self, part: Size, threads: usize) -> usize {
-        let most = |level| {
+        let most = |level: Level| {
             of_output!(self.output, O => {
                 let kernel = <O as Output>::Compute::kernel(level);
-                Plan::most_of_parts(self.whole, part, kernel, !<O as Output>::IS_COMPUTE)
+                let pairs = <O as Output>::IN_PAIRS && level.multiplies_pairs();
+                let means = (!<O as Output>::IS_COMPUTE, pairs);
+                Plan::most_of_parts(self.whole, part, kernel, means)
             })
         };
         let most = Level::ALL.iter().filter_map(|&level| most(level)).max().unwrap_or(0);
@@ -313,11 +320,14 @@ where
     a.check(size.batch, size.rows, size.depth)?;
     b.check(size.batch, size.cols, size.depth)?;
     c.check(size)?;
-    let kernel = O::Compute::kernel(if level.is_available() { level } else { Level::Portable });
+    let level = if level.is_available() { level } else { Level::Portable };
+    let kernel = O::Compute::kernel(level);
     let element = size_of::<O::Compute>();
     let lent = scratch.len();
     let rounds = !O::IS_COMPUTE || matches!(c.rows, Rows::Grid(_));
-    let means = Means { left: a.packs(), rounds };
+    let narrow = || !matches!((a.narrow(0), b.narrow(0)), (Narrow::No, _) | (_, Narrow::No));
+    let pairs = O::IN_PAIRS && level.multiplies_pairs() && narrow();
+    let means = Means { left: a.packs(), rounds, pairs };
     let plan = (1..=workers.threads().max(1))
         .rev()
         .map(|threads| Plan::new(whole, size, kernel, means, threads))

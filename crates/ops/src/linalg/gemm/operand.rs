@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
-use tonnage_core::{ErrorKind, Result};
+use tonnage_core::{ErrorKind, Result, bf16};
 
+use super::band::Band;
 use super::compute::{Compute, Reads};
 use super::pack;
 
@@ -22,6 +23,27 @@ pub enum Packs {
         /// So many lines belong together: strips do not reach from one such row into the next.
         row: usize,
     },
+    /// Once for all lines of a block, each element for all lines that share it.
+    Band {
+        /// The cut along depth.
+        deep: usize,
+        /// The most lines of a band.
+        tall: usize,
+        /// So many lines belong together, as above.
+        row: usize,
+        /// Elements of a band.
+        space: usize,
+    },
+}
+
+impl Packs {
+    /// How many lines belong together.
+    pub(super) fn row(&self) -> usize {
+        match *self {
+            Packs::Blocks => usize::MAX,
+            Packs::Strips { row, .. } | Packs::Band { row, .. } => row.max(1),
+        }
+    }
 }
 
 /// How the lines of a strip lie where they were packed.
@@ -58,6 +80,12 @@ pub trait Operand<C: Compute>: Sync {
     /// Where the elements of one matrix already lie in memory as `C`: how to read them there.
     fn direct(&self, batch: usize) -> Option<Direct<'_, C>>;
 
+    /// Whether all elements are `bf16`, and where they are. Products of two such operands may be computed in pairs, with
+    /// other roundings: so the answer must not depend on where the elements lie.
+    fn narrow(&self, _batch: usize) -> Narrow<'_> {
+        Narrow::No
+    }
+
     /// True where the elements of one line are best read one after the other, as where they lie side by side in
     /// memory.
     fn runs_along_depth(&self) -> bool;
@@ -70,8 +98,30 @@ pub trait Operand<C: Compute>: Sync {
     fn strip(&self, batch: usize, lines: Range<usize>, depth: Range<usize>, out: &mut [C])
     -> Strip;
 
+    /// Packs a band for some lines, where it [`packs`](Operand::packs) so and lies so that it can; strips otherwise.
+    fn band(
+        &self,
+        _batch: usize,
+        _lines: Range<usize>,
+        _depth: Range<usize>,
+        _out: &mut [C],
+    ) -> Option<Band> {
+        None
+    }
+
     /// Refuses sizes that the operand does not have.
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()>;
+}
+
+/// What an operand says of `bf16`.
+#[derive(Debug, Clone, Copy)]
+pub enum Narrow<'a> {
+    /// There may be other elements.
+    No,
+    /// They all are, and lie in memory.
+    InMemory(Direct<'a, bf16>),
+    /// They all are, and are packed as their values in what is computed in.
+    Packed,
 }
 
 /// A matrix in memory, in the terms of an [`Operand`]. Strides count elements.
@@ -202,6 +252,12 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Matrix<'_, T> {
         let data = T::as_computed(self.data)?;
         let start = self.start_of(batch) as usize;
         Some(Direct { data, start, line: self.line, depth: self.depth })
+    }
+
+    fn narrow(&self, batch: usize) -> Narrow<'_> {
+        let start = self.start_of(batch) as usize;
+        let at = |data| Direct { data, start, line: self.line, depth: self.depth };
+        T::as_narrow(self.data).map_or(Narrow::No, |data| Narrow::InMemory(at(data)))
     }
 
     fn runs_along_depth(&self) -> bool {

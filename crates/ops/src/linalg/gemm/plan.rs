@@ -7,7 +7,9 @@ use std::ops::Range;
 
 use super::compute::Compute;
 use super::kernel::Kernel;
+use super::kernel::amx::SIDE;
 use super::operand::Packs;
+use super::pairs;
 
 /// A batch of products `[rows, depth] x [depth, cols]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,8 @@ impl Size {
 pub(super) enum Path {
     /// Packed blocks and register tiles.
     Tiles,
+    /// Packed blocks of `bf16` and the matrix unit.
+    Pairs,
     /// The left operand has a few rows; the right one is read once.
     FewRows,
     /// The right operand has a few columns; the left one is read once.
@@ -51,6 +55,8 @@ pub(super) struct Means {
     pub left: Packs,
     /// Sums are kept in scratch and then moved into the result, which has another dtype or no even rows.
     pub rounds: bool,
+    /// Operands and result are `bf16`, which the machine multiplies in pairs.
+    pub pairs: bool,
 }
 
 /// At most that many rows (or columns) are a few.
@@ -90,10 +96,11 @@ pub(super) struct Plan {
 }
 
 impl Path {
-    fn of(size: Size) -> Path {
+    fn of(size: Size, pairs: bool) -> Path {
         match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             Size { cols, .. } if cols <= FEW => Path::FewCols,
+            _ if pairs => Path::Pairs,
             _ => Path::Tiles,
         }
     }
@@ -108,8 +115,11 @@ impl Plan {
         means: Means,
         threads: usize,
     ) -> Plan {
-        let path = Path::of(whole);
-        let unit = (ROW_UNIT, kernel.cols);
+        let path = Path::of(whole, means.pairs);
+        let unit = match path {
+            Path::Pairs => (SIDE, SIDE),
+            _ => (ROW_UNIT, kernel.cols),
+        };
         let flops =
             2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.depth as f64;
         let worth = (flops / FLOPS_PER_THREAD) as usize;
@@ -150,10 +160,15 @@ impl Plan {
         whole: Size,
         part: Size,
         kernel: &Kernel<C>,
-        rounds: bool,
+        (rounds, pairs): (bool, bool),
     ) -> usize {
-        match Path::of(whole) {
+        match Path::of(whole, pairs) {
             Path::Tiles => most_of_tiles(part, kernel, rounds),
+            Path::Pairs => {
+                let (rows, cols) = (part.rows.min(SUMS), part.cols.min(SUMS));
+                let [a, b] = pairs::space(if rounds { cols } else { part.cols }, part.depth);
+                slot_bytes::<C>([a, b, if rounds { rows * cols } else { 0 }, 0])
+            }
             Path::FewRows | Path::FewCols => most_of_few::<C>(part),
         }
     }
@@ -168,11 +183,13 @@ impl Plan {
         left: bool,
         lines_first: bool,
     ) -> Option<usize> {
-        let path = Path::of(whole);
+        let path = Path::of(whole, false);
         let many = left == (path == Path::FewCols);
         match path {
             _ if rounds => None,
-            Path::Tiles => Some(depth_of_block(whole, kernel, Packs::Blocks).max(1)),
+            Path::Tiles | Path::Pairs => {
+                Some(depth_of_block(whole, kernel, Packs::Blocks).max(1))
+            }
             // Rows of the large operand are added up one after the other, wherever they are cut.
             Path::FewRows | Path::FewCols if many && lines_first => Some(FEW_RUN),
             Path::FewRows | Path::FewCols => Some(FEW_DEPTH),
@@ -215,14 +232,20 @@ impl Plan {
             Path::Tiles => {
                 let (rows, cols) =
                     if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
-                let tile = kernel.rows_of_tile(rows);
+                let tile = kernel.rows_of_tile(rows, self.size.cols);
                 let lines = match self.means.left {
                     Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
-                    Packs::Strips { .. } => kernel.rows,
+                    Packs::Strips { .. } | Packs::Band { .. } => kernel.most_rows(self.size.cols),
                 };
+                let band = if let Packs::Band { space, .. } = self.means.left { space } else { 0 };
                 let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
                 let deep = self.deep;
-                [lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0]
+                [band.max(lines * deep), wide * deep, if rounds { rows * cols } else { 0 }, 0]
+            }
+            Path::Pairs => {
+                let [a, b] = pairs::space(if rounds { cols.min(SUMS) } else { cols }, depth);
+                let sums = if rounds { rows.min(SUMS) * cols.min(SUMS) } else { 0 };
+                [a, b, sums, 0]
             }
             Path::FewRows | Path::FewCols => {
                 let turned = self.path == Path::FewCols;
@@ -243,7 +266,7 @@ fn most_of_tiles<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool) -> us
         false => (size.rows, size.cols),
     };
     let deep = size.depth.min(kernel.block_depth);
-    let lines = (rows + kernel.rows).min(kernel.block_rows.max(kernel.rows));
+    let lines = (rows + kernel.tall).min(kernel.block_rows.max(kernel.tall));
     let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
     slot_bytes::<C>([lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0])
 }
@@ -269,7 +292,11 @@ const DEEPEST: usize = 2048;
 /// whole product and not at what a thread has of it.
 fn depth_of_block<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs) -> usize {
     let even = kernel.depth_of_block(size.depth).min(size.depth);
-    let Packs::Strips { unit, .. } = left else { return even };
+    let unit = match left {
+        Packs::Blocks => return even,
+        Packs::Band { deep, .. } => return deep.clamp(1, size.depth.max(1)),
+        Packs::Strips { unit, .. } => unit,
+    };
     let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
     let most = (BLOCK / (wide * size_of::<C>()).max(1)).min(DEEPEST) / unit.max(1);
     if unit < 2 || most == 0 || !size.depth.is_multiple_of(unit) {
@@ -311,7 +338,7 @@ fn grid(
     match path {
         Path::FewRows => return (1, parts.min(most.1).max(1)),
         Path::FewCols => return (parts.min(most.0).max(1), 1),
-        Path::Tiles => {}
+        Path::Tiles | Path::Pairs => {}
     }
     // A multiplication-addition counts 1 and packing an element about 16.
     let cost = |(r, c): (usize, usize)| {

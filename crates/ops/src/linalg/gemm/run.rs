@@ -106,8 +106,10 @@ where
                 continue;
             }
             match self.plan.path {
-                Path::Tiles if !self.plan.rounds() => self.in_place(batch, rows, cols, space),
-                Path::Tiles => self.rounded(batch, rows, cols, space),
+                Path::Tiles | Path::Pairs => match self.plan.rounds() {
+                    false => self.in_place(batch, rows, cols, space),
+                    true => self.rounded(batch, rows, cols, space),
+                },
                 Path::FewRows => self.few(self.a, self.b, batch, cols, false, space),
                 Path::FewCols => self.few(self.b, self.a, batch, rows, true, space),
             }

@@ -1,23 +1,28 @@
 //! The logarithm of the gamma function, and its slopes.
 //!
-//! Both are written for `f64`, and `f32` goes through it: near the zeros of these functions nothing else
-//! would keep its bits. From 0 to 8 the argument is taken down to [1, 2] by the recurrence, where a
+//! Both are written for `f64`, and `f32` goes through it below 0: near the zeros of these functions nothing else
+//! would keep its bits; above 0 it has shorter polynomials (`gamma_single`). From 0 to 8 the argument is taken down to [1, 2] by the recurrence, where a
 //! polynomial has the zeros as factors; from 8 on stands Stirling's series, and below 0 the reflection.
 
 use super::curves::poly;
 use super::exp::exp;
+use super::gamma_single;
 use super::log::log;
 use super::real::{Real, select};
 use super::round::{floor, round};
 use super::trig::sin_cos_reduced;
 use crate::simd::Isa;
 
-/// A float with a gamma function.
+/// A float with a gamma function. Above 0, where most arguments are, the functions cost a third of what they do below.
 pub trait Gamma: Sized {
-    /// ln |gamma(x)|: infinite at 0, at the negative integers and at both infinities.
-    fn lgamma<I: Isa>(x: Self) -> Self;
-    /// The slope of `lgamma`: minus infinity at 0, NaN at the negative integers and at minus infinity.
-    fn digamma<I: Isa>(x: Self) -> Self;
+    /// ln gamma(x) for x from 0 on: infinite at 0 and at infinity.
+    fn lgamma_above<I: Isa>(x: Self) -> Self;
+    /// ln |gamma(x)| for x below 0: infinite at the integers and at minus infinity.
+    fn lgamma_below<I: Isa>(x: Self) -> Self;
+    /// The slope of `lgamma` from 0 on: minus infinity at 0.
+    fn digamma_above<I: Isa>(x: Self) -> Self;
+    /// The slope of `lgamma` below 0: NaN at the integers and at minus infinity.
+    fn digamma_below<I: Isa>(x: Self) -> Self;
     /// The slope of `digamma` of that order, a whole number from 1 to 170: infinite at 0; NaN below 0 from order 2 on,
     /// and for any other order.
     fn polygamma<I: Isa>(order: Self, x: Self) -> Self;
@@ -25,12 +30,20 @@ pub trait Gamma: Sized {
 
 impl Gamma for f32 {
     #[inline(always)]
-    fn lgamma<I: Isa>(x: f32) -> f32 {
-        f64::lgamma::<I>(f64::from(x)) as f32
+    fn lgamma_above<I: Isa>(x: f32) -> f32 {
+        gamma_single::lgamma::<I>(f64::from(x)) as f32
     }
     #[inline(always)]
-    fn digamma<I: Isa>(x: f32) -> f32 {
-        f64::digamma::<I>(f64::from(x)) as f32
+    fn lgamma_below<I: Isa>(x: f32) -> f32 {
+        f64::lgamma_below::<I>(f64::from(x)) as f32
+    }
+    #[inline(always)]
+    fn digamma_above<I: Isa>(x: f32) -> f32 {
+        gamma_single::digamma::<I>(f64::from(x)) as f32
+    }
+    #[inline(always)]
+    fn digamma_below<I: Isa>(x: f32) -> f32 {
+        f64::digamma_below::<I>(f64::from(x)) as f32
     }
     #[inline(always)]
     fn polygamma<I: Isa>(order: f32, x: f32) -> f32 {
@@ -40,24 +53,32 @@ impl Gamma for f32 {
 
 impl Gamma for f64 {
     #[inline(always)]
-    fn lgamma<I: Isa>(x: f64) -> f64 {
+    fn lgamma_above<I: Isa>(x: f64) -> f64 {
+        // The sign of -0 is no sign here.
+        lgamma_positive::<I>(x.abs())
+    }
+    #[inline(always)]
+    fn lgamma_below<I: Isa>(x: f64) -> f64 {
         let a = x.abs();
         let y = lgamma_positive::<I>(a);
         let (sin, _) = sin_cos_pi::<I>(a - round::<I, f64>(a));
         let mirrored = log::<I, f64>(std::f64::consts::PI / (a * sin.abs())) - y;
         let mirrored = select(sin == 0.0, f64::INFINITY, mirrored);
         // Closer to 0 than that both sides are -ln a.
-        select((x < 0.0) & (a >= f64::SMALL), mirrored, y)
+        select(a >= f64::SMALL, mirrored, y)
     }
     #[inline(always)]
-    fn digamma<I: Isa>(x: f64) -> f64 {
+    fn digamma_above<I: Isa>(x: f64) -> f64 {
+        digamma_positive::<I>(x.abs())
+    }
+    #[inline(always)]
+    fn digamma_below<I: Isa>(x: f64) -> f64 {
         let a = x.abs();
         let y = digamma_positive::<I>(a);
         let (sin, cos) = sin_cos_pi::<I>(a - round::<I, f64>(a));
         let mirrored = y + 1.0 / a + std::f64::consts::PI * (cos / sin);
         let mirrored = select(sin == 0.0, f64::NAN, mirrored);
-        let mirrored = select(a < f64::SMALL, 1.0 / a, mirrored);
-        select(x < 0.0, mirrored, y)
+        select(a < f64::SMALL, 1.0 / a, mirrored)
     }
     #[inline(always)]
     fn polygamma<I: Isa>(order: f64, x: f64) -> f64 {
@@ -143,9 +164,35 @@ fn sin_cos_pi<I: Isa>(r: f64) -> (f64, f64) {
 
 /// d and d - 1 for x = k + d, d in [0, 1]; both exact. Only for x below 8.
 #[inline(always)]
-fn fraction<I: Isa>(x: f64) -> (f64, f64) {
+pub(super) fn fraction<I: Isa>(x: f64) -> (f64, f64) {
     let whole = floor::<I, f64>(select(x < 8.0, x, 8.0));
     (x - whole, x - (whole + 1.0))
+}
+
+/// gamma(x) / gamma(1 + d) for x = k + d from 1 to 8: the product of what the recurrence steps over.
+#[inline(always)]
+pub(super) fn steps_down(x: f64) -> f64 {
+    let mut between = 1.0;
+    // No inclusive range: the loop around would not be vectorized.
+    for j in 1..7 {
+        let j = f64::from(j);
+        between *= select(x >= j + 1.0, x - j, 1.0);
+    }
+    between
+}
+
+/// digamma(x) - digamma(1 + d) for x = k + d from 1 to 8, as one fraction: a division costs more than all else. 1 / x where
+/// `whole`.
+#[inline(always)]
+pub(super) fn parts_down(x: f64, whole: bool) -> f64 {
+    let (mut over, mut under) = (0.0, 1.0);
+    for j in 1..7 {
+        let j = f64::from(j);
+        let steps = x >= j + 1.0;
+        over = select(steps, over * (x - j) + under, over);
+        under = select(steps, under * (x - j), under);
+    }
+    select(whole, 1.0, over) / select(whole, x, under)
 }
 
 #[inline(always)]
@@ -154,11 +201,7 @@ fn lgamma_positive<I: Isa>(x: f64) -> f64 {
     let s = d - 0.5;
     let unit = d * d_less * lgamma_unit::<I>(s);
     // gamma(x) is that of 1 + d, times what lies between; 1 / x of it below 1.
-    let mut between = 1.0;
-    for j in 1..=6 {
-        let j = f64::from(j);
-        between *= select(x >= j + 1.0, x - j, 1.0);
-    }
+    let between = steps_down(x);
     let (least, large) = (x < 1.0, x >= 8.0);
     let ln = log::<I, f64>(select(least | large, x, between));
     let near = unit + select(least, -ln, ln);
@@ -222,16 +265,13 @@ const ROOT: (f64, f64) = (0.46163214496836225, 9.549995429965697e-17);
 fn digamma_positive<I: Isa>(x: f64) -> f64 {
     let (d, _) = fraction::<I>(x);
     let unit = ((d - ROOT.0) - ROOT.1) * digamma_unit::<I>(d - 0.5);
-    let mut between = 0.0;
-    for j in 1..=6 {
-        let j = f64::from(j);
-        between += select(x >= j + 1.0, 1.0 / (x - j), 0.0);
-    }
-    let rest = 1.0 / x;
-    let near = unit + select(x < 1.0, -rest, between);
-    let z = rest * rest;
-    let far = log::<I, f64>(x) - (0.5 * rest + z * digamma_far::<I>(z));
-    select(x >= 8.0, far, near)
+    let (least, large) = (x < 1.0, x >= 8.0);
+    let part = parts_down(x, least | large);
+    let near = unit + select(least, -part, part);
+    // There the part is 1 / x.
+    let z = part * part;
+    let far = log::<I, f64>(x) - (0.5 * part + z * digamma_far::<I>(z));
+    select(large, far, near)
 }
 
 /// digamma(1 + d) / (1 + d - its root) for s = d - 1/2, d in [0, 1].

@@ -13,6 +13,7 @@ pub mod curves;
 pub mod erf;
 pub mod exp;
 pub mod gamma;
+mod gamma_single;
 pub mod gelu;
 pub mod inverse;
 pub mod log;

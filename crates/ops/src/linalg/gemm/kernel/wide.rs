@@ -59,7 +59,7 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
             avx2::dot_of_two::<C> as unsafe fn(&[C], &[C]) -> C,
             avx2::dots_of_many::<C> as super::DotsFn<C>,
         ),
-        Level::Avx512 => (
+        Level::Avx512 | Level::Amx => (
             avx512::tile::<C> as super::TileFn<C>,
             avx512::streams::<C> as unsafe fn(&Stream<'_, C>, &mut [C]),
             avx512::dot_of_two::<C> as unsafe fn(&[C], &[C]) -> C,
@@ -68,6 +68,7 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
     };
     Kernel {
         rows: ROWS,
+        tall: ROWS,
         cols: COLS,
         masks: false,
         keeps: usize::MAX,

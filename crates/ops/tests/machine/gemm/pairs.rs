@@ -1,0 +1,163 @@
+//! Products of `bf16`, which some machines multiply in pairs: at every level, the one of pairs included.
+
+use std::ops::Range;
+
+use tonnage_core::{DType, Result, bf16};
+use tonnage_ops::linalg::gemm::forced::gemm_at;
+use tonnage_ops::linalg::gemm::{
+    Direct, Matrix, Narrow, Operand, Packs, Size, Store, Strides, Strip, Target,
+};
+
+use super::{Numbers, Pretend, check, levels, scratch_of, with_scratch};
+
+fn reals(numbers: &mut Numbers, len: usize) -> Vec<bf16> {
+    let value = |bits: u64| (bits % 1_000_003) as f64 / 5e5 - 1.0;
+    (0..len).map(|_| bf16::from_f64(value(numbers.next()))).collect()
+}
+
+#[test]
+fn sizes_that_cross_the_blocks_of_pairs_give_the_naive_sum() {
+    let mut numbers = Numbers(11);
+    let sizes =
+        [(32, 32, 32), (33, 31, 63), (70, 545, 40), (545, 70, 33), (40, 40, 1100), (5, 5, 1)];
+    for level in levels() {
+        for (rows, cols, depth) in sizes {
+            let size = Size::single(rows, cols, depth);
+            for layouts in [(0, 0), (1, 1), (0, 1), (1, 0)] {
+                check::<bf16>(level, size, layouts, depth % 2 == 0, 2, &mut numbers);
+            }
+        }
+    }
+}
+
+/// Sums are kept in `f32` and rounded once: half a step of `bf16`, and half a step of `f32` an addition.
+#[test]
+fn products_of_bf16_are_within_the_bound_of_sums_in_f32() {
+    let mut numbers = Numbers(12);
+    let (rows, cols, depth) = (37, 45, 700);
+    let size = Size::single(rows, cols, depth);
+    let (a, b) = (reals(&mut numbers, rows * depth), reals(&mut numbers, depth * cols));
+    for level in levels() {
+        let mut c = vec![bf16::ZERO; rows * cols];
+        with_scratch(scratch_of(level, size, DType::BF16, 1), |scratch| {
+            let left = Matrix::left(&a, Strides::rows_of(depth));
+            let right = Matrix::right(&b, Strides::rows_of(cols));
+            let target = Target::new(&mut c, size);
+            gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(1)).unwrap();
+        });
+        for (i, got) in c.iter().enumerate() {
+            let products = (0..depth)
+                .map(|k| f64::from(a[i / cols * depth + k]) * f64::from(b[k * cols + i % cols]));
+            let (sum, sizes) = products.fold((0.0, 0.0), |(s, t), x| (s + x, t + x.abs()));
+            let bound = sum.abs() / 256.0 + sizes * depth as f64 / f64::from(1 << 24);
+            let off = (f64::from(*got) - sum).abs();
+            assert!(off <= bound, "{level:?} element {i}: {got} for {sum}, off by {off}");
+        }
+    }
+}
+
+/// A matrix whose elements are packed, as those of a file are.
+struct Elsewhere<'a>(Matrix<'a, bf16>);
+
+impl Operand<f32> for Elsewhere<'_> {
+    fn pack(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        width: usize,
+        out: &mut [f32],
+    ) {
+        self.0.pack(batch, lines, depth, width, out);
+    }
+
+    fn direct(&self, _: usize) -> Option<Direct<'_, f32>> {
+        None
+    }
+
+    fn narrow(&self, _: usize) -> Narrow<'_> {
+        Narrow::Packed
+    }
+
+    fn runs_along_depth(&self) -> bool {
+        Operand::<f32>::runs_along_depth(&self.0)
+    }
+
+    fn packs(&self) -> Packs {
+        Packs::Blocks
+    }
+
+    fn strip(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        out: &mut [f32],
+    ) -> Strip {
+        self.0.strip(batch, lines, depth, out)
+    }
+
+    fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
+        Operand::<f32>::check(&self.0, batch, lines, depth)
+    }
+}
+
+#[test]
+fn neither_threads_nor_where_elements_lie_change_a_bit_of_bf16() {
+    let mut numbers = Numbers(13);
+    let (rows, cols, depth) = (90, 600, 1200);
+    let size = Size::single(rows, cols, depth);
+    let (a, b) = (reals(&mut numbers, rows * depth), reals(&mut numbers, depth * cols));
+    let left = Matrix::left(&a, Strides::rows_of(depth));
+    let right = Matrix::right(&b, Strides::rows_of(cols));
+    for level in levels() {
+        let run = |left: &dyn Fn(Target<'_, bf16>, &mut [u8]), threads: usize| {
+            let mut c = vec![bf16::ZERO; rows * cols];
+            with_scratch(scratch_of(level, size, DType::BF16, threads), |scratch| {
+                left(Target::new(&mut c, size), scratch);
+            });
+            c
+        };
+        let plain = |threads: usize| {
+            let of = |target: Target<'_, bf16>, scratch: &mut [u8]| {
+                gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(threads))
+                    .unwrap();
+            };
+            run(&of, threads)
+        };
+        let alone = plain(1);
+        for threads in [2, 3, 7] {
+            assert!(plain(threads) == alone, "{level:?} on {threads} threads");
+        }
+        let packed = |target: Target<'_, bf16>, scratch: &mut [u8]| {
+            let (left, right) = (Elsewhere(left), Elsewhere(right));
+            gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(1)).unwrap();
+        };
+        assert!(run(&packed, 1) == alone, "{level:?} packed");
+    }
+}
+
+#[test]
+fn an_infinity_stays_in_its_row_and_column_of_bf16() {
+    let (rows, cols, depth) = (35, 34, 33);
+    let size = Size::single(rows, cols, depth);
+    let (mut a, b) = (vec![bf16::ONE; rows * depth], vec![bf16::ONE; depth * cols]);
+    a[34 * depth + 32] = bf16::INFINITY;
+    a[3 * depth] = bf16::NAN;
+    for level in levels() {
+        let mut c = vec![bf16::ZERO; rows * cols];
+        with_scratch(scratch_of(level, size, DType::BF16, 1), |scratch| {
+            let left = Matrix::left(&a, Strides::rows_of(depth));
+            let right = Matrix::right(&b, Strides::rows_of(cols));
+            let target = Target::new(&mut c, size);
+            gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(1)).unwrap();
+        });
+        for (i, got) in c.iter().enumerate() {
+            match i / cols {
+                34 => assert_eq!(*got, bf16::INFINITY, "{level:?} {i}"),
+                3 => assert!(got.is_nan(), "{level:?} {i}"),
+                _ => assert_eq!(got.to_f32(), 33.0, "{level:?} {i}"),
+            }
+        }
+    }
+}
