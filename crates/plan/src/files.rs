@@ -7,13 +7,14 @@ use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Node;
 use tonnage_core::layout::Layout;
+use tonnage_core::looping::Loop;
 use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::row::Lower;
 
 use crate::budget::Machine;
-use crate::budget::cost::rounds;
+use crate::loops::{LoopPlan, Sliced};
 use crate::place::Planner;
-use crate::plan::{At, LoopPlan, Plan, Run, Sliced, Step, Streamed, TileRead, TileRun};
+use crate::plan::{At, Plan, Run, Step, Streamed, TileRead, TileRun};
 
 /// An input that a step's kernel reads from a file as it goes.
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ pub struct StreamedInput {
 
 impl Plan {
     /// What a call reads from files: each step that uses a tensor in a file reads it again, in every round of a loop; of branches the one that
-    /// reads most counts, and of a loop whose rounds the data decide on one round. It is no part of the peak.
+    /// reads most counts, and of a loop whose rounds the data decide on the most that there can be, or one. It is no part of the peak.
     pub fn reads(&self) -> Bytes {
         self.steps.iter().map(Step::reads_stored).sum()
     }
@@ -85,14 +86,14 @@ impl Step {
                 Run::Loop(of) => of_loop(of, rounds(&of.spec)),
                 Run::LoopGrad(of) => {
                     let back = times(of.step.reads() + of_rows(&of.seeds), rounds(&of.spec.of));
-                    back + of_loop(&of.forward, of.again.unwrap_or(1) as f64)
+                    back + of_loop(&of.forward, of.again.unwrap_or(1))
                 }
                 Run::Nothing | Run::Kernel | Run::Transfer(_) => Bytes::ZERO,
             }
     }
 }
 
-fn of_loop(of: &LoopPlan, rounds: f64) -> Bytes {
+fn of_loop(of: &LoopPlan, rounds: u64) -> Bytes {
     let condition = of.condition.as_ref().map_or(Bytes::ZERO, Plan::reads);
     times(of.body.reads() + condition + of_rows(&of.sliced), rounds)
 }
@@ -106,8 +107,12 @@ fn of_rows(sliced: &[Sliced]) -> Bytes {
     sliced.iter().map(read).sum()
 }
 
-fn times(bytes: Bytes, rounds: f64) -> Bytes {
-    Bytes::new((bytes.get() as f64 * rounds) as u64)
+fn rounds(spec: &Loop) -> u64 {
+    spec.most_rounds().unwrap_or(1)
+}
+
+fn times(bytes: Bytes, rounds: u64) -> Bytes {
+    Bytes::new(bytes.get().saturating_mul(rounds))
 }
 
 fn of_tiles(run: &TileRun) -> Bytes {

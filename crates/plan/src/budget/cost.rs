@@ -105,8 +105,7 @@ impl Machine {
     }
 }
 
-/// Rounds of a loop; 1 where only the data know.
-pub(crate) fn rounds(spec: &Loop) -> f64 {
+fn rounds(spec: &Loop) -> f64 {
     match &spec.rounds {
         Rounds::Times(dim) => dim.most().map_or(1.0, |n| n as f64),
         Rounds::While { .. } => 1.0,

@@ -11,7 +11,7 @@
 
 mod again;
 mod choose;
-pub(crate) mod cost;
+mod cost;
 mod draw;
 mod give;
 mod heap;

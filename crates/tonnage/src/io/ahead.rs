@@ -142,7 +142,7 @@ mod tests {
         let mut out = [0; 100];
         let ok = |_: u64, out: &mut [u8]| {
             out.fill(1);
-            Ok(())
+            Ok::<(), i32>(())
         };
         pass.read(0, 1000, &mut out, ok).unwrap();
         assert_eq!(pass.read(100, 1000, &mut out, |_, _| Err(7)), Err(7));

@@ -187,9 +187,7 @@ impl Plan {
         let many = left == (path == Path::FewCols);
         match path {
             _ if rounds => None,
-            Path::Tiles | Path::Pairs => {
-                Some(depth_of_block(whole, kernel, Packs::Blocks).max(1))
-            }
+            Path::Tiles | Path::Pairs => Some(depth_of_block(whole, kernel, Packs::Blocks).max(1)),
             // Rows of the large operand are added up one after the other, wherever they are cut.
             Path::FewRows | Path::FewCols if many && lines_first => Some(FEW_RUN),
             Path::FewRows | Path::FewCols => Some(FEW_DEPTH),
