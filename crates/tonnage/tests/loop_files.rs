@@ -38,7 +38,7 @@ fn looped(options: Loop, end: End, x: &Tensor, w: &Tensor) -> Result<Tensor> {
             let (_, y) = options.while_loop(
                 state,
                 |(sum, _): (Tensor, Tensor)| sum.less(most),
-                |(sum, y)| Ok(((sum + y.square()?.mean_all()?)?, round(y)?)),
+                |(sum, y)| Ok(((sum + (&y).square()?.mean_all()?)?, round(y)?)),
             )?;
             Ok(y)
         }
