@@ -75,7 +75,7 @@ def _is_abstract(function):
 
 def _unread_of(function):
     read = {n.id for part in function.body for n in ast.walk(part) if isinstance(n, ast.Name)}
-    warned = {c.value for d in function.decorator_list if getattr(getattr(d, "func", None), "id", None) == "ignores"
+    warned = {c.value for d in function.decorator_list if getattr(getattr(d, "func", None), "id", None) in ("ignores", "_ignores")
               for c in d.args if isinstance(c, ast.Constant)}
     given = function.args
     every = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if a]

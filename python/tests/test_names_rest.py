@@ -104,3 +104,21 @@ def test_a_number_of_numpy_keeps_its_dtype_unless_the_other_side_has_one():
     assert tf.Variable(np.float64(1)).dtype == tf.float64
     assert (tf.constant([1.0]) + np.float64(1)).dtype == tf.float32
     assert tf.constant(np.float64(1), tf.float32).dtype == tf.float32
+
+
+def test_pseudo_inverses_are_numpys():
+    a = np.random.RandomState(0).randn(2, 3, 4).astype("float32")
+    np.testing.assert_allclose(tf.linalg.pinv(a), np.linalg.pinv(a), atol=1e-5)
+    flat = np.outer([1.0, 2.0], [3.0, 4.0, 5.0])
+    np.testing.assert_allclose(tf.linalg.pinv(flat), np.linalg.pinv(flat), atol=1e-12)
+
+
+def test_rows_are_parted_and_weighed():
+    parts = tf.dynamic_partition([[1], [2], [3]], [1, 0, 1], 3)
+    assert [p.numpy().tolist() for p in parts] == [[[2]], [[1], [3]], []]
+    x, w = np.random.RandomState(0).rand(2, 3, 4), np.random.RandomState(1).rand(3, 1)
+    mean, variance = tf.nn.weighted_moments(x, [0, 1], w)
+    whole = np.broadcast_to(w, x.shape)
+    expected = np.average(x, (0, 1), whole)
+    np.testing.assert_allclose(mean, expected)
+    np.testing.assert_allclose(variance, np.average((x - expected) ** 2, (0, 1), whole))

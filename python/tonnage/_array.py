@@ -5,7 +5,7 @@ from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
 from ._shape import TensorShape
-from ._notices import ignores
+from ._notices import ignores as _ignores
 
 Unique = _namedtuple("Unique", ["y", "idx"])
 UniqueWithCounts = _namedtuple("UniqueWithCounts", ["y", "idx", "count"])
@@ -317,7 +317,7 @@ def slice(input_, begin, size, name=None):
     return input_[key] if key else input_
 
 
-@ignores("strided_slice", "var")
+@_ignores("strided_slice", "var")
 def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
                   shrink_axis_mask=0, var=None, name=None):
     """A part of every axis, as ``x[begin:end:stride]`` is."""
@@ -380,6 +380,16 @@ def tensor_scatter_nd_max(tensor, indices, updates, name=None):
 def tensor_scatter_nd_min(tensor, indices, updates, name=None):
     """A copy with the smaller of both values at indices."""
     return _t.scatter_nd_min(tensor, indices, updates)
+
+
+def dynamic_partition(data, partitions, num_partitions, name=None):
+    """Rows by the numbers of the parts that they belong to. The data decide how many each has.
+
+    >>> [part.numpy().tolist() for part in tf.dynamic_partition([1, 2, 3], [0, 1, 0], 2)]
+    [[1, 3], [2]]
+    """
+    data, partitions = _t.to_tensor(data, None, None), _t.to_tensor(partitions, None, None)
+    return [boolean_mask(data, partitions == number) for number in _builtins.range(int(num_partitions))]
 
 
 def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):

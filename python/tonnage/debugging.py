@@ -2,7 +2,7 @@
 
 from . import _tonnage as _t
 from .errors import InvalidArgumentError
-from ._notices import ignores
+from ._notices import ignores as _ignores
 
 
 def _failed(message, what, *values):
@@ -30,7 +30,7 @@ def _holds(condition, message, what, *values):
         _failed(message, what, *values)
 
 
-@ignores("Assert", "summarize")
+@_ignores("Assert", "summarize")
 def Assert(condition, data=(), summarize=None, name=None):
     """Raises where a condition does not hold."""
     _holds(condition, None, "assertion failed:", *[_show(d) for d in data])
@@ -66,28 +66,28 @@ assert_greater = _compare("assert_greater", ">", lambda x, y: x > y)
 assert_greater_equal = _compare("assert_greater_equal", ">=", lambda x, y: x >= y)
 
 
-@ignores("assert_positive", "summarize")
+@_ignores("assert_positive", "summarize")
 def assert_positive(x, message=None, summarize=None, name=None):
     """Raises unless all elements are positive."""
     x = _t.to_tensor(x, None, None)
     _holds(x > 0, message, "Condition x > 0 did not hold.", x)
 
 
-@ignores("assert_negative", "summarize")
+@_ignores("assert_negative", "summarize")
 def assert_negative(x, message=None, summarize=None, name=None):
     """Raises unless all elements are negative."""
     x = _t.to_tensor(x, None, None)
     _holds(x < 0, message, "Condition x < 0 did not hold.", x)
 
 
-@ignores("assert_non_negative", "summarize")
+@_ignores("assert_non_negative", "summarize")
 def assert_non_negative(x, message=None, summarize=None, name=None):
     """Raises where an element is negative."""
     x = _t.to_tensor(x, None, None)
     _holds(x >= 0, message, "Condition x >= 0 did not hold.", x)
 
 
-@ignores("assert_near", "summarize")
+@_ignores("assert_near", "summarize")
 def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
     """Raises unless all elements are close."""
     x, y = _pair(x, y)
@@ -164,7 +164,7 @@ def assert_rank_in(x, ranks, message=None, name=None):
         raise ValueError(f"{message or ''} Tensor must have one of the ranks {ranks}. Received rank {x.ndim}")
 
 
-@ignores("assert_shapes", "data", "summarize")
+@_ignores("assert_shapes", "data", "summarize")
 def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
     """Raises unless tensors have these shapes; a name stands for the same length everywhere."""
     named = {}
@@ -204,7 +204,7 @@ def is_numeric_tensor(tensor):
     return isinstance(tensor, _t.Tensor) and tensor.dtype != _t.DType("bool")
 
 
-@ignores("assert_non_positive", "summarize")
+@_ignores("assert_non_positive", "summarize")
 def assert_non_positive(x, message=None, summarize=None, name=None):
     """Raises where an element is positive."""
     x = _t.to_tensor(x, None, None)

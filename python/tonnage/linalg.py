@@ -3,7 +3,7 @@
 from . import _tonnage as _t
 from ._array import eye, transpose  # noqa: F401
 from .math import l2_normalize  # noqa: F401
-from ._notices import ignores
+from ._notices import ignores as _ignores
 
 
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
@@ -49,7 +49,7 @@ def tensordot(a, b, axes, name=None):
     return _t.tensordot(a, b, [int(i) for i in left], [int(i) for i in right])
 
 
-@ignores("einsum", "optimize")
+@_ignores("einsum", "optimize")
 def einsum(equation, *inputs, optimize="greedy", name=None):
     """Sums of products, as Einstein wrote them. The order of several is found here, whatever ``optimize`` says.
 
@@ -98,7 +98,7 @@ def solve(matrix, rhs, adjoint=False, name=None):
     return _t.solve(matrix, rhs)
 
 
-@ignores("lstsq", "fast")
+@_ignores("lstsq", "fast")
 def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
     """The least squares solution."""
     if l2_regularizer:
@@ -166,7 +166,24 @@ def cross(a, b, name=None):
     return _t.cross(a, b)
 
 
-@ignores("diag", "align")
+def pinv(a, rcond=None, validate_args=False, name=None):
+    """The pseudo-inverse of matrices: singular values up to ``rcond`` times the largest count as 0.
+
+    >>> tf.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy().tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    a = _t.to_tensor(a, None, None)
+    if validate_args and (not a.dtype.is_floating or a.ndim < 2):
+        raise ValueError(f"pinv: matrices of floats are needed, not {a.dtype!r} of shape {a.shape}")
+    u, s, v = _t.svd(a)
+    if rcond is None:
+        rcond = 10.0 * max(a.lengths[-2:]) * (2.220446e-16 if a.dtype.name == "float64" else 1.1920929e-07)
+    large = s > _t.reduce_max(s, -1, True) * rcond
+    inverse = _t.where_(large, 1.0 / _t.where_(large, s, _t.ones_like(s)), _t.zeros_like(s))
+    return _t.mat_mul(v * _t.expand_dims(inverse, -2), u, False, True)
+
+
+@_ignores("diag", "align")
 def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT"):
     """Matrices with these diagonals."""
     if (num_rows, num_cols) != (-1, -1) or padding_value:
@@ -174,7 +191,7 @@ def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, 
     return _t.diag(diagonal, int(k))
 
 
-@ignores("diag_part", "padding_value", "align")
+@_ignores("diag_part", "padding_value", "align")
 def diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):
     """The diagonals of matrices."""
     return _t.diag_part(input, int(k))
@@ -190,7 +207,7 @@ def tensor_diag_part(input, name=None):
     return _t.diag_part(input, 0)
 
 
-@ignores("set_diag", "align")
+@_ignores("set_diag", "align")
 def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
     """Matrices with other diagonals."""
     input = _t.to_tensor(input, None, None)

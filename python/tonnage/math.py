@@ -81,6 +81,16 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     return _t.transpose(made, [order.index(a) for a in range(x.ndim)])
 
 
+def zero_fraction(value, name=None):
+    """The share of elements that are 0.
+
+    >>> float(tf.math.zero_fraction([0, 1, 2, 0]))
+    0.5
+    """
+    value = _t.to_tensor(value, None, None)
+    return _t.reduce_mean(_t.cast(value == 0, "float32"), None, False)
+
+
 def ndtri(x, name=None):
     """The quantile of the standard normal distribution: 0 has minus infinity, 1 infinity.
 

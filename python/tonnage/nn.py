@@ -5,7 +5,7 @@ from ._names import NN, made
 from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
 )
-from ._notices import ignores
+from ._notices import ignores as _ignores
 
 globals().update(made(NN))
 _ops = made(NN)
@@ -102,10 +102,28 @@ def l2_loss(t, name=None):
     return _t.reduce_sum(t * t, None, False) / 2
 
 
-@ignores("moments", "shift")
+@_ignores("moments", "shift")
 def moments(x, axes, shift=None, keepdims=False, name=None):
     """Mean and variance along axes."""
     return _t.reduce_mean(x, axes, bool(keepdims)), _t.reduce_variance(x, axes, bool(keepdims))
+
+
+def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
+    """Mean and variance along axes, elements counting as often as their weights say.
+
+    >>> [float(m) for m in tf.nn.weighted_moments([1.0, 4.0], 0, [2.0, 1.0])]
+    [2.0, 2.0]
+    """
+    x = _t.to_tensor(x, None, None)
+    weights = _t.broadcast_to(_t.to_tensor(frequency_weights, None, x.dtype), x.lengths)
+    total = _t.reduce_sum(weights, axes, True)
+    mean = _t.reduce_sum(x * weights, axes, True) / total
+    away = x - mean
+    variance = _t.reduce_sum(away * away * weights, axes, True) / total
+    if keepdims:
+        return mean, variance
+    axes = [axes] if isinstance(axes, int) else list(axes)
+    return _t.squeeze(mean, axes), _t.squeeze(variance, axes)
 
 
 def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):

@@ -200,6 +200,11 @@ def categorical_hinge(y_true, y_pred):
 
 
 def cosine_similarity(y_true, y_pred, axis=-1):
+    """Minus the cosine of the angle: -1 where both point the same way."""
+    return -cosine(y_true, y_pred, axis)
+
+
+def cosine(y_true, y_pred, axis=-1):
     """The cosine of the angle: 1 where both point the same way."""
     y_true, y_pred = _pair(y_true, y_pred)
     return _t.reduce_sum(_t.l2_normalize(y_true, axis, 1e-12) * _t.l2_normalize(y_pred, axis, 1e-12), axis, False)
@@ -340,7 +345,7 @@ class CosineSimilarity(Loss):
 
     def call(self, y_true, y_pred):
         """One number a row."""
-        return -cosine_similarity(y_true, y_pred, self.axis)
+        return cosine_similarity(y_true, y_pred, self.axis)
 
 
 def get(identifier):

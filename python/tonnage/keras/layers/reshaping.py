@@ -119,8 +119,10 @@ class _ZeroPadding(_Spatial):
 
 
 class _Cropping(_Spatial):
-    def __init__(self, cropping=1, data_format=None, **kwargs):
+    def __init__(self, cropping=None, data_format=None, **kwargs):
         super().__init__(data_format, **kwargs)
+        if cropping is None:
+            cropping = 0 if self.rank == 2 else 1  # as Keras has it
         self.cropping = _pairs(cropping, self.rank, "cropping")
 
     def call(self, inputs):

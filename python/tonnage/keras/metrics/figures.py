@@ -106,7 +106,7 @@ MeanAbsolutePercentageError = _mean_of("MeanAbsolutePercentageError", losses.mea
 MeanSquaredLogarithmicError = _mean_of("MeanSquaredLogarithmicError", losses.mean_squared_logarithmic_error,
                                        "The mean of squared differences of logarithms.")
 LogCoshError = _mean_of("LogCoshError", losses.log_cosh, "The logarithm of the hyperbolic cosine.", named="logcosh")
-CosineSimilarity = _mean_of("CosineSimilarity", losses.cosine_similarity, "The cosine of the angle.", (("axis", -1),))
+CosineSimilarity = _mean_of("CosineSimilarity", losses.cosine, "The cosine of the angle.", (("axis", -1),))
 KLDivergence = _mean_of("KLDivergence", losses.kl_divergence, "How far distributions are apart.", named="kl_divergence")
 Poisson = _mean_of("Poisson", losses.poisson, "The loss of counts.")
 Hinge = _mean_of("Hinge", losses.hinge, "What is missing to a margin of 1.")
