@@ -5,6 +5,7 @@ from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
 from ._shape import TensorShape
+from ._notices import ignores
 
 Unique = _namedtuple("Unique", ["y", "idx"])
 UniqueWithCounts = _namedtuple("UniqueWithCounts", ["y", "idx", "count"])
@@ -316,6 +317,7 @@ def slice(input_, begin, size, name=None):
     return input_[key] if key else input_
 
 
+@ignores("strided_slice", "var")
 def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
                   shrink_axis_mask=0, var=None, name=None):
     """A part of every axis, as ``x[begin:end:stride]`` is."""
@@ -434,6 +436,35 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
 def sort(values, axis=-1, direction="ASCENDING", name=None):
     """The values in order along an axis."""
     return _t.sort(values, int(axis), _descending(direction))
+
+
+def ensure_shape(x, shape, name=None):
+    """The tensor; raises where its shape is not as said.
+
+    >>> tf.ensure_shape(tf.ones([2, 3]), [None, 3]).shape
+    TensorShape([2, 3])
+    """
+    from .errors import InvalidArgumentError
+
+    x, shape = _t.to_tensor(x, None, None), TensorShape(shape)
+    if not shape.is_compatible_with(x.shape):
+        kind = ValueError if x.is_symbolic else lambda text: InvalidArgumentError(None, None, text)
+        raise kind(f"Shape of tensor {x.shape} is not compatible with expected shape {shape}")
+    return x
+
+
+def histogram_fixed_width(values, value_range, nbins=100, dtype="int32", name=None):
+    """How many values fall into each of so many equal parts of a range; those outside count at its ends.
+
+    >>> tf.histogram_fixed_width([1.0, 2.0, 9.0], [0.0, 10.0], 5).numpy().tolist()
+    [1, 1, 0, 0, 1]
+    """
+    from .math import bincount
+
+    values = _t.reshape(_t.to_tensor(values, None, None), [-1])
+    low, high = (_t.cast(_t.to_tensor(v, None, None), values.dtype) for v in (value_range[0], value_range[1]))
+    at = _t.cast((values - low) * float(nbins) / (high - low), "int32")
+    return cast(bincount(_t.clip(at, 0, int(nbins) - 1), minlength=int(nbins), maxlength=int(nbins)), dtype)
 
 
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):

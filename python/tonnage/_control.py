@@ -5,6 +5,7 @@ import builtins
 from . import _nest
 from . import _tonnage as _t
 from .errors import DataDecideError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from ._notices import ignores
 
 
 def _python(value):
@@ -26,6 +27,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
     return _t.cond(pred, true_fn, false_fn)
 
 
+@ignores("case", "strict")
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name="case"):
     """What the function of the first condition that holds returns."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
@@ -76,8 +78,9 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
                swap_memory=False, maximum_iterations=None, name=None, checkpoints=None):
     """Runs a body as long as a condition holds, in the memory of one round.
 
-    Its gradient keeps carried values only, at checkpoints: ``checkpoints`` says how many, ``swap_memory`` that there be
-    few (the rest is computed again). ``parallel_iterations`` has nothing to do: a round's ops run on all threads.
+    Its gradient keeps carried values only, at checkpoints: ``checkpoints`` says how many. With ``swap_memory`` those of
+    all rounds wait in a file: memory does not depend on the number of rounds, and in a function whose tape is inside of
+    it no round runs again. ``parallel_iterations`` has nothing to do: a round's ops run on all threads.
 
     >>> i, total = tf.while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), [tf.constant(0), tf.constant(0)])
     >>> int(total)
@@ -98,8 +101,6 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     most = None
     if maximum_iterations is not None:
         most = int(maximum_iterations)
-    if swap_memory and checkpoints is None:
-        checkpoints = 2
 
     def run_body(state):
         made = body(*state)
@@ -115,7 +116,8 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         return made
 
     try:
-        made = _t.while_loop(lambda state: cond(*state), run_body, start, most, checkpoints)
+        made = _t.while_loop(lambda state: cond(*state), run_body, start, most, checkpoints,
+                            bool(swap_memory))
     except OperatorNotAllowedInGraphError:
         if _t.is_symbolic():
             raise
@@ -136,7 +138,7 @@ def _find_shapes(body, start):
         raise _Seen
 
     try:
-        _t.while_loop(lambda state: _t.to_tensor(True, None, None), look, [_t.to_tensor(0, None, None)], None, None)
+        _t.while_loop(lambda state: _t.to_tensor(True, None, None), look, [_t.to_tensor(0, None, None)])
     except _Seen:
         pass
 
@@ -192,7 +194,7 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
     >>> tf.map_fn(lambda row: tf.reduce_sum(row), tf.constant([[1, 2], [3, 4]])).numpy().tolist()
     [3, 7]
     """
-    _hints("tf.map_fn", parallel_iterations, swap_memory, infer_shape)
+    _hints("tf.map_fn", parallel_iterations, infer_shape)
     wanted = fn_output_signature if fn_output_signature is not None else dtype
 
     def run(row):
@@ -209,16 +211,16 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
         return _nest.pack_sequence_as(made, leaves) if len(leaves) == len(_nest.flatten(made)) else made
 
     elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
-    return _stopped(_t.map_rows(run, elems), back_prop)
+    return _stopped(_t.map_rows(run, elems, bool(swap_memory)), back_prop)
 
 
-def _hints(where, parallel_iterations=None, swap_memory=False, infer_shape=True):
-    """What loops are told and have no use for: a round's ops run on all threads, states are few, shapes are known."""
+def _hints(where, parallel_iterations=None, infer_shape=True):
+    """What loops are told and have no use for: a round's ops run on all threads, shapes are known."""
     asked = parallel_iterations not in (None, 10)
-    if asked or swap_memory or not infer_shape:
+    if asked or not infer_shape:
         from ._notices import no_effect
 
-        no_effect(where, parallel_iterations=asked, swap_memory=swap_memory, infer_shape=not infer_shape)
+        no_effect(where, parallel_iterations=asked, infer_shape=not infer_shape)
 
 
 def _stopped(values, back_prop):
@@ -229,7 +231,7 @@ def _stopped(values, back_prop):
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
     """What a function makes of every row, stacked. It is a loop, in the memory of one round."""
-    if not fallback_to_while_loop:
+    if not fallback_to_while_loop and warn:
         from ._notices import no_effect
 
         no_effect("tf.vectorized_map", fallback_to_while_loop=True)
@@ -243,17 +245,17 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
     >>> tf.scan(lambda state, row: state + row, tf.constant([1, 2, 3])).numpy().tolist()
     [1, 3, 6]
     """
-    _hints("tf.scan", parallel_iterations, swap_memory, infer_shape)
-    return _stopped(_scan(fn, elems, initializer, reverse), back_prop)
+    _hints("tf.scan", parallel_iterations, infer_shape)
+    return _stopped(_scan(fn, elems, initializer, bool(reverse), bool(swap_memory)), back_prop)
 
 
-def _scan(fn, elems, initializer, reverse):
+def _scan(fn, elems, initializer, reverse, spill):
     if initializer is None:
         first = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
         at = -1 if reverse else 0
         start = _nest.map_structure(lambda e: e[at], first)
         rest = _nest.map_structure(lambda e: e[:-1] if reverse else e[1:], first)
-        _, rows = _t.scan(lambda s, row: _twice(fn(s, row)), start, rest, reverse)
+        _, rows = _t.scan(lambda s, row: _twice(fn(s, row)), start, rest, reverse, spill)
         ends = _nest.map_structure(lambda s: _t.expand_dims(s, 0), start)
         join = (lambda a, b: _t.concat([b, a], 0)) if reverse else (lambda a, b: _t.concat([a, b], 0))
         return _nest.map_structure(join, ends, rows)
@@ -264,21 +266,22 @@ def _scan(fn, elems, initializer, reverse):
         made = _nest.map_structure(lambda m, s: _like(m, s), made, state) if _nest.is_nested(state) else _like(made, state)
         return _twice(made)
 
-    return _t.scan(step, start, elems, bool(reverse))[1]
+    return _t.scan(step, start, elems, reverse, spill)[1]
 
 
 def _twice(value):
     return value, value
 
 
-def _fold(fn, elems, initializer, reverse):
+def _fold(fn, elems, initializer, reverse, spill):
     elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
     if initializer is None:
         at = -1 if reverse else 0
         initializer = _nest.map_structure(lambda e: e[at], elems)
         elems = _nest.map_structure(lambda e: e[:-1] if reverse else e[1:], elems)
     start = _nest.map_structure(lambda v: _t.to_tensor(v, None, None), initializer)
-    return _t.scan(lambda state, row: (_like(fn(state, row), state), []), start, elems, reverse)[0]
+    return _t.scan(lambda state, row: (_like(fn(state, row), state), []), start, elems, reverse,
+                   spill)[0]
 
 
 def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
@@ -287,11 +290,11 @@ def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, s
     >>> int(tf.foldl(lambda state, row: state * 2 + row, tf.constant([1, 0, 1])))
     5
     """
-    _hints("tf.foldl", parallel_iterations, swap_memory)
-    return _stopped(_fold(fn, elems, initializer, False), back_prop)
+    _hints("tf.foldl", parallel_iterations)
+    return _stopped(_fold(fn, elems, initializer, False, bool(swap_memory)), back_prop)
 
 
 def foldr(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
     """The same from the other end."""
-    _hints("tf.foldr", parallel_iterations, swap_memory)
-    return _stopped(_fold(fn, elems, initializer, True), back_prop)
+    _hints("tf.foldr", parallel_iterations)
+    return _stopped(_fold(fn, elems, initializer, True, bool(swap_memory)), back_prop)

@@ -11,6 +11,7 @@ from . import _tonnage as _t
 from ._shape import TensorSpec
 from ._variable import wrap
 from .errors import SignatureError
+from ._notices import ignores
 
 
 class Function(_t.Function):
@@ -123,6 +124,7 @@ class Function(_t.Function):
         """How many traces are remembered."""
         return self.traces
 
+    @ignores("Function.pretty_printed_concrete_signatures", "verbose")
     def pretty_printed_concrete_signatures(self, verbose=True):
         """What it was traced for, in words."""
         return f"{self.__name__}: {self.traces} traces"
@@ -188,6 +190,11 @@ def _of(body, owner):
     return lambda *args, **kwargs: body(owner(), *args, **kwargs)
 
 
+def _spec(value):
+    """A tensor as its type."""
+    return TensorSpec(value.shape, value.dtype) if isinstance(value, (_t.Tensor, _t.Variable)) else value
+
+
 class ConcreteFunction:
     """A function for one signature."""
 
@@ -196,8 +203,36 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self):
-        """The arguments that it was traced for."""
-        return self._args, self._kwargs
+        """The arguments that it was traced for; tensors as their types."""
+        return _nest.map_structure(_spec, self._args), _nest.map_structure(_spec, self._kwargs)
+
+    @property
+    def structured_outputs(self):
+        """What it returns, nested as it is; tensors as their types."""
+        seen = []
+
+        def look(*args, **kwargs):
+            made = self._function(*args, **kwargs)
+            seen.append(_nest.map_structure(_spec, made))
+            return made
+
+        function(look, autograph=False).trace(*self._args, **self._kwargs)
+        return seen[0]
+
+    @property
+    def outputs(self):
+        """The types of the tensors that it returns."""
+        return [leaf for leaf in _nest.flatten(self.structured_outputs) if isinstance(leaf, TensorSpec)]
+
+    @property
+    def output_shapes(self):
+        """The shapes of what it returns, nested as it is."""
+        return _nest.map_structure(lambda leaf: getattr(leaf, "shape", None), self.structured_outputs)
+
+    @property
+    def output_dtypes(self):
+        """The dtypes of what it returns, nested as it is."""
+        return _nest.map_structure(lambda leaf: getattr(leaf, "dtype", None), self.structured_outputs)
 
     @property
     def inputs(self):

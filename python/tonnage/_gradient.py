@@ -5,6 +5,7 @@ import functools
 
 from . import _nest
 from . import _tonnage as _t
+from ._notices import ignores
 from ._shape import IndexedSlices
 
 
@@ -139,6 +140,7 @@ class GradientTape:
             self._recording = False
         return _nest.pack_sequence_as(sources, _zeros(made, flat, unconnected))
 
+    @ignores("GradientTape.jacobian", "parallel_iterations", "experimental_use_pfor")
     def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
                  experimental_use_pfor=True):
         """The derivative of every element of the target by every element of the sources."""
@@ -146,10 +148,15 @@ class GradientTape:
         made = self._open().jacobian(_t.to_tensor(target, None, None), flat)
         return _nest.pack_sequence_as(sources, _zeros(made, flat, unconnected_gradients))
 
+    @ignores("GradientTape.batch_jacobian", "parallel_iterations", "experimental_use_pfor")
     def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE,
                        parallel_iterations=None, experimental_use_pfor=True):
         """The same for each row of a batch on its own."""
-        return self._open().batch_jacobian(_t.to_tensor(target, None, None), _t.to_tensor(source, None, None))
+        target, source = _t.to_tensor(target, None, None), _t.to_tensor(source, None, None)
+        made = self._open().batch_jacobian(target, source)
+        if made is None and _checked(unconnected_gradients) == "zero":
+            return _t.fill([*target.lengths, *source.lengths[1:]], 0, source.dtype)
+        return made
 
 
 def stop_gradient(input, name=None):

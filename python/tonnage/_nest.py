@@ -40,6 +40,9 @@ def _pack(structure, leaves):
 
 def map_structure(func, *structures, **kwargs):
     """What a function makes of the leaves, nested as they are."""
+    unknown = kwargs.keys() - {"check_types", "expand_composites"}
+    if unknown:
+        raise ValueError(f"Only valid keyword arguments are `check_types` and `expand_composites`, not: {sorted(unknown)}")
     for other in structures[1:]:
         assert_same_structure(structures[0], other)
     flat = [flatten(structure) for structure in structures]

@@ -9,6 +9,7 @@ import builtins
 
 from . import _tonnage as _t
 from .errors import DataDecideError, InvalidArgumentError, OutOfRangeError
+from ._notices import ignores
 
 _READ = object()
 
@@ -22,6 +23,7 @@ class TensorArray:
     array([1., 4.], dtype=float32)
     """
 
+    @ignores("TensorArray", "handle", "flow", "colocate_with_first_write_call")
     def __init__(self, dtype, size=None, dynamic_size=None, clear_after_read=None, tensor_array_name=None,
                  handle=None, flow=None, infer_shape=True, element_shape=None, colocate_with_first_write_call=True,
                  name=None):

@@ -7,6 +7,7 @@ from . import _tonnage as _t
 from ._shape import IndexedSlices, TensorShape
 from ._tensor import Ref
 from .module import scoped
+from ._notices import ignores
 
 _living = weakref.WeakValueDictionary()
 
@@ -29,6 +30,7 @@ class Variable(_t.Variable):
     array([11., 12.], dtype=float32)
     """
 
+    @ignores("tf.Variable", "synchronization", "aggregation")
     def __new__(cls, initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None,
                 variable_def=None, dtype=None, import_scope=None, constraint=None, synchronization=None,
                 aggregation=None, shape=None, experimental_enable_variable_lifting=True):

@@ -2,6 +2,7 @@
 
 from . import _tonnage as _t
 from .errors import InvalidArgumentError
+from ._notices import ignores
 
 
 def _failed(message, what, *values):
@@ -29,6 +30,7 @@ def _holds(condition, message, what, *values):
         _failed(message, what, *values)
 
 
+@ignores("Assert", "summarize")
 def Assert(condition, data=(), summarize=None, name=None):
     """Raises where a condition does not hold."""
     _holds(condition, None, "assertion failed:", *[_show(d) for d in data])
@@ -64,24 +66,28 @@ assert_greater = _compare("assert_greater", ">", lambda x, y: x > y)
 assert_greater_equal = _compare("assert_greater_equal", ">=", lambda x, y: x >= y)
 
 
+@ignores("assert_positive", "summarize")
 def assert_positive(x, message=None, summarize=None, name=None):
     """Raises unless all elements are positive."""
     x = _t.to_tensor(x, None, None)
     _holds(x > 0, message, "Condition x > 0 did not hold.", x)
 
 
+@ignores("assert_negative", "summarize")
 def assert_negative(x, message=None, summarize=None, name=None):
     """Raises unless all elements are negative."""
     x = _t.to_tensor(x, None, None)
     _holds(x < 0, message, "Condition x < 0 did not hold.", x)
 
 
+@ignores("assert_non_negative", "summarize")
 def assert_non_negative(x, message=None, summarize=None, name=None):
     """Raises where an element is negative."""
     x = _t.to_tensor(x, None, None)
     _holds(x >= 0, message, "Condition x >= 0 did not hold.", x)
 
 
+@ignores("assert_near", "summarize")
 def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
     """Raises unless all elements are close."""
     x, y = _pair(x, y)
@@ -100,6 +106,41 @@ def assert_all_finite(x, message, name=None):
 def check_numerics(tensor, message, name=None):
     """The tensor; raises where an element is NaN or infinite."""
     return assert_all_finite(tensor, message)
+
+
+_before_checks = None
+
+
+def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
+    """From here on every op that gives a NaN or an infinity raises, and is named with its line. Functions run op by op.
+
+    >>> tf.debugging.enable_check_numerics()
+    >>> tf.math.log(tf.constant([1.0, -1.0]))
+    Traceback (most recent call last):
+    tonnage.errors.InvalidArgumentError: ...
+    >>> tf.debugging.disable_check_numerics()
+    """
+    from . import config
+    from ._notices import no_effect
+
+    no_effect("tf.debugging.enable_check_numerics", stack_height_limit=stack_height_limit != 30,
+              path_length_limit=path_length_limit != 50)
+    global _before_checks
+    if _before_checks is None:
+        _before_checks = config.functions_run_eagerly()
+        config.run_functions_eagerly(True)
+    _t.check_numerics(True)
+
+
+def disable_check_numerics():
+    """As it was before ``enable_check_numerics``."""
+    from . import config
+
+    global _before_checks
+    if _before_checks is not None:
+        config.run_functions_eagerly(_before_checks)
+        _before_checks = None
+    _t.check_numerics(False)
 
 
 def assert_rank(x, rank, message=None, name=None):
@@ -123,6 +164,7 @@ def assert_rank_in(x, ranks, message=None, name=None):
         raise ValueError(f"{message or ''} Tensor must have one of the ranks {ranks}. Received rank {x.ndim}")
 
 
+@ignores("assert_shapes", "data", "summarize")
 def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
     """Raises unless tensors have these shapes; a name stands for the same length everywhere."""
     named = {}
@@ -162,6 +204,7 @@ def is_numeric_tensor(tensor):
     return isinstance(tensor, _t.Tensor) and tensor.dtype != _t.DType("bool")
 
 
+@ignores("assert_non_positive", "summarize")
 def assert_non_positive(x, message=None, summarize=None, name=None):
     """Raises where an element is positive."""
     x = _t.to_tensor(x, None, None)

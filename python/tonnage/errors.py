@@ -99,6 +99,7 @@ class OperatorNotAllowedInGraphError(TypeError):
 
     def __init__(self, node_def=None, op=None, message="", *args):
         super().__init__(message if message else node_def)
+        self.op = op
 
 
 class DataDecideError(OperatorNotAllowedInGraphError):

@@ -3,6 +3,7 @@
 from . import _tonnage as _t
 from ._array import eye, transpose  # noqa: F401
 from .math import l2_normalize  # noqa: F401
+from ._notices import ignores
 
 
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
@@ -48,6 +49,7 @@ def tensordot(a, b, axes, name=None):
     return _t.tensordot(a, b, [int(i) for i in left], [int(i) for i in right])
 
 
+@ignores("einsum", "optimize")
 def einsum(equation, *inputs, optimize="greedy", name=None):
     """Sums of products, as Einstein wrote them. The order of several is found here, whatever ``optimize`` says.
 
@@ -96,6 +98,7 @@ def solve(matrix, rhs, adjoint=False, name=None):
     return _t.solve(matrix, rhs)
 
 
+@ignores("lstsq", "fast")
 def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
     """The least squares solution."""
     if l2_regularizer:
@@ -163,6 +166,7 @@ def cross(a, b, name=None):
     return _t.cross(a, b)
 
 
+@ignores("diag", "align")
 def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, align="RIGHT_LEFT"):
     """Matrices with these diagonals."""
     if (num_rows, num_cols) != (-1, -1) or padding_value:
@@ -170,6 +174,7 @@ def diag(diagonal, name="diag", k=0, num_rows=-1, num_cols=-1, padding_value=0, 
     return _t.diag(diagonal, int(k))
 
 
+@ignores("diag_part", "padding_value", "align")
 def diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT"):
     """The diagonals of matrices."""
     return _t.diag_part(input, int(k))
@@ -185,6 +190,7 @@ def tensor_diag_part(input, name=None):
     return _t.diag_part(input, 0)
 
 
+@ignores("set_diag", "align")
 def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
     """Matrices with other diagonals."""
     input = _t.to_tensor(input, None, None)

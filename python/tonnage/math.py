@@ -1,5 +1,7 @@
 """``tf.math``: elementwise ops from the table, folds along axes, and the rest."""
 
+import math as _pi
+
 from . import _tonnage as _t
 from ._array import argsort, cast  # noqa: F401
 from ._names import MATH, made
@@ -26,6 +28,67 @@ def equal(x, y, name=None):
 def not_equal(x, y, name=None):
     """Whether elements differ."""
     return _t.to_tensor(x, None, None) != y
+
+
+def erfinv(x, name=None):
+    """The number whose ``erf`` is ``x``: infinite at -1 and 1, NaN beyond.
+
+    Halley's steps from a guess of two digits, on ``erfc`` where ``x`` is near 1, so that the last bits are right there
+    too. Gradients go through the steps, which end where those of the inverse are.
+
+    >>> float(tf.math.erfinv(tf.math.erf(tf.constant(0.5, tf.float64))))
+    0.5
+    """
+    x = _t.to_tensor(x, None, None)
+    if not x.dtype.is_floating:
+        raise TypeError(f"erfinv: expected a floating point type, got {x.dtype!r}")
+    wide = _t.cast(x, "float64")
+    fixed = _t.stop_gradient(wide)
+    side = _t.where_(fixed < 0.0, _t.zeros_like(fixed) - 1.0, _t.ones_like(fixed))
+    size = _ops["abs"](fixed)
+    # Winitzki's guess.
+    log = _ops["log"](_ops["maximum"]((1.0 - size) * (1.0 + size), 1e-300))
+    half = 2.0 / (_pi.pi * 0.147) + 0.5 * log
+    y = side * _ops["sqrt"](_ops["sqrt"](_ops["square"](half) - log / 0.147) - half)
+    for _ in range(4):
+        missing = _t.where_(size < 0.5, _ops["erf"](y) - wide, side * ((1.0 - side * wide) - _ops["erfc"](side * y)))
+        step = missing * (0.5 * _pi.pi ** 0.5) * _ops["exp"](_ops["square"](y))
+        y = y - step / (1.0 + y * step)
+    ends = _t.where_(size == 1.0, side * float("inf"), side * float("nan"))
+    return _t.cast(_t.where_(size < 1.0, y, ends), x.dtype)
+
+
+def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
+    """The logarithm of running sums of exponentials along an axis, each made from the one before without overflow.
+
+    >>> tf.exp(tf.math.cumulative_logsumexp([0.0, 0.0])).numpy().tolist()
+    [1.0, 2.0]
+    """
+    x = _t.to_tensor(x, None, None)
+    axis = int(axis) % x.ndim
+    order = [axis, *(a for a in range(x.ndim) if a != axis)]
+    rows = _t.transpose(x, order)
+
+    def step(total, row):
+        high, low = _ops["maximum"](total, row), _ops["minimum"](total, row)
+        # Of two infinities of one sign the difference is no number; the sum is the larger one then.
+        more = _ops["log1p"](_ops["exp"](low - high))
+        after = _t.where_(_ops["is_inf"](high), high, high + more)
+        return after, total if exclusive else after
+
+    start = _t.zeros_like(rows[0]) - float("inf")
+    made = _t.scan(step, start, rows, bool(reverse))[1]
+    return _t.transpose(made, [order.index(a) for a in range(x.ndim)])
+
+
+def ndtri(x, name=None):
+    """The quantile of the standard normal distribution: 0 has minus infinity, 1 infinity.
+
+    >>> float(tf.math.ndtri(tf.constant(0.5)))
+    0.0
+    """
+    x = _t.to_tensor(x, None, None)
+    return erfinv(x * 2.0 - 1.0) * (2.0 ** 0.5)
 
 
 def _fold(name, doc):

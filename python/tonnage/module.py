@@ -182,8 +182,10 @@ class control_dependencies:
 
 def group(*inputs, name=None, **kwargs):
     """Several ops as one."""
+    from ._notices import refuse
     from .compat._graph import Operation, waited_for
 
+    refuse("tf.group", kwargs)
     return Operation([*inputs, *waited_for()])
 
 

@@ -365,6 +365,11 @@ pub enum ErrorKind {
         /// Which invariant, and where.
         what: String,
     },
+    /// The host asked a call to stop.
+    #[error(
+        "interrupted: the call was asked to stop; variables that it had not begun to update are as before"
+    )]
+    Interrupted,
     /// A file for values that do not fit into a budget, which cannot be made, written or read back.
     #[error("spill: {what}: {path}; {help}")]
     Spill {

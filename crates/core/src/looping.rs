@@ -46,6 +46,8 @@ pub struct Loop {
     /// Carried states that a gradient keeps at once, the first one included; `None`: as many as
     /// [`default_slots`] says.
     pub slots: Option<usize>,
+    /// Whether a gradient has the states of all rounds, in a file: none are kept in memory, and none is computed again.
+    pub spills: bool,
     /// What random ops in its rounds are made of, so that a round that is run again draws the same.
     pub key: Key,
     /// Carried values that lie in a variable's own bytes, which are written in place. The planner's word:
@@ -80,6 +82,14 @@ impl Loop {
         match &self.rounds {
             Rounds::Times(dim) => dim.known().map(|n| n as u64),
             Rounds::While { .. } => None,
+        }
+    }
+
+    /// The most rounds that there can be, where that is a number.
+    pub fn most_rounds(&self) -> Option<u64> {
+        match &self.rounds {
+            Rounds::Times(_) => self.known_rounds(),
+            Rounds::While { most } => *most,
         }
     }
 
@@ -128,7 +138,8 @@ impl Loop {
 /// What the gradient of a loop is told.
 ///
 /// Its inputs are those of the loop; where the loop handed its checkpoints over, the carried values that it
-/// ended with, the checkpoints of each, and, if only the data know it, the number of rounds; then what each
+/// ended with, the checkpoints of each, and, if only the data know it, the number of rounds (of a loop that spills:
+/// that number and no checkpoints); then what each
 /// round back takes a row of (gradients of stacked outputs), and what is carried backwards (gradients of carried
 /// values, sums). Its outputs are what was carried backwards, and the stacked ones (gradients of sliced inputs).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -146,13 +157,20 @@ pub struct LoopGrad {
 }
 
 impl LoopGrad {
-    /// How many inputs come with checkpoints that are handed over.
+    /// Whether the number of rounds is handed over: where only the data know it, and where it stands for the
+    /// file of the states.
+    fn hands_rounds(&self) -> bool {
+        self.handed && (self.of.has_condition() || self.of.spills)
+    }
+
+    /// How many inputs come with what the loop hands over.
     fn handed_inputs(&self) -> usize {
-        match (self.handed, self.of.has_condition()) {
+        let each = match (self.handed, self.of.spills) {
             (false, _) => 0,
-            (true, false) => self.of.carried.saturating_mul(2),
-            (true, true) => self.of.carried.saturating_mul(2).saturating_add(1),
-        }
+            (true, true) => 1,
+            (true, false) => 2,
+        };
+        self.of.carried.saturating_mul(each).saturating_add(usize::from(self.hands_rounds()))
     }
 
     /// How many of so many inputs are the loop's own; `None` where there are too few.
@@ -166,13 +184,14 @@ impl LoopGrad {
     pub fn inputs(&self, inputs: usize) -> Option<GradInputs> {
         let own = self.of_loop(inputs)?;
         let carried = if self.handed { self.of.carried } else { 0 };
+        let kept = if self.of.spills { 0 } else { carried };
         let first_seed = own + self.handed_inputs();
         let first_back = first_seed + self.seeds;
         Some(GradInputs {
             own: 0..own,
             ends: own..own + carried,
-            checkpoints: own + carried..own + 2 * carried,
-            rounds: (self.handed && self.of.has_condition()).then_some(own + 2 * carried),
+            checkpoints: own + carried..own + carried + kept,
+            rounds: self.hands_rounds().then_some(own + carried + kept),
             seeds: first_seed..first_back,
             back: first_back..first_back + self.back,
         })

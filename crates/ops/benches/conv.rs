@@ -1,4 +1,4 @@
-//! The convolutions of ResNet-18, forward and backward, beside PyTorch:
+//! The convolutions of ResNet-18 and ResNet-20, forward and backward, beside PyTorch:
 //! `PEER_PYTHON=... cargo bench -p tonnage-ops --bench conv [-- filter]`.
 
 mod peers;
@@ -8,7 +8,7 @@ use tonnage_core::window::{Conv, Window};
 use tonnage_core::{Attrs, DType, Shape, TensorType};
 
 /// Size of the image, channels in and out, size of the filters, stride, padding, groups.
-const LAYERS: [[usize; 7]; 13] = [
+const LAYERS: [[usize; 7]; 19] = [
     [224, 3, 64, 7, 2, 3, 1],
     [56, 64, 64, 3, 1, 1, 1],
     [56, 64, 128, 3, 2, 1, 1],
@@ -23,6 +23,13 @@ const LAYERS: [[usize; 7]; 13] = [
     // Not of ResNet: a bottleneck's product, and a filter a channel.
     [28, 512, 128, 1, 1, 0, 1],
     [56, 128, 128, 3, 1, 1, 128],
+    // Of ResNet-20 on small images: few channels.
+    [32, 3, 16, 3, 1, 1, 1],
+    [32, 16, 16, 3, 1, 1, 1],
+    [32, 16, 32, 3, 2, 1, 1],
+    [16, 32, 32, 3, 1, 1, 1],
+    [16, 32, 64, 3, 2, 1, 1],
+    [8, 64, 64, 3, 1, 1, 1],
 ];
 
 fn main() {

@@ -31,7 +31,7 @@ pub struct Explanation {
     pub spilled: Bytes,
     /// What is read from tensors that stay in their files.
     pub reads: Bytes,
-    /// How long that file is.
+    /// How long its files are.
     pub disk: Bytes,
     /// What was done to fit a budget.
     pub fitted: Option<Fitted>,
@@ -111,8 +111,10 @@ pub struct StepLine {
 pub struct BackLine {
     /// How many rounds the loop has; `None` where only the data know.
     pub rounds: Option<u64>,
-    /// States that are kept besides the first.
+    /// States that are kept in memory besides the first.
     pub states: usize,
+    /// Whether all of them wait in a file.
+    pub in_file: bool,
     /// What one takes.
     pub state: Bytes,
     /// Rounds that are run again; `None` where only the data know.
@@ -216,7 +218,7 @@ impl Plan {
             is_bound: self.is_bound,
             spilled: self.spilled(),
             reads: self.reads(),
-            disk: self.disk,
+            disk: self.on_disk(),
             fitted: self.fitted,
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
@@ -261,6 +263,7 @@ impl Plan {
                 Run::LoopGrad(plan) => Some(BackLine {
                     rounds: plan.spec.of.known_rounds(),
                     states: plan.rows,
+                    in_file: plan.file.is_some(),
                     state: plan.state,
                     again: plan.again,
                 }),

@@ -3,10 +3,10 @@
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
+use crate::loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced};
 use crate::place::InputSpec;
 use crate::plan::{
-    At, BranchPlan, BufferId, BufferPlan, Held, Keeps, LoopGradPlan, LoopPlan, OutputPlan, Placed,
-    Plan, Run, Sliced, Step, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, TileRead, TileRun,
 };
 
 impl Plan {
@@ -96,6 +96,7 @@ impl Heap for LoopPlan {
         let kept = match &self.keeps {
             Keeps::These(rounds) => rounds.capacity() * size_of::<u64>(),
             Keeps::Nothing | Keeps::Online { .. } => 0,
+            Keeps::File(file) => file.parts.heap(seen),
         };
         self.spec.heap(seen)
             + self.condition.heap(seen)
@@ -134,6 +135,7 @@ impl Heap for LoopGradPlan {
             + self.checkpoints.heap(seen)
             + self.parts.heap(seen)
             + self.second.heap(seen)
+            + self.file.as_ref().map_or(0, |file| file.parts.heap(seen))
     }
 }
 

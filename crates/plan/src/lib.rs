@@ -7,7 +7,7 @@
 //! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each round sees
 //! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
 //! goes to a file and back; `outputs` says
-//! where results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, and `explain` says it as
+//! where results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain` says it as
 //! data, `kept` what lies between a gradient and what it is of,
 //! `suggest` what could be changed and what that would save. `budget` plans the same graph in less memory for more time.
 
@@ -22,6 +22,7 @@ mod heap;
 mod in_place;
 mod kept;
 mod looping;
+mod loops;
 mod lower;
 pub mod offsets;
 mod order;
@@ -41,11 +42,12 @@ mod transfer;
 pub use budget::{Allowed, Fitted, Ladder, Machine, Price};
 pub use explain::{BackLine, Explanation, Holder, Share, StepLine};
 pub use files::StreamedInput;
+pub use loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced, StateFile};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
-    At, BranchPlan, BufferId, BufferPlan, Held, Keeps, Lane, LoopGradPlan, LoopPlan, OutputPlan,
-    Placed, Plan, Refusal, Run, Sliced, Space, Step, StepMemory, Streamed, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, Lane, OutputPlan, Placed, Plan, Refusal, Run, Space,
+    Step, StepMemory, Streamed, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
 pub use suggest::{Change, Suggestion};

@@ -8,11 +8,13 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::{GradInputs, Loop, LoopGrad};
 
+use crate::loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced, StateFile};
 use crate::place::{InputSpec, Planner, store};
-use crate::plan::{Held, Keeps, LoopGradPlan, LoopPlan, Run, StepMemory};
+use crate::plan::{Run, StepMemory};
 use crate::region::{Shelf, at_home, bad, inner, read_spec, second};
 use crate::rows;
 use crate::schedule::{self, SPARE, revolve};
+use crate::slots::origin;
 
 /// A loop's results start as its initial values: in their bytes where those are free, copied otherwise.
 fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
@@ -41,6 +43,30 @@ fn keeps(spec: &Loop) -> Keeps {
     }
 }
 
+/// Whether a gradient in this graph takes the states of the loop that made this number of rounds.
+fn is_gone_back(graph: &Graph, rounds: ValueId) -> bool {
+    let takes = |n: &Node| rounds_of(n).is_some_and(|id| origin(graph, id) == rounds);
+    graph.nodes.iter().any(takes)
+}
+
+/// The number of rounds that the gradient of a loop that spills is handed.
+fn rounds_of(node: &Node) -> Option<ValueId> {
+    let Attrs::LoopGrad(spec) = &node.attrs else { return None };
+    let at = spec.inputs(node.inputs.len()).filter(|_| spec.of.spills)?;
+    Some(node.inputs[at.rounds?])
+}
+
+/// The file of a loop's states.
+fn state_file(node: &Node, spec: &Loop, name: ValueId) -> Result<StateFile> {
+    let Some((_, body)) = spec.regions(&node.regions) else { return Err(bad(node)) };
+    let (mut state, mut parts) = (Shelf::default(), Vec::new());
+    for id in &body.inputs[..spec.carried] {
+        parts.push(state.put(body.ty(*id).bytes(node.op.name)?));
+    }
+    let rows = spec.most_rounds().map(|n| n.saturating_sub(1));
+    Ok(StateFile { name, state: state.0, parts, rows })
+}
+
 pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
     let Attrs::Loop(spec) = &node.attrs else { return Err(bad(node)) };
     for (j, output) in node.outputs.iter().enumerate() {
@@ -51,9 +77,14 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         }
     }
     let mut shelf = Shelf::default();
-    let keeps = match node.outputs.len() > spec.carried + spec.stacked {
-        true => keeps(spec),
-        false => Keeps::Nothing,
+    let keeps = match node.outputs.get(spec.carried + spec.stacked) {
+        None => Keeps::Nothing,
+        Some(rounds) if spec.spills => match is_gone_back(planner.graph, *rounds) {
+            true => Keeps::File(state_file(node, spec, *rounds)?),
+            // Who goes back in another call runs the rounds again.
+            false => Keeps::Nothing,
+        },
+        Some(_) => keeps(spec),
     };
     let mut plan = loop_plan(planner, node, spec, None, keeps, &mut shelf)?;
     plan.inner = shelf.put(work(&plan));
@@ -157,14 +188,26 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut shelf = Shelf::default();
     let held = held(planner, node, &at, &mut shelf)?;
     let Some(step) = node.regions.last() else { return Err(bad(node)) };
-    let mut forward = loop_plan(planner, node, &spec.of, Some(step), keeps(&spec.of), &mut shelf)?;
+    let keeps = if spec.of.spills { Keeps::Nothing } else { keeps(&spec.of) };
+    let mut forward = loop_plan(planner, node, &spec.of, Some(step), keeps, &mut shelf)?;
     let rounds = spec.of.known_rounds();
     let slots = spec.of.slots(rounds);
     let body = &forward.body.graph;
+    // Without a loop in this graph that writes them, states are written by a run of its own.
+    let name = rounds_of(node).map(|id| origin(planner.graph, id));
+    let is_maker = |n: &Node| name.is_some_and(|id| n.aux && n.outputs.contains(&id));
+    let written = planner.graph.nodes.iter().any(is_maker);
+    let file = match spec.of.spills {
+        true => Some(state_file(node, &spec.of, name.unwrap_or(node.inputs[0]))?),
+        false => None,
+    };
     // Where the checkpoints are, and room for states on their way.
     let (mut checkpoints, mut writes) = (Vec::new(), SmallVec::new());
-    let rows = spec.of.kept().known().ok_or_else(|| bad(node))?;
-    for j in 0..spec.of.carried {
+    let rows = match spec.of.spills {
+        true => 0,
+        false => spec.of.kept().known().ok_or_else(|| bad(node))?,
+    };
+    for j in 0..if spec.of.spills { 0 } else { spec.of.carried } {
         let ty = spec.of.checkpoint(body.ty(body.inputs[j]));
         let input = at.checkpoints.start + j;
         let taken = spec.handed
@@ -178,6 +221,11 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         }
     }
     let spare = match rounds {
+        // The state before a round and the one behind it; a run that makes the last one too goes between two.
+        _ if spec.of.spills => {
+            let states = rounds.map_or(2, |n| n.saturating_sub(u64::from(spec.handed)));
+            states.min(2) as usize
+        }
         // The forward run goes between two, where states are not handed over.
         Some(n) if !spec.handed && rows as u64 + 1 < n => schedule::spare(n, slots).max(2),
         Some(n) => schedule::spare(n, slots),
@@ -192,10 +240,14 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let graph = step;
     let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut shelf)?;
     let second = second(&step, graph, spec.back, node.op.name, &mut shelf)?;
-    let again = rounds.map(|n| {
-        let sweep = if spec.handed { 0 } else { n };
-        revolve::again(n, slots).saturating_add(sweep)
-    });
+    let again = match (spec.of.spills, rounds) {
+        (true, _) if written => Some(0),
+        (true, n) => n.map(|n| n.saturating_sub(u64::from(spec.handed))),
+        (false, n) => n.map(|n| {
+            let sweep = if spec.handed { 0 } else { n };
+            revolve::again(n, slots).saturating_add(sweep)
+        }),
+    };
     // A round that is run again and a step back take turns in the same bytes.
     forward.inner = match again {
         Some(0) => shelf.put(step.arena),
@@ -218,6 +270,8 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         second,
         inner,
         again,
+        file,
+        written,
     };
     let reads: SmallVec<[ValueId; 4]> = node.inputs.iter().chain(&node.outputs).copied().collect();
     writes.extend(node.outputs.iter().copied());
@@ -271,7 +325,7 @@ fn step_plan(
     at: &GradInputs,
     forward: &LoopPlan,
     shelf: &mut Shelf,
-) -> Result<(crate::Plan, Vec<crate::plan::Sliced>)> {
+) -> Result<(crate::Plan, Vec<Sliced>)> {
     let Some(graph) = node.regions.last() else { return Err(bad(node)) };
     let op = node.op.name;
     let own = forward.body.graph.inputs.len();

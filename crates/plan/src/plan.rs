@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
-use tonnage_core::looping::{Loop, LoopGrad};
 use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::Transfer;
-use tonnage_core::shape::{Sizes, TensorType};
+use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
 use crate::files::StreamedInput;
+use crate::loops::{Keeps, LoopGradPlan, LoopPlan, StateFile};
 use crate::place::InputSpec;
 
 /// The number of a buffer in its plan.
@@ -200,127 +200,6 @@ pub struct BranchPlan {
     pub inner: Bytes,
 }
 
-/// What a round sees of an input that is sliced.
-#[derive(Debug, Clone)]
-pub enum Sliced {
-    /// A row in memory. Everything counts elements.
-    Bytes {
-        /// Where the first row's lowest element lies.
-        first: isize,
-        /// From one row to the next.
-        stride: isize,
-        /// Of a row, from its lowest element.
-        layout: Layout,
-        /// Bytes of an element.
-        size: usize,
-    },
-    /// A row that each round computes.
-    Recipe {
-        /// Over the first row.
-        run: Arc<TileRun>,
-        /// For each of its reads, from one row to the next.
-        strides: Vec<isize>,
-        /// Where the row lies in the step's scratch.
-        at: Bytes,
-        /// Its type.
-        row: TensorType,
-    },
-}
-
-/// Which states a loop keeps for its gradient.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Keeps {
-    /// None.
-    Nothing,
-    /// Those before these rounds, in rows of the checkpoints in that order.
-    These(Vec<u64>),
-    /// As [`crate::schedule::Online`] says, with so many slots.
-    Online {
-        /// The first state's included.
-        slots: u64,
-    },
-}
-
-/// A loop.
-#[derive(Debug, Clone)]
-pub struct LoopPlan {
-    /// What it is told.
-    pub spec: Loop,
-    /// The condition, where it has one; its only output is one boolean.
-    pub condition: Option<Plan>,
-    /// The body.
-    pub body: Plan,
-    /// What a round sees of the sliced inputs.
-    pub sliced: Vec<Sliced>,
-    /// For each carried value, where its second copy lies in the step's scratch; `None` where the body
-    /// updates it in place.
-    pub second: Vec<Option<Bytes>>,
-    /// Where the condition's boolean lies in the scratch.
-    pub answer: Bytes,
-    /// Where the arenas of condition and body start in the scratch.
-    pub inner: Bytes,
-    /// States that are kept for a gradient.
-    pub keeps: Keeps,
-}
-
-/// Where a part of the first or the last state of a loop is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
-    /// In the bytes of the node's input of that number, from that element on.
-    There {
-        /// Which.
-        input: usize,
-        /// The first element.
-        first: usize,
-    },
-    /// There, but not close together: it is copied to the scratch first.
-    Copied {
-        /// Which.
-        input: usize,
-        /// Where to.
-        to: Bytes,
-    },
-    /// In the scratch, where the loop that is run once more leaves it.
-    Made(Bytes),
-}
-
-/// The gradient of a loop.
-#[derive(Debug, Clone)]
-pub struct LoopGradPlan {
-    /// What it is told.
-    pub spec: LoopGrad,
-    /// The loop, run forwards between checkpoints.
-    pub forward: LoopPlan,
-    /// One step back.
-    pub step: Plan,
-    /// What a step back sees of the inputs that it takes rows of.
-    pub seeds: Vec<Sliced>,
-    /// Parts of the first state, and of the last.
-    pub held: [Vec<Held>; 2],
-    /// States that are kept at once, the first one included.
-    pub slots: u64,
-    /// Rows of the checkpoints.
-    pub rows: usize,
-    /// For each carried value, where its checkpoints lie in the scratch; `None` where the bytes that were
-    /// handed over are taken.
-    pub checkpoints: Vec<Option<Bytes>>,
-    /// States on their way that there is room for.
-    pub spare: usize,
-    /// Where they start in the scratch.
-    pub spare_at: Bytes,
-    /// Bytes of one of them.
-    pub state: Bytes,
-    /// Where each carried value lies in it.
-    pub parts: Vec<Bytes>,
-    /// For each value that is carried backwards, where its second copy lies in the scratch; `None` where
-    /// the step updates it in place.
-    pub second: Vec<Option<Bytes>>,
-    /// Where the step's arena starts in the scratch.
-    pub inner: Bytes,
-    /// Rounds that will be run again, where their number is known.
-    pub again: Option<u64>,
-}
-
 /// How a step runs.
 #[derive(Debug, Clone)]
 pub enum Run {
@@ -423,6 +302,36 @@ impl Step {
     }
 }
 
+impl Step {
+    /// The file of states that it writes, with how often, of the plans in it too; as far as that is known.
+    fn state_files(&self, times: u64, found: &mut dyn FnMut(&StateFile, u64)) {
+        let mut inner = |plan: &Plan, times: u64| {
+            plan.steps.iter().for_each(|step| step.state_files(times, found));
+        };
+        let own = match &self.run {
+            Run::Branch { branches, .. } => {
+                branches.iter().for_each(|branch| inner(&branch.plan, times));
+                None
+            }
+            Run::Loop(plan) => {
+                inner(&plan.body, times.saturating_mul(plan.spec.most_rounds().unwrap_or(0)));
+                match &plan.keeps {
+                    Keeps::File(file) => Some(file),
+                    _ => None,
+                }
+            }
+            Run::LoopGrad(plan) => {
+                let back = plan.spec.of.most_rounds().unwrap_or(0);
+                inner(&plan.forward.body, times.saturating_mul(plan.again.unwrap_or(back)));
+                inner(&plan.step, times.saturating_mul(back));
+                plan.file.as_ref().filter(|_| !plan.written)
+            }
+            _ => None,
+        };
+        own.into_iter().for_each(|file| found(file, times));
+    }
+}
+
 /// An order, an address for every buffer, and the peak.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -483,9 +392,24 @@ impl Plan {
         self.steps.iter().try_fold(0u64, |sum, step| Some(sum.saturating_add(step.rounds_again()?)))
     }
 
-    /// What a call writes to its spill file, and reads back.
+    /// What a call writes to spill files, and reads back: the most, where branches or a loop's condition decide;
+    /// without the states of loops that only the data end.
     pub fn spilled(&self) -> Bytes {
-        self.buffers.iter().filter(|b| b.space == Space::Disk).map(|b| b.bytes).sum()
+        let mut states = Bytes::ZERO;
+        let mut add = |file: &StateFile, times: u64| {
+            states += file.bytes().and_then(|len| len.checked_mul(times)).unwrap_or(Bytes::ZERO);
+        };
+        self.steps.iter().for_each(|step| step.state_files(1, &mut add));
+        let disk = self.buffers.iter().filter(|b| b.space == Space::Disk);
+        disk.map(|b| b.bytes).sum::<Bytes>() + states
+    }
+
+    /// How long its spill files are, those of loops' states included, as far as that is known.
+    pub fn on_disk(&self) -> Bytes {
+        let mut states = Bytes::ZERO;
+        let mut add = |file: &StateFile, _| states += file.bytes().unwrap_or(Bytes::ZERO);
+        self.steps.iter().for_each(|step| step.state_files(1, &mut add));
+        self.disk + states
     }
 
     /// Where a value lies.

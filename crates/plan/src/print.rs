@@ -170,12 +170,15 @@ impl fmt::Display for Holder {
 
 impl fmt::Display for BackLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackLine { rounds, states, state, again } = self;
+        let BackLine { rounds, states, in_file, state, again } = self;
         match rounds {
             Some(n) => write!(f, "back through {n} rounds")?,
             None => write!(f, "back through as many rounds as there were")?,
         }
-        write!(f, ", {states} states of {state} kept")?;
+        match in_file {
+            true => write!(f, ", states of {state} in a file")?,
+            false => write!(f, ", {states} states of {state} kept")?,
+        }
         again.map_or(Ok(()), |n| write!(f, ", {n} run again"))
     }
 }

@@ -9,8 +9,9 @@ use tonnage_core::layout::Layout;
 use tonnage_core::looping::row_of;
 use tonnage_core::shape::Sizes;
 
+use crate::loops::Sliced;
 use crate::place::{InputSpec, Planner};
-use crate::plan::{At, Sliced, TileRead, TileRun};
+use crate::plan::{At, TileRead, TileRun};
 use crate::region::Shelf;
 use crate::tile;
 

@@ -33,10 +33,13 @@ impl KeptStates {
     }
 }
 
-/// The gradients of loops in a graph of known sizes, regions not included.
+/// The gradients of loops in a graph of known sizes that keep states in memory, regions not included.
 pub fn kept_states(graph: &Graph) -> Vec<KeptStates> {
     let of = |(node, n): (usize, &Node)| {
         let Attrs::LoopGrad(spec) = &n.attrs else { return None };
+        if spec.of.spills {
+            return None;
+        }
         let rounds = spec.of.known_rounds();
         let carried = n.inputs[..spec.of.carried].iter();
         let state = carried.map(|id| graph.ty(*id).bytes(n.op.name).ok()).sum::<Option<Bytes>>()?;
@@ -75,7 +78,7 @@ pub fn with_slots(graph: &Arc<Graph>, node: usize, slots: usize) -> Result<Arc<G
 }
 
 /// The value that another is, handed on as it is.
-fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
+pub(crate) fn origin(graph: &Graph, mut id: ValueId) -> ValueId {
     let before = |id| graph.nodes.iter().find(|n| n.op == &IDENTITY && n.outputs.contains(&id));
     while let Some(node) = before(id) {
         id = node.inputs[0];

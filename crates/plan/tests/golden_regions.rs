@@ -53,6 +53,7 @@ fn what_nobody_needs_of_a_loop_is_gone() {
         rounds: Rounds::While { most: None },
         reverse: false,
         slots: None,
+        spills: false,
         key: Key::PerCall(0),
         updates: Vec::new(),
     }));

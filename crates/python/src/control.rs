@@ -29,7 +29,7 @@ fn call_for_one(f: &Bound<'_, PyAny>, given: &Nest) -> Result<Tensor> {
     go().map_err(carry)
 }
 
-fn options(most: Option<u64>, checkpoints: Option<usize>, reverse: bool) -> Loop {
+fn options(most: Option<u64>, checkpoints: Option<usize>, reverse: bool, spill: bool) -> Loop {
     let mut options = Loop::new();
     if let Some(most) = most {
         options = options.at_most(most);
@@ -40,12 +40,15 @@ fn options(most: Option<u64>, checkpoints: Option<usize>, reverse: bool) -> Loop
     if reverse {
         options = options.reverse();
     }
+    if spill {
+        options = options.spill();
+    }
     options
 }
 
 /// Runs a body as long as a condition holds.
 #[pyfunction]
-#[pyo3(signature = (condition, body, start, most, checkpoints))]
+#[pyo3(signature = (condition, body, start, most=None, checkpoints=None, spill=false))]
 pub fn while_loop(
     py: Python<'_>,
     condition: &Bound<'_, PyAny>,
@@ -53,10 +56,11 @@ pub fn while_loop(
     start: &Bound<'_, PyAny>,
     most: Option<u64>,
     checkpoints: Option<usize>,
+    spill: bool,
 ) -> PyResult<Py<PyAny>> {
     let start = Nest::of(start, As::Tensors)?;
     let made = run_attached(py, || {
-        options(most, checkpoints, false).while_loop(
+        options(most, checkpoints, false, spill).while_loop(
             start,
             |state| call_for_one(condition, &state),
             |state| call(body, &[&state]),
@@ -67,17 +71,18 @@ pub fn while_loop(
 
 /// Runs a body for every row with a state that it hands on; it returns the state and a row of the result.
 #[pyfunction]
-#[pyo3(signature = (body, start, rows, reverse))]
+#[pyo3(signature = (body, start, rows, reverse, spill=false))]
 pub fn scan(
     py: Python<'_>,
     body: &Bound<'_, PyAny>,
     start: &Bound<'_, PyAny>,
     rows: &Bound<'_, PyAny>,
     reverse: bool,
+    spill: bool,
 ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
     let (start, rows) = (Nest::of(start, As::Tensors)?, Nest::of(rows, As::Tensors)?);
     let (state, made) = run_attached(py, || {
-        options(None, None, reverse).scan(start, rows, |state, row| {
+        options(None, None, reverse, spill).scan(start, rows, |state, row| {
             let go = || -> PyResult<(Nest, Nest)> {
                 let made = body.call1((state.object(py)?, row.object(py)?))?;
                 let (state, row): (Bound<'_, PyAny>, Bound<'_, PyAny>) = made.extract()?;
@@ -91,13 +96,16 @@ pub fn scan(
 
 /// Applies a callable to every row and stacks what it returns.
 #[pyfunction]
+#[pyo3(signature = (f, rows, spill=false))]
 pub fn map_rows(
     py: Python<'_>,
     f: &Bound<'_, PyAny>,
     rows: &Bound<'_, PyAny>,
+    spill: bool,
 ) -> PyResult<Py<PyAny>> {
     let rows = Nest::of(rows, As::Tensors)?;
-    let made = run_attached(py, || Loop::new().map_fn(rows, |row| call(f, &[&row])))?;
+    let options = options(None, None, false, spill);
+    let made = run_attached(py, || options.map_fn(rows, |row| call(f, &[&row])))?;
     Ok(made.object(py)?.unbind())
 }
 

@@ -6,7 +6,7 @@
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyFloat, PyList, PyTuple};
 use tonnage::{Bytes, DType, Kind, Scalar, Shape, Source, Tensor, TensorType, bind};
 use tonnage_core::dtype::Class;
 use tonnage_core::{FromScalar, Layout, Mark, with_element};
@@ -69,6 +69,12 @@ pub fn maybe(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Option<Tensor>> {
         return checked(variable.get().read(py)?, want).map(Some);
     }
     if let Some(number) = dtype::number(given) {
+        // NumPy's float64 is a Python float with a dtype of its own.
+        let free = want.wanted.is_none() && want.hint.is_none();
+        let derived = given.is_instance_of::<PyFloat>() && !given.is_exact_instance_of::<PyFloat>();
+        if free && derived && given.hasattr(pyo3::intern!(py, "dtype"))? {
+            return from_numpy(given, want).map(Some);
+        }
         return scalar(py, number, want).map(Some);
     }
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {

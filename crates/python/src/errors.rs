@@ -29,9 +29,25 @@ pub fn carry(error: PyErr) -> Error {
     ErrorKind::Callback { why }.into()
 }
 
+/// Whether a signal's handler raised: asked now and then while a long call runs, on the thread that it was made on.
+pub fn is_interrupted() -> bool {
+    let asked = Python::attach(|py| {
+        // A caller that holds the interpreter's lock lets others run for a moment.
+        py.detach(std::thread::yield_now);
+        py.check_signals()
+    });
+    match asked {
+        Ok(()) => false,
+        Err(error) => {
+            RAISED.with_borrow_mut(|raised| *raised = Some(error));
+            true
+        }
+    }
+}
+
 /// The exception for an error.
 pub fn raise(py: Python<'_>, error: Error) -> PyErr {
-    if matches!(error.kind(), ErrorKind::Callback { .. })
+    if matches!(error.kind(), ErrorKind::Callback { .. } | ErrorKind::Interrupted)
         && let Some(raised) = RAISED.with_borrow_mut(Option::take)
     {
         return raised;
@@ -46,6 +62,7 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::Escaped { .. } => "InaccessibleTensorError",
         ErrorKind::NoGradient { .. } => "GradientError",
         ErrorKind::Tape { .. } => "TapeError",
+        ErrorKind::Interrupted => "CancelledError",
         ErrorKind::Callback { .. } | ErrorKind::Recursion { .. } => "UnknownError",
         ErrorKind::NameTaken { .. } => "NameTakenError",
         // What a signature does not take.

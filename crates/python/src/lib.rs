@@ -8,6 +8,7 @@
 //! `session` and `memory` are what can be called; `numpy` and `errors` lead back.
 
 mod args;
+mod buffer;
 mod control;
 mod convert;
 mod dtype;
@@ -35,6 +36,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    tonnage::bind::set_question(errors::is_interrupted);
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<variable::PyVariable>()?;
     module.add_class::<dtype::PyDType>()?;
@@ -62,6 +64,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         run::enter_eager,
         run::leave_eager,
         run::set_threads,
+        run::check_numerics,
         dtype::the_dtype,
         errors::set_error_classes,
         tensor::set_sugar,

@@ -148,6 +148,12 @@ pub fn set_threads(threads: usize) -> bool {
     tonnage::set_threads(threads).is_ok()
 }
 
+/// Lets every op whose result is not finite fail, or ends that.
+#[pyfunction]
+pub fn check_numerics(on: bool) {
+    tonnage::bind::check_numerics(on);
+}
+
 /// Runs as if nothing were traced and no graph built.
 pub fn eagerly<R>(f: impl FnOnce() -> R) -> R {
     struct Back(bool);

@@ -62,6 +62,17 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
+    // SAFETY: Python hands over a view that is the callee's to fill in.
+    #[allow(unsafe_code, reason = "PyO3 has the slot in this form alone")]
+    unsafe fn __getbuffer__(
+        slf: &Bound<'_, Self>,
+        view: *mut pyo3::ffi::Py_buffer,
+        flags: std::ffi::c_int,
+    ) -> PyResult<()> {
+        // SAFETY: as above.
+        unsafe { crate::buffer::fill(slf.as_any(), view, flags) }
+    }
+
     fn __add__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.with(py, &math::add::ADD, other, false)
     }

@@ -11,6 +11,7 @@ pub mod events;
 mod evict;
 pub mod execute;
 mod export;
+pub mod interrupt;
 pub mod ledger;
 pub mod lend;
 mod loan;

@@ -14,7 +14,9 @@ use crate::trace;
 use crate::variable::Variable;
 
 pub use crate::grad::custom::custom_gradient_with;
+pub use crate::tape::finite::check_numerics;
 pub use crate::tape::gradients;
+pub use tonnage_runtime::interrupt::set_question;
 
 /// Applies an op by its row.
 ///

@@ -129,6 +129,7 @@ fn apply_whole(
     for array in made {
         tensors.push(Tensor::from_array(array));
     }
+    tape::finite::check(op.name, &tensors, source)?;
     if let Some(recording) = recording {
         tape::finite::see(op.name, &tensors, source);
         let plain = recording.plain();

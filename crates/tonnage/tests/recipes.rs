@@ -6,7 +6,7 @@ mod common;
 
 use common::{alone, call_checked, close};
 use tonnage::{
-    DType, Elementwise, Result, Tensor, Variable, function, linspace, ones, range, tensor,
+    DType, Elementwise, Result, Tensor, Variable, constant, function, linspace, ones, range, tensor,
 };
 
 /// The sum of so many ranges from 0 on, as one recipe or as several.
@@ -86,5 +86,28 @@ fn a_recipe_that_is_computed_in_another_dtype_is_read_in_its_own() {
         close(&(made().unwrap() * 2.0).unwrap(), &doubled, 0.0);
         let f = function(|x: Tensor| x * 2.0);
         close(&f.call(made().unwrap()).unwrap(), &doubled, 0.0);
+    }
+}
+
+#[test]
+fn a_fold_of_one_value_has_the_bits_of_the_same_value_in_memory() {
+    let _turn = alone();
+    // Among them one whose partial sums are ties, and some that grow out of their numbers.
+    let tie = (1u64 << 52) as f64 + 1.0;
+    let values = [0.1, -1.0 / 3.0, tie, -tie, 1e-310, 3e305, f64::INFINITY, f64::NAN, 0.0];
+    for count in [511, 512, 3000, 700_001] {
+        for value in values {
+            let (fill, held) =
+                (constant(value, [count]).unwrap(), tensor(vec![value; count]).unwrap());
+            let (fill, held) = (&fill, &held);
+            let folds = |of: &Tensor| [of.sum_all(), of.mean_all(), of.max([0]), of.prod([0])];
+            for (of_fill, of_held) in folds(fill).into_iter().zip(folds(held)) {
+                let bits = |of: Result<Tensor>| of.unwrap().scalar::<f64>().unwrap().to_bits();
+                assert_eq!(bits(of_fill), bits(of_held), "{value} {count} times");
+            }
+        }
+        let (fill, held) = (constant(-7i64, [count]), tensor(vec![-7i64; count]));
+        let sum = |of: Result<Tensor>| of.unwrap().sum_all().unwrap().scalar::<i64>().unwrap();
+        assert_eq!(sum(fill), sum(held));
     }
 }

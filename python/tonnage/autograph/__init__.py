@@ -9,6 +9,7 @@ import functools
 import sys
 import types
 import weakref
+from .._notices import ignores
 
 _converted = weakref.WeakKeyDictionary()
 _UNCONVERTED = "__tonnage_do_not_convert__"
@@ -97,6 +98,7 @@ class experimental:
     do_not_convert = staticmethod(do_not_convert)
 
     @staticmethod
+    @ignores("experimental.set_loop_options", "parallel_iterations")
     def set_loop_options(parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None):
         """Says of the loop around it that shapes of its variables may change: its function runs op by op then."""
         from . import runtime

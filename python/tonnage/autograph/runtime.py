@@ -287,7 +287,7 @@ def while_stmt(test, body, get, put, names, after):
             body()
             return leave()
 
-        return _t.while_loop(condition, round_, start, None, None)
+        return _t.while_loop(condition, round_, start)
 
     _staged_loop(names, after, get, put, run)
 
@@ -343,7 +343,7 @@ def for_stmt(iterated, going, body, get, put, names, after):
             body(item(counter))
             return [counter + delta, *leave()]
 
-        return _t.while_loop(condition, round_, [first, *start], None, None)[1:]
+        return _t.while_loop(condition, round_, [first, *start])[1:]
 
     _staged_loop(names, after, get, put, run)
 

@@ -10,6 +10,7 @@ from .. import _nest
 from .. import _tonnage as _t
 from .._shape import TensorShape
 from ..module import scoped
+from .._notices import ignores
 
 _local = threading.local()
 _default = {"graph": None, "eager": True}
@@ -113,6 +114,7 @@ class Graph(_t.Graph):
     def finalize(self):
         """Graphs may grow while sessions run them."""
 
+    @ignores("Graph.get_collection", "scope")
     def get_collection(self, name, scope=None):
         """What was collected under a name."""
         return list(self.collections.get(name, []))

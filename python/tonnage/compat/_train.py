@@ -4,6 +4,7 @@ import tonnage as _tf
 
 from .._variable import Variable
 from ._graph import Operation
+from .._notices import ignores
 
 
 class Optimizer:
@@ -33,6 +34,7 @@ class Optimizer:
         """All that it remembers."""
         return list(self._slots.values())
 
+    @ignores("Optimizer.compute_gradients", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops")
     def compute_gradients(self, loss, var_list=None, gate_gradients=None, aggregation_method=None,
                           colocate_gradients_with_ops=False, grad_loss=None):
         """Gradients with their variables."""
@@ -57,6 +59,7 @@ class Optimizer:
     def _finish(self):
         return []
 
+    @ignores("Optimizer.minimize", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops")
     def minimize(self, loss, global_step=None, var_list=None, gate_gradients=None, aggregation_method=None,
                  colocate_gradients_with_ops=False, name=None, grad_loss=None):
         """What makes a loss smaller when it is run."""
@@ -147,6 +150,7 @@ class AdamOptimizer(Optimizer):
         return [power.assign(power * beta) for power, beta in zip(self._powers or [], betas)]
 
 
+@ignores("get_global_step", "graph")
 def get_global_step(graph=None):
     """The variable that counts steps, if there is one."""
     from .v1 import get_collection

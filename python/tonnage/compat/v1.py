@@ -15,6 +15,7 @@ from ._graph import (  # noqa: F401
 from . import _train as train  # noqa: F401
 from ._graph import named as _named
 from ._graph import stack as _stack
+from .._notices import ignores, refuse
 
 _containers = {}
 
@@ -31,7 +32,8 @@ def _unique(name):
 class variable_scope:
     """Puts a name before those of variables, and says whether ``get_variable`` finds them again."""
 
-    def __init__(self, name_or_scope, default_name=None, values=None, initializer=None, reuse=None, dtype=None, **_):
+    def __init__(self, name_or_scope, default_name=None, values=None, initializer=None, reuse=None, dtype=None, **unknown):
+        refuse("variable_scope", unknown.keys() - {"auxiliary_name_scope", "use_resource"})
         if name_or_scope is None and default_name is None:
             raise ValueError("If default_name is None then name_or_scope is required")
         self._name = getattr(name_or_scope, "_name", name_or_scope) or default_name or ""
@@ -83,9 +85,10 @@ def get_variable_scope():
     return scope
 
 
+@ignores("get_variable", "synchronization", "aggregation")
 def get_variable(name, shape=None, dtype=None, initializer=None, regularizer=None, trainable=None, collections=None,
                  caching_device=None, partitioner=None, validate_shape=True, use_resource=None, custom_getter=None,
-                 constraint=None, **_):
+                 constraint=None, synchronization=None, aggregation=None):
     """The variable of that name in the current scopes: made the first time, found again as ``reuse`` says."""
     if regularizer or caching_device or partitioner or custom_getter or not validate_shape:
         from .._notices import no_effect
@@ -167,6 +170,7 @@ def trainable_variables(scope=None):
     return [v for v in global_variables(scope) if v.trainable]
 
 
+@ignores("local_variables", "scope")
 def local_variables(scope=None):
     """There are no others."""
     return []
@@ -190,6 +194,7 @@ def variables_initializer(var_list, name="init"):
     return Initializer(list(var_list))
 
 
+@ignores("assign", "validate_shape")
 def assign(ref, value, validate_shape=None, use_locking=None, name=None):
     """Gives a variable another value."""
     return ref.assign(value)
@@ -261,6 +266,7 @@ def name_scope(name, default_name=None, values=None):
     return _tf.name_scope(name or default_name or "")
 
 
+@ignores("Print", "first_n", "summarize")
 def Print(input_, data, message=None, first_n=None, summarize=None, name=None):
     """Prints values when the program runs; gives the input."""
     _tf.print(message or "", *data)

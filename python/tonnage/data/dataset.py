@@ -3,6 +3,7 @@
 from .. import _nest
 from .. import _tonnage as _t
 from .element import as_element, spec_of
+from .._notices import ignores
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -173,6 +174,7 @@ class Dataset:
         return list_files(file_pattern, shuffle is None or shuffle, seed)
 
     @staticmethod
+    @ignores("Dataset.random", "rerandomize_each_iteration")
     def random(seed=None, rerandomize_each_iteration=None, name=None):
         """Random numbers without an end."""
         from .sources import Random
@@ -201,6 +203,7 @@ class Dataset:
         return Chosen(datasets, choice_dataset, stop_on_empty_dataset)
 
     @staticmethod
+    @ignores("Dataset.sample_from_datasets", "rerandomize_each_iteration")
     def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None):
         """Elements of several datasets at random, by weights."""
         from .merges import Sampled
@@ -209,6 +212,7 @@ class Dataset:
 
     # What is made of elements.
 
+    @ignores("Dataset.map", "synchronous", "use_unbounded_threadpool")
     def map(self, map_func, num_parallel_calls=None, deterministic=None, synchronous=None, use_unbounded_threadpool=None,
             name=None):
         """A function of each element; several at a time by threads, in order unless told otherwise."""
@@ -228,6 +232,7 @@ class Dataset:
 
         return Interleave(self, map_func, 1, 1)
 
+    @ignores("Dataset.interleave", "deterministic")
     def interleave(self, map_func, cycle_length=None, block_length=1, num_parallel_calls=None, deterministic=None, name=None):
         """The same with several at a time, in turn."""
         from .merges import Interleave
@@ -354,6 +359,7 @@ class Dataset:
 
         return Unique(self)
 
+    @ignores("Dataset.ignore_errors", "log_warning")
     def ignore_errors(self, log_warning=False, name=None):
         """Without the elements that raise an error as they are made."""
         from .keep import IgnoreErrors

@@ -11,6 +11,7 @@ from .._shape import TensorShape, TensorSpec
 from .dataset import INFINITE_CARDINALITY, Dataset
 from .element import Text, as_element, spec_of
 from .transforms import Dice
+from .._notices import ignores
 
 
 class One(Dataset):
@@ -196,6 +197,7 @@ def list_files(pattern, shuffle, seed):
 class TextLineDataset(Dataset):
     """The lines of files, as texts."""
 
+    @ignores("TextLineDataset", "buffer_size", "num_parallel_reads")
     def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
         if compression_type:
             raise ValueError("compressed files are not there")

@@ -8,6 +8,7 @@ from .. import nn as _nn
 from ..math import reduce_mean
 from .saving import Configured as _Configured
 from .saving import get as _get
+from .._notices import ignores
 
 _log, _log1p = _t.Op("log", "log", ["x"]), _t.Op("log1p", "log1p", ["x"])
 _maximum = _t.Op("maximum", "maximum", ["x", "y"])
@@ -244,6 +245,7 @@ def reduced(values, sample_weight, reduction, mask=None):
 class Loss(_Configured):
     """A loss as an object: the mean over the batch, unless told otherwise."""
 
+    @ignores("Loss", "dtype")
     def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
         if reduction not in (None, "none", "sum", "sum_over_batch_size", "mean", "mean_with_sample_weight", "auto"):
             raise ValueError(f"Invalid value for argument `reduction`: {reduction!r}. Expected one of 'sum_over_batch_size', "

@@ -6,6 +6,7 @@ import os
 from .. import _tonnage as _t
 from .._variable import Variable
 from .objects import children, graph_of, paths_of
+from .._notices import ignores
 
 _ENDING, _GRAPH = ".safetensors", "object_graph"
 _DEFERRED = "_tonnage_deferred"
@@ -46,6 +47,7 @@ class Checkpoint:
             resume(self)
         return self._save_counter
 
+    @ignores("Checkpoint.write", "options")
     def write(self, file_prefix, options=None):
         """Writes the state to a file of that name; it appears whole or not at all, a tensor at a time."""
         nodes = graph_of(self)
@@ -65,6 +67,7 @@ class Checkpoint:
         _t.save_tensors(file_of(file_prefix), tensors, [(_GRAPH, json.dumps(graph))])
         return os.fspath(file_prefix)
 
+    @ignores("Checkpoint.save", "options")
     def save(self, file_prefix, options=None):
         """Writes the state to a file of that name and a number, one more each time."""
         from .manager import update_checkpoint_state
@@ -74,10 +77,12 @@ class Checkpoint:
         update_checkpoint_state(os.path.dirname(path), path, [path])
         return path
 
+    @ignores("Checkpoint.read", "options")
     def read(self, save_path, options=None):
         """Gives objects the state of a file. What is made later gets its state then."""
         return _restore(self, save_path)
 
+    @ignores("Checkpoint.restore", "options")
     def restore(self, save_path, options=None):
         """The same; nothing for ``None``."""
         if save_path is None:

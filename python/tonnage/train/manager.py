@@ -5,6 +5,7 @@ import re
 import time
 
 from .checkpoint import file_of
+from .._notices import ignores
 
 _STATE = "checkpoint"
 
@@ -91,6 +92,7 @@ class CheckpointManager:
         """The latest; ``None`` where there is none."""
         return self._kept[-1][0] if self._kept else None
 
+    @ignores("CheckpointManager.save", "options")
     def save(self, checkpoint_number=None, check_interval=True, options=None):
         """Saves, unless the last one is too young; gives the path."""
         if self.checkpoint_interval is not None and check_interval:

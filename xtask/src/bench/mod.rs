@@ -25,8 +25,21 @@ pub const COMMAND: crate::Command = crate::Command {
 /// Turns of each process. The best median counts: what disturbs a machine only ever adds.
 const TURNS: usize = 3;
 
-/// Workloads that are also run at half of what the best peer takes.
-const HALVED: [&str; 6] = ["mlp", "cnn", "gpt", "embed_sgd", "embed_adagrad", "gru"];
+/// Workloads that are also run with budgets: they keep values for a gradient.
+const BUDGETED: [&str; 9] = [
+    "loop_grad_250",
+    "loop_grad_1000",
+    "loop_grad_4000",
+    "mlp",
+    "cnn",
+    "gpt",
+    "embed_sgd",
+    "embed_adagrad",
+    "gru",
+];
+
+/// The budgets: what the fastest peer takes, divided by these.
+const SHARES: [u64; 2] = [1, 2];
 
 fn run(words: &[String]) -> ExitCode {
     match measured(words) {
@@ -99,7 +112,7 @@ fn beside(chosen: &[&Workload]) -> Result<(), String> {
     );
     tables::say_peers(&peers);
     tables::head();
-    let mut halves = Vec::new();
+    let mut budgeted = Vec::new();
     for workload in chosen {
         let name = workload.name.as_str();
         let modes: Vec<(&Peer, &str)> =
@@ -122,21 +135,23 @@ fn beside(chosen: &[&Workload]) -> Result<(), String> {
         let mut ran: Vec<Ran> = ran.collect();
         ran.sort_by(|a, b| a.figures.step.total_cmp(&b.figures.step));
         tables::row(name, &own, &ran, (flops, bytes));
-        if let Some(first) = ran.first().filter(|_| HALVED.contains(&name)) {
-            halves.push((name, own, first.figures));
+        if let Some(first) = ran.first().filter(|_| BUDGETED.contains(&name)) {
+            budgeted.push((name, own, first.figures));
         }
     }
     tables::imports(&peers);
-    if !halves.is_empty() {
-        tables::halves_head();
+    if !budgeted.is_empty() {
+        tables::budgets_head();
     }
-    for (name, own, peer) in halves {
-        let above = peer.peak.saturating_sub(own.state) / 2;
-        let budget = format!("budget={}", own.state + above);
-        let runs = (0..TURNS).map(|_| figures(&ours(&["run", name, &budget])?));
-        match runs.collect::<Result<Vec<_>, _>>() {
-            Ok(runs) => tables::half(name, above, best(&runs).as_ref(), &own, &peer),
-            Err(why) => println!("{name:<15} {why}"),
+    for (name, own, peer) in budgeted {
+        for share in SHARES {
+            let above = peer.peak.saturating_sub(own.state) / share;
+            let budget = format!("budget={}", own.state + above);
+            let runs = (0..TURNS).map(|_| figures(&ours(&["run", name, &budget])?));
+            match runs.collect::<Result<Vec<_>, _>>() {
+                Ok(runs) => tables::budget(name, share, above, best(&runs).as_ref(), &own, &peer),
+                Err(why) => println!("{name:<15} 1/{share}: {why}"),
+            }
         }
     }
     Ok(())
@@ -147,14 +162,18 @@ fn doubling(chosen: &[&Workload]) -> Result<(), String> {
     tables::doubled_head();
     for workload in chosen {
         let name = workload.name.as_str();
-        for (dimension, length) in &workload.sizes {
-            let more = format!("{dimension}={}", 2 * length);
-            let (mut once, mut twice) = (Vec::new(), Vec::new());
-            for _ in 0..TURNS {
-                once.push(figures(&ours(&["run", name])?)?);
-                twice.push(figures(&ours(&["run", name, &more])?)?);
+        let more: Vec<String> =
+            workload.sizes.iter().map(|(name, length)| format!("{name}={}", 2 * length)).collect();
+        let mut once: Vec<Figures> = Vec::new();
+        let mut twice: Vec<Vec<Figures>> = vec![Vec::new(); more.len()];
+        for _ in 0..TURNS {
+            once.push(figures(&ours(&["run", name])?)?);
+            for (more, twice) in more.iter().zip(&mut twice) {
+                twice.push(figures(&ours(&["run", name, more])?)?);
             }
-            if let (Some(once), Some(twice)) = (best(&once), best(&twice)) {
+        }
+        for ((dimension, _), twice) in workload.sizes.iter().zip(&twice) {
+            if let (Some(once), Some(twice)) = (best(&once), best(twice)) {
                 tables::doubled(name, dimension, &once, &twice);
             }
         }

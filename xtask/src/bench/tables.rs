@@ -77,19 +77,27 @@ pub fn imports(peers: &[Peer]) {
     }
 }
 
-/// The head of the table at half of the best peer's memory.
-pub fn halves_head() {
+/// The head of the table of budgets.
+pub fn budgets_head() {
     println!(
-        "\nat half of what the fastest peer takes on top of parameters, optimizer state and inputs:\n{:<15} {:>10} {:>10} {:>11} {:>14} {:>14}",
-        "workload", "MiB", "peak MiB", "a step", "to the peer", "to no budget"
+        "\nwith what the fastest peer takes on top of parameters, optimizer state and inputs, and with a part of it:\n{:<15} {:>5} {:>10} {:>10} {:>11} {:>14} {:>14}",
+        "workload", "part", "MiB", "peak MiB", "a step", "to the peer", "to no budget"
     );
 }
 
 /// One of its rows.
-pub fn half(name: &str, above: u64, ran: Option<&Figures>, own: &Figures, peer: &Figures) {
+pub fn budget(
+    name: &str,
+    share: u64,
+    above: u64,
+    ran: Option<&Figures>,
+    own: &Figures,
+    peer: &Figures,
+) {
     let Some(ran) = ran else { return };
     println!(
-        "{name:<15} {:>10} {:>10} {:>11} {:>14.2} {:>14.2}",
+        "{name:<15} {:>5} {:>10} {:>10} {:>11} {:>14.2} {:>14.2}",
+        format!("1/{share}"),
         mib(above),
         mib(ran.peak.saturating_sub(own.state)),
         time(ran.step),

@@ -165,6 +165,7 @@ fn print_loop(f: &mut fmt::Formatter<'_>, spec: &Loop) -> fmt::Result {
     }
     write!(f, "{}", if spec.reverse { ", from the last" } else { "" })?;
     spec.slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))?;
+    write!(f, "{}", if spec.spills { ", states in a file" } else { "" })?;
     print_updates(f, spec.updates.iter().copied())
 }
 

@@ -70,7 +70,13 @@ impl super::Node {
 
     /// True where it can fail once its types are right, here or in a region.
     pub fn can_fail(&self) -> bool {
-        self.op.fails != Fails::Never
+        let spills = match &self.attrs {
+            Attrs::Loop(spec) => self.aux && spec.spills,
+            Attrs::LoopGrad(spec) => spec.of.spills,
+            _ => false,
+        };
+        spills
+            || self.op.fails != Fails::Never
             || self.regions.iter().any(|g| g.nodes.iter().any(super::Node::can_fail))
     }
 }

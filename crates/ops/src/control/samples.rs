@@ -27,7 +27,8 @@ fn open(builder: &mut Builder, types: &[TensorType]) -> Vec<Value> {
 
 fn spec(carried: usize, sliced: usize, stacked: usize, rounds: Rounds) -> Loop {
     let key = Key::Fixed([1, 2]);
-    Loop { carried, sliced, stacked, rounds, reverse: false, slots: None, key, updates: vec![] }
+    let (reverse, slots, spills, updates) = (false, None, false, Vec::new());
+    Loop { carried, sliced, stacked, rounds, reverse, slots, spills, key, updates }
 }
 
 /// `h = tanh(h * w)` three times, as a counter says.

@@ -129,6 +129,7 @@ fn two_loops(call: &Call, spec: &LoopGrad, given: &[TensorType]) -> Result<Graph
             rounds: Rounds::Times(parts.rounds.clone()),
             reverse,
             slots: spec.of.slots,
+            spills: spec.of.spills,
             key: spec.of.key,
             updates: Vec::new(),
         }))

@@ -67,7 +67,8 @@ fn infer(call: &Call) -> Result<Types> {
     if spec.handed {
         let kept: Vec<TensorType> = carried.iter().map(|ty| spec.of.checkpoint(ty)).collect();
         super::check_inputs(call, "loop", carried, &call.inputs[at.ends])?;
-        super::check_inputs(call, "checkpoints", &kept, &call.inputs[at.checkpoints])?;
+        let given = &call.inputs[at.checkpoints];
+        super::check_inputs(call, "checkpoints", &kept[..given.len()], given)?;
     }
     if let Some(rounds) = at.rounds {
         let count = TensorType::new(DType::I64, ());

@@ -8,7 +8,8 @@
 //!
 //! A carried value may change the lengths that the body's input leaves to the data, up to their bound.
 //!
-//! Its extra outputs are checkpoints: carried states of some rounds, which its gradient starts from.
+//! Its extra outputs are checkpoints: carried states of some rounds, which its gradient starts from. A loop that spills
+//! has the number of its rounds alone, and the states of all of them in a file.
 
 use std::sync::Arc;
 
@@ -199,16 +200,17 @@ fn changes_size(spec: &Loop, body: &Graph) -> bool {
     body.input_types().iter().take(spec.carried).any(|ty| ty.shape.iter().any(is_left_open))
 }
 
-/// Checkpoints of every carried value; behind them the number of rounds, where only the data know it.
+/// Checkpoints of every carried value; behind them the number of rounds, where only the data know it. States that wait
+/// in a file are no values: the number of rounds stands for them.
 fn aux(call: &Call) -> Result<Types> {
     let spec = spec(call)?;
     let Some((_, body)) = spec.regions(call.regions) else { return Ok(Types::new()) };
     if changes_size(spec, body) {
         return Ok(Types::new());
     }
-    let mut types: Types =
-        call.inputs.iter().take(spec.carried).map(|ty| spec.checkpoint(ty)).collect();
-    if spec.has_condition() {
+    let kept = if spec.spills { 0 } else { spec.carried };
+    let mut types: Types = call.inputs.iter().take(kept).map(|ty| spec.checkpoint(ty)).collect();
+    if spec.has_condition() || spec.spills {
         types.push(TensorType::new(DType::I64, ()));
     }
     Ok(types)

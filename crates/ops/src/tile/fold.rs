@@ -13,6 +13,7 @@ use tonnage_core::workers::{Workers, for_each_chunk, for_each_part};
 use super::fold_shape::FoldShape;
 use super::partial::{self, BLOCK, Bits};
 use super::ready::{Ready, Slot};
+use super::repeat::repeated;
 
 pub fn run(
     ready: &Ready,
@@ -175,9 +176,7 @@ impl Job<'_, '_> {
                     let bits = *same.get_or_insert_with(|| {
                         partial::block(self.fold, self.held, spread_out(value, BLOCK, &mut spread))
                     });
-                    for _ in 0..whole {
-                        sum = partial::join(self.fold, self.held, sum, bits);
-                    }
+                    sum = repeated(self.fold, self.held, sum, bits, whole);
                     unit += whole;
                     continue;
                 }

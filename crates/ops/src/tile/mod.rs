@@ -20,6 +20,7 @@ pub mod fused;
 pub mod fused_update;
 mod partial;
 mod ready;
+mod repeat;
 mod resolve;
 mod slopes;
 mod source;

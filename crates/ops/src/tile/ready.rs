@@ -205,20 +205,23 @@ impl<'a> Ready<'a> {
             (Form::Bits, Read::Slice(bytes)) => Fetch::Bits(bytes),
             (Form::Elements(_), Read::Slice([])) => return Ok(Place::Scalar(0)), // never read
             (Form::Elements(_), Read::Slice(bytes)) if reader.is_uniform() => {
-                let (mut raw, mut wide) = (0u64, 0u64);
+                let mut raw = 0u64;
                 reader.gather(stored, bytes, 0, &mut bytes_of_mut(&mut raw)[..stored.size()]);
-                cast(stored, held)(
-                    level(),
-                    &mut bytes_of_mut(&mut wide)[..held.size()],
-                    &bytes_of(&raw)[..stored.size()],
-                );
-                return Ok(Place::Scalar(wide));
+                return Ok(Place::Scalar(widened(stored, held, raw)));
             }
             (Form::Elements(_), Read::Slice(bytes)) => match reader.contiguous() {
                 Some(first) if stored == held => return Ok(Place::Memory { bytes, first }),
                 _ => Fetch::Gather { from: bytes, reader, layout: &source.layout },
             },
             (_, Read::Output(output)) => Fetch::Output(*output),
+            // A number that each call brings, a counter at one place: made once, not once an element.
+            (Form::Elements(_), Read::Generator(generator))
+                if reader.is_uniform() && !source.layout.sizes.contains(&0) =>
+            {
+                let mut raw = 0u64;
+                reader.generate(generator, 0, &mut bytes_of_mut(&mut raw)[..stored.size()]);
+                return Ok(Place::Scalar(widened(stored, held, raw)));
+            }
             (_, Read::Generator(generator)) => Fetch::Generate { generator, reader },
         };
         let slot = free.take().ok_or_else(|| too_large(self.program))?;
@@ -357,4 +360,12 @@ fn most_slots(program: &TileProgram) -> usize {
         live -= instr.args.iter().enumerate().filter(dies).count();
     }
     most
+}
+
+/// One element as a register holds it.
+fn widened(stored: DType, held: DType, raw: u64) -> u64 {
+    let mut wide = 0u64;
+    let out = &mut bytes_of_mut(&mut wide)[..held.size()];
+    cast(stored, held)(level(), out, &bytes_of(&raw)[..stored.size()]);
+    wide
 }

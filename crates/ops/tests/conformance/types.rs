@@ -41,6 +41,7 @@ pub fn all_attrs() -> Vec<Attrs> {
         rounds,
         reverse: true,
         slots: Some(0),
+        spills: false,
         key,
         updates: Vec::new(),
     };

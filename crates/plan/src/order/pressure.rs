@@ -225,7 +225,8 @@ fn region(graph: &Graph, node: &Node, kind: Region, threads: usize) -> u64 {
         Attrs::Loop(spec) => states(spec),
         // States on their way, and checkpoints that were not handed over.
         Attrs::LoopGrad(spec) => {
-            let kept = if spec.handed { 0 } else { spec.of.kept().most().unwrap_or(0) as u64 };
+            let none = spec.handed || spec.of.spills;
+            let kept = if none { 0 } else { spec.of.kept().most().unwrap_or(0) as u64 };
             states(&spec.of).saturating_mul(kept.saturating_add(2))
         }
         _ => 0,

@@ -11,17 +11,29 @@ use super::looping::{Keeper, Rows, Runner, rows, seconds};
 use super::region::{Regions, copy, part};
 use crate::lend::{Lender, Region};
 
+/// The way back through a loop: what every step of it takes.
+pub(super) struct Way<'p> {
+    pub runner: Runner<'p>,
+    pub states: States<'p>,
+    /// What each round back takes a row of, whole.
+    seeds: Regions,
+    stacked: SmallVec<[Rows; 4]>,
+    /// What is carried backwards, and where the next step leaves it.
+    now: Regions,
+    other: Regions,
+}
+
 /// Where the states of a loop lie.
-struct States<'p> {
-    plan: &'p LoopGradPlan,
-    scratch: Region,
+pub(super) struct States<'p> {
+    pub plan: &'p LoopGradPlan,
+    pub scratch: Region,
     first: Regions,
     last: Regions,
     checkpoints: SmallVec<[Rows; 4]>,
 }
 
 impl States<'_> {
-    fn at(&self, place: Place) -> Regions {
+    pub fn at(&self, place: Place) -> Regions {
         match place {
             START => self.first.clone(),
             LAST => self.last.clone(),
@@ -53,14 +65,46 @@ impl<'p> Frame<'p> {
         })?;
         let states = self.states(lender, step, plan, scratch)?;
         let runner = Runner::new(self, &plan.forward, scratch, &node.inputs[inputs.own.clone()])?;
-        let known = plan.spec.of.known_rounds();
-        let rounds = match (known, inputs.rounds) {
-            (_, Some(at)) => self.integer(lender, node.inputs[at])?.max(0) as u64,
-            (Some(rounds), None) if plan.spec.handed => rounds,
-            _ => self.sweep(lender, &runner, &states)?,
+        let seeds: Regions = node.inputs[inputs.seeds.clone()]
+            .iter()
+            .map(|id| self.given(*id))
+            .collect::<Result<_>>()?;
+        let (back, stacked) = node.outputs.split_at(plan.spec.back);
+        let homes = back.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
+        let stacked = stacked
+            .iter()
+            .map(|id| self.made_rows(*id))
+            .collect::<Result<SmallVec<[Rows; 4]>>>()?;
+        let other = seconds(&plan.second, &homes, scratch);
+        let mut way = Way { runner, states, seeds, stacked, now: homes.clone(), other };
+        let rounds = match (plan.spec.of.known_rounds(), inputs.rounds) {
+            (_, Some(at)) => Some(self.integer(lender, node.inputs[at])?.max(0) as u64),
+            (known, None) => known.filter(|_| plan.spec.handed),
+        };
+        match &plan.file {
+            Some(file) => self.back_from_file(lender, &mut way, file, rounds)?,
+            None => self.back_from_memory(lender, &mut way, rounds)?,
+        }
+        for (now, home) in way.now.iter().zip(&homes) {
+            copy(lender, *now, *home)?;
+        }
+        Ok(())
+    }
+
+    /// Goes back as the schedule says, from the states that were kept.
+    fn back_from_memory(
+        &mut self,
+        lender: &mut Lender,
+        way: &mut Way<'p>,
+        rounds: Option<u64>,
+    ) -> Result<()> {
+        let plan = way.states.plan;
+        let rounds = match rounds {
+            Some(rounds) => rounds,
+            None => self.sweep(lender, &way.runner, &way.states)?,
         };
         let kept: Vec<(u64, Place)> = match &plan.forward.keeps {
-            Keeps::Nothing => Vec::new(),
+            Keeps::Nothing | Keeps::File(_) => Vec::new(),
             Keeps::These(these) => these.iter().enumerate().map(|(i, r)| (*r, i)).collect(),
             Keeps::Online { slots } => {
                 let mut online = Online::new(*slots);
@@ -72,49 +116,50 @@ impl<'p> Frame<'p> {
         };
         let all = 0..plan.rows + plan.spare;
         let free = schedule::free(all.filter(|place| kept.iter().all(|(_, k)| k != place)));
-        let seeds: Regions = node.inputs[inputs.seeds.clone()]
-            .iter()
-            .map(|id| self.given(*id))
-            .collect::<Result<_>>()?;
-        let (back, stacked) = node.outputs.split_at(plan.spec.back);
-        let homes = back.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
-        let stacked = stacked
-            .iter()
-            .map(|id| self.made_rows(*id))
-            .collect::<Result<SmallVec<[Rows; 4]>>>()?;
-        let mut now = homes.clone();
-        let mut other = seconds(&plan.second, &homes, scratch);
         for action in Back::new(rounds, plan.slots, kept, free) {
             match action {
                 Action::Forward { round, from, to } => {
-                    let made = states.at(to).into_iter().collect();
-                    runner.round(self, lender, &states.at(from), &mut None, made, round)?;
+                    let (from, made) = (way.states.at(from), way.states.at(to));
+                    let made = made.into_iter().collect();
+                    way.runner.round(self, lender, &from, &mut None, made, round)?;
                     self.again += 1;
                 }
                 Action::Back { round, before, after } => {
-                    let row = runner.row(round);
-                    let mut inputs = states.at(before);
-                    inputs.extend(runner.rows(self, lender, row)?);
-                    inputs.extend(runner.read.iter().copied());
-                    inputs.extend(states.at(after));
-                    inputs.extend(rows(self, lender, &plan.seeds, &seeds, scratch, row)?);
-                    inputs.extend(now.iter().copied());
-                    let made: SmallVec<[Region; 4]> =
-                        other.iter().copied().chain(stacked.iter().map(|s| s.row(row))).collect();
-                    made.iter().for_each(|region| self.lent(region));
-                    // The same random numbers as the round itself.
-                    let key = self.key_of(plan.spec.of.key, 1, row);
-                    let arena = part(scratch, plan.inner, 0);
-                    let mut child = self.child(&plan.step, arena, inputs, made, key);
-                    child.run(lender, None, false)?;
-                    self.ran(&child);
-                    std::mem::swap(&mut now, &mut other);
+                    self.step_back(lender, way, round, before, after)?;
                 }
             }
         }
-        for (now, home) in now.iter().zip(&homes) {
-            copy(lender, *now, *home)?;
-        }
+        Ok(())
+    }
+
+    /// Goes back through a round, from the state behind it to the one before.
+    pub(super) fn step_back(
+        &mut self,
+        lender: &mut Lender,
+        way: &mut Way<'p>,
+        round: u64,
+        before: Place,
+        after: Place,
+    ) -> Result<()> {
+        let Way { runner, states, .. } = &*way;
+        let (plan, scratch) = (states.plan, states.scratch);
+        let row = runner.row(round);
+        let mut inputs = states.at(before);
+        inputs.extend(runner.rows(self, lender, row)?);
+        inputs.extend(runner.read.iter().copied());
+        inputs.extend(states.at(after));
+        inputs.extend(rows(self, lender, &plan.seeds, &way.seeds, scratch, row)?);
+        inputs.extend(way.now.iter().copied());
+        let made: SmallVec<[Region; 4]> =
+            way.other.iter().copied().chain(way.stacked.iter().map(|s| s.row(row))).collect();
+        made.iter().for_each(|region| self.lent(region));
+        // The same random numbers as the round itself.
+        let key = self.key_of(plan.spec.of.key, 1, row);
+        let arena = part(scratch, plan.inner, 0);
+        let mut child = self.child(&plan.step, arena, inputs, made, key);
+        child.run(lender, None, false)?;
+        self.ran(&child);
+        std::mem::swap(&mut way.now, &mut way.other);
         Ok(())
     }
 

@@ -8,9 +8,11 @@ use tonnage_core::dim::{Dim, Symbol};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::{TensorType, ValueId};
-use tonnage_plan::{At, Placed, Plan, Run};
+use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
 
 use super::given::Given;
+use super::states::StateFile;
+use crate::interrupt::Stop;
 use crate::lend::{Lender, Region};
 use crate::spill::DiskLane;
 use crate::timeline::Ticks;
@@ -32,6 +34,12 @@ pub struct Frame<'p> {
     pub decided: Vec<(Symbol, usize)>,
     /// Rounds of loops that gradients ran again, in regions too.
     pub again: u64,
+    /// States of loops that wait for their gradients, by the value that stands for them.
+    pub states: Vec<(ValueId, StateFile)>,
+    /// What was written to files of states, in regions too.
+    pub spilled: Bytes,
+    /// Whether it should stop; nothing where nobody can say so.
+    pub stop: Option<Stop>,
     /// When its steps ended, where that is recorded.
     pub ticks: Option<Ticks>,
     used: Used,
@@ -63,6 +71,9 @@ impl<'p> Frame<'p> {
             layouts: HashMap::new(),
             decided: Vec::new(),
             again: 0,
+            states: Vec::new(),
+            spilled: Bytes::ZERO,
+            stop: None,
             ticks: None,
             used: Used::default(),
         }
@@ -85,6 +96,11 @@ impl<'p> Frame<'p> {
                     lender.begin(region)?;
                 }
             }
+            let updates = step.memory == StepMemory::Updates;
+            if let Some(stop) = &mut self.stop {
+                stop.check()?;
+                stop.rounds_only = updates;
+            }
             let source = self.plan.graph.nodes.get(step.node).map(|n| n.source);
             let ran = match (&step.run, &mut lane) {
                 (Run::Transfer(transfer), Some(lane)) => {
@@ -98,6 +114,9 @@ impl<'p> Frame<'p> {
                 Some(source) => e.at(source),
                 None => e,
             })?;
+            if updates {
+                self.stop = None; // there is no way back
+            }
             for id in &step.ends {
                 let region = self.buffer(*id);
                 if watch {
@@ -124,6 +143,7 @@ impl<'p> Frame<'p> {
     /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients ran again in it.
     pub fn ran(&mut self, child: &Frame) {
         self.again += child.again;
+        self.spilled += child.spilled;
         if !child.used.most.is_zero() {
             // Its arena is one of the parent's buffers, which are rounded.
             self.used.begin(child.arena.1, child.used.most.rounded());

@@ -11,6 +11,7 @@ use tonnage_plan::{Keeps, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun}
 
 use super::frame::Frame;
 use super::region::{Regions, copy, part, undecided};
+use crate::interrupt::Stop;
 use crate::lend::{Lender, Region};
 
 /// A loop as it runs: all but its state.
@@ -75,7 +76,8 @@ impl<'p> Frame<'p> {
             ids.iter().map(|id| frame.made_rows(*id)).collect::<Result<SmallVec<[Rows; 4]>>>()
         };
         let stacked = of(stacked, self)?;
-        let kept = of(&checkpoints[..checkpoints.len().min(spec.carried)], self)?;
+        let states = if spec.spills { 0 } else { checkpoints.len().min(spec.carried) };
+        let kept = of(&checkpoints[..states], self)?;
         let second = seconds(&plan.second, &homes, scratch);
         let mut places = Places {
             current: homes.clone(),
@@ -88,7 +90,30 @@ impl<'p> Frame<'p> {
         let limit = runner.limit();
         let mut round = 0;
         let known = matches!(spec.rounds, Rounds::Times(_));
+        let mut file = match &plan.keeps {
+            Keeps::File(planned) => Some((planned.name, self.open_states(planned, known)?)),
+            _ => None,
+        };
         while round < limit && runner.holds(self, lender, &places.current, &sizes, round)? {
+            if let Some(Err(stopped)) = self.stop.as_ref().map(Stop::check) {
+                // Variables that are carried have the values of the last whole round.
+                for (now, home) in places.current.iter().zip(&homes) {
+                    copy(lender, *now, *home)?;
+                }
+                return Err(stopped);
+            }
+            if round > 0
+                && let Some((_, file)) = &mut file
+            {
+                // Storage may be longer than what lies in it.
+                let of = |(now, id): (&Region, &ValueId)| -> Result<Region> {
+                    let len = self.plan.graph.ty(*id).bytes("while_loop")?.as_usize();
+                    Ok(Region { len, ..*now })
+                };
+                let state =
+                    places.current.iter().zip(carried).map(of).collect::<Result<Regions>>()?;
+                self.write_state(lender, file, round, &state)?;
+            }
             if !known && let Some(row) = keeper.keep(round) {
                 for (now, rows) in places.current.iter().zip(&kept) {
                     copy(lender, *now, rows.row(row as u64))?;
@@ -116,8 +141,10 @@ impl<'p> Frame<'p> {
         for (id, sizes) in carried.iter().zip(sizes.iter().flatten()) {
             self.decide(*id, sizes);
         }
-        // Only the data knew how many rounds there would be.
-        if let (Some(id), Rounds::While { .. }) = (checkpoints.get(spec.carried), &spec.rounds) {
+        self.states.extend(file);
+        // Only the data knew how many rounds there would be; or that number stands for a file.
+        let rounds = checkpoints.get(if spec.spills { 0 } else { spec.carried });
+        if let Some(id) = rounds {
             let home = self.made(*id)?;
             let mut lent = lender.lend(&[], &[Region { len: 8, ..home }])?;
             lent.writes[0].copy_from_slice(&(round as i64).to_le_bytes());
@@ -195,7 +222,7 @@ pub(super) struct Keeper<'p> {
 impl<'p> Keeper<'p> {
     pub fn new(keeps: &'p Keeps) -> Keeper<'p> {
         match keeps {
-            Keeps::Nothing => Keeper { these: &[], next: 0, online: None },
+            Keeps::Nothing | Keeps::File(_) => Keeper { these: &[], next: 0, online: None },
             Keeps::These(these) => Keeper { these, next: 0, online: None },
             Keeps::Online { slots } => {
                 Keeper { these: &[], next: 0, online: Some(Online::new(*slots)) }

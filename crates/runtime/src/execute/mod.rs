@@ -1,7 +1,7 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
-//! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `back` goes back through them; `transfer` hands values to the
+//! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `back` goes back through them, with `states` where those wait in a file; `transfer` hands values to the
 //! disk lane.
 
 mod back;
@@ -11,6 +11,7 @@ mod kernel;
 mod looping;
 mod region;
 mod room;
+mod states;
 mod step;
 mod transfer;
 
@@ -32,6 +33,7 @@ use crate::arena::Arena;
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
 use crate::eager::{Arg, Args, Arrays};
+use crate::interrupt::{self, Stop};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
@@ -122,9 +124,11 @@ pub fn execute_with(
         let ran = match file {
             Some(file) => beside_disk(&mut frame, &mut lender, file),
             None => {
-                let mut go = || frame.run(&mut lender, None, true);
-                let used = if is_small(plan) || plan.calls_host { go() } else { pool().inside(go) };
-                used.map(|used| (used, Bytes::ZERO))
+                let used = match is_small(plan) {
+                    true => frame.run(&mut lender, None, true),
+                    false => watched(&mut frame, |frame| frame.run(&mut lender, None, true)),
+                };
+                used.map(|used| (used, frame.spilled))
             }
         };
         // What was lent lies in one block, which is rounded as every block is.
@@ -148,11 +152,24 @@ fn beside_disk<'a>(
 ) -> Result<(Bytes, Bytes)> {
     std::thread::scope(|scope| {
         let mut lane = DiskLane::start(scope, file)?;
-        let calls_host = frame.plan.calls_host;
-        let mut go = || frame.run(lender, Some(&mut lane), true);
-        let used = if calls_host { go() } else { pool().inside(go) }?;
-        Ok((used, Bytes::new(lane.written)))
+        let used = watched(frame, |frame| frame.run(lender, Some(&mut lane), true))?;
+        Ok((used, Bytes::new(lane.written) + frame.spilled))
     })
+}
+
+/// Runs a frame in the pool, or here where it calls back; it stops where the host asks for that.
+fn watched<'p>(
+    frame: &mut Frame<'p>,
+    go: impl FnOnce(&mut Frame<'p>) -> Result<Bytes> + Send,
+) -> Result<Bytes> {
+    frame.stop = Stop::of_call();
+    match (frame.plan.calls_host, frame.stop.clone()) {
+        (true, _) => go(frame),
+        (false, None) => pool().inside(|| go(frame)),
+        (false, Some(stop)) => pool()
+            .inside_watched(|| go(frame), || stop.leave(), interrupt::EVERY, || stop.ask())
+            .unwrap_or_else(|| Err(missing())),
+    }
 }
 
 /// A plan whose whole arena is small is not worth entering the pool for.

@@ -10,6 +10,8 @@
 mod awake;
 
 use std::sync::OnceLock;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tonnage_core::error::bad_argument;
@@ -89,6 +91,39 @@ impl Pool {
             Some(pool) => enter(pool, || awake::all_awake(pool, f)),
             None => f(),
         }
+    }
+}
+
+impl Pool {
+    /// The same with `tick` called on the caller's thread now and then while `f` runs on another. Where `f` runs on the
+    /// caller's it is not called; `away` says that it will be. `None` where `f` panicked, which goes on from here.
+    pub(crate) fn inside_watched<R: Send>(
+        &self,
+        f: impl FnOnce() -> R + Send,
+        away: impl FnOnce(),
+        every: Duration,
+        tick: impl Fn(),
+    ) -> Option<R> {
+        let pool = match &self.threads {
+            // A thread of any pool is not one that a host waits on.
+            Some(pool) if rayon::current_thread_index().is_none() => pool,
+            _ => return Some(self.inside(f)),
+        };
+        away();
+        let (done, ended) = channel();
+        pool.in_place_scope(|scope| {
+            scope.spawn(move |_| {
+                // Nobody waits any more only where the caller panicked.
+                let _ = done.send(awake::all_awake(pool, f));
+            });
+            loop {
+                match ended.recv_timeout(every) {
+                    Ok(made) => break Some(made),
+                    Err(RecvTimeoutError::Timeout) => tick(),
+                    Err(RecvTimeoutError::Disconnected) => break None,
+                }
+            }
+        })
     }
 }
 

@@ -105,6 +105,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
         rounds,
         reverse: options.reverse,
         slots: options.slots,
+        spills: options.spills,
         key: key(&regions),
         updates: Vec::new(),
     }));

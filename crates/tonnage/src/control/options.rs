@@ -22,6 +22,7 @@ use tonnage_core::{Result, TensorType};
 pub struct Loop {
     pub(super) most: Option<u64>,
     pub(super) slots: Option<usize>,
+    pub(super) spills: bool,
     pub(super) reverse: bool,
     pub(super) length: Option<usize>,
     /// Loop variable, axis, and the most that it may be.
@@ -45,6 +46,29 @@ impl Loop {
     /// are, the less memory a gradient takes and the more rounds are run again: [`crate::Plan::rounds_again`].
     pub fn checkpoints(mut self, states: usize) -> Loop {
         self.slots = Some(states.max(1));
+        self
+    }
+
+    /// Lets the states of all rounds that a gradient needs wait in a spill file instead of memory, so that memory
+    /// does not depend on the number of rounds and no round is run again: one state is written a round, and read back
+    /// on the way back. In a function whose tape is inside of it the loop writes them as it runs. Under a tape around the
+    /// loop the gradient runs all rounds once more for that: it is a call of its own, and a file lasts as long as a call.
+    ///
+    /// ```
+    /// use tonnage::{GradientTape, Loop, Tensor, function, tensor};
+    /// let slope = function(|x: Tensor| {
+    ///     let mut tape = GradientTape::new();
+    ///     tape.watch(&x);
+    ///     let y = Loop::new().spill().fori_loop(0, 100, x.clone(), |_, y: Tensor| y.sin()? * 1.5)?;
+    ///     tape.gradient(&y, &x)?.tensor()
+    /// });
+    /// let plan = slope.plan(&tensor([0.5f32; 16])?)?;
+    /// assert_eq!(plan.rounds_again(), Some(0));
+    /// assert_eq!(plan.spilled().get(), 99 * 64); // a state is 64 bytes
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    pub fn spill(mut self) -> Loop {
+        self.spills = true;
         self
     }
 

@@ -3,8 +3,10 @@
 //! Only ops that a tape records are looked at, so that the way of all others knows nothing of it.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tonnage_core::Source;
+use tonnage_core::error::bad_argument;
+use tonnage_core::{Result, Source};
 
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
@@ -26,11 +28,35 @@ pub(crate) fn see(op: &'static str, made: &[Tensor], source: Source) {
     // Taken out meanwhile: the look is made of ops too.
     let Some(None) = LOOKING.with_borrow(|looking| looking.clone()) else { return };
     LOOKING.set(None);
-    let bad = made.iter().find(|tensor| {
-        let all = || tensor.is_finite()?.all(crate::Axes::ALL)?.scalar::<bool>();
-        tensor.dtype().is_float() && !all().unwrap_or(true)
-    });
+    let bad = not_finite(made);
     LOOKING.set(Some(
         bad.map(|tensor| format!("the result of `{op}`, {}, at {source},", tensor.ty())),
     ));
+}
+
+/// Whether every op's result is looked at.
+static CHECKED: AtomicBool = AtomicBool::new(false);
+
+/// Lets every op that runs now, op by op, fail where its result is not finite; or ends that.
+pub fn check_numerics(on: bool) {
+    CHECKED.store(on, Ordering::Relaxed);
+}
+
+/// Fails where results are to be finite and are not.
+pub(crate) fn check(op: &'static str, made: &[Tensor], source: Source) -> Result<()> {
+    if CHECKED.load(Ordering::Relaxed)
+        && let Some(tensor) = not_finite(made)
+    {
+        let what = format!("its result, {}, has NaN or infinite values", tensor.ty());
+        let help = "look at its inputs, or disable_check_numerics";
+        return Err(bad_argument(op, what, help).at(source));
+    }
+    Ok(())
+}
+
+fn not_finite(made: &[Tensor]) -> Option<&Tensor> {
+    made.iter().find(|tensor| {
+        let all = || tensor.is_finite()?.all(crate::Axes::ALL)?.scalar::<bool>();
+        tensor.dtype().is_float() && !all().unwrap_or(true)
+    })
 }

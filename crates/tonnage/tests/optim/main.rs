@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod formulas;
 
 use common::{alone, call_checked, close, in_use};
 use tonnage::optim::{

@@ -5,13 +5,14 @@ import os
 
 from .base import Callback
 from .rates import _Watching
+from ..._notices import ignores
 
 
 class ModelCheckpoint(_Watching):
     """Saves the model, or its weights, after each epoch or so many batches; only where a figure got better, if asked for."""
 
     def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False, save_weights_only=False, mode="auto",
-                 save_freq="epoch", initial_value_threshold=None, **kwargs):
+                 save_freq="epoch", initial_value_threshold=None):
         super().__init__(monitor, mode, 0.0)
         self.filepath, self.verbose = os.fspath(filepath), verbose
         self.save_best_only, self.save_weights_only, self.save_freq = save_best_only, save_weights_only, save_freq
@@ -64,7 +65,8 @@ class ModelCheckpoint(_Watching):
 class BackupAndRestore(Callback):
     """Keeps the state of training in a folder, and goes on from there after an interruption."""
 
-    def __init__(self, backup_dir, save_freq="epoch", delete_checkpoint=True, **kwargs):
+    @ignores("BackupAndRestore", "save_freq")
+    def __init__(self, backup_dir, save_freq="epoch", delete_checkpoint=True):
         super().__init__()
         self.folder, self.delete_checkpoint = os.fspath(backup_dir), delete_checkpoint
         self._path = os.path.join(self.folder, "latest.safetensors")

@@ -89,7 +89,7 @@ class ReduceLROnPlateau(_Watching):
     """Lowers the learning rate when a figure no longer gets better."""
 
     def __init__(self, monitor="val_loss", factor=0.1, patience=10, verbose=0, mode="auto", min_delta=1e-4, cooldown=0,
-                 min_lr=0.0, **kwargs):
+                 min_lr=0.0):
         super().__init__(monitor, mode, min_delta)
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau does not support a factor >= 1.0. Received factor={factor}")

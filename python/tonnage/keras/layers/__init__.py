@@ -29,6 +29,7 @@ from .pooling import (  # noqa: F401
 from .preprocessing import (  # noqa: F401
     CategoryEncoding, CenterCrop, Discretization, Normalization, RandomFlip, Rescaling, Resizing,
 )
+from .conv_recurrent import ConvLSTM1D, ConvLSTM2D, ConvLSTM3D  # noqa: F401
 from .recurrent import GRU, LSTM, RNN, SimpleRNN  # noqa: F401
 from .reshaping import (  # noqa: F401
     Cropping1D, Cropping2D, Cropping3D, Flatten, Permute, RepeatVector, Reshape, UpSampling1D, UpSampling2D, UpSampling3D,

@@ -29,8 +29,9 @@ class MultiHeadAttention(Layer):
                  attention_axes=None, kernel_initializer="glorot_uniform", bias_initializer="zeros",
                  kernel_regularizer=None, bias_regularizer=None, **kwargs):
         super().__init__(**kwargs)
-        if attention_axes is not None:
-            raise ValueError("attention_axes is not there: attention is along the second axis; permute the inputs")
+        if isinstance(attention_axes, int):
+            attention_axes = (attention_axes,)
+        self.attention_axes = None if attention_axes is None else tuple(int(axis) for axis in attention_axes)
         self.num_heads, self.key_dim, self.value_dim = int(num_heads), int(key_dim), int(value_dim or key_dim)
         self.dropout, self.use_bias, self.output_size = float(dropout), use_bias, output_shape
         self._of = (initializers.get(kernel_initializer), initializers.get(bias_initializer),
@@ -85,11 +86,41 @@ class MultiHeadAttention(Layer):
         lengths = [query.lengths[0], self.num_heads, query.lengths[1], value.lengths[1]]
         return _t.broadcast_to(mask, lengths)
 
+    def _rows(self, x):
+        """The same with the axes that are attended along joined to the second, the others but the last to the first; and
+        the way back."""
+        rank = x.ndim
+        axes = self.attention_axes or tuple(range(1, rank - 1))
+        axes = [axis % rank for axis in axes]
+        if 0 in axes or rank - 1 in axes:
+            raise ValueError(f"attention_axes {self.attention_axes} of inputs of rank {rank}: neither the first nor the last")
+        others = [axis for axis in range(rank - 1) if axis not in axes]
+        order = [*others, *axes, rank - 1]
+        long = 1
+        for axis in axes:
+            long *= x.lengths[axis]
+        lengths = [x.lengths[axis] for axis in order]
+        made = _t.reshape(_t.transpose(x, order), [-1, long, x.lengths[-1]])
+
+        def back(y):
+            y = _t.reshape(y, [-1 if n is None else n for n in (*lengths[:-1], y.lengths[-1])])
+            return _t.transpose(y, [order.index(axis) for axis in range(rank)])
+
+        return made, back
+
     def call(self, query, value, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
              return_attention_scores=False, training=None, use_causal_mask=False):
         """Computes."""
         value = self._converted(value)
         key = value if key is None else self._converted(key)
+        if query.ndim > 3:
+            if return_attention_scores or any(
+                    m is not None for m in (query_mask, value_mask, key_mask, attention_mask)):
+                raise ValueError("MultiHeadAttention: masks and scores are of inputs of rank 3; join axes by Reshape first")
+            same = key is value
+            (query, back), (value, _) = self._rows(query), self._rows(value)
+            key = value if same else self._rows(key)[0]
+            return back(self.call(query, value, key, training=training, use_causal_mask=use_causal_mask))
         masks = [getattr(t, "_keras_mask", None) if m is None else m
                  for t, m in ((query, query_mask), (value, value_mask))]
         mask = self._mask(query, value, *masks, key_mask, attention_mask)
@@ -133,7 +164,7 @@ class Attention(Layer):
         if score_mode not in ("dot", "concat"):
             raise ValueError(f"Invalid value for argument score_mode. Expected one of {{'dot', 'concat'}}. Received: {score_mode}")
         self.use_scale, self.score_mode, self.dropout = use_scale, score_mode, float(dropout)
-        self._drop = Dropout(self.dropout) if self.dropout else None
+        self._drop = Dropout(self.dropout, seed=seed) if self.dropout else None
         self.scale = self.concat_score_weight = None
 
     def build(self, input_shape):

@@ -37,7 +37,9 @@ class _Cell(Layer):
     def build(self, input_shape):
         """Makes the kernels and the bias."""
         width = self.units * self.gates
-        shapes = (TensorShape(input_shape)[-1], width), (self.units, width), self._bias_shape()
+        self._add_kernels(((TensorShape(input_shape)[-1], width), (self.units, width), self._bias_shape()))
+
+    def _add_kernels(self, shapes):
         names = "kernel", "recurrent_kernel", "bias"
         for name, shape, (first, regularizer, constraint) in zip(names, shapes, self._of):
             if name != "bias" or self.use_bias:
@@ -150,11 +152,14 @@ class LSTMCell(_Cell):
         """Computes."""
         x, h = self._dropped(inputs, states[0])
         made = _t.mat_mul(x, self.kernel, False, False) + _t.mat_mul(h, self.recurrent_kernel, False, False)
+        return self._gated(made, states[1])
+
+    def _gated(self, made, before):
         if self.use_bias:
             made = made + self.bias
         i, f, c, o = self._parts(made)
         gate = self.recurrent_activation
-        carry = gate(f) * states[1] + gate(i) * self.activation(c)
+        carry = gate(f) * before + gate(i) * self.activation(c)
         out = gate(o) * self.activation(carry)
         return out, [out, carry]
 

@@ -9,6 +9,7 @@ from ..backend import unique_name
 from .base import Layer
 from .spec import InputSpec
 from .symbolic import KerasTensor, Node
+from ..._notices import ignores
 
 
 class InputLayer(Layer):
@@ -146,6 +147,7 @@ class EinsumDense(Layer):
 class Lambda(Layer):
     """A function as a layer. Variables that it makes belong to it, and are found again at each call."""
 
+    @ignores("Lambda", "mask")
     def __init__(self, function, output_shape=None, mask=None, arguments=None, **kwargs):
         given = getattr(function, "__name__", "lambda")
         super().__init__(**{"name": unique_name(given if given.isidentifier() else "lambda"), **kwargs})
@@ -166,6 +168,7 @@ class Lambda(Layer):
 class Embedding(Layer):
     """Rows of a table by their numbers. The gradient stays rows, and updates change just those."""
 
+    @ignores("Embedding", "input_length")
     def __init__(self, input_dim, output_dim, embeddings_initializer="uniform", embeddings_regularizer=None,
                  embeddings_constraint=None, mask_zero=False, weights=None, input_length=None, **kwargs):
         super().__init__(**kwargs)

@@ -5,6 +5,7 @@ import numpy as np
 from ... import _tonnage as _t
 from ..._shape import TensorShape
 from .base import Layer
+from ..._notices import ignores
 
 _maximum = _t.Op("maximum", "maximum", ["x", "y"])
 _sqrt = _t.Op("sqrt", "sqrt", ["x"])
@@ -59,6 +60,7 @@ class Normalization(Layer):
     mean = property(lambda self: _t.reshape(self.adapt_mean, self._broadcast))
     variance = property(lambda self: _t.reshape(self.adapt_variance, self._broadcast))
 
+    @ignores("Normalization.adapt", "batch_size")
     def adapt(self, data, batch_size=None, steps=None):
         """Takes mean and variance from data: an array, or a dataset of batches. Sums are in float64."""
         if self._given[0] is not None:

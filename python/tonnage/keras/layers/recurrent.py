@@ -12,6 +12,12 @@ from .cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
 from .spec import InputSpec
 
 
+def _first_shape(shape):
+    """The shape of the sequences, where those of states may stand behind it."""
+    several = isinstance(shape, list) and bool(shape) and isinstance(shape[0], (list, tuple, TensorShape))
+    return TensorShape(shape[0] if several else shape)
+
+
 class RNN(Layer):
     """A cell along the second axis of ``[batch, steps, features]``."""
 
@@ -33,7 +39,7 @@ class RNN(Layer):
 
     def build(self, input_shape):
         """Makes the cell's weights, and what is kept between batches."""
-        shape = TensorShape(input_shape[0] if isinstance(input_shape, list) else input_shape)
+        shape = _first_shape(input_shape)
         if not self.cell.built:
             self.cell.build(TensorShape([shape[0], *shape[2:]]))
             self.cell.built = True
@@ -109,7 +115,9 @@ class RNN(Layer):
             out, after = self._cell(row[0], before)
             previous = carried[-1] if own else before[0]
             if len(row) > 1:
-                kept = _t.expand_dims(row[1], -1)
+                kept = row[1]
+                for _ in range(out.ndim - 1):
+                    kept = _t.expand_dims(kept, -1)
                 after = [_t.where_(kept, a, b) for a, b in zip(after, before)]
                 held = _t.zeros_like(out) if self.zero_output_for_mask else previous
                 out = _t.where_(kept, out, held)

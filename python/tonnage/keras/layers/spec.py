@@ -1,9 +1,11 @@
 """What layers ask of their inputs, and layers that differ in the rank of those alone."""
+from ..._notices import ignores
 
 
 class InputSpec:
     """What a layer asks of an input: its rank, and lengths of axes."""
 
+    @ignores("InputSpec", "allow_last_axis_squeeze", "optional")
     def __init__(self, dtype=None, shape=None, ndim=None, max_ndim=None, min_ndim=None, axes=None,
                  allow_last_axis_squeeze=False, name=None, optional=False):
         self.dtype, self.shape = dtype, None if shape is None else tuple(shape)

@@ -7,6 +7,7 @@ from ..._shape import TensorShape
 from ..._variable import Variable
 from ...module import Module
 from .. import backend, constraints, initializers, regularizers
+from ..._notices import ignores
 
 
 class Tracked(Module):
@@ -14,6 +15,7 @@ class Tracked(Module):
 
     _not_tracked = ("_made_with", "_nodes", "_losses", "_trainable", "_build_shapes")
 
+    @ignores("Tracked.add_weight", "autocast", "aggregation")
     def add_weight(self, shape=None, initializer=None, dtype=None, trainable=True, autocast=True, regularizer=None,
                    constraint=None, aggregation=None, name=None, **unknown):
         """A weight of the layer. One that starts as zeros or random numbers takes no memory before it is written."""

@@ -5,6 +5,7 @@ from ..._variable import Variable
 from .. import initializers
 from ..backend import eagerly, floatx, name_of
 from ..saving import Configured
+from ..._notices import ignores
 
 
 class Metric(Configured):
@@ -31,6 +32,7 @@ class Metric(Configured):
         """The dtype of what it remembers."""
         return self._dtype.name
 
+    @ignores("Metric.add_variable", "aggregation")
     def add_variable(self, shape=(), initializer="zeros", dtype=None, name=None, aggregation=None):
         """Something that it remembers."""
         first = initializers.get(initializer)
@@ -44,7 +46,8 @@ class Metric(Configured):
         vars(self).setdefault("_own", []).append((made, lambda: first([int(n) for n in shape], dtype=dtype)))
         return made
 
-    def add_weight(self, shape=(), initializer="zeros", dtype=None, name=None, **_):
+    @ignores("Metric.add_weight", "trainable")
+    def add_weight(self, shape=(), initializer="zeros", dtype=None, name=None, trainable=False):
         """Something that it remembers; older programs give the name first."""
         if isinstance(shape, str):
             shape, name = (), shape

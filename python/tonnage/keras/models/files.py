@@ -10,6 +10,7 @@ import os
 
 from ... import _tonnage as _t
 from ...module import camel_to_snake
+from ..._notices import ignores
 
 _CONFIG, _FORMAT = "keras_config", "tonnage model"
 
@@ -98,6 +99,7 @@ def _load(file, variables, skip, what):
         file.load(name, variables[name])
 
 
+@ignores("save_model", "zipped")
 def save_model(model, path, overwrite=True, include_optimizer=True, zipped=None, **unknown):
     """Writes a whole model to one file."""
     from ..saving import serialize_keras_object

@@ -6,6 +6,7 @@ from ... import _nest
 from ... import _tonnage as _t
 from ..callbacks import CallbackList, History
 from .batches import Arrays, arrays, batches, pack, split, tensor, unpack, weighted
+from ..._notices import refuse
 
 
 def _numbers(logs):
@@ -124,6 +125,7 @@ class LoopMixin:
                  return_dict=False, budget=None, **kwargs):
         """Its loss and its figures on data: a number, a list in the order of ``metrics_names``, or by name."""
         self._need_compiled("evaluate")
+        refuse("Model.evaluate", kwargs)
         data = batches(x, y, sample_weight, batch_size, steps)
         verbose = 1 if verbose == "auto" else int(verbose)
         todo = CallbackList(callbacks, self, None, verbose, epochs=1, steps=data.steps, testing=True)

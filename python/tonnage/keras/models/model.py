@@ -8,6 +8,7 @@ from ..layers.symbolic import KerasTensor, single
 from ..saving import Configured, serialize_keras_object
 from . import graph
 from .training import Trainer
+from ..._notices import ignores, refuse
 
 
 class Model(Trainer, Layer):
@@ -178,6 +179,7 @@ class Model(Trainer, Layer):
 
     # What others have.
 
+    @ignores("Model.summary", "line_length", "positions", "layer_range")
     def summary(self, line_length=None, positions=None, print_fn=None, expand_nested=False, show_trainable=False,
                 layer_range=None):
         """Prints its layers: shapes, numbers, bytes; and what training takes besides."""
@@ -201,6 +203,7 @@ class Model(Trainer, Layer):
         """Gives it the weights of a file, a tensor at a time."""
         from .files import load_weights
 
+        refuse("Model.load_weights", kwargs)
         load_weights(self, filepath, skip_mismatch)
 
 

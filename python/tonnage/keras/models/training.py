@@ -18,11 +18,13 @@ from .. import metrics as _metrics
 from .batches import arrays, unpack
 from .compiled import Compiled
 from .loops import LoopMixin
+from ..._notices import ignores
 
 
 class Trainer(LoopMixin):
     """What makes a layer a model that is trained."""
 
+    @ignores("Trainer.compile", "jit_compile")
     def compile(self, optimizer="rmsprop", loss=None, loss_weights=None, metrics=None, weighted_metrics=None,
                 run_eagerly=False, steps_per_execution=1, jit_compile="auto", auto_scale_loss=True):
         """Says how it is trained: by which optimizer, to which loss, with which figures beside it."""

@@ -2,6 +2,7 @@
 names, schedules, constraints and files. A rule of one's own is an ``update_step`` over slots."""
 
 from ... import _tonnage as _t
+from ..._notices import refuse
 from ..._shape import IndexedSlices
 from ..._variable import Variable, wrap
 from ..backend import eagerly
@@ -20,17 +21,21 @@ class Optimizer(Configured):
     _rule = None
     """The name of its rule in Rust; ``None`` is one of the user's own."""
 
+    loss_scale_factor = gradient_accumulation_steps = ema_overwrite_frequency = _parts = None
+
     def __init__(self, learning_rate=0.01, weight_decay=None, clipnorm=None, clipvalue=None, global_clipnorm=None,
                  use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None,
                  gradient_accumulation_steps=None, name=None, **kwargs):
         kwargs.pop("jit_compile", None)
         if kwargs:
             raise ValueError(f"Argument(s) not recognized: {kwargs}")
-        for what, value in (("gradient_accumulation_steps", gradient_accumulation_steps),
-                            ("loss_scale_factor", loss_scale_factor), ("ema_overwrite_frequency", ema_overwrite_frequency)):
-            if value is not None:
-                raise ValueError(f"{what} is not there; a budget (`fit(budget=...)`) splits a batch by itself, and "
-                                 "LossScaleOptimizer scales losses")
+        if gradient_accumulation_steps is not None and not gradient_accumulation_steps >= 2:
+            raise ValueError("`gradient_accumulation_steps` must be an integer >= 2. Received: "
+                             f"gradient_accumulation_steps={gradient_accumulation_steps}")
+        if ema_overwrite_frequency is not None and (not isinstance(ema_overwrite_frequency, int)
+                                                    or ema_overwrite_frequency < 1):
+            raise ValueError("`ema_overwrite_frequency` must be an integer >= 1 or None. Received: "
+                             f"ema_overwrite_frequency={ema_overwrite_frequency}")
         if sum(clip is not None for clip in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ValueError(f"Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. Received: "
                              f"clipnorm={clipnorm}, clipvalue={clipvalue}, global_clipnorm={global_clipnorm}.")
@@ -40,6 +45,9 @@ class Optimizer(Configured):
         self.name = name or type(self).__name__.lower()
         self.weight_decay, self.use_ema, self.ema_momentum = weight_decay, use_ema, ema_momentum
         self.clipnorm, self.clipvalue, self.global_clipnorm = clipnorm, clipvalue, global_clipnorm
+        self.ema_overwrite_frequency, self.loss_scale_factor = ema_overwrite_frequency, loss_scale_factor
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self._sums, self._parts = {}, None
         self.built = False
         self._schedule = learning_rate if self._is_schedule(learning_rate) else None
         first = 0.0 if self._schedule is not None else float(learning_rate)
@@ -138,8 +146,9 @@ class Optimizer(Configured):
 
     @property
     def variables(self):
-        """All that it remembers: steps, rate, then of each variable."""
-        return [self.iterations, self._learning_rate, *(wrap(v) for v in self._inner.variables[2:]), *self._slots]
+        """All that it remembers: steps, rate, then of each variable, then sums of gradients."""
+        sums = [] if self._parts is None else [self._parts, *self._sums.values()]
+        return [self.iterations, self._learning_rate, *(wrap(v) for v in self._inner.variables[2:]), *self._slots, *sums]
 
     def exclude_from_weight_decay(self, var_list=None, var_names=None):
         """Leaves variables alone that would be pulled to 0: themselves, or all whose names contain one of these."""
@@ -154,6 +163,7 @@ class Optimizer(Configured):
 
     def apply_gradients(self, grads_and_vars, name=None, **kwargs):
         """Updates variables by their gradients, pairs of both."""
+        refuse("Optimizer.apply_gradients", kwargs)
         pairs = list(grads_and_vars)
         return self.apply([g for g, _ in pairs], [v for _, v in pairs])
 
@@ -182,10 +192,65 @@ class Optimizer(Configured):
             self._inner.keep_from_decay([v for v in variables if any(n in v.plain_name for n in names)])
         if self._schedule is not None:
             self._follow()
+        if self.loss_scale_factor is not None:
+            grads = [g if g is None else _dense(g) / float(self.loss_scale_factor) for g in grads]
+        if self.gradient_accumulation_steps is None:
+            self._update(grads, variables)
+        else:
+            self._accumulate(grads, variables)
+
+    def _update(self, grads, variables):
+        """One step of the rule, and what follows it."""
         self._step(grads, variables)
         for variable in variables:
             if variable.constraint is not None:
                 variable.assign(variable.constraint(variable))
+        if self.use_ema:
+            self._follow_means(variables)
+
+    def _follow_means(self, variables):
+        """Means start at the values of the first step, as Keras has it, and take their variables' place when that is due."""
+        steps = _t.to_tensor(self.iterations, None, None)
+        for variable in variables:
+            average = self._inner.average(variable)
+            if average is None:
+                continue
+            average.put(_t.where_(steps == 1, _t.cast(variable.read_value(), average.dtype), average.read_value()))
+            if self.ema_overwrite_frequency is not None:
+                due = steps % self.ema_overwrite_frequency == 0
+                variable.assign(_t.where_(due, _t.cast(average.read_value(), variable.dtype), variable.read_value()))
+
+    def _accumulate(self, grads, variables):
+        """Adds gradients up, and takes a step by their mean each time that enough are there."""
+        from ..._control import cond
+
+        if self._parts is None:
+            self._parts = eagerly(lambda: Variable(0, dtype="int64", trainable=False, name="parts"))
+        for gradient, variable in zip(grads, variables):
+            if gradient is not None and variable.number not in self._sums:
+                make = lambda v=variable: Variable(  # noqa: E731
+                    _t.fill(v.shape.as_list(), 0, v.dtype), trainable=False, name=f"{v.plain_name}/gradient")
+                self._sums[variable.number] = eagerly(make)
+        steps = self.gradient_accumulation_steps
+        sums = [None if g is None else self._sums[v.number] for g, v in zip(grads, variables)]
+        dense = [None if g is None else _t.cast(_dense(g), v.dtype) for g, v in zip(grads, variables)]
+
+        def step():
+            means = [g if g is None else (s.read_value() + g) / float(steps) for g, s in zip(dense, sums)]
+            self._update(means, variables)
+            for kept in sums:
+                if kept is not None:
+                    kept.assign(_t.zeros_like(kept.read_value()))
+            return _t.to_tensor(True, None, None)
+
+        def add():
+            for kept, gradient in zip(sums, dense):
+                if kept is not None:
+                    kept.assign_add(gradient)
+            return _t.to_tensor(False, None, None)
+
+        self._parts.assign_add(1)
+        cond(_t.to_tensor(self._parts, None, None) % steps == 0, step, add)
 
     def _step(self, grads, variables):
         if self._rule is not None:
@@ -232,7 +297,7 @@ class Optimizer(Configured):
 
     def scale_loss(self, loss):
         """The loss that gradients are to be taken of."""
-        return loss
+        return loss if self.loss_scale_factor is None else loss * float(self.loss_scale_factor)
 
     def finalize_variable_values(self, var_list):
         """Gives variables their running means, where those are kept (``use_ema``)."""

@@ -173,9 +173,12 @@ class LossScaleOptimizer(Optimizer):
     """Another optimizer, for gradients of 16 bits: losses are scaled so that these do not round to 0, by a factor that finds
     its size by itself. A step whose gradients are not finite is left out."""
 
-    def __init__(self, inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000, name=None, **kwargs):
+    def __init__(self, inner_optimizer, initial_scale=32768.0, dynamic_growth_steps=2000, name=None):
         if inner_optimizer._rule is None:
             raise ValueError("LossScaleOptimizer takes a built-in optimizer")
+        if inner_optimizer.gradient_accumulation_steps is not None or inner_optimizer.loss_scale_factor is not None:
+            raise ValueError("LossScaleOptimizer: the inner optimizer adds gradients up or scales losses itself; give it "
+                             "neither gradient_accumulation_steps nor loss_scale_factor")
         self.inner_optimizer = inner_optimizer
         self.name = name or "loss_scale_optimizer"
         self._scale = _t.LossScale(float(initial_scale), int(dynamic_growth_steps))
@@ -187,6 +190,7 @@ class LossScaleOptimizer(Optimizer):
     _inner = property(lambda self: self.inner_optimizer._inner)
     _schedule = property(lambda self: self.inner_optimizer._schedule)
     use_ema = property(lambda self: self.inner_optimizer.use_ema)
+    ema_overwrite_frequency = property(lambda self: self.inner_optimizer.ema_overwrite_frequency)
     built = property(lambda self: self.inner_optimizer.built, lambda self, value: None)
 
     @property

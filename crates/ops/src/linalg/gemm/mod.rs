@@ -15,6 +15,7 @@
 
 #![allow(unsafe_code, reason = "the result is handed to threads as a pointer")]
 
+mod band;
 mod compute;
 mod epilogue;
 mod few;
@@ -22,11 +23,13 @@ mod kernel;
 mod operand;
 mod pack;
 mod pairs;
+mod panels;
 mod plan;
 mod run;
 mod target;
 mod tiles;
 
+pub use band::{Band, Walk};
 pub use compute::{Compute, Output, Reads};
 pub use epilogue::{Block, Epilogue, Finishing, Position, Store};
 pub use operand::{Direct, Matrix, Narrow, Operand, Packs, Strides, Strip, pack_with};

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use tonnage_core::{ErrorKind, Result, bf16};
 
+use super::band::Band;
 use super::compute::{Compute, Reads};
 use super::pack;
 
@@ -22,6 +23,27 @@ pub enum Packs {
         /// So many lines belong together: strips do not reach from one such row into the next.
         row: usize,
     },
+    /// Once for all lines of a block, each element for all lines that share it.
+    Band {
+        /// The cut along depth.
+        deep: usize,
+        /// The most lines of a band.
+        tall: usize,
+        /// So many lines belong together, as above.
+        row: usize,
+        /// Elements of a band.
+        space: usize,
+    },
+}
+
+impl Packs {
+    /// How many lines belong together.
+    pub(super) fn row(&self) -> usize {
+        match *self {
+            Packs::Blocks => usize::MAX,
+            Packs::Strips { row, .. } | Packs::Band { row, .. } => row.max(1),
+        }
+    }
 }
 
 /// How the lines of a strip lie where they were packed.
@@ -75,6 +97,17 @@ pub trait Operand<C: Compute>: Sync {
     /// be there once for several lines.
     fn strip(&self, batch: usize, lines: Range<usize>, depth: Range<usize>, out: &mut [C])
     -> Strip;
+
+    /// Packs a band for some lines, where it [`packs`](Operand::packs) so and lies so that it can; strips otherwise.
+    fn band(
+        &self,
+        _batch: usize,
+        _lines: Range<usize>,
+        _depth: Range<usize>,
+        _out: &mut [C],
+    ) -> Option<Band> {
+        None
+    }
 
     /// Refuses sizes that the operand does not have.
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()>;

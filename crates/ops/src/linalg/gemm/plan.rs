@@ -141,7 +141,7 @@ impl Plan {
     pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
         let unit = ALIGN / size_of::<C>();
         let deep = size.depth.min(kernel.block_depth);
-        let lines = (size.rows + kernel.rows).min(kernel.block_rows.max(kernel.rows));
+        let lines = (size.rows + kernel.tall).min(kernel.block_rows.max(kernel.tall));
         let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
         let tiles = [lines * deep, wide * deep, 0, 0];
         let (chunk, few) = (size.rows.max(size.cols).min(FEW_CHUNK), size.depth.min(FEW_DEPTH));
@@ -189,14 +189,15 @@ impl Plan {
             Path::Tiles => {
                 let (rows, cols) =
                     if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
-                let tile = kernel.rows_of_tile(rows);
+                let tile = kernel.rows_of_tile(rows, self.size.cols);
                 let lines = match self.means.left {
                     Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
-                    Packs::Strips { .. } => kernel.rows,
+                    Packs::Strips { .. } | Packs::Band { .. } => kernel.most_rows(self.size.cols),
                 };
+                let band = if let Packs::Band { space, .. } = self.means.left { space } else { 0 };
                 let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
                 let deep = self.deep;
-                [lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0]
+                [band.max(lines * deep), wide * deep, if rounds { rows * cols } else { 0 }, 0]
             }
             Path::Pairs => {
                 let [a, b] = pairs::space(if rounds { cols.min(SUMS) } else { cols }, depth);
@@ -225,7 +226,11 @@ const DEEPEST: usize = 2048;
 /// whole product and not at what a thread has of it.
 fn depth_of_block<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs) -> usize {
     let even = kernel.depth_of_block(size.depth).min(size.depth);
-    let Packs::Strips { unit, .. } = left else { return even };
+    let unit = match left {
+        Packs::Blocks => return even,
+        Packs::Band { deep, .. } => return deep.clamp(1, size.depth.max(1)),
+        Packs::Strips { unit, .. } => unit,
+    };
     let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
     let most = (BLOCK / (wide * size_of::<C>()).max(1)).min(DEEPEST) / unit.max(1);
     if unit < 2 || most == 0 || !size.depth.is_multiple_of(unit) {

@@ -12,6 +12,7 @@ use super::compute::{Compute, Output};
 use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::{Flushed, Tile};
 use super::operand::{Direct, Operand, Packs, Strip};
+use super::panels::{Access, Left, Panels, Right, packed};
 use super::plan::{ALIGN, Path, SUMS};
 use super::run::Job;
 
@@ -21,22 +22,6 @@ const LEFT_DIRECT: usize = 16;
 
 /// The right operand is not packed where at most that many tiles along a column read it.
 const RIGHT_DIRECT: usize = 4;
-
-/// Bytes over which an operand may be spread to be packed by the first tiles that read it.
-const NEAR: usize = 1 << 20;
-
-/// A block of an operand as micro-kernels read it: panels, and in them elements at two strides.
-struct Panels<C> {
-    /// Written to only where it is packed.
-    data: *const C,
-    /// From one panel to the next.
-    panel: isize,
-    line: isize,
-    depth: isize,
-    /// Steps of depth after which elements lie further on by `jump`; for the left operand only.
-    run: usize,
-    jump: isize,
-}
 
 /// A part of a product: where its sums are kept, and what to add them to.
 pub(super) struct Part<C> {
@@ -126,18 +111,21 @@ where
             return unsafe { self.pairs(part, space) };
         }
         // Lines that belong together are a row of tiles.
-        let row = match self.a.packs() {
-            Packs::Strips { row, .. } => row.clamp(1, part.rows),
-            Packs::Blocks => part.rows,
-        };
-        let tile = kernel.rows_of_tile(row);
+        let packs = self.a.packs();
+        let tile = kernel.rows_of_tile(packs.row().min(part.rows), self.size.cols);
         let deep = self.plan.deep;
-        let tall = kernel.rows_of_block(part.rows, tile);
+        let tall = match packs {
+            Packs::Band { tall, .. } => tall.clamp(1, part.rows),
+            _ => kernel.rows_of_block(part.rows, tile),
+        };
         let wide = kernel.block_cols.min(part.cols.next_multiple_of(kernel.cols));
         let unit = ALIGN / size_of::<O::Compute>();
-        let blocks = self.a.packs() == Packs::Blocks;
-        let lines = if blocks { tall } else { tile };
-        let (a_space, b_space) = space.split_at_mut((lines * deep).next_multiple_of(unit));
+        let lent = match packs {
+            Packs::Blocks => tall * deep,
+            Packs::Strips { .. } => tile * deep,
+            Packs::Band { space, .. } => space.max(tile * deep),
+        };
+        let (a_space, b_space) = space.split_at_mut(lent.next_multiple_of(unit));
         let a_direct = self.left_in_memory(part);
         let b_access = self.right_access(part, deep);
         for i in (0..part.rows).step_by(tall) {
@@ -146,12 +134,13 @@ where
                 let run = k..depth.min(k + deep);
                 let first = part.at.row + i;
                 let lines = first..first + rows;
-                let a = match &a_direct {
-                    Some(direct) => Some(direct.panels(&lines, &run, tile)),
-                    None if blocks => {
-                        Some(packed(self.a, part.at.batch, lines, &run, tile, a_space))
+                let a = match (&a_direct, packs) {
+                    (Some(direct), _) => Left::Panels(direct.panels(&lines, &run, tile)),
+                    (None, Packs::Blocks) => {
+                        Left::Panels(packed(self.a, part.at.batch, lines, &run, tile, a_space))
                     }
-                    None => None,
+                    (None, Packs::Strips { .. }) => Left::Strips,
+                    (None, Packs::Band { .. }) => self.band(part.at.batch, lines, &run, a_space),
                 };
                 for j in (0..part.cols).step_by(wide) {
                     let cols = wide.min(part.cols - j);
@@ -171,14 +160,13 @@ where
                         add: part.add || k > 0,
                     };
                     // SAFETY: the panels cover the block; its sums are part of the caller's.
-                    unsafe { self.block(&block, tile, &run, a.as_ref(), a_space, &b) };
+                    unsafe { self.block(&block, tile, &run, &a, a_space, &b) };
                 }
             }
         }
     }
 
-    /// Tiles of one block, row strip by row strip. Without `a`, each strip of the left operand is packed into `a_space`
-    /// before its tiles.
+    /// Tiles of one block, row strip by row strip.
     ///
     /// # Safety
     /// The panels must cover the block's rows, columns and depth; `block.sums` as for `part`.
@@ -187,7 +175,7 @@ where
         block: &Part<O::Compute>,
         tile: usize,
         depth: &Range<usize>,
-        a: Option<&Panels<O::Compute>>,
+        a: &Left<O::Compute>,
         a_space: &mut [O::Compute],
         b: &Right<O::Compute>,
     ) {
@@ -198,8 +186,11 @@ where
             let first = block.at.row + i;
             let rows = self.lines_of_strip(first, block.rows - i, tile);
             let (a, a_panel) = match a {
-                Some(panels) => (panels, p),
-                None => (&self.strip(block.at.batch, first..first + rows, depth, a_space), 0),
+                Left::Panels(panels) => (panels, p),
+                Left::Strips => {
+                    (&self.strip(block.at.batch, first..first + rows, depth, a_space), 0)
+                }
+                Left::Band(data, band) => (&band.strip(*data, first), 0),
             };
             // SAFETY: row `i` is in the block.
             let strip = unsafe { block.sums.offset(i as isize * block.sums_row) };
@@ -217,6 +208,9 @@ where
                     a_depth: a.depth,
                     a_run: a.run,
                     a_jump: a.jump,
+                    a_first: a.first,
+                    a_turns: a.turns,
+                    a_leap: a.leap,
                     b: b.data.wrapping_offset(q as isize * b.panel),
                     b_depth: b.depth,
                     keep: keep.map_or(std::ptr::null_mut(), |kept| {
@@ -244,10 +238,27 @@ where
 
     /// How many lines from `first` on, of so many that are left, one strip of tiles has.
     fn lines_of_strip(&self, first: usize, left: usize, tile: usize) -> usize {
-        match self.a.packs() {
-            Packs::Strips { row, .. } => tile.min(left).min(row.max(1) - first % row.max(1)),
-            Packs::Blocks => tile.min(left),
+        match self.a.packs().row() {
+            usize::MAX => tile.min(left),
+            row => tile.min(left).min(row - first % row),
         }
+    }
+
+    /// A band for some lines, or none where the operand does not lie so.
+    fn band(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: &Range<usize>,
+        space: &mut [O::Compute],
+    ) -> Left<O::Compute> {
+        let Some(band) = self.a.band(batch, lines.clone(), depth.clone(), space) else {
+            return Left::Strips;
+        };
+        // The last element that a tile would read: walks go forward.
+        let last = band.lines.at(lines.end - 1 - band.origin) + band.depth.at(depth.len() - 1);
+        assert!(last < space.len(), "a band that leaves its space");
+        Left::Band(space.as_ptr(), band)
     }
 
     /// The lines of one strip of tiles, packed as the operand likes it.
@@ -266,11 +277,10 @@ where
         assert!(run > 0 && last < out.len(), "a strip that leaves its space");
         Panels {
             data: out.as_ptr(),
-            panel: 0,
             line: line as isize,
             depth: depth as isize,
-            run,
             jump: jump as isize,
+            ..Panels::even(run)
         }
     }
 
@@ -305,6 +315,10 @@ where
         });
         match direct {
             Some(direct) if part.rows <= RIGHT_DIRECT * self.kernel.rows => Access::InPlace(direct),
+            // Panels of it would be half empty.
+            Some(direct) if 2 * self.size.cols <= self.kernel.cols && direct.is_near(deep) => {
+                Access::InPlace(direct)
+            }
             Some(direct) if direct.is_near(deep) => Access::Kept(direct),
             _ => Access::Packed,
         }
@@ -333,59 +347,4 @@ where
             _ => Right { first: packed(self.b, batch, lines, depth, width, space), kept: None },
         }
     }
-}
-
-/// How tiles get at the right operand.
-enum Access<'a, C> {
-    /// Where it lies: too few strips of tiles read it to pay for packing.
-    InPlace(Direct<'a, C>),
-    /// The first strip of tiles reads it where it lies and packs it for the others, if its tiles can.
-    Kept(Direct<'a, C>),
-    /// Packed beforehand.
-    Packed,
-}
-
-/// A block of the right operand, as the first strip of tiles reads it, and where that packs it for the others.
-struct Right<C> {
-    first: Panels<C>,
-    kept: Option<Panels<C>>,
-}
-
-impl<C> Panels<C> {
-    /// Panels in packing space.
-    fn packed(space: &mut [C], depth: usize, width: usize) -> Panels<C> {
-        let (depth, width) = (depth as isize, width as isize);
-        let data = space.as_mut_ptr();
-        Panels { data, panel: width * depth, line: 1, depth: width, run: usize::MAX, jump: 0 }
-    }
-}
-
-impl<C> Direct<'_, C> {
-    /// True where that many steps of depth lie close enough together that reading a few columns of each costs no more than
-    /// reading them all: in L2, and in pages that are known.
-    fn is_near(&self, depth: usize) -> bool {
-        depth.saturating_mul(self.depth.unsigned_abs()) * size_of::<C>() <= NEAR
-    }
-
-    /// Panels of a block that is read where it lies.
-    fn panels(&self, lines: &Range<usize>, depth: &Range<usize>, width: usize) -> Panels<C> {
-        let at = lines.start as isize * self.line + depth.start as isize * self.depth;
-        let data = self.data.as_ptr().wrapping_offset(self.start as isize + at);
-        let panel = width as isize * self.line;
-        Panels { data, panel, line: self.line, depth: self.depth, run: usize::MAX, jump: 0 }
-    }
-}
-
-/// A block of an operand, packed into `space`.
-fn packed<C: Compute, X: Operand<C>>(
-    operand: &X,
-    batch: usize,
-    lines: Range<usize>,
-    depth: &Range<usize>,
-    width: usize,
-    space: &mut [C],
-) -> Panels<C> {
-    let out = &mut space[..lines.len().next_multiple_of(width) * depth.len()];
-    operand.pack(batch, lines, depth.clone(), width, out);
-    Panels::packed(out, depth.len(), width)
 }

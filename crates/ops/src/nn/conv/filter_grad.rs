@@ -12,7 +12,7 @@ use tonnage_core::{Attrs, Bytes, Call, Dim, Emit, OpDef, Shape, TensorType};
 
 use super::depthwise_filter::{self, Sums};
 use super::forward::CONV;
-use super::operand::{Side, TURNED};
+use super::operand::{Side, turned};
 use super::transpose::CONV_TRANSPOSE;
 use super::{Known, channels, divides, floats, image_is_input};
 use crate::infer::{along, inputs, joined, shape};
@@ -93,7 +93,8 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
     if known.is_depthwise() {
         return depthwise_filter::scratch(&known, dtype);
     }
-    let windows = scratch_bytes_for(size, dtype, TURNED, false, threads);
+    let left = turned(&known, dtype.size());
+    let windows = scratch_bytes_for(size, dtype, left, false, threads);
     match known.window.is_trivial() {
         true => windows.max(scratch_bytes(size, dtype, threads)),
         false => windows,

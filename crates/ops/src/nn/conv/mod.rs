@@ -11,6 +11,7 @@ pub mod filter_grad;
 pub mod forward;
 pub mod transpose;
 
+mod band;
 mod classes;
 mod depthwise;
 mod depthwise_filter;
@@ -201,6 +202,11 @@ fn cases() -> Vec<Case> {
         of(BF16, &[1, 4, 4, 5], &[3, 3, 1, 5], 5, &[same, same]),
         // More than a tile of rows and columns.
         of(F32, &[1, 5, 7, 20], &[3, 3, 20, 40], 1, &[same, same]),
+        // More windows than a band has, across images; taps that lie apart along height; planes of padding.
+        of(F32, &[3, 20, 40, 4], &[3, 3, 4, 5], 1, &[same, same]),
+        of(F32, &[2, 9, 8, 3], &[3, 3, 3, 5], 1, &[[1, 2, 2, 2], same]),
+        of(F32, &[3, 9, 17, 2], &[3, 3, 2, 20], 1, &[[2, 1, 1, 1], [2, 1, 1, 1]]),
+        of(F32, &[1, 2, 6, 9, 2], &[1, 3, 2, 2, 6], 1, &[[1, 1, 1, 1], same, same]),
         // One and three spatial axes.
         of(F32, &[2, 9, 4], &[3, 4, 6], 1, &[[2, 1, 1, 2]]),
         of(F32, &[1, 3, 4, 4, 2], &[2, 3, 3, 2, 6], 1, &[plain, same, [2, 1, 1, 1]]),

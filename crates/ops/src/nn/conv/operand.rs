@@ -6,25 +6,22 @@ use std::ops::Range;
 use tonnage_core::Result;
 use tonnage_core::kernel::In;
 
-use super::Known;
 use super::filter::{Filter, Taps};
 use super::slide::Slide;
-use super::windows::Windows;
-use crate::linalg::gemm::{Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
+use super::windows::{Windows, packs};
+use super::{Known, band};
+use crate::linalg::gemm::{Band, Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
 use crate::nn::float::Float;
 use crate::nn::window::Pixels;
-
-/// How taps and channels are packed along windows.
-pub(super) const TURNED: Packs = Packs::Strips { unit: 1, row: usize::MAX };
 
 /// One side of a product.
 pub(super) enum Side<'a, T> {
     /// Pixels by channels, where they lie as a matrix.
     Matrix(Matrix<'a, T>),
-    /// A line for each window, along its taps and their channels.
-    Windows(Windows<'a, T>),
-    /// A line for each tap and channel, along all windows.
-    Turned(Windows<'a, T>),
+    /// A line for each window, along its taps and their channels; and how that is packed.
+    Windows(Windows<'a, T>, Packs),
+    /// A line for each tap and channel, along all windows; and how that is packed.
+    Turned(Windows<'a, T>, Packs),
     /// Filters.
     Filter(Filter<'a, T>),
 }
@@ -36,7 +33,11 @@ impl<'a, T: Float> Side<'a, T> {
         let group = known.group().0;
         match rows_of(image, known.groups).filter(|_| known.window.is_trivial()) {
             Some(rows) => Side::Matrix(Matrix::left(data, rows)),
-            None => Side::Windows(Windows::new(data, pixels, slides(known), group)),
+            None => {
+                let (slides, outputs) = (slides(known), known.group().1);
+                let packs = packs(&slides, group, outputs, size_of::<T>());
+                Side::Windows(Windows::new(data, pixels, slides, group), packs)
+            }
         }
     }
 
@@ -46,7 +47,10 @@ impl<'a, T: Float> Side<'a, T> {
         let group = known.group().0;
         match rows_of(image, known.groups).filter(|_| known.window.is_trivial()) {
             Some(rows) => Side::Matrix(Matrix::left(data, rows.transposed())),
-            None => Side::Turned(Windows::new(data, pixels, slides(known), group)),
+            None => Side::Turned(
+                Windows::new(data, pixels, slides(known), group),
+                turned(known, size_of::<T>()),
+            ),
         }
     }
 
@@ -57,7 +61,8 @@ impl<'a, T: Float> Side<'a, T> {
             Some(rows) => Side::Matrix(Matrix::right(data, rows)),
             None => {
                 let slides = pixels.lengths.map(Slide::pixels);
-                Side::Turned(Windows::new(data, pixels, slides, known.group().1))
+                let windows = Windows::new(data, pixels, slides, known.group().1);
+                Side::Turned(windows, Packs::Blocks)
             }
         }
     }
@@ -83,6 +88,13 @@ pub(super) fn slides(known: &Known) -> [Slide; 3] {
     })
 }
 
+/// How the taps and channels of an image are packed along its windows.
+pub(super) fn turned(known: &Known, element: usize) -> Packs {
+    let (inputs, outputs) = known.group();
+    // 16-bit floats are widened.
+    band::turned(&slides(known), inputs, outputs, element.max(size_of::<f32>()))
+}
+
 /// All pixels as rows and channels as columns, by group, where they lie evenly.
 pub(super) fn rows_of(image: &In, groups: usize) -> Option<Strides> {
     let layout = &image.layout;
@@ -105,8 +117,8 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
     ) {
         match self {
             Side::Matrix(matrix) => matrix.pack(batch, lines, depth, width, out),
-            Side::Windows(windows) => windows.pack(batch, lines, depth, width, out),
-            Side::Turned(windows) => windows.pack_turned(batch, lines, depth, width, out),
+            Side::Windows(windows, _) => windows.pack(batch, lines, depth, width, out),
+            Side::Turned(windows, _) => windows.pack_turned(batch, lines, depth, width, out),
             Side::Filter(filter) => filter.pack(batch, lines, depth, width, out),
         }
     }
@@ -115,23 +127,22 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
         match self {
             Side::Matrix(matrix) => matrix.direct(batch),
             Side::Filter(filter) => filter.direct(batch),
-            Side::Windows(_) | Side::Turned(_) => None,
+            Side::Windows(..) | Side::Turned(..) => None,
         }
     }
 
     fn runs_along_depth(&self) -> bool {
         match self {
             Side::Matrix(matrix) => Operand::<C>::runs_along_depth(matrix),
-            Side::Windows(_) => true,
-            Side::Turned(_) | Side::Filter(_) => false,
+            Side::Windows(..) => true,
+            Side::Turned(..) | Side::Filter(_) => false,
         }
     }
 
     fn packs(&self) -> Packs {
         match self {
             Side::Matrix(_) | Side::Filter(_) => Packs::Blocks,
-            Side::Windows(windows) => windows.packs(),
-            Side::Turned(_) => TURNED,
+            Side::Windows(_, packs) | Side::Turned(_, packs) => *packs,
         }
     }
 
@@ -143,7 +154,7 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
         out: &mut [C],
     ) -> Strip {
         match self {
-            Side::Windows(windows) => windows.strip(batch, lines, depth, out),
+            Side::Windows(windows, _) => windows.strip(batch, lines, depth, out),
             _ => {
                 let (count, deep) = (lines.len(), depth.len());
                 self.pack(batch, lines, depth, count, out);
@@ -152,11 +163,25 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
         }
     }
 
+    fn band(
+        &self,
+        batch: usize,
+        lines: Range<usize>,
+        depth: Range<usize>,
+        out: &mut [C],
+    ) -> Option<Band> {
+        match self {
+            Side::Windows(windows, _) => windows.band(batch, lines, depth, out),
+            Side::Turned(windows, _) => windows.band_turned(batch, lines, depth, out),
+            _ => None,
+        }
+    }
+
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
         match self {
             Side::Matrix(matrix) => Operand::<C>::check(matrix, batch, lines, depth),
             // Slices are indexed, and positions follow from the layout: there is nothing to promise.
-            Side::Windows(_) | Side::Turned(_) | Side::Filter(_) => Ok(()),
+            Side::Windows(..) | Side::Turned(..) | Side::Filter(_) => Ok(()),
         }
     }
 }

@@ -108,7 +108,9 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
     let mut most = Bytes::ZERO;
     for class in Class::all(&known) {
         let size = class.size(&known);
-        let left = packs(&class.axes.map(|axis| axis.slide), known.group().1);
+        let (inputs, outputs) = known.group();
+        let slides = class.axes.map(|axis| axis.slide);
+        let left = packs(&slides, outputs, inputs, dtype.size());
         most = most.max(scratch_bytes_for(size, dtype, left, class.is_part, threads));
         if known.window.is_trivial() {
             most = most.max(scratch_bytes(size, dtype, threads));
@@ -175,7 +177,9 @@ fn windows<'a, T: Float>(values: &'a In, known: &Known, class: &Class) -> Side<'
         None => {
             let slides = class.axes.map(|axis| axis.slide);
             let pixels = Pixels::of(&values.layout);
-            Side::Windows(Windows::new(data, pixels, slides, known.group().1))
+            let (inputs, outputs) = known.group();
+            let packs = packs(&slides, outputs, inputs, size_of::<T>());
+            Side::Windows(Windows::new(data, pixels, slides, outputs), packs)
         }
     }
 }

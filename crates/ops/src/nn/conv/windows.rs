@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::band;
 use super::slide::Slide;
 use crate::linalg::gemm::{Compute, Packs, Reads, Strip, pack_with};
 use crate::nn::window::Pixels;
@@ -14,8 +15,13 @@ use crate::simd::{self, Isa, Kernel};
 /// From so many windows along width on, strips of tiles keep to one row of them.
 const LONG: usize = 12;
 
-/// How such windows are packed.
-pub(super) fn packs(slides: &[Slide; 3], channels: usize) -> Packs {
+/// How windows are packed, beside filters that give `outputs` channels.
+pub(super) fn packs(slides: &[Slide; 3], channels: usize, outputs: usize, element: usize) -> Packs {
+    // 16-bit floats are widened.
+    let element = element.max(size_of::<f32>());
+    if let Some(band) = band::forward(slides, channels, outputs, element) {
+        return band;
+    }
     let row = if slides[2].lines >= LONG { slides[2].lines } else { usize::MAX };
     Packs::Strips { unit: slides[2].taps * channels, row }
 }
@@ -23,13 +29,13 @@ pub(super) fn packs(slides: &[Slide; 3], channels: usize) -> Packs {
 /// The windows of an image.
 #[derive(Clone, Copy)]
 pub(super) struct Windows<'a, T> {
-    data: &'a [T],
-    pixels: Pixels,
-    slides: [Slide; 3],
+    pub(super) data: &'a [T],
+    pub(super) pixels: Pixels,
+    pub(super) slides: [Slide; 3],
     /// Channels of one group.
-    channels: usize,
+    pub(super) channels: usize,
     /// Taps along width lie side by side, with their channels.
-    joined: bool,
+    pub(super) joined: bool,
 }
 
 /// Which window.
@@ -50,11 +56,6 @@ impl<'a, T> Windows<'a, T> {
         let joined = pixels.channel == 1
             && (slides[2].taps == 1 || slides[2].tap > 0 && across == channels as isize);
         Windows { data, pixels, slides, channels, joined }
-    }
-
-    /// How they are packed.
-    pub fn packs(&self) -> Packs {
-        packs(&self.slides, self.channels)
     }
 
     fn cursor(&self, line: usize) -> Cursor {
@@ -78,7 +79,7 @@ impl<'a, T> Windows<'a, T> {
 
     /// Elements of one row of taps.
     #[inline(always)]
-    fn row_len(&self) -> usize {
+    pub(super) fn row_len(&self) -> usize {
         self.slides[2].taps * self.channels
     }
 
@@ -89,17 +90,26 @@ impl<'a, T> Windows<'a, T> {
         let (pixels, lengths) = (&self.pixels, &self.pixels.lengths);
         let z = self.slides[0].inside(cursor.at[0], row / taps, lengths[0])?;
         let y = self.slides[1].inside(cursor.at[1], row % taps, lengths[1])?;
-        let channel = (group * self.channels) as isize * pixels.channel;
-        let image = pixels.start as isize + cursor.batch as isize * pixels.next + channel;
+        let image = self.start_of(group, cursor.batch);
         Some(image + z * pixels.strides[0] + y * pixels.strides[1])
+    }
+
+    /// Where an image's first pixel lies.
+    #[inline(always)]
+    pub(super) fn start_of(&self, group: usize, image: usize) -> isize {
+        let channel = (group * self.channels) as isize * self.pixels.channel;
+        self.pixels.start as isize + image as isize * self.pixels.next + channel
     }
 }
 
 /// Copies, widening where it has to.
 #[inline(always)]
-fn copy<C: Compute, T: Reads<C>>(from: &[T], to: &mut [C]) {
+pub(super) fn copy<C: Compute, T: Reads<C>>(from: &[T], to: &mut [C]) {
     /// A vector or two at every level.
     const RUN: usize = 16;
+    if let Some(from) = T::as_computed(from) {
+        return to.copy_from_slice(from);
+    }
     let len = from.len().min(to.len());
     let mut put = |at: usize| {
         if let (Some(from), Some(to)) =

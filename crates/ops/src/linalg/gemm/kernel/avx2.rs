@@ -23,6 +23,7 @@ macro_rules! avx2 {
             /// The kernel.
             pub(in super::super::super) static KERNEL: Kernel<$t> = Kernel {
                 rows: ROWS,
+                tall: ROWS,
                 cols: 2 * $lanes,
                 masks: false,
                 keeps: usize::MAX,
@@ -86,7 +87,7 @@ macro_rules! avx2 {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
                         _mm_prefetch::<_MM_HINT_T0>(c);
                     }
-                    let mut left = t.depth;
+                    let (mut left, mut runs) = (t.depth, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
                         for _ in 0..run {
@@ -99,7 +100,7 @@ macro_rules! avx2 {
                             a = a.wrapping_offset(t.a_depth);
                             b = b.wrapping_offset(t.b_depth);
                         }
-                        a = a.wrapping_offset(t.a_jump);
+                        a = a.wrapping_offset(t.jump(&mut runs));
                         left -= run;
                     }
                     for i in 0..R {

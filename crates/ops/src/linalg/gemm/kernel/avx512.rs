@@ -1,4 +1,4 @@
-//! AVX-512: a tile of 14 rows and two vectors of columns.
+//! AVX-512: a tile of 14 rows and two vectors of columns, or of 28 rows and one.
 //!
 //! 28 of the 32 registers hold sums, two hold a step of `b`, and each element of `a` is broadcast once for
 //! two multiply-adds: 16 loads for 28 of those. Rows of `c` are stored as they lie; columns beyond
@@ -13,8 +13,30 @@ use super::{Kernel, Tile, TileFn};
 
 const ROWS: usize = 14;
 
+/// Rows of a tile of one vector of columns.
+const TALL: usize = 28;
+
 /// A product with more than a few tiles of rows has tiles of at least that many.
 const KEEPS: usize = 12;
+
+/// Rows that an address reaches from one pointer: once, twice and three times a stride.
+const NEAR: usize = 4;
+
+/// The same pointer, as one that the compiler knows nothing of. It would make the pointers of all rows one chain of
+/// additions otherwise, which takes a cycle a row: as long as two vectors' multiplications, and twice as long as one's.
+#[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it")]
+fn apart<T>(mut pointer: *const T) -> *const T {
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!(
+            "/* {0} */",
+            inout(reg) pointer,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    pointer
+}
 
 macro_rules! avx512 {
     (
@@ -28,6 +50,7 @@ macro_rules! avx512 {
             /// The kernel.
             pub(in super::super::super) static KERNEL: Kernel<$t> = Kernel {
                 rows: ROWS,
+                tall: TALL,
                 cols: 2 * $lanes,
                 masks: true,
                 keeps: KEEPS,
@@ -89,7 +112,29 @@ macro_rules! avx512 {
                 ]
             }
 
-            /// The same, for tiles that keep `b`.
+            /// The same for more rows of one vector.
+            static NARROW: [[TileFn<$t>; 2]; TALL - ROWS] = [
+                narrow::<15>(),
+                narrow::<16>(),
+                narrow::<17>(),
+                narrow::<18>(),
+                narrow::<19>(),
+                narrow::<20>(),
+                narrow::<21>(),
+                narrow::<22>(),
+                narrow::<23>(),
+                narrow::<24>(),
+                narrow::<25>(),
+                narrow::<26>(),
+                narrow::<27>(),
+                narrow::<28>(),
+            ];
+
+            const fn narrow<const R: usize>() -> [TileFn<$t>; 2] {
+                [body::<R, 1, true, true, false>, body::<R, 1, true, false, false>]
+            }
+
+            /// As `TILES`, for tiles that keep `b`.
             static KEEPING: [[TileFn<$t>; 6]; ROWS + 1 - KEEPS] =
                 [keeping::<12>(), keeping::<13>(), keeping::<14>()];
 
@@ -116,7 +161,9 @@ macro_rules! avx512 {
                 // SAFETY: the body for the tile's shape; the caller promises the instructions and
                 // the pointers.
                 unsafe {
-                    if t.keep.is_null() {
+                    if t.rows > ROWS {
+                        NARROW[t.rows - ROWS - 1][layout / 3](t)
+                    } else if t.keep.is_null() {
                         TILES[t.rows - 1][shape + layout](t)
                     } else {
                         KEEPING[t.rows - KEEPS][shape + layout](t)
@@ -138,8 +185,13 @@ macro_rules! avx512 {
             ) {
                 let last: $mask = (u32::MAX >> (32 - (t.cols - (V - 1) * $lanes))) as $mask;
                 let mut sums = [[$zero(); V]; R];
-                let (mut a, mut b, mut keep) = (t.a, t.b, t.keep);
+                let (mut b, mut keep) = (t.b, t.keep);
                 let a_row = if UNIT { 1 } else { t.a_row };
+                // The first of every `NEAR` rows: from it, an address reaches the others without an addition.
+                let mut a = [t.a; TALL.div_ceil(NEAR)];
+                for (i, a) in a.iter_mut().enumerate() {
+                    *a = apart(a.wrapping_offset((i * NEAR) as isize * a_row));
+                }
                 // SAFETY: `c` has R rows and `cols` columns, `a` R rows and `depth` steps, `b` `depth`
                 // steps and as many columns as the mask lets through, `keep`
                 // (if at all) `depth` steps of two vectors. Prefetches may point anywhere.
@@ -151,7 +203,7 @@ macro_rules! avx512 {
                             _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
                     }
-                    let mut left = t.depth;
+                    let (mut left, mut runs) = (t.depth, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
                         for _ in 0..run {
@@ -168,24 +220,24 @@ macro_rules! avx512 {
                                 }
                             }
                             keep = keep.wrapping_add(2 * $lanes);
-                            _mm_prefetch::<_MM_HINT_T0>(
-                                b.wrapping_offset(8 * t.b_depth).cast::<i8>(),
-                            );
+                            // One vector a step follows the other, and loads are what limits such tiles.
                             if V == 2 {
-                                _mm_prefetch::<_MM_HINT_T0>(
-                                    b.wrapping_offset(8 * t.b_depth).cast::<i8>().wrapping_add(64),
-                                );
+                                let ahead = b.wrapping_offset(8 * t.b_depth).cast::<i8>();
+                                _mm_prefetch::<_MM_HINT_T0>(ahead);
+                                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64));
                             }
                             for i in 0..R {
-                                let x = $splat(*a.offset(i as isize * a_row));
+                                let at = a[i / NEAR].wrapping_offset((i % NEAR) as isize * a_row);
+                                let x = $splat(*at);
                                 for v in 0..V {
                                     sums[i][v] = $fma(x, y[v], sums[i][v]);
                                 }
                             }
-                            a = a.wrapping_offset(t.a_depth);
+                            a.iter_mut().for_each(|a| *a = a.wrapping_offset(t.a_depth));
                             b = b.wrapping_offset(t.b_depth);
                         }
-                        a = a.wrapping_offset(t.a_jump);
+                        let jump = t.jump(&mut runs);
+                        a.iter_mut().for_each(|a| *a = a.wrapping_offset(jump));
                         left -= run;
                     }
                     for i in 0..R {

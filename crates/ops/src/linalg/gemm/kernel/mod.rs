@@ -109,6 +109,10 @@ pub(super) struct Tile<C> {
     /// Steps of depth, at least 1, after which `a` lies further on by `a_jump` besides.
     pub a_run: usize,
     pub a_jump: isize,
+    /// After so many such runs, and then after every `a_turns` of them, `a` lies further on by `a_leap` besides.
+    pub a_first: usize,
+    pub a_turns: usize,
+    pub a_leap: isize,
     pub b: *const C,
     pub b_depth: isize,
     /// Where to keep `b` as a packed panel; null for nowhere. Then the tile must have at least [`Kernel::keeps`] rows.
@@ -116,12 +120,25 @@ pub(super) struct Tile<C> {
     pub keep: *mut C,
     pub c: *mut C,
     pub c_row: isize,
-    /// 1 to [`Kernel::rows`].
+    /// 1 to [`Kernel::rows`], or to [`Kernel::tall`] where it may.
     pub rows: usize,
     /// 1 to [`Kernel::cols`].
     pub cols: usize,
     /// Add to what `c` holds, rather than overwrite it.
     pub add: bool,
+}
+
+impl<C> Tile<C> {
+    /// From the end of a run to the start of the next; `runs` are left before a leap.
+    #[inline(always)]
+    fn jump(&self, runs: &mut usize) -> isize {
+        *runs -= 1;
+        if *runs > 0 {
+            return self.a_jump;
+        }
+        *runs = self.a_turns;
+        self.a_jump + self.a_leap
+    }
 }
 
 /// Needs the instructions of its level; `a`, `b` and `c` must be valid for the tile's extent, `b` for
@@ -132,6 +149,8 @@ pub(super) type TileFn<C> = unsafe fn(&Tile<C>);
 pub(super) struct Kernel<C: 'static> {
     /// The most rows of a tile.
     pub rows: usize,
+    /// The most rows of a tile of at most half the columns: it has registers for more of them.
+    pub tall: usize,
     /// The most columns of a tile, and the width of a packed panel of the right operand.
     pub cols: usize,
     /// `tile` reads no column of `b` beyond the tile's own.
@@ -168,10 +187,15 @@ impl<C: Compute> Kernel<C> {
         depth.div_ceil(blocks).next_multiple_of(4)
     }
 
-    /// Rows of a tile where `rows` are to be covered: evened out too, so that 16 rows are two tiles of 8
+    /// The most rows of a tile in a product with `cols` columns.
+    pub fn most_rows(&self, cols: usize) -> usize {
+        if 2 * cols <= self.cols { self.tall } else { self.rows }
+    }
+
+    /// Rows of a tile where `rows` by `cols` are to be covered: evened out too, so that 16 rows are two tiles of 8
     /// rather than 14 and 2.
-    pub fn rows_of_tile(&self, rows: usize) -> usize {
-        let tiles = rows.div_ceil(self.rows).max(1);
+    pub fn rows_of_tile(&self, rows: usize, cols: usize) -> usize {
+        let tiles = rows.div_ceil(self.most_rows(cols)).max(1);
         rows.div_ceil(tiles).max(1)
     }
 

@@ -18,6 +18,7 @@ const COLS: usize = 8;
 pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
     Kernel {
         rows: ROWS,
+        tall: ROWS,
         cols: COLS,
         masks: false,
         keeps: usize::MAX,
@@ -73,6 +74,7 @@ pub(super) unsafe fn by_rows<C: Compute, const N: usize>(t: &Tile<C>) {
 unsafe fn body<C: Compute, const R: usize, const N: usize>(t: &Tile<C>) {
     let mut sums = [[C::ZERO; N]; R];
     let (mut a, mut b, mut left) = (t.a, t.b, t.depth);
+    let mut runs = t.a_first;
     while left > 0 {
         let run = left.min(t.a_run);
         for _ in 0..run {
@@ -88,7 +90,7 @@ unsafe fn body<C: Compute, const R: usize, const N: usize>(t: &Tile<C>) {
             a = a.wrapping_offset(t.a_depth);
             b = b.wrapping_offset(t.b_depth);
         }
-        a = a.wrapping_offset(t.a_jump);
+        a = a.wrapping_offset(t.jump(&mut runs));
         left -= run;
     }
     for (i, sums) in sums.iter().enumerate() {

@@ -68,6 +68,7 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
     };
     Kernel {
         rows: ROWS,
+        tall: ROWS,
         cols: COLS,
         masks: false,
         keeps: usize::MAX,

@@ -128,6 +128,7 @@ impl Outer<'_> {
             rounds: Rounds::Times(Dim::Known(rounds)),
             reverse: false,
             slots: None,
+            spills: false,
             // Nothing in it draws: random numbers come in as rows of what the whole draws.
             key: Key::Fixed([0, 0]),
             updates: Vec::new(),

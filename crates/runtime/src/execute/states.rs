@@ -1,0 +1,157 @@
+//! States of a loop that wait in a file for its gradient: one is written a round, and read back on the way back.
+//!
+//! The invariant: a file lasts as long as the frame whose loop wrote it. It is gone when that frame is, however the
+//! call ends.
+
+use tonnage_core::ValueId;
+use tonnage_core::bytes::Bytes;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_plan::StateFile as Planned;
+use tonnage_plan::schedule::{LAST, START};
+
+use super::back::Way;
+use super::frame::Frame;
+use super::region::copy;
+use crate::lend::{Lender, Region};
+use crate::spill::SpillFile;
+
+/// A file with a row for the state before each round but the first.
+pub struct StateFile {
+    file: SpillFile,
+    state: u64,
+    parts: Vec<u64>,
+}
+
+impl StateFile {
+    /// As long as the plan says from the start, so that a full disk shows before the first round; one that only the
+    /// data end grows.
+    fn create(planned: &Planned, known: bool) -> Result<StateFile> {
+        let file = match planned.bytes().filter(|_| known) {
+            Some(len) => SpillFile::create(len)?,
+            None => SpillFile::nameless()?,
+        };
+        let parts = planned.parts.iter().map(|at| at.get()).collect();
+        Ok(StateFile { file, state: planned.state.get(), parts })
+    }
+
+    /// Writes the state before a round.
+    fn write(&mut self, lender: &mut Lender, round: u64, state: &[Region]) -> Result<Bytes> {
+        let mut written = Bytes::ZERO;
+        let first = self.state * (round - 1);
+        for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
+            let lent = lender.lend(&[*region], &[])?;
+            self.file.write(first + part, lent.reads[0])?;
+            written += Bytes::of(region.len).rounded();
+        }
+        Ok(written)
+    }
+
+    /// Reads it back.
+    fn read(&mut self, lender: &mut Lender, round: u64, state: &[Region]) -> Result<()> {
+        let first = self.state * (round - 1);
+        for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
+            let mut lent = lender.lend(&[], &[*region])?;
+            self.file.read(first + part, lent.writes[0])?;
+        }
+        Ok(())
+    }
+}
+
+impl<'p> Frame<'p> {
+    /// A file for the states of a loop.
+    pub(super) fn open_states(&mut self, planned: &Planned, known: bool) -> Result<StateFile> {
+        // The same loop in a round before, or run again: what it wrote is not asked for any more.
+        self.states.retain(|(name, _)| *name != planned.name);
+        StateFile::create(planned, known)
+    }
+
+    pub(super) fn write_state(
+        &mut self,
+        lender: &mut Lender,
+        file: &mut StateFile,
+        round: u64,
+        state: &[Region],
+    ) -> Result<()> {
+        self.spilled += file.write(lender, round, state)?;
+        Ok(())
+    }
+
+    /// The file that the loop of that name wrote.
+    fn take_states(&mut self, name: ValueId) -> Result<StateFile> {
+        let at = self.states.iter().position(|(other, _)| *other == name);
+        at.map(|at| self.states.swap_remove(at).1).ok_or_else(|| {
+            let what = format!("no states were written for %{}", name.index());
+            ErrorKind::BadGraph { what }.into()
+        })
+    }
+
+    /// Goes back through all rounds with states from the file: two lie in memory at a time.
+    pub(super) fn back_from_file(
+        &mut self,
+        lender: &mut Lender,
+        way: &mut Way<'p>,
+        planned: &Planned,
+        rounds: Option<u64>,
+    ) -> Result<()> {
+        let plan = way.states.plan;
+        let (mut file, rounds) = match (plan.written, rounds) {
+            (true, Some(rounds)) => (self.take_states(planned.name)?, rounds),
+            _ => self.run_again(lender, way, planned, rounds)?,
+        };
+        let mut after = LAST;
+        for round in (0..rounds).rev() {
+            let before = if round == 0 { START } else { usize::from(after == 0) };
+            let state = way.states.at(before);
+            if round > 0 {
+                state.iter().for_each(|region| self.lent(region));
+                file.read(lender, round, &state)?;
+            }
+            self.step_back(lender, way, round, before, after)?;
+            after = before;
+        }
+        // Another gradient of the same loop may ask for them.
+        self.states.push((planned.name, file));
+        Ok(())
+    }
+
+    /// Runs the rounds of a loop once more and writes their states: of one whose end is at hand, all but the last.
+    fn run_again(
+        &mut self,
+        lender: &mut Lender,
+        way: &Way<'p>,
+        planned: &Planned,
+        rounds: Option<u64>,
+    ) -> Result<(StateFile, u64)> {
+        let (runner, states) = (&way.runner, &way.states);
+        let handed = states.plan.spec.handed;
+        let limit = match rounds.filter(|_| handed) {
+            Some(rounds) => rounds.saturating_sub(1),
+            None => runner.limit(),
+        };
+        let mut file = self.open_states(planned, states.plan.spec.of.known_rounds().is_some())?;
+        let (mut place, mut round) = (START, 0);
+        while round < limit
+            && (handed || runner.holds(self, lender, &states.at(place), &None, round)?)
+        {
+            if round > 0 {
+                self.write_state(lender, &mut file, round, &states.at(place))?;
+            }
+            let to = usize::from(place == 0);
+            let made = states.at(to).into_iter().collect();
+            runner.round(self, lender, &states.at(place), &mut None, made, round)?;
+            self.again += 1;
+            (place, round) = (to, round + 1);
+        }
+        if let Some(rounds) = rounds.filter(|_| handed) {
+            if round > 0 {
+                self.write_state(lender, &mut file, round, &states.at(place))?;
+            }
+            return Ok((file, rounds));
+        }
+        for (from, to) in states.at(place).into_iter().zip(states.at(LAST)) {
+            self.lent(&to);
+            copy(lender, from, to)?;
+        }
+        Ok((file, round))
+    }
+}

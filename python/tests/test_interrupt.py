@@ -1,0 +1,83 @@
+"""Ctrl-C in the middle of a planned call."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+import tonnage as tf
+
+
+@pytest.fixture
+def interrupted():
+    """Sends the signal of Ctrl-C to this process, shortly after it was asked to."""
+    timers = []
+
+    def soon():
+        timers.append(threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)))
+        timers[-1].start()
+
+    yield soon
+    for timer in timers:
+        timer.join()
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_function_that_does_not_end_is_interrupted(interrupted, size):
+    @tf.function
+    def endless(x):
+        return tf.while_loop(lambda x: tf.constant(True), lambda x: (x * 0.5,), [x])
+
+    x = tf.ones([size])
+    before = tf.memory.info()["current"]
+    interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        endless(x)
+    assert tf.memory.info()["current"] == before
+
+
+def test_an_eager_loop_is_interrupted(interrupted):
+    interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        tf.while_loop(lambda x: tf.constant(True), lambda x: (x * 0.5,), [tf.ones([10])])
+
+
+def test_variables_keep_the_values_of_before(interrupted):
+    total = tf.Variable(tf.zeros([3]))
+
+    @tf.function
+    def train(x):
+        y, = tf.while_loop(lambda x: tf.constant(True), lambda x: (x * 0.5,), [x])
+        total.assign_add(y)
+
+    interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        train(tf.ones([3]))
+    assert total.numpy().tolist() == [0, 0, 0]
+
+
+def test_a_loop_of_updates_stops_after_a_whole_round(interrupted):
+    one, two = tf.Variable(0.0), tf.Variable(0.0)
+
+    @tf.function
+    def train():
+        while tf.constant(True):
+            one.assign_add(1.0)
+            two.assign_add(2.0)
+
+    interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert float(two) == 2 * float(one)
+
+
+def test_the_next_call_runs(interrupted):
+    @tf.function
+    def power(x, n):
+        return tf.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, x * 0.5), [0, x])[1]
+
+    interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        power(tf.ones([4]), tf.constant(2_000_000_000))
+    assert power(tf.ones([4]), tf.constant(2)).numpy().tolist() == [0.25] * 4
