@@ -64,7 +64,7 @@ fn main() -> Result<()> {
     row!("gelu", 2.0, |x| (&x).gelu());
     row!("gelu_tanh", 2.0, |x| (&x).gelu_tanh());
     row!("erf", 2.0, |x| (&x).erf());
-    let positive = (x.abs()? + 0.01)?;
+    let positive = ((&x).abs()? + 0.01)?;
     {
         let y = positive.clone();
         show("lgamma, above 0", 2.0, Box::new(move || (&y).lgamma()))?;
@@ -77,13 +77,14 @@ fn main() -> Result<()> {
         ($($name:ident)*) => {$( row!(stringify!($name), 2.0, |x| (&x).$name()); )*};
     }
     functions!(neg abs sign floor ceil round square reciprocal expm1 sin cos tan atan sinh cosh tanh asinh
-        softplus softsign erfc relu relu6 elu selu hard_sigmoid hard_swish);
+        softplus softsign erfc relu relu6 selu hard_sigmoid hard_swish);
     {
         let y = positive.clone();
         show("log", 2.0, Box::new(move || (&y).log()))?;
         let y = positive.clone();
         show("rsqrt", 2.0, Box::new(move || (&y).rsqrt()))?;
     }
+    row!("elu", 2.0, |x| (&x).elu(1.0));
     row!("add", 3.0, |x| x.add(&x));
     row!("div", 3.0, |x| x.div(&x));
     row!("maximum", 3.0, |x| x.maximum(&x));
@@ -91,8 +92,8 @@ fn main() -> Result<()> {
     row!("mod", 3.0, |x| x.modulo(0.7));
     row!("floor_div", 3.0, |x| x.floor_div(0.7));
     row!("fma", 3.0, |x| x.fma(&x, 0.5));
-    row!("cast to bf16", 1.5, |x| x.cast(DType::BF16));
-    row!("cast to i64", 3.0, |x| x.cast(DType::I64));
+    row!("cast to bf16", 1.5, |x| (&x).cast(DType::BF16));
+    row!("cast to i64", 3.0, |x| (&x).cast(DType::I64));
     row!("less", 2.25, |x| x.less(&x));
     row!("pow", 2.0, |x| x.pow(1.7));
     row!("clip", 2.0, |x| x.clip(-0.5, 0.5));
@@ -189,7 +190,7 @@ fn main() -> Result<()> {
         let columns = (resident(&[n])?.abs()? * 500.0)?.cast(DType::I32)?;
         let y = x.clone();
         show("gather of columns", 2.0, Box::new(move || y.gather(&columns, 1)))?;
-        let along = (x.abs()? * 500.0)?.cast(DType::I32)?;
+        let along = ((&x).abs()? * 500.0)?.cast(DType::I32)?;
         let y = x.clone();
         show("take_along_axis, last", 3.0, Box::new(move || y.take_along_axis(&along, 1)))?;
         let mask = x.greater(0.0)?;
