@@ -26,7 +26,7 @@ impl StateFile {
     /// As long as the plan says from the start, so that a full disk shows before the first round; one that only the
     /// data end grows.
     fn create(planned: &Planned, known: bool) -> Result<StateFile> {
-        let file = match planned.bytes().filter(|_| known) {
+        let file = match planned.bytes().filter(|len| known && !len.is_zero()) {
             Some(len) => SpillFile::create(len)?,
             None => SpillFile::nameless()?,
         };

@@ -55,7 +55,7 @@ impl Loop {
     /// loop the gradient runs all rounds once more for that: it is a call of its own, and a file lasts as long as a call.
     ///
     /// ```
-    /// use tonnage::{GradientTape, Loop, Tensor, function, tensor};
+    /// use tonnage::{Elementwise, GradientTape, Loop, Tensor, function, tensor};
     /// let slope = function(|x: Tensor| {
     ///     let mut tape = GradientTape::new();
     ///     tape.watch(&x);
