@@ -252,13 +252,18 @@ if __name__ == "__main__":
 def test_an_interrupt_is_seen_between_calls_and_the_program_goes_on():
     import _thread
     import threading
+    import time
 
     threading.Timer(0.2, _thread.interrupt_main).start()
     x = tf.constant([1.0, 2.0])
     f = tf.function(lambda x: x * 1.0 + 0.0)
+    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         while True:
             x = f(x)
+            # Python drops an exception that is raised in a finalizer: once in a while the first one.
+            if time.monotonic() - start > 5:
+                _thread.interrupt_main()
     assert (tf.constant(1.0) + 1.0).numpy() == 2.0 and x.numpy().tolist() == [1.0, 2.0]
 
 
