@@ -50,6 +50,8 @@ pub(super) enum Access<'a, C> {
 pub(super) struct Right<C> {
     pub first: Panels<C>,
     pub kept: Option<Panels<C>>,
+    /// Whether all of it lies in packing space once the first strip has read it.
+    pub packed: bool,
 }
 
 impl Band {

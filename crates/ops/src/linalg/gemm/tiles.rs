@@ -128,6 +128,9 @@ where
         let (a_space, b_space) = space.split_at_mut(lent.next_multiple_of(unit));
         let a_direct = self.left_in_memory(part);
         let b_access = self.right_access(part, deep);
+        // Where all of the right operand is one block it stays packed.
+        let one_block = deep >= depth && wide >= part.cols;
+        let mut stays = false;
         for i in (0..part.rows).step_by(tall) {
             let rows = tall.min(part.rows - i);
             for k in (0..depth).step_by(deep) {
@@ -149,7 +152,15 @@ where
                     let at = Position { row: part.at.row + i, col: first, ..part.at };
                     let strip = self.lines_of_strip(at.row, rows, tile);
                     let batch = part.at.batch;
-                    let b = self.right_panels(&b_access, batch, lines, &run, strip, b_space);
+                    let b = match stays {
+                        true => Right {
+                            first: Panels::packed(b_space, depth, kernel.cols),
+                            kept: None,
+                            packed: true,
+                        },
+                        false => self.right_panels(&b_access, batch, lines, &run, strip, b_space),
+                    };
+                    stays = one_block && b.packed;
                     let block = Part {
                         at,
                         rows,
@@ -337,14 +348,17 @@ where
         let width = self.kernel.cols;
         match access {
             Access::InPlace(direct) => {
-                Right { first: direct.panels(&lines, depth, width), kept: None }
+                Right { first: direct.panels(&lines, depth, width), kept: None, packed: false }
             }
             Access::Kept(direct) if strip >= self.kernel.keeps => {
                 let out = &mut space[..lines.len().next_multiple_of(width) * depth.len()];
                 let kept = Some(Panels::packed(out, depth.len(), width));
-                Right { first: direct.panels(&lines, depth, width), kept }
+                Right { first: direct.panels(&lines, depth, width), kept, packed: true }
             }
-            _ => Right { first: packed(self.b, batch, lines, depth, width, space), kept: None },
+            _ => {
+                let first = packed(self.b, batch, lines, depth, width, space);
+                Right { first, kept: None, packed: true }
+            }
         }
     }
 }

@@ -15,7 +15,8 @@ const NEAR: usize = 32 << 10;
 const ENOUGH: usize = 192;
 /// Windows of a band otherwise.
 const WINDOWS: usize = 512;
-/// The most windows of a band beside filters, which are packed anew for each.
+/// The most windows of a band beside filters that stay packed, and beside some that are packed anew for each band.
+const FEW: usize = 256;
 const MANY: usize = 1024;
 /// The fewest windows side by side for which tiles of one row of them are high enough.
 const SIDE_BY_SIDE: usize = 6;
@@ -76,37 +77,43 @@ impl Lying {
 /// windows decides the bits of a sum.
 pub(super) fn turned(
     slides: &[Slide; 3],
-    channels: usize,
-    outputs: usize,
+    images: usize,
+    (channels, outputs): (usize, usize),
     element: usize,
 ) -> Packs {
-    let [z, y, x] = slides;
+    let [_, y, x] = slides;
     let strips = Packs::Strips { unit: 1, row: usize::MAX };
     let Some(lying) = Lying::of(slides, channels, y.taps) else { return strips };
-    let (windows, planes) = (x.lines, z.lines.max(1));
+    let windows = x.lines;
     let near = NEAR / ((lying.step * lying.row + windows * outputs) * element).max(1);
     let rows = match near * windows >= ENOUGH {
         true => near,
         false => WINDOWS.div_ceil(windows.max(1)),
     };
     let fits = |rows: &usize| lying.space(*rows) * element <= MOST;
-    let Some(rows) = (1..=rows).rev().find(fits).filter(|_| planes > 0) else { return strips };
+    let Some(rows) = (1..=rows).rev().find(fits) else { return strips };
     let (deep, row) = (rows * windows, x.taps * channels);
-    Packs::Band { deep, tall: usize::MAX, row, space: lying.space(rows) }
+    let space = lying.space(rows.min(all_rows(slides, images)));
+    Packs::Band { deep, tall: usize::MAX, row, space }
+}
+
+/// Rows of windows of all images.
+fn all_rows(slides: &[Slide; 3], images: usize) -> usize {
+    images.saturating_mul(slides[0].lines).saturating_mul(slides[1].lines)
 }
 
 /// How windows are packed along their taps and channels, beside filters that give `outputs` channels; `None` where a band
 /// would be too large, or too small for filters to be packed for it.
 pub(super) fn forward(
     slides: &[Slide; 3],
-    channels: usize,
-    outputs: usize,
+    images: usize,
+    (channels, outputs): (usize, usize),
     element: usize,
 ) -> Option<Packs> {
     let [_, y, x] = slides;
     let (windows, row) = (x.lines, x.taps * channels);
-    let (bytes, wide, deepest) = FILTERS;
-    let wide = outputs.next_multiple_of(32).min(wide) * element;
+    let (bytes, widest, deepest) = FILTERS;
+    let wide = outputs.next_multiple_of(32).min(widest) * element;
     let most = (bytes / wide.max(1)).min(deepest) / row.max(1);
     // Rows of taps, evened out.
     let blocks = y.taps.div_ceil(most.min(y.taps).max(1)).max(1);
@@ -114,9 +121,11 @@ pub(super) fn forward(
     let lying = Lying::of(slides, channels, taps).filter(|_| most > 0)?;
     // They may start and end within a row.
     let fits = |rows: &usize| lying.space(*rows + 1) * element <= MOST;
-    let rows = (1..=MANY.div_ceil(windows.max(1))).rev().find(fits)?;
-    let (deep, tall, space) = (taps * row, rows * windows, lying.space(rows + 1));
-    let enough = windows >= SIDE_BY_SIDE && tall >= WINDOWS;
+    let wanted = if blocks == 1 && outputs <= widest { FEW } else { MANY };
+    let rows = (1..=wanted.div_ceil(windows.max(1))).rev().find(fits)?;
+    let (deep, tall) = (taps * row, rows * windows);
+    let space = lying.space(rows.min(all_rows(slides, images)) + 1);
+    let enough = windows >= SIDE_BY_SIDE && 2 * tall >= wanted;
     enough.then_some(Packs::Band { deep, tall, row: windows, space })
 }
 

@@ -89,8 +89,7 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
     if known.is_depthwise() {
         return depthwise::scratch(&known, dtype);
     }
-    let (inputs, outputs) = known.group();
-    let left = packs(&slides(&known), inputs, outputs, dtype.size());
+    let left = packs(&slides(&known), known.batch, known.group(), dtype.size());
     let windows = scratch_bytes_for(size, dtype, left, false, threads);
     match known.window.is_trivial() {
         true => windows.max(scratch_bytes(size, dtype, threads)),

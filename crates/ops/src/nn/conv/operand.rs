@@ -34,8 +34,8 @@ impl<'a, T: Float> Side<'a, T> {
         match rows_of(image, known.groups).filter(|_| known.window.is_trivial()) {
             Some(rows) => Side::Matrix(Matrix::left(data, rows)),
             None => {
-                let (slides, outputs) = (slides(known), known.group().1);
-                let packs = packs(&slides, group, outputs, size_of::<T>());
+                let slides = slides(known);
+                let packs = packs(&slides, known.batch, known.group(), size_of::<T>());
                 Side::Windows(Windows::new(data, pixels, slides, group), packs)
             }
         }
@@ -90,9 +90,8 @@ pub(super) fn slides(known: &Known) -> [Slide; 3] {
 
 /// How the taps and channels of an image are packed along its windows.
 pub(super) fn turned(known: &Known, element: usize) -> Packs {
-    let (inputs, outputs) = known.group();
     // 16-bit floats are widened.
-    band::turned(&slides(known), inputs, outputs, element.max(size_of::<f32>()))
+    band::turned(&slides(known), known.batch, known.group(), element.max(size_of::<f32>()))
 }
 
 /// All pixels as rows and channels as columns, by group, where they lie evenly.

@@ -110,7 +110,7 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
         let size = class.size(&known);
         let (inputs, outputs) = known.group();
         let slides = class.axes.map(|axis| axis.slide);
-        let left = packs(&slides, outputs, inputs, dtype.size());
+        let left = packs(&slides, known.batch, (outputs, inputs), dtype.size());
         most = most.max(scratch_bytes_for(size, dtype, left, class.is_part, threads));
         if known.window.is_trivial() {
             most = most.max(scratch_bytes(size, dtype, threads));
@@ -178,7 +178,7 @@ fn windows<'a, T: Float>(values: &'a In, known: &Known, class: &Class) -> Side<'
             let slides = class.axes.map(|axis| axis.slide);
             let pixels = Pixels::of(&values.layout);
             let (inputs, outputs) = known.group();
-            let packs = packs(&slides, outputs, inputs, size_of::<T>());
+            let packs = packs(&slides, known.batch, (outputs, inputs), size_of::<T>());
             Side::Windows(Windows::new(data, pixels, slides, outputs), packs)
         }
     }

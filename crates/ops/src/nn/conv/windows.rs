@@ -16,10 +16,15 @@ use crate::simd::{self, Isa, Kernel};
 const LONG: usize = 12;
 
 /// How windows are packed, beside filters that give `outputs` channels.
-pub(super) fn packs(slides: &[Slide; 3], channels: usize, outputs: usize, element: usize) -> Packs {
+pub(super) fn packs(
+    slides: &[Slide; 3],
+    images: usize,
+    (channels, outputs): (usize, usize),
+    element: usize,
+) -> Packs {
     // 16-bit floats are widened.
     let element = element.max(size_of::<f32>());
-    if let Some(band) = band::forward(slides, channels, outputs, element) {
+    if let Some(band) = band::forward(slides, images, (channels, outputs), element) {
         return band;
     }
     let row = if slides[2].lines >= LONG { slides[2].lines } else { usize::MAX };
