@@ -8,10 +8,10 @@ import pytest
 
 import tonnage as tf
 
-MODULES = ["tonnage", "tonnage._array", "tonnage._control", "tonnage._function", "tonnage._gradient", "tonnage._print",
-           "tonnage._tensor_array", "tonnage._variable", "tonnage.autograph", "tonnage.compat._graph", "tonnage.debugging",
-           "tonnage.experimental", "tonnage.linalg", "tonnage.math", "tonnage.memory", "tonnage.module", "tonnage.nn",
-           "tonnage.profiler", "tonnage.random", "tonnage.signal"]
+MODULES = ["tonnage", "tonnage._array", "tonnage._control", "tonnage._function", "tonnage._gradient", "tonnage._index",
+           "tonnage._print", "tonnage._tensor_array", "tonnage._variable", "tonnage.autograph",
+           "tonnage.compat._graph", "tonnage.debugging", "tonnage.experimental", "tonnage.linalg", "tonnage.math",
+           "tonnage.memory", "tonnage.module", "tonnage.nn", "tonnage.profiler", "tonnage.random", "tonnage.signal"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -28,6 +28,7 @@ from ._shape import Dimension, IndexedSlices, TensorShape, TensorSpec  # noqa: E
 from ._tensor import Tensor  # noqa: E402, F401
 from ._array import *  # noqa: E402, F401, F403
 from ._array import range, slice  # noqa: E402, F401
+from ._index import *  # noqa: E402, F401, F403
 from . import bitwise, config, debugging, linalg, math, nn, random, signal  # noqa: E402, F401
 from . import _nest as nest  # noqa: E402, F401
 from .math import (  # noqa: E402, F401

@@ -1,14 +1,10 @@
 """Making tensors, and their shapes: what stands at the top level of TensorFlow."""
 
 import builtins as _builtins
-from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
 from ._shape import TensorShape
 from ._notices import ignores as _ignores
-
-Unique = _namedtuple("Unique", ["y", "idx"])
-UniqueWithCounts = _namedtuple("UniqueWithCounts", ["y", "idx", "count"])
 
 
 def constant(value, dtype=None, shape=None, name="Const"):
@@ -337,117 +333,6 @@ def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, el
     return _t.to_tensor(input_, None, None)[tuple(keys)]
 
 
-def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
-    """Rows of a tensor by their indices.
-
-    >>> tf.gather([10, 20, 30], [2, 0]).numpy().tolist()
-    [30, 10]
-    """
-    return _t.gather(params, indices, int(batch_dims if axis is None else axis), int(batch_dims))
-
-
-def gather_nd(params, indices, batch_dims=0, name=None):
-    """Parts of a tensor by indices of several axes."""
-    return _t.gather_nd(params, indices, int(batch_dims))
-
-
-def scatter_nd(indices, updates, shape, name=None):
-    """Rows added into zeros at indices."""
-    updates = _t.to_tensor(updates, None, None)
-    return _t.scatter_nd_add(_t.fill(shape, 0, updates.dtype), indices, updates)
-
-
-def tensor_scatter_nd_update(tensor, indices, updates, name=None):
-    """A copy with other values at indices."""
-    return _t.scatter_nd_update(tensor, indices, updates)
-
-
-def tensor_scatter_nd_add(tensor, indices, updates, name=None):
-    """A copy with values added at indices."""
-    return _t.scatter_nd_add(tensor, indices, updates)
-
-
-def tensor_scatter_nd_sub(tensor, indices, updates, name=None):
-    """A copy with values taken away at indices."""
-    return _t.scatter_nd_add(tensor, indices, -_t.to_tensor(updates, None, None))
-
-
-def tensor_scatter_nd_max(tensor, indices, updates, name=None):
-    """A copy with the larger of both values at indices."""
-    return _t.scatter_nd_max(tensor, indices, updates)
-
-
-def tensor_scatter_nd_min(tensor, indices, updates, name=None):
-    """A copy with the smaller of both values at indices."""
-    return _t.scatter_nd_min(tensor, indices, updates)
-
-
-def dynamic_partition(data, partitions, num_partitions, name=None):
-    """Rows by the numbers of the parts that they belong to. The data decide how many each has.
-
-    >>> [part.numpy().tolist() for part in tf.dynamic_partition([1, 2, 3], [0, 1, 0], 2)]
-    [[1, 3], [2]]
-    """
-    data, partitions = _t.to_tensor(data, None, None), _t.to_tensor(partitions, None, None)
-    return [boolean_mask(data, partitions == number) for number in _builtins.range(int(num_partitions))]
-
-
-def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
-    """The rows at which a mask is true.
-
-    >>> tf.boolean_mask([1, 2, 3], [True, False, True]).numpy().tolist()
-    [1, 3]
-    """
-    if axis:
-        tensor = _t.to_tensor(tensor, None, None)
-        order = [axis] + [i for i in _builtins.range(tensor.ndim) if i != axis]
-        back = [order.index(i) for i in _builtins.range(tensor.ndim)]
-        return _t.transpose(_t.boolean_mask(_t.transpose(tensor, order), mask), back)
-    return _t.boolean_mask(tensor, mask)
-
-
-def where(condition, x=None, y=None, name=None):
-    """``x`` where the condition holds and ``y`` elsewhere; without them, the indices at which it holds.
-
-    >>> tf.where([True, False], [1, 1], [2, 2]).numpy().tolist()
-    [1, 2]
-    """
-    condition = _t.to_tensor(condition, None, None)
-    if x is None and y is None:
-        return cast(_t.nonzero(condition), "int64")
-    if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
-    if isinstance(x, (_t.Tensor, _t.Variable)):
-        y = _t.to_tensor(y, None, x.dtype)
-    else:
-        y = _t.to_tensor(y, None, None)
-        x = _t.to_tensor(x, None, y.dtype)
-    return _t.where_(condition, x, y)
-
-
-def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
-    """For each index a row with a one at it. Takes no memory until it is written.
-
-    >>> tf.one_hot([2], 3).numpy().tolist()
-    [[0.0, 0.0, 1.0]]
-    """
-    on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
-    if dtype is None:
-        given = on_value if on_value is not None else off_value
-        dtype = "float32" if given is None else _t.to_tensor(given, None, None).dtype
-    made = _t.one_hot(indices, int(depth), dtype, on, off)
-    if axis in (None, -1, made.ndim - 1):
-        return made
-    order = [*_builtins.range(made.ndim - 1)]
-    order.insert(axis, made.ndim - 1)
-    return _t.transpose(made, order)
-
-
-def sort(values, axis=-1, direction="ASCENDING", name=None):
-    """The values in order along an axis."""
-    return _t.sort(values, int(axis), _descending(direction))
-
-
 def ensure_shape(x, shape, name=None):
     """The tensor; raises where its shape is not as said.
 
@@ -461,68 +346,3 @@ def ensure_shape(x, shape, name=None):
         kind = ValueError if x.is_symbolic else lambda text: InvalidArgumentError(None, None, text)
         raise kind(f"Shape of tensor {x.shape} is not compatible with expected shape {shape}")
     return x
-
-
-def histogram_fixed_width(values, value_range, nbins=100, dtype="int32", name=None):
-    """How many values fall into each of so many equal parts of a range; those outside count at its ends.
-
-    >>> tf.histogram_fixed_width([1.0, 2.0, 9.0], [0.0, 10.0], 5).numpy().tolist()
-    [1, 1, 0, 0, 1]
-    """
-    from .math import bincount
-
-    values = _t.reshape(_t.to_tensor(values, None, None), [-1])
-    low, high = (_t.cast(_t.to_tensor(v, None, None), values.dtype) for v in (value_range[0], value_range[1]))
-    at = _t.cast((values - low) * float(nbins) / (high - low), "int32")
-    return cast(bincount(_t.clip(at, 0, int(nbins) - 1), minlength=int(nbins), maxlength=int(nbins)), dtype)
-
-
-def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
-    """Where the values in order stand along an axis."""
-    return cast(_t.argsort(values, int(axis), _descending(direction)), "int32")
-
-
-def _descending(direction):
-    if direction not in ("ASCENDING", "DESCENDING"):
-        raise ValueError(f"Argument `direction` should be one of 'ASCENDING' or 'DESCENDING'. Received: {direction}")
-    return direction == "DESCENDING"
-
-
-def searchsorted(sorted_sequence, values, side="left", out_type="int32", name=None):
-    """Where values belong among sorted ones."""
-    return cast(_t.searchsorted(sorted_sequence, values, side == "right"), out_type)
-
-
-def unique(x, out_idx="int32", name=None):
-    """The values that occur, in the order of their first, and for each element which it is.
-
-    >>> tf.unique([4, 4, 2]).y.numpy().tolist()
-    [4, 2]
-    """
-    values, places = _t.unique(x)
-    return Unique(values, cast(places, out_idx))
-
-
-def unique_with_counts(x, out_idx="int32", name=None):
-    """The same, and how often each occurs."""
-    values, places, counts = _t.unique_with_counts(x)
-    return UniqueWithCounts(values, cast(places, out_idx), cast(counts, out_idx))
-
-
-def meshgrid(*args, indexing="xy", name=None):
-    """The coordinates of a grid."""
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"Argument `indexing` must be 'xy' or 'ij'. Received: {indexing}")
-    if indexing == "ij" or len(args) < 2:
-        return _t.meshgrid(list(args))
-    made = _t.meshgrid([args[1], args[0], *args[2:]])
-    return [made[1], made[0], *made[2:]]
-
-
-def sequence_mask(lengths, maxlen=None, dtype="bool", name=None):
-    """True at the positions below each length."""
-    lengths = _t.to_tensor(lengths, None, None)
-    if maxlen is None:
-        maxlen = int(_t.reduce_max(lengths, None, False))
-    positions = _t.count(0, 1, [int(maxlen)], lengths.dtype)
-    return cast(positions < _t.expand_dims(lengths, -1), dtype)

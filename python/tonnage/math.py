@@ -3,7 +3,8 @@
 import math as _pi
 
 from . import _tonnage as _t
-from ._array import argsort, cast  # noqa: F401
+from ._array import cast  # noqa: F401
+from ._index import argsort  # noqa: F401
 from ._names import MATH, made
 
 globals().update(made(MATH))
