@@ -81,3 +81,20 @@ def test_the_next_call_runs(interrupted):
     with pytest.raises(KeyboardInterrupt):
         power(tf.ones([4]), tf.constant(2_000_000_000))
     assert power(tf.ones([4]), tf.constant(2)).numpy().tolist() == [0.25] * 4
+
+
+def test_one_that_comes_too_late_to_stop_a_call_is_raised_behind_it(interrupted):
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def train(x):
+        total.assign_add(1.0)
+        y = tf.while_loop(lambda i, x: i < 3_000_000, lambda i, x: (i + 1, x * 0.5), [0, x])[1]
+        total.assign_add(tf.reduce_sum(y) + 1.0)
+
+    train.get_concrete_function(tf.TensorSpec([4]))
+    interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        train(tf.ones([4]))
+        total.assign(-1.0)  # not reached
+    assert float(total) in (0.0, 2.0)

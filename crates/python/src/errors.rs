@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use tonnage::{Error, ErrorKind};
+use tonnage::{Error, ErrorKind, Result};
 
 /// The module that has the exception classes.
 static CLASSES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -14,6 +14,8 @@ static CLASSES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 thread_local! {
     /// What a user's function raised, on its way out through Rust.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// What a signal's handler raised while a call ran.
+    static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Says which module has the exception classes.
@@ -39,15 +41,23 @@ pub fn is_interrupted() -> bool {
     match asked {
         Ok(()) => false,
         Err(error) => {
-            RAISED.with_borrow_mut(|raised| *raised = Some(error));
+            INTERRUPT.with_borrow_mut(|interrupt| *interrupt = Some(error));
             true
         }
     }
 }
 
+/// How a call ended: with what a signal's handler raised meanwhile, even if that came too late to stop the call.
+pub fn settled<R>(py: Python<'_>, made: Result<R>) -> PyResult<R> {
+    match INTERRUPT.with_borrow_mut(Option::take) {
+        Some(interrupt) => Err(interrupt),
+        None => made.map_err(|error| raise(py, error)),
+    }
+}
+
 /// The exception for an error.
 pub fn raise(py: Python<'_>, error: Error) -> PyErr {
-    if matches!(error.kind(), ErrorKind::Callback { .. } | ErrorKind::Interrupted)
+    if matches!(error.kind(), ErrorKind::Callback { .. })
         && let Some(raised) = RAISED.with_borrow_mut(Option::take)
     {
         return raised;

@@ -60,7 +60,7 @@ pub fn run<R: Send>(
         }
         false => go(),
     };
-    made.map_err(|error| errors::raise(py, error))
+    errors::settled(py, made)
 }
 
 /// The same for what calls Python back, and cannot leave the thread.
@@ -69,7 +69,7 @@ pub fn run_attached<R>(py: Python<'_>, f: impl FnOnce() -> Result<R>) -> PyResul
         Some(line) => line.stand_for(|| within_graph(f)),
         None => within_graph(f),
     };
-    made.map_err(|error| errors::raise(py, error))
+    errors::settled(py, made)
 }
 
 fn within_graph<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
