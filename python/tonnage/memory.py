@@ -179,6 +179,28 @@ def set_spill_folder(path):
     _t.set_spill_folder(str(path))
 
 
+@contextlib.contextmanager
+def variables_in_files():
+    """Keeps the values of variables that are made within in files of the spill folder, and what optimizers remember of them:
+    a model may be larger than memory, also while it is trained. Those of less than 512 KiB stay in memory.
+
+    A plan says what it reads and writes (``plan.reads``, ``plan.writes``). That takes longer than in memory, and the file is about twice as
+    large as the variables that are written. It is gone with the process: save what is to stay.
+
+    >>> with tf.memory.variables_in_files():
+    ...     w = tf.Variable(tf.random.normal([512, 512]))
+    >>> w.in_files
+    True
+    >>> w.assign_add(tf.ones([512, 512])).shape
+    TensorShape([512, 512])
+    """
+    before = _t.keep_in_files(True)
+    try:
+        yield
+    finally:
+        _t.keep_in_files(before)
+
+
 def _html(plan):
     """A plan as a picture: what is live at each step."""
     steps = plan.steps()

@@ -102,6 +102,8 @@ pub enum Mem {
     Recipe,
     /// Writes into that input, a variable, which the output then is.
     Update(usize),
+    /// No bytes but a few to work in: the output goes to a file as it is made, and is read from there.
+    File,
     /// Decided by what its regions do.
     Regions,
 }

@@ -93,6 +93,7 @@ impl Entry {
             Mem::View(_) => "none: a view".into(),
             Mem::Recipe => "none until it is read".into(),
             Mem::Update(_) => "the variable's".into(),
+            Mem::File => "none: in a file".into(),
             Mem::Regions => "that of its bodies".into(),
         }
     }

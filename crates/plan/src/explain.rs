@@ -31,6 +31,8 @@ pub struct Explanation {
     pub spilled: Bytes,
     /// What is read from tensors that stay in their files.
     pub reads: Bytes,
+    /// What is written to files that variables are kept in.
+    pub writes: Bytes,
     /// How long its files are.
     pub disk: Bytes,
     /// What was done to fit a budget.
@@ -218,6 +220,7 @@ impl Plan {
             is_bound: self.is_bound,
             spilled: self.spilled(),
             reads: self.reads(),
+            writes: self.writes(),
             disk: self.on_disk(),
             fitted: self.fitted,
             peak_step: self.peak_step(),
@@ -242,13 +245,15 @@ impl Plan {
     fn line(&self, step: &Step, again: &HashSet<usize>) -> StepLine {
         let node = self.graph.nodes.get(step.node);
         let fused = match (node.map(|n| &n.attrs), &step.run) {
-            (Some(Attrs::Tile(program)), Run::Tile(_)) => Some(program.code.len()),
+            (Some(Attrs::Tile(program)), Run::Tile(_) | Run::ToFile { .. }) => {
+                Some(program.code.len())
+            }
             _ => None,
         };
         StepLine {
             op: node.map_or("copy", |n| n.op.name),
             fused,
-            recomputed: again.contains(&step.node),
+            recomputed: again.contains(&step.node) && step.memory != StepMemory::Recipe,
             memory: step.memory,
             refused: step.refused.to_vec(),
             bytes: match step.memory {

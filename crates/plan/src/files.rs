@@ -1,4 +1,4 @@
-//! What a plan reads from files as it runs: tensors that stay in theirs, and which steps leave them there.
+//! What a plan reads from files as it runs, and writes to them: tensors that stay in theirs, which steps leave them there, and which make new ones.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use tonnage_core::row::Lower;
 
 use crate::budget::Machine;
 use crate::loops::{LoopPlan, Sliced};
-use crate::place::Planner;
-use crate::plan::{At, Plan, Run, Step, Streamed, TileRead, TileRun};
+use crate::place::{InputSpec, Planner};
+use crate::plan::{At, KeptPlan, Placed, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun};
 
 /// An input that a step's kernel reads from a file as it goes.
 #[derive(Debug, Clone)]
@@ -34,16 +34,53 @@ impl Plan {
         self.steps.iter().map(Step::reads_stored).sum()
     }
 
-    /// Seconds that reading takes, at the rate that was measured for files.
-    pub fn seconds_of_reads(&self, machine: &Machine) -> f64 {
-        match machine.has_disk() {
-            true => self.reads().get() as f64 / machine.read,
-            false => self.reads().get() as f64 / Machine::DEFAULT.read,
-        }
+    /// What a call writes to files that outlive it: new values of variables that are kept there. It is no part of the peak.
+    pub fn writes(&self) -> Bytes {
+        self.kept.iter().map(|kept| Bytes::of(kept.count * kept.dtype.size())).sum()
+    }
+
+    /// Seconds that reading and writing take, at the rates that were measured for files.
+    pub fn seconds_of_files(&self, machine: &Machine) -> f64 {
+        let machine = if machine.has_disk() { machine } else { &Machine::DEFAULT };
+        self.reads().get() as f64 / machine.read + self.writes().get() as f64 / machine.write
     }
 }
 
+/// Whether a value that is to be kept in a file need not be written: it is in one, or one number everywhere.
+pub(crate) fn is_there(recipe: &Arc<Recipe>) -> bool {
+    recipe.as_stored().is_some() || recipe.uniform().is_some()
+}
+
 impl Planner<'_> {
+    /// A step whose result goes to a file, through a few pieces in memory. The call makes the file, which no plan knows: to
+    /// those who read it, it is one more that the call brings.
+    pub(crate) fn in_file(&mut self, node: &Node, run: TileRun) -> Result<()> {
+        let dtype = self.graph.ty(node.outputs[0]).dtype;
+        let kept = self.kept.len();
+        self.kept.push(KeptPlan { count: run.domain.iter().product(), dtype });
+        let number = (self.brought() + kept) as u32;
+        let recipe =
+            Recipe::generate(Generator::Given { number, dtype, stored: true }, run.domain.clone());
+        let layout = Layout::contiguous(recipe.sizes.clone());
+        self.put(node.outputs[0], Placed { at: At::Recipe(Arc::new(recipe)), layout });
+        let threads = self.options.threads;
+        let room = self.graph.with_call(node, |call| (node.op.scratch)(call, threads));
+        let run = Run::ToFile { run: Arc::new(run), kept };
+        self.step(node, run, StepMemory::ToFile, room)
+    }
+
+    /// How much the inputs of a call bring that the plan leaves open.
+    fn brought(&self) -> usize {
+        let numbers = |spec: &InputSpec| match spec {
+            InputSpec::Recipe(recipe) => recipe.sources.iter().fold(0, |most, (of, _)| match of {
+                Generator::Given { number, .. } => most.max(*number as usize + 1),
+                _ => most,
+            }),
+            InputSpec::Bytes { .. } => 0,
+        };
+        self.specs.iter().map(numbers).max().unwrap_or(0)
+    }
+
     /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
     pub(crate) fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
         let mut streamed = Streamed::new();
@@ -78,7 +115,7 @@ impl Step {
         let streamed = self.streamed.iter().map(read).sum::<Bytes>();
         streamed
             + match &self.run {
-                Run::Tile(run) | Run::Copy { run, .. } => of_tiles(run),
+                Run::Tile(run) | Run::Copy { run, .. } | Run::ToFile { run, .. } => of_tiles(run),
                 Run::Branch { branches, .. } => {
                     let all = branches.iter().map(|branch| branch.plan.reads());
                     all.max().unwrap_or(Bytes::ZERO)

@@ -11,6 +11,7 @@
 //! data, `kept` what lies between a gradient and what it is of,
 //! `suggest` what could be changed and what that would save. `budget` plans the same graph in less memory for more time.
 
+mod apart;
 mod arena;
 mod budget;
 mod copy;
@@ -46,8 +47,8 @@ pub use loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced, StateFile};
 pub use lower::lower;
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
-    At, BranchPlan, BufferId, BufferPlan, Lane, OutputPlan, Placed, Plan, Refusal, Run, Space,
-    Step, StepMemory, Streamed, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, KeptPlan, Lane, OutputPlan, Placed, Plan, Refusal, Run,
+    Space, Step, StepMemory, Streamed, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
 pub use suggest::{Change, Suggestion};

@@ -16,9 +16,11 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
+use crate::apart::apart;
+use crate::files::is_there;
 use crate::plan::{
-    At, BufferId, BufferPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
-    TileRead,
+    At, BufferId, BufferPlan, KeptPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step,
+    StepMemory, TileRead,
 };
 use crate::{files, finish, order, region, tile};
 
@@ -80,6 +82,7 @@ pub(crate) fn plan_in_order(
     homes: &[Option<usize>],
     options: Options,
 ) -> Result<Plan> {
+    let graph = &apart(graph, inputs);
     let mut planner = Planner::new(graph, inputs, options)?;
     planner.homes = homes.to_vec();
     for at in 0..graph.nodes.len() {
@@ -128,7 +131,9 @@ pub(crate) struct Planner<'g> {
     /// For each output of a region, the input in whose bytes it may stay.
     pub homes: Vec<Option<usize>>,
     input_bytes: Vec<Bytes>,
-    specs: Vec<InputSpec>,
+    pub specs: Vec<InputSpec>,
+    /// What goes to files that outlive the call.
+    pub kept: Vec<KeptPlan>,
     /// Steps that copy a value to where it has to lie.
     pub copies: Vec<usize>,
     /// Why the node at hand takes over none of its inputs.
@@ -165,6 +170,7 @@ impl<'g> Planner<'g> {
             homes: Vec::new(),
             input_bytes: Vec::with_capacity(inputs.len()),
             specs: inputs.to_vec(),
+            kept: Vec::new(),
             copies: Vec::new(),
             refused: SmallVec::new(),
             at: 0,
@@ -298,7 +304,9 @@ impl<'g> Planner<'g> {
             node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
         let run = tile::ready(program, domain, &placed).ok_or_else(|| no_layout(node))?;
         let lazy = !self.is_dynamic(node) && !matches!(node.op.mem, Mem::Update(_));
-        if let Some(recipe) = tile::as_recipe(&run).filter(|_| lazy) {
+        let to_file = node.op.mem == Mem::File;
+        let stays = |recipe: &Arc<Recipe>| lazy && (!to_file || is_there(recipe));
+        if let Some(recipe) = tile::as_recipe(&run).filter(stays) {
             self.recipe(node, recipe);
             return Ok(());
         }
@@ -307,6 +315,9 @@ impl<'g> Planner<'g> {
             if let TileRead::Input(input, _) = read {
                 self.materialize(node, node.inputs[*input])?;
             }
+        }
+        if to_file {
+            return self.in_file(node, run);
         }
         // A fold reads its inputs while others of its results are written: never in place.
         let memory = match run.program.close {
@@ -471,6 +482,7 @@ impl<'g> Planner<'g> {
             outputs,
             arena: arena.rounded(),
             disk,
+            kept: self.kept,
             bound,
             inputs: self.input_bytes.iter().copied().sum(),
             input_bytes: self.input_bytes,

@@ -8,7 +8,7 @@ use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::Transfer;
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
+use tonnage_core::{Bytes, DType, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
 use crate::files::StreamedInput;
@@ -124,6 +124,15 @@ impl OutputPlan {
     }
 }
 
+/// A value that goes to a file and outlives the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptPlan {
+    /// How many elements.
+    pub count: usize,
+    /// Of what.
+    pub dtype: DType,
+}
+
 /// What a step does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -138,6 +147,8 @@ pub enum StepMemory {
     Recipe,
     /// Writes into a variable.
     Updates,
+    /// Bytes to work in alone: the result goes to a file.
+    ToFile,
     /// Writes straight where the result will live.
     Output,
     /// Begins to write a value to the spill file.
@@ -232,6 +243,13 @@ pub enum Run {
     LoopGrad(Box<LoopGradPlan>),
     /// To the spill file, or back.
     Transfer(Transfer),
+    /// A tile program whose result goes to a file, a piece at a time.
+    ToFile {
+        /// The program.
+        run: Arc<TileRun>,
+        /// Which of the plan's [`Plan::kept`] it makes.
+        kept: usize,
+    },
 }
 
 /// One node of the graph, as it will run.
@@ -357,6 +375,8 @@ pub struct Plan {
     pub bound: Bytes,
     /// How long the spill file is; nothing where there is none.
     pub disk: Bytes,
+    /// What goes to files and outlives the call.
+    pub kept: Vec<KeptPlan>,
     /// Which inputs are written: variables, and arguments that were given up.
     pub written: Vec<bool>,
     /// What the inputs take: bytes of arguments, variables and constants that are no recipes.

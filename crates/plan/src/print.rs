@@ -41,6 +41,9 @@ impl fmt::Display for Explanation {
         if !self.reads.is_zero() {
             writeln!(f, "reads {} from files that tensors stay in", self.reads)?;
         }
+        if !self.writes.is_zero() {
+            writeln!(f, "writes {} to files that variables are kept in", self.writes)?;
+        }
         match self.rounds_again {
             Some(0) => {}
             Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
@@ -210,6 +213,7 @@ fn name(memory: StepMemory) -> &'static str {
         StepMemory::Aliases => "aliases",
         StepMemory::Recipe => "recipe",
         StepMemory::Updates => "updates",
+        StepMemory::ToFile => "to a file",
         StepMemory::Output => "result",
         StepMemory::Allocates => "allocates",
         StepMemory::Spills => "spills",

@@ -89,6 +89,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         memory::reset_peak,
         memory::set_limit,
         memory::set_spill_folder,
+        memory::keep_in_files,
         memory::resident,
         memory::record_memory,
         timeline::start_recording,

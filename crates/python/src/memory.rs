@@ -35,6 +35,18 @@ impl PyPlan {
         self.0.spilled().get()
     }
 
+    /// What it reads from files that tensors stay in, in bytes.
+    #[getter]
+    fn reads(&self) -> u64 {
+        self.0.reads().get()
+    }
+
+    /// What it writes to files that variables are kept in, in bytes.
+    #[getter]
+    fn writes(&self) -> u64 {
+        self.0.writes().get()
+    }
+
     /// What lives at the peak: kind, what, line, how many, bytes; the largest first.
     fn live_at_peak<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let all = PyList::empty(py);
@@ -148,6 +160,12 @@ pub fn set_limit(py: Python<'_>, device: &str, limit: Option<&Bound<'_, PyAny>>)
 #[pyfunction]
 pub fn set_spill_folder(py: Python<'_>, path: String) -> PyResult<()> {
     memory::set_spill_folder(path).map_err(|e| raise(py, e))
+}
+
+/// Keeps variables that are made from here on in files, or no longer; what held before.
+#[pyfunction]
+pub fn keep_in_files(in_files: bool) -> bool {
+    tonnage::bind::keep_in_files(in_files)
 }
 
 /// What the system says that this process holds, in bytes.

@@ -137,6 +137,12 @@ impl PyVariable {
         self.variable.is_trainable()
     }
 
+    /// Whether its value is kept in files.
+    #[getter]
+    fn in_files(&self) -> bool {
+        self.variable.is_in_files()
+    }
+
     /// Whether it has a value.
     #[getter]
     fn initialized(&self, py: Python<'_>) -> bool {

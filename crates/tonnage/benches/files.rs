@@ -1,4 +1,4 @@
-//! Files larger than memory: passes over a large npy file under a limit, a stack of layers whose weights stay in files, and a small tensor out of a
+//! Files larger than memory: passes over a large npy file under a limit, a stack of layers whose weights stay in files, the same in training, and a small tensor out of a
 //! large file. `cargo bench -p tonnage --bench files [folder] [GiB of the large file]`; the folder needs that much room twice, and is left as it was.
 //!
 //! Times are against reading the same file once in pieces of 1 MiB on one thread, right before, with the system's cache as it is then: warm where the machine
@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tonnage::io::{FileTensor, SafeTensors, TensorFile, save_npy, save_safetensors};
+use tonnage::optim::Optimizer;
 use tonnage::{
-    Bytes, DType, Elementwise, Result, Tensor, function, memory, random_normal, random_uniform,
+    Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, function, memory,
+    random_normal, random_uniform, variables_in_files,
 };
 
 /// Reads a file once and throws it away.
@@ -110,6 +112,43 @@ fn layers(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Steps of Adam over the same layers, with weights and moments in memory and in files.
+fn training() -> Result<()> {
+    const WIDTH: usize = 4096;
+    const COUNT: usize = 8;
+    let x = tonnage::tensor(random_normal([64, WIDTH], DType::F32)?.to_vec2::<f32>()?)?;
+    for name in ["in memory", "in files"] {
+        let make = || -> Result<Vec<Variable>> {
+            let one = || random_normal([WIDTH, WIDTH], DType::F32)? * (1.0 / 64.0);
+            (0..COUNT).map(|i| Variable::new(&format!("w{i}"), one()?)).collect()
+        };
+        let weights = if name == "in files" { variables_in_files(make)? } else { make()? };
+        let optimizer = Optimizer::adam(1e-4);
+        let step = function(|x: Tensor| {
+            let mut tape = GradientTape::new();
+            let h = weights.iter().try_fold(x, |x, w| x.matmul(&w.read()?)?.tanh())?;
+            let loss = h.square()?.mean_all()?;
+            optimizer.apply(&weights, &tape.gradient(&loss, &weights)?)?;
+            Ok(loss)
+        });
+        let step = if name == "in files" { step.budget(Bytes::mib(96))? } else { step };
+        step.call(x.clone())?; // moments have values from here on
+        let plan = step.plan(&x)?;
+        println!(
+            "training {COUNT} layers of {WIDTH}, {name}: peak {} predicted, {} read, {} written, {:.2} s expected",
+            plan.peak(),
+            plan.reads(),
+            plan.writes(),
+            step.prices(&x)?.last().map_or(0.0, |price| price.fitted.seconds)
+        );
+        for _ in 0..3 {
+            let (_, took, resident) = watched(|| step.call(x.clone()))?;
+            println!("{name:>14}: {took:.3?}, {resident} more resident");
+        }
+    }
+    Ok(())
+}
+
 /// A small tensor out of a safetensors file of 10 GiB, most of which is a hole.
 fn small_of_large(folder: &Path) -> Result<()> {
     let path = folder.join("large.safetensors");
@@ -154,5 +193,6 @@ fn main() -> Result<()> {
     std::fs::remove_file(folder.join("warm")).unwrap_or_default();
     small_of_large(&folder)?;
     layers(&folder)?;
+    training()?;
     passes(&folder, gib)
 }

@@ -16,6 +16,7 @@ use crate::variable::Variable;
 pub use crate::grad::custom::custom_gradient_with;
 pub use crate::tape::finite::check_numerics;
 pub use crate::tape::gradients;
+pub use crate::variable::keep_in_files;
 pub use tonnage_runtime::interrupt::set_question;
 
 /// Applies an op by its row.

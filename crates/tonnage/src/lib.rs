@@ -90,5 +90,5 @@ pub use tonnage_plan::{
 };
 pub use tonnage_runtime::set_threads;
 pub use tree::{Static, Tree};
-pub use variable::Variable;
+pub use variable::{Variable, variables_in_files};
 pub use window::{Conv, Padding, PerAxis, Pool};

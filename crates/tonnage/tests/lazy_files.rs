@@ -163,7 +163,7 @@ fn a_plan_counts_what_rounds_read_and_how_long_that_takes() {
     assert_eq!(plan.reads().get(), 7 * once.get(), "{plan}");
     // As long as the disk takes, and computing on top of that.
     let quickest = f.prices(&x).unwrap()[0].fitted.seconds;
-    let reading = plan.seconds_of_reads(&tonnage::Machine::DEFAULT);
+    let reading = plan.seconds_of_files(&tonnage::Machine::DEFAULT);
     assert!(reading > 0.0 && quickest > reading, "{quickest} with {reading} of reading");
 }
 

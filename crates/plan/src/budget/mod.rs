@@ -151,12 +151,12 @@ impl Ladder {
         let (variant, way) = &self.rungs[rung];
         let variant = &self.variants[*variant];
         let mut made = plan_in_order(&variant.graph(way)?, &self.inputs, &[], self.options)?;
-        // What comes from files takes its time, whatever the budget.
-        let read = made.seconds_of_reads(&self.machine);
+        // What comes from files and goes there takes its time, whatever the budget.
+        let files = made.seconds_of_files(&self.machine);
         let first = match rung {
-            0 => read,
-            _ if read == 0.0 => 0.0,
-            _ => self.plan(0)?.seconds_of_reads(&self.machine),
+            0 => files,
+            _ if files == 0.0 => 0.0,
+            _ => self.plan(0)?.seconds_of_files(&self.machine),
         };
         made.fitted = Some(Fitted {
             recomputed: way.again(),
@@ -165,7 +165,7 @@ impl Ladder {
             rounds_again: variant.used.rounds_again,
             micro_batches: variant.used.micro_batches,
             in_bf16: variant.used.in_bf16,
-            seconds: way.seconds + read,
+            seconds: way.seconds + files,
             unlimited_seconds: self.rungs[0].1.seconds + first,
         });
         let made = Arc::new(made);

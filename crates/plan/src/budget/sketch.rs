@@ -268,6 +268,6 @@ pub fn updates_last(graph: &Graph) -> Option<Graph> {
 fn may_run_again(node: &tonnage_core::graph::Node) -> bool {
     node.op.remat != Remat::Never
         && !node.has_effect()
-        && !matches!(node.op.mem, Mem::Update(_))
+        && !matches!(node.op.mem, Mem::Update(_) | Mem::File)
         && node.regions.is_empty()
 }

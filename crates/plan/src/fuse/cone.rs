@@ -146,7 +146,7 @@ impl Fusing<'_> {
         };
         let (from, to) = (self.graph.ty(value), self.graph.ty(*out));
         draft.close == Close::Store
-            && !matches!(node.op.mem, Mem::Update(_))
+            && !matches!(node.op.mem, Mem::Update(_) | Mem::File)
             && from.shape == to.shape
             && from.dtype.size() == to.dtype.size()
     }
@@ -165,7 +165,7 @@ impl Fusing<'_> {
                 | Lower::Finishing(_)
                 | Lower::Streaming { .. }
                 | Lower::Region(_) => true,
-                Lower::Tile(_) if !matches!(node.op.mem, Mem::Update(_)) => {
+                Lower::Tile(_) if !matches!(node.op.mem, Mem::Update(_) | Mem::File) => {
                     let made = node.outputs.iter().map(|id| weight(self.graph.ty(*id)));
                     made.fold(0, u64::saturating_add).saturating_mul(4) >= bytes
                 }

@@ -1,4 +1,4 @@
-//! Nodes again from drafts: `fused` and `fused_update`, in the places of the nodes that they grew from.
+//! Nodes again from drafts: `fused`, `fused_update` and `store`, in the places of the nodes that they grew from.
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
@@ -8,6 +8,7 @@ use tonnage_core::shape::{Shape, TensorType};
 use tonnage_core::tile::Close;
 use tonnage_ops::shape::reshape::RESHAPE;
 use tonnage_ops::tile::fused::FUSED;
+use tonnage_ops::tile::fused_store::STORE;
 use tonnage_ops::tile::fused_update::FUSED_UPDATE;
 
 use super::constant;
@@ -44,6 +45,7 @@ pub(super) fn emit(mut graph: Graph, drafts: Vec<Option<Draft>>, alive: &[bool])
 fn push(graph: &mut Graph, mut node: Node, draft: &Draft) {
     node.op = match node.op.mem {
         Mem::Update(_) => &FUSED_UPDATE,
+        Mem::File => &STORE,
         _ => &FUSED,
     };
     let mut view = None;

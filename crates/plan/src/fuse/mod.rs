@@ -1,5 +1,5 @@
 //! Fusion: an elementwise op becomes part of the tile programs that read it, so that what lies between them
-//! never exists. A chain may end in a fold or in the update of a variable.
+//! never exists. A chain may end in a fold, in the update of a variable or in a file.
 //!
 //! Nodes are looked at from the last to the first, so whoever reads a value is in its last form by then. A
 //! value is written into *all* its readers or into none: it vanishes, or it stays as it is. Where there are
@@ -146,6 +146,7 @@ impl<'g> Fusing<'g> {
         };
         readers.iter().all(|reader| {
             self.could_take(*reader, *value)
+                && self.may_be_cut(*reader, inner)
                 && self.still_there(at as u32, *reader, inner)
                 && self.has_room(*reader, *value, inner)
         }) && self.is_worth_it(at, *value, readers)
@@ -167,6 +168,12 @@ impl<'g> Fusing<'g> {
             let crossed = target.is_some_and(|t| id != t && self.roots[t.index()] == root);
             !overwritten && !crossed
         })
+    }
+
+    /// What goes to a file is made in pieces, and bits stand eight to a byte: they have no pieces.
+    fn may_be_cut(&self, reader: u32, inner: &Draft) -> bool {
+        let to_file = self.graph.nodes[reader as usize].op.mem == Mem::File;
+        !to_file || inner.loads().all(|(_, form)| form != Form::Bits)
     }
 
     fn has_room(&self, reader: u32, value: ValueId, inner: &Draft) -> bool {

@@ -111,9 +111,10 @@ impl Pressure {
                     }
                 }
             }
-            Mem::Alloc | Mem::Recipe => {}
+            Mem::Alloc | Mem::Recipe | Mem::File => {}
         }
-        for id in &node.outputs {
+        let made: &[ValueId] = if node.op.mem == Mem::File { &[] } else { &node.outputs };
+        for id in made {
             if self.root[id.index()] == id.index() as u32 {
                 self.size[id.index()] = bytes(graph.ty(*id));
                 needs.makes.push(id.index() as u32);
@@ -133,7 +134,7 @@ impl Pressure {
             Lower::View(_) => needs.reads.is_empty(),
             Lower::Tile(make) => {
                 needs.reads.is_empty()
-                    && !matches!(node.op.mem, Mem::Update(_))
+                    && !matches!(node.op.mem, Mem::Update(_) | Mem::File)
                     && graph
                         .with_call(node, |call| make(call, node.aux))
                         .is_ok_and(|program| program.close == Close::Store)

@@ -1,6 +1,7 @@
 //! Where the values of one graph lie while it runs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::bytes::Bytes;
@@ -14,7 +15,7 @@ use super::given::Given;
 use super::states::StateFile;
 use crate::interrupt::Stop;
 use crate::lend::{Lender, Region};
-use crate::spill::DiskLane;
+use crate::spill::{DiskLane, Kept};
 use crate::timeline::Ticks;
 
 /// One run of one graph.
@@ -28,6 +29,8 @@ pub struct Frame<'p> {
     pub key: [u32; 2],
     /// What the inputs of the call bring, to bodies and branches too.
     pub brought: Given,
+    /// Where values go that outlive the call in files; none in regions.
+    pub kept: Vec<Arc<Kept>>,
     /// Layouts of values whose size the data decided.
     pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
@@ -68,6 +71,7 @@ impl<'p> Frame<'p> {
             outputs,
             key,
             brought: Given::new(),
+            kept: Vec::new(),
             layouts: HashMap::new(),
             decided: Vec::new(),
             again: 0,

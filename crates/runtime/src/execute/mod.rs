@@ -2,11 +2,12 @@
 //!
 //! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
 //! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `back` goes back through them, with `states` where those wait in a file; `transfer` hands values to the
-//! disk lane.
+//! disk lane, `keep` makes those that outlive the call in files.
 
 mod back;
 mod frame;
 mod given;
+mod keep;
 mod kernel;
 mod looping;
 mod region;
@@ -42,6 +43,7 @@ use crate::storage::{Pinned, PinnedMut, Storage};
 use crate::timeline::Ticks;
 
 pub use given::{Given, Specs};
+pub use keep::{keep, update_kept};
 pub use room::{Room, plan_once};
 
 use frame::Frame;
@@ -97,6 +99,8 @@ pub fn execute_with(
         true => None,
         false => Some(SpillFile::create(plan.disk)?),
     };
+    let kept = keep::places(plan)?;
+    let brought = &keep::with_places(plan, brought, &kept);
     // What is pinned stays when room has to be made for the arena.
     let mut pins = Pins::new(plan, inputs, &plan.written, mark)?;
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
@@ -119,6 +123,7 @@ pub fn execute_with(
         }
         let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
         frame.brought = brought.clone();
+        frame.kept = kept;
         frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
         let top = plan.inputs + plan.own_outputs();
         let ran = match file {

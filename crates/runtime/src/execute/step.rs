@@ -29,6 +29,7 @@ impl<'p> Frame<'p> {
             Run::Tile(run) => self.tile(lender, step, run, &[]),
             Run::Copy { run, from, to } => self.copy(lender, run, *from, to),
             Run::Kernel => self.kernel(lender, step),
+            Run::ToFile { run, kept } => self.keep_in_file(lender, step, run, *kept),
             Run::Branch { key, branches } => self.branch(lender, step, *key, branches),
             Run::Loop(plan) => self.while_loop(lender, step, plan),
             Run::LoopGrad(plan) => self.while_grad(lender, step, plan),

@@ -4,14 +4,23 @@
 //! clears what processes left that are gone; `file` is the file with a checksum for every value; `lane` is the thread
 //! that writes and reads beside the kernels.
 //!
+//! Values that outlive their call are [`Kept`] in one file a process, in `ranges` of it; ops read them a tile at a time, as they read a
+//! user's files (`pass` gathers small reads).
+//!
 //! The invariant: a value that is read back is the one that was written, or the call fails, before any variable is
 //! written.
 
 mod file;
 mod folder;
+mod kept;
 mod lane;
+mod pass;
+mod ranges;
 mod sum;
 
 pub use file::SpillFile;
 pub use folder::{folder, set_folder};
+pub use kept::Kept;
 pub use lane::DiskLane;
+pub use pass::Pass;
+pub(crate) use ranges::Ranges;

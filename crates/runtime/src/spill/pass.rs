@@ -14,15 +14,17 @@ const COUNT: usize = 4;
 
 /// One pass over a file.
 #[derive(Debug)]
-pub(super) struct Pass(AtomicU64);
+pub struct Pass(AtomicU64);
 
 static PASSES: AtomicU64 = AtomicU64::new(1);
 
-impl Pass {
-    pub fn new() -> Pass {
+impl Default for Pass {
+    fn default() -> Pass {
         Pass(AtomicU64::new(PASSES.fetch_add(1, Ordering::Relaxed)))
     }
+}
 
+impl Pass {
     /// What windows hold of it is forgotten.
     pub fn ends(&self) {
         self.0.store(PASSES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -118,7 +120,7 @@ mod tests {
             pass.read(at as u64, data.len() as u64, &mut out, fill).unwrap();
             assert_eq!(out, data[at..at + len], "{at} {len}");
         };
-        let passes: Vec<Pass> = (0..3).map(|_| Pass::new()).collect();
+        let passes: Vec<Pass> = (0..3).map(|_| Pass::default()).collect();
         // Three files side by side, with pieces that do not divide a window.
         for at in (0..99_000).step_by(1000) {
             passes.iter().for_each(|pass| read(pass, at, 1000));
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_read_that_fails_leaves_nothing_in_the_window() {
-        let pass = Pass::new();
+        let pass = Pass::default();
         let mut out = [0; 100];
         let ok = |_: u64, out: &mut [u8]| {
             out.fill(1);

@@ -34,9 +34,40 @@ fn allocate(file: &File, len: u64) -> Option<io::Result<()>> {
     }
 }
 
+/// Fills a slice with what lies there; several threads read at once.
+#[cfg(unix)]
+pub(crate) fn read_at(file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, into, at)
+}
+
+/// Puts bytes there; several threads write at once.
+#[cfg(unix)]
+pub(crate) fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+/// A file has one place that it is at: one thread after the other.
+#[cfg(not(unix))]
+static PLACE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Fills a slice with what lies there.
+#[cfg(not(unix))]
+pub(crate) fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
+    use std::io::{Read, Seek};
+    let _alone = PLACE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    file.seek(io::SeekFrom::Start(at)).and_then(|_| file.read_exact(into))
+}
+
+/// Puts bytes there.
+#[cfg(not(unix))]
+pub(crate) fn write_at(mut file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+    use std::io::{Seek, Write};
+    let _alone = PLACE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    file.seek(io::SeekFrom::Start(at)).and_then(|_| file.write_all(bytes))
+}
+
 /// Tells the system that these bytes of a file are read next, so that it may bring them while others are computed with. What is there
 /// already costs next to nothing. Elsewhere than on Linux nothing is told: systems read ahead of whoever reads in order by themselves.
-#[cfg(unix)]
 pub fn read_ahead(file: &File, at: u64, len: u64) {
     #[cfg(target_os = "linux")]
     {

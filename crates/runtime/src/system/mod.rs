@@ -30,6 +30,7 @@ pub use figures::{machine_memory, resident};
 #[cfg(unix)]
 pub use files::read_ahead;
 pub(crate) use files::reserve;
+pub(crate) use files::{read_at, write_at};
 #[cfg(unix)]
 pub use mapping::Mapping;
 

@@ -37,7 +37,10 @@ pub(super) fn apply(
     regions: Vec<Arc<Graph>>,
     mark: Mark,
 ) -> Result<SmallVec<[Tensor; 1]>> {
-    let writes = inputs.iter().any(|given| matches!(given, Given::Written(..)));
+    // What is kept in files is written as a value, behind the op.
+    let in_place = |given: &Given| matches!(given, Given::Written(v, _) if !v.is_in_files());
+    let in_files = |given: &Given| matches!(given, Given::Written(v, _) if v.is_in_files());
+    let writes = inputs.iter().any(in_place) && !inputs.iter().any(in_files);
     if writes && trace::current().is_none() && tape::is_quiet() {
         return at_once(op, inputs, attrs, regions, mark);
     }
@@ -124,7 +127,7 @@ fn at_once(
     let planned = execute::plan_once(&graph, &specs, options, &arrays)?;
     let (made, _) = execute::execute(&planned, &arrays, next_key(), mark)?;
     drop(arrays);
-    held.end();
+    held.end(&[]);
     let mut tensors: SmallVec<[Tensor; 1]> = smallvec![];
     tensors.extend(made.into_iter().take(results).map(Tensor::from_array));
     Ok(tensors)

@@ -22,7 +22,7 @@ use super::ran::Ran;
 use super::refuse::{over_budget, would_help};
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
-use crate::variable::{Foreseen, Held, Variable};
+use crate::variable::{Foreseen, Held, Variable, store_outputs};
 
 /// A traced graph with all that it takes from outside.
 pub(crate) struct Program {
@@ -53,6 +53,7 @@ impl Program {
         results: usize,
     ) -> Result<Program> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        store_outputs(&mut graph, &variables, results);
         let graph = match signature.symbols.is_empty() {
             true => Form::Closed(Arc::new(lower(&graph)?)),
             false => {
@@ -369,11 +370,11 @@ impl Program {
             execute::execute_with(&plan, &inputs, (next_key(), specs.given()), mark)?;
         let ran = Ran::new(&plan, measured, start.elapsed());
         drop(inputs);
-        held.end();
         if made.len() < self.results {
             let what = "a call returned fewer results than it was traced with".into();
             return Err(ErrorKind::BadGraph { what }.into());
         }
+        held.end(&made[self.results..]);
         made.truncate(self.results);
         Ok((made, ran))
     }

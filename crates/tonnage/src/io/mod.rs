@@ -4,7 +4,6 @@
 //! read by the ops that use them; they are written a piece at a time. None of it takes more than the tensor in hand. A file that is written appears whole or not at all. What a file says of itself is
 //! checked against its length before any memory is taken for it.
 
-mod ahead;
 mod atomic;
 mod convert;
 mod csv;

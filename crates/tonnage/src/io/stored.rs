@@ -14,10 +14,10 @@ use tonnage_core::recipe::{Elements, Generator, Recipe, Stored};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{DType, Error, Result, Shape, Source, TensorType};
 use tonnage_runtime::Array;
+use tonnage_runtime::spill::Pass;
 #[cfg(unix)]
 use tonnage_runtime::system::Mapping;
 
-use super::ahead::Pass;
 use super::{bad_file, failed, filled};
 use crate::tensor::Tensor;
 
@@ -212,7 +212,7 @@ impl FileTensor {
             dtype: self.dtype,
             order: self.order,
             bytes: self.sizes.iter().product::<usize>() as u64 * self.dtype.size() as u64,
-            pass: Pass::new(),
+            pass: Pass::default(),
             failed: OnceLock::new(),
         };
         self.tensor_of(Arc::new(elements))

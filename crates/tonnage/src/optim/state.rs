@@ -7,7 +7,7 @@ use tonnage_core::{Result, Scalar, Shape, Source, TensorType};
 use super::{Optimizer, Slot, computed_in};
 use crate::make;
 use crate::ops::Elementwise;
-use crate::variable::{Role, Variable};
+use crate::variable::{Role, Variable, kept_in_files};
 
 /// Everything that is remembered.
 #[derive(Debug, Default)]
@@ -104,7 +104,11 @@ impl Optimizer {
         let make = |owner: &str, slot: &Slot, value| {
             let name = format!("{}/{owner}.{}", variable.name(), slot.name);
             // It belongs to the layer of what it is of.
-            Variable::new_at(&name, value, Role::Optimizer, source.in_layer_of(variable.made()))
+            let source = source.in_layer_of(variable.made());
+            // And where that is kept, it is too.
+            kept_in_files(variable.is_in_files(), || {
+                Variable::new_at(&name, value, Role::Optimizer, source)
+            })
         };
         let (kept, copies) = self.wanted(variable);
         let kept = kept

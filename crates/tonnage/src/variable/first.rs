@@ -8,7 +8,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{ErrorKind, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
-use super::{Role, Shared, State, Variable};
+use super::{Role, Shared, State, Variable, files};
 use crate::function::home;
 use crate::function::program::Program;
 use crate::scope;
@@ -64,6 +64,7 @@ impl Variable {
             let help = "make it of a size that does not depend on the arguments";
             return Err(bad_argument("variable", what, help).at(made));
         }
+        files::check(&ty, name).map_err(|e| e.at(made))?;
         let id = value.id();
         let first = Variable::first(value).map_err(|e| e.at(made))?;
         let variable = Variable::named(scope::full_name(name), ty, role, made);
@@ -101,6 +102,7 @@ impl Variable {
     pub fn deferred(name: &str, ty: TensorType) -> Variable {
         let (full, made) = (scope::full_name(name), Source::here());
         let make = || {
+            files::check(&ty, name).map_err(|e| e.at(made))?;
             let variable = Variable::make(name, ty.clone(), made);
             if home::graph().is_some() {
                 *variable.state() = State::Declared(None);
@@ -130,7 +132,8 @@ impl Variable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(State::Waiting);
-        let variable = Variable(Arc::new(Shared { number, name, ty, made, role, state }));
+        let in_files = files::is_wanted(&ty);
+        let variable = Variable(Arc::new(Shared { number, name, ty, made, role, in_files, state }));
         super::all::list(&variable);
         variable
     }
@@ -141,8 +144,8 @@ impl Variable {
             first if home::graph().is_some() => State::Declared(Some(Arc::new(first))),
             First::Array(array) => State::Holds(self.own(array)?, id),
             First::Program(program) => match program.as_recipe()? {
-                Some(recipe) => State::Holds(recipe, next_id()),
-                None => State::Pending(First::Program(program)),
+                Some(recipe) if !self.0.in_files => State::Holds(recipe, next_id()),
+                _ => State::Pending(First::Program(program)),
             },
         };
         *self.state() = state;

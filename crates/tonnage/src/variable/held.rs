@@ -43,7 +43,8 @@ impl Drop for Holding {
 /// wait for each other. While they are held the caller runs kernels, and callbacks, which never wait for a variable; see
 /// [`pool`](mod@tonnage_runtime::pool).
 pub(crate) struct Held<'v> {
-    written: Vec<MutexGuard<'v, State>>,
+    /// Those that are written, each with its place among them in the order of the call.
+    written: Vec<(usize, &'v Variable, MutexGuard<'v, State>)>,
     arrays: Vec<Array>,
     _holding: Option<Holding>,
 }
@@ -58,12 +59,13 @@ impl<'v> Held<'v> {
         let mut order: Vec<usize> = (0..variables.len()).collect();
         order.sort_unstable_by_key(|i| variables[*i].0.number());
         let (mut written, mut found) = (Vec::new(), vec![None; variables.len()]);
+        let place = |i: usize| variables[..i].iter().filter(|(_, written)| *written).count();
         for i in order {
             let (variable, writes) = &variables[i];
             let mut state = variable.free_state()?;
             found[i] = Some(variable.for_call(&mut state, *writes)?);
             if *writes {
-                written.push(state);
+                written.push((place(i), variable, state));
             }
         }
         let _holding = (!written.is_empty()).then(Holding::new);
@@ -75,11 +77,15 @@ impl<'v> Held<'v> {
         std::mem::take(&mut self.arrays)
     }
 
-    /// After the call: what was read before is someone else to a tape.
-    pub fn end(self) {
-        for mut state in self.written {
-            if let State::Holds(_, id) = &mut *state {
+    /// After the call: what was read before is someone else to a tape. `made` are the values that the written ones leave with, in the order
+    /// of the call; those in memory have been written where they lie.
+    pub fn end(self, made: &[Array]) {
+        for (place, variable, mut state) in self.written {
+            if let State::Holds(array, id) = &mut *state {
                 *id = next_id();
+                if let Some(value) = made.get(place).filter(|_| variable.is_in_files()) {
+                    *array = value.clone();
+                }
             }
         }
     }

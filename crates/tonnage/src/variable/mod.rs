@@ -5,6 +5,7 @@
 //! otherwise writes a copy of its own.
 
 mod all;
+mod files;
 mod first;
 mod held;
 
@@ -22,6 +23,8 @@ use crate::dispatch::{self, Input};
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
+pub use files::{keep_in_files, variables_in_files};
+pub(crate) use files::{kept_in_files, store_outputs};
 pub(crate) use first::First;
 pub(crate) use held::Held;
 
@@ -45,6 +48,8 @@ struct Shared {
     ty: TensorType,
     made: Source,
     role: Role,
+    /// Whether its value is kept in files.
+    in_files: bool,
     state: Mutex<State>,
 }
 
@@ -120,11 +125,12 @@ impl Variable {
         self.try_state().is_none_or(|s| matches!(*s, State::Holds(..) | State::Pending(_)))
     }
 
-    /// What its bytes take; nothing before it has a value, or while that is a recipe.
+    /// What its bytes take; nothing before it has a value, or while that is a recipe or kept in files.
     pub fn bytes(&self) -> Bytes {
         match self.try_state().as_deref() {
             Some(State::Holds(array, _)) => array.storage().reserved(),
             Some(_) => Bytes::ZERO,
+            None if self.0.in_files => Bytes::ZERO,
             // A call writes it, in bytes of its own.
             None => self.ty().bytes("variable").map_or(Bytes::ZERO, Bytes::rounded),
         }
@@ -150,7 +156,7 @@ impl Variable {
         let tensor = match trace::current() {
             Some(trace) => trace.read(self)?,
             None => match &*self.settled().map_err(|e| e.at(source))? {
-                State::Holds(array, id) => Tensor::with_id(array.clone(), *id),
+                State::Holds(array, id) => Tensor::with_id(self.shown(array), *id),
                 other => return Err(self.unreadable(other).at(source)),
             },
         };
@@ -185,6 +191,9 @@ impl Variable {
 
     /// An array that is the variable's alone: taken over, or copied.
     fn own(&self, array: Array) -> Result<Array> {
+        if self.0.in_files {
+            return self.to_file(&array);
+        }
         let mark = self.mark(self.0.made);
         if array.as_recipe().is_some() {
             return Ok(array);
@@ -295,6 +304,11 @@ impl Variable {
                 *state = State::Holds(array, next_id());
                 Ok(())
             }
+            State::Holds(array, id) if self.0.in_files => {
+                let made = self.updated_in_file(op, array, &arrays, source);
+                (*array, *id) = (made.map_err(|e| e.at(source))?, next_id());
+                Ok(())
+            }
             State::Holds(array, id) => {
                 let args = arrays.into_iter().map(Arg::Borrowed).collect();
                 let in_place = array.as_recipe().is_none() && array.is_sole();
@@ -321,8 +335,9 @@ impl Variable {
         let given = values.iter().map(|value| Input::Borrowed(value));
         let inputs = std::iter::once(Input::Owned(now)).chain(given).collect();
         let mark = self.mark(source);
-        // Inside of a body or branch nothing is written: the value leaves, and is written outside.
-        let made = match trace.is_region() {
+        // Inside of a body or branch nothing is written: the value leaves, and is written outside. What is kept in files is
+        // written as a program ends.
+        let made = match trace.is_region() || self.0.in_files {
             false => dispatch::apply_marked(op, inputs, Attrs::None, Vec::new(), mark)?,
             true if *op != state::assign::ASSIGN => {
                 let pure = state::pure(op);
@@ -343,6 +358,7 @@ impl Variable {
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
     fn for_call(&self, state: &mut State, written: bool) -> Result<Array> {
         match state {
+            State::Holds(array, _) if self.0.in_files => Ok(self.shown(array)),
             State::Holds(array, _) => {
                 if written && (array.as_recipe().is_some() || !array.is_sole()) {
                     let copy = array.copied(self.mark(self.0.made), "variable")?;
@@ -358,6 +374,8 @@ impl Variable {
     /// and the variable's alone.
     pub(crate) fn foreseen(&self, written: bool) -> Result<Foreseen> {
         match &*self.free_state()? {
+            State::Holds(array, _) if self.0.in_files => Ok(Foreseen::AsIs(self.shown(array))),
+            State::Pending(_) if self.0.in_files => Ok(Foreseen::AsIs(self.to_come()?)),
             State::Holds(array, _) => {
                 let copies = written && (array.as_recipe().is_some() || !array.is_sole());
                 Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
@@ -411,6 +429,7 @@ impl std::fmt::Debug for Variable {
             Some(State::Pending(_)) => "computed when it is needed",
             Some(State::Declared(_)) => "in sessions",
             Some(State::Refused(_)) => "refused",
+            Some(State::Holds(..)) if self.0.in_files => "in files",
             Some(State::Holds(array, _)) if array.as_recipe().is_some() => "recipe",
             Some(State::Holds(..)) => "resident",
             Some(State::Closed) => "closed",

@@ -1,0 +1,57 @@
+//! `store`: a chain of elementwise ops whose result goes to a file, a piece at a time.
+//!
+//! A program makes it for what a variable that is kept in files is to be; users never see it. Nothing that it writes is
+//! anybody's before the call ends, so it is no effect: it may run as soon as what it reads is there.
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::bytes::Bytes;
+use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::tile::{Close, Form, TileProgram};
+use tonnage_core::{Call, DType, OpDef};
+
+use super::fused;
+
+/// Bytes that a thread makes before it writes them: they stay in its cache.
+pub const PIECE: usize = 1 << 18;
+
+/// A chain of elementwise ops whose result goes to a file.
+pub static STORE: OpDef = OpDef {
+    name: "store",
+    doc: "A chain of elementwise ops whose result goes to a file, a piece at a time.",
+    infer,
+    axes: fused::axes,
+    mem: Mem::File,
+    scratch,
+    saves: Saves::NOTHING,
+    remat: Remat::Costly,
+    cost: fused::cost,
+    grad: Grad::Stop("it is made behind every gradient"),
+    jvp: Jvp::Stop("it is made behind every gradient"),
+    fails: Fails::OnIo,
+    lower: Lower::Tile(|call, _| fused::program(call).cloned()),
+    samples: Vec::<Sample>::new,
+};
+
+/// What makes it write a value as it is.
+pub fn as_it_is(dtype: DType) -> Attrs {
+    let mut program = TileProgram::loading(&[dtype]);
+    program.store(0, dtype);
+    Attrs::Tile(Box::new(program))
+}
+
+fn infer(call: &Call) -> Result<Types> {
+    let program = fused::program(call)?;
+    let elements = matches!(program.stores.as_slice(), [(_, Form::Elements(_))]);
+    match program.close == Close::Store && elements {
+        true => fused::infer(call),
+        false => Err(bad_argument(call.op, "a fold, or bits", "a file holds elements")),
+    }
+}
+
+/// A piece a thread, or less where there is less.
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    let made = infer(call).ok().and_then(|made| made.first()?.bytes(call.op).ok());
+    let bytes = made.map_or(0, |bytes| bytes.rounded().as_usize());
+    Bytes::of(bytes.min(PIECE) * threads.max(1))
+}

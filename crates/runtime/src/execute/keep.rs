@@ -1,0 +1,140 @@
+//! Values that go to files and outlive the call: new values of variables that are kept there.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::bytes::ALIGN;
+use tonnage_core::emit::{Emit, Mark, Value};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::Builder;
+use tonnage_core::recipe::{Generator, Stored};
+use tonnage_core::row::OpDef;
+use tonnage_core::workers::{Alone, for_each_part};
+use tonnage_core::{Kind, Workers};
+use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
+use tonnage_ops::state;
+use tonnage_ops::tile::fused_store::{PIECE, STORE, as_it_is};
+use tonnage_ops::tile::{self, Pieces, Source};
+use tonnage_plan::{KeptPlan, Options, Plan, Step, TileRun, lower};
+
+use super::frame::Frame;
+use super::given::{Given, Specs};
+use super::step::{Reads, nothing, sources, tile_cost};
+use super::{execute_with, missing, plan_once};
+use crate::array::Array;
+use crate::lend::{Lender, Region};
+use crate::pool::pool;
+use crate::spill::Kept;
+
+/// The places that a plan's values go to. A disk without room is an error before anything has happened.
+pub(super) fn places(plan: &Plan) -> Result<Vec<Arc<Kept>>> {
+    let place = |kept: &KeptPlan| Kept::reserve(kept.count, kept.dtype.size()).map(Arc::new);
+    plan.kept.iter().map(place).collect()
+}
+
+/// What a call brings, and behind that the places that it makes: as its plan numbers them.
+pub(super) fn with_places(plan: &Plan, given: &Given, places: &[Arc<Kept>]) -> Given {
+    let made = plan.kept.iter().zip(places).map(|(kept, place)| Generator::Stored {
+        elements: Stored(place.clone()),
+        dtype: kept.dtype,
+    });
+    given.iter().cloned().chain(made).collect()
+}
+
+impl<'p> Frame<'p> {
+    /// Makes a value a piece at a time, each thread its own pieces: while one writes, the others compute.
+    pub(super) fn keep_in_file(
+        &mut self,
+        lender: &mut Lender,
+        step: &Step,
+        run: &TileRun,
+        kept: usize,
+    ) -> Result<()> {
+        let to = self.kept.get(kept).cloned().ok_or_else(missing)?;
+        let room = step.scratch.map(|id| Region { align: ALIGN, ..self.buffer(id) });
+        let Some(room) = room else { return Ok(()) }; // nothing to write
+        self.lent(&room);
+        let mut reads = Reads::default();
+        let from = self.loads(run, &step.reads, &[], &mut reads)?;
+        let mut lent = lender.lend(&reads, &[room])?;
+        let all = sources(run, &from, &lent.reads);
+        let size = self.plan.kept[kept].dtype.size();
+        let pieces = Pieces::of(&run.domain, PIECE / size);
+        let threads = self.plan.threads.max(1);
+        let own = (lent.writes[0].len() / threads).min(PIECE) / size * size;
+        let failed: Mutex<Option<tonnage_core::Error>> = Mutex::new(None);
+        let one = |number: usize, room: &mut [u8]| -> Result<()> {
+            let piece = pieces.piece(number);
+            let parts: SmallVec<[Source; 4]> = all
+                .iter()
+                .map(|source| Source { layout: piece.of(&source.layout), read: source.read })
+                .collect();
+            let room = &mut room[..piece.sizes.iter().product::<usize>() * size];
+            tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *room], nothing(), &Alone)?;
+            to.write(piece.start, room)
+        };
+        pool().run(tile_cost(run), |workers| {
+            // Every thread that works takes the next so many pieces, in memory of its own.
+            let shares = workers.threads().min(threads);
+            let count = pieces.count();
+            let rooms = &mut lent.writes[0][..shares * own];
+            for_each_part(workers, rooms, shares, &|i| i * own, &|share, room| {
+                for number in count * share / shares..count * (share + 1) / shares {
+                    if let Err(error) = one(number, room) {
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        return;
+                    }
+                }
+            });
+        });
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+}
+
+/// The same values in a file, which is read as they are needed; as they are, where they are in one or are one number.
+pub fn keep(array: &Array, mark: Mark) -> Result<Array> {
+    kept(&[array], mark, |_, mut inputs| Ok(inputs.swap_remove(0)))
+}
+
+/// What a value in a file is after an update, in a place of its own: who holds the old one keeps it.
+pub fn update_kept(
+    op: &'static OpDef,
+    old: &Array,
+    values: &[&Array],
+    mark: Mark,
+) -> Result<Array> {
+    let shape = old.ty().shape;
+    let inputs: SmallVec<[&Array; 3]> =
+        std::iter::once(old).chain(values.iter().copied()).collect();
+    kept(&inputs, mark, |builder, mut inputs| match *op == state::assign::ASSIGN {
+        true => builder.apply(&BROADCAST_TO, vec![inputs.swap_remove(1)], Attrs::Shape(shape)),
+        false => builder.apply(state::pure(op), inputs, Attrs::None),
+    })
+}
+
+fn kept(
+    inputs: &[&Array],
+    mark: Mark,
+    make: impl FnOnce(&mut Builder, Vec<Value>) -> Result<Value>,
+) -> Result<Array> {
+    let mut builder = Builder::new();
+    builder.mark(mark);
+    let values = inputs.iter().map(|array| builder.input(array.ty(), Kind::Input, None)).collect();
+    let made = make(&mut builder, values)?;
+    let attrs = as_it_is(made.ty().dtype);
+    let stored = builder.apply(&STORE, vec![made], attrs)?;
+    let graph = Arc::new(lower(&builder.finish(&[stored])?)?);
+    let mut specs = Specs::default();
+    let arrays: Vec<Array> = inputs.iter().map(|array| (*array).clone()).collect();
+    let all: Vec<_> = arrays.iter().map(|array| specs.of(array, false)).collect();
+    let options = Options { threads: Workers::threads(pool()), outputs_given: false };
+    let plan = plan_once(&graph, &all, options, &arrays)?;
+    let key = crate::random::next_key();
+    let (made, _) = execute_with(&plan, &arrays, (key, specs.given()), mark)?;
+    let made = made.into_iter().next().ok_or_else(missing)?;
+    match made.as_recipe() {
+        Some(_) => Ok(made),
+        None => Err(ErrorKind::BadGraph { what: "a value that stays in memory".into() }.into()),
+    }
+}

@@ -1,0 +1,211 @@
+//! Values that are kept in a file instead of in memory, for as long as somebody holds them: those of variables that live there.
+//!
+//! All of them lie in one file a folder, which has no name where the system allows that, and is gone with the process. A value is written once,
+//! a piece at a time, and never again: who holds an older one reads what it was. Its place is used again when nobody does.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use tonnage_core::recipe::Elements;
+use tonnage_core::{Bytes, Error, ErrorKind, Result};
+
+use super::folder::{create, folder};
+use super::{Pass, Ranges};
+use crate::system::{read_ahead, read_at, reserve, write_at};
+
+/// The file of a folder.
+#[derive(Debug)]
+struct Shelf {
+    folder: PathBuf,
+    file: File,
+    path: PathBuf,
+    ranges: Mutex<Ranges>,
+}
+
+/// The one that is in use; it goes when nothing is kept in it any more.
+static SHELF: Mutex<Weak<Shelf>> = Mutex::new(Weak::new());
+
+impl Shelf {
+    /// That of the folder for spill files, as it is now.
+    fn open() -> Result<Arc<Shelf>> {
+        let mut known = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = folder();
+        if let Some(shelf) = known.upgrade().filter(|shelf| shelf.folder == folder) {
+            return Ok(shelf);
+        }
+        let (file, path) = create()?;
+        if cfg!(unix) {
+            // Where that fails it is a file with a name, which the next process that spills clears.
+            let _ = std::fs::remove_file(&path);
+        }
+        let made = Arc::new(Shelf { folder, file, path, ranges: Mutex::default() });
+        *known = Arc::downgrade(&made);
+        Ok(made)
+    }
+
+    fn ranges(&self) -> MutexGuard<'_, Ranges> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        if !cfg!(unix) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Elements that are kept in a file. Dropping it frees their place.
+///
+/// ```
+/// use tonnage_core::recipe::Elements;
+/// use tonnage_runtime::spill::Kept;
+/// let kept = Kept::reserve(1024, 4)?; //   so many elements of 4 bytes
+/// kept.write(10, &[1; 8])?; //             the two from the tenth on
+/// let mut back = [0; 4];
+/// kept.read(11, &mut back);
+/// kept.check()?;
+/// assert_eq!(back, [1; 4]);
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Kept {
+    shelf: Arc<Shelf>,
+    at: u64,
+    len: u64,
+    /// Of an element.
+    size: u64,
+    pass: Pass,
+    /// What the system said when a read first failed.
+    failed: OnceLock<Error>,
+}
+
+impl Kept {
+    /// A place for so many elements of so many bytes. A disk that is too full shows here.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written, or the disk has no room.
+    pub fn reserve(count: usize, size: usize) -> Result<Kept> {
+        let shelf = Shelf::open()?;
+        // Whole pages: two that lie side by side share none.
+        let len = Bytes::of(count).checked_mul(size as u64).map_or(u64::MAX, Bytes::get);
+        let len = len.checked_next_multiple_of(4096).ok_or_else(|| {
+            no_room(&shelf.path, len, &io::Error::from(io::ErrorKind::FileTooLarge))
+        })?;
+        let (at, grows) = {
+            let mut ranges = shelf.ranges();
+            let before = ranges.end();
+            (ranges.take(len), ranges.end().checked_sub(before).filter(|more| *more > 0))
+        };
+        let (pass, failed) = (Pass::default(), OnceLock::new());
+        let made = Kept { shelf, at, len, size: size as u64, pass, failed };
+        if grows.is_some() {
+            reserve(&made.shelf.file, at + len).map_err(|e| no_room(&made.shelf.path, len, &e))?;
+        }
+        Ok(made)
+    }
+
+    /// Puts elements at a place among them.
+    ///
+    /// # Errors
+    /// Where the disk is full or fails.
+    pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
+        let at = self.at + from as u64 * self.size;
+        let len = bytes.len() as u64;
+        write_at(&self.shelf.file, at, bytes).map_err(|e| no_room(&self.shelf.path, len, &e))
+    }
+}
+
+impl Elements for Kept {
+    fn read(&self, from: u64, out: &mut [u8]) {
+        let at = self.at + from * self.size;
+        let fill = |at: u64, out: &mut [u8]| read_at(&self.shelf.file, at, out);
+        if let Err(error) = self.pass.read(at, self.at + self.len, out, fill) {
+            out.fill(0);
+            let _ = self.failed.set(unreadable(&self.shelf.path, &error));
+        }
+    }
+
+    fn ahead(&self, from: u64, count: usize) {
+        let from = from * self.size;
+        let len = (count as u64).saturating_mul(self.size).min(self.len.saturating_sub(from));
+        read_ahead(&self.shelf.file, self.at + from, len);
+    }
+
+    fn check(&self) -> Result<()> {
+        self.pass.ends();
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // The disk has room for the next value: nothing leaves the file before all do.
+        let end = self.shelf.ranges().give(self.at, self.len);
+        if end == Some(0) {
+            let _ = self.shelf.file.set_len(0);
+        }
+    }
+}
+
+fn no_room(path: &Path, len: u64, error: &io::Error) -> Error {
+    let what = format!("{} cannot be written to the file ({error})", Bytes::new(len));
+    let help = "make room on the disk, or choose another folder with memory::set_spill_folder or TONNAGE_SPILL_DIR";
+    ErrorKind::Spill { what, path: path.display().to_string(), help: help.into() }.into()
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let what = format!("what a variable is cannot be read back ({error})");
+    let help =
+        "read the variable from where it was saved, with a folder that nobody else writes to";
+    ErrorKind::Spill { what, path: path.display().to_string(), help: help.into() }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(byte: u8, count: usize) -> Kept {
+        let kept = Kept::reserve(count, 4).unwrap();
+        kept.write(0, &vec![byte; count * 4]).unwrap();
+        kept
+    }
+
+    fn back(kept: &Kept, from: u64, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count * 4];
+        kept.read(from, &mut bytes);
+        kept.check().unwrap();
+        bytes
+    }
+
+    #[test]
+    fn values_lie_apart_and_places_are_used_again() {
+        let one = filled(1, 10_000);
+        let two = filled(2, 3);
+        let at = one.at;
+        assert_eq!(back(&one, 9_990, 10), [1; 40]);
+        assert_eq!(back(&two, 0, 3), [2; 12]);
+        drop(one);
+        let three = filled(3, 9_000);
+        // Other tests of this process keep values too; where they took the place this is elsewhere.
+        assert!(three.at == at || three.at != two.at);
+        assert_eq!(back(&three, 100, 2), [3; 8]);
+        assert_eq!(back(&two, 1, 2), [2; 8]);
+    }
+
+    #[test]
+    fn nothing_and_too_much_are_no_accident() {
+        let none = Kept::reserve(0, 4).unwrap();
+        none.write(0, &[]).unwrap();
+        assert!(back(&none, 0, 0).is_empty());
+        let error = Kept::reserve(usize::MAX, 8).unwrap_err().to_string();
+        assert!(error.contains("cannot be written"), "{error}");
+    }
+}
