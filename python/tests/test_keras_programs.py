@@ -297,3 +297,92 @@ def test_a_model_of_nine_tenths_of_the_budget_is_trained_saved_and_loaded_in_it(
         again = K.models.load_model(tmp_path / "model.keras")
         np.testing.assert_array_equal(again.predict(x, verbose=0), expected)
         again.fit(x, y, verbose=0)
+
+
+def test_merged_inputs_are_masked_where_none_of_them_has_anything():
+    first, second = np.array([[1, 2, 0, 0]]), np.array([[3, 0, 4, 0]])
+    a, b = L.Input((4,), dtype="int32"), L.Input((4,), dtype="int32")
+    embed, plain = L.Embedding(5, 3, mask_zero=True), L.Embedding(5, 3)
+    mean = L.GlobalAveragePooling1D()
+    outputs = [mean(L.Add()([embed(a), embed(b)])), mean(L.Concatenate()([embed(a), embed(b)])), mean(L.Add()([embed(a), plain(b)])),
+               mean(L.Concatenate(axis=1)([embed(a), embed(b)])), L.Multiply()([embed(a), embed(b)])]
+    model = with_weights(K.Model([a, b], outputs))
+    x, y = (embed.get_weights()[0][ids] for ids in (first, second))
+    z = plain.get_weights()[0][second]
+    there = [0, 1, 2]
+    expected = [(x + y)[:, there].mean(1), np.concatenate([x, y], -1)[:, there].mean(1), (x + z).mean(1),
+                np.concatenate([x[:, :2], y[:, [0, 2]]], 1).mean(1),
+                # Of a product, what is masked is left out.
+                np.stack([x[:, 0] * y[:, 0], x[:, 1], y[:, 2], 0 * x[:, 3]], 1)]
+    for made, wanted in zip(model.predict([first, second], verbose=0), expected):
+        np.testing.assert_allclose(made, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_additive_attention_gives_nothing_for_queries_that_are_masked():
+    layer = L.AdditiveAttention()
+    made = layer([numbers(1, 3, 4), numbers(1, 2, 4)], mask=[np.array([[True, True, False]]), np.array([[True, False]])]).numpy()
+    np.testing.assert_allclose(made[0, :2], np.repeat(numbers(1, 2, 4)[0, :1], 2, 0), rtol=1e-5)
+    assert not made[0, 2].any()
+
+
+def test_weights_that_start_as_an_array_are_saved_with_the_model(tmp_path):
+    table = numbers(5, 3)
+    model = K.Sequential([L.Input((2,), dtype="int32"), L.Embedding(5, 3, embeddings_initializer=K.initializers.Constant(table), trainable=False)])
+    np.testing.assert_array_equal(model.predict(np.array([[1, 4]]), verbose=0)[0], table[[1, 4]])
+    model.save(tmp_path / "model.keras")
+    again = K.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again.get_weights()[0], table)
+
+
+def test_cells_of_ones_own_are_stacked():
+    class Cell(L.Layer):
+        def __init__(self, units, **kwargs):
+            super().__init__(**kwargs)
+            self.units = self.state_size = units
+
+        def build(self, input_shape):
+            self.kernel = self.add_weight(shape=(input_shape[-1], self.units), name="kernel")
+            self.recurrent = self.add_weight(shape=(self.units, self.units), name="recurrent")
+
+        def call(self, inputs, states):
+            made = tf.tanh(inputs @ self.kernel + states[0] @ self.recurrent)
+            return made, [made]
+
+    model = with_weights(K.Sequential([L.Input((5, 3)), L.RNN([Cell(4), Cell(2)])]))
+    x = numbers(6, 5, 3)
+    a, b, c, d = model.get_weights()
+    h, g = np.zeros((6, 4)), np.zeros((6, 2))
+    for step in range(5):
+        h = np.tanh(x[:, step] @ a + h @ b)
+        g = np.tanh(h @ c + g @ d)
+    np.testing.assert_allclose(model.predict(x, verbose=0), g, atol=1e-5)
+
+
+def test_added_losses_come_before_penalties():
+    class Penalty(L.Layer):
+        def call(self, inputs):
+            self.add_loss(tf.reduce_sum(inputs) * 0.0 + 7.0)
+            return inputs
+
+    model = K.Sequential([L.Input((3,)), L.Dense(2, kernel_regularizer="l2"), Penalty()])
+    model(numbers(1, 3))
+    assert float(model.losses[0]) == 7.0 and len(model.losses) == 2
+
+
+def test_predictions_of_a_batch_reach_callbacks():
+    seen = []
+    hear = K.callbacks.LambdaCallback(on_predict_batch_end=lambda batch, logs: seen.append((batch, tuple(logs["outputs"].shape))))
+    line().predict(numbers(5, 3), batch_size=2, verbose=0, callbacks=[hear])
+    assert seen == [(0, (2, 1)), (1, (2, 1)), (2, (1, 1))]
+
+
+def test_sequences_are_padded_and_cut_at_either_end():
+    given = [[1], [2, 3], [4, 5, 6]]
+    pad = K.utils.pad_sequences
+    assert pad(given).tolist() == [[0, 0, 1], [0, 2, 3], [4, 5, 6]]
+    assert pad(given, 2, padding="post", truncating="post", value=9).tolist() == [[1, 9], [2, 3], [4, 5]]
+    assert pad([[[1.5, 2.0]], []], dtype="float32").tolist() == [[[1.5, 2.0]], [[0.0, 0.0]]]
+    with pytest.raises(ValueError, match="padding"):
+        pad(given, padding="middle")
+    with pytest.raises(ValueError, match="list of iterables"):
+        pad([1, 2])

@@ -280,4 +280,6 @@ class AdditiveAttention(Attention):
             below = _below(query.lengths[1], value.lengths[1])
             whole = below if whole is None else whole & below
         made, scores = self._scored(query, key, value, whole, False, training)
+        if mask is not None and mask[0] is not None:
+            made = made * _t.cast(_t.expand_dims(mask[0], -1), made.dtype)
         return (made, scores) if return_attention_scores else made

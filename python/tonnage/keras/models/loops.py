@@ -165,7 +165,7 @@ class LoopMixin:
                 at += flat[0].lengths[0]
             else:
                 parts.append([np.array(t.numpy()) for t in flat])
-            todo.on_predict_batch_end(i, {})
+            todo.on_predict_batch_end(i, {"outputs": made})
         todo.on_predict_end({})
         if rows is None:
             if not parts:
