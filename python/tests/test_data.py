@@ -165,7 +165,7 @@ def test_interleave_takes_blocks_in_turn():
 
     data = Dataset.range(1, 5)
     assert values(data.flat_map(made)) == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
-    assert values(data.interleave(made, cycle_length=2, block_length=2)) == [1, 1, 2, 2, 1, 3, 3, 2, 4, 4, 3, 4]
+    assert values(data.interleave(made, cycle_length=2, block_length=2)) == [1, 1, 2, 2, 1, 2, 3, 3, 4, 4, 3, 4]
     assert values(data.interleave(made, cycle_length=2, num_parallel_calls=2)) == values(data.interleave(made, cycle_length=2))
 
 

@@ -126,7 +126,7 @@ def test_old_training_steps_with_metrics_in_a_loop():
     x = K.Input((6,))
     model = Old(x, L.Dense(1)(x))
     model.compile("sgd", "mse", metrics=["mae"])
-    assert list(model.fit(X, Y, verbose=0).history) == ["loss", "mae"]
+    assert list(model.fit(X, Y, verbose=0).history) == ["mae", "loss"]  # "compile_metrics" is before "loss"
 
 
 def test_weights_of_samples_and_classes_weigh_losses():

@@ -1,5 +1,5 @@
-//! Named tensors in files (safetensors): what weights and checkpoints are kept in. Neither saving nor loading takes more
-//! than the tensor in hand.
+//! Named tensors in files (safetensors): what weights and checkpoints are kept in. Neither saving nor loading takes memory
+//! besides that of the variables.
 
 use pyo3::prelude::*;
 use tonnage::io::{SafeTensors, save_safetensors};
@@ -71,7 +71,8 @@ impl PyTensorFile {
     fn load(&self, py: Python<'_>, name: &str, variable: PyRef<'_, PyVariable>) -> PyResult<()> {
         let variable: Variable = variable.variable.clone();
         run(py, MUCH, || {
-            let value = self.0.read(name)?.cast(variable.ty().dtype)?;
+            // From the file straight into the variable's bytes: a tensor between them would take as much again.
+            let value = self.0.tensor(name)?.lazy().cast(variable.ty().dtype)?;
             variable.assign(&value)
         })
     }

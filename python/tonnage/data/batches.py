@@ -5,7 +5,7 @@ import itertools
 from .. import _nest
 from .. import _tonnage as _t
 from .._shape import TensorShape, TensorSpec
-from ..errors import InvalidArgumentError
+from ..errors import DataLossError, InvalidArgumentError
 from .dataset import UNKNOWN_CARDINALITY, Dataset
 from .transforms import _Of
 
@@ -96,7 +96,7 @@ class PaddedBatch(Batch):
         to = [n if w is None else w for n, w in zip(longest, wanted)]
         for part in parts:
             if any(n > t for n, t in zip(part.lengths, to)):
-                raise InvalidArgumentError(None, None, f"Attempted to pad to a smaller size than the input element: {part.lengths} to {to}")
+                raise DataLossError(None, None, f"Attempted to pad to a smaller size than the input element: {part.lengths} to {to}")
         value = 0 if value is None else value
         value = value.numpy().item() if hasattr(value, "numpy") else value
         return _t.stack([_t.pad(p, [[0, t - n] for n, t in zip(p.lengths, to)], value) if p.lengths != to else p for p in parts], 0)

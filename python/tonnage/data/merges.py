@@ -56,26 +56,23 @@ class Interleave(_Of):
         return (self._dataset(element)._iterate() for element in elements)
 
     def _iterate(self):
-        waiting, active, at = self._sources(), [], 0
-        while len(active) < self._cycle and (opened := next(waiting, None)) is not None:
-            active.append(opened)
-        while active:
-            at %= len(active)
-            ended = False
-            for _ in range(self._block):
-                element = next(active[at], _END)
-                if element is _END:
-                    ended = True
-                    break
-                yield element
-            if not ended:
+        # One whose dataset has ended leaves its place to the next one, which is opened when the turn comes to it.
+        waiting, places = self._sources(), [None] * self._cycle
+        while places:
+            at = 0
+            while at < len(places):
+                if places[at] is None:
+                    places[at] = next(waiting, None)
+                if places[at] is None:
+                    del places[at]
+                    continue
+                for _ in range(self._block):
+                    element = next(places[at], _END)
+                    if element is _END:
+                        places[at] = None
+                        break
+                    yield element
                 at += 1
-                continue
-            opened = next(waiting, None)
-            if opened is None:
-                del active[at]
-            else:
-                active[at] = opened  # takes the place, and its turn comes at once
 
     def _count(self):
         return UNKNOWN_CARDINALITY if self._source._count() != 0 else 0

@@ -34,13 +34,16 @@ class Ones(Initializer):
 
 
 class Constant(Initializer):
-    """One number."""
+    """One number, or an array of the weight's shape."""
 
     def __init__(self, value=0.0):
         self.value = value
 
     def __call__(self, shape, dtype=None, **kwargs):
-        return _t.fill(shape, self.value, dtype or _floatx())
+        dtype = dtype or _floatx()
+        if isinstance(self.value, (int, float)):
+            return _t.fill(shape, self.value, dtype)
+        return _t.broadcast_to(_t.cast(_t.to_tensor(self.value, None, None), dtype), shape)
 
 
 def _normal(draw, shape, mean, deviation, dtype, seed):

@@ -89,6 +89,31 @@ def timeseries_dataset_from_array(data, targets, sequence_length, sequence_strid
     return made.map(windows)
 
 
+def pad_sequences(sequences, maxlen=None, dtype="int32", padding="pre", truncating="pre", value=0.0):
+    """Lists of different lengths as one array: filled up, or cut, at their start or their end.
+
+    >>> tf.keras.utils.pad_sequences([[1], [2, 3], [4, 5, 6]], maxlen=2)
+    array([[0, 1],
+           [2, 3],
+           [5, 6]], dtype=int32)
+    """
+    for what, given in (("padding", padding), ("truncating", truncating)):
+        if given not in ("pre", "post"):
+            raise ValueError(f'Invalid {what} type: {given!r}. Expected "pre" or "post".')
+    if not all(hasattr(row, "__len__") for row in sequences):
+        raise ValueError(f"`sequences` must be a list of iterables. Received: {sequences!r:.60}")
+    rows = [np.asarray(row) for row in sequences]
+    length = max((len(row) for row in rows), default=0) if maxlen is None else int(maxlen)
+    rest = next((row.shape[1:] for row in rows if len(row)), ())
+    made = np.full((len(rows), length, *rest), value, dtype)
+    for to, row in zip(made, rows):
+        row = row[max(0, len(row) - length):] if truncating == "pre" else row[:length]
+        start = length - len(row) if padding == "pre" else 0
+        if len(row):
+            to[start:start + len(row)] = row
+    return made
+
+
 class Sequence:
     """A base for data by the number of the batch: ``__len__`` and ``__getitem__``."""
 

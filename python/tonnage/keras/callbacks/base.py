@@ -82,7 +82,11 @@ _BATCHES = ("on_batch_end", "on_train_batch_end", "on_test_batch_end")
 
 
 def _forward(name):
+    numbered = "batch" in name or "epoch" in name
+
     def call(self, *args):
+        # Figures are always given, if need be none: functions of one's own may have no default for them.
+        args = args if len(args) > numbered else (*args, {})
         for callback in self.callbacks:
             getattr(callback, name)(*args)
 

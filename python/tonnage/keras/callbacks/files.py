@@ -6,6 +6,7 @@ import os
 from .base import Callback
 from .rates import _Watching
 from ..._notices import ignores
+from ..._variable import Variable
 
 
 class ModelCheckpoint(_Watching):
@@ -73,17 +74,20 @@ class BackupAndRestore(Callback):
 
     def on_train_begin(self, logs=None):
         """Goes on from what is there."""
+        if os.path.exists(self._path):
+            begun = Variable(0, dtype="int64", trainable=False, name="begun")
+            self._checkpoint(begun).read(self._path)
+            self.model._first_epoch = int(begun)
+
+    def _checkpoint(self, begun):
         from ... import train
 
-        if os.path.exists(self._path):
-            train.Checkpoint(model=self.model, optimizer=self.model.optimizer).read(self._path)
+        return train.Checkpoint(model=self.model, optimizer=self.model.optimizer, begun=begun)
 
     def on_epoch_end(self, epoch, logs=None):
         """Saves."""
-        from ... import train
-
         os.makedirs(self.folder, exist_ok=True)
-        train.Checkpoint(model=self.model, optimizer=self.model.optimizer).write(self._path)
+        self._checkpoint(Variable(epoch + 1, dtype="int64", trainable=False, name="begun")).write(self._path)
 
     def on_train_end(self, logs=None):
         """Takes away what is no longer needed."""
@@ -106,13 +110,17 @@ class CSVLogger(Callback):
         self._writer = None
 
     def on_epoch_end(self, epoch, logs=None):
-        """Writes a line."""
-        names = ["epoch", *(logs or {})]
+        """Writes a line. Figures of validation have columns from the start: they may come with a later epoch."""
+        logs = logs or {}
         if self._writer is None:
-            self._writer = csv.DictWriter(self._file, names, delimiter=self.separator, extrasaction="ignore")
+            names = sorted(logs)
+            if not any(name.startswith("val_") for name in names):
+                names += [f"val_{name}" for name in names]
+            self._writer = csv.DictWriter(self._file, ["epoch", *names], restval="NA", delimiter=self.separator,
+                                          extrasaction="ignore")
             if not self._old:
                 self._writer.writeheader()
-        self._writer.writerow({"epoch": epoch, **(logs or {})})
+        self._writer.writerow({"epoch": epoch, **logs})
         self._file.flush()
 
     def on_train_end(self, logs=None):

@@ -1,5 +1,7 @@
 """Attention, computed in tiles: one number a row is kept for the gradient, never the matrix of scores."""
 
+import math
+
 from ... import _tonnage as _t
 from ..._shape import TensorShape
 from .. import initializers, regularizers
@@ -40,6 +42,8 @@ class MultiHeadAttention(Layer):
 
     def build(self, query_shape, value_shape, key_shape=None):
         """Makes the projections."""
+        if value_shape is None:
+            raise TypeError(f"MultiHeadAttention {self.name!r}: missing a required argument: 'value'")
         key_shape = value_shape if key_shape is None else key_shape
         query, value, key = (TensorShape(s)[-1] for s in (query_shape, value_shape, key_shape))
         heads = self.num_heads
@@ -68,83 +72,117 @@ class MultiHeadAttention(Layer):
         made = _t.reshape(made, [x.lengths[0] or -1, x.lengths[1], heads, size])
         return _t.transpose(made, [0, 2, 1, 3])
 
+    def _axes(self, x):
+        """The axes that are attended along, and the others but the last."""
+        if x.ndim == 3:
+            return [1], [0]
+        axes = [axis % x.ndim for axis in self.attention_axes or range(1, x.ndim - 1)]
+        if not axes or 0 in axes or x.ndim - 1 in axes:
+            raise ValueError(f"MultiHeadAttention {self.name!r} attends along axes between the first and the last; its input has the "
+                             f"shape {tuple(x.shape)}, and attention_axes is {self.attention_axes}")
+        return axes, [axis for axis in range(x.ndim - 1) if axis not in axes]
+
     def _mask(self, query, value, query_mask, value_mask, key_mask, attention_mask):
-        parts = []
+        """All masks as one, by the axes of the scores; each has length 1 where nothing depends on it."""
+        axes, others = self._axes(query)
+        count, parts = len(axes), []
         if attention_mask is not None:
             mask = _t.to_tensor(attention_mask, None, None)
-            while mask.ndim < 3:
-                mask = _t.expand_dims(mask, 0)
-            parts.append(_t.expand_dims(mask, 1) if mask.ndim == 3 else mask)
-        if query_mask is not None:
-            parts.append(_t.expand_dims(_t.expand_dims(_bool(query_mask), 1), 3))
-        for mask in (value_mask, key_mask):
-            if mask is not None:
-                parts.append(_t.expand_dims(_t.expand_dims(_bool(mask), 1), 1))
-        mask = _joined(parts)
+            # What is missing stands before the axes that are attended along; the axis of heads is the last to be added.
+            while mask.ndim <= len(others) + 2 * count:
+                mask = _t.expand_dims(mask, max(0, mask.ndim - 2 * count))
+            parts.append(mask)
+        for mask, of, place in ((query_mask, query, 0), (value_mask, value, count), (key_mask, value, count)):
+            if mask is None:
+                continue
+            mask = _bool(_t.to_tensor(mask, None, None))
+            if mask.ndim != of.ndim - 1:
+                raise ValueError(f"MultiHeadAttention {self.name!r}: a mask of shape {tuple(mask.shape)} for an input of shape "
+                                 f"{tuple(of.shape)}, which needs one number for each but the last axis")
+            mask = _t.transpose(mask, [*others, *axes]) if of.ndim > 3 else mask
+            for at in (len(others), *([len(others) + 1 + count - place] * count)):
+                mask = _t.expand_dims(mask, at)
+            parts.append(mask)
+        return _joined(parts)
+
+    def _whole(self, mask, query, value):
+        """A mask as ``[rows, heads, queries, values]``."""
         if mask is None:
             return None
-        lengths = [query.lengths[0], self.num_heads, query.lengths[1], value.lengths[1]]
-        return _t.broadcast_to(mask, lengths)
+        axes, others = self._axes(query)
+        rows, queries, values = ([t.lengths[i] for i in which] for t, which in ((query, others), (query, axes), (value, axes)))
+        mask = _t.broadcast_to(mask, [*rows, self.num_heads, *queries, *values])
+        return mask if query.ndim == 3 else _t.reshape(mask, [-1, self.num_heads, math.prod(queries), math.prod(values)])
 
     def _rows(self, x):
-        """The same with the axes that are attended along joined to the second, the others but the last to the first; and
-        the way back."""
-        rank = x.ndim
-        axes = self.attention_axes or tuple(range(1, rank - 1))
-        axes = [axis % rank for axis in axes]
-        if 0 in axes or rank - 1 in axes:
-            raise ValueError(f"attention_axes {self.attention_axes} of inputs of rank {rank}: neither the first nor the last")
-        others = [axis for axis in range(rank - 1) if axis not in axes]
-        order = [*others, *axes, rank - 1]
-        long = 1
-        for axis in axes:
-            long *= x.lengths[axis]
-        lengths = [x.lengths[axis] for axis in order]
-        made = _t.reshape(_t.transpose(x, order), [-1, long, x.lengths[-1]])
+        """The same with the axes that are attended along joined to the second, the others but the last to the first."""
+        if x.ndim == 3:
+            return x
+        axes, others = self._axes(x)
+        long = math.prod(x.lengths[axis] for axis in axes)
+        return _t.reshape(_t.transpose(x, [*others, *axes, x.ndim - 1]), [-1, long, x.lengths[-1]])
 
-        def back(y):
-            y = _t.reshape(y, [-1 if n is None else n for n in (*lengths[:-1], y.lengths[-1])])
-            return _t.transpose(y, [order.index(axis) for axis in range(rank)])
+    def _back(self, made, query):
+        """The way back for what was made of the query's rows."""
+        if query.ndim == 3:
+            return made
+        axes, others = self._axes(query)
+        order = [*others, *axes]
+        made = _t.reshape(made, [*(-1 if query.lengths[i] is None else query.lengths[i] for i in order), made.lengths[-1]])
+        return _t.transpose(made, [*(order.index(i) for i in range(query.ndim - 1)), query.ndim - 1])
 
-        return made, back
+    def _scores(self, scores, query, value):
+        """Scores by the axes of the inputs: the others, heads, those of the queries, those of the values."""
+        if query.ndim == 3:
+            return scores
+        axes, others = self._axes(query)
+        rows = [-1 if query.lengths[i] is None else query.lengths[i] for i in others]
+        return _t.reshape(scores, [*rows, self.num_heads, *(query.lengths[i] for i in axes), *(value.lengths[i] for i in axes)])
 
     def call(self, query, value, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
              return_attention_scores=False, training=None, use_causal_mask=False):
         """Computes."""
         value = self._converted(value)
         key = value if key is None else self._converted(key)
-        if query.ndim > 3:
-            if return_attention_scores or any(
-                    m is not None for m in (query_mask, value_mask, key_mask, attention_mask)):
-                raise ValueError("MultiHeadAttention: masks and scores are of inputs of rank 3; join axes by Reshape first")
-            same = key is value
-            (query, back), (value, _) = self._rows(query), self._rows(value)
-            key = value if same else self._rows(key)[0]
-            return back(self.call(query, value, key, training=training, use_causal_mask=use_causal_mask))
+        if not 3 <= query.ndim == value.ndim == key.ndim:
+            raise ValueError(f"MultiHeadAttention {self.name!r} needs inputs of one rank, 3 or more; query, value and key have the "
+                             f"shapes {tuple(query.shape)}, {tuple(value.shape)} and {tuple(key.shape)}")
         masks = [getattr(t, "_keras_mask", None) if m is None else m
-                 for t, m in ((query, query_mask), (value, value_mask))]
-        mask = self._mask(query, value, *masks, key_mask, attention_mask)
-        q, k, v = self._projected(query, "query"), self._projected(key, "key"), self._projected(value, "value")
+                 for t, m in ((query, query_mask), (value, value_mask), (None if key is value else key, key_mask))]
+        some = self._mask(query, value, *masks, attention_mask)
+        mask = self._whole(some, query, value)
+        rows = [self._rows(query), self._rows(value)]
+        rows.append(rows[1] if key is value else self._rows(key))
+        q, v, k = (self._projected(x, name) for x, name in zip(rows, ("query", "value", "key")))
         scores = None
         if return_attention_scores or (self._drop is not None and training):
             made, scores = _plain(q, k, v, mask, use_causal_mask, self.key_dim**-0.5, self._drop, training)
         else:
             made = _t.attention(q, k, v, mask, bool(use_causal_mask), self.key_dim**-0.5)
+            if some is not None and query.ndim == 3:
+                # A query that may look at nothing, such as a padded one, sees the mean of all values, as in Keras.
+                some = some & _below(query.lengths[1], value.lengths[1]) if use_causal_mask else some
+                made = _t.where_(_t.reduce_any(some, -1, True), made, _t.reduce_mean(v, -2, True))
         made = _t.transpose(made, [0, 2, 1, 3])
         heads, size, width = tuple(self._output_kernel.shape)
-        made = _t.reshape(made, [query.lengths[0] or -1, query.lengths[1], heads * size])
+        made = _t.reshape(made, [rows[0].lengths[0] or -1, rows[0].lengths[1], heads * size])
         made = _t.mat_mul(made, _t.reshape(self._output_kernel, [heads * size, width]), False, False)
         if self.use_bias:
             made = made + self._output_bias
-        return (made, scores) if return_attention_scores else made
+        made = self._back(made, query)
+        return (made, self._scores(scores, query, value)) if return_attention_scores else made
+
+
+def _below(rows, columns):
+    """True up to the diagonal."""
+    return _t.tril(_t.fill([rows, columns], 1, "int32"), 0) > 0
 
 
 def _plain(q, k, v, mask, causal, scale, drop, training):
     """Attention with its scores, where those are asked for or left out at random."""
     scores = _t.mat_mul(q, k, False, True) * scale
     if causal:
-        rows, columns = scores.lengths[-2:]
-        below = _t.tril(_t.fill([rows, columns], 1, "int32"), 0) > 0
+        below = _below(*scores.lengths[-2:])
         mask = below if mask is None else mask & below
     if mask is not None:
         low = _t.to_tensor(-3e4, scores.dtype, None)
@@ -239,7 +277,9 @@ class AdditiveAttention(Attention):
         if mask is not None and len(mask) > 1 and mask[1] is not None:
             whole = _t.expand_dims(_bool(mask[1]), 1)
         if use_causal_mask:
-            below = _t.tril(_t.fill([query.lengths[1], value.lengths[1]], 1, "int32"), 0) > 0
+            below = _below(query.lengths[1], value.lengths[1])
             whole = below if whole is None else whole & below
         made, scores = self._scored(query, key, value, whole, False, training)
+        if mask is not None and mask[0] is not None:
+            made = made * _t.cast(_t.expand_dims(mask[0], -1), made.dtype)
         return (made, scores) if return_attention_scores else made

@@ -164,6 +164,21 @@ class LSTMCell(_Cell):
         return out, [out, carry]
 
 
+def _output_size(cell):
+    """How long the outputs of a cell are; one that does not say so gives its first state."""
+    states = cell.state_size
+    return getattr(cell, "output_size", states[0] if isinstance(states, (list, tuple)) else states)
+
+
+def first_states(cell, batch, dtype):
+    """The states that a cell starts from: its own, or zeros."""
+    if hasattr(cell, "get_initial_state"):
+        made = cell.get_initial_state(batch_size=batch, dtype=dtype)
+        return list(made) if isinstance(made, (list, tuple)) else [made]
+    sizes = cell.state_size if isinstance(cell.state_size, (list, tuple)) else [cell.state_size]
+    return [_t.fill([batch, *([n] if isinstance(n, int) else n)], 0, dtype) for n in sizes]
+
+
 class StackedRNNCells(Layer):
     """Cells one after the other, as one."""
 
@@ -171,7 +186,7 @@ class StackedRNNCells(Layer):
         super().__init__(**kwargs)
         self.cells = list(cells)
         self.state_size = [c.state_size for c in self.cells]
-        self.output_size = self.cells[-1].output_size
+        self.output_size = _output_size(self.cells[-1])
 
     def build(self, input_shape):
         """Makes the weights of each."""
@@ -180,11 +195,11 @@ class StackedRNNCells(Layer):
             if not cell.built:
                 cell.build(shape)
                 cell.built = True
-            shape = TensorShape([shape[0], cell.output_size])
+            shape = TensorShape([shape[0], _output_size(cell)])
 
     def get_initial_state(self, batch_size=None, dtype=None):
         """Those of each."""
-        return [state for cell in self.cells for state in cell.get_initial_state(batch_size, dtype)]
+        return [state for cell in self.cells for state in first_states(cell, batch_size, dtype)]
 
     def call(self, inputs, states, training=None):
         """Computes."""
@@ -192,6 +207,6 @@ class StackedRNNCells(Layer):
         for cell in self.cells:
             count = len(cell.state_size) if isinstance(cell.state_size, (list, tuple)) else 1
             inputs, after = cell(inputs, states[start:start + count])
-            made.extend(after)
+            made.extend(after if isinstance(after, (list, tuple)) else [after])
             start += count
         return inputs, made

@@ -51,13 +51,12 @@ class _Merge(Layer):
         return made
 
     def compute_mask(self, inputs, mask=None):
-        """Where all inputs have something."""
-        masks = [m for m in mask or [] if m is not None]
-        if not masks:
+        """Where one of the inputs has something; none where one of them has no mask."""
+        if not mask or any(m is None for m in mask):
             return None
-        made = masks[0]
-        for other in masks[1:]:
-            made = made & other
+        made = mask[0]
+        for other in mask[1:]:
+            made = made | other
         return made
 
 
@@ -82,6 +81,15 @@ class Multiply(_Merge):
     """The product."""
 
     _pair = staticmethod(operator.mul)
+
+    def call(self, inputs, mask=None):
+        """Computes. What is masked counts as 1, as in Keras; where all is, the product is 0."""
+        mask = mask or [None] * len(inputs)
+        wide = [None if m is None else _t.expand_dims(m, -1) for m in mask]
+        inputs = [x if m is None else _t.where_(m, x, _t.ones_like(x)) for x, m in zip(inputs, wide)]
+        made = super().call(inputs)
+        some = self.compute_mask(inputs, wide)
+        return made if some is None else _t.where_(some, made, _t.zeros_like(made))
 
 
 class Average(_Merge):
@@ -125,9 +133,11 @@ class Concatenate(_Merge):
         return _t.concat(list(inputs), self.axis)
 
     def compute_mask(self, inputs, mask=None):
-        """The masks one after the other."""
+        """The masks one after the other; where one of them has something, if it is the last axis that grows."""
         if not mask or all(m is None for m in mask):
             return None
+        if self.axis % inputs[0].ndim == inputs[0].ndim - 1:
+            return super().compute_mask(inputs, mask)
         masks = [_t.ones_like(_t.cast(x[..., 0], "bool")) if m is None else m for x, m in zip(inputs, mask)]
         return _t.concat(masks, self.axis) if self.axis % inputs[0].ndim < masks[0].ndim else masks[0]
 
@@ -162,6 +172,10 @@ class Dot(_Merge):
         rest = [n for n in left[1:] + right[1:] if n != summed]
         made = _t.einsum(f"{''.join(left)},{''.join(right)}->{batch}{''.join(rest)}", [x, y])
         return _t.expand_dims(made, -1) if made.ndim == 1 else made
+
+    def compute_mask(self, inputs, mask=None):
+        """None: the steps of the inputs are no longer there."""
+        return None
 
 
 class Operator(Layer):

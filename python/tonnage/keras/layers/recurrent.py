@@ -8,7 +8,7 @@ from ..._variable import Variable
 from ..backend import eagerly
 from ..saving import deserialize_keras_object, serialize_keras_object
 from .base import Layer
-from .cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
+from .cells import GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells, first_states
 from .spec import InputSpec
 
 
@@ -54,11 +54,7 @@ class RNN(Layer):
             self._kept = eagerly(first)
 
     def _first_states(self, batch, dtype):
-        if hasattr(self.cell, "get_initial_state"):
-            made = self.cell.get_initial_state(batch_size=batch, dtype=dtype)
-            return list(made) if isinstance(made, (list, tuple)) else [made]
-        sizes = self.cell.state_size if isinstance(self.cell.state_size, (list, tuple)) else [self.cell.state_size]
-        return [_t.fill([batch, *([n] if isinstance(n, int) else n)], 0, dtype) for n in sizes]
+        return first_states(self.cell, batch, dtype)
 
     def reset_state(self):
         """Starts from zeros again what is kept between batches."""

@@ -138,10 +138,10 @@ class Tracked(Module):
 
     @property
     def losses(self):
-        """What was added in the last call, and penalties on weights; of layers inside, too."""
-        found = []
-        for layer in self._flatten_layers():
-            found.extend(layer._losses)
+        """What was added in the last call, then penalties on weights; of layers inside, too."""
+        layers = list(self._flatten_layers())
+        found = [loss for layer in layers for loss in layer._losses]
+        for layer in layers:
             for variable in layer._own_variables() if layer.trainable else ():
                 regularizer = getattr(variable, "regularizer", None)
                 if regularizer is not None and variable.trainable:

@@ -4,6 +4,8 @@ from ... import _tonnage as _t
 from ..._shape import TensorShape
 from ..saving import deserialize_keras_object, serialize_keras_object
 from .base import Layer
+from .normalization import BatchNormalization
+from .saved import parameters
 
 
 class Wrapper(Layer):
@@ -42,7 +44,12 @@ class TimeDistributed(Wrapper):
         steps = inputs.lengths[1]
         if steps is None:
             raise ValueError(f"the number of steps of layer {self.name!r} is open: {tuple(inputs.shape)}")
-        made = self.layer(_t.reshape(inputs, [-1, *inputs.lengths[2:]]))
+        masked = mask is not None and "mask" in parameters(type(self.layer).call)
+        if training and any(isinstance(layer, BatchNormalization) for layer in self.layer._flatten_layers()):
+            # Figures of a batch are of one step here: a larger batch of all steps would have others.
+            return _t.stack([self.layer(inputs[:, i], **({"mask": mask[:, i]} if masked else {})) for i in range(steps)], 1)
+        given = {"mask": _t.reshape(mask, [-1, *mask.lengths[2:]])} if masked else {}
+        made = self.layer(_t.reshape(inputs, [-1, *inputs.lengths[2:]]), **given)
         return _t.reshape(made, [inputs.lengths[0] or -1, steps, *made.lengths[1:]])
 
 

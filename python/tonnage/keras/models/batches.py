@@ -27,6 +27,11 @@ def pack(x, y=None, sample_weight=None):
     return (x,) if y is None else (x, y)
 
 
+def alone(batch):
+    """The batch as a step gets it: inputs without anything beside them are given as they are, not as a tuple of one."""
+    return batch[0] if len(batch) == 1 and not isinstance(batch[0], (tuple, list)) else batch
+
+
 def as_array(value):
     """Something with rows: an array or a tensor. Lists become arrays."""
     if isinstance(value, (_t.Tensor, _t.Variable, np.ndarray)):
@@ -98,7 +103,7 @@ class Arrays:
             rows = slice(int(start), stop) if order is None else order[start:stop]
             batch = tuple(None if part is None else _nest.map_structure(lambda a: _rows(a, rows), part)
                           for part in self.data)
-            yield weighted(batch, self.class_weight)
+            yield alone(weighted(batch, self.class_weight))
 
 
 def _rows(array, rows):
@@ -171,7 +176,7 @@ class Stream:
             done += 1
             parts = tuple(item) if isinstance(item, (tuple, list)) else (item,)
             parts = tuple(None if p is None else _nest.map_structure(lambda v: v if v is None else tensor(v), p) for p in parts)
-            yield weighted(parts, self.class_weight)
+            yield alone(weighted(parts, self.class_weight))
         if hasattr(self.data, "cardinality") or self.indexed:
             known = len(self.data) if self.indexed else int(self.data.cardinality())
             if known == self.steps:

@@ -76,7 +76,7 @@ def _metric(given, y_true, y_pred):
         return _by_shape(y_true, y_pred, *_ENTROPIES)(name=given)
     made = _metrics.get(given)
     if isinstance(made, _metrics.Metric):
-        if isinstance(given, str) and given == given.lower():
+        if isinstance(given, str):
             made.name = given  # by the name that was asked for, as short as it is
         return made
     if isinstance(made, _losses.Loss):
@@ -130,8 +130,16 @@ class Compiled:
 
     def asked(self):
         """The metrics that were asked for, under the names that logs have them by."""
-        several = self.names is not None and len(self.names) > 1
-        return [(f"{self.names[place]}_{metric.name}" if several else metric.name, metric) for place, _, metric in self._metrics]
+        lead = [f"{name}_" for name in self.names] if self.names is not None and len(self.names) > 1 else [""]
+        made, seen = [], {}
+        for place, weighted, metric in self._metrics:
+            name = f"{lead[place]}{metric.name}"
+            if weighted and name in seen:
+                name = f"{lead[place]}weighted_{metric.name}"
+            # The same figure once more has a number.
+            times = seen[name] = seen.get(name, -1) + 1
+            made.append((f"{name}_{times}" if times else name, metric))
+        return made
 
     def named(self):
         """All metrics under the names that logs have them by."""

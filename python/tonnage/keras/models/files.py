@@ -76,6 +76,8 @@ def save_weights(model, path, overwrite=True):
 def load_weights(model, path, skip_mismatch=False):
     """Gives a model the weights of a file."""
     _need_built(model, "loading weights into")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no file of weights for model {model.name!r} at {os.fspath(path)!r}")
     _load(_t.TensorFile(os.fspath(path)), named_weights(model), skip_mismatch, f"model {model.name!r}")
 
 

@@ -130,14 +130,17 @@ class Graph:
                 "output_layers": serialize_keras_object(point(self.outputs))}
 
 
-def from_config(config):
-    """Symbolic inputs and results, from what :meth:`Graph.config` gave."""
+def from_config(config, make=None):
+    """Symbolic inputs and results, from what :meth:`Graph.config` gave. ``make`` gives the layer of an entry, if not by what that
+    says of its class."""
     from ..saving import deserialize_keras_object
 
+    if make is None:
+        make = lambda entry: deserialize_keras_object(  # noqa: E731
+            {k: v for k, v in entry.items() if k not in ("name", "inbound_nodes")})
     layers, tensors, waiting = {}, {}, []
     for entry in config["layers"]:
-        layer = deserialize_keras_object({k: v for k, v in entry.items() if k not in ("name", "inbound_nodes")})
-        layers[entry["name"]] = layer
+        layer = layers[entry["name"]] = make(entry)
         if not entry["inbound_nodes"]:
             tensors[entry["name"], 0, 0] = layer.output
         waiting.extend((entry["name"], i, call) for i, call in enumerate(entry["inbound_nodes"]))

@@ -14,9 +14,10 @@ def _numbers(logs):
     if not isinstance(logs, dict):
         return {"loss": _number(logs)} if logs is not None else {}
     flat = {}
-    for name, value in logs.items():
+    for name in sorted(logs):
+        value = logs[name]
         flat.update(value if isinstance(value, dict) else {name: value})
-    return {name: _number(flat[name]) for name in sorted(flat)}
+    return {name: _number(value) for name, value in flat.items()}
 
 
 def _number(value):
@@ -53,20 +54,19 @@ class LoopMixin:
         step = self._step("train", budget)
         self.stop_training = False
         todo.on_train_begin()
-        logs = {}
-        try:
-            for epoch in range(initial_epoch, epochs):
-                logs = self._epoch(epoch, train, step, todo)
-                if validation is not None and self._validates(epoch, validation_freq):
-                    logs.update({f"val_{k}": v for k, v in self._evaluated(validation, todo).items()})
-                todo.ran = step
-                todo.on_epoch_end(epoch, logs)
-                if self.stop_training:
-                    break
-            if getattr(self.optimizer, "use_ema", False):
-                self.optimizer.finalize_variable_values(self.trainable_variables)
-        finally:
-            todo.on_train_end(logs)
+        # Where a callback went on from what an earlier run had left, the epochs of that run are not made again.
+        initial_epoch, logs = vars(self).pop("_first_epoch", initial_epoch), {}
+        for epoch in range(initial_epoch, epochs):
+            logs = self._epoch(epoch, train, step, todo)
+            if validation is not None and self._validates(epoch, validation_freq):
+                logs.update({f"val_{k}": v for k, v in self._evaluated(validation, todo).items()})
+            todo.ran = step
+            todo.on_epoch_end(epoch, logs)
+            if self.stop_training:
+                break
+        if getattr(self.optimizer, "use_ema", False):
+            self.optimizer.finalize_variable_values(self.trainable_variables)
+        todo.on_train_end(logs)
         return self.history
 
     def _epoch(self, epoch, train, step, todo):
@@ -133,9 +133,11 @@ class LoopMixin:
         return logs if return_dict else self._listed(logs)
 
     def _listed(self, logs):
-        """Figures in the order of the metrics; the only one as a number."""
-        order = [name for name, _ in self._compiled.named() if name in logs]
-        values = [logs[name] for name in order + [n for n in logs if n not in order]]
+        """Figures in the order of the metrics, those of one of several outputs by name at the end; the only one as a number."""
+        several = self._compiled.names is not None and len(self._compiled.names) > 1
+        later = {name for name, _ in self._compiled.asked()} if several else ()
+        order = [name for name, _ in self._named_metrics() if name in logs and name not in later]
+        values = [logs[name] for name in order + sorted(n for n in logs if n not in order)]
         return values[0] if len(values) == 1 else values
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None, budget=None):
@@ -163,7 +165,7 @@ class LoopMixin:
                 at += flat[0].lengths[0]
             else:
                 parts.append([np.array(t.numpy()) for t in flat])
-            todo.on_predict_batch_end(i, {})
+            todo.on_predict_batch_end(i, {"outputs": made})
         todo.on_predict_end({})
         if rows is None:
             if not parts:
@@ -174,14 +176,16 @@ class LoopMixin:
     # One batch.
 
     def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False, budget=None):
-        """One step of training; figures go on from the last one."""
+        """One step of training; figures are those of this batch."""
         self._need_compiled("train_on_batch")
+        self.reset_metrics()
         logs = _numbers(self._step("train", budget)(self._batch(x, y, sample_weight, class_weight)))
         return logs if return_dict else self._listed(logs)
 
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
-        """One step of evaluation; figures go on from the last one."""
+        """One step of evaluation; figures are those of this batch."""
         self._need_compiled("test_on_batch")
+        self.reset_metrics()
         logs = _numbers(self._step("test")(self._batch(x, y, sample_weight)))
         return logs if return_dict else self._listed(logs)
 

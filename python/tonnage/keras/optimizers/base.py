@@ -72,9 +72,10 @@ class Optimizer(Configured):
         return {}
 
     def _follow(self):
-        """Sets the rate to what the schedule says of this step."""
+        """Sets the rate to what the schedule says of this step. Where gradients add up, each batch counts for it."""
+        steps = self.iterations if self._parts is None else self._parts
         try:
-            rate = self._schedule(self.iterations)
+            rate = self._schedule(steps)
         except TypeError:
             rate = self._schedule()  # older programs give a callable without arguments
         self._learning_rate.assign(_t.cast(_t.to_tensor(rate, None, None), self._learning_rate.dtype))
@@ -83,7 +84,10 @@ class Optimizer(Configured):
 
     @property
     def learning_rate(self):
-        """The rate, a variable that may be changed between steps: no step is traced again."""
+        """The rate, a variable that may be changed between steps: no step is traced again. With a schedule, what it says of the
+        next step."""
+        if self._schedule is not None and not _t.is_tracing():
+            self._follow()
         return self._learning_rate
 
     @learning_rate.setter
@@ -190,6 +194,8 @@ class Optimizer(Configured):
         names = vars(self).get("_kept_names")
         if names:
             self._inner.keep_from_decay([v for v in variables if any(n in v.plain_name for n in names)])
+        if self.gradient_accumulation_steps is not None and self._parts is None:
+            self._parts = eagerly(lambda: Variable(0, dtype="int64", trainable=False, name="parts"))
         if self._schedule is not None:
             self._follow()
         if self.loss_scale_factor is not None:
@@ -220,12 +226,24 @@ class Optimizer(Configured):
                 due = steps % self.ema_overwrite_frequency == 0
                 variable.assign(_t.where_(due, _t.cast(average.read_value(), variable.dtype), variable.read_value()))
 
+    def _wait_with_means(self, variables):
+        """Means follow at each batch, as Keras has it, also where variables wait for more gradients."""
+        steps = _t.to_tensor(self.iterations, None, None)
+        for variable in variables:
+            average = self._inner.average(variable)
+            if average is None:
+                continue
+            value, share = _t.cast(variable.read_value(), average.dtype), float(self.ema_momentum)
+            mean = _t.where_(steps == 0, value, average.read_value() * share + value * (1.0 - share))
+            average.put(mean)
+            if self.ema_overwrite_frequency is not None:
+                due = (steps + 1) % self.ema_overwrite_frequency == 0
+                variable.assign(_t.where_(due, _t.cast(mean, variable.dtype), variable.read_value()))
+
     def _accumulate(self, grads, variables):
         """Adds gradients up, and takes a step by their mean each time that enough are there."""
         from ..._control import cond
 
-        if self._parts is None:
-            self._parts = eagerly(lambda: Variable(0, dtype="int64", trainable=False, name="parts"))
         for gradient, variable in zip(grads, variables):
             if gradient is not None and variable.number not in self._sums:
                 make = lambda v=variable: Variable(  # noqa: E731
@@ -247,6 +265,8 @@ class Optimizer(Configured):
             for kept, gradient in zip(sums, dense):
                 if kept is not None:
                     kept.assign_add(gradient)
+            if self.use_ema:
+                self._wait_with_means(variables)
             return _t.to_tensor(False, None, None)
 
         self._parts.assign_add(1)

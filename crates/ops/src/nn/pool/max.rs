@@ -120,28 +120,47 @@ impl Pool<'_> {
         let line = self.line();
         let pair = Pair { a: out, chunk_a: line, b: index, chunk_b: line };
         for_each_pair(workers, pair, &|number, to, index| {
-            index.fill(narrow(0));
             let line = Line::of(number, self.sizes);
             simd::level().run(Windows { of: self, line, out: to, note: Numbers { index, narrow } });
         });
     }
 }
 
-/// What is written down about a window's largest element so far.
+/// What is written down about the largest elements so far.
 trait Note {
-    /// What a tap's number is written down as.
-    type Number: Copy;
-    fn number(&self, tap: usize) -> Self::Number;
-    /// Writes down, where it is larger, that the tap of that number is the largest of element `at`.
-    fn note(&mut self, at: usize, larger: bool, number: Self::Number);
+    /// Puts the values of one tap where they are larger than what is in `out`, everywhere if it is the first one; `out`
+    /// begins at element `start` of the line.
+    fn see<T: Number>(
+        &mut self,
+        tap: Tap,
+        start: usize,
+        out: &mut [T],
+        values: impl Iterator<Item = T>,
+    );
+}
+
+/// One tap of a window.
+#[derive(Clone, Copy)]
+struct Tap {
+    /// Its number, of all taps of the window.
+    number: usize,
+    /// Whether it is the first one inside of the image.
+    first: bool,
 }
 
 impl Note for () {
-    type Number = ();
     #[inline(always)]
-    fn number(&self, _: usize) {}
-    #[inline(always)]
-    fn note(&mut self, _: usize, _: bool, (): ()) {}
+    fn see<T: Number>(
+        &mut self,
+        tap: Tap,
+        _: usize,
+        out: &mut [T],
+        values: impl Iterator<Item = T>,
+    ) {
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = if tap.first | value.above(*out) { value } else { *out };
+        }
+    }
 }
 
 struct Numbers<'a, I> {
@@ -150,14 +169,22 @@ struct Numbers<'a, I> {
 }
 
 impl<I: Element> Note for Numbers<'_, I> {
-    type Number = I;
     #[inline(always)]
-    fn number(&self, tap: usize) -> I {
-        (self.narrow)(tap)
-    }
-    #[inline(always)]
-    fn note(&mut self, at: usize, larger: bool, number: I) {
-        self.index[at] = if larger { number } else { self.index[at] };
+    fn see<T: Number>(
+        &mut self,
+        tap: Tap,
+        start: usize,
+        out: &mut [T],
+        values: impl Iterator<Item = T>,
+    ) {
+        let number = (self.narrow)(tap.number);
+        // One slice for all of them, so that whole vectors are compared and chosen from.
+        let index = &mut self.index[start..start + out.len()];
+        for ((out, index), value) in out.iter_mut().zip(index).zip(values) {
+            let larger = tap.first | value.above(*out);
+            *out = if larger { value } else { *out };
+            *index = if larger { number } else { *index };
+        }
     }
 }
 
@@ -178,34 +205,34 @@ impl<T: Number, N: Note> simd::Kernel for Windows<'_, T, N> {
         let ([zs, ys, xs], lengths) = (window.axes, pixels.lengths);
         let (data, channels) = (self.of.image.slice::<T>(), pixels.channels);
         let Line { batch, at: [z, y] } = self.line;
-        // Only a window without any element of the image keeps this.
-        self.out.fill(T::LOWEST);
         for (column, out) in self.out.chunks_mut(channels.max(1)).enumerate() {
+            let (columns, start) = (xs.inside(column, lengths[2]), column * channels);
             let mut first = true;
             for i in zs.inside(z, lengths[0]) {
                 for j in ys.inside(y, lengths[1]) {
-                    for l in xs.inside(column, lengths[2]) {
+                    for l in columns.clone() {
                         let place = [zs.place(z, i), ys.place(y, j), xs.place(column, l)];
-                        let start = pixels.at(batch, place);
-                        let number = self.note.number((i * ys.size + j) * xs.size + l);
-                        let mut see = |channel: usize, out: &mut T, value: T| {
-                            let larger = first | value.above(*out);
-                            *out = if larger { value } else { *out };
-                            self.note.note(column * channels + channel, larger, number);
-                        };
+                        let at = pixels.at(batch, place);
+                        let tap = Tap { number: (i * ys.size + j) * xs.size + l, first };
                         match pixels.channel {
                             1 => {
-                                let values = &data[start as usize..start as usize + channels];
-                                let pairs = out.iter_mut().zip(values).enumerate();
-                                pairs.for_each(|(channel, (out, value))| see(channel, out, *value));
+                                let values = data[at as usize..at as usize + channels].iter();
+                                self.note.see(tap, start, out, values.copied());
                             }
-                            step => out.iter_mut().enumerate().for_each(|(channel, out)| {
-                                see(channel, out, data[(start + channel as isize * step) as usize]);
-                            }),
+                            step => {
+                                let places = (0..channels as isize).map(|c| at + c * step);
+                                let values = places.map(|place| data[place as usize]);
+                                self.note.see(tap, start, out, values);
+                            }
                         }
                         first = false;
                     }
                 }
+            }
+            if first {
+                // A window without any element of the image.
+                let lowest = (0..channels).map(|_| T::LOWEST);
+                self.note.see(Tap { number: 0, first }, start, out, lowest);
             }
         }
     }

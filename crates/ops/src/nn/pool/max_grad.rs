@@ -20,7 +20,8 @@ use super::{Line, axes, index_dtype, max, slid, window};
 use crate::infer::{cost, dtype, elements, inputs, number, same_dtype, shape};
 use crate::nn::window::{Pixels, Window};
 use crate::number::{Number, with_number};
-use crate::strided::{self, Positions};
+use crate::simd::{self, Isa};
+use crate::strided;
 
 const NAME: &str = "max_pool_grad";
 
@@ -74,8 +75,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let spread = Spread { into: &k.inputs[0], numbers: &k.inputs[1], g: &k.inputs[2], window };
     let out = &mut k.outputs[0];
     with_number!(NAME, out.dtype, T => match spread.numbers.dtype {
-        DType::U8 => spread.over::<T, u8>(out, k.workers),
-        _ => spread.over::<T, u16>(out, k.workers),
+        DType::U8 => spread.over::<T, u8>(out, |i| i as u8, k.workers),
+        _ => spread.over::<T, u16>(out, |i| i as u16, k.workers),
     });
     Ok(())
 }
@@ -88,7 +89,12 @@ struct Spread<'a> {
 }
 
 impl Spread<'_> {
-    fn over<T: Number, I: Element + Into<usize>>(&self, out: &mut Out, workers: &dyn Workers) {
+    fn over<T: Number, I: Element + Into<usize>>(
+        &self,
+        out: &mut Out,
+        narrow: fn(usize) -> I,
+        workers: &dyn Workers,
+    ) {
         let (sizes, out) = out.parts::<T>();
         let (channels, width) = (sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
         let line = width * channels;
@@ -96,48 +102,96 @@ impl Spread<'_> {
             if let Data::Slice(_) = self.into.data {
                 strided::copy(&self.into.layout, self.into.slice::<T>(), number * line, to);
             }
-            self.line::<T, I>(Line::of(number, sizes), to, channels);
+            simd::level().run(Windows {
+                from: Made {
+                    values: self.g.slice::<T>(),
+                    value: Pixels::of(&self.g.layout),
+                    numbers: self.numbers.slice::<I>(),
+                    number: Pixels::of(&self.numbers.layout),
+                },
+                narrow,
+                window: &self.window,
+                line: Line::of(number, sizes),
+                width,
+                out: to,
+            });
         });
     }
+}
 
-    /// Adds to one line of the image what the windows over it give, window by window from the last tap back: those
-    /// come in the order in which they lie.
-    fn line<T: Number, I: Element + Into<usize>>(
-        &self,
-        line: Line,
-        out: &mut [T],
-        channels: usize,
-    ) {
+/// A value and a number for each window, and where they lie.
+struct Made<'a, T, I> {
+    values: &'a [T],
+    value: Pixels,
+    numbers: &'a [I],
+    number: Pixels,
+}
+
+/// The windows over one line of the image, all channels.
+struct Windows<'a, T, I> {
+    from: Made<'a, T, I>,
+    narrow: fn(usize) -> I,
+    window: &'a Window,
+    line: Line,
+    /// Pixels of the line.
+    width: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Number, N: Element + Into<usize>> simd::Kernel for Windows<'_, T, N> {
+    type Output = ();
+
+    /// Adds what the windows over the line give, window by window from the last tap back: those come in the order in which
+    /// they lie.
+    #[inline(always)]
+    fn run<I: Isa>(self) {
         let [zs, ys, xs] = self.window.axes;
-        let made = Pixels::of(&self.g.layout);
-        let (values, numbers) = (self.g.slice::<T>(), self.numbers.slice::<I>());
-        let (value_at, number_at) =
-            (Positions::of(&self.g.layout), Positions::of(&self.numbers.layout));
-        let [depth, rows, columns] = made.lengths;
-        let Line { batch, at: [z, y] } = line;
-        for i in (0..zs.size).rev() {
-            let Some(slab) = zs.window_at(z, i, depth) else { continue };
+        let (made, channels) = (&self.from, self.from.value.channels);
+        let [depth, rows, columns] = made.value.lengths;
+        let Line { batch, at: [z, y] } = self.line;
+        let over_z = (0..zs.size).rev().filter_map(|i| Some((i, zs.window_at(z, i, depth)?)));
+        for (i, slab) in over_z {
             for j in (0..ys.size).rev() {
                 let Some(row) = ys.window_at(y, j, rows) else { continue };
                 // This line of the image is these taps of the windows.
                 let first = (i * ys.size + j) * xs.size;
                 for column in 0..columns {
-                    let start =
-                        (((batch * depth + slab) * rows + row) * columns + column) * channels;
-                    for channel in 0..channels {
-                        let number: usize = numbers[number_at.at(start + channel)].into();
-                        let Some(tap) = number.checked_sub(first).filter(|tap| *tap < xs.size)
-                        else {
-                            continue;
-                        };
-                        // Only a window without any element of the image points into padding.
-                        let x = (column * xs.stride + tap * xs.dilation).checked_sub(xs.padding[0]);
-                        if let Some(to) = x.and_then(|x| out.get_mut(x * channels + channel)) {
-                            *to = to.plus(values[value_at.at(start + channel)]);
-                        }
+                    let place = [slab, row, column];
+                    let from = [made.value.at(batch, place), made.number.at(batch, place)];
+                    // Taps in padding are left out: only a window without any element of the image points there.
+                    for tap in xs.inside(column, self.width) {
+                        let at = xs.place(column, tap) * channels;
+                        let out = &mut self.out[at..at + channels];
+                        add(out, made, from, (self.narrow)(first + tap));
                     }
                 }
             }
+        }
+    }
+}
+
+/// Adds the values of a window, from these places on, to one pixel, where the numbers beside them are that one. All are looked
+/// at and chosen from, whole vectors at a time: a jump for each element costs more than the choice.
+#[inline(always)]
+fn add<T: Number, N: Element + Into<usize>>(
+    out: &mut [T],
+    of: &Made<T, N>,
+    [value, number]: [isize; 2],
+    wanted: N,
+) {
+    let count = out.len();
+    if of.value.channel == 1 && of.number.channel == 1 {
+        let values = &of.values[value as usize..value as usize + count];
+        let numbers = &of.numbers[number as usize..number as usize + count];
+        for ((out, value), number) in out.iter_mut().zip(values).zip(numbers) {
+            *out = if *number == wanted { out.plus(*value) } else { *out };
+        }
+        return;
+    }
+    for (channel, out) in out.iter_mut().enumerate() {
+        let at = |start: isize, step: isize| (start + channel as isize * step) as usize;
+        if of.numbers[at(number, of.number.channel)] == wanted {
+            *out = out.plus(of.values[at(value, of.value.channel)]);
         }
     }
 }
