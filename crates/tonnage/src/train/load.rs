@@ -71,7 +71,8 @@ fn loaded(file: &SafeTensors, variables: &[(String, Variable)], how: Loading) ->
         return Err(bad_file(file.path(), others.join("; "), help));
     }
     for (name, variable) in wanted.iter().filter(|(name, _)| there.contains(**name)) {
-        variable.assign(&file.read(name)?)?;
+        // From the file straight into the variable's bytes: a tensor between them would take as much again.
+        variable.assign(&file.tensor(name)?.lazy())?;
     }
     Ok(found)
 }

@@ -61,6 +61,7 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
         let zeros = |variable: &Variable| make::zeros_of(&variable.ty(), self.source);
         let all = self.model.trainable();
         all.iter().try_for_each(|variable| match variable.read()?.is_recipe() {
+            _ if variable.is_in_files() => Ok(()),
             true => variable.assign_add(&zeros(variable)?),
             false => Ok(()),
         })
