@@ -38,6 +38,15 @@ fn apart<T>(mut pointer: *const T) -> *const T {
     pointer
 }
 
+/// A block for every row of a tile. In two loops: one of 28 turns is too long for the compiler to unroll, and sums that a
+/// loop walks over are in memory, not in registers.
+macro_rules! each_row {
+    ($i:ident of $rows:ident $body:block) => {
+        for $i in 0..if $rows < ROWS { $rows } else { ROWS } $body
+        for $i in ROWS..$rows $body
+    };
+}
+
 macro_rules! avx512 {
     (
         $name:ident, $t:ty, $vector:ty, $mask:ty, lanes $lanes:literal, depth $depth:literal,
@@ -196,13 +205,13 @@ macro_rules! avx512 {
                 // steps and as many columns as the mask lets through, `keep`
                 // (if at all) `depth` steps of two vectors. Prefetches may point anywhere.
                 unsafe {
-                    for i in 0..R {
+                    each_row!(i of R {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
                         _mm_prefetch::<_MM_HINT_T1>(c);
                         if V == 2 {
                             _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
-                    }
+                    });
                     let (mut left, mut runs) = (t.depth, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
@@ -226,13 +235,13 @@ macro_rules! avx512 {
                                 _mm_prefetch::<_MM_HINT_T0>(ahead);
                                 _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64));
                             }
-                            for i in 0..R {
+                            each_row!(i of R {
                                 let at = a[i / NEAR].wrapping_offset((i % NEAR) as isize * a_row);
                                 let x = $splat(*at);
                                 for v in 0..V {
                                     sums[i][v] = $fma(x, y[v], sums[i][v]);
                                 }
-                            }
+                            });
                             a.iter_mut().for_each(|a| *a = a.wrapping_offset(t.a_depth));
                             b = b.wrapping_offset(t.b_depth);
                         }
@@ -240,7 +249,7 @@ macro_rules! avx512 {
                         a.iter_mut().for_each(|a| *a = a.wrapping_offset(jump));
                         left -= run;
                     }
-                    for i in 0..R {
+                    each_row!(i of R {
                         let c = t.c.offset(i as isize * t.c_row);
                         for v in 0..V {
                             let c = c.add(v * $lanes);
@@ -257,7 +266,7 @@ macro_rules! avx512 {
                                 $store(c, sum);
                             }
                         }
-                    }
+                    });
                 }
             }
         }
