@@ -23,7 +23,8 @@ const KEEPS: usize = 12;
 const NEAR: usize = 4;
 
 /// The same pointer, as one that the compiler knows nothing of. It would make the pointers of all rows one chain of
-/// additions otherwise, which takes a cycle a row: as long as two vectors' multiplications, and twice as long as one's.
+/// additions otherwise, which takes a cycle a row: as long as two vectors' multiplications, and twice as long as one's. Or,
+/// where all move by one step, a pointer for each row, of which there are more than registers.
 #[inline(always)]
 #[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it")]
 fn apart<T>(mut pointer: *const T) -> *const T {
@@ -242,7 +243,7 @@ macro_rules! avx512 {
                                     sums[i][v] = $fma(x, y[v], sums[i][v]);
                                 }
                             });
-                            a.iter_mut().for_each(|a| *a = a.wrapping_offset(t.a_depth));
+                            a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(t.a_depth)));
                             b = b.wrapping_offset(t.b_depth);
                         }
                         let jump = t.jump(&mut runs);
