@@ -3,13 +3,14 @@
 //! `f32`, `f64` and the integers compute as themselves; `f16` and `bf16` are widened to `f32` when they
 //! are read, and a result is rounded once, when its sum is complete. Integers wrap.
 
-use half::slice::HalfFloatSliceExt;
 use tonnage_core::{Element, bf16, f16};
 
 use super::kernel::turn::Turn;
 #[cfg(target_arch = "x86_64")]
 use super::kernel::wide;
 use super::kernel::{Kernel, Level, portable};
+use crate::simd::half::Half;
+use crate::simd::{self, Isa};
 
 mod sealed {
     pub trait Sealed {}
@@ -211,6 +212,30 @@ impl<C: Compute> Output for C {
     }
 }
 
+/// 16-bit floats, and where they go as `f32`.
+struct Widened<'a, H>(&'a [H], &'a mut [f32]);
+
+impl<H: Half> simd::Kernel for Widened<'_, H> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        self.1.iter_mut().zip(self.0).for_each(|(to, from)| *to = from.widen());
+    }
+}
+
+/// Sums, and where they go as 16-bit floats.
+struct Rounded<'a, H>(&'a [f32], &'a mut [H]);
+
+impl<H: Half> simd::Kernel for Rounded<'_, H> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        self.1.iter_mut().zip(self.0).for_each(|(to, from)| *to = H::narrow(*from));
+    }
+}
+
 macro_rules! rounded {
     ($($t:ty, $in_pairs:literal;)*) => {$(
         impl Output for $t {
@@ -219,11 +244,11 @@ macro_rules! rounded {
             const IN_PAIRS: bool = $in_pairs;
 
             fn load(row: &[$t], sums: &mut [f32]) {
-                row.convert_to_f32_slice(sums);
+                simd::level().run(Widened(row, sums));
             }
 
             fn store(sums: &[f32], row: &mut [$t]) {
-                row.convert_from_f32_slice(sums);
+                simd::level().run(Rounded(sums, row));
             }
         }
     )*};

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "hands pointers into packed blocks and sums to the matrix unit")]
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use tonnage_core::bf16;
@@ -15,6 +16,7 @@ use super::kernel::amx::{BLOCK, SIDE, STEP, Unit};
 use super::operand::{Direct, Narrow, Operand};
 use super::run::Job;
 use super::tiles::Part;
+use crate::simd::{self, Isa};
 
 /// Depth of a block: what is packed of 32 lines fits L1.
 pub(super) const DEEP: usize = 512;
@@ -50,17 +52,26 @@ where
                 let run = k..depth.min(k + DEEP);
                 let steps = run.len().div_ceil(STEP);
                 let first = part.at.col + j;
-                for (q, panel) in b_space.chunks_exact_mut(steps * BLOCK).enumerate() {
-                    let lines = first + q * SIDE..first + cols.min((q + 1) * SIDE);
-                    if !lines.is_empty() {
-                        pack(self.b, batch, lines, &run, Form::Right, panel);
+                // All columns of some steps of depth, then the next steps: in the order of memory where rows are.
+                for (s, depth) in run.clone().step_by(STEP).enumerate() {
+                    let depth = depth..run.end.min(depth + STEP);
+                    let panels = b_space[s * BLOCK..].chunks_mut(steps * BLOCK);
+                    for (q, panel) in (0..cols).step_by(SIDE).zip(panels) {
+                        let lines = first + q..first + cols.min(q + SIDE);
+                        let block = Packing { lines, depth: depth.clone(), form: Form::Right };
+                        pack::<O::Compute, B>(self.b, batch, block, &mut panel[..BLOCK]);
                     }
                 }
                 for i in (0..part.rows).step_by(SIDE) {
                     let rows = SIDE.min(part.rows - i);
                     let lines = part.at.row + i..part.at.row + i + rows;
                     let strip = &mut a_space[..steps * BLOCK];
-                    pack(self.a, batch, lines, &run, Form::Left, strip);
+                    for (s, depth) in run.clone().step_by(STEP).enumerate() {
+                        let depth = depth..run.end.min(depth + STEP);
+                        let block = Packing { lines: lines.clone(), depth, form: Form::Left };
+                        let out = &mut strip[s * BLOCK..][..BLOCK];
+                        pack::<O::Compute, A>(self.a, batch, block, out);
+                    }
                     let sums = part.sums.wrapping_offset(i as isize * part.sums_row + j as isize);
                     let sums = sums.cast::<f32>();
                     let add = part.add || k > 0;
@@ -137,55 +148,74 @@ enum Form {
 /// 16 lines of 16 pairs, or the other way round.
 type Square = [[u32; 16]; 16];
 
-/// Packs up to [`SIDE`] lines along all of `depth`, filled up with zeros, as blocks one after the other.
-fn pack<C: Compute, X: Operand<C>>(
-    operand: &X,
-    batch: usize,
+/// A block: up to [`SIDE`] lines by [`STEP`] steps of depth, filled up with zeros.
+struct Packing {
     lines: Range<usize>,
-    depth: &Range<usize>,
+    depth: Range<usize>,
     form: Form,
-    out: &mut [u16],
-) {
-    let narrow = operand.narrow(batch);
-    for (k, block) in depth.clone().step_by(STEP).zip(out.chunks_exact_mut(BLOCK)) {
-        let run = k..depth.end.min(k + STEP);
-        let squares = bytemuck::cast_slice_mut::<u16, Square>(block);
-        for (h, half) in (lines.start..lines.start + SIDE).step_by(16).enumerate() {
+}
+
+impl Packing {
+    #[inline(always)]
+    fn squares<C: Compute, X: Operand<C>>(self, operand: &X, batch: usize, out: &mut [u16]) {
+        let Packing { lines, depth, form } = self;
+        let narrow = operand.narrow(batch);
+        let squares = bytemuck::cast_slice_mut::<u16, Square>(out);
+        for (half, square) in (lines.start..).step_by(16).zip(squares) {
             let some = half.min(lines.end)..lines.end.min(half + 16);
-            // Of lines of elements, each has both halves of its pairs side by side; else each half has its own lines.
-            let mut first: Square = [[0; 16]; 16];
-            match &narrow {
+            let lies = match &narrow {
                 Narrow::InMemory(from) if from.line == 1 => {
-                    by_depth(from, some, run.clone(), &mut first);
-                    if form == Form::Left {
-                        first = turned(&first);
-                    }
+                    by_depth(from, some, depth.clone(), square);
+                    Form::Right
                 }
                 Narrow::InMemory(from) => {
-                    by_line(from, some, run.clone(), &mut first);
-                    if form == Form::Right {
-                        first = turned(&first);
-                    }
+                    by_line(from, some, depth.clone(), square);
+                    Form::Left
                 }
                 _ => {
-                    packed(operand, batch, some, run.clone(), &mut first);
-                    if form == Form::Left {
-                        first = turned(&first);
-                    }
+                    packed(operand, batch, some, depth.clone(), square);
+                    Form::Right
                 }
+            };
+            if form != lies {
+                *square = turned(square);
             }
-            squares[h] = first;
         }
     }
 }
 
+/// Packs a block with the vectors of the machine.
+fn pack<C: Compute, X: Operand<C>>(operand: &X, batch: usize, block: Packing, out: &mut [u16]) {
+    struct Run<'a, C, X>(&'a X, usize, Packing, &'a mut [u16], PhantomData<C>);
+    impl<C: Compute, X: Operand<C>> simd::Kernel for Run<'_, C, X> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<I: Isa>(self) {
+            self.2.squares::<C, X>(self.0, self.1, self.3);
+        }
+    }
+    simd::level().run(Run(operand, batch, block, out, PhantomData::<C>));
+}
+
 /// Rows and columns swapped.
+#[inline(always)]
 fn turned(from: &Square) -> Square {
     std::array::from_fn(|i| std::array::from_fn(|j| from[j][i]))
 }
 
+/// Both halves of a pair.
+#[inline(always)]
+fn pair(low: bf16, high: bf16) -> u32 {
+    u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
+}
+
 /// Pairs of lines that lie side by side: two steps of depth are two runs.
+#[inline(always)]
 fn by_depth(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>, pairs: &mut Square) {
+    if lines.len() < 16 || depth.len() < STEP {
+        *pairs = [[0; 16]; 16];
+    }
     if lines.is_empty() {
         return;
     }
@@ -195,26 +225,35 @@ fn by_depth(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>, p
     };
     for (pairs, k) in pairs.iter_mut().zip(depth.clone().step_by(2)) {
         let low = run(k);
-        if k + 1 < depth.end {
-            for ((pair, low), high) in pairs.iter_mut().zip(low).zip(run(k + 1)) {
-                *pair = u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16;
-            }
-        } else {
-            pairs.iter_mut().zip(low).for_each(|(pair, low)| *pair = low.to_bits().into());
+        let high = if k + 1 < depth.end { run(k + 1) } else { &[] };
+        if let (Some(low), Some(high)) = (low.first_chunk::<16>(), high.first_chunk::<16>()) {
+            // Read before anything is written, or the compiler makes no vectors of it.
+            let (low, high) = (*low, *high);
+            *pairs = std::array::from_fn(|i| pair(low[i], high[i]));
+            continue;
         }
+        let high = high.iter().chain(std::iter::repeat(&bf16::ZERO));
+        pairs.iter_mut().zip(low.iter().zip(high)).for_each(|(to, (x, y))| *to = pair(*x, *y));
     }
 }
 
 /// Pairs along each line.
+#[inline(always)]
 fn by_line(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>, pairs: &mut Square) {
+    if lines.len() < 16 || depth.len() < STEP || from.depth != 1 {
+        *pairs = [[0; 16]; 16];
+    }
     for (pairs, line) in pairs.iter_mut().zip(lines) {
         let at = from.start as isize + line as isize * from.line;
         if from.depth == 1 {
             let run = &from.data[(at + depth.start as isize) as usize..][..depth.len()];
-            let (whole, last) = run.as_chunks::<2>();
-            for (pair, [low, high]) in pairs.iter_mut().zip(whole) {
-                *pair = u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16;
+            if let Some(run) = run.first_chunk::<STEP>() {
+                // The low half lies first on machines with the unit.
+                *pairs = bytemuck::cast(*run);
+                continue;
             }
+            let (whole, last) = run.as_chunks::<2>();
+            pairs.iter_mut().zip(whole).for_each(|(to, [low, high])| *to = pair(*low, *high));
             if let [last] = last {
                 pairs[whole.len()] = last.to_bits().into();
             }
@@ -235,6 +274,7 @@ fn packed<C: Compute, X: Operand<C>>(
     depth: Range<usize>,
     pairs: &mut Square,
 ) {
+    *pairs = [[0; 16]; 16];
     let mut wide = [C::ZERO; 16 * STEP];
     let wide = &mut wide[..16 * depth.len()];
     if lines.is_empty() {

@@ -96,10 +96,11 @@ pub(super) struct Plan {
 }
 
 impl Path {
-    fn of(size: Size, pairs: bool) -> Path {
+    fn of(size: Size, left: Packs, pairs: bool) -> Path {
         match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
-            Size { cols, .. } if cols <= FEW => Path::FewCols,
+            // What is not read once, but in strips or bands that lines share, has its tiles.
+            Size { cols, .. } if cols <= FEW && left == Packs::Blocks => Path::FewCols,
             _ if pairs => Path::Pairs,
             _ => Path::Tiles,
         }
@@ -115,7 +116,7 @@ impl Plan {
         means: Means,
         threads: usize,
     ) -> Plan {
-        let path = Path::of(whole, means.pairs);
+        let path = Path::of(whole, means.left, means.pairs);
         let unit = match path {
             Path::Pairs => (SIDE, SIDE),
             _ => (ROW_UNIT, kernel.cols),
@@ -162,7 +163,7 @@ impl Plan {
         kernel: &Kernel<C>,
         (rounds, pairs): (bool, bool),
     ) -> usize {
-        match Path::of(whole, pairs) {
+        match Path::of(whole, Packs::Blocks, pairs) {
             Path::Tiles => most_of_tiles(part, kernel, rounds),
             Path::Pairs => {
                 let (rows, cols) = (part.rows.min(SUMS), part.cols.min(SUMS));
@@ -183,7 +184,7 @@ impl Plan {
         left: bool,
         lines_first: bool,
     ) -> Option<usize> {
-        let path = Path::of(whole, false);
+        let path = Path::of(whole, Packs::Blocks, false);
         let many = left == (path == Path::FewCols);
         match path {
             _ if rounds => None,

@@ -20,8 +20,12 @@ use super::run::Job;
 /// stride will do, and just caches suffer.
 const LEFT_DIRECT: usize = 16;
 
-/// The right operand is not packed where at most that many tiles along a column read it.
+/// The right operand is not packed where at most that many tiles along a column read it, and it is near or in some cache:
+/// from memory it is read at full speed in its own order alone, which packing does and tiles do not.
 const RIGHT_DIRECT: usize = 4;
+
+/// The most bytes of a right operand that is taken to be in a cache.
+const CACHED: usize = 4 << 20;
 
 /// A part of a product: where its sums are kept, and what to add them to.
 pub(super) struct Part<C> {
@@ -114,8 +118,11 @@ where
         let packs = self.a.packs();
         let tile = kernel.rows_of_tile(packs.row().min(part.rows), self.size.cols);
         let deep = self.plan.deep;
-        let tall = match packs {
-            Packs::Band { tall, .. } => tall.clamp(1, part.rows),
+        let b_access = self.right_access(part, deep);
+        let tall = match (packs, &b_access) {
+            (Packs::Band { tall, .. }, _) => tall.clamp(1, part.rows),
+            // A strip at a time is read to its end: nothing is packed anew for the next one.
+            (Packs::Blocks, Access::InPlace(_)) if part.cols <= kernel.cols => tile,
             _ => kernel.rows_of_block(part.rows, tile),
         };
         let wide = kernel.block_cols.min(part.cols.next_multiple_of(kernel.cols));
@@ -127,7 +134,6 @@ where
         };
         let (a_space, b_space) = space.split_at_mut(lent.next_multiple_of(unit));
         let a_direct = self.left_in_memory(part);
-        let b_access = self.right_access(part, deep);
         // Where all of the right operand is one block it stays packed.
         let one_block = deep >= depth && wide >= part.cols;
         let mut stays = false;
@@ -324,10 +330,20 @@ where
         let direct = self.b.direct(part.at.batch).filter(|direct| {
             direct.line == 1 && fits && direct.holds(self.size.cols, self.size.depth)
         });
+        let near = |direct: &Direct<'_, O::Compute>| {
+            let all = self.size.cols.saturating_mul(self.size.depth) * size_of::<O::Compute>();
+            direct.is_near(deep) || all <= CACHED
+        };
         match direct {
-            Some(direct) if part.rows <= RIGHT_DIRECT * self.kernel.rows => Access::InPlace(direct),
+            Some(direct) if part.rows <= RIGHT_DIRECT * self.kernel.rows && near(&direct) => {
+                Access::InPlace(direct)
+            }
             // Panels of it would be half empty.
             Some(direct) if 2 * self.size.cols <= self.kernel.cols && direct.is_near(deep) => {
+                Access::InPlace(direct)
+            }
+            // It is a panel.
+            Some(direct) if direct.depth.unsigned_abs() <= self.kernel.cols => {
                 Access::InPlace(direct)
             }
             Some(direct) if direct.is_near(deep) => Access::Kept(direct),

@@ -23,7 +23,8 @@ const KEEPS: usize = 12;
 const NEAR: usize = 4;
 
 /// The same pointer, as one that the compiler knows nothing of. It would make the pointers of all rows one chain of
-/// additions otherwise, which takes a cycle a row: as long as two vectors' multiplications, and twice as long as one's.
+/// additions otherwise, which takes a cycle a row: as long as two vectors' multiplications, and twice as long as one's. Or,
+/// where all move by one step, a pointer for each row, of which there are more than registers.
 #[inline(always)]
 #[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read through it")]
 fn apart<T>(mut pointer: *const T) -> *const T {
@@ -36,6 +37,15 @@ fn apart<T>(mut pointer: *const T) -> *const T {
         );
     }
     pointer
+}
+
+/// A block for every row of a tile. In two loops: one of 28 turns is too long for the compiler to unroll, and sums that a
+/// loop walks over are in memory, not in registers.
+macro_rules! each_row {
+    ($i:ident of $rows:ident $body:block) => {
+        for $i in 0..if $rows < ROWS { $rows } else { ROWS } $body
+        for $i in ROWS..$rows $body
+    };
 }
 
 macro_rules! avx512 {
@@ -196,13 +206,13 @@ macro_rules! avx512 {
                 // steps and as many columns as the mask lets through, `keep`
                 // (if at all) `depth` steps of two vectors. Prefetches may point anywhere.
                 unsafe {
-                    for i in 0..R {
+                    each_row!(i of R {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
                         _mm_prefetch::<_MM_HINT_T1>(c);
                         if V == 2 {
                             _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
-                    }
+                    });
                     let (mut left, mut runs) = (t.depth, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
@@ -226,21 +236,21 @@ macro_rules! avx512 {
                                 _mm_prefetch::<_MM_HINT_T0>(ahead);
                                 _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64));
                             }
-                            for i in 0..R {
+                            each_row!(i of R {
                                 let at = a[i / NEAR].wrapping_offset((i % NEAR) as isize * a_row);
                                 let x = $splat(*at);
                                 for v in 0..V {
                                     sums[i][v] = $fma(x, y[v], sums[i][v]);
                                 }
-                            }
-                            a.iter_mut().for_each(|a| *a = a.wrapping_offset(t.a_depth));
+                            });
+                            a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(t.a_depth)));
                             b = b.wrapping_offset(t.b_depth);
                         }
                         let jump = t.jump(&mut runs);
                         a.iter_mut().for_each(|a| *a = a.wrapping_offset(jump));
                         left -= run;
                     }
-                    for i in 0..R {
+                    each_row!(i of R {
                         let c = t.c.offset(i as isize * t.c_row);
                         for v in 0..V {
                             let c = c.add(v * $lanes);
@@ -257,7 +267,7 @@ macro_rules! avx512 {
                                 $store(c, sum);
                             }
                         }
-                    }
+                    });
                 }
             }
         }
