@@ -1,5 +1,7 @@
 """What Tonnage has that others have not, and errors about memory."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -93,3 +95,39 @@ def test_an_arrays_bytes_stay_where_they_are_while_others_leave():
         assert (view == expected).all()
         assert [float(o[0]) for o in others] == list(range(12))
     assert (view == expected).all()
+
+
+def test_a_model_in_files_learns_what_it_learns_in_memory():
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(64, 512)).astype("float32"), rng.normal(size=(64, 1)).astype("float32")
+
+    def trained(in_files):
+        scope = tf.memory.variables_in_files() if in_files else contextlib.nullcontext()
+        with scope:
+            model = tf.keras.Sequential([tf.keras.Input([512]), tf.keras.layers.Dense(512, activation="tanh"),
+                                         tf.keras.layers.Dense(512, activation="tanh"), tf.keras.layers.Dense(1)])
+        for i, w in enumerate(model.weights):
+            w.assign(np.random.default_rng(i).normal(size=w.shape).astype("float32") * 0.05)
+        model.compile(tf.keras.optimizers.Adam(1e-3), "mse")
+        history = model.fit(x, y, epochs=3, batch_size=32, verbose=0, shuffle=False)
+        return model, history.history["loss"]
+
+    there, losses = trained(True)
+    here, expected = trained(False)
+    assert [w.in_files for w in there.weights] == [True, False, True, False, False, False]
+    assert not any(w.in_files for w in here.weights)
+    assert losses == expected and losses[-1] < losses[0]
+    for a, b in zip(there.get_weights(), here.get_weights()):
+        assert (a == b).all()
+    batch = (tf.TensorSpec([32, 512]), tf.TensorSpec([32, 1]))
+    assert there.plan(batch).peak < here.plan(batch).peak
+
+
+def test_a_model_in_files_is_saved_and_loaded(tmp_path):
+    with tf.memory.variables_in_files():
+        model = tf.keras.Sequential([tf.keras.Input([512]), tf.keras.layers.Dense(512)])
+        other = tf.keras.Sequential([tf.keras.Input([512]), tf.keras.layers.Dense(512)])
+    model.save_weights(tmp_path / "w.weights.h5")
+    other.load_weights(tmp_path / "w.weights.h5")
+    assert other.weights[0].in_files
+    assert (model.get_weights()[0] == other.get_weights()[0]).all()

@@ -151,3 +151,39 @@ def test_recipes_that_are_computed_in_doubles_are_read_in_their_own_dtype():
     for made in (twice(x, y), (x * 2.0 + y, x + x)):
         np.testing.assert_allclose(made[0].numpy(), expected[0] * 2 + expected[1])
         np.testing.assert_allclose(made[1].numpy(), expected[0] * 2)
+
+
+IMAGE, FILTERS = tf.ones([1, 8, 8, 6]), tf.ones([3, 3, 6, 4])
+
+
+@pytest.mark.parametrize("wrong, says", [
+    (lambda: tf.nn.conv2d(IMAGE, FILTERS, 0, "SAME"), "at least 1"),
+    (lambda: tf.nn.conv2d(IMAGE, FILTERS, -1, "SAME"), "-1"),
+    (lambda: tf.nn.conv2d(IMAGE, FILTERS, 1, "SAME", dilations=0), "at least 1"),
+    (lambda: tf.nn.conv2d(IMAGE, FILTERS, 1, [[0, 0], [-1, 0], [0, 0], [0, 0]]), "-1"),
+    (lambda: tf.nn.conv2d(IMAGE, tf.ones([3, 3, 4, 4]), 1, "SAME"), "6 channels"),
+    (lambda: tf.nn.conv2d(IMAGE, tf.ones([3, 3, 3, 3]), 1, "SAME"), "groups do not divide"),
+    (lambda: tf.nn.conv2d(tf.ones([1, 2, 2, 6]), FILTERS, 1, "VALID"), "does not fit"),
+    (lambda: tf.nn.max_pool2d(IMAGE, 0, 1, "VALID"), "at least 1"),
+    (lambda: tf.nn.max_pool2d(IMAGE, 2, -2, "VALID"), "-2"),
+    (lambda: tf.nn.avg_pool2d(IMAGE, 20, 1, "VALID"), "does not fit"),
+    (lambda: tf.nn.space_to_depth(IMAGE, 3), "divides"),
+    (lambda: tf.nn.space_to_depth(IMAGE, -2), "-2"),
+    (lambda: tf.pad(IMAGE, [[0, 0], [2**62, 2**62], [0, 0], [0, 0]]), "2^63 bytes"),
+    (lambda: tf.pad(IMAGE, [[0, 0], [-1, 0], [0, 0], [0, 0]]), "-1"),
+    (lambda: tf.tile(IMAGE, [2**40, 2**30, 1, 1]), "2^63 bytes"),
+    (lambda: tf.tile([1, 2], [-1]), "-1"),
+    (lambda: tf.repeat([1, 2], -1), "-1"),
+    (lambda: tf.repeat([1, 2], [-1, 2]), "-1"),
+    (lambda: tf.eye(-1), "-1"),
+    (lambda: tf.one_hot([1], -3), "-3"),
+    (lambda: tf.linspace(0.0, 1.0, -2), "-2"),
+    (lambda: tf.split(tf.ones([6]), 0), "0 equal pieces"),
+    (lambda: tf.split(tf.ones([6]), -2), "-2"),
+    (lambda: tf.math.top_k([1.0, 2.0], -1), "-1"),
+    (lambda: tf.math.top_k([1.0, 2.0], 5), "at most"),
+])
+def test_attributes_that_make_no_sense_are_refused_clearly(wrong, says):
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        wrong()
+    assert says in str(error.value)

@@ -5,6 +5,7 @@ import builtins as _builtins
 from . import _tonnage as _t
 from ._shape import TensorShape
 from ._notices import ignores as _ignores
+from .errors import InvalidArgumentError as _InvalidArgumentError
 
 
 def constant(value, dtype=None, shape=None, name="Const"):
@@ -251,6 +252,8 @@ def repeat(input, repeats, axis=None, name=None):
         input, axis = _t.reshape(input, [-1]), 0
     if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", 0):
         counts = [int(n) for n in repeats]
+        if min(counts, default=0) < 0:
+            raise _InvalidArgumentError(None, None, f"repeat: counts of at least 0 are needed, not {counts}")
         if len(counts) == 1:
             return _t.repeat(input, counts[0], axis)
         places = [i for i, n in enumerate(counts) for _ in _builtins.range(n)]
@@ -339,10 +342,8 @@ def ensure_shape(x, shape, name=None):
     >>> tf.ensure_shape(tf.ones([2, 3]), [None, 3]).shape
     TensorShape([2, 3])
     """
-    from .errors import InvalidArgumentError
-
     x, shape = _t.to_tensor(x, None, None), TensorShape(shape)
     if not shape.is_compatible_with(x.shape):
-        kind = ValueError if x.is_symbolic else lambda text: InvalidArgumentError(None, None, text)
+        kind = ValueError if x.is_symbolic else lambda text: _InvalidArgumentError(None, None, text)
         raise kind(f"Shape of tensor {x.shape} is not compatible with expected shape {shape}")
     return x

@@ -192,7 +192,7 @@ def _conv(conv, count, input, filters, strides, padding, data_format, dilations)
     if first:
         x = _to_last(x)
     groups = x.lengths[-1] // filters.lengths[-2] if x.lengths[-1] and filters.lengths[-2] else 1
-    strides, dilations = (_per_axis(v, count, not first) for v in (strides, dilations or 1))
+    strides, dilations = (_per_axis(v, count, not first) for v in (strides, 1 if dilations is None else dilations))
     made = conv(x, filters, strides, same, widths, dilations, max(1, groups))
     return _to_first(made) if first else made
 
@@ -216,7 +216,7 @@ def convolution(input, filters, strides=None, padding="VALID", data_format=None,
     """Filters over one, two or three axes."""
     count = _t.to_tensor(input, None, None).ndim - 2
     conv = {1: _t.conv1d, 2: _t.conv2d, 3: _t.conv3d}[count]
-    return _conv(conv, count, input, filters, strides or 1, padding, data_format, dilations)
+    return _conv(conv, count, input, filters, 1 if strides is None else strides, padding, data_format, dilations)
 
 
 def _channels_last(op, image, data_format):
@@ -244,7 +244,7 @@ def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data
 def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None):
     """Filters of its own for each channel."""
     same, _ = _padding(padding, 2)
-    strides, apart = _per_axis(strides, 2, not _channels_first(data_format)), _per_axis(dilations or 1, 2)
+    strides, apart = _per_axis(strides, 2, not _channels_first(data_format)), _per_axis(1 if dilations is None else dilations, 2)
     return _channels_last(lambda x: _t.depthwise_conv2d(x, filter, strides, same, apart), input, data_format)
 
 

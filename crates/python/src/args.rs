@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use tonnage::{Axes, DType, Dim, Scalar, Shape, Tensor};
 
@@ -43,6 +43,25 @@ impl FromPyObject<'_, '_> for In {
 impl Work for Option<In> {
     fn work(&self) -> usize {
         self.as_ref().map_or(0, In::work)
+    }
+}
+
+/// An argument of any kind, in which no number is out of range: a count of -1 is an error that says so.
+pub struct InRange<T>(pub T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for InRange<T> {
+    type Error = PyErr;
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<InRange<T>> {
+        T::extract(given).map(InRange).map_err(|error| {
+            let (py, error) = (given.py(), error.into());
+            match error.is_instance_of::<PyOverflowError>(py) {
+                true => {
+                    let text = format!("{}: numbers from 0 to 2^63 are needed here", *given);
+                    crate::errors::of_class(py, "InvalidArgumentError", text)
+                }
+                false => error,
+            }
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use tonnage::{
     Tensor,
 };
 
-use crate::args::{AxesArg, Dt, In, Lengths, Number, Several, Work};
+use crate::args::{AxesArg, Dt, In, InRange, Lengths, Number, Several, Work};
 use crate::run::run;
 use crate::tensor::PyTensor;
 
@@ -50,7 +50,8 @@ macro_rules! ops {
         $(
             #[pyfunction]
             #[allow(clippy::too_many_arguments, reason = "they are what the op takes")]
-            fn $name(py: Python<'_>, $($arg: $T),*) -> PyResult<<$R as Out>::Object> {
+            fn $name(py: Python<'_>, $($arg: InRange<$T>),*) -> PyResult<<$R as Out>::Object> {
+                $(let $arg = $arg.0;)*
                 let work = 0usize $(.saturating_add($arg.work()))*;
                 run(py, work, move || -> tonnage::Result<$R> { $body }).map(Out::out)
             }
