@@ -13,6 +13,7 @@
 mod accuracy;
 mod gemm;
 mod philox;
+mod pieces;
 mod primitives;
 mod random;
 mod stream;
