@@ -123,9 +123,19 @@ def test_errors_of_functions_and_generators_reach_who_asks():
     for one in (data, data.prefetch(1), data.map(lambda x: x, num_parallel_calls=2)):
         with pytest.raises(KeyError, match="the file is gone"):
             values(one)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="KeyError.*the file is gone"):
+            values(one)
     wrong = Dataset.from_generator(lambda: iter([[1, 2]]), output_signature=tf.TensorSpec([3], tf.int32))
-    with pytest.raises(TypeError, match=r"\(2,\).*\(3,\)"):
-        values(wrong)
+    for kind in (TypeError, tf.errors.InvalidArgumentError):
+        with pytest.raises(kind, match=r"\(2,\).*\(3,\)"):
+            values(wrong)
+
+    def undecodable():
+        yield 1
+        b"\xff".decode("utf-8")
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="UnicodeDecodeError"):
+        values(Dataset.from_generator(undecodable, output_signature=tf.TensorSpec([], tf.int32)))
 
 
 def test_generators_start_anew_at_each_pass():

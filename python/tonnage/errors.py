@@ -124,3 +124,12 @@ class TapeError(OpError, RuntimeError, ValueError):
 
 class NameTakenError(OpError, ValueError):
     """A name that is taken."""
+
+
+def invalid(error):
+    """An exception of a user's generator as TensorFlow has it, an :class:`InvalidArgumentError`, and of its own class still."""
+    text = f"{type(error).__name__}: {error}"
+    try:
+        return type(type(error).__name__, (InvalidArgumentError, type(error)), {})(None, None, text)
+    except TypeError:  # a class that no other goes with, or that is made of something else than a text
+        return InvalidArgumentError(None, None, text)

@@ -1,6 +1,7 @@
 """Where elements come from, besides tensors."""
 
 import glob as _glob
+import itertools
 import os
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from .. import _nest
 from .. import _tonnage as _t
 from .._shape import TensorShape, TensorSpec
+from ..errors import DTypeError, invalid
 from .dataset import INFINITE_CARDINALITY, Dataset
 from .element import Text, as_element, spec_of
 from .transforms import Dice
@@ -119,7 +121,13 @@ class Generated(Dataset):
             items = iter(self._make(*self._args))
         except TypeError as error:
             raise TypeError(f"`generator` must return an iterable: {error}") from error
-        for number, item in enumerate(items):
+        for number in itertools.count():
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            except Exception as error:
+                raise invalid(error) from error
             yield self._checked(item, number)
 
     def _checked(self, item, number):
@@ -130,8 +138,8 @@ class Generated(Dataset):
         try:
             _nest.assert_same_structure(self._wanted, _outer(self._wanted, item))
         except (ValueError, TypeError):
-            raise TypeError(f"`generator` yielded an element that did not match the expected structure. The expected structure was "
-                            f"{self._wanted}, but the yielded element {number} was {item!r:.80}.") from None
+            raise DTypeError(None, None, f"`generator` yielded an element that did not match the expected structure. The expected structure was "
+                             f"{self._wanted}, but the yielded element {number} was {item!r:.80}.") from None
         return _zipped(self._wanted, item, lambda s, v: self._leaf(s, v, number))
 
     @staticmethod
@@ -142,11 +150,11 @@ class Generated(Dataset):
             tensor = _t.to_tensor(np.asarray(value) if not isinstance(value, _t.Tensor) else value, None, None)
             tensor = tensor if tensor.dtype == spec.dtype else _t.cast(tensor, spec.dtype)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"`generator` yielded an element that could not be converted to the expected type. The expected type was "
-                            f"{spec.dtype.name}, but the yielded element {number} was {value!r:.80}.") from error
+            raise DTypeError(None, None, f"`generator` yielded an element that could not be converted to the expected type. The expected type was "
+                             f"{spec.dtype.name}, but the yielded element {number} was {value!r:.80}.") from error
         if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(tensor.shape):
-            raise TypeError(f"`generator` yielded an element of shape {tuple(tensor.shape)} where an element of shape "
-                            f"{tuple(spec.shape)} was expected (element {number}).")
+            raise DTypeError(None, None, f"`generator` yielded an element of shape {tuple(tensor.shape)} where an element of shape "
+                             f"{tuple(spec.shape)} was expected (element {number}).")
         return tensor
 
 
