@@ -7,12 +7,11 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::attrs::Attrs;
-use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::graph::{Graph, ValueId};
 use tonnage_core::row::Lower;
-use tonnage_ops::math::identity::IDENTITY;
 
 use crate::place::InputSpec;
+use crate::rewrite::copy_of;
 
 /// What takes no more is read once, and stays while it is needed.
 const SMALL: usize = 1 << 18;
@@ -48,26 +47,12 @@ pub fn apart(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Arc<Graph> {
             let id = node.inputs[i];
             // What was put there is behind all that the graph had.
             if id.index() < stored.len() && stored[id.index()] && readers[id.index()] > 1 {
-                let own = own_value(&mut made, id, &node);
+                let kind = made.value(id).kind;
+                let own = copy_of(&mut made, id, kind, &node);
                 node.inputs.iter_mut().filter(|of| **of == id).for_each(|of| *of = own);
             }
         }
         made.nodes.push(node);
     }
     Arc::new(made)
-}
-
-/// The same value for one reader.
-fn own_value(graph: &mut Graph, id: ValueId, reader: &Node) -> ValueId {
-    let own = graph.add_value(graph.value(id).clone());
-    graph.nodes.push(Node {
-        op: &IDENTITY,
-        attrs: Attrs::None,
-        inputs: vec![id],
-        outputs: vec![own],
-        aux: false,
-        regions: Vec::new(),
-        source: reader.source,
-    });
-    own
 }

@@ -6,7 +6,8 @@ use tonnage_core::heap::{Heap, Seen};
 use crate::loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced};
 use crate::place::InputSpec;
 use crate::plan::{
-    At, BranchPlan, BufferId, BufferPlan, OutputPlan, Placed, Plan, Run, Step, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, KeptPlan, OutputPlan, Placed, Plan, Run, Step, TileRead,
+    TileRun,
 };
 
 impl Plan {
@@ -27,6 +28,7 @@ impl Heap for Plan {
             + self.outputs.heap(seen)
             + self.written.heap(seen)
             + self.input_bytes.capacity() * size_of::<Bytes>()
+            + self.kept.capacity() * size_of::<KeptPlan>()
     }
 }
 

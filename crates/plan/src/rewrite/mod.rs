@@ -32,7 +32,7 @@ pub(crate) use carry::carry;
 pub(crate) use inline::inline;
 pub(crate) use number::numbered;
 pub(crate) use parts::parts_alone;
-pub(crate) use updates::{protect_reads, roots, shares, updates_wait};
+pub(crate) use updates::{copy_of, protect_reads, roots, shares, updates_wait};
 use walk::{Rule, walk};
 
 /// One of the rewrites.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
+use tonnage_core::Kind;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
@@ -79,7 +80,7 @@ pub(crate) fn protect_reads(mut graph: Graph) -> Result<Graph> {
                 // Its own target an update reads as it writes it; through a view it must not.
                 let crossed = old != own && node.inputs.contains(&old);
                 if last_read[old.index()] > at || crossed {
-                    let copy = copy_of(&mut graph, old, &node);
+                    let copy = copy_of(&mut graph, old, Kind::Activation, &node);
                     roots.push(copy);
                     copies.insert(old, copy);
                 }
@@ -126,10 +127,10 @@ pub(crate) fn shares(node: &Node) -> SmallVec<[(usize, usize); 1]> {
     }
 }
 
-/// Adds a copy of a value, before a node that updates its bytes.
-fn copy_of(graph: &mut Graph, old: ValueId, update: &Node) -> ValueId {
+/// Adds a copy of a value, of that kind, before a node: one that updates its bytes, or that alone reads the copy.
+pub(crate) fn copy_of(graph: &mut Graph, old: ValueId, kind: Kind, before: &Node) -> ValueId {
     let info: ValueInfo = graph.value(old).clone();
-    let copy = graph.add_value(ValueInfo { kind: tonnage_core::Kind::Activation, ..info });
+    let copy = graph.add_value(ValueInfo { kind, ..info });
     graph.nodes.push(Node {
         op: &IDENTITY,
         attrs: Attrs::None,
@@ -137,7 +138,7 @@ fn copy_of(graph: &mut Graph, old: ValueId, update: &Node) -> ValueId {
         outputs: vec![copy],
         aux: false,
         regions: Vec::new(),
-        source: update.source,
+        source: before.source,
     });
     copy
 }

@@ -50,11 +50,7 @@ impl SpillFile {
     /// # Errors
     /// Where the folder cannot be written.
     pub(crate) fn nameless() -> Result<SpillFile> {
-        let (file, path) = folder::create()?;
-        if cfg!(unix) {
-            // Where that fails it is a file with a name, as elsewhere.
-            let _ = fs::remove_file(&path);
-        }
+        let (file, path) = folder::nameless()?;
         Ok(SpillFile { file, path, sums: HashMap::new() })
     }
 

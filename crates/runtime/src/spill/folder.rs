@@ -77,6 +77,16 @@ pub(super) fn create() -> Result<(File, PathBuf)> {
     }
 }
 
+/// The same, without a name on unix: it goes with the process however that ends. Elsewhere the next process that spills clears it.
+pub(super) fn nameless() -> Result<(File, PathBuf)> {
+    let (file, path) = create()?;
+    if cfg!(unix) {
+        // Where that fails it is a file with a name, as elsewhere.
+        let _ = fs::remove_file(&path);
+    }
+    Ok((file, path))
+}
+
 /// Removes files whose process is gone. What cannot be removed stays: it is in nobody's way.
 fn clear(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
