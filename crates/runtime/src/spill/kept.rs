@@ -143,9 +143,9 @@ impl Elements for Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // The disk has room for the next value: nothing leaves the file before all do.
-        let end = self.shelf.ranges().give(self.at, self.len);
-        if end == Some(0) {
+        // The disk has room for the next value: nothing leaves the file before all do. Nobody may take a place meanwhile.
+        let mut ranges = self.shelf.ranges();
+        if ranges.give(self.at, self.len) == Some(0) {
             let _ = self.shelf.file.set_len(0);
         }
     }
