@@ -44,7 +44,7 @@ pub use budget::{Allowed, Fitted, Ladder, Machine, Price};
 pub use explain::{BackLine, Explanation, Holder, Share, StepLine};
 pub use files::StreamedInput;
 pub use loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced, StateFile};
-pub use lower::lower;
+pub use lower::{lower, lower_keeping_insides};
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
     At, BranchPlan, BufferId, BufferPlan, KeptPlan, Lane, OutputPlan, Placed, Plan, Refusal, Run,

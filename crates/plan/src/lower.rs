@@ -12,12 +12,21 @@ use tonnage_core::graph::Graph;
 
 use crate::fuse::{fuse, see_through};
 use crate::rewrite::{
-    Rewrite, carry, inline, numbered, parts_alone, protect_reads, rewritten, updates_wait,
+    Rewrite, carry, inline, keep_insides, numbered, parts_alone, protect_reads, rewritten,
+    updates_wait,
 };
 
 /// The graph as it runs, with its regions.
 pub fn lower(graph: &Graph) -> Result<Graph> {
     finish(rewritten(graph, &Rewrite::ALL)?)
+}
+
+/// The graph as it runs with the dear insides of its loops kept for their gradients; `None` where that is no other graph.
+pub fn lower_keeping_insides(graph: &Graph) -> Result<Option<Graph>> {
+    match keep_insides(&rewritten(graph, &Rewrite::ALL)?)? {
+        Some(kept) => finish(kept).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// What is left to do after the rewrites, regions first.

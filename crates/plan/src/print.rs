@@ -131,6 +131,11 @@ impl fmt::Display for Fitted {
             };
             done.push(format!("loops keep {slots} states ({again})"));
         }
+        match self.insides {
+            0 => {}
+            1 => done.push("a loop keeps what is dear in its rounds".into()),
+            n => done.push(format!("{n} loops keep what is dear in their rounds")),
+        }
         if let Some(pieces) = self.micro_batches {
             done.push(format!("the batch in {pieces} pieces (sums in another order)"));
         }

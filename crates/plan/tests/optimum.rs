@@ -114,7 +114,8 @@ fn the_ladder_is_within_a_twentieth_of_the_best_on_average() {
     let (mut sum, mut count) = (0.0, 0);
     for (graph, inputs) in &graphs {
         let search = Search::of(graph, &machine);
-        let ladder = Ladder::allowing(Allowed::EXACT, graph, inputs, OPTIONS, &machine).unwrap();
+        let ladder =
+            Ladder::allowing(Allowed::EXACT, graph, None, inputs, OPTIONS, &machine).unwrap();
         let free = search.least_seconds(u64::MAX).unwrap();
         let mut last = Bytes::new(u64::MAX);
         for rung in 0..ladder.rungs() {

@@ -50,6 +50,8 @@ pub struct Fitted {
     pub slots: Option<u64>,
     /// Rounds of loops that are run again; `None` where only the data know.
     pub rounds_again: Option<u64>,
+    /// Loops whose dear insides are kept for their gradients, so that nothing dear is computed again.
+    pub insides: usize,
     /// Pieces that the batch runs in, one after the other, where it does: sums over it are added in another order.
     pub micro_batches: Option<usize>,
     /// Values of f32 that are kept as bf16 while they are idle.
@@ -90,13 +92,15 @@ impl Ladder {
         options: Options,
         machine: &Machine,
     ) -> Result<Ladder> {
-        Ladder::allowing(Allowed::default(), graph, inputs, options, machine)
+        Ladder::allowing(Allowed::default(), graph, None, inputs, options, machine)
     }
 
-    /// The ladder of a lowered graph, with these levers.
+    /// The ladder of a lowered graph, with these levers; and of the same with the insides of loops kept
+    /// ([`lower_keeping_insides`](crate::lower_keeping_insides)), where there is such a graph.
     pub fn allowing(
         allowed: Allowed,
         graph: &Arc<Graph>,
+        keeping_insides: Option<&Arc<Graph>>,
         inputs: &[InputSpec],
         options: Options,
         machine: &Machine,
@@ -118,7 +122,7 @@ impl Ladder {
             choices: &choices,
             seconds: own[0].seconds,
         };
-        let others = variants::all(&own, &base, allowed);
+        let others = variants::all(&own, keeping_insides, &base, allowed);
         let mut all: Vec<(usize, Rung)> =
             choices.iter().map(|choice| (choice.order, own[choice.order].rung(choice))).collect();
         let mut variants = own;
@@ -163,6 +167,7 @@ impl Ladder {
             spilled: made.spilled(),
             slots: variant.used.slots,
             rounds_again: variant.used.rounds_again,
+            insides: variant.used.insides,
             micro_batches: variant.used.micro_batches,
             in_bf16: variant.used.in_bf16,
             seconds: way.seconds + files,

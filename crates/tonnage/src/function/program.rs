@@ -9,9 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use tonnage_core::attrs::Attrs;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Result, Source, Symbol, Workers};
-use tonnage_plan::{Allowed, InputSpec, Ladder, Options, OutputPlan, Plan, Price, lower, plan};
+use tonnage_core::{
+    Bytes, Dim, ErrorKind, Graph, Kind, Mark, Node, Result, Source, Symbol, Workers,
+};
+use tonnage_plan::{
+    Allowed, InputSpec, Ladder, Options, OutputPlan, Plan, Price, lower, lower_keeping_insides,
+    plan,
+};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Measured, Room, Specs};
 use tonnage_runtime::random::next_key;
@@ -38,8 +44,8 @@ pub(crate) struct Program {
 }
 
 enum Form {
-    /// Without open dims, as it runs.
-    Closed(Arc<Graph>),
+    /// Without open dims, as it runs; and as it was traced, where gradients of loops may be written otherwise.
+    Closed(Arc<Graph>, Option<Arc<Graph>>),
     /// As it was traced.
     Open(Arc<Graph>),
 }
@@ -55,7 +61,12 @@ impl Program {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         store_outputs(&mut graph, &variables, results);
         let graph = match signature.symbols.is_empty() {
-            true => Form::Closed(Arc::new(lower(&graph)?)),
+            true => {
+                let lowered = Arc::new(lower(&graph)?);
+                let has_way_back = |node: &Node| matches!(node.attrs, Attrs::LoopGrad(_));
+                let traced = lowered.nodes.iter().any(has_way_back).then(|| Arc::new(graph));
+                Form::Closed(lowered, traced)
+            }
             false => {
                 graph.prune();
                 Form::Open(Arc::new(graph))
@@ -76,7 +87,7 @@ impl Program {
             .map(|(variable, written)| Ok((f(variable)?, *written)))
             .collect::<Result<_>>()?;
         let graph = match &self.graph {
-            Form::Closed(graph) => Form::Closed(graph.clone()),
+            Form::Closed(graph, traced) => Form::Closed(graph.clone(), traced.clone()),
             Form::Open(graph) => Form::Open(graph.clone()),
         };
         let (signature, captured) = (self.signature.clone(), self.captured.clone());
@@ -93,28 +104,40 @@ impl Program {
     /// As it was traced, open dims and all; or as it runs, where there are none.
     pub fn graph(&self) -> &Graph {
         match &self.graph {
-            Form::Closed(graph) | Form::Open(graph) => graph,
+            Form::Closed(graph, _) | Form::Open(graph) => graph,
         }
     }
 
     /// As it runs for inputs like these.
     pub fn written_out(&self, inputs: &[InputSpec]) -> Result<Arc<Graph>> {
         match &self.graph {
-            Form::Closed(graph) => Ok(graph.clone()),
-            Form::Open(graph) => {
-                let size = |leaf: usize, axis: usize| match &inputs[leaf] {
-                    InputSpec::Bytes { layout, .. } => layout.sizes[axis],
-                    InputSpec::Recipe(recipe) => recipe.sizes[axis],
-                };
-                let bound: Bound =
-                    self.signature.symbols.iter().map(|o| size(o.leaf, o.axis)).collect();
-                let find = self.signature.find(&bound);
-                let closed = graph.substitute(&|s: &Symbol| -> Option<Dim> { find(s) });
-                // Sizes that the trace did not know may not be possible: a reshape whose elements do not come out.
-                closed.verify()?;
-                Ok(Arc::new(lower(&closed)?))
-            }
+            Form::Closed(graph, _) => Ok(graph.clone()),
+            Form::Open(graph) => Ok(Arc::new(lower(&self.closed(graph, inputs)?)?)),
         }
+    }
+
+    /// As it runs for inputs like these with the insides of loops kept, where that is another graph.
+    fn keeping_insides(&self, inputs: &[InputSpec]) -> Result<Option<Arc<Graph>>> {
+        let made = match &self.graph {
+            Form::Closed(_, None) => None,
+            Form::Closed(_, Some(traced)) => lower_keeping_insides(traced)?,
+            Form::Open(graph) => lower_keeping_insides(&self.closed(graph, inputs)?)?,
+        };
+        Ok(made.map(Arc::new))
+    }
+
+    /// A graph with open dims, for inputs like these.
+    fn closed(&self, graph: &Graph, inputs: &[InputSpec]) -> Result<Graph> {
+        let size = |leaf: usize, axis: usize| match &inputs[leaf] {
+            InputSpec::Bytes { layout, .. } => layout.sizes[axis],
+            InputSpec::Recipe(recipe) => recipe.sizes[axis],
+        };
+        let bound: Bound = self.signature.symbols.iter().map(|o| size(o.leaf, o.axis)).collect();
+        let find = self.signature.find(&bound);
+        let closed = graph.substitute(&|s: &Symbol| -> Option<Dim> { find(s) });
+        // Sizes that the trace did not know may not be possible: a reshape whose elements do not come out.
+        closed.verify()?;
+        Ok(closed)
     }
 
     /// What tensors it holds take, each once.
@@ -165,7 +188,9 @@ impl Program {
     fn ladder(&self, key: &PlanKey, levers: &Levers) -> Result<Ladder> {
         let options = Options { threads: key.threads, outputs_given: false };
         let graph = self.written_out(&key.specs)?;
-        Ladder::allowing(levers.allowed, &graph, &key.specs, options, &levers.machine)
+        let insides = self.keeping_insides(&key.specs)?;
+        let Levers { allowed, machine, .. } = levers;
+        Ladder::allowing(*allowed, &graph, insides.as_ref(), &key.specs, options, machine)
     }
 
     /// The plan for inputs like these, remembered: under the function's own budget, and in the room that the
@@ -229,8 +254,11 @@ impl Program {
     /// What its trace has counted already.
     fn counted(&self) -> Seen {
         let mut shared = Seen::default();
-        if let Form::Closed(graph) = &self.graph {
+        if let Form::Closed(graph, traced) = &self.graph {
             graph.heap(&mut shared);
+            if let Some(traced) = traced {
+                traced.heap(&mut shared);
+            }
         }
         shared
     }
@@ -394,8 +422,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Heap for Program {
     fn heap(&self, seen: &mut Seen) -> usize {
-        let (Form::Closed(graph) | Form::Open(graph)) = &self.graph;
-        graph.heap(seen)
+        let graph = match &self.graph {
+            Form::Closed(graph, traced) => {
+                graph.heap(seen) + traced.as_ref().map_or(0, |traced| traced.heap(seen))
+            }
+            Form::Open(graph) => graph.heap(seen),
+        };
+        graph
             + self.signature.heap(seen)
             + self.captured.capacity() * size_of::<Tensor>()
             + self.variables.capacity() * size_of::<(Variable, bool)>()

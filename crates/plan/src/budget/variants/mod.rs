@@ -1,11 +1,12 @@
 //! Variants of a graph: the same results by another graph, over each of which the ladder of recomputation runs.
 //!
-//! `slots` changes how many states the gradients of loops keep; `batch` runs the batch in pieces; `bf16` keeps
+//! `slots` changes how many states the gradients of loops keep, and `insides` keeps more than states; `batch` runs the batch in pieces; `bf16` keeps
 //! idle values in half, where the user allows it. A variant knows what it does (`Used`), which the plan lists, and what it takes in time with nothing computed again. None of them depends
 //! on a budget.
 
 mod batch;
 mod bf16;
+mod insides;
 mod slots;
 
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct Used {
     pub slots: Option<u64>,
     /// Rounds of loops that are run again; `None` where only the data know.
     pub rounds_again: Option<u64>,
+    /// Loops whose dear insides are kept for their gradients.
+    pub insides: usize,
     /// Pieces that the batch runs in.
     pub micro_batches: Option<usize>,
     /// Values that are kept as bf16 while they are idle.
@@ -176,9 +179,15 @@ impl Base<'_> {
 }
 
 /// The other variants of a graph, each with its rungs.
-pub fn all(own: &[Variant], base: &Base, allowed: Allowed) -> Vec<(Variant, Vec<Rung>)> {
+pub fn all(
+    own: &[Variant],
+    keeping_insides: Option<&Arc<Graph>>,
+    base: &Base,
+    allowed: Allowed,
+) -> Vec<(Variant, Vec<Rung>)> {
     let mut found = slots::variants(own, base);
     let Some(first) = own.first() else { return found };
+    found.extend(keeping_insides.and_then(|graph| insides::variant(graph, &first.graph, base)));
     if allowed.micro_batches {
         found.extend(batch::variants(&first.graph, base));
     }

@@ -1,0 +1,275 @@
+//! The dear insides of a loop's rounds, kept for its gradient.
+//!
+//! A step back through a round starts from the state before it and computes again what the round computed in between.
+//! Here the loop hands over a row of each such value that is dear, a product say, and of the state; the way back is
+//! then a loop like any other, over those rows in the other direction. That takes the most memory and the least time,
+//! so only a budget with room for it asks for this graph. The bits stay: both compute the same from the same.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
+use tonnage_core::looping::{GradInputs, Loop, LoopGrad, stacked};
+use tonnage_core::row::Remat;
+use tonnage_ops::control::while_loop::WHILE_LOOP;
+
+use super::checked;
+use super::same::same_regions;
+use crate::slots::origin;
+
+/// The graph with the insides of its loops kept where something dear is computed again otherwise; `None` where nothing
+/// is. A loop whose states were counted by hand, or wait in a file, stays as it is.
+pub(crate) fn keep_insides(graph: &Graph) -> Result<Option<Graph>> {
+    let mut made = graph.clone();
+    let mut any = false;
+    for back in 0..made.nodes.len() {
+        let Some(pair) = Pair::of(&made, back) else { continue };
+        if let Some(cut) = Cut::of(&made, &pair) {
+            pair.apply(&mut made, &cut)?;
+            any = true;
+        }
+    }
+    match any {
+        true => checked(made).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// A loop and its only gradient.
+struct Pair {
+    there: usize,
+    back: usize,
+    loops: Loop,
+    spec: LoopGrad,
+    at: GradInputs,
+}
+
+impl Pair {
+    fn of(graph: &Graph, back: usize) -> Option<Pair> {
+        let node = &graph.nodes[back];
+        let Attrs::LoopGrad(spec) = &node.attrs else { return None };
+        let free = spec.handed && !spec.of.spills && spec.of.slots.is_none();
+        let at = spec.inputs(node.inputs.len()).filter(|_| free)?;
+        spec.of.known_rounds().filter(|rounds| *rounds > 1)?;
+        let first = origin(graph, *node.inputs.get(at.checkpoints.start)?);
+        let there = graph.nodes.iter().position(|n| n.aux && n.outputs.contains(&first))?;
+        let Attrs::Loop(loops) = &graph.nodes[there].attrs else { return None };
+        let alike = loops.carried == spec.of.carried
+            && loops.rounds == spec.of.rounds
+            && loops.reverse == spec.of.reverse
+            && loops.updates.is_empty();
+        let readers = graph.nodes.iter().filter(|n| takes_states_of(graph, n, first)).count();
+        let (loops, spec) = ((**loops).clone(), (**spec).clone());
+        (alike && readers == 1).then_some(Pair { there, back, loops, spec, at })
+    }
+
+    /// For each value that a step back is given, what it is in the body; `None` for what comes from behind.
+    fn given(&self, graph: &Graph) -> Vec<Option<ValueId>> {
+        let (there, back) = (&graph.nodes[self.there], &graph.nodes[self.back]);
+        let (body, step) = (&there.regions[0], &back.regions[back.regions.len() - 1]);
+        let carried = self.loops.carried;
+        // Rows are rows of the same value, and what is only read is the same value.
+        let found = |i: usize, among: std::ops::Range<usize>| {
+            let whose = origin(graph, back.inputs[i]);
+            let mut inputs = there.inputs[among.clone()].iter();
+            Some(body.inputs[among.start + inputs.position(|id| origin(graph, *id) == whose)?])
+        };
+        let sliced = self.spec.of.sliced_inputs();
+        let of = |i: usize| match i {
+            i if i < carried => Some(body.inputs[i]),
+            i if i < sliced.end => found(i, self.loops.sliced_inputs()),
+            i if i < self.at.own.end => {
+                found(i, self.loops.sliced_inputs().end..there.inputs.len())
+            }
+            i if i < self.at.own.end + carried => Some(body.outputs[i - self.at.own.end]),
+            _ => None,
+        };
+        (0..step.inputs.len()).map(of).collect()
+    }
+
+    /// Writes both loops anew.
+    fn apply(&self, graph: &mut Graph, cut: &Cut) -> Result<()> {
+        let Some(rounds) = self.spec.of.known_rounds().and_then(|n| usize::try_from(n).ok()) else {
+            return Err(ErrorKind::BadGraph { what: "a loop of unknown length".into() }.into());
+        };
+        let carried = self.loops.carried;
+        // There: a row of each state and of each value more.
+        let mut body = (*graph.nodes[self.there].regions[0]).clone();
+        let states = cut.before.iter().map(|j| body.inputs[*j]);
+        let rows: Vec<ValueId> = states.chain(cut.kept.iter().map(|(_, inner)| *inner)).collect();
+        body.outputs.extend(&rows);
+        let like = graph.nodes[self.there].outputs[carried + self.loops.stacked];
+        let kept: Vec<ValueId> = rows
+            .iter()
+            .map(|id| {
+                let ty = stacked(body.ty(*id), rounds.into());
+                let info = ValueInfo { ty, ..graph.value(like).clone() };
+                graph.add_value(info)
+            })
+            .collect();
+        let more = self.loops.stacked + rows.len();
+        let node = &mut graph.nodes[self.there];
+        node.attrs = Attrs::Loop(Box::new(Loop { stacked: more, ..self.loops.clone() }));
+        node.aux = false;
+        node.outputs.truncate(carried + self.loops.stacked);
+        node.outputs.extend(&kept);
+        node.regions = vec![Arc::new(body)];
+        self.turn(graph, cut, &kept)
+    }
+
+    /// The way back as a loop. What it carries: gradients and sums, and the state behind each round, which is the state
+    /// before the round that came last.
+    fn turn(&self, graph: &mut Graph, cut: &Cut, kept: &[ValueId]) -> Result<()> {
+        let old = graph.nodes[self.back].clone();
+        let mut step = (*old.regions[old.regions.len() - 1]).clone();
+        let given = step.inputs.clone();
+        let (own, carried) = (self.at.own.end, self.loops.carried);
+        step.nodes.retain(|n| !n.outputs.iter().any(|id| cut.kept.iter().any(|(k, _)| k == id)));
+        let first_seed = own + carried;
+        let first_back = first_seed + self.spec.seeds;
+        let rows = self.spec.of.sliced_inputs().chain(first_seed..first_back);
+        let rows: Vec<usize> = rows.filter(|i| cut.needs(given[*i])).collect();
+        let reads = self.spec.of.sliced_inputs().end..own;
+        let reads: Vec<usize> = reads.filter(|i| cut.needs(given[*i])).collect();
+        // Where, among what the gradient took, each of what a step is given comes from.
+        let outer = |i: usize| match i {
+            i if i < own => old.inputs[i],
+            i if i < first_seed => old.inputs[self.at.ends.start + i - own],
+            i if i < first_back => old.inputs[self.at.seeds.start + i - first_seed],
+            i => old.inputs[self.at.back.start + i - first_back],
+        };
+        let states = cut.after.iter().map(|j| own + j);
+        let carries: Vec<usize> = (first_back..given.len()).chain(states).collect();
+        let inner = |all: &[usize]| all.iter().map(|i| given[*i]).collect::<Vec<_>>();
+        let outers = |all: &[usize]| all.iter().map(|i| outer(*i)).collect::<Vec<_>>();
+        let insides = cut.kept.iter().map(|(id, _)| *id).collect();
+        step.inputs =
+            [inner(&carries), inner(&cut.before), insides, inner(&rows), inner(&reads)].concat();
+        let (back, stacks) = step.outputs.split_at(self.spec.back);
+        step.outputs = [back.to_vec(), inner(&cut.after), stacks.to_vec()].concat();
+        step.prune();
+        let starts = cut.after.iter().map(|j| graph.value(outer(own + j)).clone());
+        let starts: Vec<ValueInfo> = starts.collect();
+        let ends: Vec<ValueId> = starts.into_iter().map(|info| graph.add_value(info)).collect();
+        let spec = Loop {
+            carried: carries.len(),
+            sliced: cut.before.len() + cut.kept.len() + rows.len(),
+            stacked: self.spec.stacked,
+            reverse: !self.loops.reverse,
+            ..self.loops.clone()
+        };
+        let (back, stacks) = old.outputs.split_at(self.spec.back);
+        let inputs = [outers(&carries), kept.to_vec(), outers(&rows), outers(&reads)].concat();
+        let outputs = [back.to_vec(), ends, stacks.to_vec()].concat();
+        let attrs = Attrs::Loop(Box::new(spec));
+        let regions = vec![Arc::new(step)];
+        graph.nodes[self.back] =
+            Node { op: &WHILE_LOOP, attrs, inputs, outputs, aux: false, regions, ..old };
+        Ok(())
+    }
+}
+
+/// Whether a gradient starts from the states of the loop that made this.
+fn takes_states_of(graph: &Graph, node: &Node, first: ValueId) -> bool {
+    let Attrs::LoopGrad(spec) = &node.attrs else { return false };
+    let at = spec.inputs(node.inputs.len()).filter(|_| spec.handed);
+    let ids = at.and_then(|at| node.inputs.get(at.checkpoints));
+    ids.is_some_and(|ids| ids.iter().any(|id| origin(graph, *id) == first))
+}
+
+/// Where a step back is cut: what it takes from the loop instead of computing it.
+struct Cut {
+    /// Dear values: in the step, and in the body.
+    kept: Vec<(ValueId, ValueId)>,
+    /// Carried values whose state before a round is needed, and those whose state behind it is.
+    before: Vec<usize>,
+    after: Vec<usize>,
+    /// Values of the step that are still needed.
+    needed: Vec<bool>,
+}
+
+impl Cut {
+    /// `None` where nothing dear is computed again.
+    fn of(graph: &Graph, pair: &Pair) -> Option<Cut> {
+        let (there, back) = (&graph.nodes[pair.there], &graph.nodes[pair.back]);
+        let (body, step) = (&there.regions[0], back.regions.last()?);
+        let given = pair.given(graph);
+        let same = matched(body, step, &given);
+        let changes = changing(step, pair);
+        let mut needed = vec![false; step.value_count()];
+        step.outputs.iter().for_each(|id| needed[id.index()] = true);
+        let mut kept = Vec::new();
+        for node in step.nodes.iter().rev() {
+            let wanted: Vec<ValueId> =
+                node.outputs.iter().copied().filter(|id| needed[id.index()]).collect();
+            if wanted.is_empty() && !node.has_effect() {
+                continue;
+            }
+            let dear = node.op.remat == Remat::Costly
+                && wanted.first().is_some_and(|id| changes[id.index()]);
+            let inner: Option<Vec<ValueId>> =
+                wanted.iter().map(|id| same.get(id).copied()).collect();
+            match inner.filter(|_| dear) {
+                Some(inner) => kept.extend(wanted.into_iter().zip(inner)),
+                None => node.inputs.iter().for_each(|id| needed[id.index()] = true),
+            }
+        }
+        if kept.is_empty() {
+            return None;
+        }
+        let own = pair.at.own.end;
+        let states = 0..pair.loops.carried;
+        let is_needed = |i: usize| needed[step.inputs[i].index()];
+        let after: Vec<usize> = states.clone().filter(|j| is_needed(own + j)).collect();
+        let before = states.filter(|j| is_needed(*j) || after.contains(j)).collect();
+        Some(Cut { kept, before, after, needed })
+    }
+
+    fn needs(&self, id: ValueId) -> bool {
+        self.needed[id.index()]
+    }
+}
+
+/// The values of a step back that a round of the loop computes too, each with what it is there.
+fn matched(body: &Graph, step: &Graph, given: &[Option<ValueId>]) -> HashMap<ValueId, ValueId> {
+    let mut same: HashMap<ValueId, ValueId> =
+        step.inputs.iter().zip(given).filter_map(|(id, inner)| Some((*id, (*inner)?))).collect();
+    let mut by_inputs: HashMap<&[ValueId], Vec<&Node>> = HashMap::new();
+    for node in &body.nodes {
+        by_inputs.entry(&node.inputs).or_default().push(node);
+    }
+    for node in &step.nodes {
+        let inputs: Option<Vec<ValueId>> =
+            node.inputs.iter().map(|id| same.get(id).copied()).collect();
+        let alike = |other: &&&Node| {
+            other.op == node.op
+                && other.attrs == node.attrs
+                && other.aux == node.aux
+                && other.outputs.len() == node.outputs.len()
+                && same_regions(other, node)
+        };
+        let of = inputs.as_deref().and_then(|ids| by_inputs.get(ids));
+        if let Some(found) =
+            of.and_then(|all| all.iter().find(alike)).filter(|_| !node.has_effect())
+        {
+            same.extend(node.outputs.iter().copied().zip(found.outputs.iter().copied()));
+        }
+    }
+    same
+}
+
+/// Which values of a step differ from round to round: the others are the same in every row.
+fn changing(step: &Graph, pair: &Pair) -> Vec<bool> {
+    let mut changes = vec![false; step.value_count()];
+    let reads = pair.spec.of.sliced_inputs().end..pair.at.own.end;
+    for (i, id) in step.inputs.iter().enumerate() {
+        changes[id.index()] = !reads.contains(&i);
+    }
+    for node in &step.nodes {
+        let any = node.inputs.iter().any(|id| changes[id.index()]);
+        node.outputs.iter().for_each(|id| changes[id.index()] = any);
+    }
+    changes
+}
