@@ -40,20 +40,33 @@ pub fn head() {
     );
 }
 
-/// A workload: ours, then the peers, the fastest first. The ratio is our time to theirs.
-pub fn row(name: &str, own: &Figures, peers: &[Ran], (flops, bytes): (f64, f64)) {
+/// A workload: ours, without a budget and with one that everything fits in, then the peers, the fastest first. The ratio is our
+/// time to theirs.
+pub fn row(
+    name: &str,
+    own: &Figures,
+    unlimited: Option<&Figures>,
+    peers: &[Ran],
+    (flops, bytes): (f64, f64),
+) {
     let limit = (own.flops / flops).max(own.bytes / bytes);
-    let of_limit = if limit > 0.0 { format!("{:.2}", own.step / limit) } else { String::new() };
-    let ratio =
-        peers.first().map_or(String::new(), |p| format!("{:.2}", own.step / p.figures.step));
-    println!(
-        "{name:<15} {:<24} {:>11} {:>11} {:>10} {:>10}   {ratio:>6} {of_limit:>9}",
-        "Tonnage",
-        time(own.step),
-        time(own.first),
-        mib(own.peak),
-        mib(own.state),
-    );
+    let ours = [(name, "Tonnage", Some(own)), ("", "Tonnage unlimited", unlimited)];
+    for (name, mode, figures) in ours {
+        let Some(figures) = figures else { continue };
+        let of = |theirs: f64| match theirs > 0.0 {
+            true => format!("{:.2}", figures.step / theirs),
+            false => String::new(),
+        };
+        println!(
+            "{name:<15} {mode:<24} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>9}",
+            time(figures.step),
+            time(figures.first),
+            mib(figures.peak),
+            mib(figures.state),
+            of(peers.first().map_or(0.0, |best| best.figures.step)),
+            of(limit),
+        );
+    }
     for Ran { peer, mode, figures } in peers {
         println!(
             "{:<15} {:<24} {:>11} {:>11} {:>10} {:>10}   {:>6}",
