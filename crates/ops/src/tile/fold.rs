@@ -8,12 +8,13 @@ use bytemuck::cast_slice_mut;
 use tonnage_core::DType;
 use tonnage_core::error::Result;
 use tonnage_core::tile::{Fold, Form};
-use tonnage_core::workers::{Workers, for_each_chunk, for_each_part};
+use tonnage_core::workers::{Alone, Workers, for_each_part};
 
 use super::fold_shape::FoldShape;
 use super::partial::{self, BLOCK, Bits};
 use super::ready::{Ready, Slot};
 use super::repeat::repeated;
+use crate::parallel::GRAIN;
 
 pub fn run(
     ready: &Ready,
@@ -38,21 +39,20 @@ pub fn run(
         }
     };
     if shape.segments == 1 {
-        // Columns of one outer position are cut at blocks; single results are taken 64 at a time.
-        let (per_row, together) = match shape.width {
-            1 => (results, 64),
-            width => (width, BLOCK),
-        };
         let size = stored.size();
-        for (row, out) in out.chunks_mut((per_row * size).max(1)).enumerate() {
-            for_each_chunk(workers, out, together * size, &|chunk, out: &mut [u8]| {
-                let count = out.len() / size;
-                let mut sums = [partial::identity(fold, held); BLOCK];
-                let first = row * per_row + chunk * together;
-                job.results(first, 0..shape.units(), &mut sums[..count]);
-                finish(&sums[..count], out);
-            });
-        }
+        let (jobs, cut) = whole(shape);
+        let few = shape.results().saturating_mul(shape.count()) < GRAIN;
+        let workers = if few { &Alone } else { workers };
+        for_each_part(workers, out, jobs, &|job| cut(job) * size, &|at, out: &mut [u8]| {
+            let count = out.len() / size;
+            let mut sums = [partial::identity(fold, held); BLOCK];
+            // A row of results at a time, or a part of one; of single results all at once.
+            let row = if shape.width == 1 { count } else { count.min(shape.width) };
+            for (i, sums) in sums[..count].chunks_mut(row.max(1)).enumerate() {
+                job.results(cut(at) + i * row, 0..shape.units(), sums);
+            }
+            finish(&sums[..count], out);
+        });
         return Ok(());
     }
     segments(&job, &mut cast_slice_mut(scratch)[..shape.segments * results], workers);
@@ -65,6 +65,22 @@ pub fn run(
     }
     finish(sums, out);
     Ok(())
+}
+
+/// Results in jobs of up to a block, which threads share: how many, and where each begins. A block of columns does not run
+/// over the end of a row; of shorter rows there are several in one.
+fn whole(shape: &FoldShape) -> (usize, impl Fn(usize) -> usize + Sync) {
+    let (width, results) = (shape.width, shape.results());
+    let together = match width {
+        0 | 1 => 64,
+        narrow if narrow < BLOCK => BLOCK / narrow * narrow,
+        _ => BLOCK,
+    };
+    let row = if width < BLOCK { results } else { width };
+    let per_row = row.div_ceil(together).max(1);
+    let jobs = results.div_ceil(row.max(1)) * per_row;
+    let cut = move |at: usize| (at / per_row * row + at % per_row * together).min(results);
+    (jobs, cut)
 }
 
 /// The partial results of every segment, one segment after the other.
