@@ -6,6 +6,7 @@
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::{AxisMap, AxisOf};
+use tonnage_core::walk::Axes;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, Element, Shape, TensorType, Workers};
 
@@ -126,8 +127,11 @@ pub fn put_rows<T: Element>(
     let blocks: usize = out.sizes[..axis].iter().product();
     let indices = Indices::checked(op, indices, size)?;
     let count = indices.count();
-    let (data, in_runs, offset) =
-        (rows.slice::<T>(), rows.layout.is_contiguous(), rows.layout.offset);
+    let (data, axes) = (rows.slice::<T>(), Axes::from(&rows.layout));
+    let first_within = axes.sizes.len() - (out.sizes.len() - axis - 1);
+    // Rows may be stretched: each lies close together, but not one behind the other.
+    let (numbers, within) = (axes.part(0..first_within), axes.part(first_within..axes.sizes.len()));
+    let (in_order, in_runs) = (axes.is_contiguous(), within.is_contiguous());
     let pieces = match blocks {
         1 if (count + size) * row >= GRAIN => workers.threads().clamp(1, size.max(1)),
         _ => 1,
@@ -146,14 +150,16 @@ pub fn put_rows<T: Element>(
             }
             let Some(at) = here(i) else { continue };
             let to = &mut piece[at * row..(at + 1) * row];
-            let from = (start / block * count + i) * row;
-            match in_runs {
-                true => to
-                    .iter_mut()
-                    .zip(&data[offset + from..][..row])
-                    .for_each(|(to, from)| put(to, *from)),
-                false => strided::combine(&rows.layout, data, from, to, &put),
-            }
+            let number = start / block * count + i;
+            let at = match in_order {
+                true => axes.offset + number * row,
+                false if in_runs => numbers.at(number),
+                false => {
+                    strided::combine(axes, data, number * row, to, &put);
+                    continue;
+                }
+            };
+            to.iter_mut().zip(&data[at..][..row]).for_each(|(to, from)| put(to, *from));
         }
     });
     Ok(())

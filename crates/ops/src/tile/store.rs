@@ -10,8 +10,10 @@ use super::turned::Blocks;
 use crate::simd::prefetch;
 use crate::simd::stream::streaming;
 
-/// Elements under which a piece is not worth another thread.
+/// Elements under which a piece is not worth another thread, of a program that does little with each.
 const GRAIN: usize = 32 * 1024;
+/// What little is, in floating-point operations.
+const LITTLE: u64 = 4;
 
 /// The outputs of a piece.
 pub(super) type Outputs<'o> = SmallVec<[&'o mut [u8]; MOST_STORES]>;
@@ -39,9 +41,15 @@ pub fn run_part(
     workers: &dyn Workers,
 ) {
     let threads = workers.threads().max(1);
-    let grain = if threads == 1 { count } else { GRAIN.max(count / (4 * threads)) };
+    let grain = if threads == 1 { count } else { worth(ready).max(count / (4 * threads)) };
     let outputs = outputs.iter_mut().map(|o| &mut **o).collect();
     split(ready, first, count, outputs, grain, workers);
+}
+
+/// Elements under which a piece is not worth another thread.
+fn worth(ready: &Ready) -> usize {
+    let flops: u64 = ready.program.code.iter().map(|instr| instr.prim.flops()).sum();
+    GRAIN / (flops / LITTLE).max(1) as usize
 }
 
 fn split(

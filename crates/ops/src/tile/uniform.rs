@@ -7,14 +7,17 @@
 use bytemuck::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
 use tonnage_core::layout::{Layout, Strides};
-use tonnage_core::tile::{Close, Form, TileProgram};
+use tonnage_core::tile::{Close, Fold, Form, TileProgram};
 use tonnage_core::workers::Alone;
 use tonnage_core::{DType, FromScalar, Scalar, with_element};
 
 use super::{Read, Source, run};
 
-/// The most elements that a fold is run over: above, it is left to the call.
+/// The most elements that a fold into several results is run over: above, it is left to the call. A fold into one takes
+/// microseconds for any number of elements, since all of them are the same; but for products.
 pub const MOST_FOLDED: usize = 4096;
+/// Partial results of such a fold.
+const PARTIALS: usize = 64;
 
 /// The one value that a program of one store gives where each input has one value everywhere.
 ///
@@ -28,7 +31,7 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
         Close::Fold { .. } => domain,
     };
     let count: usize = domain.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
-    if count > MOST_FOLDED || program.loads.len() != inputs.len() {
+    if program.loads.len() != inputs.len() {
         return None;
     }
     let results = match &program.close {
@@ -37,7 +40,12 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
             (0..domain.len()).filter(|i| !axes.contains(i)).map(|i| domain[i]).product()
         }
     };
-    if results == 0 || results > 512 || !super::scratch(program, domain).is_zero() {
+    let mut scratch = [0u64; PARTIALS];
+    let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut scratch);
+    let needed = super::scratch(program, domain).as_usize();
+    let long = results > 1 || matches!(program.close, Close::Fold { fold: Fold::Prod, .. });
+    let many = count > MOST_FOLDED && long;
+    if results == 0 || results > 512 || many || needed > scratch.len() {
         return None;
     }
     let mut held: SmallVec<[u64; 4]> = SmallVec::new();
@@ -60,7 +68,7 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
         .collect();
     let mut out = [0u64; 512];
     let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut out)[..results * stored.size()];
-    run(program, domain, &sources, &mut [&mut *out], &mut [], &Alone).ok()?;
+    run(program, domain, &sources, &mut [&mut *out], scratch, &Alone).ok()?;
     let mut chunks = out.chunks_exact(stored.size());
     let first = chunks.next()?;
     chunks.all(|x| x == first).then(|| scalar(first, *stored)).flatten()

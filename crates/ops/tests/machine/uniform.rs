@@ -22,6 +22,11 @@ fn a_fold_adds_up_as_many_as_there_are() {
     assert_eq!(uniform(&program, &[3, 5], &[Scalar::Float(0.5)]), Some(Scalar::Float(2.5)));
     assert_eq!(uniform(&program, &[3, 0], &[Scalar::Float(0.5)]), Some(Scalar::Float(0.0)));
     assert_eq!(uniform(&program, &[0, 3], &[Scalar::Float(0.5)]), None);
+    // Several long ones are left to the call; a single one is quick however long it is.
+    assert_eq!(uniform(&program, &[2, 5000], &[Scalar::Float(0.5)]), None);
+    let half = 2f64.powi(49);
+    assert_eq!(uniform(&program, &[1, 1 << 50], &[Scalar::Float(0.5)]), Some(Scalar::Float(half)));
+    program.fold(Fold::Prod, &[1]);
     assert_eq!(uniform(&program, &[1, 5000], &[Scalar::Float(0.5)]), None);
 }
 

@@ -16,7 +16,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Graph, Node, ValueId, ValueInfo};
-use tonnage_core::row::{Call, Lower, OpDef};
+use tonnage_core::row::{Call, Lower, Mem, OpDef};
 use tonnage_core::shape::TensorType;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{DType, Kind, Scalar, Source};
@@ -92,6 +92,8 @@ fn read_by_kernels(graph: &Graph) -> Vec<bool> {
     let mut strict = vec![false; graph.value_count()];
     for node in graph.nodes.iter().rev() {
         let reads = match node.op.lower {
+            // Rows that a variable is updated by are read once, each from its start to its end, wherever they lie.
+            _ if matches!(node.op.mem, Mem::Update(_)) => false,
             Lower::Tile(_) | Lower::Recipe(_) => false,
             Lower::View(_) => node.outputs.iter().any(|id| strict[id.index()]),
             Lower::Slices(_)
