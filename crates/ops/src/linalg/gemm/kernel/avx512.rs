@@ -8,7 +8,7 @@
 
 use std::arch::x86_64::*;
 
-use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
+use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::{Kernel, Tile, TileFn};
 
 const ROWS: usize = 14;
@@ -18,6 +18,9 @@ const TALL: usize = 28;
 
 /// A product with more than a few tiles of rows has tiles of at least that many.
 const KEEPS: usize = 12;
+
+/// Steps of depth for which a tile of a stream keeps its sums: so many rows of memory are read side by side.
+const TOGETHER: usize = 16;
 
 /// Rows that an address reaches from one pointer: once, twice and three times a stride.
 const NEAR: usize = 4;
@@ -100,15 +103,52 @@ macro_rules! avx512 {
                 block_depth: $depth,
                 block_rows: 1120,
                 block_cols: 32 * $lanes,
+                streams: TALL,
                 tile,
                 stream: streams,
                 dot: dot_of_two,
                 dots: dots_of_many,
             };
 
+            /// More than a few rows by tiles, whose sums stay in registers for some steps of depth.
             #[target_feature(enable = "avx512f,avx512vl,fma")]
             fn streams(s: &Stream<'_, $t>, sums: &mut [$t]) {
-                stream::<$t, true>(s, sums);
+                let Stream { count, depth, len, depth_stride, .. } = *s;
+                if count <= FEW || depth == 0 {
+                    return stream::<$t, true>(s, sums);
+                }
+                // All rows lie between these two.
+                let (b, _) = (s.row(0).as_ptr(), s.row(depth - 1));
+                let (a, c) = (s.few[..count * depth].as_ptr(), sums[..count * len].as_mut_ptr());
+                let rows = count.div_ceil(count.div_ceil(ROWS));
+                for k in (0..depth).step_by(TOGETHER) {
+                    for j in (0..len).step_by(2 * $lanes) {
+                        for f in (0..count).step_by(rows) {
+                            let call = Tile {
+                                depth: TOGETHER.min(depth - k),
+                                a: a.wrapping_add(k * count + f),
+                                a_row: 1,
+                                a_depth: count as isize,
+                                a_run: usize::MAX,
+                                a_jump: 0,
+                                a_first: usize::MAX,
+                                a_turns: usize::MAX,
+                                a_leap: 0,
+                                b: b.wrapping_offset(k as isize * depth_stride).wrapping_add(j),
+                                b_depth: depth_stride,
+                                keep: std::ptr::null_mut(),
+                                c: c.wrapping_add(f * len + j),
+                                c_row: len as isize,
+                                rows: rows.min(count - f),
+                                cols: (2 * $lanes).min(len - j),
+                                add: false,
+                                onward: true,
+                            };
+                            // SAFETY: the instructions are there; the tile lies in slices that were checked above.
+                            unsafe { tile(&call) };
+                        }
+                    }
+                }
             }
 
             #[target_feature(enable = "avx512f,avx512vl,fma")]
@@ -250,6 +290,19 @@ macro_rules! avx512 {
                             _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
                     });
+                    if t.onward {
+                        each_row!(i of R {
+                            let c = t.c.offset(i as isize * t.c_row);
+                            for v in 0..V {
+                                let c = c.add(v * $lanes);
+                                sums[i][v] = if MASKED && v == V - 1 {
+                                    $maskz_load(last, c)
+                                } else {
+                                    $load(c)
+                                };
+                            }
+                        });
+                    }
                     let (mut left, mut runs) = (t.depth, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
