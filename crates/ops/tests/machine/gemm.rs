@@ -271,6 +271,9 @@ fn sizes_that_cross_every_block_give_the_same_product() {
         (1030, 2, 1030),
         (530, 530, 5),
         (150, 150, 1),
+        // Some rows by a large matrix.
+        (9, 1100, 500),
+        (28, 530, 1030),
     ];
     for level in levels() {
         for (i, (rows, cols, depth)) in sizes.into_iter().enumerate() {
@@ -294,6 +297,7 @@ fn the_bits_are_the_same_at_every_thread_count() {
             (1, 3000, 1, 1100),
             (5, 40, 90, 500),
             (1, 64, 2000, 64),
+            (1, 19, 1500, 400),
         ] {
             let size = Size { batch, rows, cols, depth };
             let mut reals = |len: usize| -> Vec<f32> {
@@ -333,7 +337,7 @@ fn rows_of_batch(rows: usize, cols: usize) -> Strides {
 #[test]
 fn real_numbers_are_summed_to_within_the_error_of_plain_summation() {
     let mut numbers = Numbers(4);
-    for (rows, cols, depth) in [(30, 50, 2000), (1, 70, 2000), (70, 1, 2000)] {
+    for (rows, cols, depth) in [(30, 50, 2000), (1, 70, 2000), (70, 1, 2000), (5, 300, 2000)] {
         let mut reals = |len: usize| -> Vec<f32> {
             (0..len).map(|_| (numbers.next() % 1_000_003) as f32 / 5e5 - 1.0).collect()
         };

@@ -1,4 +1,5 @@
-//! Products with a few rows or a few columns: matrix times vector and its kin.
+//! Products with a few rows or a few columns: matrix times vector and its kin. And those with some rows by a matrix that is
+//! large and lies in rows: what else they do is done while it is read.
 //!
 //! The large operand is read once, in the order of memory, and not packed where it lies as it is computed in.
 //! Sums of a chunk of the result are kept in scratch until they are complete.

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::compute::Compute;
-use super::kernel::Kernel;
 use super::kernel::amx::SIDE;
+use super::kernel::{FEW, Kernel};
 use super::operand::Packs;
 use super::pairs;
 
@@ -46,6 +46,9 @@ pub(super) enum Path {
     FewRows,
     /// The right operand has a few columns; the left one is read once.
     FewCols,
+    /// The left operand has some rows, and the right one is large: it is read once too, where it lies in rows, and in
+    /// tiles where it does not.
+    SomeRows,
 }
 
 /// What else packing space depends on.
@@ -59,8 +62,10 @@ pub(super) struct Means {
     pub pairs: bool,
 }
 
-/// At most that many rows (or columns) are a few.
-const FEW: usize = 4;
+/// So many elements of the right operand are more than stays near a core, and worth to be read in the order of memory.
+const FAR: usize = 1 << 19;
+/// Elements of a row of it that are worth a stream of memory.
+const LONG: usize = 256;
 /// Elements of the long side that are summed at once on the path of a few: a page of `f32`.
 pub(super) const FEW_CHUNK: usize = 1024;
 /// The cut along K on the path of a few.
@@ -95,13 +100,20 @@ pub(super) struct Plan {
     pub slot: usize,
 }
 
+/// The most rows of a product that are some: where the right operand has long rows, and many.
+fn some_rows<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
+    let far = size.cols >= LONG && size.cols.saturating_mul(size.depth) >= FAR;
+    if far { kernel.streams } else { FEW }
+}
+
 impl Path {
-    fn of(size: Size, left: Packs, pairs: bool) -> Path {
+    fn of<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs, pairs: bool) -> Path {
         match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             // What is not read once, but in strips or bands that lines share, has its tiles.
             Size { cols, .. } if cols <= FEW && left == Packs::Blocks => Path::FewCols,
             _ if pairs => Path::Pairs,
+            _ if left == Packs::Blocks && size.rows <= some_rows(size, kernel) => Path::SomeRows,
             _ => Path::Tiles,
         }
     }
@@ -116,7 +128,7 @@ impl Plan {
         means: Means,
         threads: usize,
     ) -> Plan {
-        let path = Path::of(whole, means.left, means.pairs);
+        let path = Path::of(whole, kernel, means.left, means.pairs);
         let unit = match path {
             Path::Pairs => (SIDE, SIDE),
             _ => (ROW_UNIT, kernel.cols),
@@ -153,7 +165,8 @@ impl Plan {
     /// Bytes of the largest slot of any product that is no larger than this one, where the result has the dtype that it
     /// is computed in.
     pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
-        most_of_tiles(size, kernel, false).max(most_of_few::<C>(size))
+        let some = some_rows(size, kernel).min(size.rows.max(FEW));
+        most_of_tiles(size, kernel, false).max(most_of_few::<C>(size, some))
     }
 
     /// The same of any part of a product that is no larger than `part`.
@@ -163,14 +176,17 @@ impl Plan {
         kernel: &Kernel<C>,
         (rounds, pairs): (bool, bool),
     ) -> usize {
-        match Path::of(whole, Packs::Blocks, pairs) {
+        match Path::of(whole, kernel, Packs::Blocks, pairs) {
             Path::Tiles => most_of_tiles(part, kernel, rounds),
             Path::Pairs => {
                 let (rows, cols) = (part.rows.min(SUMS), part.cols.min(SUMS));
                 let [a, b] = pairs::space(if rounds { cols } else { part.cols }, part.depth);
                 slot_bytes::<C>([a, b, if rounds { rows * cols } else { 0 }, 0])
             }
-            Path::FewRows | Path::FewCols => most_of_few::<C>(part),
+            Path::FewRows | Path::FewCols => most_of_few::<C>(part, FEW),
+            Path::SomeRows => {
+                most_of_tiles(part, kernel, rounds).max(most_of_few::<C>(part, part.rows.max(FEW)))
+            }
         }
     }
 
@@ -184,11 +200,14 @@ impl Plan {
         left: bool,
         lines_first: bool,
     ) -> Option<usize> {
-        let path = Path::of(whole, Packs::Blocks, false);
+        let path = Path::of(whole, kernel, Packs::Blocks, false);
         let many = left == (path == Path::FewCols);
         match path {
             _ if rounds => None,
-            Path::Tiles | Path::Pairs => Some(depth_of_block(whole, kernel, Packs::Blocks).max(1)),
+            // One chain of additions may be cut anywhere, tiles between blocks alone.
+            Path::Tiles | Path::Pairs | Path::SomeRows => {
+                Some(depth_of_block(whole, kernel, Packs::Blocks).max(1))
+            }
             // Rows of the large operand are added up one after the other, wherever they are cut.
             Path::FewRows | Path::FewCols if many && lines_first => Some(FEW_RUN),
             Path::FewRows | Path::FewCols => Some(FEW_DEPTH),
@@ -227,35 +246,44 @@ impl Plan {
         let rows = largest(self.size.rows, self.unit.0, self.parts.0);
         let cols = largest(self.size.cols, self.unit.1, self.parts.1);
         let depth = self.size.depth;
-        let parts = match self.path {
-            Path::Tiles => {
-                let (rows, cols) =
-                    if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
-                let tile = kernel.rows_of_tile(rows, self.size.cols);
-                let lines = match self.means.left {
-                    Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
-                    Packs::Strips { .. } | Packs::Band { .. } => kernel.most_rows(self.size.cols),
-                };
-                let band = if let Packs::Band { space, .. } = self.means.left { space } else { 0 };
-                let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
-                let deep = self.deep;
-                [band.max(lines * deep), wide * deep, if rounds { rows * cols } else { 0 }, 0]
-            }
-            Path::Pairs => {
-                let [a, b] = pairs::space(if rounds { cols.min(SUMS) } else { cols }, depth);
-                let sums = if rounds { rows.min(SUMS) * cols.min(SUMS) } else { 0 };
-                [a, b, sums, 0]
-            }
-            Path::FewRows | Path::FewCols => {
-                let turned = self.path == Path::FewCols;
-                let (few, long) = if turned { (cols, rows) } else { (rows, cols) };
-                let chunk = long.min(FEW_CHUNK);
-                let deep = depth.min(FEW_DEPTH);
-                let packed = (chunk * depth.min(FEW_RUN)).max(deep);
-                [few * deep, packed, few * chunk, if turned { few * chunk } else { 0 }]
-            }
+        let of = |path: Path| {
+            let parts = match path {
+                Path::Tiles => {
+                    let (rows, cols) =
+                        if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
+                    let tile = kernel.rows_of_tile(rows, self.size.cols);
+                    let lines = match self.means.left {
+                        Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
+                        Packs::Strips { .. } | Packs::Band { .. } => {
+                            kernel.most_rows(self.size.cols)
+                        }
+                    };
+                    let band =
+                        if let Packs::Band { space, .. } = self.means.left { space } else { 0 };
+                    let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
+                    let deep = self.deep;
+                    [band.max(lines * deep), wide * deep, if rounds { rows * cols } else { 0 }, 0]
+                }
+                Path::Pairs => {
+                    let [a, b] = pairs::space(if rounds { cols.min(SUMS) } else { cols }, depth);
+                    let sums = if rounds { rows.min(SUMS) * cols.min(SUMS) } else { 0 };
+                    [a, b, sums, 0]
+                }
+                Path::FewRows | Path::FewCols | Path::SomeRows => {
+                    let turned = path == Path::FewCols;
+                    let (few, long) = if turned { (cols, rows) } else { (rows, cols) };
+                    let chunk = long.min(FEW_CHUNK);
+                    let deep = depth.min(FEW_DEPTH);
+                    let packed = (chunk * depth.min(FEW_RUN)).max(deep);
+                    [few * deep, packed, few * chunk, if turned { few * chunk } else { 0 }]
+                }
+            };
+            parts.iter().map(|part| part.next_multiple_of(unit)).sum::<usize>()
         };
-        parts.iter().map(|part| part.next_multiple_of(unit)).sum()
+        match self.path {
+            Path::SomeRows => of(Path::SomeRows).max(of(Path::Tiles)),
+            path => of(path),
+        }
     }
 }
 
@@ -270,10 +298,11 @@ fn most_of_tiles<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool) -> us
     slot_bytes::<C>([lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0])
 }
 
-fn most_of_few<C>(size: Size) -> usize {
+/// With `few` lines of the small operand.
+fn most_of_few<C>(size: Size, few: usize) -> usize {
     let (chunk, deep) = (size.rows.max(size.cols).min(FEW_CHUNK), size.depth.min(FEW_DEPTH));
     let packed = (chunk * size.depth.min(FEW_RUN)).max(deep);
-    slot_bytes::<C>([FEW * deep, packed, FEW * chunk, FEW * chunk])
+    slot_bytes::<C>([few * deep, packed, few * chunk, FEW * chunk])
 }
 
 /// Parts of a slot, each from a cache line on.
@@ -335,7 +364,7 @@ fn grid(
     }
     let most = (size.rows.div_ceil(tile), size.cols.div_ceil(unit.1));
     match path {
-        Path::FewRows => return (1, parts.min(most.1).max(1)),
+        Path::FewRows | Path::SomeRows => return (1, parts.min(most.1).max(1)),
         Path::FewCols => return (parts.min(most.0).max(1), 1),
         Path::Tiles | Path::Pairs => {}
     }

@@ -105,12 +105,19 @@ where
             if rows.is_empty() || cols.is_empty() {
                 continue;
             }
-            match self.plan.path {
+            // Lines that run along depth have to be transposed, and blocks are large enough to do that well.
+            let path = match self.plan.path {
+                Path::SomeRows if self.b.runs_along_depth() => Path::Tiles,
+                path => path,
+            };
+            match path {
                 Path::Tiles | Path::Pairs => match self.plan.rounds() {
                     false => self.in_place(batch, rows, cols, space),
                     true => self.rounded(batch, rows, cols, space),
                 },
-                Path::FewRows => self.few(self.a, self.b, batch, cols, false, space),
+                Path::FewRows | Path::SomeRows => {
+                    self.few(self.a, self.b, batch, cols, false, space)
+                }
                 Path::FewCols => self.few(self.b, self.a, batch, rows, true, space),
             }
         }

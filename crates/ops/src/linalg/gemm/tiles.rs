@@ -238,6 +238,7 @@ where
                     rows,
                     cols: kernel.cols.min(block.cols - j),
                     add: block.add,
+                    onward: false,
                 };
                 // SAFETY: the kernel's level is available, and the tile lies in panels and block.
                 unsafe { (kernel.tile)(&call) };

@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
+use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::{Kernel, Tile, TileFn};
 
 const ROWS: usize = 6;
@@ -30,6 +30,7 @@ macro_rules! avx2 {
                 block_depth: $depth,
                 block_rows: 1024,
                 block_cols: 32 * $lanes,
+                streams: FEW,
                 tile,
                 stream: streams,
                 dot: dot_of_two,

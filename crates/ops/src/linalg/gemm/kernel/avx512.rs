@@ -8,7 +8,7 @@
 
 use std::arch::x86_64::*;
 
-use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
+use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::{Kernel, Tile, TileFn};
 
 const ROWS: usize = 14;
@@ -18,6 +18,9 @@ const TALL: usize = 28;
 
 /// A product with more than a few tiles of rows has tiles of at least that many.
 const KEEPS: usize = 12;
+
+/// Steps of depth for which a tile of a stream keeps its sums: so many rows of memory are read side by side.
+const TOGETHER: usize = 16;
 
 /// Rows that an address reaches from one pointer: once, twice and three times a stride.
 const NEAR: usize = 4;
@@ -48,6 +51,39 @@ macro_rules! each_row {
     };
 }
 
+/// A block for every step of depth, `$group` of them at a time where it is 4: then a loop of a few turns has few enough of
+/// them that the machine foresees its end, and pointers that all move alike move once. `$u` is the step's place in its
+/// group, and what follows the steps of a group is told how many those were.
+macro_rules! each_step {
+    ($u:ident of $steps:ident by $group:ident $body:block then |$moved:ident| $next:block) => {
+        let mut left = $steps;
+        while $group == 4 && left >= 4 {
+            { const $u: isize = 0; $body }
+            { const $u: isize = 1; $body }
+            { const $u: isize = 2; $body }
+            { const $u: isize = 3; $body }
+            let $moved: isize = 4;
+            $next
+            left -= 4;
+        }
+        for _ in 0..left {
+            { const $u: isize = 0; $body }
+            let $moved: isize = 1;
+            $next
+        }
+    };
+}
+
+/// How `a` lies: its rows side by side,
+const BY_ROWS: u8 = 0;
+/// or its steps of depth,
+const BY_STEPS: u8 = 1;
+/// or neither.
+const ANYHOW: u8 = 2;
+
+/// Tiles of two whole vectors and at least so many rows run four steps at a time: those of large products.
+const BY_FOUR: usize = 8;
+
 macro_rules! avx512 {
     (
         $name:ident, $t:ty, $vector:ty, $mask:ty, lanes $lanes:literal, depth $depth:literal,
@@ -67,15 +103,52 @@ macro_rules! avx512 {
                 block_depth: $depth,
                 block_rows: 1120,
                 block_cols: 32 * $lanes,
+                streams: TALL,
                 tile,
                 stream: streams,
                 dot: dot_of_two,
                 dots: dots_of_many,
             };
 
+            /// More than a few rows by tiles, whose sums stay in registers for some steps of depth.
             #[target_feature(enable = "avx512f,avx512vl,fma")]
             fn streams(s: &Stream<'_, $t>, sums: &mut [$t]) {
-                stream::<$t, true>(s, sums);
+                let Stream { count, depth, len, depth_stride, .. } = *s;
+                if count <= FEW || depth == 0 {
+                    return stream::<$t, true>(s, sums);
+                }
+                // All rows lie between these two.
+                let (b, _) = (s.row(0).as_ptr(), s.row(depth - 1));
+                let (a, c) = (s.few[..count * depth].as_ptr(), sums[..count * len].as_mut_ptr());
+                let rows = count.div_ceil(count.div_ceil(ROWS));
+                for k in (0..depth).step_by(TOGETHER) {
+                    for j in (0..len).step_by(2 * $lanes) {
+                        for f in (0..count).step_by(rows) {
+                            let call = Tile {
+                                depth: TOGETHER.min(depth - k),
+                                a: a.wrapping_add(k * count + f),
+                                a_row: 1,
+                                a_depth: count as isize,
+                                a_run: usize::MAX,
+                                a_jump: 0,
+                                a_first: usize::MAX,
+                                a_turns: usize::MAX,
+                                a_leap: 0,
+                                b: b.wrapping_offset(k as isize * depth_stride).wrapping_add(j),
+                                b_depth: depth_stride,
+                                keep: std::ptr::null_mut(),
+                                c: c.wrapping_add(f * len + j),
+                                c_row: len as isize,
+                                rows: rows.min(count - f),
+                                cols: (2 * $lanes).min(len - j),
+                                add: false,
+                                onward: true,
+                            };
+                            // SAFETY: the instructions are there; the tile lies in slices that were checked above.
+                            unsafe { tile(&call) };
+                        }
+                    }
+                }
             }
 
             #[target_feature(enable = "avx512f,avx512vl,fma")]
@@ -93,8 +166,8 @@ macro_rules! avx512 {
             }
 
             /// Tiles by rows; then two whole vectors, two with a mask, one with a mask; each for rows of
-            /// `a` that lie side by side, and for any.
-            static TILES: [[TileFn<$t>; 6]; ROWS] = [
+            /// `a` that lie side by side, and for any; and two whole vectors for steps that lie side by side.
+            static TILES: [[TileFn<$t>; 7]; ROWS] = [
                 of_rows::<1>(),
                 of_rows::<2>(),
                 of_rows::<3>(),
@@ -111,14 +184,15 @@ macro_rules! avx512 {
                 of_rows::<14>(),
             ];
 
-            const fn of_rows<const R: usize>() -> [TileFn<$t>; 6] {
+            const fn of_rows<const R: usize>() -> [TileFn<$t>; 7] {
                 [
-                    body::<R, 2, false, true, false>,
-                    body::<R, 2, true, true, false>,
-                    body::<R, 1, true, true, false>,
-                    body::<R, 2, false, false, false>,
-                    body::<R, 2, true, false, false>,
-                    body::<R, 1, true, false, false>,
+                    body::<R, 2, false, BY_ROWS, false>,
+                    body::<R, 2, true, BY_ROWS, false>,
+                    body::<R, 1, true, BY_ROWS, false>,
+                    body::<R, 2, false, ANYHOW, false>,
+                    body::<R, 2, true, ANYHOW, false>,
+                    body::<R, 1, true, ANYHOW, false>,
+                    body::<R, 2, false, BY_STEPS, false>,
                 ]
             }
 
@@ -141,33 +215,35 @@ macro_rules! avx512 {
             ];
 
             const fn narrow<const R: usize>() -> [TileFn<$t>; 2] {
-                [body::<R, 1, true, true, false>, body::<R, 1, true, false, false>]
+                [body::<R, 1, true, BY_ROWS, false>, body::<R, 1, true, ANYHOW, false>]
             }
 
             /// As `TILES`, for tiles that keep `b`.
-            static KEEPING: [[TileFn<$t>; 6]; ROWS + 1 - KEEPS] =
+            static KEEPING: [[TileFn<$t>; 7]; ROWS + 1 - KEEPS] =
                 [keeping::<12>(), keeping::<13>(), keeping::<14>()];
 
-            const fn keeping<const R: usize>() -> [TileFn<$t>; 6] {
+            const fn keeping<const R: usize>() -> [TileFn<$t>; 7] {
                 [
-                    body::<R, 2, false, true, true>,
-                    body::<R, 2, true, true, true>,
-                    body::<R, 1, true, true, true>,
-                    body::<R, 2, false, false, true>,
-                    body::<R, 2, true, false, true>,
-                    body::<R, 1, true, false, true>,
+                    body::<R, 2, false, BY_ROWS, true>,
+                    body::<R, 2, true, BY_ROWS, true>,
+                    body::<R, 1, true, BY_ROWS, true>,
+                    body::<R, 2, false, ANYHOW, true>,
+                    body::<R, 2, true, ANYHOW, true>,
+                    body::<R, 1, true, ANYHOW, true>,
+                    body::<R, 2, false, BY_STEPS, true>,
                 ]
             }
 
             /// # Safety
             /// As `TileFn`.
             unsafe fn tile(t: &Tile<$t>) {
+                let layout = if t.a_row == 1 { 0 } else { 3 };
                 let shape = match t.cols {
+                    cols if cols == 2 * $lanes && layout != 0 && t.a_depth == 1 => 3,
                     cols if cols == 2 * $lanes => 0,
                     cols if cols > $lanes => 1,
                     _ => 2,
                 };
-                let layout = if t.a_row == 1 { 0 } else { 3 };
                 // SAFETY: the body for the tile's shape; the caller promises the instructions and
                 // the pointers.
                 unsafe {
@@ -188,7 +264,7 @@ macro_rules! avx512 {
                 const R: usize,
                 const V: usize,
                 const MASKED: bool,
-                const UNIT: bool,
+                const LIES: u8,
                 const KEEP: bool,
             >(
                 t: &Tile<$t>,
@@ -196,12 +272,13 @@ macro_rules! avx512 {
                 let last: $mask = (u32::MAX >> (32 - (t.cols - (V - 1) * $lanes))) as $mask;
                 let mut sums = [[$zero(); V]; R];
                 let (mut b, mut keep) = (t.b, t.keep);
-                let a_row = if UNIT { 1 } else { t.a_row };
-                // The first of every `NEAR` rows: from it, an address reaches the others without an addition.
+                let (a_row, near) = if LIES == BY_ROWS { (1, TALL) } else { (t.a_row, NEAR) };
+                // The first of every `near` rows: from it, an address reaches the others without an addition.
                 let mut a = [t.a; TALL.div_ceil(NEAR)];
                 for (i, a) in a.iter_mut().enumerate() {
-                    *a = apart(a.wrapping_offset((i * NEAR) as isize * a_row));
+                    *a = apart(a.wrapping_offset((i * near) as isize * a_row));
                 }
+                let group = if V == 2 && !MASKED && R >= BY_FOUR { 4 } else { 1 };
                 // SAFETY: `c` has R rows and `cols` columns, `a` R rows and `depth` steps, `b` `depth`
                 // steps and as many columns as the mask lets through, `keep`
                 // (if at all) `depth` steps of two vectors. Prefetches may point anywhere.
@@ -213,10 +290,23 @@ macro_rules! avx512 {
                             _mm_prefetch::<_MM_HINT_T1>(c.wrapping_add(64));
                         }
                     });
+                    if t.onward {
+                        each_row!(i of R {
+                            let c = t.c.offset(i as isize * t.c_row);
+                            for v in 0..V {
+                                let c = c.add(v * $lanes);
+                                sums[i][v] = if MASKED && v == V - 1 {
+                                    $maskz_load(last, c)
+                                } else {
+                                    $load(c)
+                                };
+                            }
+                        });
+                    }
                     let (mut left, mut runs) = (t.depth, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
-                        for _ in 0..run {
+                        each_step!(U of run by group {
                             let mut y = [$zero(); V];
                             for v in 0..V {
                                 let at = b.add(v * $lanes);
@@ -236,16 +326,23 @@ macro_rules! avx512 {
                                 _mm_prefetch::<_MM_HINT_T0>(ahead);
                                 _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64));
                             }
+                            let step = if LIES == BY_STEPS { U } else { 0 };
                             each_row!(i of R {
-                                let at = a[i / NEAR].wrapping_offset((i % NEAR) as isize * a_row);
-                                let x = $splat(*at);
+                                let at = (i % near) as isize * a_row + step;
+                                let x = $splat(*a[i / near].wrapping_offset(at));
                                 for v in 0..V {
                                     sums[i][v] = $fma(x, y[v], sums[i][v]);
                                 }
                             });
-                            a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(t.a_depth)));
+                            if LIES != BY_STEPS {
+                                a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(t.a_depth)));
+                            }
                             b = b.wrapping_offset(t.b_depth);
-                        }
+                        } then |moved| {
+                            if LIES == BY_STEPS {
+                                a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(moved)));
+                            }
+                        });
                         let jump = t.jump(&mut runs);
                         a.iter_mut().for_each(|a| *a = a.wrapping_offset(jump));
                         left -= run;

@@ -4,6 +4,9 @@
 use super::fetch;
 use crate::linalg::gemm::compute::Compute;
 
+/// At most that many rows (or columns) are a few.
+pub(in super::super) const FEW: usize = 4;
+
 /// Rows of the large operand that are read side by side: enough streams for the prefetcher, and one
 /// load and store of the sums for that many multiplications.
 const RUN: usize = 8;
@@ -28,7 +31,7 @@ pub(in super::super) struct Stream<'a, C> {
 
 impl<'a, C> Stream<'a, C> {
     #[inline(always)]
-    fn row(&self, k: usize) -> &'a [C] {
+    pub(super) fn row(&self, k: usize) -> &'a [C] {
         let at = (self.start + k as isize * self.depth_stride) as usize;
         &self.data[at..][..self.len]
     }

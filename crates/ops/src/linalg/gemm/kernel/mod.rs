@@ -18,7 +18,7 @@ pub(super) mod turn;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
 
-pub(super) use few::{SIDE_BY_SIDE, Stream};
+pub(super) use few::{FEW, SIDE_BY_SIDE, Stream};
 pub(super) use flush::Flushed;
 
 use super::compute::Compute;
@@ -126,6 +126,9 @@ pub(super) struct Tile<C> {
     pub cols: usize,
     /// Add to what `c` holds, rather than overwrite it.
     pub add: bool,
+    /// Begin with what `c` holds: its sums and these are one chain of additions. For kernels that stream by tiles.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "vector kernels read it"))]
+    pub onward: bool,
 }
 
 impl<C> Tile<C> {
@@ -164,6 +167,8 @@ pub(super) struct Kernel<C: 'static> {
     pub block_rows: usize,
     /// Columns of the right operand that are packed at once: a multiple of `cols`, for a part of L2.
     pub block_cols: usize,
+    /// The most rows that `stream` is fast with.
+    pub streams: usize,
     /// Computes a tile.
     pub tile: TileFn<C>,
     /// Adds a few rows' multiples of a run of rows, for products with a few rows. Needs the

@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code, reason = "reads and writes tiles through the pointers of the blocked loops")]
 
-use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
+use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::{Kernel, Tile};
 use crate::linalg::gemm::compute::Compute;
 
@@ -25,6 +25,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
         block_depth: 256,
         block_rows: 512,
         block_cols: 128,
+        streams: FEW,
         tile: tile::<C, COLS>,
         stream: plain_stream::<C>,
         dot: plain_dot::<C>,

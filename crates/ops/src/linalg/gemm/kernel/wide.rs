@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
 
-use super::few::{SIDE_BY_SIDE, Stream, dot, dots, stream};
+use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
 use super::portable::{ROWS, by_rows};
 use super::{Kernel, Level, Tile};
 use crate::linalg::gemm::compute::Compute;
@@ -75,6 +75,7 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
         block_depth: 256,
         block_rows: 512,
         block_cols: 128,
+        streams: FEW,
         tile,
         stream,
         dot,
