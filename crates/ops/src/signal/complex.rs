@@ -5,16 +5,20 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
+use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Call, Cost, Sample, Types};
-use tonnage_core::{Bytes, DType, Dim, OpDef, TensorType};
+use tonnage_core::workers::Alone;
+use tonnage_core::{Bytes, DType, Dim, OpDef, TensorType, Workers};
 
-use super::tables::{Tables, slot_bytes, table_bytes};
+use super::lanes::Parts;
+use super::plan::{Plan, Room, plan_bytes, room_bytes, slot_bytes};
+use super::tables::{two, two_bytes};
+use super::way::Way;
 use crate::infer::{
     along, cost, elements, inputs, no_attrs, rank_at_least, real, same_dtype, shape,
 };
 use crate::linalg::field::Field;
-use crate::parallel::{cut, for_each_item};
+use crate::parallel::for_each_item;
 use crate::{emit, strided};
 
 /// Real and imaginary parts of the same type, with something along their last axis.
@@ -70,18 +74,59 @@ pub fn weigh(call: &Call) -> Cost {
     weight(call, &length.unwrap_or(Dim::Known(1)), &infer(call).unwrap_or_default())
 }
 
-/// The tables of a length, and what each thread works in.
-pub fn scratch_of(n: usize, dtype: DType, threads: usize) -> Bytes {
-    match n {
-        0 => Bytes::ZERO,
-        n => Bytes::of(table_bytes(n, dtype) + threads.max(1) * slot_bytes(n, dtype)),
+/// What all rows share, and what a group of them and a thread work in: a group for each thread, or one for all.
+/// `copies` are bytes that a group needs besides.
+pub fn scratch_of(n: usize, dtype: DType, threads: usize, copies: usize) -> usize {
+    let groups = if Way::of(n).is_shared() { 1 } else { threads.max(1) };
+    let rooms = groups * (copies + room_bytes(n, dtype)) + threads.max(1) * slot_bytes(n, dtype);
+    plan_bytes(n, dtype) + rooms
+}
+
+/// Bytes of a copy of a group of rows.
+fn copy_bytes(way: Way, dtype: DType) -> usize {
+    two_bytes(way.n * way.group(), dtype)
+}
+
+/// Calls `f(group, room)` for each of so many groups of rows: on as many threads as are free, or one after the other where
+/// all threads share a row.
+pub fn for_each_group<T: Send>(
+    (way, dtype, copies): (Way, DType, usize),
+    groups: impl Iterator<Item = T> + Send,
+    scratch: &mut [u8],
+    workers: &dyn Workers,
+    f: &(dyn Fn(T, Room) -> Result<()> + Sync),
+) -> Result<()> {
+    let room = copies + room_bytes(way.n, dtype);
+    if way.is_shared() {
+        let (room, slots) = scratch.split_at_mut(room);
+        for group in groups {
+            f(group, Room { room, slots, workers })?;
+        }
+        return Ok(());
     }
+    let size = room + slot_bytes(way.n, dtype);
+    for_each_item(workers, groups, scratch, size, &|group, slot| {
+        let (room, slots) = slot.split_at_mut(room);
+        f(group, Room { room, slots, workers: &Alone })
+    })
+}
+
+/// Rows from an element on: as they lie, or copied where they do not lie one after the other.
+pub fn rows_of<'a, T: Field>(x: &'a In, first: usize, copy: &'a mut [T]) -> &'a [T] {
+    if x.layout.is_contiguous() {
+        return &x.slice::<T>()[x.layout.offset + first..][..copy.len()];
+    }
+    strided::copy(&x.layout, x.slice::<T>(), first, copy);
+    copy
 }
 
 pub fn scratch(call: &Call, threads: usize) -> Bytes {
     let Some(ty) = call.inputs.first() else { return Bytes::ZERO };
     let n = ty.shape.last().and_then(|dim| dim.most()).unwrap_or(0);
-    scratch_of(n, ty.dtype, threads)
+    match n {
+        0 => Bytes::ZERO,
+        n => Bytes::of(scratch_of(n, ty.dtype, threads, copy_bytes(Way::of(n), ty.dtype))),
+    }
 }
 
 /// Transforms all rows, or transforms them back.
@@ -96,21 +141,22 @@ pub fn run<T: Field>(k: &mut Kernel, back: bool) -> Result<()> {
         return Ok(());
     }
     let mut rest = &mut *k.scratch;
-    let tables = Tables::<T>::of(n, &mut rest, k.workers);
-    let rows = out_re.chunks_exact_mut(n).zip(out_im.chunks_exact_mut(n)).enumerate();
-    let scale = T::of(if back { 1.0 / n as f64 } else { 1.0 });
-    let size = slot_bytes(n, T::DTYPE);
-    for_each_item(k.workers, rows, rest, size, &|(number, (out_re, out_im)), mut slot| {
-        let [a, b, c, d] = [(); 4].map(|()| cut::<T>(&mut slot, tables.len));
-        strided::copy(&re.layout, re.slice::<T>(), number * n, &mut a[..n]);
-        strided::copy(&im.layout, im.slice::<T>(), number * n, &mut b[..n]);
-        match back {
-            true => tables.run([&mut *b, &mut *a], [c, d]),
-            false => tables.run([&mut *a, &mut *b], [c, d]),
-        }
-        out_re.iter_mut().zip(&*a).for_each(|(to, x)| *to = *x * scale);
-        out_im.iter_mut().zip(&*b).for_each(|(to, x)| *to = *x * scale);
-        Ok(())
+    let factor = T::of(if back { 1.0 / n as f64 } else { 1.0 });
+    let plan = Plan::<T>::of(n, factor, &mut rest, k.workers)?;
+    let size = n * plan.way.group();
+    let groups = out_re.chunks_mut(size).zip(out_im.chunks_mut(size)).enumerate();
+    let kind = (plan.way, T::DTYPE, copy_bytes(plan.way, T::DTYPE));
+    for_each_group(kind, groups, rest, k.workers, &|(group, (to_re, to_im)), room| {
+        let (first, count) = (group * size, to_re.len());
+        // Back is forth with both parts exchanged.
+        let go = |[re, im]: Parts<T>, to_re: &mut [T], to_im: &mut [T], room: Room| match back {
+            true => plan.run([im, re], [to_im, to_re], room),
+            false => plan.run([re, im], [to_re, to_im], room),
+        };
+        let Room { mut room, slots, workers } = room;
+        let [a, b] = two::<T>(&mut room, size);
+        let from = [rows_of(re, first, &mut a[..count]), rows_of(im, first, &mut b[..count])];
+        go(from, to_re, to_im, Room { room, slots, workers })
     })
 }
 

@@ -6,14 +6,20 @@
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::kernel::In;
 use tonnage_core::{Bytes, DType, Dim, Shape, TensorType, Workers};
 
-use super::stages::{Parts, PartsMut};
-use super::tables::{Tables, slot_bytes, table_bytes, turn};
+use super::complex::{self, for_each_group, rows_of};
+use super::lanes::{Parts, PartsMut};
+use super::mirror::{Apart, Fold, Together, Unfold};
+use super::plan::{Plan, Room};
+use super::tables::{turn, two, two_bytes};
+use super::way::Way;
 use crate::linalg::field::Field;
 use crate::parallel::{cut, cut_bytes_of};
 use crate::shape::concat::CONCAT;
 use crate::shape::fill::FILL;
+use crate::simd::level;
 
 /// How many elements say everything about a real row.
 pub fn kept(n: &Dim) -> Dim {
@@ -25,126 +31,150 @@ fn run_over(n: usize) -> usize {
     if n.is_multiple_of(2) { n / 2 } else { n }
 }
 
-/// Elements of a thread's room besides that of the transform: a row, and what is kept of it.
-fn rows(n: usize) -> [usize; 3] {
-    [n, n / 2 + 1, n / 2 + 1]
+/// Elements of a copy of a row, or of both parts of what is kept of one.
+fn copied(n: usize) -> usize {
+    2 * (n / 2 + 1)
 }
 
+/// Bytes that a group of rows needs besides: what is transformed, what it becomes, and a copy of a row.
+fn copy_bytes(n: usize, dtype: DType) -> usize {
+    let way = Way::of(run_over(n));
+    2 * two_bytes(way.n * way.group(), dtype) + cut_bytes_of(copied(n), dtype)
+}
+
+/// The scratch of both ops.
 pub fn scratch_of(n: usize, dtype: DType, threads: usize) -> Bytes {
     if n == 0 {
         return Bytes::ZERO;
     }
-    let turns = 2 * cut_bytes_of(n / 2 + 1, dtype);
-    Bytes::of(table_bytes(run_over(n), dtype) + turns + threads.max(1) * slot_of(n, dtype))
-}
-
-/// Bytes that a thread works in.
-pub fn slot_of(n: usize, dtype: DType) -> usize {
-    slot_bytes(run_over(n), dtype) + rows(n).map(|n| cut_bytes_of(n, dtype)).iter().sum::<usize>()
+    let rows = complex::scratch_of(run_over(n), dtype, threads, copy_bytes(n, dtype));
+    Bytes::of(two_bytes(n / 2 + 1, dtype) + rows)
 }
 
 /// What all rows share.
 pub struct Half<'a, T> {
     n: usize,
-    whole: Tables<'a, T>,
+    plan: Plan<'a, T>,
     /// Angles of the whole length, up to half a turn.
     turns: Parts<'a, T>,
 }
 
-/// What a row is worked on in.
-pub struct Row<'a, T> {
-    /// A real row.
-    pub real: &'a mut [T],
-    /// What is kept of its transform.
-    pub kept: PartsMut<'a, T>,
-    parts: PartsMut<'a, T>,
-    work: PartsMut<'a, T>,
+/// What a group of rows is worked on in.
+pub struct Group<'a, T> {
+    from: PartsMut<'a, T>,
+    made: PartsMut<'a, T>,
+    copy: &'a mut [T],
+    room: Room<'a>,
 }
 
 impl<'a, T: Field> Half<'a, T> {
-    /// Made at the front of scratch, which is cut off.
-    pub fn of(n: usize, scratch: &mut &'a mut [u8], workers: &dyn Workers) -> Half<'a, T> {
-        let [cos, sin] = [(); 2].map(|()| cut::<T>(scratch, n / 2 + 1));
+    /// Made at the front of scratch, which is cut off. All that is transformed is times a factor.
+    pub fn of(
+        n: usize,
+        factor: f64,
+        scratch: &mut &'a mut [u8],
+        workers: &dyn Workers,
+    ) -> Result<Half<'a, T>> {
+        let [cos, sin] = two::<T>(scratch, n / 2 + 1);
         turn([&mut *cos, &mut *sin], n, workers);
-        Half { n, whole: Tables::of(run_over(n), scratch, workers), turns: [cos, sin] }
+        let plan = Plan::of(run_over(n), T::of(factor), scratch, workers)?;
+        Ok(Half { n, plan, turns: [cos, sin] })
     }
 
-    /// A thread's room, cut up.
-    pub fn row<'s>(&self, mut slot: &'s mut [u8]) -> Row<'s, T> {
-        let [real, re, im] = rows(self.n).map(|count| cut::<T>(&mut slot, count));
-        let [a, b, c, d] = [(); 4].map(|()| cut::<T>(&mut slot, self.whole.len));
-        Row { real, kept: [re, im], parts: [a, b], work: [c, d] }
+    /// Rows that are transformed at a time.
+    pub fn group(&self) -> usize {
+        self.plan.way.group()
     }
 
     fn is_even(&self) -> bool {
         self.n.is_multiple_of(2)
     }
 
-    /// From the real row to what is kept of its transform.
-    pub fn forward(&self, row: &mut Row<T>) {
-        let [re, im] = &mut row.parts;
-        let [to_re, to_im] = &mut row.kept;
-        let [c, d] = &mut row.work;
-        if !self.is_even() {
-            re[..self.n].copy_from_slice(row.real);
-            im[..self.n].fill(T::ZERO);
-            self.whole.run([&mut **re, &mut **im], [&mut **c, &mut **d]);
-            to_re.copy_from_slice(&re[..self.n / 2 + 1]);
-            to_im.copy_from_slice(&im[..self.n / 2 + 1]);
-            return;
-        }
-        for (pair, (re, im)) in row.real.chunks_exact(2).zip(re.iter_mut().zip(im.iter_mut())) {
-            (*re, *im) = (pair[0], pair[1]);
-        }
-        self.whole.run([&mut **re, &mut **im], [&mut **c, &mut **d]);
-        let (half, middle) = (self.n / 2, T::of(0.5));
-        for k in 0..=half {
-            let (at, mirrored) = (k % half, (half - k) % half);
-            // The transforms of even elements and of odd ones, from their sum in both parts.
-            let even = [re[at] + re[mirrored], im[at] - im[mirrored]];
-            let odd = [im[at] + im[mirrored], re[mirrored] - re[at]];
-            let (cos, sin) = (self.turns[0][k], self.turns[1][k]);
-            to_re[k] = (even[0] + odd[0] * cos - odd[1] * sin) * middle;
-            to_im[k] = (even[1] + odd[0] * sin + odd[1] * cos) * middle;
-        }
-        // The sums that have no imaginary part have none to the bit.
-        (to_im[0], to_im[half]) = (T::ZERO, T::ZERO);
+    /// Calls `f(rows, group)` for each of so many groups of rows.
+    pub fn for_each_group<R: Send>(
+        &self,
+        rows: impl Iterator<Item = R> + Send,
+        scratch: &mut [u8],
+        workers: &dyn Workers,
+        f: &(dyn Fn(R, Group<T>) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let kind = (self.plan.way, T::DTYPE, copy_bytes(self.n, T::DTYPE));
+        for_each_group(kind, rows, scratch, workers, &|rows, room| {
+            let Room { mut room, slots, workers } = room;
+            let count = self.plan.way.n * self.group();
+            let (from, made) = (two(&mut room, count), two(&mut room, count));
+            let copy = cut(&mut room, copied(self.n));
+            f(rows, Group { from, made, copy, room: Room { room, slots, workers } })
+        })
     }
 
-    /// From what is kept of the transform to the real row. The imaginary part of the first element, and of an even length's
-    /// last one, is not looked at: a real row has none.
-    pub fn back(&self, row: &mut Row<T>) {
-        let [re, im] = &mut row.parts;
-        let [from_re, from_im] = &mut row.kept;
-        let [c, d] = &mut row.work;
-        let n = self.n;
-        from_im[0] = T::ZERO;
-        if !self.is_even() {
-            for k in 0..n {
-                let (at, sign) = if k <= n / 2 { (k, T::ONE) } else { (n - k, -T::ONE) };
-                (re[k], im[k]) = (from_re[at], from_im[at] * sign);
+    /// From real rows, the first of that number, to what is kept of their transforms.
+    pub fn forward(&self, x: &In, first: usize, to: PartsMut<T>, group: Group<T>) -> Result<()> {
+        let Group { from: [re, im], made: [made_re, made_im], copy, room } = group;
+        let (n, len, kept) = (self.n, self.plan.way.n, self.n / 2 + 1);
+        let count = to[0].len() / kept;
+        for row in 0..count {
+            let real = rows_of(x, (first + row) * n, &mut copy[..n]);
+            let (re, im) = (&mut re[row * len..][..len], &mut im[row * len..][..len]);
+            if self.is_even() {
+                level().run(Apart { from: real, to: [re, im] });
+            } else {
+                re.copy_from_slice(real);
+                im.fill(T::ZERO);
             }
-            self.whole.run([&mut **im, &mut **re], [&mut **c, &mut **d]);
-            let share = T::of(1.0 / n as f64);
-            row.real.iter_mut().zip(&**re).for_each(|(to, x)| *to = *x * share);
-            return;
         }
-        let half = n / 2;
-        from_im[half] = T::ZERO;
-        for k in 0..half {
-            let mirrored = half - k;
-            let even = [from_re[k] + from_re[mirrored], from_im[k] - from_im[mirrored]];
-            let gap = [from_re[k] - from_re[mirrored], from_im[k] + from_im[mirrored]];
-            // Turned the other way.
-            let (cos, sin) = (self.turns[0][k], -self.turns[1][k]);
-            let odd = [gap[0] * cos - gap[1] * sin, gap[0] * sin + gap[1] * cos];
-            (re[k], im[k]) = (even[0] - odd[1], even[1] + odd[0]);
+        let all = count * len;
+        let made = [&mut made_re[..all], &mut made_im[..all]];
+        self.plan.run([&re[..all], &im[..all]], made, room)?;
+        let [to_re, to_im] = to;
+        for row in 0..count {
+            let from = [&made_re[row * len..][..len], &made_im[row * len..][..len]];
+            let (re, im) = (&mut to_re[row * kept..][..kept], &mut to_im[row * kept..][..kept]);
+            if self.is_even() {
+                level().run(Unfold { from, turns: self.turns, to: [&mut *re, &mut *im] });
+                // The sums that have no imaginary part have none to the bit.
+                (im[0], im[len]) = (T::ZERO, T::ZERO);
+            } else {
+                re.copy_from_slice(&from[0][..kept]);
+                im.copy_from_slice(&from[1][..kept]);
+            }
         }
-        self.whole.run([&mut **im, &mut **re], [&mut **c, &mut **d]);
-        let share = T::of(1.0 / n as f64);
-        for (pair, (re, im)) in row.real.chunks_exact_mut(2).zip(re.iter().zip(im.iter())) {
-            (pair[0], pair[1]) = (*re * share, *im * share);
+        Ok(())
+    }
+
+    /// From what is kept of the transforms to real rows. The imaginary part of the first element, and of an even length's
+    /// last one, is not looked at: a real row has none.
+    pub fn back(&self, x: [&In; 2], first: usize, to: &mut [T], group: Group<T>) -> Result<()> {
+        let Group { from: [re, im], made: [made_re, made_im], copy, room } = group;
+        let (n, len, kept) = (self.n, self.plan.way.n, self.n / 2 + 1);
+        let count = to.len() / n;
+        let (copy_re, copy_im) = copy.split_at_mut(kept);
+        for row in 0..count {
+            let at = (first + row) * kept;
+            let from = [rows_of(x[0], at, &mut *copy_re), rows_of(x[1], at, &mut *copy_im)];
+            let (re, im) = (&mut re[row * len..][..len], &mut im[row * len..][..len]);
+            if self.is_even() {
+                level().run(Fold { from, turns: self.turns, to: [re, im] });
+                continue;
+            }
+            for k in 1..kept {
+                (re[k], im[k]) = (from[0][k], from[1][k]);
+                (re[n - k], im[n - k]) = (from[0][k], -from[1][k]);
+            }
+            (re[0], im[0]) = (from[0][0], T::ZERO);
         }
+        let all = count * len;
+        // Back is forth with both parts exchanged.
+        let made = [&mut made_im[..all], &mut made_re[..all]];
+        self.plan.run([&im[..all], &re[..all]], made, room)?;
+        for (row, to) in to.chunks_exact_mut(n).enumerate() {
+            let from = [&made_re[row * len..][..len], &made_im[row * len..][..len]];
+            match self.is_even() {
+                true => level().run(Together { from, to }),
+                false => to.copy_from_slice(from[0]),
+            }
+        }
+        Ok(())
     }
 }
 

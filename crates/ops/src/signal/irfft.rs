@@ -13,13 +13,12 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Type
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, Shape, TensorType};
 
 use super::complex::{self, parts};
-use super::half::{Half, kept, mirrored, scratch_of, slot_of, with_last};
+use super::half::{Half, kept, mirrored, scratch_of, with_last};
 use super::rfft::RFFT;
+use crate::emit;
 use crate::infer::{bad_attrs, shape};
 use crate::linalg::field::Field;
 use crate::number::with_real;
-use crate::parallel::for_each_item;
-use crate::{emit, strided};
 
 /// `(real [.., n / 2 + 1], imaginary [.., n / 2 + 1]) -> [.., n]`; n as [`Attrs::Shape`] of one axis.
 pub static IRFFT: OpDef = OpDef {
@@ -74,15 +73,10 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let mut rest = &mut *k.scratch;
-    let half = Half::<T>::of(n, &mut rest, k.workers);
-    let (rows, kept) = (out.chunks_exact_mut(n).enumerate(), n / 2 + 1);
-    for_each_item(k.workers, rows, rest, slot_of(n, T::DTYPE), &|(number, out), slot| {
-        let mut row = half.row(slot);
-        strided::copy(&re.layout, re.slice::<T>(), number * kept, row.kept[0]);
-        strided::copy(&im.layout, im.slice::<T>(), number * kept, row.kept[1]);
-        half.back(&mut row);
-        out.copy_from_slice(row.real);
-        Ok(())
+    let half = Half::<T>::of(n, 1.0 / n as f64, &mut rest, k.workers)?;
+    let rows = out.chunks_mut(half.group() * n).enumerate();
+    half.for_each_group(rows, rest, k.workers, &|(number, out), group| {
+        half.back([re, im], number * half.group(), out, group)
     })
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Written here rather than taken from `rustfft`: its plans hold tables as long as the signal, which they allocate and keep
 //! out of any ledger's sight, and it wants real and imaginary parts interleaved, which here are two tensors. So the
-//! tables are made in lent scratch, once a call for all rows (`tables`), and the passes over a row (`stages`) read both
-//! parts as they lie.
+//! tables are made in lent scratch, once a call for all rows (`tables`), and both parts are read as they lie.
+//!
+//! A length decides how it is transformed (`way`). All of it comes down to rows that lie side by side, a lane each
+//! (`lanes`), brought there and back by transposing squares (`turn`); `plan` puts it together.
 
 pub mod fft;
 pub mod ifft;
@@ -11,7 +13,11 @@ pub mod irfft;
 pub mod rfft;
 
 mod complex;
-mod four;
 mod half;
-mod stages;
+mod lanes;
+mod mirror;
+mod plan;
+mod small;
 mod tables;
+mod turn;
+mod way;

@@ -11,13 +11,12 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Type
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, Shape, TensorType};
 
 use super::complex::{self, given, something};
-use super::half::{Half, kept, mirrored, scratch_of, slot_of, with_last};
+use super::half::{Half, kept, mirrored, scratch_of, with_last};
 use super::irfft::IRFFT;
+use crate::emit;
 use crate::infer::{inputs, no_attrs, rank_at_least, real};
 use crate::linalg::field::Field;
 use crate::number::with_real;
-use crate::parallel::for_each_item;
-use crate::{emit, strided};
 
 /// `x [.., n] -> (real [.., n / 2 + 1], imaginary [.., n / 2 + 1])`
 pub static RFFT: OpDef = OpDef {
@@ -67,15 +66,11 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let mut rest = &mut *k.scratch;
-    let half = Half::<T>::of(n, &mut rest, k.workers);
-    let rows = re.chunks_exact_mut(n / 2 + 1).zip(im.chunks_exact_mut(n / 2 + 1)).enumerate();
-    for_each_item(k.workers, rows, rest, slot_of(n, T::DTYPE), &|(number, (re, im)), slot| {
-        let mut row = half.row(slot);
-        strided::copy(&x.layout, x.slice::<T>(), number * n, row.real);
-        half.forward(&mut row);
-        re.copy_from_slice(row.kept[0]);
-        im.copy_from_slice(row.kept[1]);
-        Ok(())
+    let half = Half::<T>::of(n, 1.0, &mut rest, k.workers)?;
+    let size = half.group() * (n / 2 + 1);
+    let rows = re.chunks_mut(size).zip(im.chunks_mut(size)).enumerate();
+    half.for_each_group(rows, rest, k.workers, &|(number, (re, im)), group| {
+        half.forward(x, number * half.group(), [re, im], group)
     })
 }
 

@@ -9,6 +9,7 @@ use crate::draw::{Random, for_every_sample};
 use crate::exec::Engine;
 use crate::exec::team::Team;
 use crate::exec::tensor::Tensor;
+use crate::plain::Plain;
 
 fn run(
     workers: &dyn Workers,
@@ -83,4 +84,38 @@ fn large_products_are_the_same_on_any_number_of_threads() {
     large("matmul", &[(DType::F32, &[150, 90]), (DType::F32, &[90, 130])], plain(false));
     large("matmul", &[(DType::F32, &[3, 60, 50]), (DType::F32, &[3, 60, 70])], plain(true));
     large("matmul", &[(DType::BF16, &[1, 300]), (DType::BF16, &[300, 200])], plain(false));
+}
+
+#[test]
+fn transforms_of_awkward_lengths_are_the_same_on_any_number_of_threads() {
+    for sizes in [&[3, 509][..], &[35, 127], &[2, 1331], &[17, 250]] {
+        large("fft", &[(DType::F64, sizes), (DType::F64, sizes)], Attrs::None);
+        large("rfft", &[(DType::F64, sizes)], Attrs::None);
+    }
+}
+
+/// The transform of a tone is two elements, whatever the length: no loop over all pairs need say so.
+#[track_caller]
+fn tone(n: usize, pitch: usize) {
+    let ty = TensorType::new(DType::F64, [n]);
+    let sample = Sample::of(&[ty.clone(), ty], Attrs::None);
+    let turn = |j: usize| 2.0 * std::f64::consts::PI * (j * pitch % n) as f64 / n as f64;
+    let plain = |values: Vec<f64>| Plain { dtype: DType::F64, sizes: vec![n], values };
+    let parts = [plain((0..n).map(|j| turn(j).cos()).collect()), plain(vec![0.0; n])];
+    let inputs = parts.each_ref().map(Tensor::from_plain);
+    let op = tonnage_ops::find("fft").expect("a row");
+    let one = run(&Team::new(1), op, &sample, &inputs).expect("a transform");
+    assert_eq!(run(&Team::new(2), op, &sample, &inputs).expect("a transform"), one);
+    for (k, bytes) in one[0].as_chunks().0.iter().enumerate() {
+        let x = f64::from_ne_bytes(*bytes);
+        let exact = if k == pitch || k == n - pitch { n as f64 / 2.0 } else { 0.0 };
+        assert!((x - exact).abs() < 1e-8, "element {k} of {n} is {x}, not {exact}");
+    }
+}
+
+#[test]
+fn a_row_that_threads_share_is_transformed_into_its_tones() {
+    tone(1 << 18, 77);
+    tone(540_000, 12_345);
+    tone(131_101, 4_000);
 }
