@@ -42,18 +42,19 @@ fn functions_of_fills_are_fills_however_large() {
 }
 
 #[test]
-fn a_large_fold_is_left_to_the_call() {
+fn a_large_fold_into_one_number_is_that_number_and_into_several_is_left_to_the_call() {
     let mut m = Make::new();
     let big = m.fill(1.0, DType::F32, &[1000, 1000]);
-    let total = m.sum(&big, &[0, 1]);
+    let (total, rows) = (m.sum(&big, &[0, 1]), m.sum(&big, &[1]));
     check(
-        &m.finish(&[&total]),
+        &m.finish(&[&total, &rows]),
         &[Rewrite::Fold],
         "
         () {
           %0: f32[1000, 1000] = fill() with 1.0
-          %1: f32[] = sum(%0) over [0, 1]
-          return %1
+          %1: f32[] = fill() with 1000000.0
+          %2: f32[1000] = sum(%0) over [1]
+          return %1, %2
         }
     ",
     );
