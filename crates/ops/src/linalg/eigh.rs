@@ -17,8 +17,8 @@ use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
 use super::field::{Field, largest};
-use super::householder::{Room, for_batch, inside, room_bytes};
-use super::matrix::{dims, square};
+use super::householder::{Room, room_bytes};
+use super::matrix::{dims, for_batch, inside, square};
 use super::qr::batch_of;
 use super::symmetrize::SYMMETRIZE;
 use super::tridiagonal::{self, Rotation, STRIP};

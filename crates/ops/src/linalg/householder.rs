@@ -4,7 +4,7 @@
 //! 1989), so that all but the narrow panels is products, which the matmul core runs. Written here rather than taken
 //! from a library for the reason that `factor` gives: a kernel may not allocate.
 
-use tonnage_core::{Bytes, DType, Result, Workers};
+use tonnage_core::{DType, Result, Workers};
 
 use super::field::{Field, add_in, dot, largest};
 use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within};
@@ -221,14 +221,4 @@ pub fn orthogonal<T: Field>(
         room.vectors = vectors;
     }
     Ok(())
-}
-
-/// As [`Bytes`], for so many matrices at once as there are threads and matrices.
-pub fn for_batch(batch: usize, threads: usize, slot: usize) -> Bytes {
-    Bytes::of(batch.min(threads.max(1)).saturating_mul(slot))
-}
-
-/// Threads within a matrix: all of them where it is the only one.
-pub fn inside(batch: usize, threads: usize) -> usize {
-    if batch == 1 { threads.max(1) } else { 1 }
 }

@@ -26,6 +26,7 @@ mod lu;
 mod matrix;
 mod staged;
 mod stored;
+mod substitute;
 mod system;
 mod triangle;
 mod tridiagonal;
