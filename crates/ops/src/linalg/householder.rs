@@ -17,7 +17,7 @@ pub const BLOCK: usize = 32;
 /// What blocks of reflections are worked with.
 pub struct Room<'a, T> {
     /// A vector a row.
-    vectors: &'a mut [T],
+    pub vectors: &'a mut [T],
     /// The triangle, less than 0.
     triangle: &'a mut [T],
     /// Products on the way.
@@ -82,6 +82,28 @@ impl<'a, T: Field> Room<'a, T> {
         let right = Matrix::right(self.second, Strides::rows_of(cols));
         let into = Target { data: c, batch_stride: 0, rows: Rows::Every(stride), add: true };
         product(size, left, right, into)
+    }
+}
+
+impl<T: Field> Room<'_, T> {
+    /// Adds Xᵀ Y + Yᵀ X to a square of that side whose rows lie `n` apart. X has `count` rows of `n` elements and Y, the
+    /// vectors of the room, too; they are read from column `from` on.
+    pub fn add_both(
+        &mut self,
+        x: &[T],
+        [count, n, from]: [usize; 3],
+        c: &mut [T],
+        side: usize,
+        workers: &dyn Workers,
+    ) -> Result<()> {
+        let size = Size::single(side, side, count);
+        let along = Strides { start: from, ..Strides::rows_of(n) };
+        for (x, y) in [(x, &*self.vectors), (&*self.vectors, x)] {
+            let (left, right) = (Matrix::left(x, along.transposed()), Matrix::right(y, along));
+            let into = Target { data: &mut *c, batch_stride: 0, rows: Rows::Every(n), add: true };
+            gemm(size, &left, &right, into, &Store, self.packing, workers)?;
+        }
+        Ok(())
     }
 }
 

@@ -206,14 +206,16 @@ impl<T: Field> Kernel for Substitute<'_, T> {
                 let group = &groups[first / ROWS * order..][..order];
                 let (done, own) = columns.split_at_mut(first);
                 let Some(own) = own.first_chunk_mut::<ROWS>() else { break };
-                let mut sums = *own;
+                let [mut a, mut b, mut c, mut d] = *own;
                 for (factors, line) in group.iter().zip(&*done) {
-                    for (sums, factor) in sums.iter_mut().zip(factors) {
-                        for (sum, x) in sums.iter_mut().zip(line) {
-                            *sum = factor.fma::<I>(*x, *sum);
-                        }
+                    for i in 0..COLUMNS {
+                        a[i] = factors[0].fma::<I>(line[i], a[i]);
+                        b[i] = factors[1].fma::<I>(line[i], b[i]);
+                        c[i] = factors[2].fma::<I>(line[i], c[i]);
+                        d[i] = factors[3].fma::<I>(line[i], d[i]);
                     }
                 }
+                let mut sums = [a, b, c, d];
                 for r in 0..ROWS {
                     let mut line = sums[r];
                     for q in 0..r {
