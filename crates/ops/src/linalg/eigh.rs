@@ -150,12 +150,7 @@ fn decompose<T: Field>(
     // The product of the reflections is what is rotated, not a unit matrix: that would be full of numbers that are next
     // to nothing, with which machines are slow.
     tridiagonal::orthogonal(reflections, factors, vectors, n, &mut room, workers)?;
-    strips.fill(T::ZERO);
-    for (strip, rows) in strips.chunks_exact_mut(n * STRIP).zip(vectors.chunks(n * STRIP)) {
-        for (i, row) in rows.chunks_exact(n).enumerate() {
-            row.iter().zip(strip.chunks_exact_mut(STRIP)).for_each(|(x, to)| to[i] = *x);
-        }
-    }
+    tridiagonal::into_strips(vectors, n, strips);
     if let Err(column) = tridiagonal::rotate(d, e, strips, sweep, workers) {
         return Ok(Some(column));
     }

@@ -165,7 +165,7 @@ fn furthest<T: Factor>(x: &[T]) -> usize {
     const LANES: usize = 32;
     let zero = <T as super::gemm::Compute>::ZERO;
     let size = |x: T| if x < zero { -x } else { x };
-    let above = |x: T, most: T| x > most || x != x;
+    let above = |x: T, most: T| x > most || x.wide().is_nan();
     let mut most = [zero; LANES];
     let (wide, rest) = x.as_chunks::<LANES>();
     for x in wide {
@@ -176,7 +176,7 @@ fn furthest<T: Factor>(x: &[T]) -> usize {
     }
     let all = most.iter().chain(rest).map(|x| size(*x));
     let most = all.fold(zero, |most, x| if above(x, most) { x } else { most });
-    x.iter().position(|x| size(*x) == most || *x != *x).unwrap_or(0)
+    x.iter().position(|x| size(*x) == most || x.wide().is_nan()).unwrap_or(0)
 }
 
 /// Exchanges rows of `width` elements as a factorization did, or back.

@@ -20,6 +20,7 @@ pub mod triu;
 
 mod factor;
 pub(crate) mod field;
+mod gram;
 mod householder;
 mod jacobi;
 mod lu;

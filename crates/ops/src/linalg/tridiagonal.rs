@@ -171,6 +171,16 @@ impl<T: Field> Kernel for Times<'_, T> {
 /// A rotation of a row and the next: the row, a cosine and a sine.
 pub type Rotation = [f64; 3];
 
+/// Lays a square out in strips of columns of its transpose, as [`rotate`] wants it.
+pub fn into_strips<T: Field>(square: &[T], n: usize, strips: &mut [T]) {
+    strips.fill(T::ZERO);
+    for (strip, rows) in strips.chunks_exact_mut(n * STRIP).zip(square.chunks(n * STRIP)) {
+        for (i, row) in rows.chunks_exact(n).enumerate() {
+            row.iter().zip(strip.chunks_exact_mut(STRIP)).for_each(|(x, to)| to[i] = *x);
+        }
+    }
+}
+
 /// Takes three diagonals to one, the eigenvalues, and rotates the rows of a matrix that lies in strips along: from the
 /// transposed product of the reflections they become the eigenvectors. An eigenvalue that is not found gives its number.
 pub fn rotate<T: Field>(
