@@ -9,21 +9,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::smallvec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{
-    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
-};
-use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Sizes, TensorType};
+use tonnage_core::kernel::{Data, Kernel};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values};
+use tonnage_core::{Attrs, Bytes, Call, DType, Emit, OpDef, Sizes, TensorType};
 
+use super::field::Field;
+use super::gemm::Compute;
 use super::half_tril::HALF_TRIL;
 use super::matmul::MATMUL;
-use super::matrix::{batch_axes, dims, each_matrix, square};
+use super::matrix::{batch_axes, dims, each_in_slot, for_batch, inside, square};
+use super::substitute::Room;
 use super::symmetrize::SYMMETRIZE;
 use super::triangular_solve::TRIANGULAR_SOLVE;
 use super::{factor, symmetrize};
 use crate::infer::{cost, elements, inputs, no_attrs, real};
 use crate::number::{Real, with_real};
 use crate::shape::transpose::TRANSPOSE;
+use crate::strided;
 
 /// `a [.., n, n] -> l [.., n, n]`
 pub static CHOLESKY: OpDef = OpDef {
@@ -32,7 +34,7 @@ pub static CHOLESKY: OpDef = OpDef {
     infer,
     axes: batch_axes,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
+    scratch,
     saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
@@ -71,26 +73,45 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     Ok(vec![Some(Cotangent::Dense(emit.apply(&SYMMETRIZE, vec![whole], Attrs::None)?))])
 }
 
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    let most = call.inputs.first().and_then(|a| Some((a.shape.most()?, a.dtype)));
+    let Some((sizes, dtype)) = most else { return Bytes::ZERO };
+    match dims("cholesky", &sizes) {
+        Ok((batch, n, _)) => {
+            for_batch(batch, threads, factor::bytes(n, dtype, inside(batch, threads)))
+        }
+        Err(_) => Bytes::ZERO,
+    }
+}
+
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_real!("cholesky", k.outputs[0].dtype, T => factorize::<T>(k))
 }
 
-fn factorize<T: Real>(k: &mut Kernel) -> Result<()> {
-    let (_, n, _) = dims("cholesky", &k.outputs[0].sizes)?;
-    let workers = k.workers;
+fn factorize<T: Field + Real>(k: &mut Kernel) -> Result<()> {
+    let (batch, n, _) = dims("cholesky", &k.outputs[0].sizes)?;
+    let (a, workers) = (&k.inputs[0], k.workers);
+    let given = matches!(a.data, Data::Slice(_));
     // The first matrix that fails, and its column: the same at any number of threads.
     let failed = AtomicU64::new(u64::MAX);
-    each_matrix::<T>("cholesky", k, 0, &|number, matrix| {
+    let each = factor::bytes(n, T::DTYPE, inside(batch, workers.threads()));
+    let out = (k.outputs[0].slice::<T>(), n * n, n * n);
+    each_in_slot(out, (&mut *k.scratch, each), workers, &|number, matrix, slot, workers| {
+        if given {
+            strided::copy(&a.layout, a.slice::<T>(), number * n * n, matrix);
+        }
         symmetrize::lower(matrix, n);
-        match factor::cholesky(matrix, n, workers) {
-            Ok(()) => {
+        let mut room = Room::of(slot, n, factor::held(n));
+        match factor::cholesky(matrix, n, &mut room, workers)? {
+            None => {
                 let rows = matrix.chunks_mut(n).enumerate();
-                rows.for_each(|(i, row)| row[i + 1..].fill(T::ZERO));
+                rows.for_each(|(i, row)| row[i + 1..].fill(<T as Compute>::ZERO));
             }
-            Err(column) => {
+            Some(column) => {
                 failed.fetch_min((number * n + column) as u64, Ordering::Relaxed);
             }
         }
+        Ok(())
     })?;
     match failed.into_inner() {
         u64::MAX => Ok(()),
@@ -115,6 +136,8 @@ fn samples() -> Vec<Sample> {
         of(DType::F64, &[49, 49]),
         of(DType::F64, &[1, 1]),
         of(DType::F64, &[130, 130]),
+        of(DType::F32, &[300, 300]),
+        of(DType::F32, &[2, 100, 100]),
         of(DType::F32, &[3, 48, 48]),
         of(DType::F32, &[97, 97]),
         of(DType::F32, &[1025, 2, 2]),

@@ -16,7 +16,6 @@ use super::slogdet::{along_inverse, batch_only, batch_type, factor_cost};
 use super::solve::{factors_bytes, for_each_factored};
 use crate::emit;
 use crate::number::with_real;
-use crate::simd::number::Number;
 
 /// `a [.., n, n] -> [..]`
 pub static DET: OpDef = OpDef {
@@ -38,9 +37,10 @@ pub static DET: OpDef = OpDef {
 
 fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
     let (a, out) = (&k.inputs[0], k.outputs[0].slice::<T>());
-    for_each_factored::<T, T>(a, out, 1, k.scratch, k.workers, &|it, out, _| {
-        let start = if it.made.odd { <T as Number>::ONE.neg() } else { <T as Number>::ONE };
+    for_each_factored::<T, T>(a, (out, 1, 0), k.scratch, k.workers, &|it, out, _| {
+        let start = if it.made.odd { -T::ONE } else { T::ONE };
         out[0] = (0..it.n).fold(start, |product, i| product * it.factors[i * it.n + i]);
+        Ok(())
     })
 }
 

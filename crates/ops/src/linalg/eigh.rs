@@ -17,8 +17,8 @@ use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
 use super::field::{Field, largest};
-use super::householder::{Room, for_batch, inside, room_bytes};
-use super::matrix::{dims, square};
+use super::householder::{Room, room_bytes};
+use super::matrix::{dims, for_batch, inside, square};
 use super::qr::batch_of;
 use super::symmetrize::SYMMETRIZE;
 use super::tridiagonal::{self, Rotation, STRIP};
@@ -62,9 +62,9 @@ fn infer(call: &Call) -> Result<Types> {
 
 fn slot(n: usize, dtype: DType, threads: usize) -> usize {
     let strips = n.div_ceil(STRIP) * STRIP * n;
-    // The matrix, the vectors of reflections, the rotated rows; factors and two rows; in f64 three diagonals.
+    // The matrix, the vectors of reflections, the rotated rows; factors and a row; in f64 three diagonals.
     let elements: usize =
-        [n * n, n * n, strips, n, 2 * n].map(|count| cut_bytes_of(count, dtype)).iter().sum();
+        [n * n, n * n, strips, n, n].map(|count| cut_bytes_of(count, dtype)).iter().sum();
     elements
         + 2 * cut_bytes::<f64>(n)
         + cut_bytes::<Rotation>(n)
@@ -140,14 +140,17 @@ fn decompose<T: Field>(
     let reflections = cut::<T>(&mut scratch, n * n);
     let strips = cut::<T>(&mut scratch, n.div_ceil(STRIP) * STRIP * n);
     let factors = cut::<T>(&mut scratch, n);
-    let work = cut::<T>(&mut scratch, 2 * n);
+    let work = cut::<T>(&mut scratch, n);
     let (d, e) = (cut::<f64>(&mut scratch, n), cut::<f64>(&mut scratch, n));
     let sweep = cut::<Rotation>(&mut scratch, n);
     let order = cut::<u32>(&mut scratch, n);
     let mut room = Room::of(scratch, n, n);
-    tridiagonal::reduce(matrix, n, reflections, factors, (&mut *d, &mut *e), work, workers);
-    strips.fill(T::ZERO);
-    (0..n).for_each(|i| strips[i / STRIP * STRIP * n + i * STRIP + i % STRIP] = T::ONE);
+    let diagonals = (&mut *d, &mut *e);
+    tridiagonal::reduce(matrix, n, reflections, factors, diagonals, &mut room, workers)?;
+    // The product of the reflections is what is rotated, not a unit matrix: that would be full of numbers that are next
+    // to nothing, with which machines are slow.
+    tridiagonal::orthogonal(reflections, factors, vectors, n, &mut room, workers)?;
+    tridiagonal::into_strips(vectors, n, strips);
     if let Err(column) = tridiagonal::rotate(d, e, strips, sweep, workers) {
         return Ok(Some(column));
     }
@@ -163,7 +166,6 @@ fn decompose<T: Field>(
             *to = strip[*from as usize * STRIP + i % STRIP];
         }
     }
-    tridiagonal::unreduce(reflections, factors, vectors, n, &mut room, workers)?;
     upright(vectors, n, work);
     Ok(None)
 }

@@ -4,7 +4,7 @@
 //! 1989), so that all but the narrow panels is products, which the matmul core runs. Written here rather than taken
 //! from a library for the reason that `factor` gives: a kernel may not allocate.
 
-use tonnage_core::{Bytes, DType, Result, Workers};
+use tonnage_core::{DType, Result, Workers};
 
 use super::field::{Field, add_in, dot, largest};
 use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within};
@@ -17,7 +17,7 @@ pub const BLOCK: usize = 32;
 /// What blocks of reflections are worked with.
 pub struct Room<'a, T> {
     /// A vector a row.
-    vectors: &'a mut [T],
+    pub vectors: &'a mut [T],
     /// The triangle, less than 0.
     triangle: &'a mut [T],
     /// Products on the way.
@@ -82,6 +82,28 @@ impl<'a, T: Field> Room<'a, T> {
         let right = Matrix::right(self.second, Strides::rows_of(cols));
         let into = Target { data: c, batch_stride: 0, rows: Rows::Every(stride), add: true };
         product(size, left, right, into)
+    }
+}
+
+impl<T: Field> Room<'_, T> {
+    /// Adds Xᵀ Y + Yᵀ X to a square of that side whose rows lie `n` apart. X has `count` rows of `n` elements and Y, the
+    /// vectors of the room, too; they are read from column `from` on.
+    pub fn add_both(
+        &mut self,
+        x: &[T],
+        [count, n, from]: [usize; 3],
+        c: &mut [T],
+        side: usize,
+        workers: &dyn Workers,
+    ) -> Result<()> {
+        let size = Size::single(side, side, count);
+        let along = Strides { start: from, ..Strides::rows_of(n) };
+        for (x, y) in [(x, &*self.vectors), (&*self.vectors, x)] {
+            let (left, right) = (Matrix::left(x, along.transposed()), Matrix::right(y, along));
+            let into = Target { data: &mut *c, batch_stride: 0, rows: Rows::Every(n), add: true };
+            gemm(size, &left, &right, into, &Store, self.packing, workers)?;
+        }
+        Ok(())
     }
 }
 
@@ -221,14 +243,4 @@ pub fn orthogonal<T: Field>(
         room.vectors = vectors;
     }
     Ok(())
-}
-
-/// As [`Bytes`], for so many matrices at once as there are threads and matrices.
-pub fn for_batch(batch: usize, threads: usize, slot: usize) -> Bytes {
-    Bytes::of(batch.min(threads.max(1)).saturating_mul(slot))
-}
-
-/// Threads within a matrix: all of them where it is the only one.
-pub fn inside(batch: usize, threads: usize) -> usize {
-    if batch == 1 { threads.max(1) } else { 1 }
 }

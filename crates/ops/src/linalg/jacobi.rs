@@ -5,10 +5,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tonnage_core::Workers;
 use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Result, Workers};
 
 use super::field::{Field, dot_in};
+use super::gemm::{Matrix, Size, Store, Strides, Target, gemm};
 use crate::simd::{Isa, Kernel, level};
 
 /// Rounds in which all rows meet; some ten do.
@@ -32,7 +33,8 @@ pub fn orthogonalize<T: Field>(
             let pairs = (count - first) / 2;
             let part = &mut rows[first * width..(first + 2 * pairs) * width];
             for_each_chunk(workers, part, 2 * width, &|_, pair| {
-                if level().run(Pair { pair, n, close, least }) {
+                let (a, b) = pair.split_at_mut(width);
+                if level().run(Pair { a, b, n, close, least, stay: false }) {
                     moved.store(true, Ordering::Relaxed);
                 }
             });
@@ -44,12 +46,51 @@ pub fn orthogonalize<T: Field>(
     false
 }
 
-/// Two rows that are rotated and change places; whether there was anything to rotate.
+/// The same for rows that are nearly orthogonal already, as many as `n`: the products of all with each other, which the
+/// matmul core makes, tell which pairs are left to rotate. `products` has room for them.
+pub fn finish<T: Field>(
+    rows: &mut [T],
+    n: usize,
+    width: usize,
+    least: f64,
+    products: &mut [T],
+    (packing, workers): (&mut [u8], &dyn Workers),
+) -> Result<bool> {
+    let close = T::STEP * (n as f64).sqrt().max(2.0);
+    let (size, along) = (Size::single(n, n, n), Strides::rows_of(width));
+    for _ in 0..ROUNDS {
+        let (left, right) =
+            (Matrix::left(&*rows, along), Matrix::right(&*rows, along.transposed()));
+        gemm(size, &left, &right, Target::new(products, size), &Store, packing, workers)?;
+        let mut moved = false;
+        for i in 0..n {
+            let own = products[i * n + i].wide();
+            for j in i + 1..n {
+                // Twice as much is let through as counts: a pair looks for itself.
+                let other = products[j * n + j].wide();
+                let common = 2.0 * products[i * n + j].wide();
+                if common * common > close * close * own * other {
+                    let (above, below) = rows.split_at_mut(j * width);
+                    let (a, b) = (&mut above[i * width..][..width], &mut below[..width]);
+                    moved |= level().run(Pair { a, b, n, close, least, stay: true });
+                }
+            }
+        }
+        if !moved {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Two rows that are rotated, and change places unless they are to stay; whether there was anything to rotate.
 struct Pair<'a, T> {
-    pair: &'a mut [T],
+    a: &'a mut [T],
+    b: &'a mut [T],
     n: usize,
     close: f64,
     least: f64,
+    stay: bool,
 }
 
 impl<T: Field> Kernel for Pair<'_, T> {
@@ -57,14 +98,16 @@ impl<T: Field> Kernel for Pair<'_, T> {
 
     #[inline(always)]
     fn run<I: Isa>(self) -> bool {
-        let (a, b) = self.pair.split_at_mut(self.pair.len() / 2);
+        let Pair { a, b, stay, .. } = self;
         let (own, other) = (&a[..self.n], &b[..self.n]);
         let (aa, bb) = (dot_in::<I, T>(own, own).wide(), dot_in::<I, T>(other, other).wide());
         let both = dot_in::<I, T>(own, other).wide();
         let lengths = [aa.sqrt(), bb.sqrt()];
         let counts = lengths.iter().all(|length| *length > self.least);
         if !(counts && both.abs() > self.close * lengths[0] * lengths[1]) {
-            a.swap_with_slice(b);
+            if !stay {
+                a.swap_with_slice(b);
+            }
             return false;
         }
         let slope = (bb - aa) / (2.0 * both);
@@ -73,8 +116,8 @@ impl<T: Field> Kernel for Pair<'_, T> {
         let (cos, sin) = (T::of(cos), T::of(cos * tan));
         for (a, b) in a.iter_mut().zip(b) {
             let (x, y) = (*a, *b);
-            *b = cos.fma::<I>(x, -(sin * y));
-            *a = sin.fma::<I>(x, cos * y);
+            let turned = [cos.fma::<I>(x, -(sin * y)), sin.fma::<I>(x, cos * y)];
+            [*a, *b] = if stay { turned } else { [turned[1], turned[0]] };
         }
         true
     }

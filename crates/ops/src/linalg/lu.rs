@@ -1,26 +1,22 @@
 //! LU factorization with row exchanges, in place: what `solve`, `det` and `slogdet` share.
 //!
-//! A block of columns is factorized on its own, then the rows to the right of it are solved for, and the rest is
-//! updated by their product, four rows at a time with sums in registers, on all threads. The order of every sum
-//! depends on the sizes alone. Written here for the reasons that `factor` gives.
+//! A block of columns is factorized on its own, turned so that columns lie in one piece; then the rows to the right of it
+//! are solved for, and the rest is updated by their product, which the matmul core runs on all threads. The order of every
+//! sum depends on the sizes alone. Written here for the reasons that `factor` gives.
 
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{FromScalar, Workers};
+use tonnage_core::{DType, FromScalar, Result, Workers};
 
+use super::field::{Field, add_in};
+use super::gemm::{Matrix, Size, Strides};
+use super::substitute::{BLOCK, Room, Triangle, apart, held_to_solve, room_bytes};
 use crate::number::Real;
-use crate::parallel::rows_at_once;
-use crate::simd::number::Number;
 use crate::simd::{Isa, Kernel, level};
 
-/// Columns of a block.
-const BLOCK: usize = 48;
-/// Rows whose sums are kept in registers.
-const ROWS: usize = 4;
-/// Columns of those sums.
-const COLUMNS: usize = 32;
+/// Columns whose products are taken from another one at once.
+const TOGETHER: usize = 4;
 
 /// An element that is factorized.
-pub trait Factor: Real + Number + FromScalar {}
+pub trait Factor: Field + Real + FromScalar {}
 impl Factor for f64 {}
 impl Factor for f32 {}
 
@@ -32,127 +28,155 @@ pub struct Factored {
     pub singular: Option<usize>,
 }
 
+/// Elements that a factorization wants held, and solving for that many right sides.
+pub fn held(n: usize, width: usize) -> usize {
+    (n.min(BLOCK) * apart(n)).max(held_to_solve(n, width))
+}
+
+/// Bytes of the room for a matrix and that many right sides.
+pub fn bytes(n: usize, width: usize, dtype: DType, threads: usize) -> usize {
+    room_bytes(n, n.max(width), held(n, width), dtype, threads)
+}
+
 /// Replaces a matrix by its factors: L below the diagonal, whose own diagonal is 1, and U from it on. `pivots[i]` is
 /// the row that row `i` was exchanged with.
 pub fn factorize<T: Factor>(
     matrix: &mut [T],
     n: usize,
     pivots: &mut [u32],
+    room: &mut Room<T>,
     workers: &dyn Workers,
-) -> Factored {
+) -> Result<Factored> {
     let mut made = Factored { odd: false, singular: None };
+    let stride = apart(n);
     for start in (0..n).step_by(BLOCK) {
         let end = n.min(start + BLOCK);
-        panel(matrix, n, start, end, pivots, &mut made);
-        if end == n {
-            break;
-        }
-        let (above, below) = matrix.split_at_mut(end * n);
-        let block = &mut above[start * n..];
-        solve_unit(block, n, start, end);
-        let block: &[T] = block;
-        let at_once = (rows_at_once((end - start) * (n - end)) * ROWS).max(ROWS);
-        for_each_chunk(workers, below, at_once * n, &|_, rows| {
-            level().run(Update { rows, block, n, start, end });
-        });
-    }
-    made
-}
-
-/// Factorizes the columns `start..end`, all rows from `start` on.
-fn panel<T: Factor>(
-    matrix: &mut [T],
-    n: usize,
-    start: usize,
-    end: usize,
-    pivots: &mut [u32],
-    made: &mut Factored,
-) {
-    for column in start..end {
-        let size = |row: usize| Number::abs(matrix[row * n + column]);
-        let mut best = column;
-        for row in column + 1..n {
-            // NaN is taken too, so that it shows in the result.
-            if size(row) > size(best) || Number::is_nan(size(row)) {
-                best = row;
+        let count = end - start;
+        let panel = std::mem::take(&mut room.held);
+        for (i, row) in matrix[start * n..].chunks_exact(n).enumerate() {
+            for (j, x) in row[start..end].iter().enumerate() {
+                panel[j * stride + i] = *x;
             }
         }
-        pivots[column] = best as u32;
-        if best != column {
-            let (above, below) = matrix.split_at_mut(best * n);
-            above[column * n..(column + 1) * n].swap_with_slice(&mut below[..n]);
-            made.odd = !made.odd;
+        let own = &mut pivots[start..end];
+        let pivotless = level().run(Panel { panel, stride, len: n - start, pivots: &mut *own });
+        made.singular = made.singular.or(pivotless.map(|column| start + column));
+        exchange(&mut matrix[start * n..], n, own, false);
+        for (i, pivot) in own.iter_mut().enumerate() {
+            made.odd ^= *pivot as usize != i;
+            *pivot += start as u32;
         }
-        let (above, below) = matrix.split_at_mut((column + 1) * n);
-        let pivot_row = &above[column * n..];
-        let pivot = pivot_row[column];
-        if pivot == <T as Number>::ZERO {
-            made.singular.get_or_insert(column);
-            continue;
-        }
-        for row in below.chunks_mut(n) {
-            let factor = row[column] / pivot;
-            row[column] = factor;
-            for j in column + 1..end {
-                row[j] = row[j] - factor * pivot_row[j];
+        // What is below the block stays less than 0 in the panel, for the product.
+        for (i, row) in matrix[start * n..].chunks_exact_mut(n).enumerate() {
+            for (j, x) in row[start..end].iter_mut().enumerate() {
+                let from = &mut panel[j * stride + i];
+                *x = *from;
+                *from = -*from;
             }
         }
-    }
-}
-
-/// Solves for the rows of a block to the right of it: with L of the block, whose diagonal is 1.
-fn solve_unit<T: Factor>(block: &mut [T], n: usize, start: usize, end: usize) {
-    for i in 1..end - start {
-        let (above, row) = block.split_at_mut(i * n);
-        for j in 0..i {
-            let factor = row[start + j];
-            let done = &above[j * n + end..(j + 1) * n];
-            for (x, y) in row[end..n].iter_mut().zip(done) {
-                *x = *x - factor * *y;
-            }
+        if end < n {
+            let (above, below) = matrix.split_at_mut(end * n);
+            let (data, first, steps) = (&*above, start * n + start, [n as isize, 1]);
+            let block =
+                Triangle { data, start: first, steps, n: count, transposed: false, unit: true };
+            room.load(&block, 0, count);
+            let right = &mut above[start * n + end..];
+            room.substitute(right, count, [n - end, n], false);
+            let size = Size::single(n - end, n - end, count);
+            let left = Strides { start: count, batch: 0, row: 1, col: stride as isize };
+            let left = Matrix::left(&*panel, left);
+            let right = Matrix::right(&*right, Strides::rows_of(n));
+            room.add(size, left, right, (&mut below[end..], n), workers)?;
         }
+        room.held = panel;
     }
+    Ok(made)
 }
 
-/// Takes from rows, right of the block, their factors in the block times the block's rows.
-struct Update<'a, T> {
-    rows: &'a mut [T],
-    block: &'a [T],
-    n: usize,
-    start: usize,
-    end: usize,
+/// Factorizes columns of `len` elements that lie `stride` apart. Pivots count from the first row; a column without one is
+/// given.
+struct Panel<'a, T> {
+    panel: &'a mut [T],
+    stride: usize,
+    len: usize,
+    pivots: &'a mut [u32],
 }
 
-impl<T: Factor> Kernel for Update<'_, T> {
-    type Output = ();
+impl<T: Factor> Kernel for Panel<'_, T> {
+    type Output = Option<usize>;
 
     #[inline(always)]
-    fn run<I: Isa>(self) {
-        let Update { rows, block, n, start, end } = self;
-        for group in rows.chunks_mut(ROWS * n) {
-            let count = group.len() / n;
-            for from in (end..n).step_by(COLUMNS) {
-                let width = COLUMNS.min(n - from);
-                let mut sums = [[<T as Number>::ZERO; COLUMNS]; ROWS];
-                for (sums, row) in sums.iter_mut().zip(group.chunks(n)) {
-                    sums[..width].copy_from_slice(&row[from..from + width]);
-                }
-                for j in 0..end - start {
-                    let mut line = [<T as Number>::ZERO; COLUMNS];
-                    line[..width].copy_from_slice(&block[j * n + from..j * n + from + width]);
-                    for (r, sums) in sums.iter_mut().enumerate() {
-                        let factor = group[r.min(count - 1) * n + start + j].neg();
-                        for (sum, x) in sums.iter_mut().zip(&line) {
-                            *sum = factor.mul_add::<I>(*x, *sum);
-                        }
-                    }
-                }
-                for (sums, row) in sums.iter().zip(group.chunks_mut(n)) {
-                    row[from..from + width].copy_from_slice(&sums[..width]);
-                }
+    fn run<I: Isa>(self) -> Option<usize> {
+        let Panel { panel, stride, len, pivots } = self;
+        let (count, mut pivotless) = (pivots.len(), None);
+        for j in 0..count {
+            let (done, own) = panel.split_at_mut(j * stride);
+            let own = &mut own[..len];
+            for first in (0..j).step_by(TOGETHER) {
+                take::<I, T>(&done[first * stride..], stride, first, own);
             }
+            let best = j + furthest::<T>(&own[j..]);
+            pivots[j] = best as u32;
+            if best != j {
+                panel.chunks_mut(stride).take(count).for_each(|column| column.swap(j, best));
+            }
+            let own = &mut panel[j * stride..][j..len];
+            let Some((pivot, rest)) = own.split_first_mut() else { break };
+            if *pivot == <T as super::gemm::Compute>::ZERO {
+                pivotless = pivotless.or(Some(j));
+                continue;
+            }
+            rest.iter_mut().for_each(|x| *x = *x / *pivot);
+        }
+        pivotless
+    }
+}
+
+/// Takes from a column the products of some finished ones, the first of which is number `first`, with its elements there.
+#[inline(always)]
+fn take<I: Isa, T: Factor>(done: &[T], stride: usize, first: usize, own: &mut [T]) {
+    let count = TOGETHER.min(done.len().div_ceil(stride));
+    let (head, rest) = own[first..].split_at_mut(count);
+    for k in 1..count {
+        for i in 0..k {
+            head[k] = (-head[i]).fma::<I>(done[i * stride + first + k], head[k]);
         }
     }
+    let len = rest.len();
+    let column = |k: usize| &done[k * stride + first + count..][..len];
+    if count < TOGETHER {
+        let columns: [&[T]; TOGETHER] = std::array::from_fn(|k| column(k.min(count - 1)));
+        for (x, column) in head.iter().zip(columns) {
+            add_in::<I, T>(rest, -*x, column);
+        }
+        return;
+    }
+    let [a, b, c, d] = std::array::from_fn(column);
+    let by: [T; TOGETHER] = std::array::from_fn(|k| -head[k]);
+    for ((((x, a), b), c), d) in rest.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        let sum = by[1].fma::<I>(*b, by[0].fma::<I>(*a, *x));
+        *x = by[3].fma::<I>(*d, by[2].fma::<I>(*c, sum));
+    }
+}
+
+/// Where the element of largest size is, the first of these; NaN counts as the largest, so that it shows in the result.
+#[inline(always)]
+fn furthest<T: Factor>(x: &[T]) -> usize {
+    const LANES: usize = 32;
+    let zero = <T as super::gemm::Compute>::ZERO;
+    let size = |x: T| if x < zero { -x } else { x };
+    let above = |x: T, most: T| x > most || x.wide().is_nan();
+    let mut most = [zero; LANES];
+    let (wide, rest) = x.as_chunks::<LANES>();
+    for x in wide {
+        for (most, x) in most.iter_mut().zip(x) {
+            let size = size(*x);
+            *most = if above(size, *most) { size } else { *most };
+        }
+    }
+    let all = most.iter().chain(rest).map(|x| size(*x));
+    let most = all.fold(zero, |most, x| if above(x, most) { x } else { most });
+    x.iter().position(|x| size(*x) == most || x.wide().is_nan()).unwrap_or(0)
 }
 
 /// Exchanges rows of `width` elements as a factorization did, or back.

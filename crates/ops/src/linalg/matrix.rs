@@ -3,11 +3,11 @@
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::kernel::{Data, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf};
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{Call, Element, TensorType};
+use tonnage_core::workers::{Alone, for_each_chunk};
+use tonnage_core::{Bytes, Call, Element, TensorType, Workers};
 
 use crate::infer::{along, rank_at_least};
-use crate::parallel::rows_at_once;
+use crate::parallel::{for_each_item, rows_at_once};
 use crate::strided;
 
 /// A batch of matrices.
@@ -67,4 +67,39 @@ pub fn each_matrix<T: Element>(
         }
     });
     Ok(())
+}
+
+/// Bytes of scratch for so many matrices at once as there are threads and matrices.
+pub fn for_batch(batch: usize, threads: usize, slot: usize) -> Bytes {
+    Bytes::of(batch.min(threads.max(1)).saturating_mul(slot))
+}
+
+/// Threads within a matrix: all of them where it is the only one.
+pub fn inside(batch: usize, threads: usize) -> usize {
+    if batch == 1 { threads.max(1) } else { 1 }
+}
+
+/// What is done with the elements that belong to a matrix, of that number, and a slot of scratch.
+pub type WithSlot<'f, T> =
+    &'f (dyn Fn(usize, &mut [T], &mut [u8], &dyn Workers) -> Result<()> + Sync);
+
+/// Calls `f` for each `size` elements of `out`, which belong to a matrix of `work` elements: on as many threads as are
+/// free, or with all of them where there is one matrix.
+pub fn each_in_slot<T: Send>(
+    (out, size, work): (&mut [T], usize, usize),
+    (scratch, slot): (&mut [u8], usize),
+    workers: &dyn Workers,
+    f: WithSlot<T>,
+) -> Result<()> {
+    let batch = out.len().checked_div(size).unwrap_or(0);
+    if batch <= 1 {
+        return if batch == 1 { f(0, out, scratch, workers) } else { Ok(()) };
+    }
+    // Small ones are handed out together.
+    let at_once = rows_at_once(work).min(batch.div_ceil(4 * workers.threads().max(1)));
+    let items = out.chunks_mut(size * at_once).enumerate();
+    for_each_item(workers, items, scratch, slot, &|(chunk, out), slot| {
+        let mut own = out.chunks_mut(size).enumerate();
+        own.try_for_each(|(i, out)| f(chunk * at_once + i, out, slot, &Alone))
+    })
 }

@@ -20,12 +20,14 @@ pub mod triu;
 
 mod factor;
 pub(crate) mod field;
+mod gram;
 mod householder;
 mod jacobi;
 mod lu;
 mod matrix;
 mod staged;
 mod stored;
+mod substitute;
 mod system;
 mod triangle;
 mod tridiagonal;

@@ -16,8 +16,8 @@ use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, TensorType, Workers};
 
 use super::field::Field;
-use super::householder::{self, Room, for_batch, inside, room_bytes};
-use super::matrix::{dims, matrices};
+use super::householder::{self, Room, room_bytes};
+use super::matrix::{dims, for_batch, inside, matrices};
 use super::triangular_solve::TRIANGULAR_SOLVE;
 use super::tril::TRIL;
 use crate::infer::{along, cost, elements, inputs, joined, no_attrs, real};

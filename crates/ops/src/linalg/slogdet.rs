@@ -100,9 +100,10 @@ fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
     let (signs, logs) = (signs.slice::<T>(), logs.slice::<T>());
     let (pairs, room) = k.scratch.split_at_mut(pairs_bytes(logs.len(), T::DTYPE));
     let pairs = &mut bytemuck::cast_slice_mut::<u8, [T; 2]>(pairs)[..logs.len()];
-    for_each_factored::<T, [T; 2]>(a, pairs, 1, room, k.workers, &|it, out, _| {
+    for_each_factored::<T, [T; 2]>(a, (pairs, 1, 0), room, k.workers, &|it, out, _| {
         let (sign, log) = sign_and_log(&it);
         out[0] = [sign, log].map(|x| T::from_scalar(x.into()));
+        Ok(())
     })?;
     for ((pair, sign), log) in pairs.iter().zip(signs).zip(logs) {
         [*sign, *log] = *pair;

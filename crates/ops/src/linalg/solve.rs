@@ -3,7 +3,6 @@
 //! By an LU factorization with row exchanges, in scratch: as many matrices at once as there are threads. A matrix
 //! without an inverse is an error that names it.
 
-use bytemuck::cast_slice_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
@@ -11,18 +10,17 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values};
-use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, DType, OpDef, TensorType, Workers};
 
-use super::factor::Triangle;
 use super::lu::{self, Factor};
 use super::matmul::MATMUL;
-use super::matrix::dims;
+use super::matrix::{dims, each_in_slot, for_batch, inside};
+use super::substitute::{Room, Triangle};
 use super::system::{self, side, transposed};
 use crate::emit;
 use crate::infer::{cost, elements};
 use crate::number::with_real;
-use crate::parallel::{Pair, for_each_pair};
+use crate::parallel::{cut, cut_bytes, cut_bytes_of};
 use crate::strided;
 
 /// `(a [.., n, n], b [.., n, m]) -> x [.., n, m]`; whether `a` is transposed as [`Attrs::Matmul`], whose other half
@@ -48,20 +46,19 @@ pub static SOLVE: OpDef = OpDef {
     samples,
 };
 
-/// Bytes of one factorized matrix and its pivots, so that the next one is aligned too.
-fn one_bytes(n: usize, dtype: DType) -> usize {
-    (n * n * dtype.size() + n * size_of::<u32>()).next_multiple_of(64)
+/// Bytes of one factorized matrix, its pivots, and the room that it takes with that many right sides.
+fn slot(n: usize, width: usize, dtype: DType, threads: usize) -> usize {
+    let room = lu::bytes(n, width, dtype, threads);
+    cut_bytes_of(n * n, dtype) + cut_bytes::<u32>(n) + room
 }
 
 /// Room for as many factorized matrices of the first input as are worked on at once.
 pub(super) fn factors_bytes(call: &Call, threads: usize) -> Bytes {
-    let Some((sizes, dtype)) =
-        call.inputs.first().and_then(|ty| Some((ty.shape.most()?, ty.dtype)))
-    else {
-        return Bytes::ZERO;
-    };
+    let most = |ty: &TensorType| Some((ty.shape.most()?, ty.dtype));
+    let Some((sizes, dtype)) = call.inputs.first().and_then(most) else { return Bytes::ZERO };
     let Ok((batch, n, _)) = dims("solve", &sizes) else { return Bytes::ZERO };
-    Bytes::of(batch.min(threads.max(1)) * one_bytes(n, dtype))
+    let width = call.inputs.get(1).and_then(|ty| ty.shape.last()?.most()).unwrap_or(0);
+    for_batch(batch, threads, slot(n, width, dtype, inside(batch, threads)))
 }
 
 /// A factorized matrix of a batch.
@@ -76,58 +73,34 @@ pub(super) struct Item<'a, T> {
     pub pivots: &'a [u32],
     /// What came of it.
     pub made: lu::Factored,
+    /// For what is done next.
+    pub room: Room<'a, T>,
 }
 
 /// What is done with a factorized matrix and the elements of the output that belong to it.
-pub(super) type OnItem<'f, T, O> = &'f (dyn Fn(Item<T>, &mut [O], &dyn Workers) + Sync);
+pub(super) type OnItem<'f, T, O> =
+    &'f (dyn Fn(Item<T>, &mut [O], &dyn Workers) -> Result<()> + Sync);
 
-/// Copies matrix `number` into a piece of scratch, factorizes it and calls `f`.
-fn with_factors<T: Factor, O>(
-    a: &In,
-    number: usize,
-    n: usize,
-    room: &mut [u8],
-    out: &mut [O],
-    workers: &dyn Workers,
-    f: OnItem<T, O>,
-) {
-    let (factors, pivots) = room.split_at_mut(n * n * size_of::<T>());
-    let factors: &mut [T] = cast_slice_mut(factors);
-    let pivots: &mut [u32] =
-        &mut cast_slice_mut::<u8, u32>(&mut pivots[..n * size_of::<u32>()])[..];
-    strided::copy(&a.layout, a.slice::<T>(), number * n * n, factors);
-    let made = lu::factorize(factors, n, pivots, workers);
-    f(Item { number, n, factors, pivots, made }, out, workers);
-}
-
-/// Factorizes every matrix of `a` and calls `f` with it and the `size` elements of `out` that belong to it.
+/// Factorizes every matrix of `a` and calls `f` with it and the `size` elements of `out` that belong to it, which are
+/// `width` right sides or none.
 pub(super) fn for_each_factored<T: Factor, O: Send>(
     a: &In,
-    out: &mut [O],
-    size: usize,
+    (out, size, width): (&mut [O], usize, usize),
     scratch: &mut [u8],
     workers: &dyn Workers,
     f: OnItem<T, O>,
 ) -> Result<()> {
     let (batch, n, _) = dims("solve", &a.layout.sizes)?;
-    let each = one_bytes(n, T::DTYPE);
-    if batch == 0 || size == 0 {
-        return Ok(());
-    }
-    if batch == 1 {
-        with_factors::<T, O>(a, 0, n, scratch, out, workers, f);
-        return Ok(());
-    }
-    // Each thread has its own matrices and its own room; within a matrix it is alone.
-    let parts = scratch.len().checked_div(each).unwrap_or(1).clamp(1, batch);
-    let per = batch.div_ceil(parts);
-    let pair = Pair { a: out, chunk_a: per * size, b: scratch, chunk_b: each.max(1) };
-    for_each_pair(workers, pair, &|part, out, room| {
-        for (i, out) in out.chunks_mut(size).enumerate() {
-            with_factors::<T, O>(a, part * per + i, n, room, out, &Alone, f);
-        }
-    });
-    Ok(())
+    let each = slot(n, width, T::DTYPE, inside(batch, workers.threads()));
+    let out = (out, size, n * n);
+    each_in_slot(out, (scratch, each), workers, &|number, out, mut slot, workers| {
+        let factors = cut::<T>(&mut slot, n * n);
+        let pivots = cut::<u32>(&mut slot, n);
+        let mut room = Room::of(slot, n, lu::held(n, width));
+        strided::copy(&a.layout, a.slice::<T>(), number * n * n, factors);
+        let made = lu::factorize(factors, n, pivots, &mut room, workers)?;
+        f(Item { number, n, factors, pivots, made, room }, out, workers)
+    })
 }
 
 fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
@@ -138,19 +111,16 @@ fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
     // The first matrix without an inverse, and its column.
     let bad = AtomicU64::new(u64::MAX);
     let given = matches!(b.data, Data::Slice(_));
-    for_each_factored::<T, T>(a, out, n * width, k.scratch, k.workers, &|it, x, workers| match it
-        .made
-        .singular
-    {
-        Some(column) => {
+    let out = (out, n * width, width);
+    for_each_factored::<T, T>(a, out, k.scratch, k.workers, &|mut it, x, workers| {
+        if let Some(column) = it.made.singular {
             bad.fetch_min((it.number as u64) << 32 | column as u64, Ordering::Relaxed);
+            return Ok(());
         }
-        None => {
-            if given {
-                strided::copy(&b.layout, b.slice::<T>(), it.number * n * width, x);
-            }
-            substitute(&it, x, width, transposed, workers);
+        if given {
+            strided::copy(&b.layout, b.slice::<T>(), it.number * n * width, x);
         }
+        substitute(&mut it, x, width, transposed, workers)
     })?;
     match bad.into_inner() {
         u64::MAX => Ok(()),
@@ -165,13 +135,14 @@ fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
 
 /// Replaces `x` by the solution.
 fn substitute<T: Factor>(
-    it: &Item<T>,
+    it: &mut Item<T>,
     x: &mut [T],
     width: usize,
     transposed: bool,
     workers: &dyn Workers,
-) {
-    let Item { n, factors, pivots, .. } = *it;
+) -> Result<()> {
+    let (n, factors, pivots) = (it.n, it.factors, it.pivots);
+    let room = &mut it.room;
     let (down, right) = (n as isize, 1);
     let lower = |transposed| Triangle {
         data: factors,
@@ -191,14 +162,15 @@ fn substitute<T: Factor>(
         unit: false,
     };
     if transposed {
-        upper(true).solve(x, width, workers);
-        lower(true).solve(x, width, workers);
+        upper(true).solve(x, width, room, workers)?;
+        lower(true).solve(x, width, room, workers)?;
         lu::exchange(x, width, pivots, true);
     } else {
         lu::exchange(x, width, pivots, false);
-        lower(false).solve(x, width, workers);
-        upper(false).solve(x, width, workers);
+        lower(false).solve(x, width, room, workers)?;
+        upper(false).solve(x, width, room, workers)?;
     }
+    Ok(())
 }
 
 /// The right side's gradient H solves the system of the other transpose; the left side's is -H Xᵀ, or -X Hᵀ where it
@@ -233,6 +205,8 @@ fn samples() -> Vec<Sample> {
         of(DType::F64, &[3], 4, 4, true),
         of(DType::F64, &[], 60, 3, false),
         of(DType::F32, &[], 50, 70, true),
+        of(DType::F32, &[], 150, 33, false),
+        of(DType::F64, &[2], 70, 5, true),
         of(DType::F32, &[300], 2, 1, false),
         of(DType::F32, &[], 0, 3, false),
         of(DType::F32, &[], 3, 0, true),

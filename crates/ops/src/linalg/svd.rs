@@ -1,8 +1,8 @@
 //! `svd`: singular values of matrices, the largest first, with the vectors of both sides as columns: U diag(s) Vᵀ = A.
 //!
 //! As many of them as A has rows or columns, whichever are fewer. The element of largest size of each column of U is
-//! positive. By a QR factorization and rotations of the rows of R, which are exact for small values too; in scratch of
-//! its own for each thread. The gradient of vectors divides by differences of squares of values, and by values; where
+//! positive. By a QR factorization and rotations of the rows of R, which are exact for small values too; those of a large R
+//! are first turned by eigenvectors. In scratch of its own for each thread. The gradient of vectors divides by differences of squares of values, and by values; where
 //! these are 0 the vectors are no function of the matrix, and what would be divided by them is left out. A matrix with NaN
 //! or an infinity is an error that names it.
 
@@ -21,9 +21,10 @@ use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 use super::eigh::{differences, on_diagonal, refuse};
 use super::field::{Field, add_in, dot, largest, length};
 use super::gemm::{Matrix, Size, Store, Strides, Target, gemm, scratch_bytes_within};
-use super::householder::{Room, for_batch, inside, room_bytes};
-use super::jacobi::orthogonalize;
-use super::matrix::dims;
+use super::gram::{self, Spare};
+use super::householder::{Room, room_bytes};
+use super::jacobi::{finish, orthogonalize};
+use super::matrix::{dims, for_batch, inside};
 use super::qr::{self, batch_of, parts, turned};
 use crate::infer::{cost, elements, inputs, joined, no_attrs};
 use crate::math::divide_no_nan::DIVIDE_NO_NAN;
@@ -83,6 +84,7 @@ fn slot(m: usize, n: usize, dtype: DType, threads: usize) -> usize {
     let packing = scratch_bytes_within(Size::single(p, q, q), dtype, threads).as_usize();
     elements
         + cut_bytes::<u32>(q)
+        + gram::bytes(q, dtype)
         + room_bytes(p, q, dtype, threads).max(packing.next_multiple_of(64))
 }
 
@@ -145,6 +147,9 @@ fn upright<T: Field>(u: &mut [T], v: &mut [T], k: usize, signs: &mut [T]) {
     }
 }
 
+/// Rows of lengths further apart than this are rotated alone, which is exact for the short ones too.
+const GRADED: f64 = 4096.0;
+
 /// One matrix that is not wide: the vectors of its longer side, its values, the vectors of its shorter side. False where
 /// there is no end to it.
 fn decompose<T: Field>(
@@ -161,16 +166,30 @@ fn decompose<T: Field>(
     let [factors, lengths] = [(); 2].map(|()| cut::<T>(&mut scratch, n));
     let order = cut::<u32>(&mut scratch, n);
     qr::factorize(matrix, n, factors, q, r, &mut Room::of(&mut *scratch, m, n), workers)?;
-    // Beside each row of R one of the unit matrix: what R was multiplied by in the end.
-    for (i, (row, from)) in rows.chunks_exact_mut(2 * n).zip(r.chunks_exact(n)).enumerate() {
-        row[..n].copy_from_slice(from);
-        row[n..].fill(T::ZERO);
-        row[n + i] = T::ONE;
-    }
     // Rows that rounding alone may have left: they are not rotated, and their directions are made up.
-    let longest = r.chunks_exact(n).map(length).fold(0.0, f64::max);
+    let lengths_of_r = || r.chunks_exact(n).map(length);
+    let longest = lengths_of_r().fold(0.0, f64::max);
     let least = T::STEP * longest;
-    let ended = orthogonalize(rows, n, 2 * n, least, workers);
+    // A large R is turned first, unless its rows are of such different lengths that the turn would blur the short ones. What is worked out on the way lies where results will.
+    let spare = Spare {
+        products: &mut matrix[..n * n],
+        reflections: &mut *short,
+        turn: &mut long[..n * n],
+        order: &mut *order,
+    };
+    let even = lengths_of_r().all(|length| length <= least || length >= longest / GRADED);
+    let turned = even && n >= gram::LEAST && gram::turn(r, n, rows, spare, &mut *scratch, workers)?;
+    let ended = if turned {
+        finish(rows, n, 2 * n, least, matrix, (&mut *scratch, workers))?
+    } else {
+        // Beside each row of R one of the unit matrix: what R was multiplied by in the end.
+        for (i, (row, from)) in rows.chunks_exact_mut(2 * n).zip(r.chunks_exact(n)).enumerate() {
+            row[..n].copy_from_slice(from);
+            row[n..].fill(T::ZERO);
+            row[n + i] = T::ONE;
+        }
+        orthogonalize(rows, n, 2 * n, least, workers)
+    };
     for (to, row) in lengths.iter_mut().zip(rows.chunks_exact(2 * n)) {
         *to = T::of(length(&row[..n]));
     }
@@ -305,6 +324,8 @@ fn samples() -> Vec<Sample> {
         of(DType::F64, &[1, 1]),
         of(DType::F64, &[4, 1]),
         of(DType::F64, &[40, 35]),
+        of(DType::F64, &[70, 66]),
+        of(DType::F32, &[65, 130]),
         of(DType::F32, &[20, 30]),
         of(DType::F32, &[100, 3, 2]),
         of(DType::F32, &[0, 0]),

@@ -60,11 +60,19 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     })
 }
 
+/// Rows and columns of a square.
+const SQUARE: usize = 32;
+
 /// Puts the symmetric part into the lower triangle.
 pub(super) fn lower<T: Real>(matrix: &mut [T], n: usize) {
-    for i in 0..n {
-        for j in 0..i {
-            matrix[i * n + j] = matrix[i * n + j] * T::HALF + matrix[j * n + i] * T::HALF;
+    // In squares, so that what is read down columns stays in cache.
+    for rows in (0..n).step_by(SQUARE) {
+        for columns in (0..=rows).step_by(SQUARE) {
+            for i in rows..n.min(rows + SQUARE) {
+                for j in columns..i.min(columns + SQUARE) {
+                    matrix[i * n + j] = matrix[i * n + j] * T::HALF + matrix[j * n + i] * T::HALF;
+                }
+            }
         }
     }
 }

@@ -6,20 +6,19 @@
 
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::row::{
-    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values, no_scratch,
-};
-use tonnage_core::{Attrs, DType, Emit, OpDef, TensorType};
+use tonnage_core::kernel::{Data, In, Kernel};
+use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values};
+use tonnage_core::{Attrs, Bytes, Call, DType, Emit, OpDef, TensorType};
 
-use super::factor::Triangle;
+use super::field::Field;
 use super::matmul::MATMUL;
-use super::matrix::{dims, each_matrix};
+use super::matrix::{dims, each_in_slot, for_batch, inside};
+use super::substitute::{Room, Triangle, held_to_solve, room_bytes};
 use super::system::{self, side, transposed};
 use super::tril::TRIL;
 use crate::infer::{cost, elements};
 use crate::math::neg::NEG;
-use crate::number::{Real, with_real};
+use crate::number::with_real;
 use crate::strided::{self, Positions};
 
 /// `(a [.., n, n], b [.., n, m]) -> x [.., n, m]`; whether `a` is transposed as [`Attrs::Matmul`], whose
@@ -30,7 +29,7 @@ pub static TRIANGULAR_SOLVE: OpDef = OpDef {
     infer: system::infer,
     axes: system::axes,
     mem: Mem::Reuse(&[1]),
-    scratch: no_scratch,
+    scratch,
     saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
@@ -63,11 +62,26 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     Ok(grads)
 }
 
+fn slot(n: usize, width: usize, dtype: DType, threads: usize) -> usize {
+    room_bytes(n, width, held_to_solve(n, width), dtype, threads)
+}
+
+fn scratch(call: &Call, threads: usize) -> Bytes {
+    let most = call.inputs.get(1).and_then(|b| Some((b.shape.most()?, b.dtype)));
+    let Some((sizes, dtype)) = most else { return Bytes::ZERO };
+    match dims("triangular_solve", &sizes) {
+        Ok((batch, n, width)) => {
+            for_batch(batch, threads, slot(n, width, dtype, inside(batch, threads)))
+        }
+        Err(_) => Bytes::ZERO,
+    }
+}
+
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_real!("triangular_solve", k.outputs[0].dtype, T => solve::<T>(k))
 }
 
-fn solve<T: Real>(k: &mut Kernel) -> Result<()> {
+fn solve<T: Field>(k: &mut Kernel) -> Result<()> {
     let transposed = transposed("triangular_solve", k.attrs)?;
     let (a, workers): (&In, _) = (&k.inputs[0], k.workers);
     let (batch, n, width) = dims("triangular_solve", &k.outputs[0].sizes)?;
@@ -86,8 +100,16 @@ fn solve<T: Real>(k: &mut Kernel) -> Result<()> {
             return Err(ErrorKind::Singular { op, matrix, column, needed, help }.into());
         }
     }
-    each_matrix::<T>("triangular_solve", k, 1, &|number, x| {
-        triangle(number).solve(x, width, workers);
+    let b = &k.inputs[1];
+    let given = matches!(b.data, Data::Slice(_));
+    let each = slot(n, width, T::DTYPE, inside(batch, workers.threads()));
+    let out = (k.outputs[0].slice::<T>(), n * width, n * width);
+    each_in_slot(out, (&mut *k.scratch, each), workers, &|number, x, slot, workers| {
+        if given {
+            strided::copy(&b.layout, b.slice::<T>(), number * n * width, x);
+        }
+        let mut room = Room::of(slot, n, held_to_solve(n, width));
+        triangle(number).solve(x, width, &mut room, workers)
     })
 }
 
@@ -107,6 +129,8 @@ fn samples() -> Vec<Sample> {
         of(DType::F64, &[], 100, 3, false),
         of(DType::F64, &[], 97, 5, true),
         of(DType::F32, &[], 48, 1025, false),
+        of(DType::F32, &[], 200, 33, true),
+        of(DType::F32, &[2], 130, 1, false),
         of(DType::F32, &[1023], 2, 1, true),
         of(DType::F32, &[], 0, 3, false),
         of(DType::F32, &[], 3, 0, true),
