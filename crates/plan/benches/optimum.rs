@@ -26,7 +26,7 @@ fn line(name: &str, graph: &Arc<Graph>, inputs: &[InputSpec]) -> Result<String> 
         )
     };
     let nodes: Vec<String> = works.iter().map(work).collect();
-    let ladder = Ladder::allowing(Allowed::EXACT, graph, None, inputs, OPTIONS, &machine)?;
+    let ladder = Ladder::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine)?;
     let (most, least) = (ladder.plan(0)?, ladder.least()?);
     let mut rungs = Vec::new();
     for share in SHARES {

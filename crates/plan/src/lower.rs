@@ -21,12 +21,10 @@ pub fn lower(graph: &Graph) -> Result<Graph> {
     finish(rewritten(graph, &Rewrite::ALL)?)
 }
 
-/// The graph as it runs with the dear insides of its loops kept for their gradients; `None` where that is no other graph.
-pub fn lower_keeping_insides(graph: &Graph) -> Result<Option<Graph>> {
-    match keep_insides(&rewritten(graph, &Rewrite::ALL)?)? {
-        Some(kept) => finish(kept).map(Some),
-        None => Ok(None),
-    }
+/// The graph as it runs with dear insides of its loops kept for their gradients: all of them, or only some. None where
+/// there are no such.
+pub fn lower_keeping_insides(graph: &Graph) -> Result<Vec<Graph>> {
+    keep_insides(&rewritten(graph, &Rewrite::ALL)?)?.into_iter().map(finish).collect()
 }
 
 /// What is left to do after the rewrites, regions first.

@@ -64,8 +64,7 @@ fn a_chain_fits_in_the_memory_of_about_two_square_roots_of_its_layers() {
     let (graph, inputs) = network(layers, rows, width, false);
     // Computing again is the only lever.
     let machine = Machine::DEFAULT.without_disk();
-    let ladder =
-        Ladder::allowing(Allowed::EXACT, &graph, None, &inputs, OPTIONS, &machine).unwrap();
+    let ladder = Ladder::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
     let state = (rows * width * 4) as u64;
     let unlimited = ladder.plan(0).unwrap();
     assert_eq!(unlimited.peak(), plan(&graph, &inputs, OPTIONS).unwrap().peak());
@@ -108,7 +107,7 @@ fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
 fn a_file_makes_the_least_less_and_nothing_slower() {
     let (graph, inputs) = network(40, 4096, 16, true);
     let exact = |machine: Machine| {
-        Ladder::allowing(Allowed::EXACT, &graph, None, &inputs, OPTIONS, &machine).unwrap()
+        Ladder::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap()
     };
     let without = exact(Machine::DEFAULT.without_disk());
     let with = exact(Machine::DEFAULT);
@@ -133,7 +132,7 @@ fn a_quick_disk_is_used_where_computing_again_takes_long_and_a_slow_one_is_not()
     let (graph, inputs) = network(16, 4096, 256, false);
     let at_half = |machine: Machine| {
         let ladder =
-            Ladder::allowing(Allowed::EXACT, &graph, None, &inputs, OPTIONS, &machine).unwrap();
+            Ladder::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
         let plan = ladder.plan(0).unwrap();
         let results: Bytes = plan.buffers.iter().filter(|b| b.kept).map(|b| b.bytes).sum();
         let budget = plan.peak() - Bytes::new((plan.arena - results).get() / 2);

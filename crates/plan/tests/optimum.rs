@@ -115,7 +115,7 @@ fn the_ladder_is_within_a_twentieth_of_the_best_on_average() {
     for (graph, inputs) in &graphs {
         let search = Search::of(graph, &machine);
         let ladder =
-            Ladder::allowing(Allowed::EXACT, graph, None, inputs, OPTIONS, &machine).unwrap();
+            Ladder::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine).unwrap();
         let free = search.least_seconds(u64::MAX).unwrap();
         let mut last = Bytes::new(u64::MAX);
         for rung in 0..ladder.rungs() {

@@ -69,7 +69,7 @@ fn what_is_dear_in_a_round_is_kept_where_there_is_room_and_the_bits_stay() {
         let expected = call_checked(&lean, &xs).to_vec::<f32>().unwrap();
         assert!(lean.plan(&xs).unwrap().fitted.is_none());
 
-        let quick = cell(&w, options).budget("1GiB").unwrap();
+        let quick = cell(&w, options.clone()).budget("1GiB").unwrap();
         let plan = quick.plan(&xs).unwrap();
         let fitted = plan.fitted.unwrap();
         assert_eq!((fitted.insides, fitted.slots), (1, None), "{plan}");
@@ -78,14 +78,20 @@ fn what_is_dear_in_a_round_is_kept_where_there_is_room_and_the_bits_stay() {
         set_seed(9);
         assert_eq!(call_checked(&quick, &xs).to_vec::<f32>().unwrap(), expected);
 
-        // With less room states are kept, and with still less a few of them.
+        // With less room the dearest are kept, then states alone, then a few of those.
         let most = plan.peak();
-        let less = quick.budget(most - tonnage::Bytes::new(64)).unwrap();
+        let less = cell(&w, options.clone()).budget(most - tonnage::Bytes::new(64)).unwrap();
         let plan = less.plan(&xs).unwrap();
-        assert!(plan.peak() < most);
-        assert_eq!(plan.fitted.unwrap().insides, 0, "{plan}");
+        assert!(plan.peak() < most && plan.fitted.unwrap().insides == 1, "{plan}");
         set_seed(9);
         assert_eq!(call_checked(&less, &xs).to_vec::<f32>().unwrap(), expected);
+        let prices = quick.prices(&xs).unwrap();
+        assert_eq!(prices.last().unwrap().fitted.insides, 0);
+        for price in prices {
+            let less = cell(&w, options.clone()).budget(price.peak).unwrap();
+            set_seed(9);
+            assert_eq!(call_checked(&less, &xs).to_vec::<f32>().unwrap(), expected);
+        }
     }
 }
 

@@ -92,15 +92,15 @@ impl Ladder {
         options: Options,
         machine: &Machine,
     ) -> Result<Ladder> {
-        Ladder::allowing(Allowed::default(), graph, None, inputs, options, machine)
+        Ladder::allowing(Allowed::default(), graph, &[], inputs, options, machine)
     }
 
-    /// The ladder of a lowered graph, with these levers; and of the same with the insides of loops kept
-    /// ([`lower_keeping_insides`](crate::lower_keeping_insides)), where there is such a graph.
+    /// The ladder of a lowered graph, with these levers; and of the same with insides of loops kept
+    /// ([`lower_keeping_insides`](crate::lower_keeping_insides)), where there are such graphs.
     pub fn allowing(
         allowed: Allowed,
         graph: &Arc<Graph>,
-        keeping_insides: Option<&Arc<Graph>>,
+        keeping_insides: &[Arc<Graph>],
         inputs: &[InputSpec],
         options: Options,
         machine: &Machine,

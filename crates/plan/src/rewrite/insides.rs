@@ -19,22 +19,26 @@ use super::checked;
 use super::same::same_regions;
 use crate::slots::origin;
 
-/// The graph with the insides of its loops kept where something dear is computed again otherwise; `None` where nothing
-/// is. A loop whose states were counted by hand, or wait in a file, stays as it is.
-pub(crate) fn keep_insides(graph: &Graph) -> Result<Option<Graph>> {
-    let mut made = graph.clone();
-    let mut any = false;
-    for back in 0..made.nodes.len() {
-        let Some(pair) = Pair::of(&made, back) else { continue };
-        if let Some(cut) = Cut::of(&made, &pair) {
-            pair.apply(&mut made, &cut)?;
-            any = true;
+/// The graph with insides of its loops kept where something dear is computed again otherwise: all of them, and then half as
+/// many again and again, those that save the most work a byte. A loop whose states were counted by hand, or wait in a
+/// file, stays as it is.
+pub(crate) fn keep_insides(graph: &Graph) -> Result<Vec<Graph>> {
+    let (mut all, mut part) = (Vec::new(), usize::MAX);
+    while part > 0 {
+        let (mut made, mut most) = (graph.clone(), 0);
+        for back in 0..made.nodes.len() {
+            let Some(pair) = Pair::of(&made, back) else { continue };
+            if let Some(cut) = Cut::of(&made, &pair, part) {
+                most = most.max(cut.kept.len());
+                pair.apply(&mut made, &cut)?;
+            }
         }
+        if most > 0 {
+            all.push(checked(made)?);
+        }
+        part = most / 2;
     }
-    match any {
-        true => checked(made).map(Some),
-        false => Ok(None),
-    }
+    Ok(all)
 }
 
 /// A loop and its only gradient.
@@ -191,13 +195,44 @@ struct Cut {
 }
 
 impl Cut {
-    /// `None` where nothing dear is computed again.
-    fn of(graph: &Graph, pair: &Pair) -> Option<Cut> {
+    /// With at most so many dear values; `None` where nothing dear is computed again.
+    fn of(graph: &Graph, pair: &Pair, most: usize) -> Option<Cut> {
         let (there, back) = (&graph.nodes[pair.there], &graph.nodes[pair.back]);
         let (body, step) = (&there.regions[0], back.regions.last()?);
         let given = pair.given(graph);
         let same = matched(body, step, &given);
         let changes = changing(step, pair);
+        let dear = |node: &Node, wanted: &[ValueId]| {
+            node.op.remat == Remat::Costly
+                && wanted.first().is_some_and(|id| changes[id.index()])
+                && wanted.iter().all(|id| same.contains_key(id))
+        };
+        let cut = Cut::with(pair, step, &same, &dear)?;
+        if cut.kept.len() <= most {
+            return Some(cut);
+        }
+        // Work that a byte saves.
+        let worth = |id: &ValueId| {
+            let node = step.nodes.iter().find(|node| node.outputs.contains(id))?;
+            let bytes = step.ty(*id).bytes(node.op.name).ok()?;
+            Some(step.with_call(node, node.op.cost).flops as f64 / bytes.get().max(1) as f64)
+        };
+        let mut best: Vec<ValueId> = cut.kept.iter().map(|(id, _)| *id).collect();
+        best.sort_by(|a, b| worth(b).unwrap_or(0.0).total_cmp(&worth(a).unwrap_or(0.0)));
+        best.truncate(most);
+        let keeps = |node: &Node, wanted: &[ValueId]| {
+            dear(node, wanted) && wanted.iter().all(|id| best.contains(id))
+        };
+        Cut::with(pair, step, &same, &keeps)
+    }
+
+    /// With what is worth it among the values that are needed.
+    fn with(
+        pair: &Pair,
+        step: &Graph,
+        same: &HashMap<ValueId, ValueId>,
+        keeps: &dyn Fn(&Node, &[ValueId]) -> bool,
+    ) -> Option<Cut> {
         let mut needed = vec![false; step.value_count()];
         step.outputs.iter().for_each(|id| needed[id.index()] = true);
         let mut kept = Vec::new();
@@ -207,13 +242,9 @@ impl Cut {
             if wanted.is_empty() && !node.has_effect() {
                 continue;
             }
-            let dear = node.op.remat == Remat::Costly
-                && wanted.first().is_some_and(|id| changes[id.index()]);
-            let inner: Option<Vec<ValueId>> =
-                wanted.iter().map(|id| same.get(id).copied()).collect();
-            match inner.filter(|_| dear) {
-                Some(inner) => kept.extend(wanted.into_iter().zip(inner)),
-                None => node.inputs.iter().for_each(|id| needed[id.index()] = true),
+            match keeps(node, &wanted) {
+                true => kept.extend(wanted.iter().map(|id| (*id, same[id]))),
+                false => node.inputs.iter().for_each(|id| needed[id.index()] = true),
             }
         }
         if kept.is_empty() {

@@ -97,7 +97,7 @@ pub fn plan_once(
             // Nobody asked it to fit: nothing that changes a bit.
             let exact = Allowed::EXACT;
             let ladder =
-                || Ladder::allowing(exact, graph, None, specs, options, &machine()).map(Arc::new);
+                || Ladder::allowing(exact, graph, &[], specs, options, &machine()).map(Arc::new);
             room.fit(quickest, ladder)
         }
     }

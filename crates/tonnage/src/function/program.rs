@@ -116,14 +116,14 @@ impl Program {
         }
     }
 
-    /// As it runs for inputs like these with the insides of loops kept, where that is another graph.
-    fn keeping_insides(&self, inputs: &[InputSpec]) -> Result<Option<Arc<Graph>>> {
+    /// As it runs for inputs like these with insides of loops kept, where there are such graphs.
+    fn keeping_insides(&self, inputs: &[InputSpec]) -> Result<Vec<Arc<Graph>>> {
         let made = match &self.graph {
-            Form::Closed(_, None) => None,
+            Form::Closed(_, None) => Vec::new(),
             Form::Closed(_, Some(traced)) => lower_keeping_insides(traced)?,
             Form::Open(graph) => lower_keeping_insides(&self.closed(graph, inputs)?)?,
         };
-        Ok(made.map(Arc::new))
+        Ok(made.into_iter().map(Arc::new).collect())
     }
 
     /// A graph with open dims, for inputs like these.
@@ -190,7 +190,7 @@ impl Program {
         let graph = self.written_out(&key.specs)?;
         let insides = self.keeping_insides(&key.specs)?;
         let Levers { allowed, machine, .. } = levers;
-        Ladder::allowing(*allowed, &graph, insides.as_ref(), &key.specs, options, machine)
+        Ladder::allowing(*allowed, &graph, &insides, &key.specs, options, machine)
     }
 
     /// The plan for inputs like these, remembered: under the function's own budget, and in the room that the

@@ -181,13 +181,14 @@ impl Base<'_> {
 /// The other variants of a graph, each with its rungs.
 pub fn all(
     own: &[Variant],
-    keeping_insides: Option<&Arc<Graph>>,
+    keeping_insides: &[Arc<Graph>],
     base: &Base,
     allowed: Allowed,
 ) -> Vec<(Variant, Vec<Rung>)> {
     let mut found = slots::variants(own, base);
     let Some(first) = own.first() else { return found };
-    found.extend(keeping_insides.and_then(|graph| insides::variant(graph, &first.graph, base)));
+    let keep = |graph: &Arc<Graph>| insides::variant(graph, &first.graph, base);
+    found.extend(keeping_insides.iter().filter_map(keep));
     if allowed.micro_batches {
         found.extend(batch::variants(&first.graph, base));
     }
