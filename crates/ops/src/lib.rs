@@ -248,6 +248,7 @@ table! {
     CrossEntropyDenseGrad = nn::softmax::cross_entropy_dense_grad::CROSS_ENTROPY_DENSE_GRAD,
     Assign = state::assign::ASSIGN,
     AssignAdd = state::assign_add::ASSIGN_ADD,
+    AssignSub = state::assign_sub::ASSIGN_SUB,
     AssignRows = state::assign_rows::ASSIGN_ROWS,
     AssignAddRows = state::assign_add_rows::ASSIGN_ADD_ROWS,
     Print = host::print::PRINT,

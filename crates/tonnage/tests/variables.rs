@@ -68,6 +68,29 @@ fn a_variable_of_most_of_the_limit_is_made_and_updated_within_it() {
 }
 
 #[test]
+fn a_variable_grows_and_shrinks_by_what_is_there_without_a_copy_of_it() {
+    let _turn = alone();
+    let count = 1 << 20;
+    let v = Variable::new("v", ones([count]).unwrap()).unwrap();
+    v.assign_add(&zeros(()).unwrap()).unwrap(); // from here on in bytes of its own
+    let by = tensor(vec![0.25f32; count]).unwrap();
+    let start = in_use();
+    memory::reset_peak("cpu:0").unwrap();
+    v.assign_add(&by).unwrap();
+    v.assign_sub(&by).unwrap();
+    v.assign_sub(&by).unwrap();
+    assert_eq!(peak_over(start), Bytes::ZERO);
+    assert_eq!(v.read().unwrap().to_vec::<f32>().unwrap(), vec![0.75; count]);
+}
+
+#[test]
+fn what_has_no_sign_shrinks_too() {
+    let v = Variable::new("v", tensor([5u8, 3, 0]).unwrap()).unwrap();
+    v.assign_sub(&tensor([1u8, 3, 1]).unwrap()).unwrap();
+    assert_eq!(v.read().unwrap().to_vec::<u8>().unwrap(), [4, 0, 255]);
+}
+
+#[test]
 fn a_deferred_variable_gets_its_first_value_straight_into_its_bytes() {
     let _turn = alone();
     let start = in_use();

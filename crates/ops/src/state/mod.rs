@@ -4,21 +4,25 @@ pub mod assign;
 pub mod assign_add;
 pub mod assign_add_rows;
 pub mod assign_rows;
+pub mod assign_sub;
 pub mod spill;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
+use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::row::{Call, Sample, Types};
+use tonnage_core::grad::JvpCall;
+use tonnage_core::row::{Call, Cost, Sample, Types};
 use tonnage_core::{DType, OpDef, TensorType};
 
-use crate::rules;
+use crate::{emit, rules};
 
 /// The op that gives what an update would leave, and writes nothing; an update that is one already, or
 /// has none (`assign` gives its value, stretched), as it is.
 pub fn pure(update: &'static OpDef) -> &'static OpDef {
     match update {
         op if *op == assign_add::ASSIGN_ADD => &crate::math::add::ADD,
+        op if *op == assign_sub::ASSIGN_SUB => &crate::math::sub::SUB,
         op if *op == assign_rows::ASSIGN_ROWS => &crate::index::scatter_update::SCATTER_UPDATE,
         op if *op == assign_add_rows::ASSIGN_ADD_ROWS => &crate::index::scatter_add::SCATTER_ADD,
         other => other,
@@ -42,6 +46,27 @@ fn infer(call: &Call) -> Result<Types> {
             Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into())
         }
     }
+}
+
+/// The same of numbers.
+fn infer_numbers(call: &Call) -> Result<Types> {
+    let made = infer(call)?;
+    rules::infer::number(call, &call.inputs[0])?;
+    Ok(made)
+}
+
+/// One operation an element.
+fn cost(call: &Call) -> Cost {
+    rules::cost::elementwise(call, &call.inputs[..1], 1)
+}
+
+/// The tangents of the variable and of the value, which is stretched to its shape.
+fn tangents(e: &mut dyn Emit, call: &JvpCall) -> Result<(Option<Value>, Option<Value>)> {
+    let wide = match call.tangents[1].clone() {
+        Some(t) => Some(emit::broadcast_to(e, t, &call.outputs[0].ty().shape)?),
+        None => None,
+    };
+    Ok((call.tangents[0].clone(), wide))
 }
 
 fn samples() -> Vec<Sample> {

@@ -254,16 +254,13 @@ impl Variable {
     #[track_caller]
     pub fn assign_sub(&self, value: &impl Delta) -> Result<()> {
         let source = Source::here();
-        let negative = |value: &Tensor| {
-            dispatch::apply1(&math::neg::NEG, smallvec![value.into()], Attrs::None, source)
-        };
         match value.parts(source)? {
-            Parts::Whole(value) => {
-                self.update(&state::assign_add::ASSIGN_ADD, &[&negative(value)?], source)
-            }
+            Parts::Whole(value) => self.update(&state::assign_sub::ASSIGN_SUB, &[value], source),
             Parts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
+                let args = smallvec![values.into()];
+                let negative = dispatch::apply1(&math::neg::NEG, args, Attrs::None, source)?;
                 let op = &state::assign_add_rows::ASSIGN_ADD_ROWS;
-                self.update(op, &[indices, &negative(values)?], source)
+                self.update(op, &[indices, &negative], source)
             }),
         }
     }

@@ -253,6 +253,7 @@ const ALL: &[(&str, Reference)] = &[
     ("pure_callback", host::twice),
     ("assign", state::assign),
     ("assign_add", state::assign_add),
+    ("assign_sub", state::assign_sub),
     ("assign_rows", index::scatter_update),
     ("assign_add_rows", index::scatter_add),
     ("call", control::call),

@@ -17,3 +17,7 @@ pub fn assign(asked: &Asked) -> Vec<Answer> {
 pub fn assign_add(asked: &Asked) -> Vec<Answer> {
     update(asked, |variable, value| variable + value)
 }
+
+pub fn assign_sub(asked: &Asked) -> Vec<Answer> {
+    update(asked, |variable, value| variable - value)
+}
