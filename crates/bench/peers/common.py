@@ -44,7 +44,9 @@ SIZES = {
 }
 # Calls between two looks at the clock, where one is not enough.
 CALLS = {"small_add": 1000, "small_call": 1000}
+# Steps after the first, where they are not long; and after how many times the seconds they end, however few there were.
 LEAST = 5
+LONG = 4
 
 
 def resident():
@@ -91,8 +93,10 @@ def measure(make, workload, sizes, seconds):
 
     first = step()
     times, start = [], time.perf_counter()
-    while len(times) < LEAST or time.perf_counter() - start < seconds:
+    while True:
         times.append(step())
+        if time.perf_counter() - start >= (LONG * seconds if len(times) < LEAST else seconds):
+            break
     print(f"first {first:e}")
     print(f"step {statistics.median(times):e}")
     print(f"peak {max(highest() - before, 0)}")

@@ -40,8 +40,11 @@ pub struct Figures {
     pub predicted: Option<u64>,
 }
 
-/// Steps that are run at least, after the first.
+/// Steps that are run after the first, where they are not long.
 const LEAST: usize = 5;
+
+/// Steps end after so many times the seconds that they were to be repeated for, however few there were.
+const LONG: f64 = 4.0;
 
 pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<Figures> {
     let mut tiny = (workload.make)(&sizes.tiny(), None)?;
@@ -55,10 +58,15 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
     let first = start.elapsed().as_secs_f64() / job.calls as f64;
     let mut times = Vec::new();
     let start = Instant::now();
-    while times.len() < LEAST || start.elapsed().as_secs_f64() < settings.seconds {
+    loop {
         let step = Instant::now();
         (job.step)()?;
         times.push(step.elapsed().as_secs_f64() / job.calls as f64);
+        let elapsed = start.elapsed().as_secs_f64();
+        let seconds = if times.len() < LEAST { LONG * settings.seconds } else { settings.seconds };
+        if elapsed >= seconds {
+            break;
+        }
     }
     times.sort_by(f64::total_cmp);
     let state = (job.state)()?.get();
