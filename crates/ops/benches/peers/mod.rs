@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use tonnage_core::bytes::ALIGN;
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::Types;
 use tonnage_core::{Attrs, Call, DType, Layout, OpDef, TensorType, Workers, bf16};
@@ -32,14 +33,35 @@ pub struct Row {
     attrs: Attrs,
     types: Vec<TensorType>,
     made: Types,
-    inputs: Vec<Vec<u64>>,
-    outputs: Vec<Vec<u64>>,
-    scratch: Vec<u64>,
+    inputs: Vec<Lent>,
+    outputs: Vec<Lent>,
+    scratch: Lent,
+    /// Bytes of it that the op asked for.
+    asked: usize,
     threads: usize,
 }
 
-fn words(bytes: usize) -> Vec<u64> {
-    vec![0; bytes.div_ceil(8)]
+/// Bytes that start at a cache line, as a plan's do and PyTorch's. A vector's own start 16 bytes behind one where they are
+/// many, and then every store of a whole line is two halves.
+struct Lent {
+    words: Vec<u64>,
+    start: usize,
+}
+
+fn lent(bytes: usize) -> Lent {
+    let words = vec![0; bytes.div_ceil(8) + ALIGN / 8];
+    let start = words.as_ptr().align_offset(ALIGN);
+    Lent { words, start }
+}
+
+impl Lent {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.words[self.start..])
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        bytemuck::cast_slice_mut(&mut self.words[self.start..])
+    }
 }
 
 impl Row {
@@ -49,18 +71,19 @@ impl Row {
         let op = tonnage_ops::find(name)?;
         let call = Call::new(op, types, &attrs);
         let made = (op.infer)(&call).map_err(|e| eprintln!("{e}")).ok()?;
-        let scratch = words((op.scratch)(&call, threads).as_usize());
+        let asked = (op.scratch)(&call, threads).as_usize();
+        let scratch = lent(asked);
         let bytes = |ty: &TensorType| ty.bytes(name_of(op)).map_or(0, |bytes| bytes.as_usize());
-        let outputs = made.iter().map(|ty| words(bytes(ty))).collect();
+        let outputs = made.iter().map(|ty| lent(bytes(ty))).collect();
         let fill = |ty: &TensorType| {
-            let mut data = words(bytes(ty));
+            let mut data = lent(bytes(ty));
             if ty.dtype == DType::F32 {
-                let values: &mut [f32] = bytemuck::cast_slice_mut(&mut data);
+                let values: &mut [f32] = bytemuck::cast_slice_mut(data.bytes_mut());
                 let value = |i: usize| ((i * 7919) % 1999) as f32 / 999.5 - 1.0;
                 values.iter_mut().enumerate().for_each(|(i, x)| *x = value(i));
             }
             if ty.dtype == DType::BF16 {
-                let values: &mut [bf16] = bytemuck::cast_slice_mut(&mut data);
+                let values: &mut [bf16] = bytemuck::cast_slice_mut(data.bytes_mut());
                 let value = |i: usize| bf16::from_f32(((i * 7919) % 1999) as f32 / 999.5 - 1.0);
                 values.iter_mut().enumerate().for_each(|(i, x)| *x = value(i));
             }
@@ -68,12 +91,12 @@ impl Row {
         };
         let inputs = types.iter().map(fill).collect();
         let (types, attrs) = (types.to_vec(), attrs.clone());
-        Some(Row { op, attrs, types, made, inputs, outputs, scratch, threads })
+        Some(Row { op, attrs, types, made, inputs, outputs, scratch, asked, threads })
     }
 
     /// Bytes of scratch.
     pub fn scratch(&self) -> usize {
-        self.scratch.len() * 8
+        self.asked
     }
 
     /// Seconds of one run, by runs of about that many in all.
@@ -98,7 +121,7 @@ impl Row {
             .map(|(ty, data)| In {
                 dtype: ty.dtype,
                 layout: Layout::contiguous(ty.shape.sizes().unwrap_or_default()),
-                data: Data::Slice(&bytemuck::cast_slice(data)[..size(ty)]),
+                data: Data::Slice(&data.bytes()[..size(ty)]),
             })
             .collect();
         let mut outs: Vec<Out> = self
@@ -108,14 +131,14 @@ impl Row {
             .map(|(ty, data)| Out {
                 dtype: ty.dtype,
                 sizes: ty.shape.sizes().unwrap_or_default(),
-                data: &mut bytemuck::cast_slice_mut(data)[..size(ty)],
+                data: &mut data.bytes_mut()[..size(ty)],
             })
             .collect();
         let done = kernel(&mut Kernel {
             attrs: &self.attrs,
             inputs: &ins,
             outputs: &mut outs,
-            scratch: bytemuck::cast_slice_mut(&mut self.scratch),
+            scratch: &mut self.scratch.bytes_mut()[..self.asked],
             workers: &Pool(self.threads),
             finish: None,
         });

@@ -112,6 +112,21 @@ impl Workers for Pretend {
     }
 }
 
+/// Threads that run at once, so that none computes what another has begun.
+struct Spawned(usize);
+
+impl Workers for Spawned {
+    fn threads(&self) -> usize {
+        self.0
+    }
+    fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+        std::thread::scope(|scope| {
+            scope.spawn(a);
+            b();
+        });
+    }
+}
+
 fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.iter().copied().filter(|level| level.is_available())
 }
@@ -298,6 +313,8 @@ fn the_bits_are_the_same_at_every_thread_count() {
             (5, 40, 90, 500),
             (1, 64, 2000, 64),
             (1, 19, 1500, 400),
+            (1, 1290, 1300, 5),
+            (1, 1, 4200, 300),
         ] {
             let size = Size { batch, rows, cols, depth };
             let mut reals = |len: usize| -> Vec<f32> {
@@ -310,20 +327,22 @@ fn the_bits_are_the_same_at_every_thread_count() {
                 } else {
                     rows_of_batch(depth, cols)
                 };
-                let run = |threads: usize| {
+                let run = |workers: &dyn Workers| {
                     let mut c = vec![0.5; batch * rows * cols];
-                    with_scratch(scratch_of(level, size, DType::F32, threads), |scratch| {
+                    let bytes = scratch_of(level, size, DType::F32, workers.threads());
+                    with_scratch(bytes, |scratch| {
                         let a = Matrix::left(&a, rows_of_batch(rows, depth));
                         let b = Matrix::right(&b, b_rows);
                         let target = Target::new(&mut c, size).adding();
-                        gemm_at(level, size, &a, &b, target, &Store, scratch, &Pretend(threads))
-                            .unwrap();
+                        gemm_at(level, size, &a, &b, target, &Store, scratch, workers).unwrap();
                     });
                     c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
                 };
-                let alone = run(1);
+                let alone = run(&Pretend(1));
                 for threads in [2, 3, 4, 7] {
-                    assert!(run(threads) == alone, "{level:?} {size:?} on {threads} threads");
+                    let (first, all) = (run(&Pretend(threads)), run(&Spawned(threads)));
+                    assert!(first == alone, "{level:?} {size:?}, one of {threads} threads first");
+                    assert!(all == alone, "{level:?} {size:?} on {threads} threads");
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::compute::{Compute, Output};
 use super::epilogue::{Epilogue, Position};
 use super::kernel::{Flushed, SIDE_BY_SIDE, Stream};
 use super::operand::{Direct, Operand};
-use super::plan::{ALIGN, FEW_CHUNK, FEW_DEPTH, FEW_RUN};
+use super::plan::{ALIGN, FEW_DEPTH, chunk_of_few, packed_of_few};
 use super::run::Job;
 
 impl<A, B, O, E> Job<'_, A, B, O, E>
@@ -39,11 +39,11 @@ where
         let (depth, count) =
             (self.size.depth, if turned { self.size.cols } else { self.size.rows });
         let unit = ALIGN / size_of::<O::Compute>();
-        let chunk = lines.len().min(FEW_CHUNK);
+        let (chunk, steps) = chunk_of_few(count, lines.len());
         let deep = depth.min(FEW_DEPTH);
         let (small, space) = space.split_at_mut((count * deep).next_multiple_of(unit));
         let (sums, space) = space.split_at_mut((count * chunk).next_multiple_of(unit));
-        let packed = (chunk * depth.min(FEW_RUN)).max(deep).next_multiple_of(unit);
+        let packed = packed_of_few(chunk, depth).next_multiple_of(unit);
         let (packed, rows) = space.split_at_mut(packed);
         let direct = many.direct(batch).filter(|direct| {
             direct.holds(if turned { self.size.rows } else { self.size.cols }, depth)
@@ -82,6 +82,7 @@ where
                 if along_depth {
                     self.dots(few, many, batch, block, run, direct, small, packed, sums);
                 } else {
+                    let packed = (&mut *packed, steps);
                     self.streams(few, many, batch, block, run, direct, small, packed, sums);
                 }
             }
@@ -174,8 +175,8 @@ where
         }
     }
 
-    /// Lines run along memory (or are packed so): rows of the large operand are added up, each times an
-    /// element of the small one.
+    /// Lines run along memory (or are packed so, some steps of depth at a time): rows of the large operand are added up,
+    /// each times an element of the small one.
     #[allow(
         clippy::too_many_arguments,
         reason = "the state of one loop, cut in two for its two bodies"
@@ -189,7 +190,7 @@ where
         depth: Range<usize>,
         direct: Option<Direct<'_, O::Compute>>,
         small: &mut [O::Compute],
-        packed: &mut [O::Compute],
+        (packed, at_once): (&mut [O::Compute], usize),
         sums: &mut [O::Compute],
     ) {
         let (deep, len) = (depth.len(), lines.len());
@@ -204,8 +205,8 @@ where
             unsafe { (self.kernel.stream)(&stream, sums) };
             return;
         }
-        for k in depth.clone().step_by(FEW_RUN) {
-            let run = k..depth.end.min(k + FEW_RUN);
+        for k in depth.clone().step_by(at_once) {
+            let run = k..depth.end.min(k + at_once);
             let steps = run.len();
             let data = &mut packed[..len * steps];
             many.pack(batch, lines.clone(), run, len, data);

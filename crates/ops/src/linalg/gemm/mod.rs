@@ -37,6 +37,8 @@ pub use pack::{Source, strided as pack_strided};
 pub use plan::Size;
 pub use target::{Grid, Rows, Target};
 
+use std::sync::atomic::AtomicU64;
+
 use kernel::Level;
 use plan::{ALIGN, Means, Plan};
 use run::{Job, Sink};
@@ -341,6 +343,7 @@ where
     let start = scratch.as_ptr().align_offset(ALIGN).min(lent);
     let (_, space, _) = bytemuck::pod_align_to_mut::<u8, O::Compute>(&mut scratch[start..]);
     let c = Sink::new(c.data.as_mut_ptr(), c.batch_stride, c.rows, c.add);
-    Job { size, a, b, c, epilogue, kernel, plan }.pieces(workers, 0, plan.pieces, space);
+    let taken = AtomicU64::new(0);
+    Job { size, a, b, c, epilogue, kernel, plan, taken }.pieces(workers, 0, plan.pieces, space);
     Ok(())
 }

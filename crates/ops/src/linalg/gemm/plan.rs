@@ -67,11 +67,13 @@ const FAR: usize = 1 << 19;
 /// Elements of a row of it that are worth a stream of memory.
 const LONG: usize = 256;
 /// Elements of the long side that are summed at once on the path of a few: a page of `f32`.
-pub(super) const FEW_CHUNK: usize = 1024;
+const FEW_CHUNK: usize = 1024;
+/// The same for one line or two, whose sums stay in L1: memory is read the faster the longer its runs are.
+const LONG_CHUNK: usize = 2 * FEW_CHUNK;
 /// The cut along K on the path of a few.
 pub(super) const FEW_DEPTH: usize = 1024;
-/// Steps of depth that are packed at once on that path, where the operand has to be.
-pub(super) const FEW_RUN: usize = 16;
+/// Steps of depth that are packed at once on that path, where the operand has to be: half as many of long chunks.
+const FEW_RUN: usize = 16;
 /// Rows and columns of the block of sums that is kept where the result has another dtype: 1 MiB.
 pub(super) const SUMS: usize = 512;
 /// Work below this is not worth a thread: a few microseconds of it, as handing over is.
@@ -79,8 +81,28 @@ const FLOPS_PER_THREAD: f64 = 1e6;
 /// Rows are cut between threads at multiples of this. Tiles of an even part are made even, so that whole tiles of the
 /// kernel would only make one part larger than the other.
 const ROW_UNIT: usize = 4;
+/// The most shares of the work that a piece begins with: whoever is done first takes one that another has not begun.
+const SHARES: usize = 4;
+/// The most shares that are told apart by the bits of a word.
+pub(super) const TOLD_APART: usize = u64::BITS as usize;
+/// What packing an element costs, where a multiplication-addition counts 1.
+const PACKING: usize = 16;
+/// Packing may take one part in that many of the work where a product is cut into more parts than threads.
+const LITTLE: usize = 20;
 /// Every part of the packing space starts at a cache line.
 pub(super) const ALIGN: usize = 64;
+
+/// How `few` lines by a `long` side are summed: elements of the long side at once, and steps of depth to pack.
+pub(super) fn chunk_of_few(few: usize, long: usize) -> (usize, usize) {
+    let chunk = if few <= 2 { long.min(LONG_CHUNK) } else { long.min(FEW_CHUNK) };
+    (chunk, if chunk > FEW_CHUNK { FEW_RUN / 2 } else { FEW_RUN })
+}
+
+/// Elements that are packed at once of chunks that are no longer than one.
+pub(super) fn packed_of_few(chunk: usize, depth: usize) -> usize {
+    let (short, long) = (chunk.min(FEW_CHUNK) * depth.min(FEW_RUN), chunk * depth.min(FEW_RUN / 2));
+    short.max(long).max(depth.min(FEW_DEPTH))
+}
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +110,8 @@ pub(super) struct Plan {
     pub path: Path,
     /// Pieces that run at once, each with a slot of packing space.
     pub pieces: usize,
+    /// The work in shares, each some parts: at least one for each piece.
+    pub shares: usize,
     /// Into how many parts each product's rows and columns are cut.
     parts: (usize, usize),
     /// The unit of the cuts, of rows and of columns.
@@ -146,10 +170,16 @@ impl Plan {
         {
             per_product += 1;
         }
-        let parts = grid(size, path, (kernel.rows, unit), per_product);
-        let pieces = pieces.min(size.batch.saturating_mul(parts.0 * parts.1)).max(1);
+        let tiles = (kernel.rows, unit);
+        let parts = match (pieces, means.left) {
+            (2.., Packs::Blocks) => finer(size, path, tiles, per_product),
+            _ => grid(size, path, tiles, per_product),
+        };
+        let all = size.batch.saturating_mul(parts.0 * parts.1);
+        let pieces = pieces.min(all).max(1);
+        let shares = worth.min(all).min(TOLD_APART).min(SHARES * pieces).max(pieces);
         let deep = depth_of_block(whole, kernel, means.left);
-        let mut plan = Plan { path, pieces, parts, unit, size, means, deep, slot: 0 };
+        let mut plan = Plan { path, pieces, shares, parts, unit, size, means, deep, slot: 0 };
         plan.slot = plan.slot_of(kernel);
         plan
     }
@@ -214,13 +244,18 @@ impl Plan {
         }
     }
 
-    /// The parts of all products that one piece computes.
-    pub fn items(&self, piece: usize) -> Range<usize> {
+    /// The shares that a piece begins with.
+    pub fn own(&self, piece: usize) -> Range<usize> {
+        piece * self.shares / self.pieces..(piece + 1) * self.shares / self.pieces
+    }
+
+    /// The parts of all products in a run of shares.
+    pub fn items(&self, shares: Range<usize>) -> Range<usize> {
         let all = self.size.batch * self.parts.0 * self.parts.1;
         if self.pieces == 1 {
             return 0..all;
         }
-        piece * all / self.pieces..(piece + 1) * all / self.pieces
+        shares.start * all / self.shares..shares.end * all / self.shares
     }
 
     /// An item's product, rows and columns.
@@ -272,9 +307,9 @@ impl Plan {
                 Path::FewRows | Path::FewCols | Path::SomeRows => {
                     let turned = path == Path::FewCols;
                     let (few, long) = if turned { (cols, rows) } else { (rows, cols) };
-                    let chunk = long.min(FEW_CHUNK);
+                    let (chunk, _) = chunk_of_few(few, long);
                     let deep = depth.min(FEW_DEPTH);
-                    let packed = (chunk * depth.min(FEW_RUN)).max(deep);
+                    let packed = packed_of_few(chunk, depth);
                     [few * deep, packed, few * chunk, if turned { few * chunk } else { 0 }]
                 }
             };
@@ -300,8 +335,10 @@ fn most_of_tiles<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool) -> us
 
 /// With `few` lines of the small operand.
 fn most_of_few<C>(size: Size, few: usize) -> usize {
-    let (chunk, deep) = (size.rows.max(size.cols).min(FEW_CHUNK), size.depth.min(FEW_DEPTH));
-    let packed = (chunk * size.depth.min(FEW_RUN)).max(deep);
+    let (long, deep) = (size.rows.max(size.cols), size.depth.min(FEW_DEPTH));
+    let packed = packed_of_few(long.min(LONG_CHUNK), size.depth);
+    // Two long chunks of sums are no more than `FEW` others.
+    let chunk = long.min(FEW_CHUNK);
     slot_bytes::<C>([few * deep, packed, few * chunk, FEW * chunk])
 }
 
@@ -350,6 +387,29 @@ fn largest(len: usize, tile: usize, parts: usize) -> usize {
     (len.div_ceil(tile).div_ceil(parts) * tile).min(len)
 }
 
+/// Cuts a product into some times `parts` parts, so that a thread that is done can take one from a thread that is not: cores
+/// are seldom alike for as long as a large product takes, and never where a machine is shared. Just once where smaller parts
+/// would be packed too often, or be shorter than what is summed at once.
+fn finer(size: Size, path: Path, tiles: (usize, (usize, usize)), parts: usize) -> (usize, usize) {
+    let unit = tiles.1;
+    let pays = |(r, c): (usize, usize)| {
+        let (rows, cols) = (largest(size.rows, unit.0, r), largest(size.cols, unit.1, c));
+        match path {
+            Path::Tiles => {
+                rows.saturating_mul(cols) >= (LITTLE * PACKING).saturating_mul(rows + cols)
+            }
+            Path::FewRows | Path::SomeRows => cols >= chunk_of_few(rows, size.cols).0,
+            Path::FewCols => rows >= chunk_of_few(cols, size.rows).0,
+            Path::Pairs => false,
+        }
+    };
+    (2..=SHARES)
+        .rev()
+        .map(|times| grid(size, path, tiles, times * parts))
+        .find(|&parts| pays(parts))
+        .unwrap_or_else(|| grid(size, path, tiles, parts))
+}
+
 /// Cuts a product into at most `parts` parts: the rows times columns that let the slowest finish soonest. Of
 /// those that are alike, the one with the most parts of rows: what is done with the result next is cut along its
 /// first axis too, and so each thread finds what it made itself.
@@ -368,11 +428,10 @@ fn grid(
         Path::FewCols => return (parts.min(most.0).max(1), 1),
         Path::Tiles | Path::Pairs => {}
     }
-    // A multiplication-addition counts 1 and packing an element about 16.
     let cost = |(r, c): (usize, usize)| {
         let rows = largest(size.rows, unit.0, r) as u128;
         let cols = largest(size.cols, unit.1, c) as u128;
-        rows * cols + 16 * (rows + cols)
+        rows * cols + PACKING as u128 * (rows + cols)
     };
     let mut best = (1, 1);
     for r in (1..=parts.min(most.0)).rev() {

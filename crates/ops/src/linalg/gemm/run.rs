@@ -5,13 +5,16 @@
     reason = "threads write to one result whose rows interleave, through a pointer"
 )]
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tonnage_core::Workers;
 
 use super::compute::Output;
 use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::Kernel;
 use super::operand::Operand;
-use super::plan::{Path, Plan, Size};
+use super::plan::{Path, Plan, Size, TOLD_APART};
 use super::target::Rows;
 
 /// All that the threads of one call share.
@@ -23,6 +26,8 @@ pub(super) struct Job<'a, A, B, O: Output, E> {
     pub epilogue: &'a E,
     pub kernel: &'static Kernel<O::Compute>,
     pub plan: Plan,
+    /// Which shares of the work somebody has taken.
+    pub taken: AtomicU64,
 }
 
 /// Where the result goes. Rows do not overlap, nor do matrices: `gemm` has checked it.
@@ -99,8 +104,24 @@ where
         });
     }
 
+    /// A piece's own shares, and then what others have not begun, the last first. Who computes a share changes no bit
+    /// of it.
     fn piece(&self, piece: usize, space: &mut [O::Compute]) {
-        for item in self.plan.items(piece) {
+        let own = self.plan.own(piece);
+        if self.plan.pieces == 1 || self.plan.shares > TOLD_APART {
+            return self.items(self.plan.items(own), space);
+        }
+        let others = (0..self.plan.shares).rev().filter(|share| !own.contains(share));
+        for share in own.clone().chain(others) {
+            let bit = 1 << share;
+            if self.taken.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+                self.items(self.plan.items(share..share + 1), space);
+            }
+        }
+    }
+
+    fn items(&self, items: Range<usize>, space: &mut [O::Compute]) {
+        for item in items {
             let (batch, rows, cols) = self.plan.item(item);
             if rows.is_empty() || cols.is_empty() {
                 continue;

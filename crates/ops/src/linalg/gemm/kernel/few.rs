@@ -11,6 +11,10 @@ pub(in super::super) const FEW: usize = 4;
 /// load and store of the sums for that many multiplications.
 const RUN: usize = 8;
 
+/// Elements of each of them in turn, before those of the next rows are asked for: rows are as far apart as pages, and a
+/// prefetcher that starts anew in each comes too late for its first lines.
+const PART: usize = 128;
+
 /// `sums[f][i] += sum over k of few[k][f] * rows[k][i]`.
 pub(in super::super) struct Stream<'a, C> {
     /// The small operand, packed: `count` elements for each step of depth.
@@ -41,21 +45,30 @@ impl<'a, C> Stream<'a, C> {
 pub(super) fn stream<C: Compute, const FUSED: bool>(s: &Stream<'_, C>, sums: &mut [C]) {
     let mut k = 0;
     while k + RUN <= s.depth {
-        let (r0, r1, r2, r3) = (s.row(k), s.row(k + 1), s.row(k + 2), s.row(k + 3));
-        let (r4, r5, r6, r7) = (s.row(k + 4), s.row(k + 5), s.row(k + 6), s.row(k + 7));
+        let rows: [&[C]; RUN] = std::array::from_fn(|j| s.row(k + j));
         for (f, sums) in sums.chunks_exact_mut(s.len).take(s.count).enumerate() {
             let w: [C; RUN] = std::array::from_fn(|j| s.few[(k + j) * s.count + f]);
-            for (i, sum) in sums.iter_mut().enumerate() {
-                let mut x = *sum;
-                x = C::mul_add::<FUSED>(w[0], r0[i], x);
-                x = C::mul_add::<FUSED>(w[1], r1[i], x);
-                x = C::mul_add::<FUSED>(w[2], r2[i], x);
-                x = C::mul_add::<FUSED>(w[3], r3[i], x);
-                x = C::mul_add::<FUSED>(w[4], r4[i], x);
-                x = C::mul_add::<FUSED>(w[5], r5[i], x);
-                x = C::mul_add::<FUSED>(w[6], r6[i], x);
-                x = C::mul_add::<FUSED>(w[7], r7[i], x);
-                *sum = x;
+            for (at, sums) in (0..s.len).step_by(PART).zip(sums.chunks_mut(PART)) {
+                let len = sums.len();
+                if f == 0 {
+                    for row in rows {
+                        let next = row.as_ptr().wrapping_offset(RUN as isize * s.depth_stride);
+                        fetch(next.wrapping_add(at), len);
+                    }
+                }
+                let [r0, r1, r2, r3, r4, r5, r6, r7] = rows.map(|row| &row[at..][..len]);
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    let mut x = *sum;
+                    x = C::mul_add::<FUSED>(w[0], r0[i], x);
+                    x = C::mul_add::<FUSED>(w[1], r1[i], x);
+                    x = C::mul_add::<FUSED>(w[2], r2[i], x);
+                    x = C::mul_add::<FUSED>(w[3], r3[i], x);
+                    x = C::mul_add::<FUSED>(w[4], r4[i], x);
+                    x = C::mul_add::<FUSED>(w[5], r5[i], x);
+                    x = C::mul_add::<FUSED>(w[6], r6[i], x);
+                    x = C::mul_add::<FUSED>(w[7], r7[i], x);
+                    *sum = x;
+                }
             }
         }
         k += RUN;
