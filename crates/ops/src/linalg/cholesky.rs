@@ -133,6 +133,7 @@ fn samples() -> Vec<Sample> {
     vec![
         of(DType::F64, &[3, 3]),
         of(DType::F64, &[2, 2, 5, 5]),
+        of(DType::F64, &[16, 16]),
         of(DType::F64, &[49, 49]),
         of(DType::F64, &[1, 1]),
         of(DType::F64, &[130, 130]),
@@ -140,6 +141,7 @@ fn samples() -> Vec<Sample> {
         of(DType::F32, &[2, 100, 100]),
         of(DType::F32, &[3, 48, 48]),
         of(DType::F32, &[97, 97]),
+        of(DType::F32, &[2, 31, 31]),
         of(DType::F32, &[1025, 2, 2]),
         of(DType::F32, &[0, 0]),
         of(DType::F32, &[0, 4, 4]),

@@ -9,6 +9,7 @@ use tonnage_core::{DType, Result, Workers};
 
 use super::field::{Field, dot_in};
 use super::gemm::{Matrix, Size, Strides};
+use super::small::{self, SMALL};
 use super::substitute::{BLOCK, Room, Triangle, apart, room_bytes};
 use crate::number::Real;
 use crate::simd::{Isa, Kernel, level};
@@ -34,6 +35,9 @@ pub fn cholesky<T: Field + Real>(
     room: &mut Room<T>,
     workers: &dyn Workers,
 ) -> Result<Option<usize>> {
+    if n <= SMALL {
+        return Ok(small::cholesky(matrix, n));
+    }
     for start in (0..n).step_by(BLOCK) {
         let end = n.min(start + BLOCK);
         let count = end - start;

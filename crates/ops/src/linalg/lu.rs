@@ -8,6 +8,7 @@ use tonnage_core::{DType, FromScalar, Result, Workers};
 
 use super::field::{Field, add_in};
 use super::gemm::{Matrix, Size, Strides};
+use super::small::{self, SMALL};
 use super::substitute::{BLOCK, Room, Triangle, apart, held_to_solve, room_bytes};
 use crate::number::Real;
 use crate::simd::{Isa, Kernel, level};
@@ -30,7 +31,8 @@ pub struct Factored {
 
 /// Elements that a factorization wants held, and solving for that many right sides.
 pub fn held(n: usize, width: usize) -> usize {
-    (n.min(BLOCK) * apart(n)).max(held_to_solve(n, width))
+    let panel = if n > SMALL { n.min(BLOCK) * apart(n) } else { 0 };
+    panel.max(held_to_solve(n, width))
 }
 
 /// Bytes of the room for a matrix and that many right sides.
@@ -47,6 +49,9 @@ pub fn factorize<T: Factor>(
     room: &mut Room<T>,
     workers: &dyn Workers,
 ) -> Result<Factored> {
+    if n <= SMALL {
+        return Ok(small::factorize(matrix, n, pivots));
+    }
     let mut made = Factored { odd: false, singular: None };
     let stride = apart(n);
     for start in (0..n).step_by(BLOCK) {

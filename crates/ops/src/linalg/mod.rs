@@ -25,6 +25,7 @@ mod householder;
 mod jacobi;
 mod lu;
 mod matrix;
+mod small;
 mod staged;
 mod stored;
 mod substitute;

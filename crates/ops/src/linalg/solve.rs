@@ -203,6 +203,7 @@ fn samples() -> Vec<Sample> {
         of(DType::F64, &[], 3, 2, true),
         of(DType::F64, &[2, 2], 4, 1, false),
         of(DType::F64, &[3], 4, 4, true),
+        of(DType::F64, &[2], 16, 7, true),
         of(DType::F64, &[], 60, 3, false),
         of(DType::F32, &[], 50, 70, true),
         of(DType::F32, &[], 150, 33, false),

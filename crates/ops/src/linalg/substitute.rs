@@ -8,6 +8,7 @@ use tonnage_core::{DType, Result, Workers};
 
 use super::field::Field;
 use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within};
+use super::small::{self, SMALL};
 use crate::parallel::{cut, cut_bytes_of};
 use crate::simd::{Isa, Kernel, level};
 
@@ -31,7 +32,7 @@ pub struct Room<'a, T> {
 }
 
 fn counts(n: usize, held: usize) -> [usize; 3] {
-    let order = n.min(BLOCK).next_multiple_of(ROWS);
+    let order = if n > SMALL { n.min(BLOCK).next_multiple_of(ROWS) } else { 0 };
     [order * order, order * COLUMNS, held]
 }
 
@@ -124,7 +125,7 @@ pub struct Triangle<'a, T> {
 
 impl<T: Field> Triangle<'_, T> {
     /// How the matrix that the system is solved with lies, from an element on.
-    fn from(&self, row: usize, column: usize) -> Strides {
+    pub(super) fn from(&self, row: usize, column: usize) -> Strides {
         let [down, right] = self.steps;
         let (down, right) = if self.transposed { (right, down) } else { (down, right) };
         let start = self.start as isize + row as isize * down + column as isize * right;
@@ -148,6 +149,10 @@ impl<T: Field> Triangle<'_, T> {
         room: &mut Room<T>,
         workers: &dyn Workers,
     ) -> Result<()> {
+        if self.n <= SMALL {
+            small::solve(self, x, width);
+            return Ok(());
+        }
         let blocks = if width == 0 { 0 } else { self.n.div_ceil(BLOCK) };
         for number in 0..blocks {
             // The transposed lower triangle is an upper one: from the last row up.

@@ -126,6 +126,8 @@ fn samples() -> Vec<Sample> {
         of(DType::F64, &[], 3, 2, true),
         of(DType::F64, &[2, 2], 4, 1, false),
         of(DType::F64, &[3], 4, 4, true),
+        of(DType::F64, &[2], 32, 21, false),
+        of(DType::F64, &[], 17, 6, true),
         of(DType::F64, &[], 100, 3, false),
         of(DType::F64, &[], 97, 5, true),
         of(DType::F32, &[], 48, 1025, false),

@@ -45,12 +45,13 @@ impl<'a, T: Float> Side<'a, T> {
     pub fn taps_of(image: &'a In, known: &Known) -> Side<'a, T> {
         let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
         let group = known.group().0;
-        match rows_of(image, known.groups).filter(|_| known.window.is_trivial()) {
+        let packs = turned(known, size_of::<T>());
+        // A band of windows of one pixel is a copy in the order of memory. The matrix would be read where it lies, some
+        // channels of a pixel at a time, from pages that no prefetching follows.
+        let banded = matches!(packs, Packs::Band { .. });
+        match rows_of(image, known.groups).filter(|_| known.window.is_trivial() && !banded) {
             Some(rows) => Side::Matrix(Matrix::left(data, rows.transposed())),
-            None => Side::Turned(
-                Windows::new(data, pixels, slides(known), group),
-                turned(known, size_of::<T>()),
-            ),
+            None => Side::Turned(Windows::new(data, pixels, slides(known), group), packs),
         }
     }
 
