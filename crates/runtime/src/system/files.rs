@@ -36,7 +36,7 @@ fn allocate(file: &File, len: u64) -> Option<io::Result<()>> {
 
 /// Fills a slice with what lies there; several threads read at once.
 #[cfg(unix)]
-pub(crate) fn read_at(file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
+pub fn read_at(file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, into, at)
 }
 
@@ -52,7 +52,7 @@ static PLACE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// Fills a slice with what lies there.
 #[cfg(not(unix))]
-pub(crate) fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
+pub fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
     use std::io::{Read, Seek};
     let _alone = PLACE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     file.seek(io::SeekFrom::Start(at)).and_then(|_| file.read_exact(into))

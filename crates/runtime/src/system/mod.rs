@@ -28,9 +28,8 @@ use tonnage_core::bytes::{LARGE, PAGE};
 
 pub use figures::{machine_memory, resident};
 #[cfg(unix)]
-pub use files::read_ahead;
-pub(crate) use files::reserve;
-pub(crate) use files::{read_at, write_at};
+pub use files::{read_ahead, read_at};
+pub(crate) use files::{reserve, write_at};
 #[cfg(unix)]
 pub use mapping::Mapping;
 

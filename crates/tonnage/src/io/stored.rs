@@ -4,10 +4,10 @@
 //! stays in, or, of a tensor that stays in the file, into the registers of the op that reads it. Where the file holds columns first (Fortran order), so does the tensor: its layout says so, and nothing is moved.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Elements, Generator, Recipe, Stored};
@@ -17,6 +17,7 @@ use tonnage_runtime::Array;
 use tonnage_runtime::spill::Pass;
 #[cfg(unix)]
 use tonnage_runtime::system::Mapping;
+use tonnage_runtime::system::{read_ahead, read_at};
 
 use super::{bad_file, failed, filled};
 use crate::tensor::Tensor;
@@ -26,11 +27,7 @@ use crate::tensor::Tensor;
 pub(super) struct Opened {
     pub path: PathBuf,
     pub bytes: u64,
-    /// For whoever needs a place in the file of its own.
-    file: Mutex<File>,
-    /// The same file, for positioned reads.
-    #[cfg(unix)]
-    beside: File,
+    file: File,
 }
 
 impl Opened {
@@ -40,46 +37,38 @@ impl Opened {
         if found.is_dir() {
             return Err(bad_file(path, "is a folder", "name a file in it"));
         }
-        Ok(Opened {
-            path: path.into(),
-            bytes: found.len(),
-            #[cfg(unix)]
-            beside: file.try_clone().map_err(|e| failed(path, "opened", &e))?,
-            file: Mutex::new(file),
-        })
+        Ok(Opened { path: path.into(), bytes: found.len(), file })
     }
 
-    /// Fills a slice with what lies there.
+    /// Fills a slice with what lies there; several threads may at once.
     pub fn fill(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        self.read_at(at, into).map_err(|e| failed(&self.path, "read", &e))
+        read_at(&self.file, at, into).map_err(|e| failed(&self.path, "read", &e))
     }
 
     /// So many bytes are read next.
     fn ahead(&self, at: u64, len: u64) {
-        #[cfg(unix)]
-        tonnage_runtime::system::read_ahead(&self.beside, at, len);
-        #[cfg(not(unix))]
-        let _ = (at, len);
-    }
-
-    /// Several threads read at once.
-    #[cfg(unix)]
-    fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.beside, into, at)
-    }
-
-    /// One thread after the other.
-    #[cfg(not(unix))]
-    fn read_at(&self, at: u64, into: &mut [u8]) -> std::io::Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(into))
+        read_ahead(&self.file, at, len);
     }
 
     /// From the start on, for a header.
     pub fn at_start<T>(&self, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.seek(SeekFrom::Start(0)).map_err(|e| failed(&self.path, "read", &e))?;
-        read(&mut *file)
+        read(&mut Rest { file: self, at: 0 })
+    }
+}
+
+/// What is left of a file from a place on.
+struct Rest<'a> {
+    file: &'a Opened,
+    at: u64,
+}
+
+impl Read for Rest<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.file.bytes.saturating_sub(self.at);
+        let len = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        read_at(&self.file.file, self.at, &mut into[..len])?;
+        self.at += len as u64;
+        Ok(len)
     }
 }
 
@@ -244,7 +233,7 @@ impl FileTensor {
             let what = format!("{} lies there as no machine has it in memory", self.ty());
             return Err(bad_file(&self.file.path, what, "use `lazy`, which turns it").at(source));
         }
-        let mapping = Mapping::of(&self.file.beside, at + bytes)
+        let mapping = Mapping::of(&self.file.file, at + bytes)
             .map_err(|e| failed(&self.file.path, "mapped", &e).at(source))?;
         Ok(self.tensor_of(Arc::new(Mapped { mapping, at, size })))
     }

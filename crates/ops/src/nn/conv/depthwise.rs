@@ -18,8 +18,11 @@ use crate::nn::float::{Float, Wide};
 use crate::nn::window::Pixels;
 use crate::simd::{self, Isa, Kernel};
 
-/// Channels whose sums are kept close at hand while taps pass by; weights are laid out in multiples of it.
-pub(super) const BLOCK: usize = 64;
+/// Channels of a vector of sums: the widest that machines have. Weights are laid out in multiples of it.
+pub(super) const BLOCK: usize = 16;
+
+/// Pixels side by side whose sums are in registers at once: each weight is read once for all of them.
+const PIXELS: usize = 4;
 
 /// Scratch as elements of one type.
 pub(super) fn space<C: Pod>(scratch: &mut [u8]) -> &mut [C] {
@@ -176,24 +179,31 @@ struct Line<'a, T: Float> {
     out: &'a mut [T],
 }
 
-/// `sums[c] += xs[c] * ys[c]`, for the first elements of both.
-///
-/// A whole block is an array, whose sums stay in registers from one call to the next. Callers use loops, not `for_each` or
-/// `map`: a closure may stay a function, which has no vectors and no multiply-add.
+/// `sums[c] += xs[c] * ys[c]`. The sums of a block are a value of their own, which stays in registers from one call to the next; longer
+/// arrays the compiler takes apart. Callers use loops, not `for_each` or `map`: a closure may stay a function, which has no
+/// vectors and no multiply-add.
 #[inline(always)]
-pub(super) fn add_products<I: Isa, C, X, Y>(sums: &mut [C], xs: &[X], ys: &[Y])
+pub(super) fn add_products<I: Isa, C, X, Y>(sums: &mut [C; BLOCK], xs: &[X; BLOCK], ys: &[Y; BLOCK])
 where
     C: Wide,
     X: Reads<C>,
     Y: Reads<C>,
 {
-    let whole = (xs.first_chunk::<BLOCK>(), ys.first_chunk::<BLOCK>());
-    if let (Some(sums), (Some(xs), Some(ys))) = (sums.as_mut_array::<BLOCK>(), whole) {
-        for c in 0..BLOCK {
-            sums[c] = xs[c].read().fma::<I>(ys[c].read(), sums[c]);
-        }
-        return;
+    let mut held = *sums;
+    for c in 0..BLOCK {
+        held[c] = xs[c].read().fma::<I>(ys[c].read(), held[c]);
     }
+    *sums = held;
+}
+
+/// The same of channels that are no block.
+#[inline(always)]
+pub(super) fn add_rest<I: Isa, C, X, Y>(sums: &mut [C], xs: &[X], ys: &[Y])
+where
+    C: Wide,
+    X: Reads<C>,
+    Y: Reads<C>,
+{
     let (xs, ys) = (&xs[..sums.len()], &ys[..sums.len()]);
     for (c, sum) in sums.iter_mut().enumerate() {
         *sum = xs[c].read().fma::<I>(ys[c].read(), *sum);
@@ -234,28 +244,91 @@ impl<T: Float> Line<'_, T> {
         number
     }
 
-    /// A block of channels, from `first` on, of one pixel.
+    /// Channels lie as those of the result do.
+    fn is_plain(&self) -> bool {
+        self.pixels.channel == 1 && self.reads.divide == 1 && self.reads.turns == 1
+    }
+
+    /// Where pixel `x` of this remainder begins in the result.
+    fn to(&self, x: usize) -> usize {
+        (x * self.step + self.axes[2].first) * self.channels
+    }
+
+    /// All channels of `P` plain pixels from `x` on, each of which sees what the one before does, `further` on.
     #[inline(always)]
-    fn block<I: Isa>(&self, seen: &Seen, first: usize, sums: &mut [T::Compute]) {
-        let (reads, step) = (&self.reads, self.pixels.channel);
+    fn plain<I: Isa, const P: usize>(&self, x: usize, seen: &Seen, further: isize, out: &mut [T]) {
         let seen = &seen.taps[..seen.count];
-        if step == 1 && reads.divide == 1 && reads.turns == 1 {
-            // Channels lie as those of the result do.
+        let blocks = self.channels / BLOCK * BLOCK;
+        for first in (0..blocks).step_by(BLOCK) {
+            let mut sums = [[T::Compute::ZERO; BLOCK]; P];
             for (at, weights) in seen {
-                let xs = &self.data[(at + first as isize) as usize..];
-                add_products::<I, _, _, _>(sums, xs, &self.weights[weights + first..]);
-            }
-            return;
-        }
-        for (at, weights) in seen {
-            for turn in 0..reads.turns {
-                let weights = &self.weights[weights + turn * self.row + first..];
-                for (c, (sum, weight)) in sums.iter_mut().zip(weights).enumerate() {
-                    let channel = (first + c) / reads.divide * reads.times + turn;
-                    let value = self.data[(at + channel as isize * step) as usize].read();
-                    *sum = value.fma::<I>(*weight, *sum);
+                let Some(ys) = self.weights[weights + first..].first_chunk() else { break };
+                for (p, sums) in sums.iter_mut().enumerate() {
+                    let at = at + p as isize * further + first as isize;
+                    let Some(xs) = self.data[at as usize..].first_chunk() else { break };
+                    add_products::<I, _, _, _>(sums, xs, ys);
                 }
             }
+            for (p, sums) in sums.iter().enumerate() {
+                T::store(sums, &mut out[self.to(x + p) + first..][..BLOCK]);
+            }
+        }
+        let rest = self.channels - blocks;
+        for p in 0..if rest > 0 { P } else { 0 } {
+            let mut sums = [T::Compute::ZERO; BLOCK];
+            let sums = &mut sums[..rest];
+            for (at, weights) in seen {
+                let at = at + p as isize * further + blocks as isize;
+                let (xs, ys) = (&self.data[at as usize..], &self.weights[weights + blocks..]);
+                add_rest::<I, _, _, _>(sums, xs, ys);
+            }
+            T::store(sums, &mut out[self.to(x + p) + blocks..][..rest]);
+        }
+    }
+
+    /// Pixels that no edge is near, from `x` to `end`.
+    #[inline(always)]
+    fn inner<I: Isa>(&self, x: usize, end: usize, seen: &mut Seen, out: &mut [T]) {
+        let further = self.axes[2].slide.step as isize * self.pixels.strides[2];
+        let mut x = x;
+        while x < end {
+            let count = if end - x >= PIXELS { PIXELS } else { 1 };
+            match count {
+                PIXELS => self.plain::<I, PIXELS>(x, seen, further, out),
+                _ => self.plain::<I, 1>(x, seen, further, out),
+            }
+            for (at, _) in &mut seen.taps[..seen.count] {
+                *at += count as isize * further;
+            }
+            x += count;
+        }
+    }
+
+    /// All channels of a pixel that sees `all` taps, wherever they lie.
+    #[inline(always)]
+    fn pixel<I: Isa>(&self, x: usize, all: usize, seen: &mut Seen, out: &mut [T]) {
+        let (reads, step) = (&self.reads, self.pixels.channel);
+        for first in (0..self.channels).step_by(BLOCK) {
+            let count = BLOCK.min(self.channels - first);
+            let mut sums = [T::Compute::ZERO; BLOCK];
+            let sums = &mut sums[..count];
+            for skip in (0..all).step_by(TAPS) {
+                // A large window, piece by piece.
+                if all > TAPS {
+                    self.seen(x, skip, seen);
+                }
+                for (at, weights) in &seen.taps[..seen.count] {
+                    for turn in 0..reads.turns {
+                        let weights = &self.weights[weights + turn * self.row + first..];
+                        for (c, (sum, weight)) in sums.iter_mut().zip(weights).enumerate() {
+                            let channel = (first + c) / reads.divide * reads.times + turn;
+                            let value = self.data[(at + channel as isize * step) as usize].read();
+                            *sum = value.fma::<I>(*weight, *sum);
+                        }
+                    }
+                }
+            }
+            T::store(sums, &mut out[self.to(x) + first..][..count]);
         }
     }
 }
@@ -264,24 +337,23 @@ impl<T: Float> Kernel for Line<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self) {
-        let (of_x, mut seen) = (self.axes[2], Seen { taps: [(0, 0); TAPS], count: 0 });
-        for x in 0..of_x.slide.lines {
+    fn run<I: Isa>(mut self) {
+        let (slide, mut seen) = (self.axes[2].slide, Seen { taps: [(0, 0); TAPS], count: 0 });
+        let inner = slide.whole(0..slide.taps, self.pixels.lengths[2], 0..slide.lines);
+        let (plain, out) = (self.is_plain(), std::mem::take(&mut self.out));
+        let mut x = 0;
+        while x < slide.lines {
             let all = self.seen(x, 0, &mut seen);
-            let to = (x * self.step + of_x.first) * self.channels;
-            for first in (0..self.channels).step_by(BLOCK) {
-                let count = BLOCK.min(self.channels - first);
-                let mut sums = [T::Compute::ZERO; BLOCK];
-                for skip in (0..all).step_by(TAPS) {
-                    // A large window, piece by piece.
-                    if all > TAPS {
-                        self.seen(x, skip, &mut seen);
-                    }
-                    self.block::<I>(&seen, first, &mut sums[..count]);
+            match plain && all <= TAPS {
+                true if inner.contains(&x) => {
+                    self.inner::<I>(x, inner.end, &mut seen, out);
+                    x = inner.end;
+                    continue;
                 }
-                let out = &mut self.out[to + first..][..count];
-                T::store(&sums[..count], out);
+                true => self.plain::<I, 1>(x, &seen, 0, out),
+                false => self.pixel::<I>(x, all, &mut seen, out),
             }
+            x += 1;
         }
     }
 }

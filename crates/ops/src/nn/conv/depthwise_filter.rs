@@ -9,7 +9,7 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Bytes, DType, Workers};
 
 use super::Known;
-use super::depthwise::{BLOCK, add_products, computed, space};
+use super::depthwise::{BLOCK, add_products, add_rest, computed, space};
 use super::operand::slides;
 use super::slide::Slide;
 use crate::linalg::gemm::Compute;
@@ -19,6 +19,26 @@ use crate::simd::{self, Isa, Kernel};
 
 /// The most parts.
 const PARTS: usize = 16;
+
+/// The most channels whose sums are in registers while windows pass by: one block alone would wait for its own last sum.
+const WIDE: usize = 4 * BLOCK;
+
+/// Channels as `(first, count)`: the most blocks at once that there are, and what is left over.
+fn blocks(channels: usize) -> impl Iterator<Item = (usize, usize)> {
+    const TWO: usize = 2 * BLOCK;
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let count = match channels - first {
+            0 => return None,
+            WIDE.. => WIDE,
+            TWO.. => TWO,
+            BLOCK.. => BLOCK,
+            rest => rest,
+        };
+        first += count;
+        Some((first - count, count))
+    })
+}
 
 fn row(known: &Known) -> usize {
     known.outputs.next_multiple_of(BLOCK)
@@ -106,8 +126,7 @@ impl<T: Float> Kernel for Line<'_, '_, T> {
         let (times, lengths) = (known.outputs / known.inputs, of.pixels.lengths);
         let given = of.made.at(batch, [z, y, 0]);
         let (step, next) = (xs.step as isize * of.pixels.strides[2], of.made.strides[2]);
-        for first in (0..known.outputs).step_by(BLOCK) {
-            let count = BLOCK.min(known.outputs - first);
+        for (first, count) in blocks(known.outputs) {
             for i in zs.taps_inside(z, lengths[0]) {
                 for j in ys.taps_inside(y, lengths[1]) {
                     let place = [zs.place(z, i) as usize, ys.place(y, j) as usize, 0];
@@ -116,7 +135,7 @@ impl<T: Float> Kernel for Line<'_, '_, T> {
                         let whole = xs.whole(l..l + 1, lengths[2], 0..xs.lines);
                         let seen = (start + xs.place(whole.start, l) * of.pixels.strides[2], step);
                         let gave = (given + whole.start as isize * next, next);
-                        let mut lanes = [T::Compute::ZERO; BLOCK];
+                        let mut lanes = [T::Compute::ZERO; WIDE];
                         let windows = Windows { seen, gave, count: whole.len(), times, first };
                         of.add::<I>(&windows, &mut lanes[..count]);
                         let tap = (i * ys.taps + j) * xs.taps + l;
@@ -148,11 +167,15 @@ impl<T: Float> Sums<'_, T> {
     fn add<I: Isa>(&self, windows: &Windows, sums: &mut [T::Compute]) {
         let Windows { seen, gave, count, times, first } = *windows;
         if (self.pixels.channel, self.made.channel, times) == (1, 1, 1) {
-            for x in 0..count as isize {
-                let (saw, made) = (seen.0 + x * seen.1, gave.0 + x * gave.1);
-                let xs = &self.image[(saw + first as isize) as usize..];
-                let ys = &self.values[(made + first as isize) as usize..];
-                add_products::<I, _, _, _>(sums, xs, ys);
+            match sums.as_chunks_mut() {
+                ([a, b, c, d], []) => return self.whole::<I, 4>(windows, [a, b, c, d]),
+                ([a, b], []) => return self.whole::<I, 2>(windows, [a, b]),
+                ([a], []) => return self.whole::<I, 1>(windows, [a]),
+                _ => {}
+            }
+            for x in 0..count {
+                let (xs, ys) = self.side_by_side(windows, x);
+                add_rest::<I, _, _, _>(sums, xs, ys);
             }
             return;
         }
@@ -165,5 +188,34 @@ impl<T: Float> Sums<'_, T> {
                 *sum = saw.read().fma::<I>(made.read(), *sum);
             }
         }
+    }
+
+    /// The same for whole blocks of channels that lie side by side.
+    #[inline(always)]
+    fn whole<I: Isa, const V: usize>(
+        &self,
+        windows: &Windows,
+        sums: [&mut [T::Compute; BLOCK]; V],
+    ) {
+        let mut held = sums.each_ref().map(|sums| **sums);
+        for x in 0..windows.count {
+            let (xs, ys) = self.side_by_side(windows, x);
+            let (xs, ys) = (xs[..V * BLOCK].as_chunks().0, ys[..V * BLOCK].as_chunks().0);
+            for (held, (xs, ys)) in held.iter_mut().zip(xs.iter().zip(ys)) {
+                add_products::<I, _, _, _>(held, xs, ys);
+            }
+        }
+        for (sums, held) in sums.into_iter().zip(held) {
+            *sums = held;
+        }
+    }
+
+    /// What a window's tap saw and what the window gave, from the first channel on.
+    #[inline(always)]
+    fn side_by_side(&self, windows: &Windows, window: usize) -> (&[T], &[T]) {
+        let Windows { seen, gave, first, .. } = *windows;
+        let (x, first) = (window as isize, first as isize);
+        let (saw, made) = (seen.0 + x * seen.1 + first, gave.0 + x * gave.1 + first);
+        (&self.image[saw as usize..], &self.values[made as usize..])
     }
 }
