@@ -257,9 +257,9 @@ impl<T: Float> Line<'_, T> {
     /// All channels of `P` plain pixels from `x` on, each of which sees what the one before does, `further` on.
     #[inline(always)]
     fn plain<I: Isa, const P: usize>(&self, x: usize, seen: &Seen, further: isize, out: &mut [T]) {
-        let seen = &seen.taps[..seen.count];
-        let blocks = self.channels / BLOCK * BLOCK;
-        for first in (0..blocks).step_by(BLOCK) {
+        let (seen, channels) = (&seen.taps[..seen.count], self.channels);
+        let mut first = 0;
+        while first + BLOCK <= channels {
             let mut sums = [[T::Compute::ZERO; BLOCK]; P];
             for (at, weights) in seen {
                 let Some(ys) = self.weights[weights + first..].first_chunk() else { break };
@@ -272,17 +272,19 @@ impl<T: Float> Line<'_, T> {
             for (p, sums) in sums.iter().enumerate() {
                 T::store(sums, &mut out[self.to(x + p) + first..][..BLOCK]);
             }
+            // The last block ends with the channels; some are in two then, with the same sums.
+            let next = first + BLOCK;
+            let last = next < channels && next + BLOCK > channels;
+            first = if last { channels - BLOCK } else { next };
         }
-        let rest = self.channels - blocks;
-        for p in 0..if rest > 0 { P } else { 0 } {
+        for p in 0..if channels < BLOCK { P } else { 0 } {
             let mut sums = [T::Compute::ZERO; BLOCK];
-            let sums = &mut sums[..rest];
+            let sums = &mut sums[..channels];
             for (at, weights) in seen {
-                let at = at + p as isize * further + blocks as isize;
-                let (xs, ys) = (&self.data[at as usize..], &self.weights[weights + blocks..]);
-                add_rest::<I, _, _, _>(sums, xs, ys);
+                let xs = &self.data[(at + p as isize * further) as usize..];
+                add_rest::<I, _, _, _>(sums, xs, &self.weights[*weights..]);
             }
-            T::store(sums, &mut out[self.to(x + p) + blocks..][..rest]);
+            T::store(sums, &mut out[self.to(x + p)..][..channels]);
         }
     }
 

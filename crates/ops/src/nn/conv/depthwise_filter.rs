@@ -23,20 +23,22 @@ const PARTS: usize = 16;
 /// The most channels whose sums are in registers while windows pass by: one block alone would wait for its own last sum.
 const WIDE: usize = 4 * BLOCK;
 
-/// Channels as `(first, count)`: the most blocks at once that there are, and what is left over.
-fn blocks(channels: usize) -> impl Iterator<Item = (usize, usize)> {
+/// Channels as `(first, count, done)`: the most blocks at once that there are. The last ends with the channels, and the first ones of it
+/// are done already.
+fn blocks(channels: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     const TWO: usize = 2 * BLOCK;
     let mut first = 0;
     std::iter::from_fn(move || {
-        let count = match channels - first {
+        let left = channels - first;
+        let count = match left {
             0 => return None,
             WIDE.. => WIDE,
             TWO.. => TWO,
-            BLOCK.. => BLOCK,
-            rest => rest,
+            _ => BLOCK.min(channels),
         };
-        first += count;
-        Some((first - count, count))
+        let done = count.saturating_sub(left);
+        first += count - done;
+        Some((first - count, count, done))
     })
 }
 
@@ -126,7 +128,7 @@ impl<T: Float> Kernel for Line<'_, '_, T> {
         let (times, lengths) = (known.outputs / known.inputs, of.pixels.lengths);
         let given = of.made.at(batch, [z, y, 0]);
         let (step, next) = (xs.step as isize * of.pixels.strides[2], of.made.strides[2]);
-        for (first, count) in blocks(known.outputs) {
+        for (first, count, done) in blocks(known.outputs) {
             for i in zs.taps_inside(z, lengths[0]) {
                 for j in ys.taps_inside(y, lengths[1]) {
                     let place = [zs.place(z, i) as usize, ys.place(y, j) as usize, 0];
@@ -139,8 +141,8 @@ impl<T: Float> Kernel for Line<'_, '_, T> {
                         let windows = Windows { seen, gave, count: whole.len(), times, first };
                         of.add::<I>(&windows, &mut lanes[..count]);
                         let tap = (i * ys.taps + j) * xs.taps + l;
-                        let sums = &mut sums[tap * row + first..][..count];
-                        for (sum, lane) in sums.iter_mut().zip(&lanes) {
+                        let sums = &mut sums[tap * row + first..][done..count];
+                        for (sum, lane) in sums.iter_mut().zip(&lanes[done..]) {
                             *sum = *sum + *lane;
                         }
                     }

@@ -200,6 +200,8 @@ fn cases() -> Vec<Case> {
         of(F32, &[1, 5, 5, 3], &[2, 3, 1, 6], 3, &[[1, 1, 0, 2], same]),
         of(F64, &[1, 6, 6, 70], &[3, 3, 1, 70], 70, &[same, same]),
         of(BF16, &[1, 4, 4, 5], &[3, 3, 1, 5], 5, &[same, same]),
+        of(F32, &[1, 3, 11, 40], &[2, 3, 1, 40], 40, &[same, [2, 1, 1, 1]]),
+        of(F16, &[1, 2, 8, 17], &[1, 3, 1, 17], 17, &[plain, same]),
         // More than a tile of rows and columns.
         of(F32, &[1, 5, 7, 20], &[3, 3, 20, 40], 1, &[same, same]),
         // More windows than a band has, across images; taps that lie apart along height; planes of padding.
