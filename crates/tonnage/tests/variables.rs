@@ -85,6 +85,7 @@ fn a_variable_grows_and_shrinks_by_what_is_there_without_a_copy_of_it() {
 
 #[test]
 fn what_has_no_sign_shrinks_too() {
+    let _turn = alone();
     let v = Variable::new("v", tensor([5u8, 3, 0]).unwrap()).unwrap();
     v.assign_sub(&tensor([1u8, 3, 1]).unwrap()).unwrap();
     assert_eq!(v.read().unwrap().to_vec::<u8>().unwrap(), [4, 0, 255]);
