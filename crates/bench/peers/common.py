@@ -92,13 +92,15 @@ def measure(make, workload, sizes, seconds):
         return (time.perf_counter() - start) / calls
 
     first = step()
-    times, start = [], time.perf_counter()
+    times, ran, start = [], time.process_time(), time.perf_counter()
     while True:
         times.append(step())
         if time.perf_counter() - start >= (LONG * seconds if len(times) < LEAST else seconds):
             break
+    ran = time.process_time() - ran
     print(f"first {first:e}")
     print(f"step {statistics.median(times):e}")
+    print(f"cpu {ran / len(times) / calls:e}")
     print(f"peak {max(highest() - before, 0)}")
 
 

@@ -101,6 +101,9 @@ fn run(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<()> {
     let figures = measure::measure(workload, sizes, settings)?;
     println!("first {:e}", figures.first);
     println!("step {:e}", figures.step);
+    if let Some(cpu) = figures.cpu {
+        println!("cpu {cpu:e}");
+    }
     println!("peak {}", figures.peak);
     println!("state {}", figures.state);
     if let Some(predicted) = figures.predicted {

@@ -34,6 +34,9 @@ pub struct Job {
 pub struct Figures {
     pub first: f64,
     pub step: f64,
+    /// What the threads ran in a step, added up, where the system says it: on a machine that others use as well it says more
+    /// than the clock.
+    pub cpu: Option<f64>,
     pub peak: u64,
     pub state: u64,
     /// What a step takes on top of the state, as its plan says.
@@ -57,7 +60,7 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
     (job.step)()?;
     let first = start.elapsed().as_secs_f64() / job.calls as f64;
     let mut times = Vec::new();
-    let start = Instant::now();
+    let (ran, start) = (cpu(), Instant::now());
     loop {
         let step = Instant::now();
         (job.step)()?;
@@ -68,11 +71,14 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
             break;
         }
     }
+    let calls = (times.len() * job.calls) as f64;
+    let cpu = cpu().zip(ran).map(|(now, before)| (now - before) / calls);
     times.sort_by(f64::total_cmp);
     let state = (job.state)()?.get();
     Ok(Figures {
         first,
         step: times[times.len() / 2],
+        cpu,
         peak: highest().saturating_sub(before),
         state,
         predicted: plan.map(|plan| plan.obtains().get()),
@@ -84,6 +90,16 @@ fn restart_peak() -> u64 {
     // Elsewhere than on Linux the mark counts from the start of the process.
     let _ = fs::write("/proc/self/clear_refs", "5");
     memory::resident().unwrap_or(Bytes::ZERO).get()
+}
+
+/// Seconds that the threads of this process ran, where the system says it.
+fn cpu() -> Option<f64> {
+    let nanoseconds = |thread: std::io::Result<fs::DirEntry>| {
+        let line = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        line.split(' ').next()?.parse::<f64>().ok()
+    };
+    let threads = fs::read_dir("/proc/self/task").ok()?;
+    threads.map(nanoseconds).sum::<Option<f64>>().map(|nanoseconds| nanoseconds / 1e9)
 }
 
 /// The most that was resident.

@@ -9,6 +9,8 @@ use std::process::Command;
 pub struct Figures {
     pub first: f64,
     pub step: f64,
+    /// What all threads ran in a step, added up; none where the system does not say.
+    pub cpu: f64,
     pub peak: u64,
     /// Parameters, optimizer state and inputs; ours alone say it.
     pub state: u64,
@@ -56,6 +58,7 @@ pub fn figures(text: &str) -> Result<Figures, String> {
     Ok(Figures {
         first,
         step,
+        cpu: or_none("cpu"),
         peak: peak as u64,
         state: or_none("state") as u64,
         flops: or_none("flops"),
@@ -68,6 +71,7 @@ pub fn best(all: &[Figures]) -> Option<Figures> {
     let least = |a: Figures, b: Figures| Figures {
         first: a.first.min(b.first),
         step: a.step.min(b.step),
+        cpu: a.cpu.min(b.cpu),
         peak: a.peak.min(b.peak),
         ..a
     };

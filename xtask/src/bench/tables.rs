@@ -15,6 +15,11 @@ fn time(seconds: f64) -> String {
     format!("{:.3} {unit}", seconds * factor)
 }
 
+/// How many times `other` it is; nothing where there is no other.
+fn ratio(one: f64, other: f64) -> String {
+    if other > 0.0 { format!("{:.2}", one / other) } else { String::new() }
+}
+
 /// Bytes in MiB.
 fn mib(bytes: u64) -> String {
     format!("{:.1}", bytes as f64 / f64::from(1 << 20))
@@ -35,13 +40,22 @@ pub fn say_peers(peers: &[Peer]) {
 /// The head of the table of workloads.
 pub fn head() {
     println!(
-        "\n{:<15} {:<24} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>9}",
-        "workload", "", "a step", "first call", "peak MiB", "state MiB", "ratio", "of limit"
+        "\n{:<15} {:<24} {:>11} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>6} {:>9}",
+        "workload",
+        "",
+        "a step",
+        "cpu",
+        "first call",
+        "peak MiB",
+        "state MiB",
+        "ratio",
+        "of cpu",
+        "of limit"
     );
 }
 
 /// A workload: ours, without a budget and with one that everything fits in, then the peers, the fastest first. The ratio is our
-/// time to theirs.
+/// time to theirs, by the clock and by what all threads ran; threads that wait by turning around count as running.
 pub fn row(
     name: &str,
     own: &Figures,
@@ -53,30 +67,31 @@ pub fn row(
     let ours = [(name, "Tonnage", Some(own)), ("", "Tonnage unlimited", unlimited)];
     for (name, mode, figures) in ours {
         let Some(figures) = figures else { continue };
-        let of = |theirs: f64| match theirs > 0.0 {
-            true => format!("{:.2}", figures.step / theirs),
-            false => String::new(),
-        };
+        let best = peers.first().map(|best| best.figures);
         println!(
-            "{name:<15} {mode:<24} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>9}",
+            "{name:<15} {mode:<24} {:>11} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>6} {:>9}",
             time(figures.step),
+            time(figures.cpu),
             time(figures.first),
             mib(figures.peak),
             mib(figures.state),
-            of(peers.first().map_or(0.0, |best| best.figures.step)),
-            of(limit),
+            ratio(figures.step, best.map_or(0.0, |best| best.step)),
+            ratio(figures.cpu, best.map_or(0.0, |best| best.cpu)),
+            ratio(figures.step, limit),
         );
     }
     for Ran { peer, mode, figures } in peers {
         println!(
-            "{:<15} {:<24} {:>11} {:>11} {:>10} {:>10}   {:>6}",
+            "{:<15} {:<24} {:>11} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>6}",
             "",
             format!("{peer} {mode}"),
             time(figures.step),
+            time(figures.cpu),
             time(figures.first),
             mib(figures.peak),
             "",
-            format!("{:.2}", own.step / figures.step),
+            ratio(own.step, figures.step),
+            ratio(own.cpu, figures.cpu),
         );
     }
 }
@@ -129,14 +144,13 @@ pub fn doubled_head() {
 
 /// One of its rows: how many times as much time and memory, and how many times as much there is to compute and move.
 pub fn doubled(name: &str, dimension: &str, once: &Figures, twice: &Figures) {
-    let times = |a: f64, b: f64| if a > 0.0 { format!("{:.2}", b / a) } else { String::new() };
     println!(
         "{name:<15} {dimension:<10} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8}",
         time(once.step),
         time(twice.step),
-        times(once.step, twice.step),
-        times(once.peak as f64, twice.peak as f64),
-        times(once.flops, twice.flops),
-        times(once.bytes, twice.bytes),
+        ratio(twice.step, once.step),
+        ratio(twice.peak as f64, once.peak as f64),
+        ratio(twice.flops, once.flops),
+        ratio(twice.bytes, once.bytes),
     );
 }
