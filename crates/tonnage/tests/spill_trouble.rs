@@ -129,12 +129,15 @@ fn a_file_that_somebody_cuts_or_changes_fails_the_call_and_training_goes_on_as_i
     let x = numbers(ROWS, WIDTH, 1, 1.0);
     let (weights, untroubled) = (weights(), weights());
     let (free, fine) = (step(&untroubled, nothing), tight(&weights, nothing));
-    for (trouble, says) in [(cut as fn(), "cut short"), (change, "was changed")] {
+    // Of a file that was cut, what is written behind that is read first or not: it ends too soon, or has holes.
+    for (trouble, says) in
+        [(cut as fn(), &["cut short", "was changed"][..]), (change, &["was changed"])]
+    {
         let troubled = tight(&weights, trouble);
         let (before, held) = (values(&weights), in_use());
         let error = troubled.call(x.clone()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Spill { .. }), "{error}");
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(says.iter().any(|says| error.to_string().contains(says)), "{error}");
         assert_eq!((values(&weights), in_use()), (before, held));
         assert!(own_files().is_empty(), "{:?}", own_files());
         let losses = [fine.call(x.clone()).unwrap(), free.call(x.clone()).unwrap()];
