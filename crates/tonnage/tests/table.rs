@@ -306,6 +306,21 @@ fn sorting_along_any_axis_agrees_with_its_places() {
 }
 
 #[test]
+fn a_long_row_is_sorted_on_all_threads_as_on_one() {
+    let _turn = alone();
+    let all: Vec<f32> =
+        (0..50_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 18) as f32).collect();
+    let mut places: Vec<i32> = (0..50_000).collect();
+    places.sort_by(|a, b| all[*a as usize].total_cmp(&all[*b as usize]));
+    let sorted: Vec<f32> = places.iter().map(|i| all[*i as usize]).collect();
+    let x = tensor(all).unwrap();
+    assert_eq!(x.sort(0, false).unwrap().to_vec::<f32>().unwrap(), sorted);
+    assert_eq!(x.argsort(0, false).unwrap().to_vec::<i32>().unwrap(), places);
+    let down: Vec<f32> = sorted.iter().rev().copied().collect();
+    assert_eq!(x.sort(0, true).unwrap().to_vec::<f32>().unwrap(), down);
+}
+
+#[test]
 fn what_the_data_decide_has_its_size() {
     let _turn = alone();
     let x = tensor([3, 0, 3, 7]).unwrap();

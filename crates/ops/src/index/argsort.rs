@@ -13,7 +13,7 @@ use tonnage_core::row::{AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves
 use tonnage_core::{Bytes, DType, OpDef, TensorType, Workers};
 
 use super::along::{leading_axes, one_output};
-use super::order::{Ordered, Packed, packed_bytes, with_ordered};
+use super::order::{Ordered, Packed, in_order, packed_bytes, with_ordered};
 use super::sort;
 use crate::infer::{bad_attrs, cost, elements, inputs, rank_at_least};
 use crate::parallel::{Pair, for_each_pair};
@@ -106,7 +106,7 @@ fn argsort<T: Ordered, P: Packed>(
         let room = &mut scratch[..rows.len()];
         let pair = Pair { a: rows, chunk_a: n, b: room, chunk_b: n };
         for_each_pair(workers, pair, &|i, row, room| {
-            sorted::<T, P>(x, (group * together + i) * n, descending, room);
+            sorted::<T, P>(x, (group * together + i) * n, descending, room, workers);
             for (to, packed) in row.iter_mut().zip(room) {
                 *to = packed.index() as i32;
             }
@@ -120,6 +120,7 @@ pub(super) fn sorted<T: Ordered, P: Packed>(
     first: usize,
     descending: bool,
     room: &mut [P],
+    workers: &dyn Workers,
 ) {
     let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
     // Turned over within its own width, so that the index below still counts up.
@@ -128,5 +129,5 @@ pub(super) fn sorted<T: Ordered, P: Packed>(
         let key: u64 = data[positions.at(first + i)].level_key().into();
         *to = P::pack(if descending { most - key } else { key }, i);
     }
-    room.sort_unstable();
+    in_order(room, workers);
 }

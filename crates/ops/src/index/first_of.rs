@@ -14,6 +14,7 @@ use tonnage_core::row::{
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType};
 
 use super::indices::Indices;
+use super::order::{Packed, in_order};
 use crate::infer::{cost, elements, inputs, integer, no_attrs};
 
 const WHY: &str = "a place has no slope";
@@ -58,20 +59,31 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let indices = Indices::checked("first_of", &k.inputs[0], isize::MAX as usize)?;
     let count = indices.count();
     let order: &mut [u64] = &mut cast_slice_mut(k.scratch)[..count];
-    (0..).zip(order.iter_mut()).for_each(|(at, place)| *place = at);
-    order.sort_unstable_by_key(|at| (indices.get(*at as usize), *at));
     let out = k.outputs[0].slice::<i64>();
-    let mut first = None;
-    for at in order {
-        let index = indices.get(*at as usize);
-        let (_, place) = match first {
-            Some((same, place)) if same == index => (same, place),
-            _ => (index, *at),
-        };
-        first = Some((index, place));
-        out[*at as usize] = place as i64;
+    // An index and its position are one number, save for tables of 2^32 rows.
+    if u32::try_from(count).is_ok() && indices.all_below(u32::MAX as usize) {
+        for (at, to) in order.iter_mut().enumerate() {
+            *to = u64::pack(indices.get(at) as u64, at);
+        }
+        in_order(order, k.workers);
+        places(order.iter().map(|both| (both.packed_key(), both.index())), out);
+    } else {
+        (0..).zip(order.iter_mut()).for_each(|(at, place)| *place = at);
+        order.sort_unstable_by_key(|at| (indices.get(*at as usize), *at));
+        places(order.iter().map(|at| (indices.get(*at as usize) as u64, *at as usize)), out);
     }
     Ok(())
+}
+
+/// From indices and their positions, in order: the first position of each index at all of them.
+fn places(ordered: impl Iterator<Item = (u64, usize)>, out: &mut [i64]) {
+    let mut first = (0, 0);
+    for (i, (index, at)) in ordered.enumerate() {
+        if i == 0 || index != first.0 {
+            first = (index, at);
+        }
+        out[at] = first.1 as i64;
+    }
 }
 
 fn samples() -> Vec<Sample> {
@@ -84,6 +96,7 @@ fn samples() -> Vec<Sample> {
         of(DType::I32, &[2, 3], 4.0),
         of(DType::U8, &[40], 9.0),
         of(DType::U64, &[1025], 100.0),
+        of(DType::I32, &[20_000], 3000.0),
         of(DType::I16, &[], 5.0),
         of(DType::I8, &[0], 5.0),
     ]

@@ -32,6 +32,11 @@ impl<'a> Indices<'a> {
         Indices { numbers: Numbers::of(input), positions, count }
     }
 
+    /// Whether each is a position of an axis of that length.
+    pub fn all_below(&self, size: usize) -> bool {
+        self.outside(size).is_none()
+    }
+
     /// The first that is no position of an axis of that length.
     fn outside(&self, size: usize) -> Option<usize> {
         // What is below 0 is a large number without its sign.

@@ -4,7 +4,27 @@
 //! is fast with, and an index packed beside one breaks ties: a stable sort in place, without memory of its own.
 
 use bytemuck::Pod;
-use tonnage_core::{Bool, Element, bf16, f16};
+use tonnage_core::{Bool, Element, Workers, bf16, f16};
+
+/// Keys that are worth a thread of their own.
+const MANY: usize = 1 << 13;
+
+/// Sorts keys in place, many of them on all threads: what belongs into the lower part is parted from the rest, and both
+/// are sorted by themselves.
+pub fn in_order<K: Ord + Send>(keys: &mut [K], workers: &dyn Workers) {
+    among(keys, workers.threads(), workers);
+}
+
+fn among<K: Ord + Send>(keys: &mut [K], threads: usize, workers: &dyn Workers) {
+    if threads < 2 || keys.len() < 2 * MANY {
+        return keys.sort_unstable();
+    }
+    let half = threads / 2;
+    let middle = keys.len() / threads * half;
+    keys.select_nth_unstable(middle);
+    let (low, high) = keys.split_at_mut(middle);
+    workers.join(&mut || among(low, half, workers), &mut || among(high, threads - half, workers));
+}
 
 /// An element with a place in an order.
 pub trait Ordered: Element {

@@ -13,11 +13,11 @@ use tonnage_core::row::{
     AxisOf, Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, OpDef, Shape, TensorType};
+use tonnage_core::{DType, OpDef, Shape, TensorType, Workers};
 
 use super::along::{leading_axes, one_output};
 use super::argsort::{ARGSORT, descending};
-use super::order::{Ordered, with_ordered};
+use super::order::{Ordered, in_order, with_ordered};
 use super::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{cost, elements, inputs, rank_at_least};
 use crate::parallel::rows_at_once;
@@ -71,19 +71,19 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                 strided::copy(&x.layout, x.slice::<T>(), chunk * at_once * n, rows);
             }
             for row in rows.chunks_mut(n) {
-                sort_row::<T>(row, descending);
+                sort_row::<T>(row, descending, k.workers);
             }
         });
     });
     Ok(())
 }
 
-fn sort_row<T: Ordered>(row: &mut [T], descending: bool) {
+fn sort_row<T: Ordered>(row: &mut [T], descending: bool, workers: &dyn Workers) {
     for x in row.iter_mut() {
         *x = bytemuck::cast(x.key());
     }
     let keys: &mut [T::Key] = bytemuck::cast_slice_mut(row);
-    keys.sort_unstable();
+    in_order(keys, workers);
     if descending {
         keys.reverse();
     }

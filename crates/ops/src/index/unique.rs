@@ -12,7 +12,7 @@ use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves
 use tonnage_core::{Attrs, Bytes, DType, Dim, OpDef, Symbol, TensorType};
 
 use super::argsort::{counts_in_i32, sorted};
-use super::order::{Ordered, Packed, packed_bytes, with_ordered};
+use super::order::{Ordered, Packed, in_order, packed_bytes, with_ordered};
 use crate::infer::{cost, elements, inputs, no_attrs};
 use crate::rules;
 use crate::strided::Positions;
@@ -73,7 +73,7 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
     };
     let (packed, firsts) = k.scratch.split_at_mut(n * size_of::<P>());
     let packed: &mut [P] = cast_slice_mut(packed);
-    sorted::<T, P>(x, 0, false, packed);
+    sorted::<T, P>(x, 0, false, packed, k.workers);
     // For each run of equal ones: where its first element stands, and where the run starts.
     let firsts: &mut [u64] = cast_slice_mut(firsts);
     let mut count = 0;
@@ -84,7 +84,7 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
         }
     }
     let firsts = &mut firsts[..count];
-    firsts.sort_unstable();
+    in_order(firsts, k.workers);
     let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
     values.sizes[0] = count;
     counts.sizes[0] = count;

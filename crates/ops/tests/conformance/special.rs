@@ -168,3 +168,10 @@ fn nan_goes_through_products() {
     let got = made[0].plain().values;
     assert!(got[0].is_nan() && got[1].is_nan() && got[2] == INF && got[3].is_nan(), "{got:?}");
 }
+
+#[test]
+fn the_first_of_indices_beyond_32_bits_is_found_as_well() {
+    let far = f64::from(u32::MAX) * 4.0;
+    let x = [far, 3.0, far + 4.0, 3.0, far, far + 4.0, 0.0];
+    check("first_of", DType::I64, &Attrs::None, &[&x], &[0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 6.0]);
+}
