@@ -39,13 +39,16 @@ SIZES = {
     "embed_adagrad": {"rows": 2_000_000, "width": 64, "batch": 4096, "ids": 16},
     "gru": {"steps": 512, "batch": 32, "inputs": 64, "hidden": 256},
     "stream": {"layers": 16, "width": 4096, "batch": 64},
+    "stream_mapped": {"layers": 16, "width": 4096, "batch": 64},
     "small_add": {"n": 16},
     "small_call": {"n": 16},
 }
 # Calls between two looks at the clock, where one is not enough.
 CALLS = {"small_add": 1000, "small_call": 1000}
-# Steps after the first, where they are not long; and after how many times the seconds they end, however few there were.
+# Steps after the first, where they are not long; the most, for their times take memory as well; and after how many times the
+# seconds they end, however few there were.
 LEAST = 5
+MOST = 20_000
 LONG = 4
 
 
@@ -95,7 +98,8 @@ def measure(make, workload, sizes, seconds):
     times, ran, start = [], time.process_time(), time.perf_counter()
     while True:
         times.append(step())
-        if time.perf_counter() - start >= (LONG * seconds if len(times) < LEAST else seconds):
+        enough = LONG * seconds if len(times) < LEAST else seconds
+        if time.perf_counter() - start >= enough or len(times) == MOST:
             break
     ran = time.process_time() - ran
     print(f"first {first:e}")

@@ -286,6 +286,8 @@ for mode in ("eager", "compile"):
         WORKLOADS[name, mode] = trained(build, mode)
 for mode in ("mapped", "layer-mapped", "loaded"):
     WORKLOADS["stream", mode] = stream(mode)
+for mode in ("mapped", "layer-mapped"):
+    WORKLOADS["stream_mapped", mode] = stream(mode)
 for mode in ("eager", "checkpoint"):
     for rounds in (250, 1000, 4000):
         WORKLOADS[f"loop_grad_{rounds}", mode] = loop_grad(mode)

@@ -46,6 +46,9 @@ pub struct Figures {
 /// Steps that are run after the first, where they are not long.
 const LEAST: usize = 5;
 
+/// Steps that are run at most: the times of more would be what a workload of small steps takes.
+const MOST: usize = 20_000;
+
 /// Steps end after so many times the seconds that they were to be repeated for, however few there were.
 const LONG: f64 = 4.0;
 
@@ -67,7 +70,7 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
         times.push(step.elapsed().as_secs_f64() / job.calls as f64);
         let elapsed = start.elapsed().as_secs_f64();
         let seconds = if times.len() < LEAST { LONG * settings.seconds } else { settings.seconds };
-        if elapsed >= seconds {
+        if elapsed >= seconds || times.len() == MOST {
             break;
         }
     }

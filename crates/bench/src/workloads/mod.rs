@@ -49,6 +49,7 @@ pub const ALL: &[Workload] = &[
     embed::ADAGRAD,
     gru::GRU,
     stream::STREAM,
+    stream::STREAM_MAPPED,
     calls::ADD,
     calls::CALL,
 ];

@@ -15,16 +15,21 @@ use crate::sizes::Sizes;
 /// What a call may take, where nothing else is said: a twelfth of the weights.
 const BUDGET: &str = "96MiB";
 
-/// `x = relu(x @ w)`, a layer a file.
-pub const STREAM: Workload = Workload {
-    name: "stream",
-    sizes: &[("layers", 16), ("width", 4096), ("batch", 64)],
-    make,
-    limit: |sizes| {
+/// `x = relu(x @ w)`, a layer a file, read into staging space.
+pub const STREAM: Workload =
+    workload("stream", |sizes, budget| make(sizes, budget, |w| Ok(w.lazy())));
+
+/// The same where the files are mapped.
+pub const STREAM_MAPPED: Workload =
+    workload("stream_mapped", |sizes, budget| make(sizes, budget, FileTensor::mapped));
+
+const fn workload(name: &'static str, make: fn(&Sizes, Option<&str>) -> Result<Job>) -> Workload {
+    let limit = |sizes: &Sizes| {
         let weights = sizes.float("layers") * sizes.float("width").powi(2);
         Limit { flops: 2.0 * sizes.float("batch") * weights, bytes: f32s(weights) }
-    },
-};
+    };
+    Workload { name, sizes: &[("layers", 16), ("width", 4096), ("batch", 64)], make, limit }
+}
 
 /// Files that go when the workload does.
 struct Files(Vec<PathBuf>);
@@ -37,7 +42,11 @@ impl Drop for Files {
     }
 }
 
-fn make(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
+fn make(
+    sizes: &Sizes,
+    budget: Option<&str>,
+    open: fn(&FileTensor) -> Result<Tensor>,
+) -> Result<Job> {
     let (width, process) = (sizes.get("width"), std::process::id());
     let name = |i: usize| format!("tonnage-stream-{process}-{width}-{i}.npy");
     let paths = (0..sizes.get("layers")).map(|i| std::env::temp_dir().join(name(i)));
@@ -46,7 +55,7 @@ fn make(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
     for path in &files.0 {
         let values = random_normal([width, width], DType::F32)? * (1.4 / (width as f64).sqrt());
         save_npy(path, &values?)?;
-        weights.push(FileTensor::npy(path)?.lazy());
+        weights.push(open(&FileTensor::npy(path)?)?);
     }
     let model = function(move |x: Tensor| {
         let _kept = &files;
