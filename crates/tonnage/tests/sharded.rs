@@ -101,7 +101,8 @@ fn files_larger_than_a_limit_go_through_in_chunks_that_fit_it() {
     assert_eq!(made.ty().to_string(), "f32[15000, 700]");
     let last = Part::from(14990..15000);
     let expected = own.slice(14990..15000).unwrap().to_tensor().unwrap().matmul(&right).unwrap();
-    close(&made.slice(&[last]).unwrap(), &numbers(&expected), 1e-5);
+    // Sums of 500 products, of ten rows and of many: rounded in another order.
+    close(&made.slice(&[last]).unwrap(), &numbers(&expected), 1e-4);
     // Whole, as it is.
     own.map(|block| block * 2.0).unwrap().save_npy(&out).unwrap();
     close(

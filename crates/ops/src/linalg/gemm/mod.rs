@@ -4,7 +4,7 @@
 //! * **Operands are a parameter** ([`Operand`]): matrices at any strides ([`Matrix`]), 16-bit floats that are widened
 //!   as they are packed, and whatever else can write panels of itself.
 //! * **So is the end of the work** ([`Epilogue`]): it sees each block when its sums are complete, in cache.
-//! * **The bits do not depend on threads.** The cut along K follows from K alone, threads share rows and columns, and
+//! * **The bits do not depend on threads.** The cut along K follows from the size of the product, threads share rows and columns, and
 //!   every element is summed in the same order wherever the cuts fall.
 //!
 //! `NaN` and infinities go the way of plain arithmetic: zeros are multiplied too. Integers wrap. Subnormal numbers count as
@@ -35,6 +35,7 @@ pub use epilogue::{Block, Epilogue, Finishing, Position, Store};
 pub use operand::{Direct, Matrix, Narrow, Operand, Packs, Strides, Strip, pack_with};
 pub use pack::{Source, strided as pack_strided};
 pub use plan::Size;
+pub(crate) use target::Area;
 pub use target::{Grid, Rows, Target};
 
 use std::sync::atomic::AtomicU64;
@@ -245,7 +246,8 @@ where
     gemm_at(Level::best(), size, a, b, c, epilogue, scratch, workers)
 }
 
-/// A part of a product: some rows, columns or steps of depth of `whole`, which decides on the bits.
+/// A part of a product: some rows, columns or steps of depth of `whole`, which decides on the bits. It goes to a row and a
+/// column of the result, and is added to what is there, or not.
 ///
 /// # Errors
 /// As [`gemm`].
@@ -255,7 +257,7 @@ pub(crate) fn gemm_part<A, B, O, E>(
     size: Size,
     a: &A,
     b: &B,
-    c: Target<'_, O>,
+    (c, at, add): (&mut Area<'_, O>, (usize, usize), bool),
     epilogue: &E,
     scratch: &mut [u8],
     workers: &dyn Workers,
@@ -266,6 +268,7 @@ where
     O: Output,
     E: Epilogue<O::Compute>,
 {
+    let c = c.sink(at, size, whole.rows, add);
     run_at(Level::best(), whole, size, a, b, c, epilogue, scratch, workers)
 }
 
@@ -295,7 +298,7 @@ where
     O: Output,
     E: Epilogue<O::Compute>,
 {
-    run_at(level, size, size, a, b, c, epilogue, scratch, workers)
+    run_at(level, size, size, a, b, c.sink(size)?, epilogue, scratch, workers)
 }
 
 #[allow(clippy::too_many_arguments, reason = "those of `gemm`, the level and the whole")]
@@ -305,7 +308,7 @@ fn run_at<A, B, O, E>(
     size: Size,
     a: &A,
     b: &B,
-    c: Target<'_, O>,
+    c: Sink<O>,
     epilogue: &E,
     scratch: &mut [u8],
     workers: &dyn Workers,
@@ -321,12 +324,11 @@ where
     }
     a.check(size.batch, size.rows, size.depth)?;
     b.check(size.batch, size.cols, size.depth)?;
-    c.check(size)?;
     let level = if level.is_available() { level } else { Level::Portable };
     let kernel = O::Compute::kernel(level);
     let element = size_of::<O::Compute>();
     let lent = scratch.len();
-    let rounds = !O::IS_COMPUTE || matches!(c.rows, Rows::Grid(_));
+    let rounds = !O::IS_COMPUTE || c.is_grid();
     let narrow = || !matches!((a.narrow(0), b.narrow(0)), (Narrow::No, _) | (_, Narrow::No));
     let pairs = O::IN_PAIRS && level.multiplies_pairs() && narrow();
     let means = Means { left: a.packs(), rounds, pairs };
@@ -342,7 +344,6 @@ where
     };
     let start = scratch.as_ptr().align_offset(ALIGN).min(lent);
     let (_, space, _) = bytemuck::pod_align_to_mut::<u8, O::Compute>(&mut scratch[start..]);
-    let c = Sink::new(c.data.as_mut_ptr(), c.batch_stride, c.rows, c.add);
     let taken = AtomicU64::new(0);
     Job { size, a, b, c, epilogue, kernel, plan, taken }.pieces(workers, 0, plan.pieces, space);
     Ok(())

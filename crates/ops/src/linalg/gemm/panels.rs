@@ -6,8 +6,9 @@ use super::band::Band;
 use super::compute::Compute;
 use super::operand::{Direct, Operand};
 
-/// Bytes over which an operand may be spread to be packed by the first tiles that read it.
-const NEAR: usize = 1 << 20;
+/// Bytes over which an operand may be spread to be packed by the first tiles that read it: a piece of a file, with what keeps its
+/// lines apart.
+const NEAR: usize = (1 << 20) + (1 << 16);
 
 /// A block of an operand as micro-kernels read it: panels, and in them elements at two strides.
 pub(super) struct Panels<C> {

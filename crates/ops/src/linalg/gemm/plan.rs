@@ -88,7 +88,7 @@ pub(super) const TOLD_APART: usize = u64::BITS as usize;
 /// What packing an element costs, where a multiplication-addition counts 1.
 const PACKING: usize = 16;
 /// Packing may take one part in that many of the work where a product is cut into more parts than threads.
-const LITTLE: usize = 20;
+const LITTLE: usize = 40;
 /// Every part of the packing space starts at a cache line.
 pub(super) const ALIGN: usize = 64;
 
@@ -196,7 +196,8 @@ impl Plan {
     /// is computed in.
     pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
         let some = some_rows(size, kernel).min(size.rows.max(FEW));
-        most_of_tiles(size, kernel, false).max(most_of_few::<C>(size, some))
+        let deep = size.depth.min(kernel.block_depth);
+        most_of_tiles(size, deep, kernel, false).max(most_of_few::<C>(size, some))
     }
 
     /// The same of any part of a product that is no larger than `part`.
@@ -206,8 +207,9 @@ impl Plan {
         kernel: &Kernel<C>,
         (rounds, pairs): (bool, bool),
     ) -> usize {
+        let deep = part.depth.min(depth_of_block(whole, kernel, Packs::Blocks));
         match Path::of(whole, kernel, Packs::Blocks, pairs) {
-            Path::Tiles => most_of_tiles(part, kernel, rounds),
+            Path::Tiles => most_of_tiles(part, deep, kernel, rounds),
             Path::Pairs => {
                 let (rows, cols) = (part.rows.min(SUMS), part.cols.min(SUMS));
                 let [a, b] = pairs::space(if rounds { cols } else { part.cols }, part.depth);
@@ -215,7 +217,8 @@ impl Plan {
             }
             Path::FewRows | Path::FewCols => most_of_few::<C>(part, FEW),
             Path::SomeRows => {
-                most_of_tiles(part, kernel, rounds).max(most_of_few::<C>(part, part.rows.max(FEW)))
+                let few = most_of_few::<C>(part, part.rows.max(FEW));
+                most_of_tiles(part, deep, kernel, rounds).max(few)
             }
         }
     }
@@ -322,12 +325,12 @@ impl Plan {
     }
 }
 
-fn most_of_tiles<C: Compute>(size: Size, kernel: &Kernel<C>, rounds: bool) -> usize {
+/// In blocks that are no deeper than so.
+fn most_of_tiles<C: Compute>(size: Size, deep: usize, kernel: &Kernel<C>, rounds: bool) -> usize {
     let (rows, cols) = match rounds {
         true => (size.rows.min(SUMS), size.cols.min(SUMS)),
         false => (size.rows, size.cols),
     };
-    let deep = size.depth.min(kernel.block_depth);
     let lines = (rows + kernel.tall).min(kernel.block_rows.max(kernel.tall));
     let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
     slot_bytes::<C>([lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0])
@@ -356,7 +359,7 @@ const DEEPEST: usize = 2048;
 /// The depth of one block of K: all blocks but the last are of that depth. It decides bits, so that it looks at the
 /// whole product and not at what a thread has of it.
 fn depth_of_block<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs) -> usize {
-    let even = kernel.depth_of_block(size.depth).min(size.depth);
+    let even = kernel.depth_of_block(size.rows, size.depth).min(size.depth);
     let unit = match left {
         Packs::Blocks => return even,
         Packs::Band { deep, .. } => return deep.clamp(1, size.depth.max(1)),

@@ -30,7 +30,7 @@ pub(super) struct Job<'a, A, B, O: Output, E> {
     pub taken: AtomicU64,
 }
 
-/// Where the result goes. Rows do not overlap, nor do matrices: `gemm` has checked it.
+/// Where the result goes. Rows do not overlap, nor do matrices: who made it has checked it.
 pub(super) struct Sink<O> {
     data: *mut O,
     batch: usize,
@@ -58,6 +58,11 @@ impl<O> Sink<O> {
         };
         // SAFETY: by the caller, inside.
         unsafe { self.data.add(at.batch * self.batch + row + at.col) }
+    }
+
+    /// Whether rows lie as a grid counts.
+    pub fn is_grid(&self) -> bool {
+        matches!(self.rows, Rows::Grid(_))
     }
 
     /// From one row to the next, where they lie evenly.

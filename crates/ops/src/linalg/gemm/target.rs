@@ -1,8 +1,14 @@
 //! Where results go: into rows that lie evenly, or wherever a grid of axes puts them.
 
+#![allow(unsafe_code, reason = "threads hold columns of one result, whose rows interleave")]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
 use tonnage_core::{ErrorKind, Result};
 
 use super::plan::Size;
+use super::run::Sink;
 
 /// Where a batch of results goes: rows of `cols` elements side by side.
 #[derive(Debug)]
@@ -62,8 +68,16 @@ impl<'a, O> Target<'a, O> {
         Target { add: true, ..self }
     }
 
+    /// The same for threads to write to, once its rows are known to be apart and inside.
+    pub(super) fn sink(self, size: Size) -> Result<Sink<O>> {
+        if !size.is_empty() {
+            self.check(size)?;
+        }
+        Ok(Sink::new(self.data.as_mut_ptr(), self.batch_stride, self.rows, self.add))
+    }
+
     /// Refuses rows that overlap or leave the slice. Any stride may be the larger one.
-    pub(super) fn check(&self, size: Size) -> Result<()> {
+    fn check(&self, size: Size) -> Result<()> {
         let mut axes = [(size.batch, self.batch_stride), (1, 0), (1, 0), (1, 0), (1, 0)];
         let (mut extent, mut counts) = (Some(size.cols), true);
         match self.rows {
@@ -101,5 +115,59 @@ impl<'a, O> Target<'a, O> {
         );
         let help = "use strides that keep rows apart and inside".to_string();
         Err(ErrorKind::BadArgument { op: "matmul", what, help }.into())
+    }
+}
+
+/// Some rows and columns of one result, which nobody else holds: where a product that is computed in parts goes.
+#[derive(Debug)]
+pub(crate) struct Area<'a, O> {
+    /// The first element of the result, held or not.
+    data: *mut O,
+    /// From one row to the next.
+    stride: usize,
+    rows: Range<usize>,
+    cols: Range<usize>,
+    life: PhantomData<&'a mut [O]>,
+}
+
+// SAFETY: what it holds is held as by a slice that is borrowed for writing.
+unsafe impl<O: Send> Send for Area<'_, O> {}
+
+impl<'a, O> Area<'a, O> {
+    /// All of a result: rows that follow each other.
+    pub fn all(data: &'a mut [O], cols: usize) -> Area<'a, O> {
+        let rows = 0..data.len() / cols.max(1);
+        Area { data: data.as_mut_ptr(), stride: cols, rows, cols: 0..cols, life: PhantomData }
+    }
+
+    /// What it holds before a row, and from it on.
+    pub fn split_at_row(&mut self, row: usize) -> (Area<'_, O>, Area<'_, O>) {
+        let row = row.clamp(self.rows.start, self.rows.end);
+        let part = |rows| Area { rows, cols: self.cols.clone(), life: PhantomData, ..*self };
+        (part(self.rows.start..row), part(row..self.rows.end))
+    }
+
+    /// What it holds before a column, and from it on.
+    pub fn split_at_col(&mut self, col: usize) -> (Area<'_, O>, Area<'_, O>) {
+        let col = col.clamp(self.cols.start, self.cols.end);
+        let part = |cols| Area { cols, rows: self.rows.clone(), life: PhantomData, ..*self };
+        (part(self.cols.start..col), part(col..self.cols.end))
+    }
+
+    /// A part of it from a row and a column of the result on, of matrices that have so many rows each.
+    pub(super) fn sink(
+        &mut self,
+        (row, col): (usize, usize),
+        size: Size,
+        each: usize,
+        add: bool,
+    ) -> Sink<O> {
+        let (last_row, last_col) =
+            (row + size.batch.saturating_sub(1) * each + size.rows, col + size.cols);
+        let holds = |all: &Range<usize>, from, to| all.start <= from && to <= all.end;
+        let inside = holds(&self.rows, row, last_row) && holds(&self.cols, col, last_col);
+        assert!(inside, "a part of a product that leaves what it was lent");
+        let data = self.data.wrapping_add(row * self.stride + col);
+        Sink::new(data, each * self.stride, Rows::Every(self.stride), add)
     }
 }

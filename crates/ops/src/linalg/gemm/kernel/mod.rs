@@ -85,6 +85,11 @@ impl Level {
     }
 }
 
+/// Strips of tiles below one another that are few,
+const FEW_STRIPS: usize = 8;
+/// and that are some: what is packed at once of the left operand.
+const SOME_STRIPS: usize = 80;
+
 /// Asks the cache for elements that are read later. Any pointer will do.
 #[inline(always)]
 pub(super) fn fetch<T>(from: *const T, len: usize) {
@@ -184,11 +189,16 @@ pub(super) struct Kernel<C: 'static> {
 pub(super) type DotsFn<C> = unsafe fn(&[C], &[&[C]; SIDE_BY_SIDE], &mut [C; SIDE_BY_SIDE]);
 
 impl<C: Compute> Kernel<C> {
-    /// The depth of one block of K: all blocks but the last are of that depth. A function of K and the
-    /// kernel alone. Blocks are evened out: a thin last block would load and store the whole result
-    /// for a few multiplications.
-    pub fn depth_of_block(&self, depth: usize) -> usize {
-        let blocks = depth.div_ceil(self.block_depth).max(1);
+    /// The depth of one block of K in a product with `rows` rows: all blocks but the last are of that depth. Blocks are evened
+    /// out: a thin last block would load and store the whole result for a few multiplications. That is the less to load and
+    /// store the fewer rows there are, and a block of the right operand that is read by few of them is better read soon.
+    pub fn depth_of_block(&self, rows: usize, depth: usize) -> usize {
+        let most = match rows.div_ceil(self.rows) {
+            strips if strips <= FEW_STRIPS => self.block_depth / 4,
+            strips if strips <= SOME_STRIPS => self.block_depth / 2,
+            _ => self.block_depth,
+        };
+        let blocks = depth.div_ceil(most.max(1)).max(1);
         depth.div_ceil(blocks).next_multiple_of(4)
     }
 

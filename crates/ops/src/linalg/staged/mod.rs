@@ -1,44 +1,31 @@
 //! Products with an operand outside of memory: it comes piece by piece into staging space, in the order of the file, and each piece is
 //! multiplied as a matrix in memory is.
 //!
-//! All threads read a piece, each a part of it, then all multiply it, while the system is told of the next one; or each has pieces of its own, where those are rows. Reads are
-//! of 16 KiB and more where the file allows: smaller ones cost more than the copy. A thread of its own that reads ahead into a second space was rejected: with
+//! Each thread has pieces of its own, of rows or columns of the result that are its own, and waits for nobody; or, where such pieces would be read in runs that are too short,
+//! all threads read a piece, each a part of it, then all multiply it. Meanwhile the system is told of the next one. Reads are of 8 KiB and more where the file allows: smaller ones
+//! cost more than the copy. A thread of its own that reads ahead into a second space was rejected: with
 //! the file in the system's cache it has nothing to wait for and takes a core from those that compute; where it is not, the system reads beside them all the same.
 //! Where a piece begins never changes a bit: lines may be cut anywhere, depth where the whole product cuts it.
+
+mod cut;
 
 use std::ops::Range;
 
 use bytemuck::cast_slice_mut;
 use tonnage_core::recipe::Elements;
 use tonnage_core::workers::{Alone, Workers, for_each_chunk};
-use tonnage_core::{Bytes, DType, ErrorKind, Result};
+use tonnage_core::{Bytes, ErrorKind, Result};
 
 use super::gemm::forced::Level;
 use super::gemm::{
-    Compute, Finishing, InParts, Matrix, Output, Reads, Rows, Size, Strides, Target, gemm_part,
+    Area, Compute, Finishing, InParts, Matrix, Output, Reads, Size, Strides, gemm_part,
 };
 use super::stored::{Side, StoredMatrix};
+pub(super) use cut::space;
+use cut::{Cut, bytes_of, lines_of};
 
-/// Bytes of a piece, where nothing else decides: two threads find their halves in L2 again.
-const PIECE: usize = 1 << 20;
-/// Small files come in smaller pieces, down to this.
-const SMALLEST: usize = 1 << 16;
-/// A piece of a small file is this part of it.
-const PART: usize = 16;
-/// Bytes that are read at once, where a piece is not one run.
-const RUN: usize = 1 << 14;
-/// At least that many.
-const SHORTEST: usize = 1 << 10;
-/// Where lines lie side by side a piece takes that part of a matrix, or less.
-const EIGHTH: usize = 8;
-/// Bytes of a piece that has to have all of the depth while lines lie side by side.
-const DEEP: usize = 8 << 20;
-/// Lines below which a piece has only some of the depth: the other operand is read for every piece.
-const LINES: usize = 32;
 /// Bytes of a long run that one thread reads at once.
 const AT_ONCE: usize = 1 << 17;
-/// Long lines are kept this much apart, in bytes: powers of two share sets of the cache.
-const APART: usize = 64;
 
 /// One side of a product that lies outside of memory, as it lies there.
 #[derive(Clone, Copy)]
@@ -62,96 +49,6 @@ struct Lies {
     batch: isize,
     line: isize,
     depth: isize,
-}
-
-/// How it is cut: the most of a piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cut {
-    pub batches: usize,
-    pub lines: usize,
-    pub depth: usize,
-    lines_first: bool,
-    element: usize,
-}
-
-impl Cut {
-    /// Of matrices of `lines` by `depth` elements of so many bytes; `unit` is where depth may be cut, if it may.
-    pub fn of(
-        (batch, lines, depth): (usize, usize, usize),
-        lines_first: bool,
-        element: usize,
-        unit: Option<usize>,
-    ) -> Cut {
-        let matrix = lines.saturating_mul(depth).saturating_mul(element).max(1);
-        let room = (matrix.saturating_mul(batch) / PART).clamp(SMALLEST, PIECE);
-        let cut = |batches, lines, depth| Cut { batches, lines, depth, lines_first, element };
-        if matrix <= room {
-            return cut((room / matrix).clamp(1, batch.max(1)), lines, depth);
-        }
-        let step = |lines: usize, unit: usize| {
-            (room / (lines * element).max(1) / unit * unit).max(unit).min(depth)
-        };
-        match (lines_first, unit) {
-            (false, Some(unit)) if room / (depth * element) < LINES && depth > unit => {
-                let lines = lines.min(LINES);
-                cut(1, lines, step(lines, unit))
-            }
-            (false, _) => cut(1, (room / (depth * element)).clamp(1, lines), depth),
-            (true, Some(unit)) => {
-                // Shorter runs of a small matrix: a piece has as many as the depth is cut by.
-                let run = (matrix / EIGHTH / unit.min(depth).max(1)).clamp(SHORTEST, RUN);
-                let runs = (lines * element).div_ceil(run).max(1);
-                let lines = lines.div_ceil(runs).next_multiple_of(64).min(lines);
-                cut(1, lines, step(lines, unit))
-            }
-            (true, None) => cut(1, (DEEP / (depth * element)).max(64).min(lines), depth),
-        }
-    }
-
-    /// From one line of a piece to the next, or from one step of depth to the next where lines lie side by side.
-    fn pitch(&self, run: usize) -> usize {
-        match !self.lines_first && self.batches == 1 && run * self.element >= RUN / 2 {
-            true => run + APART / self.element,
-            false => run,
-        }
-    }
-
-    /// Bytes of staging, from cache line to cache line.
-    pub fn bytes(&self) -> usize {
-        let (outer, run) = match self.lines_first {
-            true => (self.depth, self.lines),
-            false => (self.lines, self.depth),
-        };
-        (self.batches * outer * self.pitch(run) * self.element).next_multiple_of(64)
-    }
-}
-
-/// How many lines that side has.
-fn lines_of(size: Size, left: bool) -> usize {
-    if left { size.rows } else { size.cols }
-}
-
-/// Staging and packing space of such a product, at any level.
-pub(super) fn space(
-    size: Size,
-    left: bool,
-    lines_first: bool,
-    dtype: DType,
-    threads: usize,
-) -> usize {
-    let parts = InParts { whole: size, output: dtype, left, lines_first };
-    let sizes = (size.batch, lines_of(size, left), size.depth);
-    let at = |level: &Level| {
-        let unit = parts.unit_of_depth(*level);
-        let cut = Cut::of(sizes, lines_first, dtype.size(), unit);
-        let part = match left {
-            true => Size { rows: cut.lines, ..size },
-            false => Size { cols: cut.lines, ..size },
-        };
-        // Where threads have pieces of their own, the space is cut at cache lines.
-        cut.bytes() + parts.scratch_bytes(part, threads) + 192 * threads
-    };
-    Level::ALL.iter().map(at).max().unwrap_or(0)
 }
 
 /// A piece: where it begins and how much it has, of matrices, of their lines, of their depth.
@@ -210,17 +107,14 @@ where
     let matrices = if shared || !follow { 1 } else { whole.batch };
     let cut = Cut::of((matrices, lines, depth), lines_first, size_of::<T>(), unit);
     let staged = Staged { of, beside, whole, finish, lies, cut, apart, shared };
-    let threads = workers.threads();
-    // Whole lines of the left operand make whole rows: each thread reads and multiplies its own, and waits for nobody.
-    if of.left && whole.batch == 1 && cut.depth == depth && cut.lines >= threads && threads > 1 {
-        let own = Staged { cut: Cut { lines: cut.lines / threads, ..cut }, ..staged };
-        let part = Size { rows: own.cut.lines, ..whole };
-        if threads * (own.cut.bytes() + parts.scratch_bytes(part, 1) + 64) <= scratch.len() {
-            return own.by_rows(0..lines, threads, out, scratch, workers);
-        }
-        return Staged { cut, ..own }.pieces(0..lines, out, scratch, workers);
+    let (area, threads) = (&mut Area::all(out, whole.cols), workers.threads());
+    // Rows of a batch lie in each of its matrices, columns in all.
+    let apart = if of.left { whole.batch == 1 } else { shared };
+    let own = cut.of_thread(of.left, (lines, depth), unit, threads).filter(|_| apart);
+    match own.filter(|own| bytes_of(*own, &parts, threads, 1) <= scratch.len()) {
+        Some(cut) => Staged { cut, ..staged }.by_thread(0..lines, threads, area, scratch, workers),
+        None => staged.pieces(0..lines, area, scratch, workers),
     }
-    staged.pieces(0..lines, out, scratch, workers)
 }
 
 impl<T, C> Staged<'_, T>
@@ -228,39 +122,44 @@ where
     T: Output<Compute = C> + Reads<C>,
     C: Compute,
 {
-    /// Rows among so many threads; `out` begins with the first of them.
-    fn by_rows(
+    /// Lines among so many threads, which are rows or columns of the result.
+    fn by_thread(
         &self,
-        rows: Range<usize>,
+        lines: Range<usize>,
         threads: usize,
-        out: &mut [T],
+        out: &mut Area<'_, T>,
         scratch: &mut [u8],
         workers: &dyn Workers,
     ) -> Result<()> {
         if threads == 1 {
-            return self.pieces(rows, out, scratch, &Alone);
+            return self.pieces(lines, out, scratch, &Alone);
         }
         let half = threads / 2;
-        let middle = rows.start + rows.len() * half / threads;
-        let (low, high) = out.split_at_mut((middle - rows.start) * self.whole.cols);
+        let middle = lines.start + lines.len() * half / threads;
+        let (mut low, mut high) = match self.of.left {
+            true => out.split_at_row(middle),
+            false => out.split_at_col(middle),
+        };
         // Parts of the space begin at cache lines, as the whole does.
         let at = scratch.len() * half / threads / 64 * 64;
         let (low_space, high_space) = scratch.split_at_mut(at);
         let (mut first, mut second) = (Ok(()), Ok(()));
+        let (before, after) = (lines.start..middle, middle..lines.end);
         workers.join(
-            &mut || first = self.by_rows(rows.start..middle, half, low, low_space, workers),
+            &mut || first = self.by_thread(before.clone(), half, &mut low, low_space, workers),
             &mut || {
-                second = self.by_rows(middle..rows.end, threads - half, high, high_space, workers);
+                let rest = threads - half;
+                second = self.by_thread(after.clone(), rest, &mut high, high_space, workers);
             },
         );
         first.and(second)
     }
 
-    /// Those lines, piece by piece; of the left operand `out` begins with their rows, of the right one with the first row.
+    /// Those lines, piece by piece.
     fn pieces(
         &self,
         lines: Range<usize>,
-        out: &mut [T],
+        out: &mut Area<'_, T>,
         scratch: &mut [u8],
         workers: &dyn Workers,
     ) -> Result<()> {
@@ -305,8 +204,7 @@ where
                 self.of.from.ahead(self.lies.at(&next) as u64, span);
             }
             let each = if self.shared { 0 } else { (runs * pitch) as isize };
-            let first = if self.of.left { lines.start } else { 0 };
-            self.piece(&now, used, (pitch as isize, each), first, out, packing, workers)?;
+            self.piece(&now, used, (pitch as isize, each), out, packing, workers)?;
         }
         Ok(())
     }
@@ -319,31 +217,22 @@ where
         }
     }
 
-    /// Multiplies a piece that is there, in runs `pitch` apart, matrices `each` apart. `out` begins with row `first`.
-    #[allow(clippy::too_many_arguments, reason = "what `pieces` knows of one of them")]
+    /// Multiplies a piece that is there, in runs `pitch` apart, matrices `each` apart.
     fn piece(
         &self,
         now: &Piece,
         staged: &[T],
         (pitch, each): (isize, isize),
-        first: usize,
-        out: &mut [T],
+        out: &mut Area<'_, T>,
         packing: &mut [u8],
         workers: &dyn Workers,
     ) -> Result<()> {
         let whole = self.whole;
         let (line, step) = if self.cut.lines_first { (1, pitch) } else { (pitch, 1) };
-        let corner = match self.of.left {
-            true => now.lines.0 * whole.cols,
-            false => now.lines.0,
-        };
-        let at = now.batch.0 * whole.rows * whole.cols + corner;
-        let target = Target {
-            data: &mut out[at - first * whole.cols..],
-            batch_stride: whole.rows * whole.cols,
-            rows: Rows::Every(whole.cols),
-            add: now.depth.0 > 0,
-        };
+        let (row, col) = if self.of.left { (now.lines.0, 0) } else { (0, now.lines.0) };
+        let row = now.batch.0 * whole.rows + row;
+        let at = row * whole.cols + col;
+        let to = (out, (row, col), now.depth.0 > 0);
         // When nothing more is added.
         let last = now.depth.0 + now.depth.1 == whole.depth;
         let end = self.finish.filter(|_| last).map(|f| Finishing { start: f.start + at, ..f });
@@ -352,12 +241,12 @@ where
             let size = Size { rows: now.lines.1, ..size };
             let strides = Strides { start: 0, batch: each, row: line, col: step };
             let (a, b) = (Matrix::left(staged, strides), self.beside.right(now));
-            gemm_part(whole, size, &a, &b, target, &end, packing, workers)
+            gemm_part(whole, size, &a, &b, to, &end, packing, workers)
         } else {
             let size = Size { cols: now.lines.1, ..size };
             let strides = Strides { start: 0, batch: each, row: step, col: line };
             let (a, b) = (self.beside.left(now), Matrix::right(staged, strides));
-            gemm_part(whole, size, &a, &b, target, &end, packing, workers)
+            gemm_part(whole, size, &a, &b, to, &end, packing, workers)
         }
     }
 }
