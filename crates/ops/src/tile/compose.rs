@@ -5,6 +5,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, LONGEST, Recipe};
 use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 
+use super::file_order::FileOrder;
 use super::stored;
 
 /// What a composed program loads.
@@ -58,10 +59,14 @@ pub fn compose(
     domain: &[usize],
 ) -> Option<(TileProgram, SmallVec<[Composed; 2]>)> {
     for (recipe, form) in recipes.iter_mut().zip(&program.loads) {
-        if *form == Form::Bits
-            || recipe.is_some_and(|recipe| stored::is_better_whole(recipe, domain))
-        {
+        if *form == Form::Bits || recipe.is_some_and(|r| stored::is_read_often(r, domain)) {
             *recipe = None;
+        }
+    }
+    // A fold can go through files in the order that they have.
+    if FileOrder::of_recipes(program, recipes, domain).is_none() {
+        for recipe in recipes.iter_mut() {
+            *recipe = recipe.filter(|recipe| stored::in_order(recipe));
         }
     }
     loop {

@@ -16,6 +16,9 @@ use super::ready::{Ready, Slot};
 use super::repeat::repeated;
 use crate::parallel::GRAIN;
 
+/// Results side by side that are worked on together where a file is read: as much of each row as is read at once.
+const WIDE: usize = 8 * BLOCK;
+
 pub fn run(
     ready: &Ready,
     fold: Fold,
@@ -40,18 +43,24 @@ pub fn run(
     };
     if shape.segments == 1 {
         let size = stored.size();
-        let (jobs, cut) = whole(shape);
+        let together = if ready.reads_files() { WIDE } else { BLOCK };
+        let (jobs, cut) = whole(shape, together);
         let few = shape.results().saturating_mul(shape.count()) < GRAIN;
         let workers = if few { &Alone } else { workers };
-        for_each_part(workers, out, jobs, &|job| cut(job) * size, &|at, out: &mut [u8]| {
-            let count = out.len() / size;
-            let mut sums = [partial::identity(fold, held); BLOCK];
+        let made = |at: usize, sums: &mut [Bits], out: &mut [u8]| {
             // A row of results at a time, or a part of one; of single results all at once.
-            let row = if shape.width == 1 { count } else { count.min(shape.width) };
-            for (i, sums) in sums[..count].chunks_mut(row.max(1)).enumerate() {
+            let row = if shape.width == 1 { sums.len() } else { sums.len().min(shape.width) };
+            for (i, sums) in sums.chunks_mut(row.max(1)).enumerate() {
                 job.results(cut(at) + i * row, 0..shape.units(), sums);
             }
-            finish(&sums[..count], out);
+            finish(sums, out);
+        };
+        for_each_part(workers, out, jobs, &|job| cut(job) * size, &|at, out: &mut [u8]| {
+            let (count, none) = (out.len() / size, partial::identity(fold, held));
+            match count <= BLOCK {
+                true => made(at, &mut [none; BLOCK][..count], out),
+                false => made(at, &mut [none; WIDE][..count], out),
+            }
         });
         return Ok(());
     }
@@ -67,14 +76,14 @@ pub fn run(
     Ok(())
 }
 
-/// Results in jobs of up to a block, which threads share: how many, and where each begins. A block of columns does not run
+/// Results in jobs of up to so many, which threads share: how many, and where each begins. A block of columns does not run
 /// over the end of a row; of shorter rows there are several in one.
-fn whole(shape: &FoldShape) -> (usize, impl Fn(usize) -> usize + Sync) {
+fn whole(shape: &FoldShape, most: usize) -> (usize, impl Fn(usize) -> usize + Sync) {
     let (width, results) = (shape.width, shape.results());
     let together = match width {
         0 | 1 => 64,
         narrow if narrow < BLOCK => BLOCK / narrow * narrow,
-        _ => BLOCK,
+        _ => most,
     };
     let row = if width < BLOCK { results } else { width };
     let per_row = row.div_ceil(together).max(1);
@@ -86,7 +95,7 @@ fn whole(shape: &FoldShape) -> (usize, impl Fn(usize) -> usize + Sync) {
 /// The partial results of every segment, one segment after the other.
 fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) {
     let shape = job.shape;
-    let width = shape.width.min(BLOCK);
+    let width = shape.width.min(if job.ready.reads_files() { WIDE } else { BLOCK });
     // Blocks of columns never run over the end of a row of results.
     let per_row = shape.width.div_ceil(width);
     let jobs = shape.segments * shape.outer.count * per_row;
@@ -228,25 +237,27 @@ impl Job<'_, '_> {
         let shape = self.shape;
         let base = shape.outer_at(first / shape.width) + first % shape.width;
         let whole = sums.len() == shape.width;
-        // Whole rows that lie one after the other are evaluated together.
-        let in_order = whole && shape.folded.groups <= 1;
+        // Whole rows that lie one after the other are evaluated together; of a long one a block at a time.
+        let in_order = whole && shape.folded.groups <= 1 && sums.len() <= BLOCK;
         let together = if in_order { (self.ready.tile / shape.width).max(1) } else { 1 };
         let size = self.held.size();
         let mut spread = [0u64; BLOCK];
         let mut unit = units.start;
         while unit < units.end {
             let rows = together.min(units.end - unit);
-            let start = base + shape.folded_at(unit);
-            let len = rows * sums.len();
-            self.ready.eval(start, len, &mut [], slots);
-            let value = self.ready.value(self.reg, start, len, slots);
-            if value.len() == size && len > 1 {
-                let row = spread_out(value, sums.len(), &mut spread);
-                for _ in 0..rows {
-                    partial::rows(self.fold, self.held, row, sums);
+            for (i, sums) in sums.chunks_mut(BLOCK).enumerate() {
+                let start = base + shape.folded_at(unit) + i * BLOCK;
+                let len = rows * sums.len();
+                self.ready.eval(start, len, &mut [], slots);
+                let value = self.ready.value(self.reg, start, len, slots);
+                if value.len() == size && len > 1 {
+                    let row = spread_out(value, sums.len(), &mut spread);
+                    for _ in 0..rows {
+                        partial::rows(self.fold, self.held, row, sums);
+                    }
+                } else {
+                    partial::rows(self.fold, self.held, value, sums);
                 }
-            } else {
-                partial::rows(self.fold, self.held, value, sums);
             }
             unit += rows;
         }

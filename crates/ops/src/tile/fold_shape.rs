@@ -68,6 +68,13 @@ impl<'a> FoldShape<'a> {
         shape
     }
 
+    /// With as many segments as so many bytes have room for, at least one: in the order of a file there may be more results than in
+    /// the order that the bytes were asked for.
+    pub fn within(self, scratch: usize) -> FoldShape<'a> {
+        let room = scratch / (self.results() * size_of::<Bits>()).max(1);
+        FoldShape { segments: self.segments.min(room.max(1)), ..self }
+    }
+
     /// Results in all.
     pub fn results(&self) -> usize {
         self.outer.count * self.width

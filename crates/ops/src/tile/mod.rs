@@ -13,6 +13,7 @@ mod compose;
 mod derive;
 mod direct;
 mod eval;
+mod file_order;
 mod finish;
 mod fold;
 mod fold_shape;
@@ -46,9 +47,10 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::row::Call;
 use tonnage_core::shape::Shape;
-use tonnage_core::tile::{Close, Form, TileProgram};
+use tonnage_core::tile::{Close, Fold, Form, TileProgram};
 use tonnage_core::workers::Workers;
 
+use file_order::FileOrder;
 use fold_shape::FoldShape;
 use ready::Ready;
 
@@ -73,20 +75,43 @@ pub fn run(
     if stored::turned(program, domain, sources, outputs)? {
         return Ok(());
     }
+    if let Some(order) = FileOrder::of_sources(program, sources) {
+        let (domain, sources) = (order.domain(domain), order.sources(sources));
+        let Close::Fold { fold, axes } = &program.close else { return Ok(()) };
+        let axes = order.axes(axes);
+        return fold_over(program, *fold, (&domain, &axes), &sources, outputs, scratch, workers);
+    }
+    match &program.close {
+        Close::Store => {
+            let mut ready = Ready::empty(program);
+            ready.resolve(sources)?;
+            ready.ahead = domain.iter().product::<usize>() >= LARGE;
+            let bytes: usize = outputs.iter().map(|out| out.len()).sum();
+            ready.far = bytes >= FAR && ready.stores_apart();
+            store::run(&ready, domain, outputs, workers)?;
+            stored::check(sources)
+        }
+        Close::Fold { fold, axes } => {
+            fold_over(program, *fold, (domain, axes), sources, outputs, scratch, workers)
+        }
+    }
+}
+
+/// Folds a program's value over some axes of a domain.
+fn fold_over(
+    program: &TileProgram,
+    fold: Fold,
+    (domain, axes): (&[usize], &[usize]),
+    sources: &[Source],
+    outputs: &mut [&mut [u8]],
+    scratch: &mut [u8],
+    workers: &dyn Workers,
+) -> Result<()> {
     let mut ready = Ready::empty(program);
     ready.resolve(sources)?;
     ready.ahead = domain.iter().product::<usize>() >= LARGE;
-    match &program.close {
-        Close::Store => {
-            let bytes: usize = outputs.iter().map(|out| out.len()).sum();
-            ready.far = bytes >= FAR && ready.stores_apart();
-            store::run(&ready, domain, outputs, workers)
-        }
-        Close::Fold { fold, axes } => {
-            let shape = FoldShape::new(domain, axes);
-            fold::run(&ready, *fold, &shape, outputs, scratch, workers)
-        }
-    }?;
+    let shape = FoldShape::new(domain, axes).within(scratch.len());
+    fold::run(&ready, fold, &shape, outputs, scratch, workers)?;
     stored::check(sources)
 }
 

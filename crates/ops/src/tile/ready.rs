@@ -126,6 +126,13 @@ impl<'a> Ready<'a> {
             && !self.loads.iter().any(|load| matches!(load.fetch, Fetch::Output(_)))
     }
 
+    /// Whether something comes from outside of memory.
+    pub fn reads_files(&self) -> bool {
+        self.loads.iter().any(
+            |load| matches!(load.fetch, Fetch::Generate { generator, .. } if generator.is_stored()),
+        )
+    }
+
     /// Resolves the program for what it reads.
     pub fn resolve(&mut self, sources: &'a [Source<'a>]) -> Result<()> {
         let program = self.program;

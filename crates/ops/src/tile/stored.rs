@@ -22,18 +22,33 @@ const SMALL: usize = 1 << 20;
 /// Bytes that are looked at together where elements lie apart.
 const SPAN: usize = 4096;
 
-/// Whether a recipe reads something from outside in a way that takes longer than to bring it into memory first.
-pub fn is_better_whole(recipe: &Recipe, domain: &[usize]) -> bool {
+/// Whether a recipe is small and read from outside, and stretched to a domain: it is brought into memory first.
+pub fn is_read_often(recipe: &Recipe, domain: &[usize]) -> bool {
     let count = |sizes: &[usize]| sizes.iter().fold(1usize, |n, size| n.saturating_mul(*size));
     let all = count(&recipe.sizes);
-    let stretched = count(domain) > all && all.saturating_mul(recipe.dtype().size()) <= SMALL;
+    count(domain) > all
+        && all.saturating_mul(recipe.dtype().size()) <= SMALL
+        && layouts(recipe).next().is_some()
+}
+
+/// The layouts in which a recipe reads from outside.
+pub fn layouts(recipe: &Recipe) -> impl Iterator<Item = &Layout> {
     let stored = recipe.sources.iter().filter(|(generator, _)| generator.is_stored());
-    stored.into_iter().any(|(_, layout)| stretched || run(layout) < RUN.min(all))
+    stored.map(|(_, layout)| layout)
 }
 
 /// Whether a recipe can be computed from its start to its end a part at a time, without reading a file in small pieces.
 pub fn in_order(recipe: &Recipe) -> bool {
-    !is_better_whole(recipe, &recipe.sizes)
+    layouts(recipe).all(in_runs)
+}
+
+/// Whether elements lie side by side in the order of a layout, as many as are worth a read: otherwise they are better brought into
+/// memory first.
+pub fn in_runs(layout: &Layout) -> bool {
+    let axes = layout.sizes.iter().zip(&layout.strides);
+    let there = axes.filter(|(_, stride)| **stride != 0);
+    let all = there.fold(1usize, |n, (size, _)| n.saturating_mul(*size));
+    run(layout) >= RUN.min(all)
 }
 
 /// How many elements lie side by side in the order of the layout, at least.

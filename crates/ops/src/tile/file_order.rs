@@ -1,0 +1,96 @@
+//! Folds over files that lie in another order than their axes are counted in (columns first, or transposed): over the same
+//! elements, in the order of the file. Read in the order of the axes, each element would be a read of its own.
+//!
+//! What is folded with what follows from the order then, so a sum may be rounded otherwise than that of the same numbers in
+//! memory.
+
+use smallvec::SmallVec;
+use tonnage_core::layout::Layout;
+use tonnage_core::recipe::{Generator, Recipe};
+use tonnage_core::shape::Sizes;
+use tonnage_core::tile::{Close, Form, TileProgram};
+
+use super::source::{Read, Source};
+use super::stored;
+
+/// Axes of a domain in another order.
+pub struct FileOrder(SmallVec<[usize; 4]>);
+
+impl FileOrder {
+    /// For a fold that reads files in those layouts over its domain. `None` where its own order will do, or no other would.
+    pub fn of<'a>(
+        program: &TileProgram,
+        layouts: impl Iterator<Item = &'a Layout> + Clone,
+    ) -> Option<FileOrder> {
+        let Close::Fold { axes, .. } = &program.close else { return None };
+        let first = layouts.clone().find(|layout| !stored::in_runs(layout))?;
+        // Bits lie in the order of the domain.
+        if program.loads.contains(&Form::Bits) {
+            return None;
+        }
+        let mut order: SmallVec<[usize; 4]> = (0..first.sizes.len()).collect();
+        // What is stretched is gone through again and again as a whole.
+        order.sort_by_key(|&i| (first.strides[i] != 0, -first.strides[i]));
+        let order = FileOrder(order);
+        // Results stay in the order of their axes.
+        let kept = order.0.iter().filter(|i| first.sizes[**i] > 1 && !axes.contains(i));
+        let sorted = kept.is_sorted();
+        (sorted && layouts.into_iter().all(|layout| stored::in_runs(&order.layout(layout))))
+            .then_some(order)
+    }
+
+    /// The same for what a program reads.
+    pub fn of_sources(program: &TileProgram, sources: &[Source]) -> Option<FileOrder> {
+        let stored = sources
+            .iter()
+            .filter(|source| matches!(source.read, Read::Generator(Generator::Stored { .. })));
+        FileOrder::of(program, stored.map(|source| &source.layout))
+    }
+
+    /// The same for recipes that are stretched to its domain.
+    pub fn of_recipes(
+        program: &TileProgram,
+        recipes: &[Option<&Recipe>],
+        domain: &[usize],
+    ) -> Option<FileOrder> {
+        let read = recipes.iter().flatten().flat_map(|recipe| &recipe.sources);
+        let stored = read.filter(|(generator, _)| is_outside(generator));
+        let layouts: Option<SmallVec<[Layout; 2]>> =
+            stored.map(|(_, layout)| layout.broadcast_to(domain)).collect();
+        FileOrder::of(program, layouts?.iter())
+    }
+
+    /// A domain in that order.
+    pub fn domain(&self, sizes: &[usize]) -> Sizes {
+        self.0.iter().map(|i| sizes[*i]).collect()
+    }
+
+    /// Axes of it, sorted.
+    pub fn axes(&self, axes: &[usize]) -> Sizes {
+        (0..self.0.len()).filter(|at| axes.contains(&self.0[*at])).collect()
+    }
+
+    /// A layout over it.
+    pub fn layout(&self, layout: &Layout) -> Layout {
+        Layout {
+            sizes: self.domain(&layout.sizes),
+            strides: self.0.iter().map(|i| layout.strides[*i]).collect(),
+            offset: layout.offset,
+        }
+    }
+
+    /// What is read, over it.
+    pub fn sources<'a>(&self, sources: &[Source<'a>]) -> SmallVec<[Source<'a>; 4]> {
+        let turned =
+            |source: &Source<'a>| Source { layout: self.layout(&source.layout), read: source.read };
+        sources.iter().map(turned).collect()
+    }
+}
+
+/// Whether it is read from a file that the system does not show as memory. What a call brings is one as well.
+fn is_outside(generator: &Generator) -> bool {
+    match generator {
+        Generator::Stored { elements, .. } => elements.0.mapped().is_none(),
+        generator => generator.is_stored(),
+    }
+}
