@@ -386,6 +386,16 @@ fn results_of_files_are_saved_a_piece_at_a_time() {
     saved.unwrap();
     assert!(took <= Bytes::mib(1), "{took}");
     assert_eq!(bits(&read_npy(&path).unwrap()), bits(&((&whole * 3.0).unwrap() + 1.0).unwrap()));
+    // From columns to rows: some rows at a time.
+    let (raw, turned) = (folder.0.join("raw"), folder.0.join("turned.npy"));
+    let x = (random_normal([3000, 40, 60], DType::F32).unwrap() + 0.0).unwrap();
+    let order = Order { columns_first: true, big_endian: false };
+    save_raw(&raw, &x, order).unwrap();
+    let file = FileTensor::raw(&raw, 0, DType::F32, &[3000, 40, 60], order).unwrap();
+    let (saved, took) = taken(|| save_npy(&turned, &file.lazy()));
+    saved.unwrap();
+    assert!(took <= Bytes::mib(16), "{took}");
+    assert_eq!(bits(&read_npy(&turned).unwrap()), bits(&x));
     // Onto itself: the old file is read until the new one is whole.
     let path = folder.0.join("x.npy");
     save_npy(&path, &(&lazy * 2.0).unwrap()).unwrap();

@@ -30,6 +30,7 @@ mod source;
 mod store;
 mod stored;
 mod turned;
+mod turned_copy;
 mod uniform;
 
 pub use chain::{Chain, Ending, Of, pass, slope};
@@ -53,6 +54,7 @@ use tonnage_core::workers::Workers;
 use file_order::FileOrder;
 use fold_shape::FoldShape;
 use ready::Ready;
+use turned_copy::turned_copy;
 
 /// So many elements do not lie in a core's own cache.
 const LARGE: usize = 1 << 20;
@@ -72,7 +74,7 @@ pub fn run(
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()> {
-    if stored::turned(program, domain, sources, outputs)? {
+    if turned_copy(program, domain, sources, outputs, workers)? {
         return Ok(());
     }
     if let Some(order) = FileOrder::of_sources(program, sources) {
