@@ -184,13 +184,13 @@ fn main() -> Result<()> {
         show(&format!("space_to_depth, {channels} channels"), moved, Box::new(f))?;
     }
     {
-        let rows = (resident(&[n])?.abs()? * 500.0)?.cast(DType::I32)?;
+        let rows = (resident(&[n])?.abs()? * 300.0)?.cast(DType::I32)?;
         let y = x.clone();
         show("gather of rows", 2.0, Box::new(move || y.gather(&rows, 0)))?;
-        let columns = (resident(&[n])?.abs()? * 500.0)?.cast(DType::I32)?;
+        let columns = (resident(&[n])?.abs()? * 300.0)?.cast(DType::I32)?;
         let y = x.clone();
         show("gather of columns", 2.0, Box::new(move || y.gather(&columns, 1)))?;
-        let along = ((&x).abs()? * 500.0)?.cast(DType::I32)?;
+        let along = ((&x).abs()? * 300.0)?.cast(DType::I32)?;
         let y = x.clone();
         show("take_along_axis, last", 3.0, Box::new(move || y.take_along_axis(&along, 1)))?;
         let mask = x.greater(0.0)?;

@@ -17,7 +17,7 @@ use super::mask::{Mask, Owned, mask_type};
 use super::mask_scatter::MASK_SCATTER;
 use crate::infer::{along, bad_attrs, cost, inputs, joined, rank_at_least, shape};
 use crate::number::with_width;
-use crate::strided;
+use crate::strided::{self, Positions};
 
 /// `(x, mask) -> rows`; no attributes, or the result's shape as [`Attrs::Shape`] where it is known.
 pub static BOOLEAN_MASK: OpDef = OpDef {
@@ -94,8 +94,18 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     with_width!(x.dtype, T => {
         let data = x.slice::<T>();
         let out = &mut out.slice::<T>()[..count * row];
+        let in_order = Positions::of(&x.layout).run(x.layout.count()).filter(|_| row == 1);
         mask.for_each_part(k.workers, out, row, Owned::Selected, &|part, rows| {
             let mut done = 0;
+            // Single elements: each is written, and the next one over it where it was not selected. Nobody guesses right which are.
+            if let (Some(run), Some(mask)) = (&in_order, mask.run(part.start, part.len)) {
+                for (x, taken) in data[run.start + part.start..][..part.len].iter().zip(mask) {
+                    let Some(to) = rows.get_mut(done) else { break };
+                    *to = *x;
+                    done += taken.get() as usize;
+                }
+                return;
+            }
             for i in (part.start..part.start + part.len).filter(|i| mask.get(*i)) {
                 strided::copy(&x.layout, data, i * row, &mut rows[done..done + row]);
                 done += row;

@@ -118,6 +118,20 @@ fn gather<T: Element>(
             }
             return;
         }
+        if row == 1 {
+            // Single elements, a run of indices at a time.
+            let (mut number, mut rest) = (first, rows);
+            while !rest.is_empty() {
+                let here = (count - number % count).min(rest.len());
+                let (now, later) = rest.split_at_mut(here);
+                let base = blocks.at(number / count) as isize;
+                indices.each(number % count, here, |i, index| {
+                    now[i] = data[(base + index as isize * step) as usize];
+                });
+                (number, rest) = (number + here, later);
+            }
+            return;
+        }
         if in_runs {
             let last = first + rows.len() / row;
             for (number, to) in (first..).zip(rows.chunks_mut(row)) {

@@ -59,6 +59,21 @@ impl<'a> Indices<'a> {
         self.read(position)
     }
 
+    /// Shows `f` so many of them from one on, in logical order: how many came before, and the index.
+    #[inline]
+    pub fn each(&self, first: usize, count: usize, mut f: impl FnMut(usize, usize)) {
+        let run = self.positions.run(self.count).map(|run| run.start + first..);
+        match (self.numbers, run) {
+            (Numbers::I64(all), Some(run)) => {
+                all[run][..count].iter().enumerate().for_each(|(i, index)| f(i, *index as usize));
+            }
+            (Numbers::I32(all), Some(run)) => {
+                all[run][..count].iter().enumerate().for_each(|(i, index)| f(i, *index as usize));
+            }
+            _ => (0..count).for_each(|i| f(i, self.get(first + i))),
+        }
+    }
+
     /// How many.
     pub fn count(&self) -> usize {
         self.count

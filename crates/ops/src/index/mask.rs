@@ -50,6 +50,12 @@ impl<'a> Mask<'a> {
         self.input.slice::<Bool>()[self.positions.at(i)].get()
     }
 
+    /// These elements, where they lie one after the other.
+    pub fn run(self, start: usize, len: usize) -> Option<&'a [Bool]> {
+        let run = self.positions.run(self.len())?;
+        self.input.slice::<Bool>().get(run)?.get(start..start + len)
+    }
+
     /// How many of these elements are true.
     pub fn count(self, start: usize, len: usize) -> usize {
         let (data, mut count) = (self.input.slice::<Bool>(), 0);

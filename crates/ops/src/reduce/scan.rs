@@ -33,6 +33,8 @@ const WIDTH: usize = 2048;
 /// Rows that are scanned side by side: an addition waits for the one before it, so that one row would leave a core idle
 /// most of the time.
 const TOGETHER: usize = 4;
+/// Rows that are so short are brought many at a time and scanned one by one.
+const SHORT: usize = 32;
 
 /// An element with a wider number that it is added up and multiplied in.
 pub(super) trait Running: Element {
@@ -182,8 +184,9 @@ fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) {
     // Side by side only where every thread has some: which rows are changes no bit.
     let many = out.len() / n >= 2 * TOGETHER * k.workers.threads();
     let at_once = rows_at_once(n).next_multiple_of(if many { TOGETHER } else { 1 });
-    for_each_chunk(k.workers, out, n * at_once, &|chunk, rows| {
-        job.rows(chunk * at_once * n, n, rows, |_| unit);
+    for_each_chunk(k.workers, out, n * at_once, &|chunk, rows| match n <= SHORT {
+        true => job.short_rows(chunk * at_once * n, n, rows),
+        false => job.rows(chunk * at_once * n, n, rows, |_| unit),
     });
 }
 
@@ -254,6 +257,16 @@ impl<T: Running> Job<'_, T> {
     fn bring(&self, first: usize, into: &mut [T]) {
         if let Data::Slice(_) = self.input.data {
             strided::copy(&self.input.layout, self.input.slice::<T>(), first, into);
+        }
+    }
+
+    /// Whole rows of a few elements, some thousand elements at a time.
+    fn short_rows(&self, first: usize, n: usize, rows: &mut [T]) {
+        let at_once = PIECE / n * n;
+        for (i, piece) in rows.chunks_mut(at_once).enumerate() {
+            self.bring(first + i * at_once, piece);
+            let Job { product, how, .. } = *self;
+            level().run(Short { rows: piece, n, how, product });
         }
     }
 
@@ -357,6 +370,58 @@ impl<T: Running> vectorize::Kernel for Across<'_, T> {
     }
 }
 
+/// Rows of a few elements, each scanned from its start.
+struct Short<'a, T: Running> {
+    rows: &'a mut [T],
+    n: usize,
+    how: Scan,
+    product: bool,
+}
+
+impl<T: Running> vectorize::Kernel for Short<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        // Loops of a length that is known.
+        match (self.product, self.n) {
+            (false, 2) => self.each::<2>(false),
+            (false, 3) => self.each::<3>(false),
+            (false, 4) => self.each::<4>(false),
+            (false, 8) => self.each::<8>(false),
+            (true, 2) => self.each::<2>(true),
+            (true, 3) => self.each::<3>(true),
+            (true, 4) => self.each::<4>(true),
+            (product, n) => {
+                self.rows.chunks_exact_mut(n).for_each(|row| through(row, self.how, product));
+            }
+        }
+    }
+}
+
+impl<T: Running> Short<'_, T> {
+    #[inline(always)]
+    fn each<const N: usize>(self, product: bool) {
+        for row in self.rows.as_chunks_mut::<N>().0 {
+            match self.how.reverse {
+                true => through(row, Scan { reverse: true, ..self.how }, product),
+                false => through(row, Scan { reverse: false, ..self.how }, product),
+            }
+        }
+    }
+}
+
+/// One row from its start.
+#[inline(always)]
+fn through<T: Running>(row: &mut [T], how: Scan, product: bool) {
+    let (len, mut running) = (row.len(), T::unit(product));
+    for i in 0..len {
+        let x = &mut row[if how.reverse { len - 1 - i } else { i }];
+        let next = T::join(product, running, x.wide());
+        *x = T::narrow(if how.exclusive { running } else { next });
+        running = next;
+    }
+}
+
 /// Adds a piece to the totals of its columns, or to the one of a `single` column.
 struct Totals<'a, T: Running> {
     piece: &'a [T],
@@ -410,6 +475,11 @@ pub(super) fn samples() -> Vec<Sample> {
         of(DType::F32, &[300, 250], 0, false, false),
         of(DType::F32, &[300, 250], 0, true, true),
         of(DType::I32, &[9, 130], 1, true, false),
+        of(DType::F32, &[1025, 2], 1, false, false),
+        of(DType::F32, &[700, 3], 1, true, false),
+        of(DType::F32, &[5, 4], 1, false, true),
+        of(DType::F32, &[90, 8], 1, true, true),
+        of(DType::F64, &[50, 31], 1, false, false),
     ]);
     all
 }
