@@ -6,7 +6,7 @@
 //!     by kind:
 //!       768.00 KiB  activation x 12
 //!     ...
-//!     peak ... at step 27 of 71
+//!     peak ... at step 26 of 71
 //!     saved: report.html, report.csv, report.trace.json
 
 use tonnage::report::{Picture, Report, save, save_html};
