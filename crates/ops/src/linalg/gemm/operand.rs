@@ -18,7 +18,7 @@ pub enum Packs {
     Blocks,
     /// The rows of one strip of tiles right before they are read, from L1: where packing is copying.
     Strips {
-        /// Depth is best cut at multiples of it.
+        /// Depth is best cut at multiples of it. Where it is more than 1, steps of depth lie side by side.
         unit: usize,
         /// So many lines belong together: strips do not reach from one such row into the next.
         row: usize,
@@ -33,6 +33,8 @@ pub enum Packs {
         row: usize,
         /// Elements of a band.
         space: usize,
+        /// Steps of depth that lie side by side; 1 where lines do.
+        along: usize,
     },
 }
 
@@ -42,6 +44,14 @@ impl Packs {
         match *self {
             Packs::Blocks => usize::MAX,
             Packs::Strips { row, .. } | Packs::Band { row, .. } => row.max(1),
+        }
+    }
+
+    /// Steps of depth that lie side by side where it is packed.
+    pub(super) fn along(&self) -> usize {
+        match *self {
+            Packs::Blocks => 1,
+            Packs::Strips { unit: along, .. } | Packs::Band { along, .. } => along,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::compute::{Compute, Output};
 use super::epilogue::{Block, Epilogue, Position};
-use super::kernel::{Flushed, Tile};
+use super::kernel::{ALONG, FEW, Flushed, Tile, TileFn};
 use super::operand::{Direct, Operand, Packs, Strip};
 use super::panels::{Access, Left, Panels, Right, packed};
 use super::plan::{ALIGN, Path, SUMS};
@@ -118,7 +118,12 @@ where
         let packs = self.a.packs();
         let tile = kernel.rows_of_tile(packs.row().min(part.rows), self.size.cols);
         let deep = self.plan.deep;
-        let b_access = self.right_access(part, deep);
+        // Panels of the right operand: a column each where tiles are slim.
+        let slim = kernel.slim.filter(|_| self.size.cols <= FEW && packs.along() >= ALONG);
+        let (b_access, width) = match slim {
+            Some(_) => (Access::Packed, 1),
+            None => (self.right_access(part, deep), kernel.cols),
+        };
         let tall = match (packs, &b_access) {
             (Packs::Band { tall, .. }, _) => tall.clamp(1, part.rows),
             // A strip at a time is read to its end: nothing is packed anew for the next one.
@@ -160,11 +165,14 @@ where
                     let batch = part.at.batch;
                     let b = match stays {
                         true => Right {
-                            first: Panels::packed(b_space, depth, kernel.cols),
+                            first: Panels::packed(b_space, depth, width),
                             kept: None,
                             packed: true,
                         },
-                        false => self.right_panels(&b_access, batch, lines, &run, strip, b_space),
+                        false => {
+                            let shape = (width, strip);
+                            self.right_panels(&b_access, batch, lines, &run, shape, b_space)
+                        }
                     };
                     stays = one_block && b.packed;
                     let block = Part {
@@ -177,7 +185,7 @@ where
                         add: part.add || k > 0,
                     };
                     // SAFETY: the panels cover the block; its sums are part of the caller's.
-                    unsafe { self.block(&block, tile, &run, &a, a_space, &b) };
+                    unsafe { self.block(&block, (tile, slim), &run, &a, a_space, &b) };
                 }
             }
         }
@@ -190,7 +198,7 @@ where
     unsafe fn block(
         &self,
         block: &Part<O::Compute>,
-        tile: usize,
+        (tile, slim): (usize, Option<TileFn<O::Compute>>),
         depth: &Range<usize>,
         a: &Left<O::Compute>,
         a_space: &mut [O::Compute],
@@ -229,7 +237,7 @@ where
                     a_turns: a.turns,
                     a_leap: a.leap,
                     b: b.data.wrapping_offset(q as isize * b.panel),
-                    b_depth: b.depth,
+                    b_depth: if slim.is_some() { b.panel } else { b.depth },
                     keep: keep.map_or(std::ptr::null_mut(), |kept| {
                         kept.data.wrapping_offset(q as isize * kept.panel).cast_mut()
                     }),
@@ -240,8 +248,9 @@ where
                     add: block.add,
                     onward: false,
                 };
+                assert!(slim.is_none() || a.depth == 1, "lines that do not lie along depth");
                 // SAFETY: the kernel's level is available, and the tile lies in panels and block.
-                unsafe { (kernel.tile)(&call) };
+                unsafe { slim.unwrap_or(kernel.tile)(&call) };
             }
             drop(flushed);
             if last {
@@ -352,17 +361,16 @@ where
         }
     }
 
-    /// A block of the right operand; `strip` is the number of rows of the first tiles that read it.
+    /// A block of the right operand in panels of that width; `strip` is the number of rows of the first tiles that read it.
     fn right_panels(
         &self,
         access: &Access<'_, O::Compute>,
         batch: usize,
         lines: Range<usize>,
         depth: &Range<usize>,
-        strip: usize,
+        (width, strip): (usize, usize),
         space: &mut [O::Compute],
     ) -> Right<O::Compute> {
-        let width = self.kernel.cols;
         match access {
             Access::InPlace(direct) => {
                 Right { first: direct.panels(&lines, depth, width), kept: None, packed: false }

@@ -94,7 +94,7 @@ pub(super) fn turned(
     let Some(rows) = (1..=rows).rev().find(fits) else { return strips };
     let (deep, row) = (rows * windows, x.taps * channels);
     let space = lying.space(rows.min(all_rows(slides, images)));
-    Packs::Band { deep, tall: usize::MAX, row, space }
+    Packs::Band { deep, tall: usize::MAX, row, space, along: 1 }
 }
 
 /// Rows of windows of all images.
@@ -126,7 +126,7 @@ pub(super) fn forward(
     let (deep, tall) = (taps * row, rows * windows);
     let space = lying.space(rows.min(all_rows(slides, images)) + 1);
     let enough = windows >= SIDE_BY_SIDE && 2 * tall >= wanted;
-    enough.then_some(Packs::Band { deep, tall, row: windows, space })
+    enough.then_some(Packs::Band { deep, tall, row: windows, space, along: row })
 }
 
 impl<T> Windows<'_, T> {

@@ -10,6 +10,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, Shape, TensorType};
 
 use super::classes::Class;
@@ -24,8 +25,12 @@ use crate::infer::{along, inputs, joined, shape};
 use crate::linalg::gemm::{Matrix, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
 use crate::nn::window::Pixels;
+use crate::parallel::GRAIN;
 
 const NAME: &str = "conv_transpose";
+
+/// Bytes that one thread clears at a time.
+const PIECE: usize = 4 * GRAIN;
 
 /// `(values [batch, ..., o], filters [..., c / groups, o]) -> image [batch, ..., c]`; the rest as [`Attrs::Conv`], which
 /// has the lengths of the image.
@@ -152,7 +157,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     }
     // What no window covers.
     if Class::all(&known).any(|class| class.size(&known).depth == 0) {
-        out.data.fill(0);
+        for_each_chunk(k.workers, out.data, PIECE, &|_, piece| piece.fill(0));
     }
     for class in Class::all(&known) {
         let size = class.size(&known);

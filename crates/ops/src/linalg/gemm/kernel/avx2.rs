@@ -32,6 +32,7 @@ macro_rules! avx2 {
                 block_cols: 32 * $lanes,
                 streams: FEW,
                 tile,
+                slim: None,
                 stream: streams,
                 dot: dot_of_two,
                 dots: dots_of_many,

@@ -105,6 +105,7 @@ macro_rules! avx512 {
                 block_cols: 32 * $lanes,
                 streams: TALL,
                 tile,
+                slim: Some(super::super::slim::$name::tile),
                 stream: streams,
                 dot: dot_of_two,
                 dots: dots_of_many,

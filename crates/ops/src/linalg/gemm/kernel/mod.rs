@@ -14,6 +14,8 @@ pub(super) mod avx512;
 mod few;
 mod flush;
 pub(super) mod portable;
+#[cfg(target_arch = "x86_64")]
+mod slim;
 pub(super) mod turn;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
@@ -84,6 +86,9 @@ impl Level {
             .unwrap_or(Level::Portable)
     }
 }
+
+/// Steps of depth side by side that are worth a vector.
+pub(super) const ALONG: usize = 16;
 
 /// Strips of tiles below one another that are few,
 const FEW_STRIPS: usize = 8;
@@ -176,6 +181,9 @@ pub(super) struct Kernel<C: 'static> {
     pub streams: usize,
     /// Computes a tile.
     pub tile: TileFn<C>,
+    /// The same for at most [`FEW`] columns, along depth, where lines of the left operand lie so in runs of at least
+    /// [`ALONG`] steps. `b` has a line for each column then, and `b_depth` leads from one to the next.
+    pub slim: Option<TileFn<C>>,
     /// Adds a few rows' multiples of a run of rows, for products with a few rows. Needs the
     /// instructions of its level.
     pub stream: unsafe fn(&Stream<'_, C>, &mut [C]),

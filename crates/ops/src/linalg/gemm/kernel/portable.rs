@@ -27,6 +27,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
         block_cols: 128,
         streams: FEW,
         tile: tile::<C, COLS>,
+        slim: None,
         stream: plain_stream::<C>,
         dot: plain_dot::<C>,
         dots: plain_dots::<C>,

@@ -77,6 +77,7 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
         block_cols: 128,
         streams: FEW,
         tile,
+        slim: None,
         stream,
         dot,
         dots,
