@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::Bytes;
+use tonnage_core::bytes::{ALIGN, Bytes};
 use tonnage_core::error::Result;
-use tonnage_core::graph::Node;
+use tonnage_core::graph::{Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::looping::Loop;
 use tonnage_core::recipe::{Generator, Recipe};
-use tonnage_core::row::Lower;
+use tonnage_core::row::{Lower, Mem};
+use tonnage_core::shape::Sizes;
+use tonnage_ops::index::rows_in_parts;
+use tonnage_ops::index::scatter_add::SCATTER_ADD;
+use tonnage_ops::index::scatter_update::SCATTER_UPDATE;
+use tonnage_ops::tile::fused_store::PIECE;
 
 use crate::budget::Machine;
 use crate::loops::{LoopPlan, Sliced};
@@ -55,18 +60,66 @@ impl Planner<'_> {
     /// A step whose result goes to a file, through a few pieces in memory. The call makes the file, which no plan knows: to
     /// those who read it, it is one more that the call brings.
     pub(crate) fn in_file(&mut self, node: &Node, run: TileRun) -> Result<()> {
-        let dtype = self.graph.ty(node.outputs[0]).dtype;
-        let kept = self.kept.len();
-        self.kept.push(KeptPlan { count: run.domain.iter().product(), dtype });
-        let number = (self.brought() + kept) as u32;
-        let recipe =
-            Recipe::generate(Generator::Given { number, dtype, stored: true }, run.domain.clone());
-        let layout = Layout::contiguous(recipe.sizes.clone());
-        self.put(node.outputs[0], Placed { at: At::Recipe(Arc::new(recipe)), layout });
+        let kept = self.keep(node.outputs[0], &run.domain);
         let threads = self.options.threads;
         let room = self.graph.with_call(node, |call| (node.op.scratch)(call, threads));
         let run = Run::ToFile { run: Arc::new(run), kept };
         self.step(node, run, StepMemory::ToFile, room)
+    }
+
+    /// Lets a value lie in a file that the call makes: which of those it is.
+    fn keep(&mut self, id: ValueId, sizes: &Sizes) -> usize {
+        let dtype = self.graph.ty(id).dtype;
+        let kept = self.kept.len();
+        self.kept.push(KeptPlan { count: sizes.iter().product(), dtype });
+        let number = (self.brought() + kept) as u32;
+        let recipe =
+            Recipe::generate(Generator::Given { number, dtype, stored: true }, sizes.clone());
+        let layout = Layout::contiguous(recipe.sizes.clone());
+        self.put(id, Placed { at: At::Recipe(Arc::new(recipe)), layout });
+        kept
+    }
+
+    /// Plans rows that are put into a table where that lies in a file, and is to lie in one then: a variable that is kept
+    /// there. It never is in memory. False for any other node.
+    pub(crate) fn rows_in_file(&mut self, node: &Node) -> Result<bool> {
+        let [table, indices, rows] = node.inputs[..] else { return Ok(false) };
+        let At::Recipe(recipe) = self.place(table)?.at.clone() else { return Ok(false) };
+        let lies = |layout: &Layout| layout.is_contiguous() && layout.offset == 0;
+        let stored = recipe.as_stored().is_some_and(|(_, layout)| lies(layout));
+        let sizes = recipe.sizes.clone();
+        let (Some(tall), Some(many)) = (sizes.first(), self.graph.ty(indices).shape.sizes()) else {
+            return Ok(false);
+        };
+        let many = many.iter().product();
+        let can = rows_in_parts::can(node.op, &node.attrs, *tall, many);
+        if !(stored && can && self.goes_to_file(node.outputs[0])) {
+            return Ok(false);
+        }
+        self.materialize(node, indices)?;
+        self.materialize(node, rows)?;
+        let kept = self.keep(node.outputs[0], &sizes);
+        let bytes = sizes.iter().product::<usize>() * recipe.dtype().size();
+        let pieces = bytes.min(PIECE).next_multiple_of(ALIGN) * self.options.threads.max(1);
+        let order = rows_in_parts::order_bytes(many).next_multiple_of(ALIGN);
+        self.step(node, Run::RowsToFile { kept }, StepMemory::ToFile, Bytes::of(order + pieces))?;
+        if let Some(step) = self.steps.last_mut() {
+            let count = sizes.iter().product();
+            step.streamed.push(StreamedInput { input: 0, recipe, count });
+        }
+        Ok(true)
+    }
+
+    /// Whether a value is to lie in a file: as it is, with more rows put into it, or as a part of what is computed as it is
+    /// written there.
+    fn goes_to_file(&self, id: ValueId) -> bool {
+        self.graph.nodes[self.at + 1..].iter().any(|node| {
+            let puts = *node.op == SCATTER_ADD || *node.op == SCATTER_UPDATE;
+            match node.op.mem {
+                Mem::File => node.inputs.contains(&id),
+                _ => puts && node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
+            }
+        })
     }
 
     /// How much the inputs of a call bring that the plan leaves open.
@@ -81,8 +134,23 @@ impl Planner<'_> {
         self.specs.iter().map(numbers).max().unwrap_or(0)
     }
 
+    /// Plans a kernel.
+    pub(crate) fn kernel(&mut self, node: &Node) -> Result<()> {
+        let streamed = self.in_memory(node)?;
+        let memory = self.outputs(node)?;
+        let stored = layouts(&streamed, node.inputs.len());
+        let threads = self.options.threads;
+        let scratch = self.graph.with_call(node, |call| node.op.workspace(call, &stored, threads));
+        drop(stored);
+        self.step(node, Run::Kernel, memory, scratch)?;
+        if let Some(step) = self.steps.last_mut() {
+            step.streamed = streamed;
+        }
+        Ok(())
+    }
+
     /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
-    pub(crate) fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
+    fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
         let mut streamed = Streamed::new();
         for (i, id) in node.inputs.iter().enumerate() {
             if let (Lower::Streaming { reads, .. }, At::Recipe(recipe)) =
@@ -100,7 +168,7 @@ impl Planner<'_> {
 }
 
 /// Where the inputs of a kernel lie that it reads from files, in the order of all of its inputs.
-pub(crate) fn layouts(streamed: &Streamed, inputs: usize) -> SmallVec<[Option<&Layout>; 3]> {
+fn layouts(streamed: &Streamed, inputs: usize) -> SmallVec<[Option<&Layout>; 3]> {
     let layout = |input: usize| {
         let found = streamed.iter().find(|streamed| streamed.input == input)?;
         Some(found.recipe.as_stored()?.1)
@@ -125,7 +193,9 @@ impl Step {
                     let back = times(of.step.reads() + of_rows(&of.seeds), rounds(&of.spec.of));
                     back + of_loop(&of.forward, of.again.unwrap_or(1))
                 }
-                Run::Nothing | Run::Kernel | Run::Transfer(_) => Bytes::ZERO,
+                Run::Nothing | Run::Kernel | Run::Transfer(_) | Run::RowsToFile { .. } => {
+                    Bytes::ZERO
+                }
             }
     }
 }

@@ -67,7 +67,7 @@ impl Heap for Step {
 impl Heap for Run {
     fn heap(&self, seen: &mut Seen) -> usize {
         match self {
-            Run::Nothing | Run::Kernel | Run::Transfer(_) => 0,
+            Run::Nothing | Run::Kernel | Run::Transfer(_) | Run::RowsToFile { .. } => 0,
             Run::Tile(run) | Run::ToFile { run, .. } => run.heap(seen),
             Run::Copy { run, to, .. } => run.heap(seen) + to.heap(seen),
             Run::Branch { branches, .. } => branches.heap(seen),

@@ -22,7 +22,7 @@ use crate::plan::{
     At, BufferId, BufferPlan, KeptPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step,
     StepMemory, TileRead,
 };
-use crate::{files, finish, order, region, tile};
+use crate::{finish, order, region, tile};
 
 /// What is known of an input before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -223,18 +223,10 @@ impl<'g> Planner<'g> {
                 self.tile(node, &program)
             }
             Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming { .. } => {
-                let streamed = self.in_memory(node)?;
-                let memory = self.outputs(node)?;
-                let stored = files::layouts(&streamed, node.inputs.len());
-                let threads = self.options.threads;
-                let scratch =
-                    self.graph.with_call(node, |call| node.op.workspace(call, &stored, threads));
-                drop(stored);
-                self.step(node, Run::Kernel, memory, scratch)?;
-                if let Some(step) = self.steps.last_mut() {
-                    step.streamed = streamed;
+                match self.rows_in_file(node)? {
+                    true => Ok(()),
+                    false => self.kernel(node),
                 }
-                Ok(())
             }
             Lower::Region(kind) => region::node(self, node, kind),
             Lower::Transfer(transfer) => self.transfer(node, transfer),

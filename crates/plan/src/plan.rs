@@ -250,6 +250,11 @@ pub enum Run {
         /// Which of the plan's [`Plan::kept`] it makes.
         kept: usize,
     },
+    /// Rows that are put into a table in a file: what that is then goes to a file, a piece at a time.
+    RowsToFile {
+        /// Which of the plan's [`Plan::kept`] it makes.
+        kept: usize,
+    },
 }
 
 /// One node of the graph, as it will run.

@@ -17,6 +17,7 @@ pub mod histogram;
 pub mod mask_scatter;
 pub mod nonzero;
 pub mod put_along_axis;
+pub mod rows_in_parts;
 pub mod rows_to_dense;
 pub mod scatter_add;
 pub mod scatter_nd_add;

@@ -8,10 +8,13 @@ use tonnage_core::bytes::ALIGN;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::Builder;
+use tonnage_core::kernel::{Data, In};
+use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, Stored};
-use tonnage_core::row::OpDef;
+use tonnage_core::row::{Cost, OpDef};
 use tonnage_core::workers::{Alone, for_each_part};
-use tonnage_core::{Kind, Workers};
+use tonnage_core::{Kind, TensorType, Workers};
+use tonnage_ops::index::rows_in_parts::{self, RowsInParts};
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::state;
 use tonnage_ops::tile::fused_store::{PIECE, STORE, as_it_is};
@@ -20,7 +23,7 @@ use tonnage_plan::{KeptPlan, Options, Plan, Step, TileRun, lower};
 
 use super::frame::Frame;
 use super::given::{Given, Specs};
-use super::step::{Reads, nothing, sources, tile_cost};
+use super::step::{From, Reads, nothing, sources, tile_cost};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
 use crate::lend::{Lender, Region};
@@ -61,9 +64,6 @@ impl<'p> Frame<'p> {
         let all = sources(run, &from, &lent.reads);
         let size = self.plan.kept[kept].dtype.size();
         let pieces = Pieces::of(&run.domain, PIECE / size);
-        let threads = self.plan.threads.max(1);
-        let own = (lent.writes[0].len() / threads).min(PIECE) / size * size;
-        let failed: Mutex<Option<tonnage_core::Error>> = Mutex::new(None);
         let one = |number: usize, room: &mut [u8]| -> Result<()> {
             let piece = pieces.piece(number);
             let parts: SmallVec<[Source; 4]> = all
@@ -74,19 +74,95 @@ impl<'p> Frame<'p> {
             tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *room], nothing(), &Alone)?;
             to.write(piece.start, room)
         };
-        pool().run(tile_cost(run), |workers| {
-            // Every thread that works takes the next so many pieces, in memory of its own.
-            let shares = workers.threads().min(threads);
-            let count = pieces.count();
-            let rooms = &mut lent.writes[0][..shares * own];
-            for_each_part(workers, rooms, shares, &|i| i * own, &|share, room| {
-                for number in count * share / shares..count * (share + 1) / shares {
-                    if let Err(error) = one(number, room) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                        return;
-                    }
+        let rooms = Rooms { room: &mut *lent.writes[0], threads: self.plan.threads, size };
+        pool().run(tile_cost(run), |workers| rooms.each(pieces.count(), workers, &one))
+    }
+
+    /// Puts rows into a table in a file, and what that is then into another place, a piece at a time.
+    pub(super) fn rows_in_file(
+        &mut self,
+        lender: &mut Lender,
+        step: &Step,
+        kept: usize,
+    ) -> Result<()> {
+        let node = self.node(step)?;
+        let to = self.kept.get(kept).cloned().ok_or_else(missing)?;
+        let table = step.streamed.first().ok_or_else(missing)?.recipe.clone();
+        let (generator, _) = table.as_stored().ok_or_else(missing)?;
+        let Generator::Stored { elements: old, dtype } = self.fixed(generator) else {
+            return Err(missing());
+        };
+        let room = step.scratch.map(|id| Region { align: ALIGN, ..self.buffer(id) });
+        let Some(room) = room else { return Ok(()) }; // nothing to write
+        self.lent(&room);
+        let mut reads = Reads::default();
+        let mut from: SmallVec<[(TensorType, Layout, From); 2]> = SmallVec::new();
+        for id in &node.inputs[1..] {
+            let region = self.read(*id)?;
+            from.push((self.ty(*id), self.layout(*id)?, From::of(region, &[], &mut reads)));
+        }
+        let mut lent = lender.lend(&reads, &[room])?;
+        let inputs: SmallVec<[In; 2]> = from
+            .into_iter()
+            .map(|(ty, layout, from)| {
+                let data = match from {
+                    From::Lent(i) => lent.reads[i],
+                    From::Output(_) | From::Generator(_) => &[],
+                };
+                In { dtype: ty.dtype, layout, data: Data::Slice(data) }
+            })
+            .collect();
+        let [indices, rows] = &inputs[..] else { return Err(missing()) };
+        let order = rows_in_parts::order_bytes(indices.layout.count());
+        let (order, room) = lent.writes[0].split_at_mut(order.next_multiple_of(ALIGN));
+        let order: &mut [u64] = &mut bytemuck::cast_slice_mut(order)[..indices.layout.count()];
+        let (size, count) = (dtype.size(), table.sizes.iter().product::<usize>());
+        let cost = Cost { flops: 0, bytes: 2 * (count * size) as u64 };
+        let rooms = Rooms { room, threads: self.plan.threads, size };
+        pool().run(cost, |workers| {
+            let rows = RowsInParts::new(node.op, &table.sizes, [indices, rows], order, workers)?;
+            let piece = PIECE / size;
+            let one = |number: usize, room: &mut [u8]| -> Result<()> {
+                let first = number * piece;
+                let room = &mut room[..piece.min(count - first) * size];
+                old.0.read(first as u64, room);
+                rows.put(first, room)?;
+                to.write(first, room)
+            };
+            rooms.each(count.div_ceil(piece), workers, &one)
+        })?;
+        old.0.check()
+    }
+}
+
+/// Memory in which threads make pieces of what goes to a file, each in its own.
+struct Rooms<'a> {
+    room: &'a mut [u8],
+    threads: usize,
+    /// Of an element.
+    size: usize,
+}
+
+impl Rooms<'_> {
+    /// Makes so many pieces: every thread that works takes the next so many.
+    fn each(
+        self,
+        count: usize,
+        workers: &dyn Workers,
+        one: &(dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let threads = self.threads.max(1);
+        let own = (self.room.len() / threads).min(PIECE) / self.size * self.size;
+        let shares = workers.threads().min(threads);
+        let failed: Mutex<Option<tonnage_core::Error>> = Mutex::new(None);
+        let rooms = &mut self.room[..shares * own];
+        for_each_part(workers, rooms, shares, &|i| i * own, &|share, room| {
+            for number in count * share / shares..count * (share + 1) / shares {
+                if let Err(error) = one(number, room) {
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    return;
                 }
-            });
+            }
         });
         failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }

@@ -30,6 +30,7 @@ impl<'p> Frame<'p> {
             Run::Copy { run, from, to } => self.copy(lender, run, *from, to),
             Run::Kernel => self.kernel(lender, step),
             Run::ToFile { run, kept } => self.keep_in_file(lender, step, run, *kept),
+            Run::RowsToFile { kept } => self.rows_in_file(lender, step, *kept),
             Run::Branch { key, branches } => self.branch(lender, step, *key, branches),
             Run::Loop(plan) => self.while_loop(lender, step, plan),
             Run::LoopGrad(plan) => self.while_grad(lender, step, plan),

@@ -7,10 +7,11 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tonnage_core::error::bad_argument;
 use tonnage_core::graph::{Graph, Node, ValueInfo};
 use tonnage_core::recipe::{Elements, Generator, Recipe, Stored};
-use tonnage_core::{Bytes, OpDef, Result, Source, TensorType};
+use tonnage_core::{Bytes, FromScalar, OpDef, Result, Source, TensorType, with_element};
 use tonnage_ops::tile::fused_store::{STORE, as_it_is};
 use tonnage_runtime::{Array, execute};
 
@@ -98,6 +99,20 @@ impl Variable {
         }
     }
 
+    /// Its value as a call reads it. One number everywhere is in no file, but is read as if it were: a table of zeros is one that
+    /// rows are gathered from and put into, and never has to be in memory.
+    pub(super) fn as_read(&self, array: &Array) -> Array {
+        let Some(recipe) = array.as_recipe() else { return array.clone() };
+        let Some(value) = recipe.uniform() else { return Array::from_recipe(recipe) };
+        let dtype = recipe.dtype();
+        let element = with_element!(dtype, T => {
+            bytemuck::bytes_of(&<T as FromScalar>::from_scalar(value)).into()
+        });
+        let elements = Stored(Arc::new(Everywhere(element)));
+        let generator = Generator::Stored { elements, dtype };
+        Array::from_recipe(Arc::new(Recipe::generate(generator, recipe.sizes.clone())))
+    }
+
     /// A value in a file.
     pub(super) fn to_file(&self, array: &Array) -> Result<Array> {
         execute::keep(array, self.mark(self.0.made))
@@ -111,7 +126,7 @@ impl Variable {
         values: &[&Array],
         source: Source,
     ) -> Result<Array> {
-        execute::update_kept(op, &self.shown(old), values, self.mark(source))
+        execute::update_kept(op, &self.as_read(old), values, self.mark(source))
     }
 
     /// What a plan sees of a value that will be in a file, and is not there yet.
@@ -121,6 +136,26 @@ impl Variable {
         let elements = Stored(Arc::new(ToCome));
         let recipe = Recipe::generate(Generator::Stored { elements, dtype: ty.dtype }, sizes);
         Ok(Array::from_recipe(Arc::new(recipe)))
+    }
+}
+
+/// One element everywhere.
+#[derive(Debug)]
+struct Everywhere(SmallVec<[u8; 8]>);
+
+impl Elements for Everywhere {
+    fn read(&self, _: u64, out: &mut [u8]) {
+        out.chunks_exact_mut(self.0.len()).for_each(|element| element.copy_from_slice(&self.0));
+    }
+
+    fn ahead(&self, _: u64, _: usize) {}
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        None
     }
 }
 
