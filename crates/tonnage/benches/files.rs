@@ -1,4 +1,4 @@
-//! Files larger than memory: passes over a large npy file under a limit, a stack of layers whose weights stay in files, the same in training, and a small tensor out of a
+//! Files larger than memory: passes over a large npy file under a limit, a stack of layers whose weights stay in files, the same in training, a table that is trained by rows, and a small tensor out of a
 //! large file. `cargo bench -p tonnage --bench files [folder] [GiB of the large file]`; the folder needs that much room twice, and is left as it was.
 //!
 //! Times are against reading the same file once in pieces of 1 MiB on one thread, right before, with the system's cache as it is then: warm where the machine
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tonnage::io::{FileTensor, SafeTensors, TensorFile, save_npy, save_safetensors};
-use tonnage::optim::Optimizer;
+use tonnage::optim::{Adagrad, Optimizer};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, function, memory,
     random_normal, random_uniform, variables_in_files,
@@ -149,6 +149,39 @@ fn training() -> Result<()> {
     Ok(())
 }
 
+/// Steps of Adagrad on a table of half a GiB, of which a batch names a few rows.
+fn embedding() -> Result<()> {
+    const ROWS: usize = 2_000_000;
+    let indices: Vec<i64> = (0..16 * 4096).map(|i| i * 104_729 % ROWS as i64).collect();
+    let indices = tonnage::tensor(indices)?.reshape([4096, 16])?;
+    for name in ["in memory", "in files"] {
+        let make = || Variable::new("table", random_normal([ROWS, 64], DType::F32)?);
+        let table = if name == "in files" { variables_in_files(make)? } else { make()? };
+        let optimizer = Optimizer::new(Adagrad::default(), 0.1);
+        let step = function(|indices: Tensor| {
+            let mut tape = GradientTape::new();
+            let loss = table.read()?.gather(&indices, 0)?.mean(1)?.square()?.mean_all()?;
+            let variables = std::slice::from_ref(&table);
+            optimizer.apply(variables, &tape.gradient(&loss, variables)?)?;
+            Ok(loss)
+        });
+        let step = if name == "in files" { step.budget(Bytes::mib(96))? } else { step };
+        step.call(indices.clone())?;
+        let plan = step.plan(&indices)?;
+        println!(
+            "a table of {ROWS} x 64, {name}: peak {} predicted, {} read, {} written",
+            plan.peak(),
+            plan.reads(),
+            plan.writes()
+        );
+        for _ in 0..3 {
+            let (_, took, resident) = watched(|| step.call(indices.clone()))?;
+            println!("{name:>14}: {took:.3?}, {resident} more resident");
+        }
+    }
+    Ok(())
+}
+
 /// A small tensor out of a safetensors file of 10 GiB, most of which is a hole.
 fn small_of_large(folder: &Path) -> Result<()> {
     let path = folder.join("large.safetensors");
@@ -194,5 +227,6 @@ fn main() -> Result<()> {
     small_of_large(&folder)?;
     layers(&folder)?;
     training()?;
+    embedding()?;
     passes(&folder, gib)
 }
