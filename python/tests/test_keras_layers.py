@@ -323,6 +323,32 @@ def test_wrong_shapes_name_the_layer_and_both_sides():
         Forgetful()(ROWS)
 
 
+def test_a_layer_that_was_built_by_hand_is_built():
+    class Plain(L.Layer):
+        def build(self, input_shape):
+            self.w = self.add_weight(shape=(input_shape[-1],), initializer="ones", name="w")
+
+        def call(self, inputs):
+            return inputs * self.w
+
+    class Further(Plain):
+        def build(self, input_shape):
+            super().build(input_shape)
+            assert not self.built
+            self.b = self.add_weight(shape=(input_shape[-1],), name="b")
+
+    for layer in [L.Dense(3), L.Embedding(9, 2), L.LSTM(2), L.BatchNormalization(), Plain(), Further()]:
+        layer.build([None, 6] if not isinstance(layer, L.LSTM) else [None, 4, 6])
+        weights = layer.weights
+        assert layer.built and weights
+        made = layer(tf.ones([2, 4, 6] if isinstance(layer, L.LSTM) else [2, 6]))
+        again = type(layer).from_config(layer.get_config()) if not isinstance(layer, Plain) else type(layer)()
+        again.build_from_config(layer.get_build_config())
+        assert len(layer.weights) == len(weights) and all(a is b for a, b in zip(layer.weights, weights)), layer
+        assert [w.shape for w in again.weights] == [w.shape for w in weights]
+        assert made.shape[0] == 2 and layer.get_build_config()["input_shape"][-1] == 6
+
+
 def test_policies_compute_in_16_bits_and_keep_weights_in_32():
     layer = L.Dense(3, dtype="mixed_bfloat16")
     made = layer(ROWS)

@@ -123,6 +123,29 @@ def test_a_model_in_files_learns_what_it_learns_in_memory():
     assert there.plan(batch).peak < here.plan(batch).peak
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+def test_an_embedding_in_files_learns_what_it_learns_in_memory(optimizer):
+    rng = np.random.default_rng(5)
+    x, y = rng.integers(0, 30_000, size=(128, 9)), rng.normal(size=(128, 1)).astype("float32")
+
+    def trained(in_files):
+        tf.random.set_seed(7)
+        with tf.memory.variables_in_files() if in_files else contextlib.nullcontext():
+            table = tf.keras.layers.Embedding(30_000, 24)
+            table.build([None, None])
+        model = tf.keras.Sequential([table, tf.keras.layers.GlobalAveragePooling1D(), tf.keras.layers.Dense(1)])
+        model.compile(optimizer, "mse")
+        history = model.fit(x, y, epochs=2, batch_size=32, verbose=0, shuffle=False)
+        assert table.embeddings.in_files == in_files
+        plan = model.plan((tf.TensorSpec([32, 9], "int64"), tf.TensorSpec([32, 1])))
+        return history.history["loss"], table.embeddings.numpy(), plan.peak
+
+    (losses, values, peak), (expected, others, more) = trained(True), trained(False)
+    assert losses == expected and losses[-1] < losses[0]
+    assert (values == others).all()
+    assert peak < 30_000 * 24 * 4 < more
+
+
 def test_a_model_in_files_is_saved_and_loaded(tmp_path):
     with tf.memory.variables_in_files():
         model = tf.keras.Sequential([tf.keras.Input([512]), tf.keras.layers.Dense(512)])

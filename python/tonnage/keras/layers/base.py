@@ -4,6 +4,7 @@ Weights and layers that a layer holds are found by walking its attributes in the
 to be registered and nothing goes stale. A call of a symbolic input (``tf.keras.Input``) is remembered as a node of a graph.
 """
 
+import functools
 import inspect
 
 from ... import _nest
@@ -15,6 +16,27 @@ from .. import backend, mixed_precision, regularizers
 from . import symbolic
 from .saved import Saved, parameters, plain_shapes
 from .tracked import Tracked
+
+
+def _marking(build):
+    """``build`` of a layer that is built then: also where somebody else calls it than the first call."""
+
+    @functools.wraps(build)
+    def marking(self, *args, **kwargs):
+        if self._is_building:  # a class below calls it
+            return build(self, *args, **kwargs)
+        self._is_building = True
+        try:
+            with name_scope(self.name):
+                build(self, *args, **kwargs)
+        finally:
+            self._is_building = False
+        shapes = inspect.signature(build).bind(self, *args, **kwargs).arguments
+        shapes = {name: plain_shapes(shape) for name, shape in list(shapes.items())[1:]}
+        self._build_shapes = next(iter(shapes.values())) if len(shapes) == 1 else shapes
+        self.built = True
+
+    return marking
 
 
 class Layer(Saved, Tracked):
@@ -33,6 +55,12 @@ class Layer(Saved, Tracked):
     input_spec = None
     supports_masking = False
     _in_trace = False
+    _is_building = False
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "build" in vars(cls) and not vars(cls).get("_builds_itself"):
+            cls.build = _marking(cls.build)
 
     def __init__(self, trainable=True, name=None, dtype=None, activity_regularizer=None, autocast=True, **kwargs):
         shape = kwargs.pop("input_shape", None)
@@ -73,9 +101,9 @@ class Layer(Saved, Tracked):
     variable_dtype = property(lambda self: self.dtype_policy.variable_dtype, doc="The dtype of its weights.")
     compute_dtype = property(lambda self: self.dtype_policy.compute_dtype, doc="The dtype that it computes in.")
 
+    @_marking
     def build(self, input_shape):
         """Makes the weights for inputs of that shape."""
-        self.built = True
 
     def call(self, inputs):
         """Computes."""
@@ -106,15 +134,10 @@ class Layer(Saved, Tracked):
             return
         shapes = {name: self._shapes(value) for name, value in bound.items() if symbolic.all_tensors(value)}
         names = list(parameters(type(self).build))[1:]
-        with name_scope(self.name):
-            if len(names) == 1:
-                given = next(iter(shapes.values()), None)
-                self.build(given)
-                self._build_shapes = plain_shapes(given)
-            else:
-                self.build(**{n: shapes.get(n.removesuffix("_shape")) for n in names})
-                self._build_shapes = {n: plain_shapes(shapes.get(n.removesuffix("_shape"))) for n in names}
-        self.built = True
+        if len(names) == 1:
+            self.build(next(iter(shapes.values()), None))
+        else:
+            self.build(**{n: shapes.get(n.removesuffix("_shape")) for n in names})
 
     def __call__(self, *args, **kwargs):
         if "_name" not in vars(self):

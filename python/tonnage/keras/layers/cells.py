@@ -194,7 +194,6 @@ class StackedRNNCells(Layer):
         for cell in self.cells:
             if not cell.built:
                 cell.build(shape)
-                cell.built = True
             shape = TensorShape([shape[0], _output_size(cell)])
 
     def get_initial_state(self, batch_size=None, dtype=None):

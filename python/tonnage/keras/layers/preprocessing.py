@@ -75,7 +75,6 @@ class Normalization(Layer):
                 batch = batch[:, None]
             if not self.built:
                 self.build(TensorShape([None, *batch.shape[1:]]))
-                self.built = True
             rest = tuple(i for i in range(batch.ndim) if i not in self._axes(batch.ndim))
             count += int(np.prod([batch.shape[i] for i in rest]))
             total, squares = total + batch.sum(rest), squares + (batch * batch).sum(rest)

@@ -42,7 +42,6 @@ class RNN(Layer):
         shape = _first_shape(input_shape)
         if not self.cell.built:
             self.cell.build(TensorShape([shape[0], *shape[2:]]))
-            self.cell.built = True
         if self.input_spec is not None:
             self.input_spec = InputSpec(ndim=3, axes={-1: shape[-1]})
         if self.stateful:

@@ -4,7 +4,6 @@ import functools
 import inspect
 
 from ..._shape import TensorShape
-from ...module import name_scope
 from ..saving import Configured, deserialize_keras_object, serialize_keras_object
 
 
@@ -42,13 +41,10 @@ class Saved(Configured):
         shapes = config["input_shape"]
         if self.built or shapes is None:
             return
-        with name_scope(self.name):
-            if isinstance(shapes, dict) and set(shapes) == set(list(parameters(type(self).build))[1:]):
-                self.build(**{k: _as_shapes(v) for k, v in shapes.items()})
-            else:
-                self.build(_as_shapes(shapes))
-        self._build_shapes = shapes
-        self.built = True
+        if isinstance(shapes, dict) and set(shapes) == set(list(parameters(type(self).build))[1:]):
+            self.build(**{k: _as_shapes(v) for k, v in shapes.items()})
+        else:
+            self.build(_as_shapes(shapes))
 
     def save_own_variables(self, store):
         """Puts what it holds itself into a dictionary, to be saved."""

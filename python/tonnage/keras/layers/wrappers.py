@@ -37,7 +37,6 @@ class TimeDistributed(Wrapper):
                              f"received: {tuple(shape)}")
         if not self.layer.built:
             self.layer.build(TensorShape([shape[0], *shape[2:]]))
-            self.layer.built = True
 
     def call(self, inputs, training=None, mask=None):
         """Computes."""
@@ -91,7 +90,6 @@ class Bidirectional(Wrapper):
         for layer in (self.forward_layer, self.backward_layer):
             if not layer.built:
                 layer.build(input_shape)
-                layer.built = True
         if self._first_weights is not None:
             self.set_weights(self._first_weights)
             self._first_weights = None

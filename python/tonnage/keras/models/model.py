@@ -21,6 +21,7 @@ class Model(Trainer, Layer):
     (3, 2)
     """
 
+    _builds_itself = True  # or its layers do, as the inputs come to them
     _not_tracked = (*Layer._not_tracked, "_graph", "optimizer", "loss", "history", "_compiled", "_compile_with", "_functions")
 
     def __init__(self, *args, **kwargs):

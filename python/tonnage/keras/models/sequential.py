@@ -17,6 +17,8 @@ class Sequential(Model):
     TensorShape([3, 10])
     """
 
+    _builds_itself = True
+
     def __init__(self, layers=None, name=None, trainable=True, **kwargs):
         super().__init__(name=name, trainable=trainable, **kwargs)
         self._layers = []
