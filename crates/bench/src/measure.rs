@@ -58,10 +58,11 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
     drop(tiny);
     let before = restart_peak();
     let mut job = (workload.make)(sizes, settings.budget.as_deref())?;
-    let plan = job.plan.as_ref().map(|plan| plan()).transpose()?;
+    // The first call traces and plans.
     let start = Instant::now();
     (job.step)()?;
     let first = start.elapsed().as_secs_f64() / job.calls as f64;
+    let plan = job.plan.as_ref().map(|plan| plan()).transpose()?;
     let mut times = Vec::new();
     let (ran, start) = (cpu(), Instant::now());
     loop {

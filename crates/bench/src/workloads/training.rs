@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use tonnage::nn::{Layer, Mode, Parameters};
 use tonnage::optim::Optimizer;
-use tonnage::{Function, GradientTape, Result, Tensor, Tree, function, memory};
+use tonnage::{DType, Function, GradientTape, Result, Tensor, Tree, function, memory, tensor};
 
 use crate::measure::Job;
 
@@ -30,7 +30,8 @@ where
     })
 }
 
-/// Forward, backward, update, as one function of a batch.
+/// Forward, backward, update, as one function of a batch. Parameters, and what the optimizer remembers of them, have their
+/// first values, as those of the peers have when their first step begins.
 pub fn trained<M: Layer + Parameters + 'static>(
     model: M,
     optimizer: Optimizer,
@@ -38,6 +39,12 @@ pub fn trained<M: Layer + Parameters + 'static>(
     loss: fn(&Tensor, &Tensor) -> Result<Tensor>,
     budget: Option<&str>,
 ) -> Result<Job> {
+    model.forward(&x.gather(&tensor([0i32])?, 0)?, Mode::Inference)?;
+    optimizer.build(&model.trainable())?;
+    let all = model.trainable().into_iter().chain(optimizer.variables());
+    for variable in all.filter(|variable| variable.ty().dtype == DType::F32) {
+        variable.assign_add(&tensor(0.0f32)?)?;
+    }
     let step = function(move |(x, y): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
         let loss = loss(&model.forward(&x, Mode::Training)?, &y)?;
