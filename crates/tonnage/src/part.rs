@@ -80,12 +80,11 @@ impl Part {
         let start =
             self.start.map_or(if step > 0 { 0 } else { n - 1 }, from_front).clamp(low, high);
         let stop = self.stop.map_or(if step > 0 { n } else { -1 }, from_front).clamp(low, high);
-        let len = match step > 0 {
-            true => (stop - start + step - 1) / step,
-            false => (start - stop - step - 1) / -step,
-        };
-        let len = len.max(0) as usize;
+        let span = if step > 0 { stop - start } else { start - stop };
+        let len = span.max(0).unsigned_abs().div_ceil(step.unsigned_abs()) as usize;
         let start = if len == 0 { 0 } else { start as usize };
+        // Nothing is that far away from a single element.
+        let step = if len <= 1 { 1 } else { step };
         Ok(AxisSlice { start: start.into(), len: len.into(), step: step as isize })
     }
 

@@ -185,3 +185,19 @@ fn what_is_stretched_at_the_end_is_never_narrow() {
     assert!(plan.obtains() > Bytes::of(16 * 64 * 1024 * 4).rounded(), "{plan}");
     call_checked(&f, &row);
 }
+
+/// A view of a number is no number, whatever is computed with it.
+#[test]
+fn views_of_numbers_keep_their_shape() -> tonnage::Result<()> {
+    let _turn = alone();
+    let run = function(|x: Tensor| {
+        let wide = ((&x).sin()?.reshape([1, 1])? * 2.0)?;
+        let more = ((&x + 1.0)?.expand_dims(0)? * &x)?;
+        Ok((wide, more))
+    });
+    let (wide, more) = run.call(tensor(0.5f32)?)?;
+    assert_eq!((wide.shape(), more.shape()), ([1, 1].into(), [1].into()));
+    assert_eq!(wide.to_vec::<f32>()?, [0.5f32.sin() * 2.0]);
+    assert_eq!(more.to_vec::<f32>()?, [0.75]);
+    Ok(())
+}

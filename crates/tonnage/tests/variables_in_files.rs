@@ -229,3 +229,33 @@ fn small_ones_stay_in_memory_and_sessions_have_none() -> Result<()> {
     assert!(error.contains("lives in sessions"), "{error}");
     Ok(())
 }
+
+/// Under a budget the batch runs in pieces, and what goes to a file waits for all of them.
+#[test]
+fn a_batch_in_pieces_leaves_the_whole_value() -> Result<()> {
+    let weight = (RandomKey::new(3).normal([32, 32], DType::F32)? * 0.2)?;
+    let weight = tensor(weight.to_vec2::<f32>()?)?;
+    let x = tensor(RandomKey::new(4).normal([8192, 32], DType::F32)?.to_vec2::<f32>()?)?;
+    let mut found = Vec::new();
+    for in_files in [false, true] {
+        let make = || Variable::new("v", zeros([8192, 32])?);
+        let v = if in_files { variables_in_files(make)? } else { make()? };
+        let run = function(|x: Tensor| {
+            let h = (0..3).try_fold(x, |h, _| h.matmul(&weight)?.tanh())?;
+            v.assign_add(&h)
+        });
+        let run = match in_files {
+            true => run.budget("2700KiB")?,
+            false => run,
+        };
+        for _ in 0..2 {
+            let plan = run.plan(&x)?;
+            run.call(x.clone())?;
+            assert_eq!(run.last_run().unwrap().measured.used, plan.peak());
+        }
+        found.push(v.read()?.to_vec::<f32>()?);
+    }
+    let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5;
+    assert!(found[0].iter().zip(&found[1]).all(near));
+    Ok(())
+}

@@ -221,15 +221,19 @@ fn random_values(key: Key, distribution: Distribution, dtype: DType, start: u64,
             }
         }
         (_, half) => {
-            // 16-bit floats are rounded f32 numbers, a few at a time.
+            // 16-bit floats are rounded f32 numbers, a few at a time; uniform ones downwards, for 1 is none of them.
             let mut wide = [0f32; 64];
+            let steps = if half == DType::F16 { 2f32.powi(11) } else { 2f32.powi(8) };
             for (i, part) in out.chunks_mut(64 * half.size()).enumerate() {
                 let wide = &mut wide[..part.len() / half.size()];
                 let at = start + 64 * i as u64;
                 match distribution {
                     Distribution::Normal => random::normal_f32(level, stream, at, wide),
                     Distribution::TruncatedNormal => random::truncated_normal_f32(stream, at, wide),
-                    _ => random::uniform_f32(level, stream, at, wide),
+                    _ => {
+                        random::uniform_f32(level, stream, at, wide);
+                        wide.iter_mut().for_each(|x| *x = (*x * steps).floor() / steps);
+                    }
                 }
                 cast(DType::F32, half)(level, part, cast_slice(wide));
             }

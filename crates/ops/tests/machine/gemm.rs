@@ -395,3 +395,37 @@ fn every_f16_is_read_as_its_own_value() {
         );
     }
 }
+
+/// A chain of additions would stop at the first element: everything behind it is lost in its last bit.
+#[test]
+fn long_sums_are_added_up_in_parts() {
+    const DEPTH: usize = 1 << 13;
+    let values = |lines: usize, large: bool, lines_first: bool| -> (Vec<f32>, Strides) {
+        let of = |k: usize| if large && k == 0 { (1 << 24) as f32 } else { 1.0 };
+        let all = (0..lines * DEPTH).map(|i| of(if lines_first { i / lines } else { i % DEPTH }));
+        let strides = if lines_first {
+            Strides::rows_of(lines).transposed()
+        } else {
+            Strides::rows_of(DEPTH)
+        };
+        (all.collect(), strides)
+    };
+    for level in levels() {
+        for (rows, cols) in [(1, 2), (2, 1), (2, 2), (3, 300), (300, 3), (20, 300), (40, 40)] {
+            for which in 0..4 {
+                let (a, left) = values(rows, true, which & 1 == 1);
+                let (b, right) = values(cols, false, which & 2 == 2);
+                let size = Size::single(rows, cols, DEPTH);
+                let mut c = vec![0f32; rows * cols];
+                let (a, b) = (Matrix::left(&a, left), Matrix::right(&b, right.transposed()));
+                with_scratch(scratch_of(level, size, DType::F32, 1), |scratch| {
+                    let target = Target::new(&mut c, size);
+                    gemm_at(level, size, &a, &b, target, &Store, scratch, &Alone).unwrap();
+                });
+                let expected = (1 << 24) as f32 + DEPTH as f32;
+                let far = c.iter().find(|c| (expected - **c).abs() > 1100.0);
+                assert_eq!(far, None, "{level:?} {rows} {cols} {which}");
+            }
+        }
+    }
+}

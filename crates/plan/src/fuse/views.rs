@@ -240,8 +240,8 @@ impl<'a> Moving<'a> {
         let full = tile.inputs.iter().filter(|i| self.ty(i).shape == *domain).count();
         let plain = program.close == Close::Store
             && program.loads.iter().all(|form| matches!(form, Form::Elements(_)));
-        // A number that is stretched stays one: it takes no bytes to speak of.
-        if !plain || full > MOST_FULL || (view.op == &BROADCAST_TO && domain.rank() == 0) {
+        // One number stays one, however it is looked at: it takes no bytes to speak of.
+        if !plain || full > MOST_FULL || domain.rank() == 0 {
             return None;
         }
         let mut inputs: SmallVec<[Made; 2]> = SmallVec::new();
@@ -252,9 +252,9 @@ impl<'a> Moving<'a> {
                 None => self.part(view, input, domain, height)?,
             });
         }
-        // The row is asked what it makes of the views: the same program, or it stays as it is.
+        // The row is asked what it makes of the views: the same program and what the view shows, or it stays as it is.
         let (same, ty) = made_of(&inputs)?;
-        if same != program {
+        if same != program || ty.shape != seen(view.attrs, domain) {
             return None;
         }
         let info = ValueInfo { ty, ..tile.info.clone() };
@@ -311,12 +311,7 @@ impl<'a> Moving<'a> {
 
     fn viewed(&self, op: &'static OpDef, attrs: Attrs, of: Made) -> Made {
         let from = self.ty(&of);
-        let shape: Shape = match &attrs {
-            Attrs::Order(order) => order.iter().map(|axis| from.shape[*axis].clone()).collect(),
-            Attrs::Slices(slices) => slices.iter().map(|s| s.len.clone()).collect(),
-            Attrs::Shape(shape) => shape.clone(),
-            _ => from.shape,
-        };
+        let shape = seen(&attrs, &from.shape);
         let source = match &of {
             Made::Known(id) => self.graph.value(*id).source,
             Made::New(applied) => applied.source,
@@ -345,6 +340,16 @@ impl<'a> Moving<'a> {
             },
         };
         !matches!(op.mem, Mem::View(_))
+    }
+}
+
+/// What a view shows of a shape.
+fn seen(attrs: &Attrs, from: &Shape) -> Shape {
+    match attrs {
+        Attrs::Order(order) => order.iter().map(|axis| from[*axis].clone()).collect(),
+        Attrs::Slices(slices) => slices.iter().map(|s| s.len.clone()).collect(),
+        Attrs::Shape(shape) => shape.clone(),
+        _ => from.clone(),
     }
 }
 

@@ -91,18 +91,13 @@ impl Variable {
         self.0.in_files
     }
 
-    /// Its value as others see it. What they bring into memory is theirs: the variable stays where it is.
+    /// Its value as others see it. What they bring into memory is theirs: the variable stays where it is. One number everywhere is in
+    /// no file, but is read as if it were: a table of zeros is one that rows are gathered from and put into, and never has to be in
+    /// memory.
     pub(super) fn shown(&self, array: &Array) -> Array {
-        match array.as_recipe().filter(|_| self.0.in_files) {
-            Some(recipe) => Array::from_recipe(recipe),
-            None => array.clone(),
-        }
-    }
-
-    /// Its value as a call reads it. One number everywhere is in no file, but is read as if it were: a table of zeros is one that
-    /// rows are gathered from and put into, and never has to be in memory.
-    pub(super) fn as_read(&self, array: &Array) -> Array {
-        let Some(recipe) = array.as_recipe() else { return array.clone() };
+        let Some(recipe) = array.as_recipe().filter(|_| self.0.in_files) else {
+            return array.clone();
+        };
         let Some(value) = recipe.uniform() else { return Array::from_recipe(recipe) };
         let dtype = recipe.dtype();
         let element = with_element!(dtype, T => {
@@ -126,7 +121,7 @@ impl Variable {
         values: &[&Array],
         source: Source,
     ) -> Result<Array> {
-        execute::update_kept(op, &self.as_read(old), values, self.mark(source))
+        execute::update_kept(op, &self.shown(old), values, self.mark(source))
     }
 
     /// What a plan sees of a value that will be in a file, and is not there yet.

@@ -355,7 +355,7 @@ impl Variable {
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
     fn for_call(&self, state: &mut State, written: bool) -> Result<Array> {
         match state {
-            State::Holds(array, _) if self.0.in_files => Ok(self.as_read(array)),
+            State::Holds(array, _) if self.0.in_files => Ok(self.shown(array)),
             State::Holds(array, _) => {
                 if written && (array.as_recipe().is_some() || !array.is_sole()) {
                     let copy = array.copied(self.mark(self.0.made), "variable")?;
@@ -371,7 +371,7 @@ impl Variable {
     /// and the variable's alone.
     pub(crate) fn foreseen(&self, written: bool) -> Result<Foreseen> {
         match &*self.free_state()? {
-            State::Holds(array, _) if self.0.in_files => Ok(Foreseen::AsIs(self.as_read(array))),
+            State::Holds(array, _) if self.0.in_files => Ok(Foreseen::AsIs(self.shown(array))),
             State::Pending(_) if self.0.in_files => Ok(Foreseen::AsIs(self.to_come()?)),
             State::Holds(array, _) => {
                 let copies = written && (array.as_recipe().is_some() || !array.is_sole());

@@ -12,7 +12,7 @@ use super::compute::{Compute, Output};
 use super::epilogue::{Epilogue, Position};
 use super::kernel::{Flushed, SIDE_BY_SIDE, Stream};
 use super::operand::{Direct, Operand};
-use super::plan::{ALIGN, FEW_DEPTH, chunk_of_few, packed_of_few};
+use super::plan::{ALIGN, FEW_CHAIN, FEW_DEPTH, Path, chunk_of_few, packed_of_few};
 use super::run::Job;
 
 impl<A, B, O, E> Job<'_, A, B, O, E>
@@ -41,6 +41,7 @@ where
         let unit = ALIGN / size_of::<O::Compute>();
         let (chunk, steps) = chunk_of_few(count, lines.len());
         let deep = depth.min(FEW_DEPTH);
+        let chain = if self.plan.path == Path::SomeRows { self.plan.deep } else { FEW_CHAIN };
         let (small, space) = space.split_at_mut((count * deep).next_multiple_of(unit));
         let (sums, space) = space.split_at_mut((count * chunk).next_multiple_of(unit));
         let packed = packed_of_few(chunk, depth).next_multiple_of(unit);
@@ -76,15 +77,23 @@ where
                 self.rows(&few, &many, block.clone(), sums);
                 left = 0;
             }
-            for k in (0..left).step_by(deep.max(1)) {
-                let run = k..depth.min(k + deep);
+            let step = if along_depth { deep } else { chain };
+            for k in (0..left).step_by(step.max(1)) {
+                let run = k..depth.min(k + step);
                 let block = block.clone();
                 if along_depth {
                     self.dots(few, many, batch, block, run, direct, small, packed, sums);
-                } else {
-                    let packed = (&mut *packed, steps);
-                    self.streams(few, many, batch, block, run, direct, small, packed, sums);
+                    continue;
                 }
+                let packed = (&mut *packed, steps);
+                if k == 0 && !self.c.add {
+                    self.streams(few, many, batch, block, run, direct, small, packed, sums);
+                    continue;
+                }
+                let more = &mut rows[..count * len];
+                more.fill(O::Compute::ZERO);
+                self.streams(few, many, batch, block, run, direct, small, packed, more);
+                sums.iter_mut().zip(&*more).for_each(|(sum, x)| *sum = O::Compute::add(*sum, *x));
             }
             drop(flushed);
             if turned {

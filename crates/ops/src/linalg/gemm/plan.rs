@@ -72,6 +72,9 @@ const FEW_CHUNK: usize = 1024;
 const LONG_CHUNK: usize = 2 * FEW_CHUNK;
 /// The cut along K on the path of a few.
 pub(super) const FEW_DEPTH: usize = 1024;
+/// Steps of depth that are one chain of additions on that path, where rows of the large operand are added up; a longer one
+/// would lose more bits. With some rows it is a block of tiles, which may be what computes them.
+pub(super) const FEW_CHAIN: usize = 128;
 /// Steps of depth that are packed at once on that path, where the operand has to be: half as many of long chunks.
 const FEW_RUN: usize = 16;
 /// Rows and columns of the block of sums that is kept where the result has another dtype: 1 MiB.
@@ -237,12 +240,11 @@ impl Plan {
         let many = left == (path == Path::FewCols);
         match path {
             _ if rounds => None,
-            // One chain of additions may be cut anywhere, tiles between blocks alone.
+            // Between blocks, and between chains of additions.
             Path::Tiles | Path::Pairs | Path::SomeRows => {
                 Some(depth_of_block(whole, kernel, Packs::Blocks).max(1))
             }
-            // Rows of the large operand are added up one after the other, wherever they are cut.
-            Path::FewRows | Path::FewCols if many && lines_first => Some(FEW_RUN),
+            Path::FewRows | Path::FewCols if many && lines_first => Some(FEW_CHAIN),
             Path::FewRows | Path::FewCols => Some(FEW_DEPTH),
         }
     }
@@ -313,7 +315,7 @@ impl Plan {
                     let (chunk, _) = chunk_of_few(few, long);
                     let deep = depth.min(FEW_DEPTH);
                     let packed = packed_of_few(chunk, depth);
-                    [few * deep, packed, few * chunk, if turned { few * chunk } else { 0 }]
+                    [few * deep, packed, few * chunk, few * chunk]
                 }
             };
             parts.iter().map(|part| part.next_multiple_of(unit)).sum::<usize>()
@@ -342,7 +344,7 @@ fn most_of_few<C>(size: Size, few: usize) -> usize {
     let packed = packed_of_few(long.min(LONG_CHUNK), size.depth);
     // Two long chunks of sums are no more than `FEW` others.
     let chunk = long.min(FEW_CHUNK);
-    slot_bytes::<C>([few * deep, packed, few * chunk, FEW * chunk])
+    slot_bytes::<C>([few * deep, packed, few * chunk, few * chunk])
 }
 
 /// Parts of a slot, each from a cache line on.

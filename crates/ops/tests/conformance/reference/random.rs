@@ -42,6 +42,9 @@ fn numbers(asked: &Asked, f: impl Fn([f64; 2], f64) -> [f64; 2], pairs: bool) ->
                 .map(|w| w as f64 / 2f64.powi(53))
                 .collect(),
             _ if pairs => words.iter().map(|w| f64::from(*w) / 2f64.powi(32)).collect(),
+            // As many bits as the dtype has below 1, so that none is rounded up to it.
+            DType::F16 => words.iter().map(|w| f64::from(w >> 21) / 2f64.powi(11)).collect(),
+            DType::BF16 => words.iter().map(|w| f64::from(w >> 24) / 2f64.powi(8)).collect(),
             _ => words.iter().map(|w| f64::from(w >> 8) / 2f64.powi(24)).collect(),
         };
         let grain = if *dtype == DType::F64 { 2f64.powi(-53) } else { 2f64.powi(-32) };

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::dim::Dim;
 use tonnage_core::graph::{Graph, Node, ValueId};
-use tonnage_core::row::{AxisOf, Call, Lower};
+use tonnage_core::row::{AxisOf, Call, Lower, Mem};
 use tonnage_core::shape::{Shape, TensorType};
 use tonnage_core::tile::{Close, Fold, Form, TileProgram};
 use tonnage_ops::shape::reshape::RESHAPE;
@@ -39,9 +39,14 @@ pub struct OnPieces {
 
 type Group = SmallVec<[(usize, usize); 2]>;
 
+/// Whether a node has to see everything complete: an effect, or what goes to a file that outlives the call.
+pub fn is_last(node: &Node) -> bool {
+    node.has_effect() || node.op.mem == Mem::File
+}
+
 /// How a node that reads pieces runs on them; `None` where it has to see the whole.
 pub fn on_pieces(graph: &Graph, node: &Node, parts: &[Part], pieces: usize) -> Option<OnPieces> {
-    if !node.regions.is_empty() || node.has_effect() {
+    if !node.regions.is_empty() || is_last(node) {
         return None;
     }
     let read = |id: &ValueId| parts[id.index()].clone();

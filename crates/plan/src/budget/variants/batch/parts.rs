@@ -4,7 +4,7 @@
 use tonnage_core::Kind;
 use tonnage_core::graph::{Graph, ValueId};
 
-use super::node::{OnPieces, Part, on_pieces};
+use super::node::{OnPieces, Part, is_last, on_pieces};
 
 /// Where a node runs.
 #[derive(Debug, Clone)]
@@ -50,8 +50,8 @@ pub fn batches(graph: &Graph) -> Vec<(usize, Vec<ValueId>)> {
 impl Parts {
     /// The graph with these inputs in so many pieces; `None` where something mixes them.
     ///
-    /// An op that needs all pieces at once, or what only all of them make, excludes it. Updates of variables come after
-    /// all pieces, and may read what the pieces made, joined.
+    /// An op that needs all pieces at once, or what only all of them make, excludes it. Updates of variables, and what goes
+    /// to files, come after all pieces, and may read what the pieces made, joined.
     pub fn of(graph: &Graph, batch: &[ValueId], pieces: usize) -> Option<Parts> {
         let mut parts = vec![Part::Whole; graph.value_count()];
         for id in batch {
@@ -65,7 +65,7 @@ impl Parts {
             let late = read(|p| matches!(p, Part::Folded(_) | Part::After));
             let packed = read(|p| matches!(p, Part::Packed(..)));
             let place = match (cut, late) {
-                _ if node.has_effect() && !packed => Place::After,
+                _ if is_last(node) && !packed => Place::After,
                 (true, true) => return None,
                 (true, false) => Place::Piece(Box::new(on_pieces(graph, node, &parts, pieces)?)),
                 (false, true) => Place::After,
