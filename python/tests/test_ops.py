@@ -182,8 +182,78 @@ IMAGE, FILTERS = tf.ones([1, 8, 8, 6]), tf.ones([3, 3, 6, 4])
     (lambda: tf.split(tf.ones([6]), -2), "-2"),
     (lambda: tf.math.top_k([1.0, 2.0], -1), "-1"),
     (lambda: tf.math.top_k([1.0, 2.0], 5), "at most"),
+    (lambda: tf.nn.max_pool2d(IMAGE, 2, 2, [[0, 0], [2, 0], [0, 0], [0, 0]]), "below those of the windows"),
+    (lambda: tf.nn.conv2d(IMAGE, FILTERS, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
+    (lambda: tf.nn.max_pool2d(IMAGE, 2, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
+    (lambda: tf.nn.conv2d(IMAGE, FILTERS, [2, 1, 1, 2], "SAME"), "strides: batch and channels"),
+    (lambda: tf.nn.conv2d(IMAGE, FILTERS, 1, "SAME", dilations=[2, 1, 1, 1]), "dilations: batch and channels"),
+    (lambda: tf.nn.depthwise_conv2d(IMAGE, FILTERS, [2, 1, 1, 1], "SAME"), "strides: batch and channels"),
+    (lambda: tf.nn.max_pool2d(IMAGE, [2, 2, 2, 1], 1, "SAME"), "ksize: batch and channels"),
+    (lambda: tf.nn.avg_pool2d(IMAGE, 2, [1, 1, 1, 2], "SAME"), "strides: batch and channels"),
+    (lambda: tf.nn.conv2d(IMAGE, 1.0, 1, "SAME"), "4 axes"),
+    (lambda: tf.nn.conv2d(IMAGE, [1.0], 1, "SAME"), "4 axes"),
+    (lambda: tf.nn.convolution(tf.ones([4, 1]), FILTERS), "rank 3, 4 or 5"),
+    (lambda: tf.nn.convolution(tf.ones([1, 1, 1, 4, 4, 1]), FILTERS), "rank 3, 4 or 5"),
+    (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [2, 8, 8, 4], 1), "2 as its batch"),
+    (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [1, 8, 8, 5], 1), "5 as its channels"),
+    (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [1, 8, 8], 1), "four lengths"),
 ])
 def test_attributes_that_make_no_sense_are_refused_clearly(wrong, says):
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
         wrong()
     assert says in str(error.value)
+
+
+AROUND = [[0, 0], [1, 1], [1, 1], [0, 0]]
+AROUND_FIRST = [[0, 0], [0, 0], [1, 1], [1, 1]]
+
+
+def _first(x):
+    return tf.transpose(x, [0, 3, 1, 2])
+
+
+@pytest.mark.parametrize("op", [
+    lambda x, f, padding, **how: tf.nn.conv2d(x, f, 1, padding, **how),
+    lambda x, f, padding, **how: tf.nn.depthwise_conv2d(x, f, [1, 1, 1, 1], padding, **how),
+    lambda x, f, padding, **how: tf.nn.max_pool2d(x, 3, 1, padding, **how),
+    lambda x, f, padding, **how: tf.nn.conv2d_transpose(x, f, x.shape, 1, padding, **how),
+])
+def test_widths_that_are_given_pad_as_same_does(op):
+    # Below zero everywhere, so that zeros around would be the largest.
+    image = tf.constant(-1 - RNG.random(size=(2, 4, 5, 2)).astype("f4"))
+    filters = tf.constant(RNG.normal(size=(3, 3, 2, 2)).astype("f4"))
+    expected = op(image, filters, "SAME").numpy()
+    np.testing.assert_allclose(op(image, filters, AROUND).numpy(), expected, rtol=1e-5, atol=1e-5)
+    first = op(_first(image), filters, AROUND_FIRST, data_format="NCHW")
+    np.testing.assert_allclose(first.numpy(), _first(expected).numpy(), rtol=1e-5, atol=1e-5)
+    for wrong in [[[1, 0], *AROUND[1:]], [*AROUND[:3], [0, 2]], AROUND[:3], [[0, 0], [-1, 0], [0, 0], [0, 0]]]:
+        with pytest.raises(ValueError, match="padding"):
+            op(image, filters, wrong)
+
+
+def test_means_take_no_widths():
+    with pytest.raises(ValueError, match="not widths"):
+        tf.nn.avg_pool2d(IMAGE, 3, 1, AROUND)
+
+
+def test_widths_that_are_given_are_those_of_each_side():
+    image = RNG.normal(size=(1, 4, 5, 1)).astype("f4")
+    padding, filters = [[0, 0], [2, 0], [0, 1], [0, 0]], tf.ones([3, 3, 1, 1])
+    around = np.pad(image, padding)
+    for made, expected in [
+        (tf.nn.depthwise_conv2d(image, filters, [1, 1, 1, 1], padding), tf.nn.conv2d(around, filters, 1, "VALID")),
+        (tf.nn.max_pool2d(tf.nn.relu(image), 3, 2, padding), tf.nn.max_pool2d(tf.nn.relu(around), 3, 2, "VALID")),
+        # What was around the image is not a part of it.
+        (tf.nn.conv2d_transpose(image, filters, [1, 8, 10, 1], 2, [[0, 0], [1, 0], [0, 1], [0, 0]]),
+         tf.nn.conv2d_transpose(image, filters, [1, 9, 11, 1], 2, "VALID")[:, 1:, :-1]),
+    ]:
+        np.testing.assert_allclose(made.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
+    assert tf.nn.max_pool2d(tf.fill([1, 2, 2, 1], -7), 2, 1, AROUND).numpy().ravel().tolist() == [-7] * 9
+
+
+def test_an_image_of_open_batches_is_asked_for_by_its_shape():
+    @tf.function(input_signature=[tf.TensorSpec([None, 4, 4, 1])])
+    def larger(x):
+        return tf.nn.conv2d_transpose(x, tf.ones([3, 3, 2, 1]), [tf.shape(x)[0], 8, 8, 2], 2, "SAME")
+
+    assert larger(tf.ones([3, 4, 4, 1])).shape == (3, 8, 8, 2)

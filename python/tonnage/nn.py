@@ -6,10 +6,16 @@ from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
 )
 from ._notices import ignores as _ignores
+from .errors import InvalidArgumentError as _InvalidArgumentError
 
 globals().update(made(NN))
 _ops = made(NN)
 _silu = _t.Op("silu", "silu", ["features"])
+
+
+def _wrong(text):
+    """The error of arguments that do not fit each other."""
+    return _InvalidArgumentError(None, None, text)
 
 
 def leaky_relu(features, alpha=0.2, name=None):
@@ -152,29 +158,54 @@ def scaled_dot_product_attention(query, key, value, mask=None, causal=False, sca
     return _t.attention(query, key, value, mask, bool(causal), scale)
 
 
-def _per_axis(value, count, channels_last=True):
+# By how many axes are moved over; sequences go under the names of images too, as in TensorFlow.
+_LAYOUTS = {1: ("NWC", "NCW", "NHWC", "NCHW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
+
+
+def _channels_first(data_format, count):
+    """Whether channels stand before the axes that are moved over; a layout that there is not is an error."""
+    if data_format is None or count not in _LAYOUTS:
+        return False
+    if data_format not in _LAYOUTS[count]:
+        raise _wrong(f"data_format is one of {', '.join(map(repr, _LAYOUTS[count]))}, not {data_format!r}")
+    return data_format.startswith("NC")
+
+
+def _inner(what, values, count, first, outer):
+    """The values of the axes that are moved over, where those of batch and channels, if given, are ``outer``."""
+    if len(values) != count + 2:
+        return values
+    kept, rest = (values[2:], values[:2]) if first else (values[1:-1], [values[0], values[-1]])
+    if any(v != outer for v in rest):
+        raise _wrong(f"{what}: batch and channels take {outer}, so {values} makes no sense")
+    return kept
+
+
+def _per_axis(what, value, count, first=False):
     """Strides and windows as TensorFlow takes them: a number, one each axis, or with batch and channels."""
     if isinstance(value, int):
         return [value] * count
     value = [int(v) for v in value]
-    if len(value) == 1:
-        return value * count
-    if len(value) == count + 2:
-        return value[1:-1] if channels_last else value[2:]
-    return value
+    return value * count if len(value) == 1 else _inner(what, value, count, first, 1)
 
 
-def _padding(padding, count):
+def _padding(padding, count, first=False):
+    """Whether it is SAME, and a pair of widths for each axis where they are given."""
     if isinstance(padding, str):
         if padding.upper() not in ("SAME", "VALID"):
             raise ValueError(f"padding must be 'SAME', 'VALID' or widths, not {padding!r}")
         return padding.upper() == "SAME", []
     widths = [[int(a), int(b)] for a, b in padding]
-    return False, widths[1:-1] if len(widths) == count + 2 else widths
+    widths = widths * count if len(widths) == 1 else _inner("padding", widths, count, first, [0, 0])
+    if len(widths) != count or min(map(min, widths)) < 0:
+        raise _wrong(f"padding: a pair of at least 0 for each of {count} axes is needed, with or without those of "
+                     f"batch and channels, not {widths}")
+    return False, widths
 
 
-def _channels_first(data_format):
-    return data_format is not None and data_format.startswith("NC") and data_format != "NC"
+def _padded(x, widths, value=0):
+    """An image with elements around it; channels come last."""
+    return _t.pad(x, [[0, 0], *widths, [0, 0]], value) if widths else x
 
 
 def _to_last(x):
@@ -187,12 +218,15 @@ def _to_first(x):
 
 def _conv(conv, count, input, filters, strides, padding, data_format, dilations):
     x, filters = _t.to_tensor(input, None, None), _t.to_tensor(filters, None, None)
-    first = _channels_first(data_format)
-    same, widths = _padding(padding, count)
+    first = _channels_first(data_format, count)
+    same, widths = _padding(padding, count, first)
+    if x.ndim != count + 2 or filters.ndim != count + 2:
+        raise _wrong(f"conv{count}d: input and filters have {count + 2} axes, not {x.shape} and {filters.shape}")
     if first:
         x = _to_last(x)
     groups = x.lengths[-1] // filters.lengths[-2] if x.lengths[-1] and filters.lengths[-2] else 1
-    strides, dilations = (_per_axis(v, count, not first) for v in (strides, 1 if dilations is None else dilations))
+    strides = _per_axis("strides", strides, count, first)
+    dilations = _per_axis("dilations", 1 if dilations is None else dilations, count, first)
     made = conv(x, filters, strides, same, widths, dilations, max(1, groups))
     return _to_first(made) if first else made
 
@@ -214,58 +248,97 @@ def conv3d(input, filters, strides=1, padding="VALID", data_format="NDHWC", dila
 
 def convolution(input, filters, strides=None, padding="VALID", data_format=None, dilations=None, name=None):
     """Filters over one, two or three axes."""
-    count = _t.to_tensor(input, None, None).ndim - 2
+    input = _t.to_tensor(input, None, None)
+    count = input.ndim - 2
+    if count not in _LAYOUTS:
+        raise _wrong(f"convolution: an input of rank 3, 4 or 5 is needed, not {input.shape}")
     conv = {1: _t.conv1d, 2: _t.conv2d, 3: _t.conv3d}[count]
     return _conv(conv, count, input, filters, 1 if strides is None else strides, padding, data_format, dilations)
 
 
 def _channels_last(op, image, data_format):
     """An op on images whose channels are last, for images whose channels are first too."""
-    if data_format in (None, "NHWC"):
+    if not _channels_first(data_format, 2):
         return op(image)
-    if data_format != "NCHW":
-        raise ValueError(f"data_format is 'NHWC' or 'NCHW', not {data_format!r}")
     return _t.transpose(op(_t.transpose(image, [0, 2, 3, 1])), [0, 3, 1, 2])
 
 
 def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None,
                      name=None):
     """The gradient of a convolution by its image: an image of ``output_shape``."""
-    if dilations is not None and set(_per_axis(dilations, 2)) != {1}:
+    first = _channels_first(data_format, 2)
+    if dilations is not None and set(_per_axis("dilations", dilations, 2, first)) != {1}:
         raise NotImplementedError("conv2d_transpose: dilations other than 1 are not there")
-    same, _ = _padding(padding, 2)
-    first = _channels_first(data_format)
-    lengths = [int(n) for n in output_shape]
-    lengths = lengths[2:] if first else lengths[1:-1]
-    strides = _per_axis(strides, 2, not first)
-    return _channels_last(lambda x: _t.conv2d_transpose(x, filters, lengths, strides, same), input, data_format)
+    same, widths = _padding(padding, 2, first)
+    strides = _per_axis("strides", strides, 2, first)
+    input, filters = _t.to_tensor(input, None, None), _t.to_tensor(filters, None, None)
+    lengths = _image_lengths(input, filters, list(output_shape), first)
+
+    def op(x):
+        if not widths:
+            return _t.conv2d_transpose(x, filters, lengths, strides, same)
+        # The image that was padded, without what was around it.
+        around = [n + before + after for n, (before, after) in zip(lengths, widths)]
+        inner = (slice(before, before + n) for n, (before, _) in zip(lengths, widths))
+        return _t.conv2d_transpose(x, filters, around, strides, False)[(slice(None), *inner)]
+
+    return _channels_last(op, input, data_format)
+
+
+def _image_lengths(input, filters, shape, first):
+    """Height and width of the image that ``output_shape`` asks for, if batch and channels are what they must be."""
+    if input.ndim != 4 or filters.ndim != 4:
+        raise _wrong(f"conv2d_transpose: input and filters of rank 4 are needed, not {input.shape} and {filters.shape}")
+    if len(shape) not in (2, 4):
+        raise _wrong(f"conv2d_transpose: output_shape has four lengths, or those of height and width, not {shape}")
+    if len(shape) == 2:
+        return [int(n) for n in shape]
+    batch, channels = shape[0], shape[1 if first else -1]
+    for what, asked, there in [("batch", batch, input.lengths[0]), ("channels", channels, filters.lengths[-2])]:
+        # What is open while a function is traced is what comes.
+        if there is not None and not getattr(asked, "is_symbolic", False) and int(asked) != there:
+            raise _wrong(f"conv2d_transpose: output_shape has {int(asked)} as its {what}, but {there} fits")
+    return [int(n) for n in (shape[2:] if first else shape[1:-1])]
 
 
 def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None, name=None):
     """Filters of its own for each channel."""
-    same, _ = _padding(padding, 2)
-    strides, apart = _per_axis(strides, 2, not _channels_first(data_format)), _per_axis(1 if dilations is None else dilations, 2)
-    return _channels_last(lambda x: _t.depthwise_conv2d(x, filter, strides, same, apart), input, data_format)
+    first = _channels_first(data_format, 2)
+    same, widths = _padding(padding, 2, first)
+    strides = _per_axis("strides", strides, 2, first)
+    apart = _per_axis("dilations", 1 if dilations is None else dilations, 2, first)
+
+    def op(x):
+        return _t.depthwise_conv2d(_padded(x, widths), filter, strides, same, apart)
+
+    return _channels_last(op, input, data_format)
 
 
-def _pool(pool, input, ksize, strides, padding, data_format):
-    x = _t.to_tensor(input, None, None)
-    count, first = x.ndim - 2, _channels_first(data_format)
+def _pool(pool, x, ksize, strides, padding, data_format):
+    count = x.ndim - 2
+    first = _channels_first(data_format, count)
     if first:
         x = _to_last(x)
-    same, _ = _padding(padding, count)
-    made = pool(x, _per_axis(ksize, count, not first), _per_axis(strides, count, not first), same)
+    same, widths = _padding(padding, count, first)
+    ksize, strides = _per_axis("ksize", ksize, count, first), _per_axis("strides", strides, count, first)
+    if any(width >= size for size, pair in zip(ksize, widths) for width in pair):
+        raise _wrong(f"padding: widths below those of the windows are needed, not {widths} for {ksize}")
+    # Less than every element, so that what is around is never the largest.
+    least = float("-inf") if x.dtype.is_floating else x.dtype.min
+    made = pool(_padded(x, widths, least), ksize, strides, same)
     return _to_first(made) if first else made
 
 
 def max_pool(input, ksize, strides, padding, data_format=None, name=None):
     """The largest element of each window."""
-    return _pool(_t.max_pool, input, ksize, strides, padding, data_format)
+    return _pool(_t.max_pool, _t.to_tensor(input, None, None), ksize, strides, padding, data_format)
 
 
 def avg_pool(input, ksize, strides, padding, data_format=None, name=None):
     """The mean of each window."""
-    return _pool(_t.avg_pool, input, ksize, strides, padding, data_format)
+    if not isinstance(padding, str):
+        raise ValueError(f"avg_pool: padding is 'SAME' or 'VALID', not widths: {padding!r}")
+    return _pool(_t.avg_pool, _t.to_tensor(input, None, None), ksize, strides, padding, data_format)
 
 
 max_pool1d = max_pool2d = max_pool3d = max_pool
