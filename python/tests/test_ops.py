@@ -183,6 +183,11 @@ IMAGE, FILTERS = tf.ones([1, 8, 8, 6]), tf.ones([3, 3, 6, 4])
     (lambda: tf.math.top_k([1.0, 2.0], -1), "-1"),
     (lambda: tf.math.top_k([1.0, 2.0], 5), "at most"),
     (lambda: tf.nn.max_pool2d(IMAGE, 2, 2, [[0, 0], [2, 0], [0, 0], [0, 0]]), "below those of the windows"),
+    (lambda: tf.nn.bias_add(tf.ones([2, 3]), 1.0), "one axis"),
+    (lambda: tf.nn.bias_add(tf.ones([2, 3]), [[1.0, 2.0, 3.0]]), "one axis"),
+    (lambda: tf.nn.bias_add(tf.ones([3]), [1.0, 2.0, 3.0]), "one axis"),
+    (lambda: tf.nn.bias_add(tf.ones([2, 3]), [1.0]), "3 channels"),
+    (lambda: tf.nn.bias_add(tf.ones([2, 3, 4]), tf.ones([4]), "NCW"), "3 channels"),
     (lambda: tf.nn.conv2d(IMAGE, FILTERS, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
     (lambda: tf.nn.max_pool2d(IMAGE, 2, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
     (lambda: tf.nn.conv2d(IMAGE, FILTERS, [2, 1, 1, 2], "SAME"), "strides: batch and channels"),
@@ -249,6 +254,15 @@ def test_widths_that_are_given_are_those_of_each_side():
     ]:
         np.testing.assert_allclose(made.numpy(), expected.numpy(), rtol=1e-5, atol=1e-5)
     assert tf.nn.max_pool2d(tf.fill([1, 2, 2, 1], -7), 2, 1, AROUND).numpy().ravel().tolist() == [-7] * 9
+
+
+def test_a_bias_is_added_along_the_channels():
+    for shape, data_format in [([2, 3, 4], "NCW"), ([2, 3, 3, 4], "NCHW"), ([2, 3, 4, 1, 2], "NCDHW"), ([2, 3], "NC")]:
+        made = tf.nn.bias_add(tf.zeros(shape), [1.0, 2.0, 3.0], data_format).numpy()
+        expected = np.reshape([1.0, 2.0, 3.0], [3] + [1] * (len(shape) - 2))
+        np.testing.assert_array_equal(made, np.broadcast_to(expected, shape))
+    for last in [None, "NWC", "NHWC"]:
+        assert tf.nn.bias_add(tf.zeros([1, 2, 3]), [1, 2, 3], last).numpy().tolist() == [[[1, 2, 3]] * 2]
 
 
 def test_an_image_of_open_batches_is_asked_for_by_its_shape():

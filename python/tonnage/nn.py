@@ -55,11 +55,23 @@ def crelu(features, axis=-1, name=None):
 
 
 def bias_add(value, bias, data_format=None, name=None):
-    """A bias for each channel."""
+    """A bias for each channel.
+
+    >>> tf.nn.bias_add([[[0.0], [0.0]]], [1.0, 2.0], data_format="NCW").numpy().tolist()
+    [[[1.0], [2.0]]]
+    """
     value = _t.to_tensor(value, None, None)
-    if data_format in ("NCHW", "NC"):
-        bias = _t.reshape(bias, [-1] + [1] * (value.ndim - 2))
-    return value + bias
+    bias = _t.to_tensor(bias, None, value.dtype)
+    first = data_format is not None and data_format.startswith("NC")
+    if not (data_format is None or first or (data_format.startswith("N") and data_format.endswith("C"))):
+        raise ValueError(f"bias_add: data_format is of the form 'N...C' or 'NC...', not {data_format!r}")
+    if bias.ndim != 1 or value.ndim < 2:
+        raise _wrong(f"bias_add: a bias of one axis and a value of more are needed, not {bias.shape} and {value.shape}")
+    channels, count = value.lengths[1 if first else -1], bias.lengths[0]
+    # Broadcasting would stretch a bias of one element over all channels.
+    if None not in (channels, count) and channels != count:
+        raise _wrong(f"bias_add: a bias of {count} elements does not fit the {channels} channels of {value.shape}")
+    return value + (_t.reshape(bias, [-1] + [1] * (value.ndim - 2)) if first else bias)
 
 
 def dropout(x, rate, noise_shape=None, seed=None, name=None):
