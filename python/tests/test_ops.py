@@ -188,6 +188,10 @@ IMAGE, FILTERS = tf.ones([1, 8, 8, 6]), tf.ones([3, 3, 6, 4])
     (lambda: tf.nn.bias_add(tf.ones([3]), [1.0, 2.0, 3.0]), "one axis"),
     (lambda: tf.nn.bias_add(tf.ones([2, 3]), [1.0]), "3 channels"),
     (lambda: tf.nn.bias_add(tf.ones([2, 3, 4]), tf.ones([4]), "NCW"), "3 channels"),
+    (lambda: tf.repeat([1, 2, 3], [1, 2]), "each of 3 elements"),
+    (lambda: tf.repeat([1, 2], [1, 2, 3]), "each of 2 elements"),
+    (lambda: tf.repeat([[1, 2]], [1, 2], axis=5), "axis 5"),
+    (lambda: tf.repeat([1, 2], [[1, 2]]), "one row"),
     (lambda: tf.nn.conv2d(IMAGE, FILTERS, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
     (lambda: tf.nn.max_pool2d(IMAGE, 2, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
     (lambda: tf.nn.conv2d(IMAGE, FILTERS, [2, 1, 1, 2], "SAME"), "strides: batch and channels"),
@@ -202,6 +206,10 @@ IMAGE, FILTERS = tf.ones([1, 8, 8, 6]), tf.ones([3, 3, 6, 4])
     (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [2, 8, 8, 4], 1), "2 as its batch"),
     (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [1, 8, 8, 5], 1), "5 as its channels"),
     (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [1, 8, 8], 1), "four lengths"),
+    (lambda: tf.roll([1, 2, 3], [1, 2], [0]), "2 shifts for 1 axes"),
+    (lambda: tf.roll([[1, 2, 3]], 1, [0, 1]), "1 shifts for 2 axes"),
+    (lambda: tf.split(tf.ones([4]), [-1, 2], axis=3), "axis 3"),
+    (lambda: tf.unstack(tf.ones([4]), num=4, axis=3), "axis 3"),
 ])
 def test_attributes_that_make_no_sense_are_refused_clearly(wrong, says):
     with pytest.raises(tf.errors.InvalidArgumentError) as error:
@@ -271,3 +279,9 @@ def test_an_image_of_open_batches_is_asked_for_by_its_shape():
         return tf.nn.conv2d_transpose(x, tf.ones([3, 3, 2, 1]), [tf.shape(x)[0], 8, 8, 2], 2, "SAME")
 
     assert larger(tf.ones([3, 4, 4, 1])).shape == (3, 8, 8, 2)
+
+
+def test_shifts_go_with_their_axes():
+    for shift, axis in [(1, [0]), ([1], 0), ([1], [0]), (tf.constant(1), tf.constant(0))]:
+        assert tf.roll([1, 2, 3], shift, axis).numpy().tolist() == [3, 1, 2]
+    np.testing.assert_array_equal(tf.roll(X, [1, -2], [0, 1]).numpy(), np.roll(X, [1, -2], [0, 1]))

@@ -220,10 +220,22 @@ def stack(values, axis=0, name="stack"):
     return _t.stack(values, int(axis))
 
 
+def _length(what, tensor, axis):
+    """How long an axis is, open lengths being None; an axis that is not there is an error."""
+    if not -tensor.ndim <= axis < tensor.ndim:
+        raise _InvalidArgumentError(None, None, f"{what}: axis {axis} is out of range for shape {tensor.shape}")
+    return tensor.lengths[axis]
+
+
+def _listed(value):
+    """A number alone as a list of one."""
+    return list(value) if hasattr(value, "__iter__") and getattr(value, "ndim", 1) else [value]
+
+
 def unstack(value, num=None, axis=0, name="unstack"):
     """The parts of a tensor along an axis, without it."""
     value = _t.to_tensor(value, None, None)
-    if num is not None and value.ndim and value.lengths[int(axis)] != int(num):
+    if num is not None and _length("unstack", value, int(axis)) != int(num):
         raise ValueError(f"unstack: num is {num}, but axis {axis} of shape {value.shape} has another length")
     return _t.unstack(value, int(axis))
 
@@ -235,7 +247,7 @@ def split(value, num_or_size_splits, axis=0, num=None, name="split"):
         return _t.split_evenly(value, num_or_size_splits, int(axis))
     lengths = [int(n) for n in num_or_size_splits]
     if -1 in lengths:
-        rest = value.lengths[axis] - sum(n for n in lengths if n >= 0)
+        rest = _length("split", value, int(axis)) - sum(n for n in lengths if n >= 0)
         lengths = [rest if n == -1 else n for n in lengths]
     return _t.split(value, lengths, int(axis))
 
@@ -251,11 +263,17 @@ def repeat(input, repeats, axis=None, name=None):
     if axis is None:
         input, axis = _t.reshape(input, [-1]), 0
     if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", 0):
+        if _t.to_tensor(repeats, None, None).ndim != 1:
+            raise _InvalidArgumentError(None, None, f"repeat: counts stand in one row, not as {repeats}")
         counts = [int(n) for n in repeats]
         if min(counts, default=0) < 0:
             raise _InvalidArgumentError(None, None, f"repeat: counts of at least 0 are needed, not {counts}")
+        length = _length("repeat", input, int(axis))
         if len(counts) == 1:
             return _t.repeat(input, counts[0], axis)
+        if length is not None and len(counts) != length:
+            raise _InvalidArgumentError(None, None, f"repeat: one count, or one for each of {length} elements along "
+                                                    f"axis {axis} of {input.shape} is needed, not {len(counts)}")
         places = [i for i, n in enumerate(counts) for _ in _builtins.range(n)]
         return _t.gather(input, _t.to_tensor(places, "int32", None), axis, 0)
     return _t.repeat(input, int(repeats), axis)
@@ -268,8 +286,10 @@ def reverse(tensor, axis, name=None):
 
 def roll(input, shift, axis, name=None):
     """A tensor moved along axes, what falls off coming in at the other end."""
-    pairs = [(shift, axis)] if isinstance(axis, int) else zip(shift, axis)
-    for by, along in pairs:
+    shifts, axes = _listed(shift), _listed(axis)
+    if len(shifts) != len(axes):
+        raise _InvalidArgumentError(None, None, f"roll: {len(shifts)} shifts for {len(axes)} axes; as many are needed")
+    for by, along in zip(shifts, axes):
         input = _t.roll(input, int(by), int(along))
     return input
 
