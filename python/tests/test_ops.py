@@ -192,6 +192,13 @@ IMAGE, FILTERS = tf.ones([1, 8, 8, 6]), tf.ones([3, 3, 6, 4])
     (lambda: tf.repeat([1, 2], [1, 2, 3]), "each of 2 elements"),
     (lambda: tf.repeat([[1, 2]], [1, 2], axis=5), "axis 5"),
     (lambda: tf.repeat([1, 2], [[1, 2]]), "one row"),
+    (lambda: tf.slice([1, 2, 3], [1], [3]), "3 elements from 1"),
+    (lambda: tf.slice([1, 2, 3], [-1], [1]), "from -1"),
+    (lambda: tf.slice([1, 2, 3], [4], [-1]), "from 4"),
+    (lambda: tf.slice([1, 2, 3], [1], [-2]), "-2 elements"),
+    (lambda: tf.slice([[1, 2, 3]], [0], [1]), "begin has one number for each axis"),
+    (lambda: tf.slice([1, 2, 3], [1], [1, 1]), "size has one number for each axis"),
+    (lambda: tf.slice([1, 2, 3], 1, 1), "begin has one number for each axis"),
     (lambda: tf.nn.conv2d(IMAGE, FILTERS, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
     (lambda: tf.nn.max_pool2d(IMAGE, 2, 1, "SAME", data_format="NXYZ"), "'NXYZ'"),
     (lambda: tf.nn.conv2d(IMAGE, FILTERS, [2, 1, 1, 2], "SAME"), "strides: batch and channels"),
@@ -271,6 +278,17 @@ def test_a_bias_is_added_along_the_channels():
         np.testing.assert_array_equal(made, np.broadcast_to(expected, shape))
     for last in [None, "NWC", "NHWC"]:
         assert tf.nn.bias_add(tf.zeros([1, 2, 3]), [1, 2, 3], last).numpy().tolist() == [[[1, 2, 3]] * 2]
+
+
+def test_slices_of_open_axes_are_known_when_it_runs():
+    @tf.function(input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([], tf.int32)])
+    def cut(x, at):
+        return tf.slice(x, [1, 0], [-1, 2]), tf.slice(x, [2, 1], [2, 2]), tf.slice(x, [at, 0], [1, -1])
+
+    x = np.arange(15, dtype="f4").reshape(5, 3)
+    for made, expected in zip(cut(x, 3), [x[1:, :2], x[2:4, 1:], x[3:4]]):
+        np.testing.assert_array_equal(made.numpy(), expected)
+    assert tf.slice([1, 2, 3], [3], [-1]).shape == [0] and tf.slice([1, 2, 3], [3], [0]).shape == [0]
 
 
 def test_an_image_of_open_batches_is_asked_for_by_its_shape():

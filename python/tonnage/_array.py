@@ -328,10 +328,19 @@ def slice(input_, begin, size, name=None):
     """A part of every axis: from ``begin``, ``size`` long, or to the end where that is -1."""
     input_ = _t.to_tensor(input_, None, None)
     begin_tensor = _t.to_tensor(begin, None, None)
+    for what, given in [("begin", begin_tensor), ("size", _t.to_tensor(size, None, None))]:
+        if given.ndim != 1 or given.lengths[0] not in (None, input_.ndim):
+            raise _InvalidArgumentError(None, None, f"slice: {what} has one number for each axis of {input_.shape}, "
+                                                    f"so its shape is not {given.shape}")
     if begin_tensor.is_symbolic:
         lengths = [n if s == -1 else int(s) for s, n in zip(size, input_.lengths)]
         return _t.dynamic_slice(input_, begin_tensor, lengths)
-    pairs = zip([int(b) for b in begin], [int(s) for s in size])
+    pairs = [(int(b), int(s)) for b, s in zip(begin, size)]
+    for (b, s), n in zip(pairs, input_.lengths):
+        # Keys of Python would count from the end, and stop at it.
+        if b < 0 or s < -1 or (n is not None and b + max(s, 0) > n):
+            raise _InvalidArgumentError(None, None, f"slice: {s} elements from {b} on are not within an axis of "
+                                                    f"{'open length' if n is None else n}, in shape {input_.shape}")
     key = tuple(_builtins.slice(b, None if s == -1 else b + s) for b, s in pairs)
     return input_[key] if key else input_
 
