@@ -280,6 +280,20 @@ def test_a_bias_is_added_along_the_channels():
         assert tf.nn.bias_add(tf.zeros([1, 2, 3]), [1, 2, 3], last).numpy().tolist() == [[[1, 2, 3]] * 2]
 
 
+def test_casts_that_saturate_stay_within_the_range():
+    top = np.finfo("f4").max
+    for given, dtype, expected in [
+        (tf.constant([300, -1, 7]), tf.uint8, [255, 0, 7]), (tf.constant([2**40, -2**40], tf.int64), tf.int32, [2**31 - 1, -2**31]),
+        (tf.constant([1e300, -1e300, np.inf], tf.float64), tf.float32, [top, -top, top]),
+        (tf.constant([2**63 + 5, 3], tf.uint64), tf.int64, [2**63 - 1, 3]), (tf.constant([-5], tf.int64), tf.uint64, [0]),
+        (tf.constant([2**40], tf.int64), tf.float16, [65504]), (tf.constant([1e10, -1e10, 2.9]), tf.int32, [2**31 - 1, -2**31, 2]),
+        (tf.constant([300.7, -1.5], tf.float16), tf.uint8, [255, 0]), (tf.constant([True]), tf.int8, [1]),
+    ]:
+        for cast in [tf.saturate_cast, tf.function(tf.saturate_cast)]:
+            made = cast(given, dtype)
+            assert made.dtype == dtype and made.numpy().tolist() == expected
+
+
 def test_slices_of_open_axes_are_known_when_it_runs():
     @tf.function(input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([], tf.int32)])
     def cut(x, at):

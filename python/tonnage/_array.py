@@ -155,8 +155,19 @@ def cast(x, dtype, name=None):
 
 
 def saturate_cast(value, dtype, name=None):
-    """The values in another dtype, kept within its range."""
-    return _t.cast(value, dtype)
+    """The values in another dtype, kept within its range.
+
+    >>> tf.saturate_cast([300, -1], tf.uint8).numpy().tolist()
+    [255, 0]
+    """
+    value, dtype = _t.to_tensor(value, None, None), _t.DType(dtype)
+    given = value.dtype
+    # Floats that become integers are kept within the range by the cast itself, and truth values have none.
+    if given.is_bool or dtype.is_bool or (given.is_floating and dtype.is_integer):
+        return _t.cast(value, dtype)
+    number = float if given.is_floating else int
+    limits = (number(max(given.min, dtype.min)), number(min(given.max, dtype.max)))
+    return _t.cast(_t.clip(value, *(_t.to_tensor(n, given, None) for n in limits)), dtype)
 
 
 def reshape(tensor, shape, name=None):
