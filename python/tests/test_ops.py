@@ -99,6 +99,26 @@ def test_matrices():
         tf.matmul([1.0], [2.0])
 
 
+@pytest.mark.parametrize("ord", ["fro", 1, 2, np.inf])
+@pytest.mark.parametrize("axis", [(0, 1), (2, 0), (-2, -1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_norms_of_matrices_are_numpys(ord, axis, keepdims):
+    x = RNG.normal(size=(2, 3, 4)).astype(np.float32)
+    made = tf.norm(x, ord, axis=list(axis), keepdims=keepdims).numpy()
+    np.testing.assert_allclose(made, np.linalg.norm(x, ord, axis, keepdims), rtol=1e-5)
+
+
+def test_the_largest_singular_value_has_a_gradient_and_other_norms_of_matrices_are_refused():
+    x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as tape:
+        norm = tf.norm(x, 2, axis=[0, 1])
+    u, _, v = np.linalg.svd(x.numpy())
+    np.testing.assert_allclose(tape.gradient(norm, x), np.outer(u[:, 0], v[0]), rtol=1e-5)
+    for ord, axis in ((3, [0, 1]), (1, [0, 0]), (1, [0, 2])):
+        with pytest.raises(ValueError):
+            tf.norm(x, ord, axis=axis)
+
+
 def test_networks():
     logits, labels = tf.constant(X), tf.constant([0, 3, 1])
     expected = -np.log(np.exp(X)[range(3), [0, 3, 1]] / np.exp(X).sum(1))

@@ -60,8 +60,16 @@ def einsum(equation, *inputs, optimize="greedy", name=None):
 
 
 def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
-    """The length of vectors along axes."""
-    if ord in ("euclidean", "fro", 2, 2.0):
+    """The length of vectors along an axis, or of all elements; along two axes the norm of matrices.
+
+    >>> [float(tf.norm([[1.0, 2.0], [3.0, 4.0]], ord, axis=[0, 1])) for ord in (1, float("inf"))]
+    [6.0, 7.0]
+    """
+    if ord in ("euclidean", "fro"):
+        return _t.norm(tensor, axis, bool(keepdims))
+    if isinstance(axis, (list, tuple)) and len(axis) == 2:
+        return _matrix_norm(tensor, ord, axis, bool(keepdims))
+    if ord == 2:
         return _t.norm(tensor, axis, bool(keepdims))
     if ord == float("inf"):
         return _t.reduce_max(abs(_t.to_tensor(tensor, None, None)), axis, bool(keepdims))
@@ -70,6 +78,26 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=None, name=None):
         return made
     lengths = _t.reduce_sum(tensor, axis, True).lengths
     return _t.reshape(made, lengths)
+
+
+def _matrix_norm(x, ord, axes, keepdims):
+    """The norm that vectors of the same ``ord`` give to matrices."""
+    x = _t.to_tensor(x, None, None)
+    if ord not in (1, 2, float("inf")):
+        raise ValueError(f"'ord' must be a supported matrix norm in ['euclidean', 'fro', 1, 2, inf], got {ord}")
+    rows, columns = (int(a) + x.ndim if int(a) < 0 else int(a) for a in axes)
+    if rows == columns or not all(0 <= a < x.ndim for a in (rows, columns)):
+        raise ValueError(f"'axis' must be None, an integer, or two different axes of a tensor of rank {x.ndim}, got {axes}")
+    if ord == 2:
+        rest = [a for a in range(x.ndim) if a not in (rows, columns)]
+        made = _t.reduce_max(_t.svd(_t.transpose(x, [*rest, rows, columns]))[1], -1, False)
+        if keepdims:
+            for axis in sorted((rows, columns)):
+                made = _t.expand_dims(made, axis)
+        return made
+    along, across = (rows, columns) if ord == 1 else (columns, rows)
+    made = _t.reduce_max(_t.reduce_sum(abs(x), along, True), across, True)
+    return made if keepdims else _t.squeeze(made, [rows, columns])
 
 
 def cholesky(input, name=None):
