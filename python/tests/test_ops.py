@@ -135,6 +135,59 @@ def test_networks():
     assert values.numpy().tolist() == [3.0, 2.0] and indices.numpy().tolist() == [1, 2]
 
 
+def test_confusion_matrices_count_in_their_cells_or_not_at_all():
+    made = tf.math.confusion_matrix([[0], [1], [2]], [0, 2, 2], weights=[1, 2, 3]).numpy()
+    assert made.tolist() == [[1, 0, 0], [0, 0, 2], [0, 0, 3]]
+    of_two = tf.function(lambda a, b: tf.math.confusion_matrix(a, b, num_classes=2))
+    assert of_two(tf.constant([0, 1]), tf.constant([1, 1])).numpy().tolist() == [[0, 1], [0, 1]]
+    for labels, predictions in (([0, 1], [0, 2]), ([2, 1], [0, 1]), ([1, 1], [0, -1]), ([-1, 1], [1, 1])):
+        for count in (of_two, of_two.python_function):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="out of bound|negative values"):
+                count(tf.constant(labels), tf.constant(predictions))
+    for labels, predictions in (([0], [0, 1]), ([[0, 1]], [0, 1]), (0, [1, 1])):
+        with pytest.raises(ValueError, match="shape"):
+            tf.math.confusion_matrix(labels, predictions)
+
+
+@pytest.mark.parametrize("function", [False, True])
+def test_rows_of_negative_segments_are_left_out(function):
+    def each(data, ids):
+        names = ("sum", "mean", "max", "min")
+        return [getattr(tf.math, f"unsorted_segment_{name}")(data, ids, 3) for name in names]
+
+    data, ids = tf.constant([[9.0], [1.0], [2.0]]), tf.constant([-1, 0, 0])
+    low, high = tf.float32.min, tf.float32.max
+    made = [m[:, 0].numpy().tolist() for m in (tf.function(each) if function else each)(data, ids)]
+    assert made == [[3.0, 0.0, 0.0], [1.5, 0.0, 0.0], [2.0, low, low], [1.0, high, high]]
+    with tf.GradientTape() as tape:
+        tape.watch(data)
+        made = each(data, ids)
+    assert tape.gradient(made[0], data).numpy().tolist() == [[0.0], [1.0], [1.0]]
+    assert tf.math.unsorted_segment_max([5, 6], [1, -2], 2).numpy().tolist() == [tf.int32.min, 5]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="index 3"):
+        each(data, tf.constant([-1, 3, 0]))
+
+
+def test_segments_without_rows():
+    assert tf.math.segment_max([1.0, 2.0, -3.0], [0, 0, 2]).numpy().tolist() == [2.0, 0.0, -3.0]
+    assert tf.math.segment_min([[1], [2], [-3]], [0, 0, 2]).numpy().tolist() == [[1], [0], [-3]]
+    for name in ("sum", "mean", "max", "min"):
+        assert getattr(tf.math, f"segment_{name}")(tf.zeros([0, 3]), tf.zeros([0], tf.int32)).shape == (0, 3)
+
+
+def test_numbers_from_the_longest_length_on_are_not_counted():
+    x, weights = [1, 2, 7, 3, 1], [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert tf.math.bincount(x, maxlength=3).numpy().tolist() == [0, 2, 1]
+    assert tf.math.bincount(x, minlength=9, maxlength=3).numpy().tolist() == [0, 2, 1]
+    assert tf.math.bincount([1], minlength=2, maxlength=3).numpy().tolist() == [0, 1]
+    assert tf.math.bincount(x, weights, maxlength=3).numpy().tolist() == [0.0, 6.0, 2.0]
+    assert tf.math.bincount(x, maxlength=0).shape == (0,) and tf.math.bincount(x, maxlength=3).dtype == tf.int32
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.math.bincount([1, -1], maxlength=3)
+    with pytest.raises(ValueError, match="1 weights for 5"):
+        tf.math.bincount(x, [1.0], maxlength=3)
+
+
 def test_random_numbers_follow_their_seeds():
     tf.random.set_seed(1)
     a, b = tf.random.normal([5]).numpy(), tf.random.normal([5]).numpy()

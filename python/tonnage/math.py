@@ -6,6 +6,10 @@ from . import _tonnage as _t
 from ._array import cast  # noqa: F401
 from ._index import argsort  # noqa: F401
 from ._names import MATH, made
+from ._segments import (  # noqa: F401
+    bincount, confusion_matrix, segment_max, segment_mean, segment_min, segment_sum, unsorted_segment_max,
+    unsorted_segment_mean, unsorted_segment_min, unsorted_segment_sum,
+)
 
 globals().update(made(MATH))
 _ops = made(MATH)
@@ -239,69 +243,6 @@ def l2_normalize(x, axis=None, epsilon=1e-12, name=None):
         return _t.l2_normalize(x, axis, float(epsilon))
     squares = _t.reduce_sum(x * x, axis, True)
     return x * _ops["rsqrt"](_ops["maximum"](squares, float(epsilon)))
-
-
-def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", name=None):
-    """How often each number occurs."""
-    arr = _t.to_tensor(arr, None, None)
-    bins = int(_t.reduce_max(arr, None, False)) + 1 if arr.shape.num_elements() else 0
-    bins = max(bins, int(minlength or 0))
-    if maxlength is not None:
-        bins = min(bins, int(maxlength))
-    if weights is not None:
-        return _t.segment_sum(_t.reshape(weights, [-1]), _t.reshape(arr, [-1]), bins)
-    return cast(_t.bincount(_t.reshape(arr, [-1]), bins), dtype)
-
-
-def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype="int32", name=None):
-    """How often each label met each prediction."""
-    labels, predictions = cast(labels, "int32"), cast(predictions, "int32")
-    if num_classes is None:
-        num_classes = int(_ops["maximum"](_t.reduce_max(labels, None, False),
-                                          _t.reduce_max(predictions, None, False))) + 1
-    flat = labels * int(num_classes) + predictions
-    counts = bincount(flat, weights, int(num_classes) ** 2, int(num_classes) ** 2)
-    return cast(_t.reshape(counts, [num_classes, num_classes]), dtype)
-
-
-def segment_sum(data, segment_ids, name=None):
-    """Sums of rows by sorted segments."""
-    return _t.segment_sum(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
-
-
-def segment_mean(data, segment_ids, name=None):
-    """Means of rows by sorted segments."""
-    return _t.segment_mean(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
-
-
-def segment_max(data, segment_ids, name=None):
-    """Largest rows by sorted segments."""
-    return _t.segment_max(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
-
-
-def segment_min(data, segment_ids, name=None):
-    """Smallest rows by sorted segments."""
-    return _t.segment_min(data, segment_ids, int(_t.reduce_max(segment_ids, None, False)) + 1)
-
-
-def unsorted_segment_sum(data, segment_ids, num_segments, name=None):
-    """Sums of rows by segments."""
-    return _t.segment_sum(data, segment_ids, int(num_segments))
-
-
-def unsorted_segment_mean(data, segment_ids, num_segments, name=None):
-    """Means of rows by segments."""
-    return _t.segment_mean(data, segment_ids, int(num_segments))
-
-
-def unsorted_segment_max(data, segment_ids, num_segments, name=None):
-    """Largest rows by segments."""
-    return _t.segment_max(data, segment_ids, int(num_segments))
-
-
-def unsorted_segment_min(data, segment_ids, num_segments, name=None):
-    """Smallest rows by segments."""
-    return _t.segment_min(data, segment_ids, int(num_segments))
 
 
 def softmax(logits, axis=-1, name=None):
