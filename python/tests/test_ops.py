@@ -119,6 +119,20 @@ def test_the_largest_singular_value_has_a_gradient_and_other_norms_of_matrices_a
             tf.norm(x, ord, axis=axis)
 
 
+def test_diagonals_of_tensors_have_all_axes_twice():
+    x = RNG.normal(size=(2, 3)).astype(np.float32)
+    expected = np.diag(x.reshape(-1)).reshape(2, 3, 2, 3)
+    both = [tf.function(f, input_signature=[tf.TensorSpec([None] * r)]) for f, r in
+            ((tf.linalg.tensor_diag, 2), (tf.linalg.tensor_diag_part, 4))]
+    for make, part in ((tf.linalg.tensor_diag, tf.linalg.tensor_diag_part), both):
+        made = make(tf.constant(x))
+        assert made.numpy().tolist() == expected.tolist() and part(made).numpy().tolist() == x.tolist()
+    assert tf.linalg.tensor_diag_part(tf.linalg.tensor_diag([1, 2])).numpy().tolist() == [1, 2]
+    for wrong in (tf.zeros([2, 3]), tf.zeros([2, 2, 2]), tf.zeros([])):
+        with pytest.raises(ValueError, match="two equal halves"):
+            tf.linalg.tensor_diag_part(wrong)
+
+
 def test_networks():
     logits, labels = tf.constant(X), tf.constant([0, 3, 1])
     expected = -np.log(np.exp(X)[range(3), [0, 3, 1]] / np.exp(X).sum(1))

@@ -1,7 +1,9 @@
 """``tf.linalg``: products of matrices, factorizations, diagonals."""
 
+from math import prod as _prod
+
 from . import _tonnage as _t
-from ._array import eye, transpose  # noqa: F401
+from ._array import eye, shape as _shape, transpose  # noqa: F401
 from .math import l2_normalize  # noqa: F401
 from ._notices import ignores as _ignores
 
@@ -226,13 +228,41 @@ def diag_part(input, name="diag_part", k=0, padding_value=0, align="RIGHT_LEFT")
 
 
 def tensor_diag(diagonal, name=None):
-    """The matrix with this diagonal."""
-    return _t.diag(diagonal, 0)
+    """The tensor with this diagonal: all its axes twice, zero where the first and the second half of the indices differ.
+
+    >>> tf.linalg.tensor_diag(tf.ones([2, 3])).shape
+    TensorShape([2, 3, 2, 3])
+    """
+    diagonal = _t.to_tensor(diagonal, None, None)
+    if diagonal.ndim == 1:
+        return _t.diag(diagonal, 0)
+    if not diagonal.ndim:
+        raise ValueError("tensor_diag: the diagonal must have rank 1 or more")
+    return _t.reshape(_t.diag(_t.reshape(diagonal, [-1]), 0), _lengths(diagonal) * 2)
+
+
+def _lengths(x):
+    """The lengths; those that are open in a function as tensors."""
+    open_ = _shape(x)
+    return [open_[i] if n is None else n for i, n in enumerate(x.lengths)]
 
 
 def tensor_diag_part(input, name=None):
-    """The diagonal of a matrix."""
-    return _t.diag_part(input, 0)
+    """The elements for which the first and the second half of the indices are the same.
+
+    >>> tf.linalg.tensor_diag_part(tf.reshape(tf.range(16), [2, 2, 2, 2])).numpy().tolist()
+    [[0, 5], [10, 15]]
+    """
+    input = _t.to_tensor(input, None, None)
+    half = input.ndim // 2
+    pairs = zip(input.lengths[:half], input.lengths[half:])
+    if not half or input.ndim % 2 or any(a != b for a, b in pairs if None not in (a, b)):
+        raise ValueError(f"tensor_diag_part: a shape of two equal halves is needed, not {input.shape}")
+    if half == 1:
+        return _t.diag_part(input, 0)
+    lengths = _lengths(input)[:half]
+    size = _prod(lengths)
+    return _t.reshape(_t.diag_part(_t.reshape(input, [size, size]), 0), lengths)
 
 
 @_ignores("set_diag", "align")
