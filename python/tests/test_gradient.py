@@ -150,3 +150,20 @@ def test_a_tape_that_is_gone_holds_nothing():
     del tape, y
     gc.collect()
     assert tf.memory.info()["current"] <= before + 4096
+
+
+def test_products_and_quotients_without_nan_have_slopes_without_it():
+    def slopes(f, x, y):
+        x, y = tf.constant(x), tf.constant(y)
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            made = f(x, y)
+        return [made.numpy().tolist(), *(g.numpy().tolist() for g in tape.gradient(made, [x, y]))]
+
+    inf = float("inf")
+    for wrap in (lambda f: f, tf.function):
+        product, quotient, logarithm = (wrap(f) for f in (tf.math.multiply_no_nan, tf.math.xdivy, tf.math.xlog1py))
+        assert slopes(product, [3.0, inf], [0.0, 0.0]) == [[0, 0], [0, 0], [3, inf]]
+        assert slopes(product, [[3.0], [2.0]], [0.0, 4.0]) == [[[0, 12], [0, 8]], [[4], [4]], [5, 5]]
+        assert slopes(quotient, [0.0, 0.0, 6.0], [2.0, 0.0, 2.0]) == [[0, 0, 3], [0, 0, 0.5], [0, 0, -1.5]]
+        assert slopes(logarithm, [0.0, 0.0, 2.0], [2.0, -1.0, 0.0]) == [[0, 0, 0], [0, 0, 0], [0, 0, 2]]

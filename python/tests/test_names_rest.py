@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import statistics
 
 import numpy as np
 import pytest
@@ -34,6 +35,32 @@ def test_erfinv_at_the_edges():
 
 def test_ndtri_gives_the_quantiles_of_the_normal_distribution():
     np.testing.assert_allclose(tf.math.ndtri(tf.constant([0.025, 0.5, 0.975], tf.float64)), [-1.959963985, 0, 1.959963985])
+    small = tf.math.ndtri(tf.constant([1e-10, 1e-20, 1e-37])).numpy()
+    np.testing.assert_allclose(small, [-6.361340902, -9.262340090, -12.784556727], rtol=3e-7)
+    p = np.concatenate([10.0 ** -np.arange(1, 300, 7), np.linspace(0.01, 0.99, 50), 1 - 10.0 ** -np.arange(1, 15)])
+    quantile = statistics.NormalDist().inv_cdf
+    np.testing.assert_allclose(tf.math.ndtri(p), [quantile(v) for v in p], rtol=1e-13, atol=1e-16)
+    ends = tf.math.ndtri([0.0, 1.0, -0.1, 1.1, math.nan]).numpy()
+    assert ends[0] == -math.inf and ends[1] == math.inf and np.isnan(ends[2:]).all()
+
+
+def test_the_slopes_of_quantiles_are_one_over_the_density():
+    p = tf.constant([1e-20, 0.1, 0.3, 0.8, 1 - 1e-8], tf.float64)
+    with tf.GradientTape() as outer:
+        outer.watch(p)
+        with tf.GradientTape() as tape:
+            tape.watch(p)
+            made = tf.math.ndtri(p)
+        slope = tape.gradient(made, p)
+    expected = math.sqrt(2 * math.pi) * np.exp(made.numpy() ** 2 / 2)
+    np.testing.assert_allclose(slope, expected, rtol=1e-12)
+    np.testing.assert_allclose(outer.gradient(slope, p), made.numpy() * expected ** 2, rtol=1e-10)
+
+
+def test_logarithms_of_one_and_a_little_keep_the_little():
+    made = tf.math.xlog1py([1.0, 2.0, 0.0], [1e-10, 1.0, -1.0]).numpy()
+    np.testing.assert_allclose(made, [1e-10, 2 * math.log(2), 0.0], rtol=1e-6)
+    assert tf.math.xlog1py(2, tf.constant(1.0, tf.float64)).dtype == tf.float64
 
 
 @pytest.mark.parametrize("exclusive", [False, True])

@@ -103,7 +103,31 @@ def ndtri(x, name=None):
     0.0
     """
     x = _t.to_tensor(x, None, None)
-    return erfinv(x * 2.0 - 1.0) * (2.0 ** 0.5)
+    if not x.dtype.is_floating:
+        raise TypeError(f"ndtri: expected a floating point type, got {x.dtype!r}")
+    wide = _t.cast(x, "float64")
+    low = wide < 0.5
+    tail = _t.where_(low, wide, 1.0 - wide)
+    # Twice a small number less 1 has lost it: there the logarithm of erfc is inverted.
+    far = tail < 0.25
+    inside = _ops["logical_and"](far, tail > 0.0)
+    y = _erfcinv(_t.where_(inside, tail * 2.0, _t.zeros_like(tail) + 0.5))
+    middle = erfinv(_t.where_(far, _t.zeros_like(wide), wide * 2.0 - 1.0))
+    ends = _t.where_(tail == 0.0, _t.zeros_like(tail) + float("inf"), _t.zeros_like(tail) + float("nan"))
+    y = _t.where_(inside, y, ends)
+    return _t.cast(_t.where_(far, _t.where_(low, -y, y), middle) * (2.0 ** 0.5), x.dtype)
+
+
+def _erfcinv(c):
+    """The number whose ``erfc`` is ``c``, between 0 and a half: Newton's steps on logarithms, from Winitzki's guess."""
+    fixed = _t.stop_gradient(c)
+    log = _ops["log"](fixed * (2.0 - fixed))
+    half = 2.0 / (_pi.pi * 0.147) + 0.5 * log
+    y = _ops["sqrt"](_ops["sqrt"](_ops["square"](half) - log / 0.147) - half)
+    for _ in range(4):
+        have = _ops["erfc"](y)
+        y = y + _ops["log"](have / c) * have * (0.5 * _pi.pi ** 0.5) * _ops["exp"](_ops["square"](y))
+    return y
 
 
 def _fold(name, doc):
@@ -187,21 +211,38 @@ def scalar_mul(scalar, x, name=None):
     return _t.to_tensor(scalar, None, getattr(x, "dtype", None)) * x
 
 
+def _both(x, y):
+    """Two tensors of one dtype: a plain number takes that of the other side."""
+    x = _t.to_tensor(x, None, getattr(y, "dtype", None))
+    return x, _t.to_tensor(y, None, x.dtype)
+
+
+def _no_nan(x, y):
+    return _t.where_(y == 0, _t.zeros_like(y), x * y)
+
+
 def multiply_no_nan(x, y, name=None):
-    """``x * y``, zero where ``y`` is, whatever ``x``."""
-    y = _t.to_tensor(y, None, None)
-    return _t.where_(y == 0, _t.zeros_like(y), _t.to_tensor(x, None, y.dtype) * y)
+    """``x * y``, zero where ``y`` is, whatever ``x``. The slope along ``y`` is ``x`` there too."""
+    from ._gradient import custom_gradient
+
+    x, y = _both(x, y)
+    if list(x.shape) != list(y.shape):
+        # The gradients of the sums fold what was broadcast.
+        x, y = x + _t.zeros_like(y), y + _t.zeros_like(x)
+    return custom_gradient(lambda x, y: (_no_nan(x, y), lambda dy: (_no_nan(dy, y), _no_nan(x, dy))))(x, y)
 
 
 def xdivy(x, y, name=None):
-    """``x / y``, zero where ``x`` is."""
-    x = _t.to_tensor(x, None, None)
-    return _t.where_(x == 0, _t.zeros_like(x), x / y)
+    """``x / y``, zero where ``x`` is; so are its slopes."""
+    x, y = _both(x, y)
+    none = x == 0
+    return _t.where_(none, _t.zeros_like(x), x / _t.where_(none, _t.ones_like(y), y))
 
 
 def xlog1py(x, y, name=None):
-    """``x * log1p(y)``, zero where ``x`` is."""
-    return _ops["xlogy"](x, _t.to_tensor(y, None, None) + 1)
+    """``x * log1p(y)``, zero where ``x`` is; so are its slopes."""
+    x, y = _both(x, y)
+    return x * _ops["log1p"](_t.where_(x == 0, _t.zeros_like(y), y))
 
 
 def log_sigmoid(x, name=None):
