@@ -144,6 +144,31 @@ def test_files_that_do_not_match_say_how(tmp_path):
         other.save_weights(tmp_path / "w.safetensors", overwrite=False)
 
 
+def test_a_model_without_weights_is_saved_once_it_is_built(tmp_path):
+    class Plain(K.Model):
+        def __init__(self):
+            super().__init__()
+            self.flatten, self.unused = L.Flatten(), L.Dropout(0.1)
+
+        def call(self, x):
+            return self.flatten(x)
+
+    class Late(Net):
+        def build(self, input_shape):
+            pass
+
+    plain, late = Plain(), Late(4)
+    for model in (plain, late):
+        with pytest.raises(ValueError, match="not yet built"):
+            model.save_weights(tmp_path / "w.safetensors")
+        model.build((None, 8))
+    with pytest.raises(ValueError, match="not yet built"):
+        late.save_weights(tmp_path / "w.safetensors")
+    for model in (plain, K.Sequential([L.Input((8,)), L.Flatten()])):
+        model.save_weights(tmp_path / "w.safetensors")
+        model.load_weights(tmp_path / "w.safetensors")
+
+
 def test_unknown_classes_in_a_configuration_are_named(tmp_path):
     class Hidden(L.Layer):
         pass

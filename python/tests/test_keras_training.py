@@ -327,3 +327,10 @@ def test_predicting_again_and_again_takes_no_more():
     whole = model.predict(X, batch_size=7)
     np.testing.assert_allclose(whole, model.predict_on_batch(X), rtol=1e-5, atol=1e-6)
     assert math.isclose(model.test_on_batch(X, Y), float(((whole - Y) ** 2).mean()), rel_tol=1e-4)
+
+
+def test_predictions_in_a_dtype_that_numpy_has_not_are_put_together():
+    model = K.Sequential([L.Input((6,)), L.Dense(2, dtype="mixed_bfloat16")])
+    made = model.predict(X, batch_size=7)
+    assert made.dtype == model.predict_on_batch(X).dtype and made.shape == (len(X), 2)
+    np.testing.assert_allclose(made, model.predict_on_batch(X), rtol=2e-2, atol=2e-2)

@@ -61,7 +61,11 @@ def _checked(path, overwrite):
 
 
 def _need_built(model, what):
-    if not model.built or not model.weights and model.layers:
+    from ..layers.base import Layer
+
+    # A `build` of the program's own may have left out layers that make their weights when they are called.
+    later = (layer for layer in model.layers if not layer.built and type(layer).build is not Layer.build)
+    if not model.built or not model.weights and any(later):
         raise ValueError(f"You are {what} a model that is not yet built: {model.name!r}. Make sure to build the model first, by "
                          "calling it on data or `build(input_shape)`.")
 

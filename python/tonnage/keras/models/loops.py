@@ -158,11 +158,12 @@ class LoopMixin:
             flat = _nest.flatten(made)
             if rows is not None:
                 # Written where it will stay: parts and the whole would take twice as much.
+                given = [t.numpy() for t in flat]
                 if whole is None:
-                    whole = [np.empty((rows, *t.lengths[1:]), t.dtype.as_numpy_dtype) for t in flat]
-                for array, part in zip(whole, flat):
-                    array[at:at + part.lengths[0]] = part.numpy()
-                at += flat[0].lengths[0]
+                    whole = [np.empty((rows, *part.shape[1:]), part.dtype) for part in given]
+                for array, part in zip(whole, given):
+                    array[at:at + len(part)] = part
+                at += len(given[0])
             else:
                 parts.append([np.array(t.numpy()) for t in flat])
             todo.on_predict_batch_end(i, {"outputs": made})
