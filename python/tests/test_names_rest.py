@@ -85,6 +85,8 @@ def test_ensure_shape_and_histograms():
     values = np.random.RandomState(0).randn(500).astype("float32")
     expected = np.histogram(np.clip(values, -1, 0.999), 8, (-1, 1))[0]
     assert tf.histogram_fixed_width(values, [-1.0, 1.0], 8).numpy().tolist() == expected.tolist()
+    assert tf.histogram_fixed_width([1, 2, 9, -7, 2 ** 30], [0, 10], 5).numpy().tolist() == [2, 1, 0, 0, 2]
+    assert tf.histogram_fixed_width([1.0, 1e30], [0.0, 10.0], 5).numpy().tolist() == [1, 0, 0, 0, 1]
 
 
 def test_numbers_are_checked_where_that_is_asked_for():

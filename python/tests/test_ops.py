@@ -50,6 +50,8 @@ def test_folds_of_integers_and_booleans():
     assert tf.reduce_mean([1, 2]).numpy() == 1 and tf.reduce_sum([1, 2]).dtype == tf.int32
     assert tf.reduce_any([True, False]).numpy() and not tf.reduce_all([True, False]).numpy()
     assert tf.argmax([1, 5, 2]).numpy() == 1 and tf.argmax(X, axis=1).dtype == tf.int64
+    with pytest.raises(TypeError, match="bool"):
+        tf.reduce_mean([True, False])
 
 
 def test_shapes_are_changed_as_numpy_changes_them():
@@ -202,6 +204,55 @@ def test_numbers_from_the_longest_length_on_are_not_counted():
         tf.math.bincount(x, [1.0], maxlength=3)
 
 
+@pytest.mark.parametrize("function", [False, True])
+def test_targets_that_nothing_is_known_of_are_not_among_the_first(function):
+    scores = tf.constant([[1.0, 3.0, 2.0]] * 4 + [[1.0, 3.0, np.nan], [1.0, 3.0, -np.inf]])
+    among = tf.function(lambda t, p: tf.math.in_top_k(t, p, 2)) if function else lambda t, p: tf.math.in_top_k(t, p, 2)
+    assert among(tf.constant([1, 0, 3, -1, 1, 1]), scores).numpy().tolist() == [True, False, False, False, False, False]
+
+
+def test_masks_of_several_axes_stand_anywhere():
+    x = np.arange(24).reshape(2, 3, 2, 2)
+    of_two, of_one = x[0, :, :, 0] % 3 > 0, np.array([True, False, True])
+    for mask, axis, expected in ((of_two, 1, x[:, of_two]), (of_one, 1, x[:, of_one]), (of_one, -3, x[:, of_one]),
+                                 (of_two[1:], 2, x[:, :, of_two[1:]]), (of_one[:2], -1, x[..., of_one[:2]])):
+        assert tf.boolean_mask(x, mask, axis=axis).numpy().tolist() == expected.tolist()
+    with pytest.raises(ValueError, match="rank 2"):
+        tf.boolean_mask(x, of_two, axis=3)
+
+
+def test_nothing_gives_nothing():
+    assert tf.sequence_mask(tf.zeros([0], tf.int32)).shape == (0, 0)
+    for periodic in (True, False):
+        assert tf.signal.hann_window(0, periodic).shape == (0,) and tf.signal.hamming_window(0, periodic).shape == (0,)
+
+
+def test_determinants_below_zero_have_no_logarithm():
+    made = tf.linalg.logdet([[[1.0, 2.0], [3.0, 4.0]], [[2.0, 0.0], [0.0, 3.0]]]).numpy()
+    assert np.isnan(made[0]) and np.isclose(made[1], np.log(6.0))
+
+
+@pytest.mark.parametrize("wrong, says", [
+    (lambda: tf.dynamic_partition([1, 2, 3], [0, 1, 5], 2), "up to, without, 2"),
+    (lambda: tf.dynamic_partition([1, 2, 3], [0, 1, -1], 2), "up to, without, 2"),
+    (lambda: tf.searchsorted([1, 2], [1], side="middle"), "middle"),
+    (lambda: tf.math.cumulative_logsumexp([1.0, 2.0], axis=3), "no axis 3"),
+    (lambda: tf.math.cumulative_logsumexp([1.0, 2.0], axis=-2), "no axis -2"),
+    (lambda: tf.math.cumulative_logsumexp(1.0), "rank 0"),
+    (lambda: tf.signal.frame([1.0, 2.0], 1, 0), "1 and 0"),
+    (lambda: tf.signal.frame([1.0, 2.0], -1, 1), "-1 and 1"),
+    (lambda: tf.linalg.set_diag(tf.zeros([3, 3]), [1.0]), "(1,)"),
+    (lambda: tf.linalg.set_diag(tf.zeros([2, 3, 3]), [1.0, 1.0, 1.0]), "(3,)"),
+    (lambda: tf.random.uniform([2], 0, 300, tf.uint8), "uint8"),
+    (lambda: tf.random.uniform([2], -5, 3, tf.uint8), "uint8"),
+    (lambda: tf.random.stateless_uniform([2], [1, 2], 0, 2 ** 40, tf.int32), "int32"),
+])
+def test_arguments_that_do_not_fit_are_refused(wrong, says):
+    with pytest.raises(ValueError) as error:
+        wrong()
+    assert says in str(error.value)
+
+
 def test_random_numbers_follow_their_seeds():
     tf.random.set_seed(1)
     a, b = tf.random.normal([5]).numpy(), tf.random.normal([5]).numpy()
@@ -213,6 +264,7 @@ def test_random_numbers_follow_their_seeds():
     assert not (generator.normal([3]).numpy() == generator.normal([3]).numpy()).all()
     drawn = tf.random.uniform([1000], 3, 9, tf.int32).numpy()
     assert drawn.min() == 3 and drawn.max() == 8
+    assert tf.random.uniform([5000], 0, 256, tf.uint8).numpy().max() == 255
     assert sorted(tf.random.shuffle(tf.range(10)).numpy()) == list(range(10))
 
 

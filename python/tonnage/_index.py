@@ -5,6 +5,7 @@ from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
 from ._array import cast
+from .debugging import _holds
 
 Unique = _namedtuple("Unique", ["y", "idx"])
 UniqueWithCounts = _namedtuple("UniqueWithCounts", ["y", "idx", "count"])
@@ -62,21 +63,29 @@ def dynamic_partition(data, partitions, num_partitions, name=None):
     [[1, 3], [2]]
     """
     data, partitions = _t.to_tensor(data, None, None), _t.to_tensor(partitions, None, None)
+    _holds((partitions >= 0) & (partitions < int(num_partitions)), "dynamic_partition",
+           f"partitions must be from 0 up to, without, {int(num_partitions)}", partitions)
     return [boolean_mask(data, partitions == number) for number in _builtins.range(int(num_partitions))]
 
 
 def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
-    """The rows at which a mask is true.
+    """The rows at which a mask is true: of the leading axes, or of those from ``axis`` on.
 
     >>> tf.boolean_mask([1, 2, 3], [True, False, True]).numpy().tolist()
     [1, 3]
     """
-    if axis:
-        tensor = _t.to_tensor(tensor, None, None)
-        order = [axis] + [i for i in _builtins.range(tensor.ndim) if i != axis]
-        back = [order.index(i) for i in _builtins.range(tensor.ndim)]
-        return _t.transpose(_t.boolean_mask(_t.transpose(tensor, order), mask), back)
-    return _t.boolean_mask(tensor, mask)
+    if not axis:
+        return _t.boolean_mask(tensor, mask)
+    tensor, mask = _t.to_tensor(tensor, None, None), _t.to_tensor(mask, None, None)
+    first = int(axis) + tensor.ndim if int(axis) < 0 else int(axis)
+    masked = [*_builtins.range(first, first + mask.ndim)]
+    if first < 0 or first + mask.ndim > tensor.ndim:
+        raise ValueError(f"boolean_mask: a mask of rank {mask.ndim} does not fit a tensor of rank {tensor.ndim} from axis "
+                         f"{axis} on")
+    order = masked + [i for i in _builtins.range(tensor.ndim) if i not in masked]
+    made = _t.boolean_mask(_t.transpose(tensor, order), mask)
+    # One axis is left of those; it goes where they were.
+    return _t.transpose(made, [*_builtins.range(1, first + 1), 0, *_builtins.range(first + 1, made.ndim)])
 
 
 def where(condition, x=None, y=None, name=None):
@@ -129,10 +138,11 @@ def histogram_fixed_width(values, value_range, nbins=100, dtype="int32", name=No
     """
     from .math import bincount
 
-    values = _t.reshape(_t.to_tensor(values, None, None), [-1])
-    low, high = (_t.cast(_t.to_tensor(v, None, None), values.dtype) for v in (value_range[0], value_range[1]))
-    at = _t.cast((values - low) * float(nbins) / (high - low), "int32")
-    return cast(bincount(_t.clip(at, 0, int(nbins) - 1), minlength=int(nbins), maxlength=int(nbins)), dtype)
+    values = _t.cast(_t.reshape(values, [-1]), "float64")
+    low, high = (_t.cast(_t.to_tensor(v, None, None), "float64") for v in (value_range[0], value_range[1]))
+    # Kept within the range before they are integers, which may not have numbers as large.
+    at = _t.clip((values - low) / ((high - low) / float(nbins)), 0.0, float(nbins) - 1.0)
+    return cast(bincount(_t.cast(at, "int32"), minlength=int(nbins), maxlength=int(nbins)), dtype)
 
 
 def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None):
@@ -148,6 +158,8 @@ def _descending(direction):
 
 def searchsorted(sorted_sequence, values, side="left", out_type="int32", name=None):
     """Where values belong among sorted ones."""
+    if side not in ("left", "right"):
+        raise ValueError(f"Argument `side` must be either 'right' or 'left'. Received: `side` = {side!r}.")
     return cast(_t.searchsorted(sorted_sequence, values, side == "right"), out_type)
 
 
@@ -181,6 +193,6 @@ def sequence_mask(lengths, maxlen=None, dtype="bool", name=None):
     """True at the positions below each length."""
     lengths = _t.to_tensor(lengths, None, None)
     if maxlen is None:
-        maxlen = int(_t.reduce_max(lengths, None, False))
+        maxlen = max(0, int(_t.reduce_max(lengths, None, False))) if lengths.shape.num_elements() != 0 else 0
     positions = _t.count(0, 1, [int(maxlen)], lengths.dtype)
     return cast(positions < _t.expand_dims(lengths, -1), dtype)

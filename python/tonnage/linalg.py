@@ -155,8 +155,9 @@ def slogdet(input, name=None):
 
 
 def logdet(matrix, name=None):
-    """The logarithm of the determinant of a positive definite matrix."""
-    return _t.slogdet(matrix)[1]
+    """The logarithm of the determinant of a positive definite matrix; NaN where it is negative."""
+    sign, log = _t.slogdet(matrix)
+    return _t.where_(sign < 0, _t.to_tensor(float("nan"), log.dtype, None), log)
 
 
 def qr(input, full_matrices=False, name=None):
@@ -272,6 +273,10 @@ def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
     rows, columns = input.lengths[-2:]
     if k or rows != columns:
         raise NotImplementedError("set_diag: the main diagonal of square matrices alone")
+    diagonal = _t.to_tensor(diagonal, None, input.dtype)
+    pairs = zip(diagonal.lengths, input.lengths[:-1])
+    if diagonal.ndim != input.ndim - 1 or any(a != b for a, b in pairs if None not in (a, b)):
+        raise ValueError(f"set_diag: diagonals of shape {diagonal.shape} for matrices of shape {input.shape}")
     return _t.where_(eye(rows, columns, dtype="bool"), _t.diag(diagonal, 0), input)
 
 

@@ -70,6 +70,8 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     [1.0, 2.0]
     """
     x = _t.to_tensor(x, None, None)
+    if not -x.ndim <= int(axis) < x.ndim:
+        raise ValueError(f"cumulative_logsumexp: there is no axis {axis} in a tensor of rank {x.ndim}")
     axis = int(axis) % x.ndim
     order = [axis, *(a for a in range(x.ndim) if a != axis)]
     rows = _t.transpose(x, order)
@@ -157,6 +159,8 @@ def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
     x = _t.to_tensor(input_tensor, None, None)
     if x.dtype.is_floating:
         return _t.reduce_mean(x, axis, bool(keepdims))
+    if not x.dtype.is_integer:
+        raise TypeError(f"reduce_mean: there is no mean of {x.dtype!r}; use `tf.cast` to a floating point type first")
     return _t.cast(_t.reduce_mean(_t.cast(x, "float64"), axis, bool(keepdims)), x.dtype)
 
 
@@ -270,11 +274,18 @@ def top_k(input, k=1, sorted=True, index_type="int32", name=None):
 
 
 def in_top_k(targets, predictions, k, name=None):
-    """Whether a target is among the ``k`` largest predictions."""
-    predictions = _t.to_tensor(predictions, None, None)
-    own = _t.take_along_axis(predictions, _t.expand_dims(targets, -1), -1)
+    """Whether a target is among the ``k`` largest predictions: not where there is none for it, or not all are finite.
+
+    >>> tf.math.in_top_k([1, 0, 7], [[0.1, 0.9], [0.1, 0.9], [0.1, 0.9]], 1).numpy().tolist()
+    [True, False, False]
+    """
+    predictions, targets = _t.to_tensor(predictions, None, None), _t.to_tensor(targets, None, None)
+    both = _ops["logical_and"]
+    known = both(targets >= 0, targets < _t.shape_of(predictions, targets.dtype)[-1])
+    own = _t.take_along_axis(predictions, _t.expand_dims(_t.where_(known, targets, _t.zeros_like(targets)), -1), -1)
     larger = _t.count_nonzero(predictions > own, -1, False)
-    return larger < _t.to_tensor(int(k), None, larger.dtype)
+    among = larger < _t.to_tensor(int(k), None, larger.dtype)
+    return both(both(among, known), _t.reduce_all(_ops["is_finite"](predictions), -1, False))
 
 
 def l2_normalize(x, axis=None, epsilon=1e-12, name=None):

@@ -64,6 +64,8 @@ def _uniform(shape, minval, maxval, dtype, seed):
     if dtype.is_integer:
         if maxval is None:
             raise ValueError("Must specify maxval for integer dtype " + dtype.name)
+        if int(minval) < dtype.min or int(maxval) - 1 > dtype.max:
+            raise ValueError(f"random: {dtype.name} has no numbers from {int(minval)} up to, without, {int(maxval)}")
         return _t.random_int(int(minval), int(maxval), shape, dtype, seed)
     high = 1 if maxval is None else maxval
     if all(isinstance(v, (int, float)) for v in (minval, high)):

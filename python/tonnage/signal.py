@@ -56,8 +56,8 @@ def hamming_window(window_length, periodic=True, dtype="float32", name=None):
 
 def _cosines(length, periodic, dtype, a, b):
     length = int(length)
-    if length == 1:
-        return _t.fill([1], 1, dtype)
+    if length in (0, 1):
+        return _t.fill([length], 1, dtype)
     steps = length if periodic else length - 1
     angles = _t.count(0, 1, [length], dtype) * (2 * _math.pi / steps)
     from .math import cos  # noqa: F401 (of the table)
@@ -71,6 +71,8 @@ def frame(signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1,
     if axis not in (-1, signal.ndim - 1):
         raise NotImplementedError("frame: along the last axis; use tf.transpose for another one")
     length, step, have = int(frame_length), int(frame_step), signal.lengths[-1]
+    if length < 0 or step < 1:
+        raise ValueError(f"frame: a length of at least 0 and a step of at least 1 are needed, not {length} and {step}")
     if pad_end:
         count = -(-have // step)
         short = max(0, (count - 1) * step + length - have)
