@@ -154,3 +154,20 @@ def test_a_model_in_files_is_saved_and_loaded(tmp_path):
     other.load_weights(tmp_path / "w.weights.h5")
     assert other.weights[0].in_files
     assert (model.get_weights()[0] == other.get_weights()[0]).all()
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**64, 3.5, "-1", "much"])
+def test_bytes_that_are_none_are_refused_with_what_is_needed(wrong):
+    with pytest.raises(ValueError, match="bytes|MiB"):
+        tf.function(lambda x: x, budget=wrong)(tf.ones([2]))
+    with pytest.raises(ValueError, match="bytes|MiB"):
+        tf.memory.limit(wrong).__enter__()
+
+
+def test_fresh_tables_in_files_are_read_by_rows():
+    with tf.memory.variables_in_files():
+        table = tf.Variable(tf.zeros([200_000, 16]))
+    tf.config.experimental.reset_memory_stats("CPU:0")
+    before = tf.memory.info()["peak"]
+    assert tf.gather(table, [1, 2]).numpy().tolist() == [[0.0] * 16] * 2
+    assert tf.memory.info()["peak"] - before < 200_000 * 16

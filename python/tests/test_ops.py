@@ -456,3 +456,19 @@ def test_shifts_go_with_their_axes():
     for shift, axis in [(1, [0]), ([1], 0), ([1], [0]), (tf.constant(1), tf.constant(0))]:
         assert tf.roll([1, 2, 3], shift, axis).numpy().tolist() == [3, 1, 2]
     np.testing.assert_array_equal(tf.roll(X, [1, -2], [0, 1]).numpy(), np.roll(X, [1, -2], [0, 1]))
+
+
+def test_axes_and_shapes_that_do_not_fit_are_refused():
+    for axis in (-2, 2):
+        with pytest.raises(ValueError, match="axis"):
+            tf.one_hot([1], 3, axis=axis)
+    with pytest.raises(ValueError, match="equal"):
+        tf.add_n([tf.ones([2]), tf.ones([1])])
+    assert tf.add_n([[1.0, 2.0], tf.ones([2])]).numpy().tolist() == [2.0, 3.0]
+
+
+def test_long_sums_keep_their_terms():
+    ones = np.ones((1 << 13, 2), "f4")
+    ones[0] = 1 << 24
+    made = tf.matmul(ones, np.ones_like(ones), transpose_a=True).numpy()
+    assert np.abs(made - (2 ** 24 + 2 ** 13)).max() < 200

@@ -118,6 +118,8 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
         given = on_value if on_value is not None else off_value
         dtype = "float32" if given is None else _t.to_tensor(given, None, None).dtype
     made = _t.one_hot(indices, int(depth), dtype, on, off)
+    if axis is not None and not -1 <= int(axis) < made.ndim:
+        raise ValueError(f"one_hot: axis is from -1 to {made.ndim - 1}, not {axis}")
     if axis in (None, -1, made.ndim - 1):
         return made
     order = [*_builtins.range(made.ndim - 1)]

@@ -201,6 +201,9 @@ def add_n(inputs, name=None):
         raise ValueError("Inputs must be a list or tuple with at least one tensor")
     total = _t.to_tensor(inputs[0], None, None)
     for more in inputs[1:]:
+        more = _t.to_tensor(more, None, total.dtype)
+        if not total.shape.is_compatible_with(more.shape):
+            raise ValueError(f"add_n: shapes must be equal, and {total.shape} and {more.shape} are not")
         total = total + more
     return total
 

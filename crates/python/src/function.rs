@@ -61,7 +61,11 @@ pub fn bytes(given: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(number) = given.extract::<u64>() {
         return Ok(Bytes::new(number));
     }
-    let text: String = given.extract()?;
+    let Ok(text) = given.extract::<String>() else {
+        let what = given.repr()?;
+        let help = "a whole number from 0 to 2**64 - 1, or text such as '512MiB', is needed";
+        return Err(PyValueError::new_err(format!("{what} is no number of bytes: {help}")));
+    };
     Bytes::from_str(&text).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 

@@ -429,3 +429,18 @@ fn refused(path: &Path, bytes: &[u8]) {
         assert!(matches!(error.kind(), ErrorKind::BadFile { .. }), "{error}");
     }
 }
+
+#[test]
+fn files_without_a_tensor_or_a_row_are_whole_or_not_there() {
+    let _turn = alone();
+    let folder = Folder::new("none");
+    let path = folder.0.join("none.safetensors");
+    for notes in [&[][..], &[("why", "nothing was trained")]] {
+        save_safetensors(&path, [], notes).unwrap();
+        let file = SafeTensors::open(&path).unwrap();
+        assert_eq!(file.names().count(), 0);
+    }
+    let path = folder.0.join("none.csv");
+    let error = Csv::new().save(&path, &zeros([0, 3]).unwrap(), &[]).unwrap_err().to_string();
+    assert!(error.contains("no row") && !path.exists(), "{error}");
+}

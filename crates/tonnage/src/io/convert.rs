@@ -73,6 +73,7 @@ impl TensorFile {
             ("npy", _, [one]) => save_npy(path, one),
             ("idx", _, [one]) => save_idx(path, one),
             (_, _, [one]) => Csv::new().save(path, one, &[]),
+            (_, _, []) => Err(bad_file(path, "holds one tensor, and there is none", "use npz")),
             _ => {
                 let what = format!("has room for one tensor, and there are {}", tensors.len());
                 let near = names.iter().take(5).copied().collect::<Vec<_>>().join("`, `");

@@ -123,6 +123,10 @@ impl Csv {
     fn write(&self, path: &Path, tensor: &Tensor, names: &[&str], source: Source) -> Result<()> {
         let array = tensor.array("csv")?;
         let columns = match array.sizes() {
+            [0, ..] => {
+                let what = format!("would hold no row of {}", array.ty());
+                return Err(bad_file(path, what, "give one, or use npy"));
+            }
             [_] => 1,
             [_, columns] => *columns,
             _ => {

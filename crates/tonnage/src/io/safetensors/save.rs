@@ -1,10 +1,11 @@
 //! Writing safetensors: one file, or several of a size and an index.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::{Metadata, TensorInfo};
+use serde::ser::Error as _;
 use tonnage_core::{Bytes, Result, Source};
 
 use super::index::{self, Index, NAME};
@@ -46,11 +47,16 @@ fn save_one(
         let (dtype, shape) = (dtype_to(array.dtype()), array.sizes().to_vec());
         infos.push((name.to_string(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    let texts = notes.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect();
-    let header = Metadata::new(Some(texts), infos)
-        .map_err(|e| e.to_string())
-        .and_then(|header| serde_json::to_vec(&header).map_err(|e| e.to_string()))
-        .map_err(|e| bad_file(path, format!("has no header ({e})"), "rename the tensors"))?;
+    let texts: HashMap<String, String> =
+        notes.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect();
+    let header = match infos.is_empty() {
+        // The crate writes no header that it could read without a tensor.
+        true => serde_json::to_vec(&BTreeMap::from([("__metadata__", texts)])),
+        false => Metadata::new(Some(texts), infos)
+            .map_err(serde_json::Error::custom)
+            .and_then(|header| serde_json::to_vec(&header)),
+    }
+    .map_err(|e| bad_file(path, format!("has no header ({e})"), "rename the tensors"))?;
     // Tensors begin at a multiple of 8.
     let padding = header.len().next_multiple_of(8) - header.len();
     write_atomically(path, |file| {
