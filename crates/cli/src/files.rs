@@ -52,6 +52,15 @@ fn width<'t>(texts: impl Iterator<Item = &'t str>) -> usize {
     texts.map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
+/// A name as it is shown: what would move a terminal's cursor, or colour it, is written out.
+fn printed(name: &str) -> String {
+    let one = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    name.chars().map(one).collect()
+}
+
 /// `tonnage inspect`.
 pub fn inspect(args: &Inspect) -> Result<ExitCode, String> {
     let file = open(&args.file)?;
@@ -62,15 +71,18 @@ pub fn inspect(args: &Inspect) -> Result<ExitCode, String> {
             Ok(ty) => ty,
             // Others can still be listed.
             Err(error) => {
-                lines.push((*name, error.to_string(), String::new()));
+                lines.push((printed(name), error.to_string(), String::new()));
                 continue;
             }
         };
         let bytes = ty.bytes("inspect").map_err(text)?;
         all = all.checked_add(bytes).ok_or("more bytes than any machine addresses")?;
-        lines.push((*name, ty.to_string(), bytes.to_string()));
+        lines.push((printed(name), ty.to_string(), bytes.to_string()));
     }
-    let wide = [width(names.iter().copied()), width(lines.iter().map(|line| line.1.as_str()))];
+    let wide = [
+        width(lines.iter().map(|line| line.0.as_str())),
+        width(lines.iter().map(|line| line.1.as_str())),
+    ];
     for (name, ty, bytes) in &lines {
         say!("{name:0$}  {ty:1$}  {bytes}", wide[0], wide[1]);
     }
@@ -92,20 +104,21 @@ pub fn stats(args: &Stats) -> Result<ExitCode, String> {
     }
     let all = types.iter().filter_map(|ty| ty.bytes("stats").ok()).map(Bytes::get).sum();
     let bar = bar(all);
-    let wide = width(names.iter().copied()).max(6);
+    let printed: Vec<String> = names.iter().map(|name| printed(name)).collect();
+    let wide = width(printed.iter().map(String::as_str)).max(6);
     let mut lines = vec![format!(
         "{:wide$}  {:>12} {:>12} {:>12} {:>8} {:>8}",
         "tensor", "min", "max", "mean", "NaN", "inf"
     )];
-    for name in &names {
-        bar.set_message(name.to_string());
+    for (name, printed) in names.iter().zip(&printed) {
+        bar.set_message(printed.clone());
         let stats = file.stats(name, |bytes| bar.inc(bytes.get())).map_err(text)?;
         let number = |x: Option<tonnage::Scalar>| x.map_or("-".to_string(), shown);
         let mean = if stats.count == stats.nans { "-".to_string() } else { short(stats.mean()) };
         let (least, largest) = (number(stats.least), number(stats.largest));
         let (nans, infinities) = (stats.nans, stats.infinities);
         lines.push(format!(
-            "{name:wide$}  {least:>12} {largest:>12} {mean:>12} {nans:>8} {infinities:>8}"
+            "{printed:wide$}  {least:>12} {largest:>12} {mean:>12} {nans:>8} {infinities:>8}"
         ));
     }
     bar.finish_and_clear();

@@ -95,3 +95,16 @@ fn files_become_files_of_other_formats() {
     }
     assert!(!folder.0.join("d.npy").exists());
 }
+
+#[test]
+fn names_are_printed_and_formats_told_as_they_are() {
+    let folder = Folder::new("names");
+    let x = tensor([1.0f32]).unwrap();
+    save_safetensors(folder.0.join("odd.safetensors"), [("a\u{1b}[31m\nb ü", &x)], &[]).unwrap();
+    for command in ["inspect", "stats"] {
+        let text = said(&tonnage(&folder.0, &[command, "odd.safetensors"]));
+        assert!(text.contains("a\\u{1b}[31m\\nb ü") && !text.contains('\u{1b}'), "{text}");
+    }
+    let high_first = concat!(env!("CARGO_MANIFEST_DIR"), "/../tonnage/tests/files/big_endian.npy");
+    assert!(said(&tonnage(&folder.0, &["inspect", high_first])).contains("\nnpy: 1 tensor"));
+}

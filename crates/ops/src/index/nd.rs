@@ -108,11 +108,10 @@ impl<'a> Places<'a> {
         let sizes = &indices.layout.sizes;
         let depth = sizes.last().copied().unwrap_or(0);
         let named: Sizes = table[batch..batch + depth].into();
-        let all = Indices::checked(op, indices, usize::MAX)?;
+        let all = Indices::unchecked(indices);
         for position in 0..all.count() {
-            let (index, size) = (all.get(position), named[position % depth.max(1)]);
-            if index >= size {
-                let index = i64::try_from(index).unwrap_or(i64::MAX);
+            let (index, size) = (all.signed(position), named[position % depth.max(1)]);
+            if !usize::try_from(index).is_ok_and(|index| index < size) {
                 return Err(ErrorKind::IndexOutOfRange { op, index, position, size }.into());
             }
         }

@@ -24,6 +24,7 @@ use crate::tensor::Tensor;
 #[derive(Debug)]
 pub struct TensorFile {
     path: PathBuf,
+    format: Format,
     holds: Holds,
 }
 
@@ -55,14 +56,15 @@ impl TensorFile {
         let (path, source) = (path.as_ref(), Source::here());
         let open = || {
             let name = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let holds = match format(path)? {
+            let format = format(path)?;
+            let holds = match format {
                 Format::Npy => Holds::One(name(), FileTensor::npy(path)?),
                 Format::Idx => Holds::One(name(), FileTensor::idx(path)?),
                 Format::Npz => Holds::Npz(Npz::open(path)?),
                 Format::SafeTensors => Holds::SafeTensors(SafeTensors::open(path)?),
                 Format::Csv => Holds::Table(name(), Csv::new().read(path)?),
             };
-            Ok(TensorFile { path: path.into(), holds })
+            Ok(TensorFile { path: path.into(), format, holds })
         };
         open().map_err(|e: tonnage_core::Error| e.at(source))
     }
@@ -74,11 +76,12 @@ impl TensorFile {
 
     /// What the format is called.
     pub fn format(&self) -> &'static str {
-        match &self.holds {
-            Holds::One(_, one) => one.format(),
-            Holds::Npz(_) => "npz",
-            Holds::SafeTensors(_) => "safetensors",
-            Holds::Table(..) => "csv",
+        match self.format {
+            Format::Npy => "npy",
+            Format::Npz => "npz",
+            Format::Idx => "idx",
+            Format::SafeTensors => "safetensors",
+            Format::Csv => "csv",
         }
     }
 

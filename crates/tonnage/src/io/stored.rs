@@ -159,11 +159,6 @@ impl FileTensor {
         Ok(FileTensor { file, at, dtype, sizes, order, name: name.map(Into::into) })
     }
 
-    /// What the format is called that it lies in, by the order of its bytes.
-    pub(super) fn format(&self) -> &'static str {
-        if self.order.big_endian && !self.order.columns_first { "idx" } else { "npy" }
-    }
-
     /// Dtype and shape.
     pub fn ty(&self) -> TensorType {
         TensorType::new(self.dtype, Shape::from(self.sizes.as_slice()))

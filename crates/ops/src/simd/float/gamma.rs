@@ -63,7 +63,7 @@ impl Gamma for f64 {
         let y = lgamma_positive::<I>(a);
         let (sin, _) = sin_cos_pi::<I>(a - round::<I, f64>(a));
         let mirrored = log::<I, f64>(std::f64::consts::PI / (a * sin.abs())) - y;
-        let mirrored = select(sin == 0.0, f64::INFINITY, mirrored);
+        let mirrored = select((sin == 0.0) | (a == f64::INFINITY), f64::INFINITY, mirrored);
         // Closer to 0 than that both sides are -ln a.
         select(a >= f64::SMALL, mirrored, y)
     }
