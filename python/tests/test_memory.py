@@ -171,3 +171,10 @@ def test_fresh_tables_in_files_are_read_by_rows():
     before = tf.memory.info()["peak"]
     assert tf.gather(table, [1, 2]).numpy().tolist() == [[0.0] * 16] * 2
     assert tf.memory.info()["peak"] - before < 200_000 * 16
+
+
+def test_errors_of_budgets_and_limits_end_in_the_line_of_the_program():
+    with pytest.raises(ValueError, match=r"test_memory\.py:\d+"):
+        tf.function(lambda x: x, budget=0)(tf.ones([2]))
+    with pytest.raises(ValueError, match=r"test_memory\.py:\d+"):
+        tf.memory.limit("0").__enter__()

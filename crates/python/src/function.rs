@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tonnage::{Bytes, Dim, Function, Result, Tensor, TensorType, bind};
 
-use crate::errors::{self, carry};
+use crate::errors::carry;
 use crate::line;
 use crate::memory::{PyPlan, ran};
 use crate::nest::{As, Nest};
@@ -120,7 +120,7 @@ impl PyFunction {
                 None => make(),
             };
             if let Some(budget) = budget {
-                made = made.budget(budget).map_err(|e| errors::raise(py, e))?;
+                made = run_attached(py, || made.budget(budget))?;
             }
             if !spill {
                 made = made.no_spill();

@@ -92,7 +92,10 @@ fn is_ours(code: &Bound<'_, PyAny>) -> bool {
             *known = Known::default();
         }
         let folder = FOLDER.get(code.py()).map_or("", String::as_str);
-        let ours = !folder.is_empty() && file(code).starts_with(folder);
+        let file = file(code);
+        // The language enters contexts of ours through a module of its own.
+        let ours =
+            !folder.is_empty() && file.starts_with(folder) || file.ends_with("contextlib.py");
         known.codes.insert(address, (code.clone().unbind(), ours));
         ours
     })

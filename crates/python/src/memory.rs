@@ -9,6 +9,7 @@ use tonnage::{Plan, Ran};
 
 use crate::errors::raise;
 use crate::function::bytes;
+use crate::run::run_attached;
 use crate::timeline;
 
 /// A plan: the order, an address for every buffer, and the peak.
@@ -153,7 +154,7 @@ pub fn reset_peak(py: Python<'_>, device: &str) -> PyResult<()> {
 #[pyo3(signature = (device, limit))]
 pub fn set_limit(py: Python<'_>, device: &str, limit: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let limit = limit.map(bytes).transpose()?;
-    memory::set_limit(device, limit).map_err(|e| raise(py, e))
+    run_attached(py, || memory::set_limit(device, limit))
 }
 
 /// Where values that wait in a file wait.
