@@ -348,6 +348,14 @@ def test_a_layer_that_was_built_by_hand_is_built():
         assert [w.shape for w in again.weights] == [w.shape for w in weights]
         assert made.shape[0] == 2 and layer.get_build_config()["input_shape"][-1] == 6
 
+    class Counted(Plain):
+        def build(self, count):
+            super().build([count])
+
+    layer = Counted()
+    layer.build(6)
+    assert layer.built and layer(tf.ones([2, 6])).shape == (2, 6)
+
 
 def test_policies_compute_in_16_bits_and_keep_weights_in_32():
     layer = L.Dense(3, dtype="mixed_bfloat16")

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::bytes::{ALIGN, Bytes};
+use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Node, ValueId};
 use tonnage_core::layout::Layout;
@@ -12,9 +12,7 @@ use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::row::{Lower, Mem};
 use tonnage_core::shape::Sizes;
 use tonnage_ops::index::rows_in_parts;
-use tonnage_ops::index::scatter_add::SCATTER_ADD;
-use tonnage_ops::index::scatter_update::SCATTER_UPDATE;
-use tonnage_ops::tile::fused_store::PIECE;
+use tonnage_ops::tile::fused_store::room;
 
 use crate::budget::Machine;
 use crate::loops::{LoopPlan, Sliced};
@@ -34,7 +32,8 @@ pub struct StreamedInput {
 
 impl Plan {
     /// What a call reads from files: each step that uses a tensor in a file reads it again, in every round of a loop; of branches the one that
-    /// reads most counts, and of a loop whose rounds the data decide on the most that there can be, or one. It is no part of the peak.
+    /// reads most counts, and of a loop whose rounds the data decide on the most that there can be, or one. A variable in files that is one number
+    /// everywhere, as an optimizer's are at first, counts as if it lay there. It is no part of the peak.
     pub fn reads(&self) -> Bytes {
         self.steps.iter().map(Step::reads_stored).sum()
     }
@@ -99,12 +98,11 @@ impl Planner<'_> {
         self.materialize(node, indices)?;
         self.materialize(node, rows)?;
         let kept = self.keep(node.outputs[0], &sizes);
-        let bytes = sizes.iter().product::<usize>() * recipe.dtype().size();
-        let pieces = bytes.min(PIECE).next_multiple_of(ALIGN) * self.options.threads.max(1);
-        let order = rows_in_parts::order_bytes(many).next_multiple_of(ALIGN);
-        self.step(node, Run::RowsToFile { kept }, StepMemory::ToFile, Bytes::of(order + pieces))?;
+        let count = sizes.iter().product();
+        let pieces = room(Bytes::of(count * recipe.dtype().size()), self.options.threads);
+        let room = rows_in_parts::order_bytes(many) + pieces;
+        self.step(node, Run::RowsToFile { kept }, StepMemory::ToFile, room)?;
         if let Some(step) = self.steps.last_mut() {
-            let count = sizes.iter().product();
             step.streamed.push(StreamedInput { input: 0, recipe, count });
         }
         Ok(true)
@@ -114,10 +112,9 @@ impl Planner<'_> {
     /// written there.
     fn goes_to_file(&self, id: ValueId) -> bool {
         self.graph.nodes[self.at + 1..].iter().any(|node| {
-            let puts = *node.op == SCATTER_ADD || *node.op == SCATTER_UPDATE;
-            match node.op.mem {
-                Mem::File => node.inputs.contains(&id),
-                _ => puts && node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
+            match rows_in_parts::puts(node.op, &node.attrs) {
+                true => node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
+                false => node.op.mem == Mem::File && node.inputs.contains(&id),
             }
         })
     }

@@ -6,7 +6,7 @@
 use tonnage_core::error::Result;
 use tonnage_core::kernel::In;
 use tonnage_core::walk::Axes;
-use tonnage_core::{Attrs, Element, OpDef, Workers};
+use tonnage_core::{Attrs, Bytes, Element, OpDef, Workers};
 
 use super::indices::Indices;
 use super::order::in_order;
@@ -15,17 +15,21 @@ use super::scatter_update::SCATTER_UPDATE;
 use crate::number::{Number, with_number, with_width};
 use crate::strided;
 
-/// Whether an op puts rows into its first input along the first axis, so that it can be done in parts; of a table of so many
-/// rows, with so many indices.
-pub fn can(op: &OpDef, attrs: &Attrs, rows: usize, indices: usize) -> bool {
+/// Whether an op puts rows into its first input along the first axis.
+pub fn puts(op: &OpDef, attrs: &Attrs) -> bool {
     let along_first = matches!(attrs, Attrs::None | Attrs::Axis(0));
-    let counted = u32::try_from(rows).is_ok() && u32::try_from(indices).is_ok();
-    (*op == SCATTER_ADD || *op == SCATTER_UPDATE) && along_first && counted
+    (*op == SCATTER_ADD || *op == SCATTER_UPDATE) && along_first
 }
 
-/// Bytes that the order of so many rows takes.
-pub fn order_bytes(indices: usize) -> usize {
-    indices * size_of::<u64>()
+/// Whether that can be done in parts, of a table of so many rows, with so many indices.
+pub fn can(op: &OpDef, attrs: &Attrs, rows: usize, indices: usize) -> bool {
+    let counted = u32::try_from(rows).is_ok() && u32::try_from(indices).is_ok();
+    puts(op, attrs) && counted
+}
+
+/// What the order of so many rows takes.
+pub fn order_bytes(indices: usize) -> Bytes {
+    Bytes::of(indices * size_of::<u64>()).rounded()
 }
 
 /// Rows, and where they go.

@@ -49,9 +49,12 @@ fn infer(call: &Call) -> Result<Types> {
     }
 }
 
-/// A piece a thread, or less where there is less.
 fn scratch(call: &Call, threads: usize) -> Bytes {
     let made = infer(call).ok().and_then(|made| made.first()?.bytes(call.op).ok());
-    let bytes = made.map_or(0, |bytes| bytes.rounded().as_usize());
-    Bytes::of(bytes.min(PIECE) * threads.max(1))
+    made.map_or(Bytes::ZERO, |bytes| room(bytes, threads))
+}
+
+/// What so many bytes are made in before they are written: a piece a thread, or less where there is less.
+pub fn room(bytes: Bytes, threads: usize) -> Bytes {
+    Bytes::of(bytes.rounded().as_usize().min(PIECE) * threads.max(1))
 }

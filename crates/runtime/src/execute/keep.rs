@@ -113,8 +113,8 @@ impl<'p> Frame<'p> {
             })
             .collect();
         let [indices, rows] = &inputs[..] else { return Err(missing()) };
-        let order = rows_in_parts::order_bytes(indices.layout.count());
-        let (order, room) = lent.writes[0].split_at_mut(order.next_multiple_of(ALIGN));
+        let order = rows_in_parts::order_bytes(indices.layout.count()).as_usize();
+        let (order, room) = lent.writes[0].split_at_mut(order);
         let order: &mut [u64] = &mut bytemuck::cast_slice_mut(order)[..indices.layout.count()];
         let (size, count) = (dtype.size(), table.sizes.iter().product::<usize>());
         let cost = Cost { flops: 0, bytes: 2 * (count * size) as u64 };

@@ -31,10 +31,13 @@ def _marking(build):
                 build(self, *args, **kwargs)
         finally:
             self._is_building = False
-        shapes = inspect.signature(build).bind(self, *args, **kwargs).arguments
-        shapes = {name: plain_shapes(shape) for name, shape in list(shapes.items())[1:]}
-        self._build_shapes = next(iter(shapes.values())) if len(shapes) == 1 else shapes
         self.built = True
+        given = inspect.signature(build).bind(self, *args, **kwargs).arguments
+        try:
+            shapes = {name: plain_shapes(shape) for name, shape in list(given.items())[1:]}
+        except TypeError:  # a layer may ask for anything; what is no shape cannot be saved
+            return
+        self._build_shapes = next(iter(shapes.values())) if len(shapes) == 1 else shapes
 
     return marking
 
