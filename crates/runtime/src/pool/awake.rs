@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, Yield};
 
+use super::places;
+
 /// How long a thread without work looks for some: many times what a step without work for it takes, and little beside
 /// what a user would call long.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -27,6 +29,7 @@ struct AtWork;
 
 impl AtWork {
     fn begin() -> AtWork {
+        places::seen(true);
         DEPTH.set(DEPTH.get() + 1);
         AtWork
     }
@@ -35,22 +38,25 @@ impl AtWork {
 impl Drop for AtWork {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
+        places::seen(DEPTH.get() > 0);
     }
 }
 
 /// Looks for work until `done`, or patience ends.
 fn look_for_work(done: impl Fn() -> bool) {
+    places::seen(true);
     let mut since = Instant::now();
     while !done() {
         if rayon::yield_now() == Some(Yield::Executed) {
             since = Instant::now();
         } else if since.elapsed() > PATIENCE {
-            return;
+            break;
         }
         for _ in 0..16 {
             spin_loop();
         }
     }
+    places::seen(DEPTH.get() > 0);
 }
 
 /// Runs `f`, from inside the pool, with all other threads awake.

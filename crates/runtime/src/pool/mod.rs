@@ -8,9 +8,10 @@
 //! hold locks while it waits: of variables that its call writes, of bytes that it has pinned.
 
 mod awake;
+mod places;
 
-use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -18,6 +19,8 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::row::Cost;
 use tonnage_core::workers::Alone;
 use tonnage_core::{Result, Workers};
+
+use places::Places;
 
 /// Work that takes less than this on one thread is not worth a second one: entering and one join take
 /// 10 microseconds, which halving must win back twice over.
@@ -54,9 +57,11 @@ impl Pool {
         if threads == 1 {
             return Ok(Pool { threads: None });
         }
+        let places = Places::new(threads);
         let built = ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("tonnage-{i}"))
+            .start_handler(move |i| Arc::clone(&places).start(i))
             .build();
         match built {
             Ok(pool) => Ok(Pool { threads: Some(pool) }),
@@ -114,6 +119,7 @@ impl Pool {
         pool.in_place_scope(|scope| {
             scope.spawn(move |_| {
                 // Nobody waits any more only where the caller panicked.
+                places::spread();
                 let _ = done.send(awake::all_awake(pool, f));
             });
             loop {
@@ -132,6 +138,10 @@ fn enter<R: Send>(pool: &ThreadPool, f: impl FnOnce() -> R + Send) -> R {
     if pool.current_thread_index().is_some() {
         return f();
     }
+    let f = || {
+        places::spread();
+        f()
+    };
     if rayon::current_thread_index().is_none() {
         return pool.install(f);
     }

@@ -7,6 +7,7 @@
 //! release. The rest of the crate builds on `Block` in safe code.
 #![allow(unsafe_code, reason = "owns raw memory from the system")]
 
+pub(crate) mod cores;
 mod figures;
 mod files;
 #[cfg(unix)]

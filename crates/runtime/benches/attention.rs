@@ -1,5 +1,5 @@
 //! Attention, forward and backward, beside PyTorch's flash attention for CPUs:
-//! `PEER_PYTHON=... cargo bench -p tonnage-ops --bench attention [-- filter]`.
+//! `PEER_PYTHON=... cargo bench -p tonnage-runtime --bench attention [-- filter]`.
 
 mod peers;
 
@@ -13,8 +13,15 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let mut torch = Torch::start();
     println!(
-        "{:<8} {:<30} {:>9} {:>8} {:>9} {:>7} {:>9}",
-        "", "batch heads keys' length width", "ms", "GFLOP/s", "torch ms", "ratio", "scratch"
+        "{:<8} {:<30} {:>9} {:>8} {:>9} {:>7} {:>7} {:>9}",
+        "",
+        "batch heads keys' length width",
+        "ms",
+        "GFLOP/s",
+        "torch ms",
+        "ratio",
+        "median",
+        "scratch"
     );
     for [batch, heads, of_keys, width] in SHAPES {
         for length in [256, 512, 1024, 2048, 4096] {
@@ -39,17 +46,15 @@ fn main() {
                     }
                     let types: Vec<TensorType> = types.into_iter().cloned().collect();
                     let Some(mut row) = Row::new(op, attrs.clone(), &types) else { return };
-                    let (ours, theirs) =
-                        race(&mut row, torch.as_mut(), &format!("attention {name}"));
-                    let against = theirs.map_or(String::new(), |theirs| {
-                        format!("{:>9.3} {:>7.2}", theirs * 1e3, ours / theirs)
-                    });
+                    let workload = format!("attention {name}");
+                    let raced = race(&mut row, torch.as_mut(), &workload);
+                    let against = raced.told();
                     let flops = scores * 2.0 * width as f64 * products;
                     println!(
-                        "{which:<8} {:<30} {:>9.3} {:>8.1} {against:>17} {:>9}",
+                        "{which:<8} {:<30} {:>9.3} {:>8.1} {against:>25} {:>9}",
                         format!("{shape}{}", if causal { " causal" } else { "" }),
-                        ours * 1e3,
-                        flops / ours / 1e9,
+                        raced.best * 1e3,
+                        flops / raced.best / 1e9,
                         row.scratch(),
                     );
                 }

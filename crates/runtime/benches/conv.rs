@@ -1,5 +1,5 @@
 //! The convolutions of ResNet-18 and ResNet-20, forward and backward, beside PyTorch:
-//! `PEER_PYTHON=... cargo bench -p tonnage-ops --bench conv [-- filter]`.
+//! `PEER_PYTHON=... cargo bench -p tonnage-runtime --bench conv [-- filter]`.
 
 mod peers;
 
@@ -36,8 +36,8 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let mut torch = Torch::start();
     println!(
-        "{:<8} batch  {:<34} {:>9} {:>8} {:>9} {:>7} {:>9}",
-        "", "layer", "ms", "GFLOP/s", "torch ms", "ratio", "scratch"
+        "{:<8} batch  {:<34} {:>9} {:>8} {:>9} {:>7} {:>7} {:>9}",
+        "", "layer", "ms", "GFLOP/s", "torch ms", "ratio", "median", "scratch"
     );
     for batch in [8, 64] {
         for [size, inputs, outputs, taps, stride, padding, groups] in LAYERS {
@@ -70,14 +70,12 @@ fn main() {
                 let types = types.map(Clone::clone);
                 let Some(mut row) = Row::new(op, attrs, &types) else { return };
                 let workload = format!("conv {name}");
-                let (ours, theirs) = race(&mut row, torch.as_mut(), &workload);
-                let against = theirs.map_or(String::new(), |theirs| {
-                    format!("{:>9.3} {:>7.2}", theirs * 1e3, ours / theirs)
-                });
+                let raced = race(&mut row, torch.as_mut(), &workload);
+                let against = raced.told();
                 println!(
-                    "{which:<8} {batch:>5}  {layer:<34} {:>9.3} {:>8.1} {against:>17} {:>9}",
-                    ours * 1e3,
-                    flops / ours / 1e9,
+                    "{which:<8} {batch:>5}  {layer:<34} {:>9.3} {:>8.1} {against:>25} {:>9}",
+                    raced.best * 1e3,
+                    flops / raced.best / 1e9,
                     row.scratch(),
                 );
             }

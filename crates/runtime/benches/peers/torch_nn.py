@@ -51,7 +51,11 @@ def workload(words):
 
 
 def seconds(run, about):
-    """Seconds of one run, by runs of about that many in all; of one thread, the time that it ran."""
+    """Seconds of one run, by runs of about that many in all; of one thread, the time that it ran.
+
+    The first is not counted: cores that have slept take a while.
+    """
+    run()
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     start, runs = clock(), 0
     while True:

@@ -1,16 +1,13 @@
-//! Products per second: `cargo bench -p tonnage-ops --bench matmul [-- filter]`; with `RUSTFLAGS="--cfg compare"`
-//! against the `gemm` crate, which is slow to build and therefore not always there. Where `PEER_PYTHON` names an
-//! interpreter with PyTorch: squares and skinny shapes beside that, and nothing else.
+//! The core of products, layout by layout: `cargo bench -p tonnage-ops --bench gemm [-- filter]`; with
+//! `RUSTFLAGS="--cfg compare"` against the `gemm` crate, which is slow to build and therefore not always there.
+//! (Beside PyTorch: `matmul` of `tonnage-runtime`.)
 //!
 //! Each figure is the best of several rounds that take turns, so that a busy machine disturbs both alike.
 
-mod peers;
-
 use std::time::{Duration, Instant};
 
-use peers::{Pool, Row, Torch};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use tonnage_core::{Attrs, DType, TensorType};
+use tonnage_core::{DType, Workers};
 use tonnage_ops::linalg::gemm::{Matrix, Size, Store, Strides, Target, gemm, scratch_bytes};
 
 const SIZES: [(usize, usize, usize); 12] = [
@@ -28,46 +25,16 @@ const SIZES: [(usize, usize, usize); 12] = [
     (1, 4096, 4096),
 ];
 
-/// Rows, depth and columns of what is raced against PyTorch.
-const PEERS: [(usize, usize, usize); 17] = [
-    (256, 256, 256),
-    (512, 512, 512),
-    (1024, 1024, 1024),
-    (2048, 2048, 2048),
-    (4096, 4096, 4096),
-    (4096, 64, 4096),
-    (64, 4096, 4096),
-    (4096, 4096, 64),
-    (1, 4096, 4096),
-    (4096, 4096, 1),
-    (32, 784, 64),
-    (1024, 784, 128),
-    (4096, 768, 3072),
-    (8, 1024, 1024),
-    (16, 4096, 4096),
-    (4096, 4096, 8),
-    (1024, 16, 1024),
-];
+/// Rayon's threads as workers.
+struct Pool(usize);
 
-fn beside(torch: &mut Torch, wanted: &str) {
-    println!("     rows x depth x cols  GFLOP/s     torch  ratio    scratch");
-    let both =
-        [DType::F32, DType::BF16].into_iter().flat_map(|dtype| PEERS.map(|size| (dtype, size)));
-    for (dtype, (rows, depth, cols)) in both {
-        let name = format!("{dtype} {rows}x{depth}x{cols}");
-        if !name.contains(wanted) {
-            continue;
-        }
-        let types = [[rows, depth], [depth, cols]].map(|size| TensorType::new(dtype, size));
-        let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
-        let Some(mut row) = Row::new("matmul", attrs, &types) else { return };
-        let workload = format!("matmul {dtype} {rows} {depth} {cols}");
-        let (ours, theirs) = peers::race(&mut row, Some(torch), &workload);
-        let rate = |time: f64| 2.0 * (rows * depth * cols) as f64 / time / 1e9;
-        let against = theirs.map_or(String::new(), |theirs| {
-            format!("{:>9.1} {:>6.2}", rate(theirs), theirs / ours)
-        });
-        println!("{name:>24} {:>8.1} {against:>16} {:>10}", rate(ours), row.scratch());
+impl Workers for Pool {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+        rayon::join(a, b);
     }
 }
 
@@ -195,9 +162,6 @@ fn pool(threads: usize) -> ThreadPool {
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
-    if let Some(mut torch) = Torch::start() {
-        return pool(peers::threads()).install(|| beside(&mut torch, &wanted));
-    }
     println!("type    rows x depth x cols turned  threads  tonnage     gemm  ratio    scratch");
     for threads in [1, 2] {
         pool(threads).install(|| {
