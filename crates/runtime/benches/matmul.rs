@@ -7,7 +7,7 @@ use peers::{Row, Torch, race};
 use tonnage_core::{Attrs, DType, TensorType};
 
 /// Rows, depth and columns.
-const SIZES: [(usize, usize, usize); 17] = [
+const SIZES: [(usize, usize, usize); 18] = [
     (256, 256, 256),
     (512, 512, 512),
     (1024, 1024, 1024),
@@ -24,6 +24,7 @@ const SIZES: [(usize, usize, usize); 17] = [
     (8, 1024, 1024),
     (16, 4096, 4096),
     (4096, 4096, 8),
+    (4096, 4096, 6),
     (1024, 16, 1024),
 ];
 

@@ -10,10 +10,13 @@ use std::ops::Range;
 
 use super::compute::{Compute, Output};
 use super::epilogue::{Epilogue, Position};
-use super::kernel::{Flushed, SIDE_BY_SIDE, Stream};
+use super::kernel::{FEW, Flushed, SIDE_BY_SIDE, Stream, Tile, TileFn};
 use super::operand::{Direct, Operand};
 use super::plan::{ALIGN, FEW_CHAIN, FEW_DEPTH, Path, chunk_of_few, packed_of_few};
 use super::run::Job;
+
+/// Lines that tiles of a few columns read before the next: rows of whole tiles, in L2 for tiles of more columns.
+const ACROSS: usize = 24;
 
 impl<A, B, O, E> Job<'_, A, B, O, E>
 where
@@ -53,6 +56,7 @@ where
         let in_rows = |direct: &Direct<'_, O::Compute>| direct.depth == 1;
         let small_rows = few.direct(batch).filter(|few| in_rows(few) && few.holds(count, depth));
         let rows_of_both = small_rows.zip(direct.filter(in_rows));
+        let slim = self.kernel.slim.filter(|_| turned && along_depth && count > 1);
         for first in lines.clone().step_by(chunk.max(1)) {
             let len = chunk.min(lines.end - first);
             let at = if turned {
@@ -60,6 +64,24 @@ where
             } else {
                 Position { batch, row: 0, col: first }
             };
+            if let Some(tile) = slim {
+                let rows = &mut rows[..count * len];
+                if self.c.add {
+                    self.load(at, count, rows);
+                }
+                self.across(
+                    tile,
+                    (few, many),
+                    batch,
+                    first..first + len,
+                    direct,
+                    small,
+                    packed,
+                    rows,
+                );
+                self.finish(at, len, count, rows);
+                continue;
+            }
             let sums = &mut sums[..count * len];
             match (self.c.add, turned) {
                 (false, _) => sums.fill(O::Compute::ZERO),
@@ -104,6 +126,72 @@ where
                 self.finish(at, count, len, sums);
             }
         }
+    }
+
+    /// A few columns whose large operand lies along depth: some lines at a time by all columns, in tiles. Lines are read as
+    /// they lie or packed: the bits are the same.
+    #[allow(clippy::too_many_arguments, reason = "the state of one loop")]
+    fn across<X: Operand<O::Compute>, Y: Operand<O::Compute>>(
+        &self,
+        tile: TileFn<O::Compute>,
+        (few, many): (&X, &Y),
+        batch: usize,
+        lines: Range<usize>,
+        direct: Option<Direct<'_, O::Compute>>,
+        small: &mut [O::Compute],
+        packed: &mut [O::Compute],
+        rows: &mut [O::Compute],
+    ) {
+        let (depth, count) = (self.size.depth, self.size.cols);
+        let direct = direct.filter(|direct| direct.depth == 1);
+        // Tiles of columns, as alike as can be.
+        let wide = count.div_ceil(count.div_ceil(FEW));
+        let flushed = Flushed::begin();
+        for k in (0..depth).step_by(FEW_DEPTH) {
+            let run = k..depth.min(k + FEW_DEPTH);
+            let deep = run.len();
+            let small = &mut small[..count * deep];
+            few.pack(batch, 0..count, run.clone(), 1, small);
+            let room = if direct.is_some() { ACROSS } else { (packed.len() / deep).max(1) };
+            for line in lines.clone().step_by(room.min(ACROSS)) {
+                let some = line..lines.end.min(line + room.min(ACROSS));
+                let (a, a_row) = match direct {
+                    // All of them lie in the slice, as was checked.
+                    Some(direct) => (direct.run(line, run.clone()).as_ptr(), direct.line),
+                    None => {
+                        let packed = &mut packed[..some.len() * deep];
+                        many.pack(batch, some.clone(), run.clone(), 1, packed);
+                        (packed.as_ptr(), deep as isize)
+                    }
+                };
+                let rows = &mut rows[(line - lines.start) * count..][..some.len() * count];
+                for col in (0..count).step_by(wide) {
+                    let call = Tile {
+                        depth: deep,
+                        a,
+                        a_row,
+                        a_depth: 1,
+                        a_run: usize::MAX,
+                        a_jump: 0,
+                        a_first: usize::MAX,
+                        a_turns: usize::MAX,
+                        a_leap: 0,
+                        b: small[col * deep..].as_ptr(),
+                        b_depth: deep as isize,
+                        keep: std::ptr::null_mut(),
+                        c: rows[col..].as_mut_ptr(),
+                        c_row: count as isize,
+                        rows: some.len(),
+                        cols: wide.min(count - col),
+                        add: self.c.add || k > 0,
+                        onward: false,
+                    };
+                    // SAFETY: the kernel's level is available; lines, columns and sums lie in the slices.
+                    unsafe { tile(&call) };
+                }
+            }
+        }
+        drop(flushed);
     }
 
     /// Both operands lie in rows along depth: lines are read from start to end, some side by side, since several streams

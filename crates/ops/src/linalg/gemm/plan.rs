@@ -62,9 +62,9 @@ pub(super) struct Means {
     pub pairs: bool,
 }
 
-/// So many elements of the right operand are more than stays near a core, and worth to be read in the order of memory.
+/// So many elements of an operand are more than stays near a core, and worth to be read in the order of memory.
 const FAR: usize = 1 << 19;
-/// Elements of a row of it that are worth a stream of memory.
+/// Elements of a row that are worth a stream of memory.
 const LONG: usize = 256;
 /// Elements of the long side that are summed at once on the path of a few: a page of `f32`.
 const FEW_CHUNK: usize = 1024;
@@ -127,6 +127,13 @@ pub(super) struct Plan {
     pub slot: usize,
 }
 
+/// The most columns of a product that are a few. With a left operand that is far its reading takes the time, and lines that are
+/// read to their end are read the fastest: twice as many then.
+fn few_cols(size: Size) -> usize {
+    let far = size.depth >= LONG && size.rows.saturating_mul(size.depth) >= FAR;
+    if far { 2 * FEW } else { FEW }
+}
+
 /// The most rows of a product that are some: where the right operand has long rows, and many.
 fn some_rows<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
     let far = size.cols >= LONG && size.cols.saturating_mul(size.depth) >= FAR;
@@ -138,7 +145,7 @@ impl Path {
         match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             // What is not read once, but in strips or bands that lines share, has its tiles.
-            Size { cols, .. } if cols <= FEW && left == Packs::Blocks => Path::FewCols,
+            Size { cols, .. } if cols <= few_cols(size) && left == Packs::Blocks => Path::FewCols,
             _ if pairs => Path::Pairs,
             _ if left == Packs::Blocks && size.rows <= some_rows(size, kernel) => Path::SomeRows,
             _ => Path::Tiles,
@@ -198,7 +205,7 @@ impl Plan {
     /// Bytes of the largest slot of any product that is no larger than this one, where the result has the dtype that it
     /// is computed in.
     pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
-        let some = some_rows(size, kernel).min(size.rows.max(FEW));
+        let some = some_rows(size, kernel).min(size.rows.max(FEW)).max(few_cols(size));
         let deep = size.depth.min(kernel.block_depth);
         most_of_tiles(size, deep, kernel, false).max(most_of_few::<C>(size, some))
     }
@@ -218,7 +225,8 @@ impl Plan {
                 let [a, b] = pairs::space(if rounds { cols } else { part.cols }, part.depth);
                 slot_bytes::<C>([a, b, if rounds { rows * cols } else { 0 }, 0])
             }
-            Path::FewRows | Path::FewCols => most_of_few::<C>(part, FEW),
+            Path::FewRows => most_of_few::<C>(part, FEW),
+            Path::FewCols => most_of_few::<C>(part, few_cols(whole)),
             Path::SomeRows => {
                 let few = most_of_few::<C>(part, part.rows.max(FEW));
                 most_of_tiles(part, deep, kernel, rounds).max(few)

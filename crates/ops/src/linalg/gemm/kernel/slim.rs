@@ -2,7 +2,8 @@
 //!
 //! A vector of columns would be mostly empty. Where the lines of `a` lie along depth, sums of some rows and all columns
 //! are a vector each, whose lanes are added up at the end: a step loads a vector of every row and of every column, and
-//! multiplies each with each.
+//! multiplies each with each. (With the shorter vectors of `avx512vl`: without them the sums whose lanes are added up could be
+//! in half of the registers alone.)
 
 #![allow(unsafe_code, reason = "AVX-512 intrinsics over the pointers of the blocked loops")]
 
@@ -10,6 +11,9 @@ use std::arch::x86_64::*;
 
 use super::Tile;
 use super::few::FEW;
+
+/// Bytes from which lines of `a` are asked for: where they come from memory, several streams are more than it foresees.
+const AHEAD: usize = 512;
 
 /// Rows whose sums stay in registers, by columns: at most 24 sums.
 const ROWS: [usize; FEW] = [8, 8, 8, 6];
@@ -27,7 +31,7 @@ macro_rules! slim {
             ///
             /// # Safety
             /// As `TileFn`, `b` being as said.
-            #[target_feature(enable = "avx512f")]
+            #[target_feature(enable = "avx512f,avx512vl")]
             pub(in super::super) unsafe fn tile(t: &Tile<$t>) {
                 // SAFETY: the caller's promise, passed on.
                 unsafe {
@@ -42,7 +46,7 @@ macro_rules! slim {
 
             /// # Safety
             /// As `tile`, for `F` columns.
-            #[target_feature(enable = "avx512f")]
+            #[target_feature(enable = "avx512f,avx512vl")]
             unsafe fn columns<const F: usize, const R: usize>(t: &Tile<$t>) {
                 let mut row = 0;
                 // SAFETY: the caller's promise, for rows that the tile has.
@@ -63,7 +67,7 @@ macro_rules! slim {
 
             /// # Safety
             /// As `tile`, for `F` columns and at least `R` rows from `row` on.
-            #[target_feature(enable = "avx512f")]
+            #[target_feature(enable = "avx512f,avx512vl")]
             unsafe fn rows<const F: usize, const R: usize>(t: &Tile<$t>, row: usize) {
                 let mut sums = [[$zero(); F]; R];
                 let mut a = t.a.wrapping_offset(row as isize * t.a_row);
@@ -77,7 +81,9 @@ macro_rules! slim {
                             let y: [_; F] =
                                 std::array::from_fn(|f| $load(b.offset(f as isize * t.b_depth)));
                             for i in 0..R {
-                                let x = $load(a.offset(i as isize * t.a_row));
+                                let from = a.offset(i as isize * t.a_row);
+                                _mm_prefetch::<_MM_HINT_T0>(from.cast::<i8>().wrapping_add(AHEAD));
+                                let x = $load(from);
                                 for f in 0..F {
                                     sums[i][f] = $fma(x, y[f], sums[i][f]);
                                 }
