@@ -289,6 +289,9 @@ fn sizes_that_cross_every_block_give_the_same_product() {
         // Some rows by a large matrix.
         (9, 1100, 500),
         (28, 530, 1030),
+        // A large matrix by some columns.
+        (530, 8, 1030),
+        (1100, 5, 500),
     ];
     for level in levels() {
         for (i, (rows, cols, depth)) in sizes.into_iter().enumerate() {
@@ -310,6 +313,7 @@ fn the_bits_are_the_same_at_every_thread_count() {
             (1, 300, 310, 900),
             (1, 2, 3000, 1100),
             (1, 3000, 1, 1100),
+            (1, 3000, 7, 1100),
             (5, 40, 90, 500),
             (1, 64, 2000, 64),
             (1, 19, 1500, 400),
@@ -411,7 +415,7 @@ fn long_sums_are_added_up_in_parts() {
         (all.collect(), strides)
     };
     for level in levels() {
-        for (rows, cols) in [(1, 2), (2, 1), (2, 2), (3, 300), (300, 3), (20, 300), (40, 40)] {
+        for (rows, cols) in [(1, 2), (2, 1), (2, 2), (3, 300), (300, 3), (300, 7), (20, 300), (40, 40)] {
             for which in 0..4 {
                 let (a, left) = values(rows, true, which & 1 == 1);
                 let (b, right) = values(cols, false, which & 2 == 2);

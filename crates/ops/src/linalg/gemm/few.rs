@@ -66,8 +66,9 @@ where
             };
             if let Some(tile) = slim {
                 let rows = &mut rows[..count * len];
-                if self.c.add {
-                    self.load(at, count, rows);
+                match self.c.add {
+                    true => self.load(at, count, rows),
+                    false => rows.fill(O::Compute::ZERO),
                 }
                 self.across(
                     tile,
