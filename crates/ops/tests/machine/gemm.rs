@@ -289,6 +289,9 @@ fn sizes_that_cross_every_block_give_the_same_product() {
         // Some rows by a large matrix.
         (9, 1100, 500),
         (28, 530, 1030),
+        // Many columns: tiles of three vectors.
+        (100, 250, 600),
+        (71, 301, 1030),
         // A large matrix by some columns.
         (530, 8, 1030),
         (1100, 5, 500),
@@ -415,7 +418,9 @@ fn long_sums_are_added_up_in_parts() {
         (all.collect(), strides)
     };
     for level in levels() {
-        for (rows, cols) in [(1, 2), (2, 1), (2, 2), (3, 300), (300, 3), (300, 7), (20, 300), (40, 40)] {
+        for (rows, cols) in
+            [(1, 2), (2, 1), (2, 2), (3, 300), (300, 3), (300, 7), (20, 300), (40, 40)]
+        {
             for which in 0..4 {
                 let (a, left) = values(rows, true, which & 1 == 1);
                 let (b, right) = values(cols, false, which & 2 == 2);

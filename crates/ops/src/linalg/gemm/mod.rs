@@ -41,7 +41,7 @@ pub use target::{Grid, Rows, Target};
 use std::sync::atomic::AtomicU64;
 
 use kernel::Level;
-use plan::{ALIGN, Means, Plan};
+use plan::{ALIGN, Means, Plan, suited};
 use run::{Job, Sink};
 use tonnage_core::{Bytes, DType, ErrorKind, Result, Workers, bf16, f16};
 
@@ -116,7 +116,7 @@ impl Scratch {
         if self.size.is_empty() {
             return 0;
         }
-        let kernel = O::Compute::kernel(self.level);
+        let kernel = suited(O::Compute::kernel(self.level), self.size, self.left);
         let pairs = O::IN_PAIRS && self.level.multiplies_pairs();
         let means = Means { left: self.left, rounds: self.grid || !O::IS_COMPUTE, pairs };
         Plan::new(self.size, self.size, kernel, means, self.threads).bytes(size_of::<O::Compute>())
@@ -180,7 +180,7 @@ impl InParts {
     /// Multiples of depth at which parts may begin; `None` where each has to have all of it.
     pub fn unit_of_depth(&self, level: Level) -> Option<usize> {
         of_output!(self.output, O => {
-            let kernel = <O as Output>::Compute::kernel(level);
+            let kernel = suited(<O as Output>::Compute::kernel(level), self.whole, Packs::Blocks);
             let rounds = !<O as Output>::IS_COMPUTE;
             Plan::unit_of_depth(self.whole, kernel, rounds, self.left, self.lines_first)
         })
@@ -191,7 +191,7 @@ impl InParts {
     pub fn scratch_bytes(&self, part: Size, threads: usize) -> usize {
         let most = |level: Level| {
             of_output!(self.output, O => {
-                let kernel = <O as Output>::Compute::kernel(level);
+                let kernel = suited(<O as Output>::Compute::kernel(level), self.whole, Packs::Blocks);
                 let pairs = <O as Output>::IN_PAIRS && level.multiplies_pairs();
                 let means = (!<O as Output>::IS_COMPUTE, pairs);
                 Plan::most_of_parts(self.whole, part, kernel, means)
@@ -325,7 +325,7 @@ where
     a.check(size.batch, size.rows, size.depth)?;
     b.check(size.batch, size.cols, size.depth)?;
     let level = if level.is_available() { level } else { Level::Portable };
-    let kernel = O::Compute::kernel(level);
+    let kernel = suited(O::Compute::kernel(level), whole, a.packs());
     let element = size_of::<O::Compute>();
     let lent = scratch.len();
     let rounds = !O::IS_COMPUTE || c.is_grid();

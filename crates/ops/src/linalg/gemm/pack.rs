@@ -77,9 +77,12 @@ fn plain<C: Compute, T: Reads<C>>(
     }
     if source.line == 1 {
         match width {
+            48 => side_by_side::<C, T, 48>(source, lines, depth, out),
             32 => side_by_side::<C, T, 32>(source, lines, depth, out),
+            24 => side_by_side::<C, T, 24>(source, lines, depth, out),
             16 => side_by_side::<C, T, 16>(source, lines, depth, out),
             14 => side_by_side::<C, T, 14>(source, lines, depth, out),
+            9 => side_by_side::<C, T, 9>(source, lines, depth, out),
             _ => by_runs(source, 0, lines, depth, width, out),
         }
     } else if source.depth == 1 && width == 1 {

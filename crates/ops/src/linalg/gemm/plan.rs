@@ -95,6 +95,24 @@ const LITTLE: usize = 40;
 /// Every part of the packing space starts at a cache line.
 pub(super) const ALIGN: usize = 64;
 
+/// Columns of a product, in tiles of a wider kernel, from which on that is worth its last tile, which may be nearly empty.
+const MANY_TILES: usize = 5;
+/// Rows from which on it is: fewer are read by taller tiles, which read the right operand less often.
+const MANY_ROWS: usize = 64;
+
+/// The kernel for products of such a size: that one, or its wider one.
+pub(super) fn suited<C: Compute>(
+    kernel: &'static Kernel<C>,
+    whole: Size,
+    left: Packs,
+) -> &'static Kernel<C> {
+    let suits = |wider: &&Kernel<C>| {
+        let many = whole.cols >= MANY_TILES * wider.cols && whole.rows >= MANY_ROWS;
+        many && left == Packs::Blocks
+    };
+    kernel.wider.filter(suits).unwrap_or(kernel)
+}
+
 /// How `few` lines by a `long` side are summed: elements of the long side at once, and steps of depth to pack.
 pub(super) fn chunk_of_few(few: usize, long: usize) -> (usize, usize) {
     let chunk = if few <= 2 { long.min(LONG_CHUNK) } else { long.min(FEW_CHUNK) };
@@ -205,9 +223,10 @@ impl Plan {
     /// Bytes of the largest slot of any product that is no larger than this one, where the result has the dtype that it
     /// is computed in.
     pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
+        let wider = kernel.wider.map_or(0, |wider| Plan::most(size, wider));
         let some = some_rows(size, kernel).min(size.rows.max(FEW)).max(few_cols(size));
         let deep = size.depth.min(kernel.block_depth);
-        most_of_tiles(size, deep, kernel, false).max(most_of_few::<C>(size, some))
+        most_of_tiles(size, deep, kernel, false).max(most_of_few::<C>(size, some)).max(wider)
     }
 
     /// The same of any part of a product that is no larger than `part`.

@@ -28,6 +28,7 @@ macro_rules! avx2 {
                 masks: false,
                 keeps: usize::MAX,
                 block_depth: $depth,
+                shallow: [8 * ROWS, 80 * ROWS],
                 block_rows: 1024,
                 block_cols: 32 * $lanes,
                 streams: FEW,
@@ -36,6 +37,7 @@ macro_rules! avx2 {
                 stream: streams,
                 dot: dot_of_two,
                 dots: dots_of_many,
+                wider: None,
             };
 
             #[target_feature(enable = "avx2,fma")]

@@ -90,11 +90,6 @@ impl Level {
 /// Steps of depth side by side that are worth a vector.
 pub(super) const ALONG: usize = 16;
 
-/// Strips of tiles below one another that are few,
-const FEW_STRIPS: usize = 8;
-/// and that are some: what is packed at once of the left operand.
-const SOME_STRIPS: usize = 80;
-
 /// Asks the cache for elements that are read later. Any pointer will do.
 #[inline(always)]
 pub(super) fn fetch<T>(from: *const T, len: usize) {
@@ -173,6 +168,8 @@ pub(super) struct Kernel<C: 'static> {
     pub keeps: usize,
     /// Depth of a block: the cut along K. Part of what decides the bits of a result.
     pub block_depth: usize,
+    /// Up to so many rows blocks are of a quarter of that depth, and of half of it.
+    pub shallow: [usize; 2],
     /// The most rows of the left operand that are packed at once.
     pub block_rows: usize,
     /// Columns of the right operand that are packed at once: a multiple of `cols`, for a part of L2.
@@ -191,6 +188,8 @@ pub(super) struct Kernel<C: 'static> {
     pub dot: unsafe fn(&[C], &[C]) -> C,
     /// Adds those of one slice with several of its length. Needs the instructions of its level.
     pub dots: DotsFn<C>,
+    /// A kernel that is faster where there are many columns.
+    pub wider: Option<&'static Kernel<C>>,
 }
 
 /// See [`Kernel::dots`].
@@ -201,9 +200,10 @@ impl<C: Compute> Kernel<C> {
     /// out: a thin last block would load and store the whole result for a few multiplications. That is the less to load and
     /// store the fewer rows there are, and a block of the right operand that is read by few of them is better read soon.
     pub fn depth_of_block(&self, rows: usize, depth: usize) -> usize {
-        let most = match rows.div_ceil(self.rows) {
-            strips if strips <= FEW_STRIPS => self.block_depth / 4,
-            strips if strips <= SOME_STRIPS => self.block_depth / 2,
+        let [few, some] = self.shallow;
+        let most = match rows {
+            rows if rows <= few => self.block_depth / 4,
+            rows if rows <= some => self.block_depth / 2,
             _ => self.block_depth,
         };
         let blocks = depth.div_ceil(most.max(1)).max(1);

@@ -23,6 +23,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
         masks: false,
         keeps: usize::MAX,
         block_depth: 256,
+        shallow: [8 * ROWS, 80 * ROWS],
         block_rows: 512,
         block_cols: 128,
         streams: FEW,
@@ -31,6 +32,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
         stream: plain_stream::<C>,
         dot: plain_dot::<C>,
         dots: plain_dots::<C>,
+        wider: None,
     }
 }
 

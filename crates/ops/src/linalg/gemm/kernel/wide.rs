@@ -73,6 +73,7 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
         masks: false,
         keeps: usize::MAX,
         block_depth: 256,
+        shallow: [8 * ROWS, 80 * ROWS],
         block_rows: 512,
         block_cols: 128,
         streams: FEW,
@@ -81,5 +82,6 @@ pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
         stream,
         dot,
         dots,
+        wider: None,
     }
 }
