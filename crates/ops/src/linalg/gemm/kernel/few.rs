@@ -15,6 +15,9 @@ const RUN: usize = 8;
 /// prefetcher that starts anew in each comes too late for its first lines.
 const PART: usize = 128;
 
+/// Bytes of a row from which on it makes up for that, and asking takes longer than waiting: two pages.
+const LONG: usize = 8 << 10;
+
 /// `sums[f][i] += sum over k of few[k][f] * rows[k][i]`.
 pub(in super::super) struct Stream<'a, C> {
     /// The small operand, packed: `count` elements for each step of depth.
@@ -43,14 +46,16 @@ impl<'a, C> Stream<'a, C> {
 
 #[inline(always)]
 pub(super) fn stream<C: Compute, const FUSED: bool>(s: &Stream<'_, C>, sums: &mut [C]) {
+    let asks = s.len * size_of::<C>() < LONG;
+    let part = if asks { PART } else { s.len };
     let mut k = 0;
     while k + RUN <= s.depth {
         let rows: [&[C]; RUN] = std::array::from_fn(|j| s.row(k + j));
         for (f, sums) in sums.chunks_exact_mut(s.len).take(s.count).enumerate() {
             let w: [C; RUN] = std::array::from_fn(|j| s.few[(k + j) * s.count + f]);
-            for (at, sums) in (0..s.len).step_by(PART).zip(sums.chunks_mut(PART)) {
+            for (at, sums) in (0..s.len).step_by(part).zip(sums.chunks_mut(part)) {
                 let len = sums.len();
-                if f == 0 {
+                if asks && f == 0 {
                     for row in rows {
                         let next = row.as_ptr().wrapping_offset(RUN as isize * s.depth_stride);
                         fetch(next.wrapping_add(at), len);
