@@ -36,12 +36,19 @@ struct Lying {
     step: usize,
     tap: usize,
     span: usize,
+    /// Pixels from one window to the next.
+    across: usize,
 }
 
 impl Lying {
     /// For some rows of taps; `None` where a band would leave pixels out, or hold some that nobody sees.
     fn of(slides: &[Slide; 3], channels: usize, taps: usize) -> Option<Lying> {
         let [z, y, x] = slides;
+        if z.taps == 1 && y.taps == 1 && x.taps == 1 && channels > 0 {
+            // A window sees one pixel: a band has those alone, whatever lies between them.
+            let row = x.lines.checked_mul(channels)?;
+            return Some(Lying { row, plane: y.lines, step: 1, tap: 0, span: 1, across: 1 });
+        }
         let (tap, width) = (y.tap.max(0) as usize, x.lines.checked_sub(1)? * x.step + x.taps);
         let span = taps.checked_sub(1)? * tap + 1;
         let fits = z.taps == 1
@@ -51,7 +58,7 @@ impl Lying {
             && (x.taps == 1 || x.tap == 1)
             && channels > 0;
         let row = width.checked_mul(channels)?;
-        fits.then_some(Lying { row, plane: y.lines, step: y.step, tap, span })
+        fits.then_some(Lying { row, plane: y.lines, step: y.step, tap, span, across: x.step })
     }
 
     /// Elements for that many rows of windows, wherever they start.
@@ -148,11 +155,7 @@ impl<T> Windows<'_, T> {
         Some(Band {
             origin: taps.start * row_len,
             lines: Walk::even(1, row_len, lying.tap * lying.row),
-            depth: lying.windows(
-                self.slides[2].step * self.channels,
-                windows,
-                rows.start % lying.plane,
-            ),
+            depth: lying.windows(lying.across * self.channels, windows, rows.start % lying.plane),
         })
     }
 
@@ -171,7 +174,7 @@ impl<T> Windows<'_, T> {
         let rows = lines.start / windows..lines.end.div_ceil(windows);
         let taps = depth.start / row_len..depth.end / row_len;
         let lying = self.rows(group, rows.clone(), taps, out)?;
-        let step = self.slides[2].step * self.channels;
+        let step = lying.across * self.channels;
         Some(Band {
             origin: rows.start * windows,
             lines: lying.windows(step, windows, rows.start % lying.plane),
@@ -197,6 +200,10 @@ impl<T> Windows<'_, T> {
         }
         let [z, y, x] = &self.slides;
         let lengths = &self.pixels.lengths;
+        if lying.across < x.step || lying.step < y.step {
+            self.single(group, rows, out);
+            return Some(lying);
+        }
         // Pixels of a row before and after the image.
         let (first, channels) = (x.place(0, 0), self.channels as isize);
         let before = ((-first).max(0) * channels).min(lying.row as isize);
@@ -230,5 +237,37 @@ impl<T> Windows<'_, T> {
             at += count;
         }
         Some(lying)
+    }
+
+    /// Copies the one pixel that each window of some rows sees.
+    fn single<C: Compute>(&self, group: usize, rows: Range<usize>, out: &mut [C])
+    where
+        T: Reads<C>,
+    {
+        let ([z, y, x], lengths) = (&self.slides, &self.pixels.lengths);
+        let channels = self.channels;
+        let seen = |row: usize| {
+            let (plane, line) = (row / y.lines, row % y.lines);
+            let depth = z.inside(plane % z.lines, 0, lengths[0])?;
+            let height = y.inside(line, 0, lengths[1])?;
+            let strides = &self.pixels.strides;
+            let image = self.start_of(group, plane / z.lines);
+            Some(image + depth * strides[0] + height * strides[1])
+        };
+        let inside = x.whole(0..1, lengths[2], 0..x.lines);
+        for (row, out) in rows.zip(out.chunks_exact_mut(x.lines * channels)) {
+            let Some(start) = seen(row) else {
+                out.fill(C::ZERO);
+                continue;
+            };
+            out[..inside.start * channels].fill(C::ZERO);
+            out[inside.end * channels..].fill(C::ZERO);
+            for (window, out) in out.chunks_exact_mut(channels).enumerate() {
+                if inside.contains(&window) {
+                    let at = (start + x.place(window, 0) * self.pixels.strides[2]) as usize;
+                    copy(&self.data[at..][..channels], out);
+                }
+            }
+        }
     }
 }
