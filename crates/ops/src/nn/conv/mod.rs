@@ -193,6 +193,10 @@ fn cases() -> Vec<Case> {
         // A window that is longer than its stride is not, and one that leaves pixels out.
         of(F32, &[2, 6, 6, 3], &[1, 1, 3, 7], 1, &[[2, 0, 0, 1], [3, 0, 0, 1]]),
         of(F32, &[2, 3, 4, 5], &[1, 1, 5, 6], 1, &[plain, plain]),
+        // The same with rows of windows that are long enough for a band, in padding too, and over planes.
+        of(F32, &[2, 34, 36, 3], &[1, 1, 3, 7], 1, &[[2, 1, 0, 1], [2, 1, 1, 1]]),
+        of(F16, &[1, 31, 40, 2], &[1, 1, 2, 5], 1, &[[1, 0, 0, 1], [3, 0, 2, 1]]),
+        of(F32, &[1, 3, 14, 25, 2], &[1, 1, 1, 2, 5], 1, &[[2, 1, 1, 1], plain, [2, 0, 1, 1]]),
         // Groups; a channel each; several filters for each channel.
         of(F32, &[2, 4, 5, 4], &[3, 2, 2, 6], 2, &[same, [2, 0, 1, 1]]),
         of(F32, &[2, 5, 4, 10], &[2, 3, 5, 12], 2, &[plain, same]),
