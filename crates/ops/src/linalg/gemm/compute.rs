@@ -195,7 +195,12 @@ pub trait Output: Element {
     fn load(row: &[Self], sums: &mut [Self::Compute]);
 
     /// Rounds a row, to nearest even.
-    fn store(sums: &[Self::Compute], row: &mut [Self]);
+    fn store(sums: &[Self::Compute], row: &mut [Self]) {
+        Self::store_rows(std::iter::once((sums, row)));
+    }
+
+    /// Rounds some rows.
+    fn store_rows<'a>(rows: impl Iterator<Item = (&'a [Self::Compute], &'a mut [Self])>);
 }
 
 impl<C: Compute> Output for C {
@@ -207,8 +212,8 @@ impl<C: Compute> Output for C {
         sums.copy_from_slice(row);
     }
 
-    fn store(sums: &[C], row: &mut [C]) {
-        row.copy_from_slice(sums);
+    fn store_rows<'a>(rows: impl Iterator<Item = (&'a [C], &'a mut [C])>) {
+        rows.for_each(|(sums, row)| row.copy_from_slice(sums));
     }
 }
 
@@ -224,15 +229,17 @@ impl<H: Half> simd::Kernel for Widened<'_, H> {
     }
 }
 
-/// Sums, and where they go as 16-bit floats.
-struct Rounded<'a, H>(&'a [f32], &'a mut [H]);
+/// Rows of sums, and where they go as 16-bit floats.
+struct Rounded<R>(R);
 
-impl<H: Half> simd::Kernel for Rounded<'_, H> {
+impl<'a, H: Half + 'a, R: Iterator<Item = (&'a [f32], &'a mut [H])>> simd::Kernel for Rounded<R> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        self.1.iter_mut().zip(self.0).for_each(|(to, from)| *to = H::narrow(*from));
+        for (sums, row) in self.0 {
+            row.iter_mut().zip(sums).for_each(|(to, from)| *to = H::narrow(*from));
+        }
     }
 }
 
@@ -247,8 +254,8 @@ macro_rules! rounded {
                 simd::level().run(Widened(row, sums));
             }
 
-            fn store(sums: &[f32], row: &mut [$t]) {
-                simd::level().run(Rounded(sums, row));
+            fn store_rows<'a>(rows: impl Iterator<Item = (&'a [f32], &'a mut [$t])>) {
+                simd::level().run(Rounded(rows));
             }
         }
     )*};

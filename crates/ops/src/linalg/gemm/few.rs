@@ -67,7 +67,7 @@ where
             if let Some(tile) = slim {
                 let rows = &mut rows[..count * len];
                 match self.c.add {
-                    true => self.load(at, count, rows),
+                    true => self.load(at, [len, count, count], rows),
                     false => rows.fill(O::Compute::ZERO),
                 }
                 self.across(
@@ -86,9 +86,9 @@ where
             let sums = &mut sums[..count * len];
             match (self.c.add, turned) {
                 (false, _) => sums.fill(O::Compute::ZERO),
-                (true, false) => self.load(at, len, sums),
+                (true, false) => self.load(at, [count, len, len], sums),
                 (true, true) => {
-                    self.load(at, count, &mut rows[..count * len]);
+                    self.load(at, [len, count, count], &mut rows[..count * len]);
                     turn(&rows[..count * len], count, sums);
                 }
             }

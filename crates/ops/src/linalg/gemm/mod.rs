@@ -26,6 +26,7 @@ mod pairs;
 mod panels;
 mod plan;
 mod run;
+mod squares;
 mod target;
 mod tiles;
 

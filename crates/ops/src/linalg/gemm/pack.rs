@@ -75,6 +75,10 @@ fn plain<C: Compute, T: Reads<C>>(
     if lines == 0 || depth == 0 {
         return;
     }
+    /// Elements that are read in turn with a request for others.
+    const RUN: usize = 128;
+    /// Lines from one to the other.
+    const AHEAD: isize = 4;
     if source.line == 1 {
         match width {
             48 => side_by_side::<C, T, 48>(source, lines, depth, out),
@@ -87,8 +91,12 @@ fn plain<C: Compute, T: Reads<C>>(
         }
     } else if source.depth == 1 && width == 1 {
         for (i, line) in out.chunks_exact_mut(depth).take(lines).enumerate() {
-            let run = source.run(source.start + i as isize * source.line, depth);
-            line.iter_mut().zip(run).for_each(|(to, from)| *to = from.read());
+            let at = source.start + i as isize * source.line;
+            for (k, to) in (0..).step_by(RUN).zip(line.chunks_mut(RUN)) {
+                source.fetch(at + k + AHEAD * source.line, to.len());
+                let run = source.run(at + k, to.len());
+                to.iter_mut().zip(run).for_each(|(to, from)| *to = from.read());
+            }
         }
     } else if source.depth == 1 {
         transposed(source, lines, depth, width, out);

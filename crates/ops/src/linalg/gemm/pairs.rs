@@ -1,32 +1,82 @@
 //! Products of `bf16` in pairs, where the machine multiplies them so (`kernel/amx`): both operands are packed as they are,
-//! at half the bytes of `f32`, and sums are kept in `f32`.
+//! at half the bytes of `f32`, and sums are kept in `f32` until they are complete.
 //!
-//! The order in which an element is summed follows from the depth alone, as everywhere.
+//! The right operand is packed for all rows of a part where some columns of it fit L2 in their whole depth; otherwise a block
+//! of it at a time, with the sums of as many rows as fit beside it. What 32 rows of the left operand have of a run of depth
+//! stays in L1 while the columns pass by. The order in which an element is summed follows from the depth alone, as everywhere.
 
 #![allow(unsafe_code, reason = "hands pointers into packed blocks and sums to the matrix unit")]
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
-use tonnage_core::bf16;
-
-use super::compute::{Compute, Output};
+use super::compute::Output;
 use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::amx::{BLOCK, SIDE, STEP, Unit};
-use super::operand::{Direct, Narrow, Operand};
+use super::operand::Operand;
 use super::run::Job;
-use super::tiles::Part;
-use crate::simd::{self, Isa};
+use super::squares::{Form, Packing, pack, pack_lines};
 
-/// Depth of a block: what is packed of 32 lines fits L1.
-pub(super) const DEEP: usize = 512;
-/// Columns of the right operand that are packed at once: a part of L2.
-pub(super) const WIDE: usize = 512;
+/// Steps of depth of the left operand that are packed at once: with as many of 32 columns they fit L1.
+const RUN: usize = 256;
+/// Columns of the right operand that are packed at once.
+const WIDE: usize = 512;
+/// Elements of the right operand that are packed at once in their whole depth, at most: a part of L2.
+const WHOLE: usize = 512 * 1024;
+/// The depth of a block of the right operand otherwise, and the rows whose sums are kept.
+const DEEP: usize = 512;
+/// See `DEEP`.
+const TALL: usize = 512;
+/// Columns whose sums lie in rows of their own: few enough that 32 rows of them do not share a set of the cache.
+const GROUP: usize = 128;
 
-/// `f32`-sized elements of packing space, for the left and for the right operand.
-pub(super) fn space(cols: usize, depth: usize) -> [usize; 2] {
-    let deep = depth.min(DEEP).next_multiple_of(STEP);
-    [SIDE * deep / 2, cols.min(WIDE).next_multiple_of(SIDE) * deep / 2]
+/// How a part is cut.
+#[derive(Clone, Copy)]
+struct Cut {
+    /// Rows whose sums are kept.
+    rows: usize,
+    /// Columns that are packed at once.
+    cols: usize,
+    /// Steps of depth that are packed at once of the right operand.
+    deep: usize,
+}
+
+impl Cut {
+    fn of(rows: usize, cols: usize, depth: usize) -> Cut {
+        let cols = cols.min(WIDE).next_multiple_of(SIDE);
+        let deep = depth.next_multiple_of(STEP);
+        match cols.saturating_mul(deep) <= WHOLE {
+            true => Cut { rows: SIDE, cols, deep },
+            false => {
+                Cut { rows: rows.min(TALL).next_multiple_of(SIDE), cols, deep: deep.min(DEEP) }
+            }
+        }
+    }
+
+    /// `f32`-sized elements of packing space for the left and for the right operand, and of sums.
+    fn space(&self) -> [usize; 3] {
+        let of = |lines: usize, deep: usize| lines * deep / 2;
+        let sums = self.rows * self.cols.next_multiple_of(self.group());
+        [of(SIDE, self.deep.min(RUN)), of(self.cols, self.deep), sums]
+    }
+
+    /// Columns from one row of sums to the next.
+    fn group(&self) -> usize {
+        self.cols.min(GROUP)
+    }
+}
+
+/// `f32`-sized elements of space for a part of that size.
+pub(super) fn space(rows: usize, cols: usize, depth: usize) -> usize {
+    Cut::of(rows, cols, depth).space().iter().sum()
+}
+
+/// The same for any part that is no larger.
+pub(super) fn most_space(rows: usize, cols: usize, depth: usize) -> usize {
+    let cut = Cut::of(rows, cols, depth);
+    // Fewer columns may be packed in their whole depth.
+    let whole = WHOLE.min(cut.cols.saturating_mul(depth.next_multiple_of(STEP))) / 2;
+    let [a, b, sums] = cut.space();
+    a.max(SIDE * RUN / 2) + b.max(whole) + sums.max(SIDE * WIDE)
 }
 
 impl<A, B, O, E> Job<'_, A, B, O, E>
@@ -36,255 +86,111 @@ where
     O: Output,
     E: Epilogue<O::Compute>,
 {
-    /// # Safety
-    /// As for `part`, with sums of `f32`; both operands hold `bf16`, and depth is not 0.
-    pub(super) unsafe fn pairs(&self, part: &Part<O::Compute>, space: &mut [O::Compute]) {
+    /// Both operands hold `bf16`, sums are `f32`, and depth is not 0.
+    pub(super) fn pairs(
+        &self,
+        batch: usize,
+        rows: Range<usize>,
+        cols: Range<usize>,
+        space: &mut [O::Compute],
+    ) {
         let Some(unit) = Unit::begin() else { return };
-        let (depth, batch) = (self.size.depth, part.at.batch);
-        let [of_a, of_b] = self::space(part.cols, depth);
-        let (a_space, b_space) = space.split_at_mut(of_a);
-        let a_space = bytemuck::cast_slice_mut::<O::Compute, u16>(a_space);
-        let b_space = bytemuck::cast_slice_mut::<O::Compute, u16>(&mut b_space[..of_b]);
-        let row = part.sums_row * size_of::<f32>() as isize;
-        for j in (0..part.cols).step_by(WIDE) {
-            let cols = WIDE.min(part.cols - j);
-            for k in (0..depth).step_by(DEEP) {
-                let run = k..depth.min(k + DEEP);
-                let steps = run.len().div_ceil(STEP);
-                let first = part.at.col + j;
-                // All columns of some steps of depth, then the next steps: in the order of memory where rows are.
-                for (s, depth) in run.clone().step_by(STEP).enumerate() {
-                    let depth = depth..run.end.min(depth + STEP);
-                    let panels = b_space[s * BLOCK..].chunks_mut(steps * BLOCK);
-                    for (q, panel) in (0..cols).step_by(SIDE).zip(panels) {
-                        let lines = first + q..first + cols.min(q + SIDE);
-                        let block = Packing { lines, depth: depth.clone(), form: Form::Right };
-                        pack::<O::Compute, B>(self.b, batch, block, &mut panel[..BLOCK]);
-                    }
-                }
-                for i in (0..part.rows).step_by(SIDE) {
-                    let rows = SIDE.min(part.rows - i);
-                    let lines = part.at.row + i..part.at.row + i + rows;
-                    let strip = &mut a_space[..steps * BLOCK];
-                    for (s, depth) in run.clone().step_by(STEP).enumerate() {
-                        let depth = depth..run.end.min(depth + STEP);
-                        let block = Packing { lines: lines.clone(), depth, form: Form::Left };
-                        let out = &mut strip[s * BLOCK..][..BLOCK];
-                        pack::<O::Compute, A>(self.a, batch, block, out);
-                    }
-                    let sums = part.sums.wrapping_offset(i as isize * part.sums_row + j as isize);
-                    let sums = sums.cast::<f32>();
-                    let add = part.add || k > 0;
-                    for (q, panel) in b_space.chunks_exact(steps * BLOCK).enumerate() {
-                        let Some(width) = cols.checked_sub(q * SIDE).filter(|n| *n > 0) else {
-                            break;
-                        };
-                        let c = sums.wrapping_add(q * SIDE);
-                        let (a, b) = (strip.as_ptr(), panel.as_ptr());
-                        let size = (rows, width.min(SIDE));
-                        // SAFETY: the panels have that many blocks; the sums are the caller's.
-                        unsafe { tile(&unit, a, b, steps, c, row, size, add) };
-                    }
-                    if run.end == depth {
-                        let at = Position { row: part.at.row + i, col: first, batch };
-                        let sums = sums.cast::<O::Compute>();
-                        // SAFETY: rows of the part, whose sums nobody else holds.
-                        let mut block = unsafe { Block::new(at, rows, cols, sums, part.sums_row) };
-                        self.epilogue.finish(&mut block);
+        let depth = self.size.depth;
+        let cut = Cut::of(rows.len(), cols.len(), depth);
+        let [of_a, of_b, of_sums] = cut.space();
+        let (a_space, space) = space.split_at_mut(of_a);
+        let (b_space, space) = space.split_at_mut(of_b);
+        let strip = bytemuck::cast_slice_mut::<O::Compute, u16>(a_space);
+        let panels = bytemuck::cast_slice_mut::<O::Compute, u16>(b_space);
+        let sums = &mut space[..of_sums];
+        let whole = cut.deep >= depth;
+        let tall = if whole { rows.len() } else { cut.rows };
+        for col in cols.clone().step_by(cut.cols) {
+            let cols = col..cols.end.min(col + cut.cols);
+            for row in rows.clone().step_by(tall) {
+                let rows = row..rows.end.min(row + tall);
+                for k in (0..depth).step_by(cut.deep) {
+                    let run = k..depth.min(k + cut.deep);
+                    self.right_in_pairs(batch, cols.clone(), run.clone(), panels);
+                    for first in rows.clone().step_by(SIDE) {
+                        let strip_rows = first..rows.end.min(first + SIDE);
+                        let kept = if whole { 0 } else { first - row };
+                        let sums =
+                            &mut sums[kept * of_sums / cut.rows..][..of_sums / cut.rows * SIDE];
+                        let at = (strip_rows, cols.clone(), run.clone());
+                        self.strip_of_pairs(&unit, batch, at, cut.group(), strip, panels, sums);
                     }
                 }
             }
         }
     }
-}
 
-/// One call of the unit; at the edges by way of a whole block of sums.
-///
-/// # Safety
-/// As `Unit::multiply`, with as many rows and columns of sums as `size` says.
-#[allow(clippy::too_many_arguments, reason = "those of `Unit::multiply`, and the size at an edge")]
-unsafe fn tile(
-    unit: &Unit,
-    a: *const u16,
-    b: *const u16,
-    steps: usize,
-    c: *mut f32,
-    row: isize,
-    size: (usize, usize),
-    add: bool,
-) {
-    if size == (SIDE, SIDE) {
-        // SAFETY: the caller's promise.
-        return unsafe { unit.multiply(a, b, steps, c, row as usize, add) };
-    }
-    #[repr(align(64))]
-    struct Whole([[f32; SIDE]; SIDE]);
-    let mut whole = Whole([[0.0; SIDE]; SIDE]);
-    let at = |i: usize| c.wrapping_byte_offset(i as isize * row);
-    // SAFETY: the caller's promise: row `i` has that many columns, which nobody else holds.
-    let rows = |i: usize| unsafe { std::slice::from_raw_parts_mut(at(i), size.1) };
-    if add {
-        for (i, line) in whole.0.iter_mut().enumerate().take(size.0) {
-            line[..size.1].copy_from_slice(rows(i));
-        }
-    }
-    let sums = whole.0.as_mut_ptr().cast::<f32>();
-    // SAFETY: the block of sums is whole.
-    unsafe { unit.multiply(a, b, steps, sums, size_of::<[f32; SIDE]>(), add) };
-    for (i, line) in whole.0.iter().enumerate().take(size.0) {
-        rows(i).copy_from_slice(&line[..size.1]);
-    }
-}
-
-/// How a block lies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Lines of elements.
-    Left,
-    /// Two halves of 16 lines, and in each, for every two steps of depth, the lines' pairs.
-    Right,
-}
-
-/// 16 lines of 16 pairs, or the other way round.
-type Square = [[u32; 16]; 16];
-
-/// A block: up to [`SIDE`] lines by [`STEP`] steps of depth, filled up with zeros.
-struct Packing {
-    lines: Range<usize>,
-    depth: Range<usize>,
-    form: Form,
-}
-
-impl Packing {
-    #[inline(always)]
-    fn squares<C: Compute, X: Operand<C>>(self, operand: &X, batch: usize, out: &mut [u16]) {
-        let Packing { lines, depth, form } = self;
-        let narrow = operand.narrow(batch);
-        let squares = bytemuck::cast_slice_mut::<u16, Square>(out);
-        for (half, square) in (lines.start..).step_by(16).zip(squares) {
-            let some = half.min(lines.end)..lines.end.min(half + 16);
-            let lies = match &narrow {
-                Narrow::InMemory(from) if from.line == 1 => {
-                    by_depth(from, some, depth.clone(), square);
-                    Form::Right
-                }
-                Narrow::InMemory(from) => {
-                    by_line(from, some, depth.clone(), square);
-                    Form::Left
-                }
-                _ => {
-                    packed(operand, batch, some, depth.clone(), square);
-                    Form::Right
-                }
-            };
-            if form != lies {
-                *square = turned(square);
+    /// Packs columns of the right operand, panels of 32 one after the other.
+    fn right_in_pairs(
+        &self,
+        batch: usize,
+        cols: Range<usize>,
+        run: Range<usize>,
+        panels: &mut [u16],
+    ) {
+        let steps = run.len().div_ceil(STEP);
+        // All columns of some steps of depth, then the next steps: in the order of memory where rows are.
+        for (s, k) in run.clone().step_by(STEP).enumerate() {
+            let depth = k..run.end.min(k + STEP);
+            let blocks = panels[s * BLOCK..].chunks_mut(steps * BLOCK);
+            for (col, block) in cols.clone().step_by(SIDE).zip(blocks) {
+                let lines = col..cols.end.min(col + SIDE);
+                let packing = Packing { lines, depth: depth.clone(), form: Form::Right };
+                pack::<O::Compute, B>(self.b, batch, packing, &mut block[..BLOCK]);
             }
         }
     }
-}
 
-/// Packs a block with the vectors of the machine.
-fn pack<C: Compute, X: Operand<C>>(operand: &X, batch: usize, block: Packing, out: &mut [u16]) {
-    struct Run<'a, C, X>(&'a X, usize, Packing, &'a mut [u16], PhantomData<C>);
-    impl<C: Compute, X: Operand<C>> simd::Kernel for Run<'_, C, X> {
-        type Output = ();
-
-        #[inline(always)]
-        fn run<I: Isa>(self) {
-            self.2.squares::<C, X>(self.0, self.1, self.3);
-        }
-    }
-    simd::level().run(Run(operand, batch, block, out, PhantomData::<C>));
-}
-
-/// Rows and columns swapped.
-#[inline(always)]
-fn turned(from: &Square) -> Square {
-    std::array::from_fn(|i| std::array::from_fn(|j| from[j][i]))
-}
-
-/// Both halves of a pair.
-#[inline(always)]
-fn pair(low: bf16, high: bf16) -> u32 {
-    u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
-}
-
-/// Pairs of lines that lie side by side: two steps of depth are two runs.
-#[inline(always)]
-fn by_depth(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>, pairs: &mut Square) {
-    if lines.len() < 16 || depth.len() < STEP {
-        *pairs = [[0; 16]; 16];
-    }
-    if lines.is_empty() {
-        return;
-    }
-    let run = |k: usize| {
-        let at = from.start as isize + lines.start as isize + k as isize * from.depth;
-        &from.data[at as usize..][..lines.len()]
-    };
-    for (pairs, k) in pairs.iter_mut().zip(depth.clone().step_by(2)) {
-        let low = run(k);
-        let high = if k + 1 < depth.end { run(k + 1) } else { &[] };
-        if let (Some(low), Some(high)) = (low.first_chunk::<16>(), high.first_chunk::<16>()) {
-            // Read before anything is written, or the compiler makes no vectors of it.
-            let (low, high) = (*low, *high);
-            *pairs = std::array::from_fn(|i| pair(low[i], high[i]));
-            continue;
-        }
-        let high = high.iter().chain(std::iter::repeat(&bf16::ZERO));
-        pairs.iter_mut().zip(low.iter().zip(high)).for_each(|(to, (x, y))| *to = pair(*x, *y));
-    }
-}
-
-/// Pairs along each line.
-#[inline(always)]
-fn by_line(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>, pairs: &mut Square) {
-    if lines.len() < 16 || depth.len() < STEP || from.depth != 1 {
-        *pairs = [[0; 16]; 16];
-    }
-    for (pairs, line) in pairs.iter_mut().zip(lines) {
-        let at = from.start as isize + line as isize * from.line;
-        if from.depth == 1 {
-            let run = &from.data[(at + depth.start as isize) as usize..][..depth.len()];
-            if let Some(run) = run.first_chunk::<STEP>() {
-                // The low half lies first on machines with the unit.
-                *pairs = bytemuck::cast(*run);
-                continue;
+    /// Up to 32 rows by all packed columns, over a run of depth. Sums lie in groups of columns, each in rows of `group`;
+    /// where depth ends they go into the result.
+    #[allow(clippy::too_many_arguments, reason = "the state of one loop, cut in two")]
+    fn strip_of_pairs(
+        &self,
+        unit: &Unit,
+        batch: usize,
+        (rows, cols, depth): (Range<usize>, Range<usize>, Range<usize>),
+        group: usize,
+        strip: &mut [u16],
+        panels: &[u16],
+        sums: &mut [O::Compute],
+    ) {
+        let steps = depth.len().div_ceil(STEP);
+        let at = |col: usize| Position { batch, row: rows.start, col };
+        let (first_col, each) = (cols.start, group * SIDE);
+        let groups = || cols.clone().step_by(group).map(|col| col..cols.end.min(col + group));
+        if self.c.add && depth.start == 0 {
+            for (cols, sums) in groups().zip(sums.chunks_exact_mut(each)) {
+                self.load(at(cols.start), [rows.len(), cols.len(), group], sums);
             }
-            let (whole, last) = run.as_chunks::<2>();
-            pairs.iter_mut().zip(whole).for_each(|(to, [low, high])| *to = pair(*low, *high));
-            if let [last] = last {
-                pairs[whole.len()] = last.to_bits().into();
+        }
+        for k in depth.clone().step_by(RUN) {
+            let run = k..depth.end.min(k + RUN);
+            let (first, count) = ((k - depth.start) / STEP, run.len().div_ceil(STEP));
+            pack_lines::<O::Compute, A>(self.a, batch, rows.clone(), run.clone(), strip);
+            let add = self.c.add || k > 0;
+            for (cols, sums) in groups().zip(sums.chunks_exact_mut(each)) {
+                for col in (0..cols.len()).step_by(SIDE) {
+                    let panel = (cols.start + col - first_col) / SIDE;
+                    let b = &panels[(panel * steps + first) * BLOCK..][..count * BLOCK];
+                    let c = sums[col..].as_mut_ptr().cast::<f32>();
+                    let row = group * size_of::<f32>();
+                    // SAFETY: strip and panel have that many blocks; 32 rows of 32 sums lie in the group from there on.
+                    unsafe { unit.multiply(strip.as_ptr(), b.as_ptr(), count, c, row, add) };
+                }
+                if run.end == self.size.depth {
+                    let (rows, at) = (rows.len(), at(cols.start));
+                    let (data, stride) = (sums.as_mut_ptr(), group as isize);
+                    // SAFETY: the group has that many rows, and is borrowed for as long.
+                    let mut block = unsafe { Block::new(at, rows, cols.len(), data, stride) };
+                    self.epilogue.finish(&mut block);
+                    self.store(at, [rows, cols.len(), group], sums);
+                }
             }
-            continue;
-        }
-        for (i, k) in depth.clone().enumerate() {
-            let x = from.data[(at + k as isize * from.depth) as usize];
-            pairs[i / 2] |= u32::from(x.to_bits()) << (i % 2 * 16);
-        }
-    }
-}
-
-/// Pairs of what is not in memory: its elements are exact in `f32`, where they have as many bits as before.
-fn packed<C: Compute, X: Operand<C>>(
-    operand: &X,
-    batch: usize,
-    lines: Range<usize>,
-    depth: Range<usize>,
-    pairs: &mut Square,
-) {
-    *pairs = [[0; 16]; 16];
-    let mut wide = [C::ZERO; 16 * STEP];
-    let wide = &mut wide[..16 * depth.len()];
-    if lines.is_empty() {
-        return;
-    }
-    operand.pack(batch, lines, depth, 16, wide);
-    let bits = bytemuck::cast_slice::<C, u32>(wide);
-    for (i, line) in bits.chunks_exact(16).enumerate() {
-        for (pair, bits) in pairs[i / 2].iter_mut().zip(line) {
-            *pair |= bits >> 16 << (i % 2 * 16);
         }
     }
 }

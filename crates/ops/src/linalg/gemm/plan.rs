@@ -164,7 +164,7 @@ impl Path {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
             // What is not read once, but in strips or bands that lines share, has its tiles.
             Size { cols, .. } if cols <= few_cols(size) && left == Packs::Blocks => Path::FewCols,
-            _ if pairs => Path::Pairs,
+            _ if pairs && size.depth > 0 => Path::Pairs,
             _ if left == Packs::Blocks && size.rows <= some_rows(size, kernel) => Path::SomeRows,
             _ => Path::Tiles,
         }
@@ -240,9 +240,7 @@ impl Plan {
         match Path::of(whole, kernel, Packs::Blocks, pairs) {
             Path::Tiles => most_of_tiles(part, deep, kernel, rounds),
             Path::Pairs => {
-                let (rows, cols) = (part.rows.min(SUMS), part.cols.min(SUMS));
-                let [a, b] = pairs::space(if rounds { cols } else { part.cols }, part.depth);
-                slot_bytes::<C>([a, b, if rounds { rows * cols } else { 0 }, 0])
+                slot_bytes::<C>([pairs::most_space(part.rows, part.cols, part.depth), 0, 0, 0])
             }
             Path::FewRows => most_of_few::<C>(part, FEW),
             Path::FewCols => most_of_few::<C>(part, few_cols(whole)),
@@ -331,11 +329,7 @@ impl Plan {
                     let deep = self.deep;
                     [band.max(lines * deep), wide * deep, if rounds { rows * cols } else { 0 }, 0]
                 }
-                Path::Pairs => {
-                    let [a, b] = pairs::space(if rounds { cols.min(SUMS) } else { cols }, depth);
-                    let sums = if rounds { rows.min(SUMS) * cols.min(SUMS) } else { 0 };
-                    [a, b, sums, 0]
-                }
+                Path::Pairs => [pairs::space(rows, cols, depth), 0, 0, 0],
                 Path::FewRows | Path::FewCols | Path::SomeRows => {
                     let turned = path == Path::FewCols;
                     let (few, long) = if turned { (cols, rows) } else { (rows, cols) };

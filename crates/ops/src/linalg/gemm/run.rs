@@ -137,7 +137,8 @@ where
                 path => path,
             };
             match path {
-                Path::Tiles | Path::Pairs => match self.plan.rounds() {
+                Path::Pairs => self.pairs(batch, rows, cols, space),
+                Path::Tiles => match self.plan.rounds() {
                     false => self.in_place(batch, rows, cols, space),
                     true => self.rounded(batch, rows, cols, space),
                 },
@@ -154,24 +155,34 @@ where
         // SAFETY: `sums` holds `rows` rows of `cols` elements, and is borrowed for as long.
         let mut block = unsafe { Block::new(at, rows, cols, sums.as_mut_ptr(), cols as isize) };
         self.epilogue.finish(&mut block);
-        self.store(at, cols, sums);
+        self.store(at, [rows, cols, cols], sums);
     }
 
-    /// Rounds rows of `cols` finished elements into the result.
-    pub(super) fn store(&self, at: Position, cols: usize, sums: &[O::Compute]) {
-        for (i, sums) in sums.chunks_exact(cols).enumerate() {
+    /// Rounds finished rows into the result: so many of so many elements, and from one to the next.
+    pub(super) fn store(
+        &self,
+        at: Position,
+        [rows, cols, stride]: [usize; 3],
+        sums: &[O::Compute],
+    ) {
+        O::store_rows((0..rows).map(|i| {
             let at = Position { row: at.row + i, ..at };
             // SAFETY: rows of the part that this piece computes.
-            O::store(sums, unsafe { self.c.row(at, cols) });
-        }
+            (&sums[i * stride..][..cols], unsafe { self.c.row(at, cols) })
+        }));
     }
 
-    /// What the result holds, widened.
-    pub(super) fn load(&self, at: Position, cols: usize, sums: &mut [O::Compute]) {
-        for (i, sums) in sums.chunks_exact_mut(cols).enumerate() {
+    /// What the result holds, widened, into rows as above.
+    pub(super) fn load(
+        &self,
+        at: Position,
+        [rows, cols, stride]: [usize; 3],
+        sums: &mut [O::Compute],
+    ) {
+        for (i, sums) in sums.chunks_mut(stride).take(rows).enumerate() {
             let at = Position { row: at.row + i, ..at };
             // SAFETY: rows of the part that this piece computes.
-            O::load(unsafe { self.c.row(at, cols) }, sums);
+            O::load(unsafe { self.c.row(at, cols) }, &mut sums[..cols]);
         }
     }
 }

@@ -13,7 +13,7 @@ use super::epilogue::{Block, Epilogue, Position};
 use super::kernel::{ALONG, FEW, Flushed, Tile, TileFn};
 use super::operand::{Direct, Operand, Packs, Strip};
 use super::panels::{Access, Left, Panels, Right, packed};
-use super::plan::{ALIGN, Path, SUMS};
+use super::plan::{ALIGN, SUMS};
 use super::run::Job;
 
 /// The left operand is not packed where at most that many tiles along a row read it: its elements are broadcast, so any
@@ -84,7 +84,7 @@ where
                 let (rows, cols) = (SUMS.min(rows.end - row), SUMS.min(cols.end - col));
                 let sums = &mut sums[..rows * cols];
                 if self.c.add {
-                    self.load(at, cols, sums);
+                    self.load(at, [rows, cols, cols], sums);
                 }
                 let part = Part {
                     at,
@@ -96,7 +96,7 @@ where
                 };
                 // SAFETY: `sums` holds the part's rows one after the other.
                 unsafe { self.part(&part, space) };
-                self.store(at, cols, sums);
+                self.store(at, [rows, cols, cols], sums);
             }
         }
     }
@@ -109,10 +109,6 @@ where
             // SAFETY: the caller's promise.
             unsafe { self.nothing_to_sum(part) };
             return;
-        }
-        if self.plan.path == Path::Pairs {
-            // SAFETY: the caller's promise; the path is that of `bf16`, whose sums are `f32`.
-            return unsafe { self.pairs(part, space) };
         }
         // Lines that belong together are a row of tiles.
         let packs = self.a.packs();
