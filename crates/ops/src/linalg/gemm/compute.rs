@@ -8,7 +8,7 @@ use tonnage_core::{Element, bf16, f16};
 use super::kernel::turn::Turn;
 #[cfg(target_arch = "x86_64")]
 use super::kernel::wide;
-use super::kernel::{Kernel, Level, portable};
+use super::kernel::{Kernel, Level, Stream, portable, stream_widened};
 use crate::simd::half::Half;
 use crate::simd::{self, Isa};
 
@@ -135,6 +135,14 @@ pub trait Reads<C: Compute>: Element {
     fn as_narrow(_: &[Self]) -> Option<&[bf16]> {
         None
     }
+
+    /// Adds up multiples of rows, which are widened as they are read; false where there is nothing to widen. The level has to
+    /// be available.
+    #[doc(hidden)]
+    #[allow(private_interfaces, reason = "it takes what a sealed trait computes in")]
+    fn stream(_: Level, _: &Stream<'_, C, Self>, _: &mut [C]) -> bool {
+        false
+    }
 }
 
 impl<C: Compute> Reads<C> for C {
@@ -158,6 +166,12 @@ impl Reads<f32> for bf16 {
         None
     }
 
+    #[allow(private_interfaces, reason = "as in the trait")]
+    fn stream(level: Level, rows: &Stream<'_, f32, bf16>, sums: &mut [f32]) -> bool {
+        stream_widened(level, rows, sums);
+        true
+    }
+
     fn as_narrow(data: &[bf16]) -> Option<&[bf16]> {
         Some(data)
     }
@@ -177,6 +191,12 @@ impl Reads<f32> for f16 {
 
     fn as_computed(_: &[f16]) -> Option<&[f32]> {
         None
+    }
+
+    #[allow(private_interfaces, reason = "as in the trait")]
+    fn stream(level: Level, rows: &Stream<'_, f32, f16>, sums: &mut [f32]) -> bool {
+        stream_widened(level, rows, sums);
+        true
     }
 }
 

@@ -303,6 +303,10 @@ where
             unsafe { (self.kernel.stream)(&stream, sums) };
             return;
         }
+        let block = [lines.clone(), depth.clone()];
+        if count <= FEW && many.stream(self.level, batch, small, block, sums) {
+            return;
+        }
         for k in depth.clone().step_by(at_once) {
             let run = k..depth.end.min(k + at_once);
             let steps = run.len();

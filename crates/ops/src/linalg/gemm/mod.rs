@@ -346,6 +346,7 @@ where
     let start = scratch.as_ptr().align_offset(ALIGN).min(lent);
     let (_, space, _) = bytemuck::pod_align_to_mut::<u8, O::Compute>(&mut scratch[start..]);
     let taken = AtomicU64::new(0);
-    Job { size, a, b, c, epilogue, kernel, plan, taken }.pieces(workers, 0, plan.pieces, space);
+    let job = Job { size, a, b, c, epilogue, level, kernel, plan, taken };
+    job.pieces(workers, 0, plan.pieces, space);
     Ok(())
 }

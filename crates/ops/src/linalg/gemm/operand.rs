@@ -9,6 +9,7 @@ use tonnage_core::{ErrorKind, Result, bf16};
 
 use super::band::Band;
 use super::compute::{Compute, Reads};
+use super::kernel::{Level, Stream};
 use super::pack;
 
 /// When the left operand is packed. (The right one is packed in blocks of panels.)
@@ -94,6 +95,20 @@ pub trait Operand<C: Compute>: Sync {
     /// other roundings: so the answer must not depend on where the elements lie.
     fn narrow(&self, _batch: usize) -> Narrow<'_> {
         Narrow::No
+    }
+
+    /// Adds up, for each of a few rows, multiples of what lies at each step of depth, widened as it is read: `few` has the
+    /// factors, those of a step side by side, and `sums` the rows. False where it does not lie so, or has nothing to widen.
+    #[doc(hidden)]
+    fn stream(
+        &self,
+        _level: Level,
+        _batch: usize,
+        _few: &[C],
+        _block: [Range<usize>; 2],
+        _sums: &mut [C],
+    ) -> bool {
+        false
     }
 
     /// True where the elements of one line are best read one after the other, as where they lie side by side in
@@ -268,6 +283,21 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Matrix<'_, T> {
         let start = self.start_of(batch) as usize;
         let at = |data| Direct { data, start, line: self.line, depth: self.depth };
         T::as_narrow(self.data).map_or(Narrow::No, |data| Narrow::InMemory(at(data)))
+    }
+
+    fn stream(
+        &self,
+        level: Level,
+        batch: usize,
+        few: &[C],
+        [lines, depth]: [Range<usize>; 2],
+        sums: &mut [C],
+    ) -> bool {
+        let start = self.start_of(batch) + lines.start as isize + depth.start as isize * self.depth;
+        let (count, len) = (few.len() / depth.len().max(1), lines.len());
+        let (data, depth_stride, depth) = (self.data, self.depth, depth.len());
+        let rows = Stream { few, count, data, start, depth_stride, depth, len };
+        self.line == 1 && T::stream(level, &rows, sums)
     }
 
     fn runs_along_depth(&self) -> bool {

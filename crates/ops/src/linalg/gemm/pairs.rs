@@ -11,10 +11,12 @@ use std::ops::Range;
 
 use super::compute::Output;
 use super::epilogue::{Block, Epilogue, Position};
+use super::kernel::FEW;
 use super::kernel::amx::{BLOCK, SIDE, STEP, Unit};
 use super::operand::Operand;
+use super::plan::Size;
 use super::run::Job;
-use super::squares::{Form, Packing, pack, pack_lines};
+use super::squares::{lines_of, pack_right};
 
 /// Steps of depth of the left operand that are packed at once: with as many of 32 columns they fit L1.
 const RUN: usize = 256;
@@ -28,6 +30,15 @@ const DEEP: usize = 512;
 const TALL: usize = 512;
 /// Columns whose sums lie in rows of their own: few enough that 32 rows of them do not share a set of the cache.
 const GROUP: usize = 128;
+
+/// Columns of a product up to which its left operand is read a few times: packing it would take longer than they do.
+const FEW_TIMES: usize = 4 * SIDE;
+
+/// Whether the unit is worth its blocks of 32: it is for a few columns too where there is much to read for them.
+pub(super) fn pays(size: Size) -> bool {
+    let much = size.rows >= 2 * SIDE && size.depth >= 2 * STEP;
+    size.depth > 0 && (size.cols > FEW || much)
+}
 
 /// How a part is cut.
 #[derive(Clone, Copy)]
@@ -111,7 +122,8 @@ where
                 let rows = row..rows.end.min(row + tall);
                 for k in (0..depth).step_by(cut.deep) {
                     let run = k..depth.min(k + cut.deep);
-                    self.right_in_pairs(batch, cols.clone(), run.clone(), panels);
+                    let (wide, deep) = (cols.clone(), run.clone());
+                    pack_right::<O::Compute, B>(self.b, batch, wide, deep, panels);
                     for first in rows.clone().step_by(SIDE) {
                         let strip_rows = first..rows.end.min(first + SIDE);
                         let kept = if whole { 0 } else { first - row };
@@ -121,27 +133,6 @@ where
                         self.strip_of_pairs(&unit, batch, at, cut.group(), strip, panels, sums);
                     }
                 }
-            }
-        }
-    }
-
-    /// Packs columns of the right operand, panels of 32 one after the other.
-    fn right_in_pairs(
-        &self,
-        batch: usize,
-        cols: Range<usize>,
-        run: Range<usize>,
-        panels: &mut [u16],
-    ) {
-        let steps = run.len().div_ceil(STEP);
-        // All columns of some steps of depth, then the next steps: in the order of memory where rows are.
-        for (s, k) in run.clone().step_by(STEP).enumerate() {
-            let depth = k..run.end.min(k + STEP);
-            let blocks = panels[s * BLOCK..].chunks_mut(steps * BLOCK);
-            for (col, block) in cols.clone().step_by(SIDE).zip(blocks) {
-                let lines = col..cols.end.min(col + SIDE);
-                let packing = Packing { lines, depth: depth.clone(), form: Form::Right };
-                pack::<O::Compute, B>(self.b, batch, packing, &mut block[..BLOCK]);
             }
         }
     }
@@ -162,6 +153,7 @@ where
         let steps = depth.len().div_ceil(STEP);
         let at = |col: usize| Position { batch, row: rows.start, col };
         let (first_col, each) = (cols.start, group * SIDE);
+        let few = self.size.cols <= FEW_TIMES;
         let groups = || cols.clone().step_by(group).map(|col| col..cols.end.min(col + group));
         if self.c.add && depth.start == 0 {
             for (cols, sums) in groups().zip(sums.chunks_exact_mut(each)) {
@@ -171,7 +163,7 @@ where
         for k in depth.clone().step_by(RUN) {
             let run = k..depth.end.min(k + RUN);
             let (first, count) = ((k - depth.start) / STEP, run.len().div_ceil(STEP));
-            pack_lines::<O::Compute, A>(self.a, batch, rows.clone(), run.clone(), strip);
+            let a = lines_of::<O::Compute, A>(self.a, batch, rows.clone(), run.clone(), few, strip);
             let add = self.c.add || k > 0;
             for (cols, sums) in groups().zip(sums.chunks_exact_mut(each)) {
                 for col in (0..cols.len()).step_by(SIDE) {
@@ -179,8 +171,8 @@ where
                     let b = &panels[(panel * steps + first) * BLOCK..][..count * BLOCK];
                     let c = sums[col..].as_mut_ptr().cast::<f32>();
                     let row = group * size_of::<f32>();
-                    // SAFETY: strip and panel have that many blocks; 32 rows of 32 sums lie in the group from there on.
-                    unsafe { unit.multiply(strip.as_ptr(), b.as_ptr(), count, c, row, add) };
+                    // SAFETY: lines and panel have that many blocks; 32 rows of 32 sums lie in the group from there on.
+                    unsafe { unit.multiply(&a, b.as_ptr(), count, c, row, add) };
                 }
                 if run.end == self.size.depth {
                     let (rows, at) = (rows.len(), at(cols.start));

@@ -162,9 +162,9 @@ impl Path {
     fn of<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs, pairs: bool) -> Path {
         match size {
             Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
+            _ if pairs && pairs::pays(size) => Path::Pairs,
             // What is not read once, but in strips or bands that lines share, has its tiles.
             Size { cols, .. } if cols <= few_cols(size) && left == Packs::Blocks => Path::FewCols,
-            _ if pairs && size.depth > 0 => Path::Pairs,
             _ if left == Packs::Blocks && size.rows <= some_rows(size, kernel) => Path::SomeRows,
             _ => Path::Tiles,
         }

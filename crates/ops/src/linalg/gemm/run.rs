@@ -12,7 +12,7 @@ use tonnage_core::Workers;
 
 use super::compute::Output;
 use super::epilogue::{Block, Epilogue, Position};
-use super::kernel::Kernel;
+use super::kernel::{Kernel, Level};
 use super::operand::Operand;
 use super::plan::{Path, Plan, Size, TOLD_APART};
 use super::target::Rows;
@@ -24,6 +24,8 @@ pub(super) struct Job<'a, A, B, O: Output, E> {
     pub b: &'a B,
     pub c: Sink<O>,
     pub epilogue: &'a E,
+    /// Which instructions there are.
+    pub level: Level,
     pub kernel: &'static Kernel<O::Compute>,
     pub plan: Plan,
     /// Which shares of the work somebody has taken.

@@ -1,7 +1,7 @@
 //! Blocks of `bf16` as the matrix unit reads them: 32 lines by 32 steps of depth, with two steps side by side in a word.
 //!
-//! Requests to the cache run ahead of the reading: a block touches a line of cache in each of 32 rows, which lie as far apart
-//! as pages, and no machine sees a pattern in that.
+//! What is read from memory is read in its order: a block has a line of cache in each of 32 rows, which lie as far apart as
+//! pages, and no machine sees a pattern in that.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use std::ops::Range;
 use tonnage_core::bf16;
 
 use super::compute::Compute;
-use super::kernel::amx::{BLOCK, SIDE, STEP};
+use super::kernel::amx::{BLOCK, Lines, SIDE, STEP};
 use super::kernel::fetch;
 use super::operand::{Direct, Narrow, Operand};
 use crate::simd::{self, Isa};
 
 /// How a block lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+enum Form {
     /// Lines of elements.
     Left,
     /// Two halves of 16 lines, and in each, for every two steps of depth, the lines' pairs.
@@ -26,11 +26,84 @@ pub(super) enum Form {
 /// 16 lines of 16 pairs, or the other way round.
 type Square = [[u32; 16]; 16];
 
+/// Packs columns of a right operand over some depth: panels of [`SIDE`] one after the other, in each the blocks of its depth.
+pub(super) fn pack_right<C: Compute, X: Operand<C>>(
+    operand: &X,
+    batch: usize,
+    cols: Range<usize>,
+    depth: Range<usize>,
+    out: &mut [u16],
+) {
+    let steps = depth.len().div_ceil(STEP);
+    let (mut panels, mut blocks) = (0, 0);
+    if let Narrow::InMemory(from) = operand.narrow(batch)
+        && from.line == 1
+    {
+        (panels, blocks) = (cols.len() / SIDE, depth.len() / STEP);
+        let first = from.start as isize + cols.start as isize + depth.start as isize * from.depth;
+        simd::level().run(Rows { from, first, panels, blocks, each: steps * BLOCK, out });
+    }
+    for (s, k) in depth.clone().step_by(STEP).enumerate() {
+        let done = if s < blocks { panels } else { 0 };
+        let depth = k..depth.end.min(k + STEP);
+        let left = out.chunks_mut(steps * BLOCK).skip(done);
+        for (col, panel) in (cols.start + done * SIDE..cols.end).step_by(SIDE).zip(left) {
+            let lines = col..cols.end.min(col + SIDE);
+            let packing = Packing { lines, depth: depth.clone(), form: Form::Right };
+            pack::<C, X>(operand, batch, packing, &mut panel[s * BLOCK..][..BLOCK]);
+        }
+    }
+}
+
+/// Rows from those that are packed to those that are asked for.
+const AHEAD: isize = 4;
+
+/// Whole panels of columns that lie side by side: two rows at a time, all panels of them, in the order of memory.
+struct Rows<'a> {
+    from: Direct<'a, bf16>,
+    first: isize,
+    panels: usize,
+    blocks: usize,
+    each: usize,
+    out: &'a mut [u16],
+}
+
+impl simd::Kernel for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        let Rows { from, first, panels, blocks, each, out } = self;
+        let row =
+            |k: usize| &from.data[(first + k as isize * from.depth) as usize..][..panels * SIDE];
+        if panels == 0 {
+            return;
+        }
+        for k in (0..blocks * STEP).step_by(2) {
+            let (low, high) = (row(k), row(k + 1));
+            let rows = low.as_chunks::<SIDE>().0.iter().zip(high.as_chunks::<SIDE>().0);
+            // Of a panel a block, and in both halves of that a line.
+            let at = k / STEP * BLOCK + k % STEP * 16;
+            for ((low, high), panel) in rows.zip(out.chunks_mut(each)) {
+                for row in [low, high] {
+                    fetch(row.as_ptr().wrapping_offset(AHEAD * from.depth), SIDE);
+                }
+                for half in 0..2 {
+                    let of = |i: usize| pair(low[half * 16 + i], high[half * 16 + i]);
+                    let both: [u32; 16] = std::array::from_fn(of);
+                    let to = &mut panel[at + half * BLOCK / 2..][..STEP];
+                    to.copy_from_slice(bytemuck::cast_slice(&both));
+                }
+            }
+        }
+    }
+}
+
 /// A block: up to [`SIDE`] lines by [`STEP`] steps of depth, filled up with zeros.
-pub(super) struct Packing {
-    pub lines: Range<usize>,
-    pub depth: Range<usize>,
-    pub form: Form,
+struct Packing {
+    lines: Range<usize>,
+    depth: Range<usize>,
+    form: Form,
 }
 
 impl Packing {
@@ -63,12 +136,7 @@ impl Packing {
 }
 
 /// Packs a block with the vectors of the machine.
-pub(super) fn pack<C: Compute, X: Operand<C>>(
-    operand: &X,
-    batch: usize,
-    block: Packing,
-    out: &mut [u16],
-) {
+fn pack<C: Compute, X: Operand<C>>(operand: &X, batch: usize, block: Packing, out: &mut [u16]) {
     struct Run<'a, C, X>(&'a X, usize, Packing, &'a mut [u16], PhantomData<C>);
     impl<C: Compute, X: Operand<C>> simd::Kernel for Run<'_, C, X> {
         type Output = ();
@@ -81,17 +149,27 @@ pub(super) fn pack<C: Compute, X: Operand<C>>(
     simd::level().run(Run(operand, batch, block, out, PhantomData::<C>));
 }
 
-/// Packs up to [`SIDE`] lines over some depth: the blocks of a left operand, one after the other.
-pub(super) fn pack_lines<C: Compute, X: Operand<C>>(
+/// Lines that lie a multiple of that many bytes apart share sets of the cache, too few for 16 of them.
+const CROWDED: isize = 4096;
+
+/// Up to [`SIDE`] lines of a left operand over some depth: where they lie, or packed if they are read more than a `few` times
+/// and would crowd each other out.
+pub(super) fn lines_of<C: Compute, X: Operand<C>>(
     operand: &X,
     batch: usize,
     lines: Range<usize>,
     depth: Range<usize>,
+    few: bool,
     out: &mut [u16],
-) {
+) -> Lines {
     let whole = lines.len() == SIDE && depth.len().is_multiple_of(STEP);
     match operand.narrow(batch) {
-        Narrow::InMemory(from) if whole && from.depth == 1 => copy_lines(&from, lines, depth, out),
+        Narrow::InMemory(from) if whole && from.depth == 1 => {
+            if few || from.line * size_of::<bf16>() as isize % CROWDED != 0 {
+                return lines_in_memory(&from, lines, depth);
+            }
+            copy_lines(&from, lines, depth, out);
+        }
         _ => {
             for (k, block) in depth.clone().step_by(STEP).zip(out.chunks_exact_mut(BLOCK)) {
                 let depth = k..depth.end.min(k + STEP);
@@ -100,6 +178,14 @@ pub(super) fn pack_lines<C: Compute, X: Operand<C>>(
             }
         }
     }
+    Lines::packed(out)
+}
+
+/// Whole lines where they lie.
+fn lines_in_memory(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>) -> Lines {
+    let size = size_of::<bf16>() as isize;
+    let first = from.run(lines.start, depth).as_ptr().cast::<u16>();
+    Lines { first, line: from.line * size, step: STEP as isize * size }
 }
 
 /// Whole lines as they lie, each read to its end; those of the next blocks are asked for.
@@ -140,14 +226,7 @@ fn by_depth(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>, p
         let at = from.start as isize + lines.start as isize + k as isize * from.depth;
         &from.data[at as usize..][..lines.len()]
     };
-    let next = from
-        .data
-        .as_ptr()
-        .wrapping_offset(from.start as isize + lines.start as isize + STEP as isize * from.depth);
     for (pairs, k) in pairs.iter_mut().zip(depth.clone().step_by(2)) {
-        for k in [k, k + 1] {
-            fetch(next.wrapping_offset(k as isize * from.depth), lines.len());
-        }
         let low = run(k);
         let high = if k + 1 < depth.end { run(k + 1) } else { &[] };
         if let (Some(low), Some(high)) = (low.first_chunk::<16>(), high.first_chunk::<16>()) {

@@ -121,14 +121,15 @@ impl Unit {
     /// `c (+)= a * b` for [`SIDE`] rows and columns of sums that are `row` bytes apart, over `steps` blocks of depth, at
     /// least 1.
     ///
-    /// A block of `a` is its lines, of [`STEP`] elements each, one after the other. One of `b` is two tiles, of 16 lines
-    /// each: for every two steps of depth, its lines' pairs of elements side by side.
+    /// One block of `b` is two tiles, of 16 lines each: for every two steps of depth, its lines' pairs of elements side by
+    /// side.
     ///
     /// # Safety
-    /// `a` and `b` must be valid for reads of `steps` blocks, `c` for reads and writes of its rows.
+    /// `a` must be valid for reads of [`SIDE`] lines in each of `steps` blocks, `b` for as many blocks, `c` for reads and
+    /// writes of its rows.
     pub unsafe fn multiply(
         &self,
-        a: *const u16,
+        a: &Lines,
         b: *const u16,
         steps: usize,
         c: *mut f32,
@@ -163,14 +164,15 @@ impl Unit {
             asm!(
                 "2:",
                 "tileloadd tmm4, [{a} + {line}]",
-                "tileloadd tmm6, [{b} + {line}]",
+                "tileloadd tmm6, [{b} + {wide}]",
                 "tdpbf16ps tmm0, tmm4, tmm6",
-                "tileloadd tmm7, [{b} + {line} + 1024]",
+                "tileloadd tmm7, [{b} + {wide} + 1024]",
                 "tdpbf16ps tmm1, tmm4, tmm7",
-                "tileloadd tmm5, [{a} + {line} + 1024]",
+                "tileloadd tmm5, [{lower} + {line}]",
                 "tdpbf16ps tmm2, tmm5, tmm6",
                 "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {a}, 2048",
+                "add {a}, {step}",
+                "add {lower}, {step}",
                 "add {b}, 2048",
                 "dec {steps}",
                 "jnz 2b",
@@ -178,10 +180,13 @@ impl Unit {
                 "tilestored [{c} + {row} + 64], tmm1",
                 "tilestored [{below} + {row}], tmm2",
                 "tilestored [{below} + {row} + 64], tmm3",
-                a = inout(reg) a => _,
+                a = inout(reg) a.first => _,
+                lower = inout(reg) a.first.wrapping_byte_offset(16 * a.line) => _,
                 b = inout(reg) b => _,
                 steps = inout(reg) steps => _,
-                line = in(reg) 64usize,
+                line = in(reg) a.line,
+                step = in(reg) a.step,
+                wide = in(reg) 64usize,
                 c = in(reg) c,
                 below = in(reg) below,
                 row = in(reg) row,
@@ -190,6 +195,24 @@ impl Unit {
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = (a, b, steps, below, add); // there is no unit to begin
+    }
+}
+
+/// How the lines of a left operand lie, in bytes: [`STEP`] elements of each side by side.
+pub(in super::super) struct Lines {
+    /// The first line of the first block.
+    pub first: *const u16,
+    /// From one line to the next.
+    pub line: isize,
+    /// From one block of depth to the next.
+    pub step: isize,
+}
+
+impl Lines {
+    /// Packed blocks: their lines one after the other, and one block after the other.
+    pub fn packed(blocks: &[u16]) -> Lines {
+        let line = (STEP * size_of::<u16>()) as isize;
+        Lines { first: blocks.as_ptr(), line, step: SIDE as isize * line }
     }
 }
 

@@ -42,7 +42,7 @@ macro_rules! avx2 {
 
             #[target_feature(enable = "avx2,fma")]
             fn streams(s: &Stream<'_, $t>, sums: &mut [$t]) {
-                stream::<$t, true>(s, sums);
+                stream::<$t, $t, true>(s, sums);
             }
 
             #[target_feature(enable = "avx2,fma")]

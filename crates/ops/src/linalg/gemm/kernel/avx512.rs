@@ -139,7 +139,7 @@ macro_rules! avx512 {
             fn streams(s: &Stream<'_, $t>, sums: &mut [$t]) {
                 let Stream { count, depth, len, depth_stride, .. } = *s;
                 if count <= FEW || depth == 0 {
-                    return stream::<$t, true>(s, sums);
+                    return stream::<$t, $t, true>(s, sums);
                 }
                 // All rows lie between these two.
                 let (b, _) = (s.row(0).as_ptr(), s.row(depth - 1));

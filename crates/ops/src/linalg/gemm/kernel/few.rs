@@ -2,7 +2,7 @@
 //! would double the traffic. Safe loops that the compiler vectorizes for each level.
 
 use super::fetch;
-use crate::linalg::gemm::compute::Compute;
+use crate::linalg::gemm::compute::{Compute, Reads};
 
 /// At most that many rows (or columns) are a few.
 pub(in super::super) const FEW: usize = 4;
@@ -18,14 +18,15 @@ const PART: usize = 128;
 /// Bytes of a row from which on it makes up for that, and asking takes longer than waiting: two pages.
 const LONG: usize = 8 << 10;
 
-/// `sums[f][i] += sum over k of few[k][f] * rows[k][i]`.
-pub(in super::super) struct Stream<'a, C> {
+/// `sums[f][i] += sum over k of few[k][f] * rows[k][i]`. Elements of the large operand are widened as they are read, where they
+/// have to be.
+pub(in super::super) struct Stream<'a, C, T = C> {
     /// The small operand, packed: `count` elements for each step of depth.
     pub few: &'a [C],
     /// How many rows the small operand has.
     pub count: usize,
     /// The large operand, its lines side by side.
-    pub data: &'a [C],
+    pub data: &'a [T],
     /// Where the first row starts in `data`.
     pub start: isize,
     /// From one step of depth to the next in `data`.
@@ -36,21 +37,24 @@ pub(in super::super) struct Stream<'a, C> {
     pub len: usize,
 }
 
-impl<'a, C> Stream<'a, C> {
+impl<'a, C, T> Stream<'a, C, T> {
     #[inline(always)]
-    pub(super) fn row(&self, k: usize) -> &'a [C] {
+    pub(super) fn row(&self, k: usize) -> &'a [T] {
         let at = (self.start + k as isize * self.depth_stride) as usize;
         &self.data[at..][..self.len]
     }
 }
 
 #[inline(always)]
-pub(super) fn stream<C: Compute, const FUSED: bool>(s: &Stream<'_, C>, sums: &mut [C]) {
-    let asks = s.len * size_of::<C>() < LONG;
+pub(super) fn stream<C: Compute, T: Reads<C>, const FUSED: bool>(
+    s: &Stream<'_, C, T>,
+    sums: &mut [C],
+) {
+    let asks = s.len * size_of::<T>() < LONG;
     let part = if asks { PART } else { s.len };
     let mut k = 0;
     while k + RUN <= s.depth {
-        let rows: [&[C]; RUN] = std::array::from_fn(|j| s.row(k + j));
+        let rows: [&[T]; RUN] = std::array::from_fn(|j| s.row(k + j));
         for (f, sums) in sums.chunks_exact_mut(s.len).take(s.count).enumerate() {
             let w: [C; RUN] = std::array::from_fn(|j| s.few[(k + j) * s.count + f]);
             for (at, sums) in (0..s.len).step_by(part).zip(sums.chunks_mut(part)) {
@@ -64,14 +68,14 @@ pub(super) fn stream<C: Compute, const FUSED: bool>(s: &Stream<'_, C>, sums: &mu
                 let [r0, r1, r2, r3, r4, r5, r6, r7] = rows.map(|row| &row[at..][..len]);
                 for (i, sum) in sums.iter_mut().enumerate() {
                     let mut x = *sum;
-                    x = C::mul_add::<FUSED>(w[0], r0[i], x);
-                    x = C::mul_add::<FUSED>(w[1], r1[i], x);
-                    x = C::mul_add::<FUSED>(w[2], r2[i], x);
-                    x = C::mul_add::<FUSED>(w[3], r3[i], x);
-                    x = C::mul_add::<FUSED>(w[4], r4[i], x);
-                    x = C::mul_add::<FUSED>(w[5], r5[i], x);
-                    x = C::mul_add::<FUSED>(w[6], r6[i], x);
-                    x = C::mul_add::<FUSED>(w[7], r7[i], x);
+                    x = C::mul_add::<FUSED>(w[0], r0[i].read(), x);
+                    x = C::mul_add::<FUSED>(w[1], r1[i].read(), x);
+                    x = C::mul_add::<FUSED>(w[2], r2[i].read(), x);
+                    x = C::mul_add::<FUSED>(w[3], r3[i].read(), x);
+                    x = C::mul_add::<FUSED>(w[4], r4[i].read(), x);
+                    x = C::mul_add::<FUSED>(w[5], r5[i].read(), x);
+                    x = C::mul_add::<FUSED>(w[6], r6[i].read(), x);
+                    x = C::mul_add::<FUSED>(w[7], r7[i].read(), x);
                     *sum = x;
                 }
             }
@@ -83,7 +87,7 @@ pub(super) fn stream<C: Compute, const FUSED: bool>(s: &Stream<'_, C>, sums: &mu
         for (f, sums) in sums.chunks_exact_mut(s.len).take(s.count).enumerate() {
             let w = s.few[k * s.count + f];
             for (sum, &y) in sums.iter_mut().zip(row) {
-                *sum = C::mul_add::<FUSED>(w, y, *sum);
+                *sum = C::mul_add::<FUSED>(w, y.read(), *sum);
             }
         }
         k += 1;

@@ -19,9 +19,11 @@ mod slim;
 pub(super) mod turn;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
+mod widened;
 
 pub(super) use few::{FEW, SIDE_BY_SIDE, Stream};
 pub(super) use flush::Flushed;
+pub(super) use widened::stream_widened;
 
 use super::compute::Compute;
 

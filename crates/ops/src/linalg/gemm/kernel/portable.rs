@@ -37,7 +37,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
 }
 
 fn plain_stream<C: Compute>(s: &Stream<'_, C>, sums: &mut [C]) {
-    stream::<C, false>(s, sums);
+    stream::<C, C, false>(s, sums);
 }
 
 fn plain_dot<C: Compute>(x: &[C], y: &[C]) -> C {

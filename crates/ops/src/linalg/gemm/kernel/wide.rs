@@ -26,7 +26,7 @@ macro_rules! compile_for {
 
             #[target_feature(enable = $features)]
             pub(super) fn streams<C: Compute>(s: &Stream<'_, C>, sums: &mut [C]) {
-                stream::<C, false>(s, sums);
+                stream::<C, C, false>(s, sums);
             }
 
             #[target_feature(enable = $features)]
