@@ -12,6 +12,7 @@ use super::float::gelu::Angle;
 use super::float::{self, Real, trig};
 use super::map::{Map1, Map2, Map3};
 use super::number::{Integer, Number};
+use super::remainder::Remainder;
 use super::vectorize::Isa;
 
 macro_rules! maps1 {
@@ -207,8 +208,6 @@ maps2! { Same;
     Div: Number, |a, b| a.div(b);
     /// The quotient rounded down.
     FloorDiv: Number, |a, b| a.floor_div::<I>(b);
-    /// The remainder with the divisor's sign.
-    Mod: Number, |a, b| a.modulo(b);
     /// a^b
     Pow: Number, |a, b| a.pow::<I>(b);
     /// The larger; NaN where either is.
@@ -231,6 +230,27 @@ maps2! { Same;
     Shl: Integer, |a, b| a.shl(b);
     /// a >> b
     Shr: Integer, |a, b| a.shr(b);
+}
+
+/// The remainder with the divisor's sign.
+#[derive(Debug)]
+pub struct Mod;
+
+impl<T: Remainder + Pod> Map2<T> for Mod {
+    type Out = T;
+    #[inline(always)]
+    fn apply<I: Isa>(a: T, b: T) -> T {
+        a.near_modulo::<I>(b)
+    }
+    const RARE: bool = T::FAR;
+    #[inline(always)]
+    fn rare(a: T, b: T) -> bool {
+        a.is_far(b)
+    }
+    #[inline(always)]
+    fn slow<I: Isa>(a: T, b: T) -> T {
+        a.modulo(b)
+    }
 }
 
 maps2! { Truth;

@@ -39,6 +39,18 @@ pub trait Map2<T: Pod>: 'static {
     type Out: Pod;
     /// The function; `#[inline(always)]`.
     fn apply<I: Isa>(a: T, b: T) -> Self::Out;
+    /// True where some elements are beyond `apply`.
+    const RARE: bool = false;
+    /// Whether these are.
+    #[inline(always)]
+    fn rare(_: T, _: T) -> bool {
+        false
+    }
+    /// The function for such elements.
+    #[inline(always)]
+    fn slow<I: Isa>(a: T, b: T) -> Self::Out {
+        Self::apply::<I>(a, b)
+    }
 }
 
 /// A function of three elements, the first of which may be of another type.
@@ -74,6 +86,14 @@ impl<T: Pod, M: Map2<T>> Kernel for Loop2<'_, T, M> {
     fn run<I: Isa>(self) {
         for ((out, &a), &b) in self.0.iter_mut().zip(self.1).zip(self.2) {
             *out = M::apply::<I>(a, b);
+        }
+        let both = || self.1.iter().zip(self.2);
+        if M::RARE && both().fold(false, |any, (&a, &b)| any | M::rare(a, b)) {
+            for (out, (&a, &b)) in self.0.iter_mut().zip(both()) {
+                if M::rare(a, b) {
+                    *out = M::slow::<I>(a, b);
+                }
+            }
         }
     }
 }

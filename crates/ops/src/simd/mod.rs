@@ -21,6 +21,7 @@ pub mod philox;
 pub mod prefetch;
 pub mod prim;
 pub mod random;
+pub mod remainder;
 pub mod stream;
 pub mod vectorize;
 

@@ -11,6 +11,7 @@
 
 use bytemuck::Pod;
 
+use super::float::real::select;
 use super::float::{self, Real};
 use super::vectorize::Isa;
 
@@ -48,6 +49,14 @@ pub trait Integer: Number {
     fn shr(self, b: Self) -> Self;
 }
 
+/// What is left of a division that cut its quotient off, as of one that rounded it down.
+#[inline(always)]
+pub(super) fn floored<T: Real>(left: T, b: T) -> T {
+    let zero = left == T::ZERO;
+    let other = !zero & ((left < T::ZERO) != (b < T::ZERO));
+    select(other, left + b, select(zero, left.copysign(b), left))
+}
+
 macro_rules! float_number {
     ($($T:ident)*) => {$(
         impl Number for $T {
@@ -75,8 +84,7 @@ macro_rules! float_number {
             fn floor_div<I: Isa>(self, b: $T) -> $T { float::floor::<I, $T>(self / b) }
             #[inline(always)]
             fn modulo(self, b: $T) -> $T {
-                let r = self % b;
-                if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r.copysign(if r == 0.0 { b } else { r }) }
+                floored(self % b, b)
             }
             #[inline(always)]
             fn pow<I: Isa>(self, b: $T) -> $T { float::pow::Pow::pow::<I>(self, b) }

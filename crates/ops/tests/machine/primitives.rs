@@ -177,6 +177,29 @@ fn float_arithmetic_is_rusts_own_and_nan_spreads_through_max_and_min() {
     check(Binary::Div, &a, &b, |a, b| a / b);
 }
 
+/// All exponents, and quotients that are an integer but for the last bit.
+#[test]
+fn what_is_left_of_a_division_in_f32_is_exact() {
+    let floored = |a: f32, b: f32| {
+        let r = a % b;
+        match r == 0.0 {
+            true => 0f32.copysign(b),
+            false if (r < 0.0) != (b < 0.0) => r + b,
+            false => r,
+        }
+    };
+    for seed in 0..200 {
+        let (mut a, b) = (samples::<f32>(600, seed), samples::<f32>(600, seed + 1000));
+        let times = samples::<i32>(600, seed + 2000);
+        for (i, a) in a.iter_mut().enumerate() {
+            // Products of any size with the divisor, exact or next to it.
+            let near = (b[i] as f64 * f64::from(times[i] >> (i % 32))) as f32;
+            *a = [*a, near, near.next_up(), near.next_down()][i % 4];
+        }
+        check(Binary::Mod, &a, &b, floored);
+    }
+}
+
 #[test]
 fn booleans_take_every_byte_but_zero_for_true() {
     let (a, b) = (samples::<Bool>(600, 7), samples::<Bool>(600, 8));
