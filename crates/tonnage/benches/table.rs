@@ -208,7 +208,16 @@ fn main() -> Result<()> {
     }
     row!("histogram", 1.0, |x| x.histogram(-3.0, 3.0, 64));
     let square = resident(&[1024, 1024])?;
-    show("solve, 1024 (as bytes)", 1.0, Box::new(move || square.solve(&square)))?;
+    macro_rules! of_square {
+        ($name:expr, |$x:ident| $f:expr) => {{
+            let $x = square.clone();
+            show($name, 1.0, Box::new(move || $f))?;
+        }};
+    }
+    of_square!("solve, 1024 (as bytes)", |x| x.solve(&x));
+    of_square!("qr, 1024 (as bytes)", |x| Ok(x.qr()?.0));
+    of_square!("eigh, 1024 (as bytes)", |x| Ok(x.eigh()?.0));
+    of_square!("svd, 1024 (as bytes)", |x| Ok(x.svd()?.0));
     println!("{:<34} {:>12} {:>10} {:>8}", "op", "time", "GiB/s", "of copy");
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     all.iter().for_each(|(_, line)| println!("{line}"));

@@ -20,8 +20,9 @@ use super::field::{Field, largest};
 use super::householder::{Room, room_bytes};
 use super::matrix::{dims, for_batch, inside, square};
 use super::qr::batch_of;
+use super::sweeps::{self, Rotation, STRIP};
 use super::symmetrize::SYMMETRIZE;
-use super::tridiagonal::{self, Rotation, STRIP};
+use super::tridiagonal;
 use crate::infer::{cost, elements, inputs, no_attrs, real};
 use crate::math::divide_no_nan::DIVIDE_NO_NAN;
 use crate::number::with_real;
@@ -62,12 +63,12 @@ fn infer(call: &Call) -> Result<Types> {
 
 fn slot(n: usize, dtype: DType, threads: usize) -> usize {
     let strips = n.div_ceil(STRIP) * STRIP * n;
-    // The matrix, the vectors of reflections, the rotated rows; factors and a row; in f64 three diagonals.
+    // The matrix, the vectors of reflections, the rotated rows; factors and a row; in f64 two diagonals.
     let elements: usize =
         [n * n, n * n, strips, n, n].map(|count| cut_bytes_of(count, dtype)).iter().sum();
     elements
         + 2 * cut_bytes::<f64>(n)
-        + cut_bytes::<Rotation>(n)
+        + cut_bytes_of(2 * sweeps::rotations(n), dtype)
         + cut_bytes::<u32>(n)
         + room_bytes(n, n, dtype, threads)
 }
@@ -142,7 +143,7 @@ fn decompose<T: Field>(
     let factors = cut::<T>(&mut scratch, n);
     let work = cut::<T>(&mut scratch, n);
     let (d, e) = (cut::<f64>(&mut scratch, n), cut::<f64>(&mut scratch, n));
-    let sweep = cut::<Rotation>(&mut scratch, n);
+    let rotations = cut::<Rotation<T>>(&mut scratch, sweeps::rotations(n));
     let order = cut::<u32>(&mut scratch, n);
     let mut room = Room::of(scratch, n, n);
     let diagonals = (&mut *d, &mut *e);
@@ -150,8 +151,8 @@ fn decompose<T: Field>(
     // The product of the reflections is what is rotated, not a unit matrix: that would be full of numbers that are next
     // to nothing, with which machines are slow.
     tridiagonal::orthogonal(reflections, factors, vectors, n, &mut room, workers)?;
-    tridiagonal::into_strips(vectors, n, strips);
-    if let Err(column) = tridiagonal::rotate(d, e, strips, sweep, workers) {
+    sweeps::into_strips(vectors, n, strips);
+    if let Err(column) = sweeps::rotate(d, e, strips, rotations, workers) {
         return Ok(Some(column));
     }
     order.iter_mut().enumerate().for_each(|(i, to)| *to = i as u32);

@@ -9,7 +9,8 @@ use tonnage_core::{DType, Result, Workers};
 use super::field::Field;
 use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm};
 use super::householder::Room;
-use super::tridiagonal::{self, Rotation, STRIP};
+use super::sweeps::{self, Rotation, STRIP};
+use super::tridiagonal;
 use crate::parallel::{cut, cut_bytes, cut_bytes_of};
 
 /// Orders from which it is worth while.
@@ -20,7 +21,7 @@ pub fn bytes(n: usize, dtype: DType) -> usize {
     if n < LEAST {
         return 0;
     }
-    cut_bytes_of(n, dtype) + 2 * cut_bytes::<f64>(n) + cut_bytes::<Rotation>(n)
+    cut_bytes_of(n, dtype) + 2 * cut_bytes::<f64>(n) + cut_bytes_of(2 * sweeps::rotations(n), dtype)
 }
 
 /// Where a turn is worked out: squares, and room for what lies in strips, which is `rows` in the end.
@@ -48,7 +49,7 @@ pub fn turn<T: Field>(
     let Spare { products, reflections, turn, order } = spare;
     let factors = cut::<T>(&mut scratch, n);
     let (d, e) = (cut::<f64>(&mut scratch, n), cut::<f64>(&mut scratch, n));
-    let sweep = cut::<Rotation>(&mut scratch, n);
+    let rotations = cut::<Rotation<T>>(&mut scratch, sweeps::rotations(n));
     let (size, along) = (Size::single(n, n, n), Strides::rows_of(n));
     let (left, right) = (Matrix::left(matrix, along), Matrix::right(matrix, along.transposed()));
     gemm(size, &left, &right, Target::new(products, size), &Store, scratch, workers)?;
@@ -57,8 +58,8 @@ pub fn turn<T: Field>(
     tridiagonal::reduce(products, n, reflections, factors, diagonals, &mut room, workers)?;
     tridiagonal::orthogonal(reflections, factors, turn, n, &mut room, workers)?;
     let strips = &mut rows[..n.div_ceil(STRIP) * STRIP * n];
-    tridiagonal::into_strips(turn, n, strips);
-    if tridiagonal::rotate(d, e, strips, sweep, workers).is_err() {
+    sweeps::into_strips(turn, n, strips);
+    if sweeps::rotate(d, e, strips, rotations, workers).is_err() {
         return Ok(false);
     }
     // The longest first: then the fewest rotations are left.

@@ -29,6 +29,7 @@ mod small;
 mod staged;
 mod stored;
 mod substitute;
+mod sweeps;
 mod system;
 mod triangle;
 mod tridiagonal;

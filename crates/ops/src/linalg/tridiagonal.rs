@@ -1,8 +1,4 @@
-//! Symmetric matrices by way of a tridiagonal one: reflections take a matrix to three diagonals, and rotations those to
-//! one (the QL method with implicit shifts; Bowdler, Martin, Reinsch and Wilkinson, 1968).
-//!
-//! The three diagonals are worked on in `f64`. The rotations of one sweep are applied together, to strips of columns that
-//! stay in cache, on all threads. Their order depends on the matrix alone.
+//! Symmetric matrices by way of a tridiagonal one: reflections take a matrix to three diagonals, which `sweeps` takes to one.
 
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Result, Workers};
@@ -11,11 +7,6 @@ use super::field::{Field, dot_in};
 use super::householder::{BLOCK, Room, reflect};
 use crate::parallel::rows_at_once;
 use crate::simd::{Isa, Kernel, level};
-
-/// Columns of a strip.
-pub const STRIP: usize = 64;
-/// Sweeps that an eigenvalue may take: two or three do.
-const SWEEPS: usize = 60;
 
 /// Takes a symmetric matrix to three diagonals. Row `j` of `vectors`, as long as the matrix is wide, becomes the vector of
 /// reflection `j`. The matrix is used up.
@@ -165,116 +156,6 @@ impl<T: Field> Kernel for Times<'_, T> {
         for (row, to) in self.rows.chunks_exact(self.n).zip(self.out) {
             *to = dot_in::<I, T>(&row[self.from..], self.vector);
         }
-    }
-}
-
-/// A rotation of a row and the next: the row, a cosine and a sine.
-pub type Rotation = [f64; 3];
-
-/// Lays a square out in strips of columns of its transpose, as [`rotate`] wants it.
-pub fn into_strips<T: Field>(square: &[T], n: usize, strips: &mut [T]) {
-    strips.fill(T::ZERO);
-    for (strip, rows) in strips.chunks_exact_mut(n * STRIP).zip(square.chunks(n * STRIP)) {
-        for (i, row) in rows.chunks_exact(n).enumerate() {
-            row.iter().zip(strip.chunks_exact_mut(STRIP)).for_each(|(x, to)| to[i] = *x);
-        }
-    }
-}
-
-/// Takes three diagonals to one, the eigenvalues, and rotates the rows of a matrix that lies in strips along: from the
-/// transposed product of the reflections they become the eigenvectors. An eigenvalue that is not found gives its number.
-pub fn rotate<T: Field>(
-    d: &mut [f64],
-    e: &mut [f64],
-    strips: &mut [T],
-    sweep: &mut [Rotation],
-    workers: &dyn Workers,
-) -> std::result::Result<(), usize> {
-    let n = d.len();
-    for first in 0..n {
-        let mut left = SWEEPS;
-        loop {
-            let small = |i: usize| e[i].abs() <= f64::EPSILON * (d[i].abs() + d[i + 1].abs());
-            let last = (first..n - 1).find(|i| small(*i)).unwrap_or(n - 1);
-            if last == first {
-                break;
-            }
-            // NaN is never small.
-            if left == 0 {
-                return Err(first);
-            }
-            left -= 1;
-            let count = step(d, e, first, last, sweep);
-            let sweep = &sweep[..count];
-            for_each_chunk(workers, strips, n * STRIP, &|_, strip| {
-                level().run(Sweep { strip, sweep });
-            });
-        }
-    }
-    Ok(())
-}
-
-/// One sweep over the block from `first` to `last`; gives how many rotations it took.
-fn step(d: &mut [f64], e: &mut [f64], first: usize, last: usize, sweep: &mut [Rotation]) -> usize {
-    // The shift is the eigenvalue of the first two rows that is nearer to the first.
-    let slope = (d[first + 1] - d[first]) / (2.0 * e[first]);
-    let root = slope.hypot(1.0).copysign(slope);
-    let mut g = d[last] - d[first] + e[first] / (slope + root);
-    let (mut sin, mut cos, mut shift) = (1.0, 1.0, 0.0);
-    let mut count = 0;
-    for i in (first..last).rev() {
-        let (f, b) = (sin * e[i], cos * e[i]);
-        let r = f.hypot(g);
-        e[i + 1] = r;
-        if r == 0.0 {
-            // It falls apart here: the rest waits for the next sweep.
-            d[i + 1] -= shift;
-            e[last] = 0.0;
-            return count;
-        }
-        (sin, cos) = (f / r, g / r);
-        let next = d[i + 1] - shift;
-        let turned = (d[i] - next) * sin + 2.0 * cos * b;
-        shift = sin * turned;
-        d[i + 1] = next + shift;
-        g = cos * turned - b;
-        sweep[count] = [i as f64, cos, sin];
-        count += 1;
-    }
-    d[first] -= shift;
-    e[first] = g;
-    e[last] = 0.0;
-    count
-}
-
-/// The rotations of a sweep, on one strip.
-struct Sweep<'a, T> {
-    strip: &'a mut [T],
-    sweep: &'a [Rotation],
-}
-
-impl<T: Field> Kernel for Sweep<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        let Some([last, ..]) = self.sweep.first() else { return };
-        let (rows, _) = self.strip.as_chunks_mut::<STRIP>();
-        // Of two rows that are rotated the upper one is the lower one of the next rotation: it stays in registers.
-        let mut at = *last as usize + 1;
-        let mut below = rows[at];
-        for [_, cos, sin] in self.sweep {
-            let (cos, sin) = (T::of(*cos), T::of(*sin));
-            let (above, to) = rows.split_at_mut(at);
-            let (above, to) = (&above[at - 1], &mut to[0]);
-            for i in 0..STRIP {
-                let (x, y) = (above[i], below[i]);
-                to[i] = sin.fma::<I>(x, cos * y);
-                below[i] = cos.fma::<I>(x, -(sin * y));
-            }
-            at -= 1;
-        }
-        rows[at] = below;
     }
 }
 
