@@ -91,6 +91,26 @@ fn eigenvectors_multiply_back() {
     }
 }
 
+/// Values whose squares are no numbers, equal values, and a matrix that falls apart into two.
+#[test]
+fn eigenvalues_of_any_size_are_found() {
+    let _turn = alone();
+    let a = draw(6, &[40, 40], DType::F64);
+    let plain = values(&a.eigh().unwrap().0);
+    for power in [600, -600] {
+        let scale = 2f64.powi(power);
+        let (w, v) = (&a * scale).unwrap().eigh().unwrap();
+        orthonormal(&v);
+        let back: Vec<f64> = values(&w).iter().map(|w| w / scale).collect();
+        close(&tensor(back).unwrap(), &plain, 1e-12);
+    }
+    let apart = (0..64).map(|i| if i / 8 / 4 == i % 8 / 4 { 1.0 } else { 0.0 });
+    let apart = tensor(apart.collect::<Vec<f64>>()).unwrap().reshape([8, 8]).unwrap();
+    let (w, v) = apart.eigh().unwrap();
+    orthonormal(&v);
+    close(&w, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 4.0, 4.0], 1e-14);
+}
+
 #[test]
 fn matrices_that_lack_a_rank_have_orthonormal_vectors_too() {
     let _turn = alone();
