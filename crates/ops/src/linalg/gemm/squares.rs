@@ -184,7 +184,9 @@ pub(super) fn lines_of<C: Compute, X: Operand<C>>(
 /// Whole lines where they lie.
 fn lines_in_memory(from: &Direct<'_, bf16>, lines: Range<usize>, depth: Range<usize>) -> Lines {
     let size = size_of::<bf16>() as isize;
-    let first = from.run(lines.start, depth).as_ptr().cast::<u16>();
+    // All others lie between these two.
+    let [first, _] = [lines.start, lines.end - 1].map(|line| from.run(line, depth.clone()));
+    let first = first.as_ptr().cast::<u16>();
     Lines { first, line: from.line * size, step: STEP as isize * size }
 }
 
