@@ -10,6 +10,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::error::Result;
 use tonnage_core::recipe::Elements;
 
+use super::gemm::forced::Level;
 use super::gemm::{Compute, Direct, Matrix, Narrow, Operand, Packs, Reads, Strides, Strip};
 
 /// One side of a product.
@@ -183,6 +184,17 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
 
     fn narrow(&self, batch: usize) -> Narrow<'_> {
         either!(self, own => Operand::<C>::narrow(own, batch))
+    }
+
+    fn stream(
+        &self,
+        level: Level,
+        batch: usize,
+        few: &[C],
+        block: [Range<usize>; 2],
+        sums: &mut [C],
+    ) -> bool {
+        either!(self, own => Operand::<C>::stream(own, level, batch, few, block, sums))
     }
 
     fn runs_along_depth(&self) -> bool {

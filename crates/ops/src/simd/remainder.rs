@@ -32,8 +32,8 @@ impl Remainder for f32 {
 
     #[inline(always)]
     fn is_far(self, b: f32) -> bool {
-        // NaN is far, and so is what an infinity or zero divides.
-        let near = (f64::from(self) / f64::from(b)).abs() < NEAR;
+        // NaN is far, and so is what an infinity or zero divides. The product is exact.
+        let near = f64::from(self).abs() < NEAR * f64::from(b).abs();
         !(near & (b.abs() < f32::INFINITY))
     }
 

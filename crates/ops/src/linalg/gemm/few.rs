@@ -80,7 +80,7 @@ where
                     packed,
                     rows,
                 );
-                self.finish(at, len, count, rows);
+                self.finish(at, [len, count, count], rows);
                 continue;
             }
             let sums = &mut sums[..count * len];
@@ -122,9 +122,9 @@ where
             if turned {
                 let rows = &mut rows[..count * len];
                 turn(sums, len, rows);
-                self.finish(at, len, count, rows);
+                self.finish(at, [len, count, count], rows);
             } else {
-                self.finish(at, count, len, sums);
+                self.finish(at, [count, len, len], sums);
             }
         }
     }

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::compute::Output;
-use super::epilogue::{Block, Epilogue, Position};
+use super::epilogue::{Epilogue, Position};
 use super::kernel::FEW;
 use super::kernel::amx::{BLOCK, SIDE, STEP, Unit};
 use super::operand::Operand;
@@ -175,12 +175,7 @@ where
                     unsafe { unit.multiply(&a, b.as_ptr(), count, c, row, add) };
                 }
                 if run.end == self.size.depth {
-                    let (rows, at) = (rows.len(), at(cols.start));
-                    let (data, stride) = (sums.as_mut_ptr(), group as isize);
-                    // SAFETY: the group has that many rows, and is borrowed for as long.
-                    let mut block = unsafe { Block::new(at, rows, cols.len(), data, stride) };
-                    self.epilogue.finish(&mut block);
-                    self.store(at, [rows, cols.len(), group], sums);
+                    self.finish(at(cols.start), [rows.len(), cols.len(), group], sums);
                 }
             }
         }

@@ -152,15 +152,19 @@ where
         }
     }
 
-    /// Hands finished sums in scratch to the epilogue, then rounds them into the result.
-    pub(super) fn finish(&self, at: Position, rows: usize, cols: usize, sums: &mut [O::Compute]) {
-        // SAFETY: `sums` holds `rows` rows of `cols` elements, and is borrowed for as long.
-        let mut block = unsafe { Block::new(at, rows, cols, sums.as_mut_ptr(), cols as isize) };
+    /// Hands finished sums in scratch to the epilogue, then rounds them into the result: so many rows of so many elements, and
+    /// from one to the next.
+    pub(super) fn finish(&self, at: Position, lie: [usize; 3], sums: &mut [O::Compute]) {
+        let [rows, cols, stride] = lie;
+        // All of its rows lie in the slice.
+        let sums = &mut sums[..rows.saturating_sub(1) * stride + cols];
+        // SAFETY: as was just seen; rows are apart, and `sums` is borrowed for as long.
+        let mut block = unsafe { Block::new(at, rows, cols, sums.as_mut_ptr(), stride as isize) };
         self.epilogue.finish(&mut block);
-        self.store(at, [rows, cols, cols], sums);
+        self.store(at, lie, sums);
     }
 
-    /// Rounds finished rows into the result: so many of so many elements, and from one to the next.
+    /// Rounds finished rows, which lie as above, into the result.
     pub(super) fn store(
         &self,
         at: Position,
