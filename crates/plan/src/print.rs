@@ -137,7 +137,9 @@ impl fmt::Display for Fitted {
             n => done.push(format!("{n} loops keep what is dear in their rounds")),
         }
         if let Some(pieces) = self.micro_batches {
-            done.push(format!("the batch in {pieces} pieces (sums in another order)"));
+            done.push(format!(
+                "the batch in {pieces} pieces (sums over it may differ in their last digits; `exact` forbids it)"
+            ));
         }
         if self.in_bf16 > 0 {
             done.push(format!("{} values kept in bf16", self.in_bf16));
