@@ -1,4 +1,6 @@
 //! The examples, by name: `cargo run --release -p tonnage-examples image_classifier`. Each file is a whole program; this one finds it.
+//!
+//! Decision: `docs/decisions/examples-are-one-program.md`.
 
 macro_rules! programs {
     ($($name:ident,)*) => {

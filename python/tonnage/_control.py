@@ -1,4 +1,7 @@
-"""Branches and loops that the data decide."""
+"""Branches and loops that the data decide.
+
+Decision: ``docs/decisions/python-loop-bodies-are-traced.md``.
+"""
 
 import builtins
 

@@ -2,6 +2,8 @@
 
 Tensors are arguments of the program; anything else is part of the signature, so that a Python ``True`` and a Python
 ``False`` are two programs, and a boolean tensor is one with both branches.
+
+Decision: ``docs/decisions/data-decided-sizes-in-python.md``.
 """
 
 import functools

@@ -16,6 +16,8 @@
 //! Everything else is an error that asks for a `cast`: a silent loss, or a silently wider result, is
 //! memory and precision that nobody asked for. A Rust number on one side of an operator takes the
 //! tensor's dtype, and is an error where it can't.
+//!
+//! Decision: `docs/decisions/promotion.md`.
 
 use std::fmt;
 

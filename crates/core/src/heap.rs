@@ -3,6 +3,8 @@
 //! Figures are bytes asked of the allocator, to the byte where the standard library tells its capacities
 //! and never less where it does not. What several share (an `Arc`) is counted once, by whoever is asked
 //! first with the same [`Seen`].
+//!
+//! Decision: `docs/decisions/graphs-are-counted-apart.md`.
 
 use std::collections::HashSet;
 use std::sync::Arc;

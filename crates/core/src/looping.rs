@@ -3,6 +3,8 @@
 //! One loop serves them all: carried values change from round to round, sliced inputs give each round a
 //! row, the rest is only read; each round may also write a row of a stacked output. `while_loop`, `fori_loop`,
 //! `scan` and `map_fn` differ in nothing but these numbers.
+//!
+//! Decision: `docs/decisions/loop-checkpoints.md`.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -4,6 +4,8 @@
 //! key, or what lies in a file. A recipe reads each of its generators through a layout, as a tensor reads its buffer, so
 //! transposing, slicing and broadcasting a recipe makes another recipe. A fill has no generator at
 //! all: its program is one constant. Recipes never refer to variables.
+//!
+//! Decisions: `docs/decisions/file-tensors-are-recipes.md`, `docs/decisions/recipes-become-resident.md`.
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};

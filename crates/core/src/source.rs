@@ -1,4 +1,6 @@
 //! The user's source line, carried from the call to the ledger, the plan and every error.
+//!
+//! Decision: `docs/decisions/layers-are-part-of-the-source.md`.
 
 use std::cell::Cell;
 use std::cmp::Ordering;

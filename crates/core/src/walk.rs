@@ -3,6 +3,8 @@
 //! A walk counts along the last axis and counts rows; how far the outer axes carry follows from the number of
 //! the row. So it takes no memory that grows with the rank, and a kernel, which may not allocate, can walk
 //! what it is lent at any rank.
+//!
+//! Decision: `docs/decisions/short-rows.md`.
 
 use std::ops::Range;
 

@@ -1,4 +1,6 @@
 //! Reading lent memory through any layout, in logical order; see [`tonnage_core::walk`].
+//!
+//! Decision: `docs/decisions/short-rows.md`.
 
 use tonnage_core::layout::Layout;
 use tonnage_core::walk::{Axes, Even, EvenRows, Runs};

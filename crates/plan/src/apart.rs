@@ -3,6 +3,8 @@
 //!
 //! A value has one place in a plan. So where there are several readers, each gets a value of its own, which is the same recipe, and is made
 //! resident, or not, apart from all others.
+//!
+//! Decision: `docs/decisions/variables-in-files.md`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! What a plan reads from files as it runs, and writes to them: tensors that stay in theirs, which steps leave them there, and which make new ones.
+//!
+//! Decision: `docs/decisions/plans-know-the-form-of-a-recipe.md`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! Which elementwise steps run as part of the kernel before them: on what it makes, while that is still in cache. It changes
 //! neither bytes nor bits; a step keeps its place in the plan, and all that lives then lives while the kernel runs too.
+//!
+//! Decision: `docs/decisions/epilogues.md`.
 
 use tonnage_core::DType;
 use tonnage_core::graph::Graph;

@@ -1,4 +1,6 @@
 //! Loops and their gradients as data: what the executor follows. Part of a [`Plan`].
+//!
+//! Decision: `docs/decisions/spilled-loop-states.md`.
 
 use std::sync::Arc;
 

@@ -3,6 +3,8 @@
 //!
 //! The invariant: an output that the call makes shares its bytes with no other output, and what a variable
 //! was at the call is copied out of it, so that no later update can change a result.
+//!
+//! Decision: `docs/decisions/one-arena-block.md`.
 
 use std::sync::Arc;
 

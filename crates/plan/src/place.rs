@@ -1,6 +1,8 @@
 //! Giving every value its bytes: a view's, a dying input's, or a buffer of its own. It walks the nodes in the
 //! order that they will run; `in_place` decides whose bytes a result may take,
 //! `copy` and `region` serve loops and branches, `outputs` and `arena` close the plan.
+//!
+//! Decision: `docs/decisions/reductions-are-not-in-place.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -4,6 +4,8 @@
 //! Three kinds: an argument that is moved into the call instead of lent to it; what a line makes computed again on the
 //! way back instead of kept; a value that is held only because one line reads it late. Candidates are the lines that hold the most
 //! at the peak; each line is named once, with what saves most there.
+//!
+//! Decision: `docs/decisions/suggestions-are-plans.md`.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

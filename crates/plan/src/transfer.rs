@@ -3,6 +3,8 @@
 //!
 //! The invariant: bytes that the lane reads or writes live from the step that starts it to the step that awaits it,
 //! because both name the value.
+//!
+//! Decision: `docs/decisions/spilling-is-four-nodes.md`.
 
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;

@@ -1,4 +1,6 @@
 //! Functions: a Python callable that is traced and planned.
+//!
+//! Decisions: `docs/decisions/data-decided-sizes-in-python.md`, `docs/decisions/open-lengths-in-python.md`.
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

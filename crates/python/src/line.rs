@@ -2,6 +2,8 @@
 //!
 //! Frames of this package are passed over: what a layer does is done where the user called it. Lines are looked up by
 //! code object and line number, so that after the first time a line costs a call of `sys._getframe` and a look.
+//!
+//! Decision: `docs/decisions/python-holds-no-mechanics.md`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

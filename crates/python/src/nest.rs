@@ -2,6 +2,8 @@
 //! beside plain values.
 //!
 //! Plain values are held by the tree, so that an object that is told apart by who it is stays that one.
+//!
+//! Decision: `docs/decisions/python-holds-no-mechanics.md`.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! One block for all buffers of a planned call. At the end of the call the results are cut out of it
 //! and the rest goes back to the system, so a result costs no copy and pins nothing but itself.
+//!
+//! Decision: `docs/decisions/one-arena-block.md`.
 
 use std::fmt;
 use std::ops::Range;

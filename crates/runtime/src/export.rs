@@ -2,6 +2,8 @@
 //!
 //! A guard cannot be handed out of the language, so an export is a count: while it lives its bytes are not sent away, and
 //! since it holds the array nobody is the only holder, so nobody writes them.
+//!
+//! Decision: `docs/decisions/numpy-views.md`.
 
 use tonnage_core::{Result, Source};
 

@@ -6,6 +6,8 @@
 //!
 //! The invariant: from the first update of a variable on a call runs to its end, so that variables have the values of
 //! before or of after it. A loop that updates variables stops between two rounds, with the values of the last whole one.
+//!
+//! Decision: `docs/decisions/stopping-a-call.md`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

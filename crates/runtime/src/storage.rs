@@ -7,6 +7,8 @@
 //! Bytes that several share are brought by whoever can have the lock to write at once; the others look again. To
 //! wait for it would close a circle: of two threads that hold one storage each, each waits to read the other's
 //! behind a third that waits to write it.
+//!
+//! Decisions: `docs/decisions/eviction-under-a-limit.md`, `docs/decisions/recipes-become-resident.md`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{

@@ -3,6 +3,8 @@
 //! The ledger writes it under the lock that it holds anyway, so the figures are the ledger's own and those of all threads.
 //! While nothing is recorded it costs one look at an option. It is bounded: what comes beyond the bound is counted as
 //! lost, and the buffers that were recorded still end.
+//!
+//! Decision: `docs/decisions/ledger-writes-recordings.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 //!
 //! This is the one place that lists them; `python/tests/test_guide.py` runs what they have in Python. A page that is missing here fails
 //! the tidy test `every_page_of_the_guide_is_run`.
+//!
+//! Decision: `docs/decisions/guide-pages-are-doc-tests.md`.
 
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {

@@ -6,6 +6,8 @@
 //!
 //! A tensor that is moved in lends its bytes to the result where nobody else holds them: who allocates can
 //! be read in the code.
+//!
+//! Decision: `docs/decisions/operators-and-results.md`.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

@@ -5,6 +5,7 @@
 //! can fail.
 
 mod arrows;
+mod decisions;
 mod documents;
 mod paths;
 mod rust;

@@ -3,6 +3,8 @@
 //! What an op does to tangents is in its row: the op itself where it is linear, its backward rule where
 //! that is symmetric, a rule of its own, or the backward rule transposed: that rule is linear in the
 //! gradient that it is given, so its own gradient with respect to that is the forward map.
+//!
+//! Decision: `docs/decisions/forward-mode.md`.
 
 use smallvec::SmallVec;
 

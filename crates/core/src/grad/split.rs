@@ -1,5 +1,7 @@
 //! A graph cut in two for its gradient: forwards with what the rules keep as further outputs, and the way
 //! back from that. What lies between the two is what the rows declare, and nothing else.
+//!
+//! Decision: `docs/decisions/functions-under-a-tape.md`.
 
 use std::collections::{HashMap, HashSet};
 

@@ -6,6 +6,8 @@
 //! Order among effects is the order of the node list, which every rewrite keeps for nodes whose row
 //! has an effect. Tokens as values were the alternative; they would have to be carried through every
 //! loop and branch to say the same thing.
+//!
+//! Decision: `docs/decisions/effects-in-node-order.md`.
 
 mod build;
 mod print;

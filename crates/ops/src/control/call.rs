@@ -4,6 +4,8 @@
 //! Its gradient keeps the inputs and nothing else, and computes again whatever the rules inside of it
 //! read: a function that is checkpointed is such a call. The way back is a call too, so what it computes
 //! again is never taken for what was computed before.
+//!
+//! Decision: `docs/decisions/checkpointed-functions-are-calls.md`.
 
 use std::sync::Arc;
 

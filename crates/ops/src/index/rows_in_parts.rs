@@ -2,6 +2,8 @@
 //!
 //! Rows go where [`scatter_add`](super::scatter_add) and [`scatter_update`](super::scatter_update) put them, in the same
 //! order, so that the bits are the same. They are put in the order of the table first, so that each part finds its own.
+//!
+//! Decision: `docs/decisions/variables-in-files.md`.
 
 use tonnage_core::error::Result;
 use tonnage_core::kernel::In;

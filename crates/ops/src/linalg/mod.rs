@@ -1,6 +1,8 @@
 //! Matrices: products, factorizations, triangular systems, and the small ops that their gradients need.
 //!
 //! A matrix is the last two axes; the axes before them are a batch.
+//!
+//! Decision: `docs/decisions/own-factorizations.md`.
 
 pub mod cholesky;
 pub mod det;

@@ -6,6 +6,8 @@
 //!
 //! A length decides how it is transformed (`way`). All of it comes down to rows that lie side by side, a lane each
 //! (`lanes`), brought there and back by transposing squares (`turn`); `plan` puts it together.
+//!
+//! Decision: `docs/decisions/own-fourier-transforms.md`.
 
 pub mod fft;
 pub mod ifft;

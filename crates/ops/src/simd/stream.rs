@@ -4,6 +4,8 @@
 //! A plain store reads a line before it changes it. Of a line that is overwritten as a whole, that is a third of all
 //! traffic of a pass from one array to another; streaming stores do without. Where caches do hold the result they lose:
 //! the next reader has to go to memory.
+//!
+//! Decision: `docs/decisions/streaming-stores.md`.
 
 #![allow(unsafe_code, reason = "the instructions are intrinsics that take a pointer")]
 

@@ -5,6 +5,8 @@
 //! when is what SSA says anyway: `spill_wait` reads the value, so its memory lives until it is written;
 //! what `unspill` makes lives from the moment at which reading begins. A row with both the start and the end in it
 //! would have been two nodes fewer, and no overlap with computing.
+//!
+//! Decision: `docs/decisions/spilling-is-four-nodes.md`.
 
 use tonnage_core::OpDef;
 use tonnage_core::error::Result;

@@ -1,6 +1,8 @@
 //! Small elementwise programs, as gradient rules and composites write them: one pass over their inputs, in
 //! eager mode too, and nothing in between. They run as [`FUSED`], whose own gradient is derived from its
 //! program, so what is written here can be differentiated again.
+//!
+//! Decision: `docs/decisions/gradients-of-elementwise-ops.md`.
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;

@@ -3,6 +3,8 @@
 //! A primitive's slope (`slopes`) is made of primitives, so a gradient can be differentiated again, as
 //! often as there are slopes. Kinks and jumps are where the rows of the same ops have them: a maximum of equals goes to
 //! the left one, rounding is flat.
+//!
+//! Decision: `docs/decisions/gradients-of-elementwise-ops.md`.
 
 use smallvec::SmallVec;
 use tonnage_core::error::Result;

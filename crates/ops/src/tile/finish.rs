@@ -1,4 +1,6 @@
 //! A program that stores, run over what a kernel makes while that is still in cache.
+//!
+//! Decision: `docs/decisions/epilogues.md`.
 
 use bytemuck::cast_slice_mut;
 use smallvec::smallvec;

@@ -2,6 +2,8 @@
 //!
 //! A program makes it for what a variable that is kept in files is to be; users never see it. Nothing that it writes is
 //! anybody's before the call ends, so it is no effect: it may run as soon as what it reads is there.
+//!
+//! Decision: `docs/decisions/variables-in-files.md`.
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;

@@ -1,4 +1,6 @@
 //! The slopes of the primitives, in primitives.
+//!
+//! Decision: `docs/decisions/gradients-of-elementwise-ops.md`.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
 

@@ -1,4 +1,6 @@
 //! A program that stores, over a whole domain: cut into pieces for the threads, and these into tiles.
+//!
+//! Decision: `docs/decisions/streaming-stores.md`.
 
 use smallvec::SmallVec;
 use tonnage_core::error::Result;

@@ -3,6 +3,8 @@
 //! A tile that follows memory is one read of 4 KiB straight into its register, so a pass over a file of any size takes no
 //! memory but the registers. A read costs about as much as 2 KiB do: what would be read in many small pieces is brought
 //! into memory first.
+//!
+//! Decision: `docs/decisions/file-tensors-are-recipes.md`.
 
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;

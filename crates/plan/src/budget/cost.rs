@@ -2,6 +2,8 @@
 //!
 //! The planner has no clock. A machine's figures are an argument; those that stand here are of a small server core,
 //! and a short calibration gives others.
+//!
+//! Decision: `docs/decisions/cost-of-small-steps.md`.
 
 use std::sync::Arc;
 

@@ -8,6 +8,8 @@
 //! The ladder is the front of all variants' ladders. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
 //! quickest rung whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
 //! lowest rung's peak is the least budget that would do.
+//!
+//! Decision: `docs/decisions/one-frontier.md`.
 
 mod again;
 mod choose;

@@ -6,6 +6,8 @@
 //!
 //! A value can be read back only before the first update of a variable: reading may fail, and a call that fails leaves
 //! variables as they were.
+//!
+//! Decisions: `docs/decisions/idle-intervals.md`, `docs/decisions/reads-before-updates.md`.
 
 use smallvec::SmallVec;
 use tonnage_core::graph::{Graph, ValueId};

@@ -7,6 +7,8 @@
 //!
 //! The bits stay those of the single ops: each does what it did, in the same order, and a value of 16
 //! bits is rounded as if it lay in memory.
+//!
+//! Decision: `docs/decisions/fuse-into-all-consumers.md`.
 
 mod cone;
 mod draft;

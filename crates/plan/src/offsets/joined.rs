@@ -4,6 +4,8 @@
 //! So an item that ends where another of its size begins is most likely beside it, and two of the same lifetime are most likely
 //! on top of each other. Joining is a guess, which the search then tries on what is left of the
 //! instance; a packing of the blocks is one of the items, and where there is none, nothing is said of the items.
+//!
+//! Decision: `docs/decisions/packing-joined-items.md`.
 
 use super::Item;
 use super::search::mix;

@@ -3,6 +3,8 @@
 //! This comes after common subexpressions were merged. A body that is called again for a gradient computes
 //! again what it computed before, so that it need not be kept; merged with the first call it would be kept
 //! after all. So nodes that come out of a region are never merged with nodes outside of it.
+//!
+//! Decision: `docs/decisions/cse-before-inlining.md`.
 
 use std::sync::Arc;
 

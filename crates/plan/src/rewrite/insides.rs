@@ -4,6 +4,8 @@
 //! Here the loop hands over a row of each such value that is dear, a product say, and of the state; the way back is
 //! then a loop like any other, over those rows in the other direction. That takes the most memory and the least time,
 //! so only a budget with room for it asks for this graph. The bits stay: both compute the same from the same.
+//!
+//! Decision: `docs/decisions/loop-residuals.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //!
 //! The order follows from what the operands are made of (the deepest first, constants last), not from where
 //! they stand in the program. Which operands may change places says [`prim::commutes`](super::prim).
+//!
+//! Decision: `docs/decisions/canonical-order-of-operands.md`.
 
 use tonnage_core::Scalar;
 use tonnage_core::attrs::Attrs;

@@ -1,4 +1,6 @@
 //! Updates of variables: behind what can fail, and with a copy before them of what is read later.
+//!
+//! Decision: `docs/decisions/values-of-variables-are-copied-out.md`.
 
 use std::collections::HashMap;
 

@@ -5,6 +5,8 @@
 //! run keeps some states: [`revolve`] says which where the number of rounds is known, [`Online`] where it
 //! shows only at the end. [`Back`] then goes back from what was kept, running rounds again and keeping states in the slots
 //! that are free by then.
+//!
+//! Decision: `docs/decisions/loop-checkpoints.md`.
 
 mod back;
 mod online;

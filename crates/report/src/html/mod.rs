@@ -3,6 +3,8 @@
 //! The page is three files beside this one, put together with the data as JSON. Names never become markup: `<` is written as an
 //! escape in the JSON, so that no name can end the element that holds it, and the script puts every text into the page as text. The
 //! page's own policy lets no other script run and loads nothing.
+//!
+//! Decision: `docs/decisions/report-page.md`.
 
 use serde_json::{Value, json};
 use tonnage_core::{Bytes, Kind};

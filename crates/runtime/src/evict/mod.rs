@@ -20,6 +20,8 @@
 //! read or a write and takes no other. Whoever makes room may hold storages that he has pinned, so
 //! he never waits for one: a storage that is not free at once is in use, and stays. For the same reason
 //! nobody waits to *write* a storage that others may share (see `storage`).
+//!
+//! Decision: `docs/decisions/eviction-under-a-limit.md`.
 
 mod store;
 

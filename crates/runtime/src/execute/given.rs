@@ -1,6 +1,8 @@
 //! Recipes among the inputs of a plan. A plan depends on how a recipe is built, not on which random numbers it
 //! draws, which file it reads or which number it is: those are brought by each call. So a new random batch, or another learning
 //! rate, is not another plan.
+//!
+//! Decision: `docs/decisions/plans-know-the-form-of-a-recipe.md`.
 
 use std::sync::Arc;
 

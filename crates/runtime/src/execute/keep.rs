@@ -1,4 +1,6 @@
 //! Values that go to files and outlive the call: new values of variables that are kept there.
+//!
+//! Decision: `docs/decisions/variables-in-files.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -3,6 +3,8 @@
 //! The limit is a budget for everything at once: a call may take what others do not hold. A plan that takes more
 //! gives way to a lower rung of its ladder; where the lowest is too high, tensors that can come back make room for
 //! it (see `evict`), and only then is the call refused, before anything of it has run.
+//!
+//! Decision: `docs/decisions/limit-picks-a-plan-per-call.md`.
 
 use std::sync::Arc;
 

@@ -2,6 +2,8 @@
 //!
 //! The invariant: a file lasts as long as the frame whose loop wrote it. It is gone when that frame is, however the
 //! call ends.
+//!
+//! Decision: `docs/decisions/spilled-loop-states.md`.
 
 use tonnage_core::ValueId;
 use tonnage_core::bytes::Bytes;

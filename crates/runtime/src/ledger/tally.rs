@@ -3,6 +3,8 @@
 //! They are in the ledger with kind, name and line, and apart from what is in use: a plan's peak speaks of
 //! the tensors of a call, and the plan itself is no part of it. Their own bound is that of the cache that
 //! holds them (see `tonnage::Function::graph_limit`), not the limit of the device.
+//!
+//! Decision: `docs/decisions/graphs-are-counted-apart.md`.
 
 use std::fmt;
 

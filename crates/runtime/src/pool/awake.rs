@@ -4,6 +4,8 @@
 //!
 //! While a call runs, each other thread looks for work in a loop of its own, and whoever has done its half of a join
 //! looks for more until the other half is done. Both lose patience: one that has nothing to do for long sleeps after all.
+//!
+//! Decision: `docs/decisions/threads-stay-awake.md`.
 
 use std::cell::Cell;
 use std::hint::spin_loop;

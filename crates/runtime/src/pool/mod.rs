@@ -6,6 +6,8 @@
 //!
 //! The pool runs kernels and nothing else, and whoever waits for it does nothing else meanwhile. So a caller may
 //! hold locks while it waits: of variables that its call writes, of bytes that it has pinned.
+//!
+//! Decision: `docs/decisions/pool-waits-idle.md`.
 
 mod awake;
 mod places;

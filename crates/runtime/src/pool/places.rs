@@ -3,6 +3,8 @@
 //! A virtual machine's system takes a core that sleeps for one that is taken, and wakes threads that hand work to each other
 //! on one core. There they stay for milliseconds, each at half of its speed, beside a core that sleeps. So a
 //! thread that is about to wake the others sends each to a core of its own. Once there they may run anywhere.
+//!
+//! Decision: `docs/decisions/threads-start-on-different-cores.md`.
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

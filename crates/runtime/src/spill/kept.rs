@@ -2,6 +2,8 @@
 //!
 //! All of them lie in one file a folder, which has no name where the system allows that, and is gone with the process. A value is written once,
 //! a piece at a time, and never again: who holds an older one reads what it was. Its place is used again when nobody does.
+//!
+//! Decision: `docs/decisions/variables-in-files.md`.
 
 use std::fs::File;
 use std::io;

@@ -9,6 +9,8 @@
 //!
 //! The invariant: a value that is read back is the one that was written, or the call fails, before any variable is
 //! written.
+//!
+//! Decision: `docs/decisions/spill-files-are-named.md`.
 
 mod file;
 mod folder;

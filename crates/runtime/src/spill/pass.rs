@@ -3,6 +3,8 @@
 //!
 //! Each thread has a few windows of 16 KiB, of the files that it read last; they are part of the thread as its stack is, and no tensor's
 //! bytes. A window serves one pass over a file alone: what is written to a file is seen by the next op that reads it.
+//!
+//! Decision: `docs/decisions/file-tensors-are-recipes.md`.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,6 @@
 //! Which core a thread runs on, and moving one to another. Elsewhere than on Linux nobody knows, and nothing moves.
+//!
+//! Decision: `docs/decisions/threads-start-on-different-cores.md`.
 #![allow(unsafe_code, reason = "calls the system's functions for cores and threads")]
 
 #[cfg(not(target_os = "linux"))]

@@ -1,4 +1,6 @@
 //! Room on a disk, taken before anything is written; and what the system is told of files.
+//!
+//! Decision: `docs/decisions/products-stage-files.md`.
 
 use std::fs::File;
 use std::io;

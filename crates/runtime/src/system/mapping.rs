@@ -1,4 +1,6 @@
 //! Files that the system shows as memory. What of them is resident is the system's choice, so none of it is in the ledger.
+//!
+//! Decision: `docs/decisions/mapping-is-opt-in.md`.
 #![allow(unsafe_code, reason = "calls the system's mmap, munmap and madvise")]
 
 use std::fs::File;

@@ -4,6 +4,8 @@
 //! built in, unless somebody has called [`calibrate`] on this machine, in this process or in an earlier one. The
 //! file is looked for once, when a budget is first planned for. A file of another version, of another CPU or
 //! for another number of threads is as good as none; one that cannot be read is ignored with a notice.
+//!
+//! Decision: `docs/decisions/machine-figures-are-asked-for.md`.
 
 mod file;
 mod measure;

@@ -3,6 +3,8 @@
 //! `region` traces bodies and branches; `branch` is [`cond`] and [`switch`]; `options` is [`Loop`], with what a loop
 //! can be told; `looping` makes every loop, and `scan` says what each kind of loop is made of; `check` refuses what
 //! cannot be a loop; `eager` runs what writes variables where nothing is traced.
+//!
+//! Decision: `docs/decisions/regions-write-nothing.md`.
 
 mod branch;
 mod check;

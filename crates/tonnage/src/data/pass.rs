@@ -1,4 +1,6 @@
 //! One time through a pipeline; or a look at it, which holds nothing back and finds what its steps would hold.
+//!
+//! Decision: `docs/decisions/pipelines-know-what-they-hold.md`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

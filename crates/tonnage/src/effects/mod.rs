@@ -6,6 +6,8 @@
 //! ledger, and in no plan.
 //!
 //! In a deferred graph an effect without results belongs to every run that computes what it looks at.
+//!
+//! Decision: `docs/decisions/callbacks-borrow-bytes.md`.
 
 mod assert;
 mod callback;

@@ -4,6 +4,8 @@
 //! Its inputs are the arguments, what was captured, and the variables, in this order. Where dims of the
 //! arguments are open the graph is kept as it was traced, and written out for the sizes of a call as it is
 //! planned for them; otherwise it is written out once.
+//!
+//! Decision: `docs/decisions/open-dims-close-before-lowering.md`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

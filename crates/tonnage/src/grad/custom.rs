@@ -1,4 +1,6 @@
 //! Functions with a gradient that their user wrote.
+//!
+//! Decision: `docs/decisions/gradients-without-a-tape.md`.
 
 use std::sync::Arc;
 

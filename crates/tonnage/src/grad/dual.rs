@@ -2,6 +2,8 @@
 //!
 //! A tangent lives as long as the tensor that it belongs to: a loop of any length holds the tangents of
 //! what it holds. What becomes of a tangent in an op is in the op's row (`core/src/grad/forward.rs`).
+//!
+//! Decision: `docs/decisions/forward-mode.md`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

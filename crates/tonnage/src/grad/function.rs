@@ -2,6 +2,8 @@
 //!
 //! Its graph is cut in two for the inputs whose gradients may be asked for. The first half is planned with
 //! what the rows keep as further results, which the tape holds; the second half is the way back.
+//!
+//! Decision: `docs/decisions/functions-under-a-tape.md`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

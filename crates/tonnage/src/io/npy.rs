@@ -2,6 +2,8 @@
 //!
 //! Versions 1 to 3 are read. bf16, which NumPy has no letter for, is what `ml_dtypes` makes of it: `V2`, two bytes without a meaning.
 //! What is written is what NumPy would write, to the byte.
+//!
+//! Decision: `docs/decisions/npy-here-zip-not.md`.
 
 use std::io::{Read, Write};
 use std::path::Path;

@@ -2,6 +2,8 @@
 //!
 //! The archive is `zip`'s business. A tensor is inflated as it is read, straight into its buffer; sizes and checksums are held against
 //! what comes.
+//!
+//! Decision: `docs/decisions/npy-here-zip-not.md`.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

@@ -2,6 +2,8 @@
 //!
 //! Nothing is read before it is asked for, and what is read goes by a positioned read straight into the counted buffer that it
 //! stays in, or, of a tensor that stays in the file, into the registers of the op that reads it. Where the file holds columns first (Fortran order), so does the tensor: its layout says so, and nothing is moved.
+//!
+//! Decision: `docs/decisions/fortran-order-is-a-layout.md`.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,6 @@
 //! Walking the parameters of a model: every variable with its path, nested as the model is.
+//!
+//! Decision: `docs/decisions/parameters-macro.md`.
 
 use std::collections::HashSet;
 

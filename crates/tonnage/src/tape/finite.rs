@@ -1,6 +1,8 @@
 //! Which op's result was the first that is not finite, for whoever looks for it in eager mode.
 //!
 //! Only ops that a tape records are looked at, so that the way of all others knows nothing of it.
+//!
+//! Decision: `docs/decisions/loss-is-asserted.md`.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};

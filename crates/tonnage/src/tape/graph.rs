@@ -1,4 +1,6 @@
 //! Gradients of a graph in the making: its nodes are the records, so no tape has to have been there.
+//!
+//! Decision: `docs/decisions/gradients-without-a-tape.md`.
 
 use std::collections::{HashMap, HashSet};
 

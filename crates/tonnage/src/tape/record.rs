@@ -1,5 +1,7 @@
 //! Recording: what the tapes write down as ops are applied. A record keeps what the op's row declares, the
 //! cheapest of its alternatives, and nothing else.
+//!
+//! Decision: `docs/decisions/tapes-see-into-calls.md`.
 
 use std::cell::RefCell;
 use std::ops::Range;

@@ -1,5 +1,7 @@
 //! What a trace computes without its arguments, taken out of it: the first value of a variable that is made
 //! while a function is traced.
+//!
+//! Decision: `docs/decisions/lifted-initial-values.md`.
 
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::graph::{Builder, ValueId, replay};

@@ -1,4 +1,6 @@
 //! A part of a trace that goes on: what some of its values need, and where its inputs come from.
+//!
+//! Decision: `docs/decisions/deferred-updates-in-python.md`.
 
 use tonnage_core::Value;
 use tonnage_core::graph::{Part, ValueId};

@@ -1,4 +1,6 @@
 //! One step of training: forward, backward, update; whole, or its gradient in parts that are added up.
+//!
+//! Decision: `docs/decisions/loss-is-asserted.md`.
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Error, ErrorKind, Result, Source};

@@ -4,6 +4,8 @@
 //! everything that the step ever holds. Dense gradients are added into a variable. Rows of a table's gradient stay rows, so that the update touches
 //! just those: as they are, held until the last part, where all of them are fewer than the table has; otherwise added into a table of sums, beside the list
 //! of rows that were touched. Either way a step in parts changes what one from the whole batch would.
+//!
+//! Decision: `docs/decisions/accumulation-is-planned-as-its-last-part.md`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -3,6 +3,8 @@
 //! Such a variable is a tensor that stays in its file: ops read it as they go. An update makes a new value, a piece at a time, in another place of
 //! the file; the variable is that when the call has ended, and as it was where the call fails. Who read the old value keeps
 //! it.
+//!
+//! Decision: `docs/decisions/variables-in-files.md`.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! The variables of a planned call while it runs.
+//!
+//! Decisions: `docs/decisions/callbacks-borrow-bytes.md`, `docs/decisions/pool-waits-idle.md`.
 
 use std::cell::Cell;
 use std::sync::MutexGuard;

@@ -3,6 +3,8 @@
 //! A variable that is made from a recipe stays one until it is written. A tensor that was read from it
 //! keeps the value that it read: an update works in place where nobody else holds the bytes, and
 //! otherwise writes a copy of its own.
+//!
+//! Decision: `docs/decisions/regions-write-nothing.md`.
 
 mod all;
 mod files;

@@ -2,6 +2,8 @@
 
 What a call gives is found by tracing it, twice where lengths are open, with two different sizes: lengths of results that differ
 are open too. No tensor is made.
+
+Decision: ``docs/decisions/keras-steps-are-functions.md``.
 """
 
 import weakref

@@ -2,6 +2,8 @@
 
 One step (forward, backward, update, metrics) is one function, traced once for each shape of a batch and planned: its peak is
 known before it runs, and ``fit(budget=...)`` holds it to a number of bytes.
+
+Decision: ``docs/decisions/keras-steps-are-functions.md``.
 """
 
 import weakref

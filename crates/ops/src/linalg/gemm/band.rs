@@ -2,6 +2,8 @@
 //!
 //! The lines of neighbours overlap where they are windows of one image. In a band every pixel is there once, and lines
 //! and steps of depth both are walks over it.
+//!
+//! Decision: `docs/decisions/convolution-bands.md`.
 
 /// Places in memory, counted in elements: `step` apart in runs, and runs `next` apart. After the first `first` runs, and
 /// then after every `turns` of them, all lies further on by `leap`.

@@ -4,6 +4,8 @@
 //! The right operand is packed for all rows of a part where some columns of it fit L2 in their whole depth; otherwise a block
 //! of it at a time, with the sums of as many rows as fit beside it. What 32 rows of the left operand have of a run of depth
 //! stays in L1 while the columns pass by. The order in which an element is summed follows from the depth alone, as everywhere.
+//!
+//! Decision: `docs/decisions/bf16-products-use-amx.md`.
 
 #![allow(unsafe_code, reason = "hands pointers into packed blocks and sums to the matrix unit")]
 

@@ -2,6 +2,8 @@
 //!
 //! A function of sizes, kernel and thread count alone, so that `scratch_bytes` and the run agree. What decides the
 //! bits of a result (the loops and the cut along K) does not look at the thread count.
+//!
+//! Decision: `docs/decisions/more-parts-than-threads.md`.
 
 use std::ops::Range;
 

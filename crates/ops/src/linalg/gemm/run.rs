@@ -1,4 +1,6 @@
 //! One product from the outside in: pieces for threads, and a piece's parts through one of the paths.
+//!
+//! Decision: `docs/decisions/more-parts-than-threads.md`.
 
 #![allow(
     unsafe_code,

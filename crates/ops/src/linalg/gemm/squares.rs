@@ -2,6 +2,8 @@
 //!
 //! What is read from memory is read in its order: a block has a line of cache in each of 32 rows, which lie as far apart as
 //! pages, and no machine sees a pattern in that.
+//!
+//! Decision: `docs/decisions/bf16-products-use-amx.md`.
 
 use std::marker::PhantomData;
 use std::ops::Range;

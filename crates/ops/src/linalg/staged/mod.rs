@@ -6,6 +6,8 @@
 //! cost more than the copy. A thread of its own that reads ahead into a second space was rejected: with
 //! the file in the system's cache it has nothing to wait for and takes a core from those that compute; where it is not, the system reads beside them all the same.
 //! Where a piece begins never changes a bit: lines may be cut anywhere, depth where the whole product cuts it.
+//!
+//! Decision: `docs/decisions/products-stage-files.md`.
 
 mod cut;
 

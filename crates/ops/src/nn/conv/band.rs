@@ -2,6 +2,8 @@
 //!
 //! Windows overlap. In a band each pixel is there once and every window sees a run of each of its rows, so that
 //! the product with what windows gave needs no copy of windows at all.
+//!
+//! Decision: `docs/decisions/convolution-bands.md`.
 
 use std::ops::Range;
 

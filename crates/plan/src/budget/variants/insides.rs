@@ -1,4 +1,6 @@
 //! The insides of loops kept for their gradients: the quickest of all, where there is room.
+//!
+//! Decision: `docs/decisions/unlimited-is-the-fastest.md`.
 
 use std::sync::Arc;
 

@@ -3,6 +3,8 @@
 //! `slots` changes how many states the gradients of loops keep, and `insides` keeps more than states; `batch` runs the batch in pieces; `bf16` keeps
 //! idle values in half, where the user allows it. A variant knows what it does (`Used`), which the plan lists, and what it takes in time with nothing computed again. None of them depends
 //! on a budget.
+//!
+//! Decision: `docs/decisions/levers-are-graph-variants.md`.
 
 mod batch;
 mod bf16;

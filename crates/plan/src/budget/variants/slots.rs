@@ -1,5 +1,7 @@
 //! More or fewer states for the gradients of loops: more take memory, fewer run more rounds again. The bits stay the
 //! same. A number that the user set by hand is kept.
+//!
+//! Decision: `docs/decisions/unlimited-is-the-fastest.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

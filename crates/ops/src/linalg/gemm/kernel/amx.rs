@@ -4,6 +4,8 @@
 //! The standard library has no stable words for the unit, so these are a few lines of assembly. Products are exact, sums
 //! are rounded to nearest, subnormal numbers count as zeros, whatever the state of the thread. Linux wants to be asked once
 //! for a process, since the unit's registers make the state of its threads larger.
+//!
+//! Decision: `docs/decisions/bf16-products-use-amx.md`.
 
 #![allow(unsafe_code, reason = "assembly, and the pointers that it walks over")]
 

@@ -4,6 +4,8 @@
 //! keeps the smallest one from ever becoming 0. x86-64 takes a hundred times as long for a multiplication of those, unless it is
 //! told to read and write them as zeros. Products do that, at every level and on every path, so that bits do not depend on
 //! which one is taken. Elementwise ops, of which there are few to an element, keep them.
+//!
+//! Decision: `docs/decisions/subnormals-are-zero-in-products.md`.
 
 #![allow(unsafe_code, reason = "the register of the float unit is read and written")]
 

@@ -4,6 +4,8 @@
 //!
 //! In the order that data flows: `node` says what one node makes of pieces, `parts` which nodes run for every piece,
 //! `body` makes those a graph and `build` the loop around it. Only where all of them agree is there a variant.
+//!
+//! Decision: `docs/decisions/micro-batches-are-a-loop.md`.
 
 mod body;
 mod build;
