@@ -1,8 +1,7 @@
 //! The documents: every invariant of ARCHITECTURE.md names a test that exists, CHANGELOG.md has
 //! a place for what comes next, and every page of the guide is run.
 //!
-//! An invariant is a paragraph or list item that starts with `**I7.**` and ends with its tests in
-//! backticks: `*(test: ...)*`.
+//! An invariant is a row of a table: `| I7 | what always holds | its tests in backticks |`.
 
 use std::collections::BTreeSet;
 
@@ -25,34 +24,23 @@ fn tests_of(file: &File) -> Vec<String> {
     names
 }
 
-/// `**I7.**` at the start of a line: the 7.
-fn invariant(line: &str) -> Option<u32> {
-    let rest = line.trim_start_matches(['-', '*', ' ']).strip_prefix('I')?;
-    let (number, _) = rest.split_once(".**")?;
-    number.parse().ok()
-}
-
-/// The names in backticks after `(test:` or `(tests:`, without their module paths.
-fn named_tests(text: &str) -> Vec<&str> {
-    let start = ["*(test:", "*(tests:"].iter().find_map(|start| text.split_once(start));
-    let list = start.and_then(|(_, rest)| rest.split_once(")*")).map_or("", |(list, _)| list);
-    let quoted = list.split('`').skip(1).step_by(2);
-    quoted.map(|name| name.rsplit("::").next().unwrap_or(name)).collect()
+/// A row `| I7 | ... | ... |`: the 7, and the names in backticks in its last cell, without their module paths.
+fn invariant(line: &str) -> Option<(u32, Vec<&str>)> {
+    let (number, rest) = line.strip_prefix("| I")?.split_once(" |")?;
+    let last = rest.trim_end().strip_suffix('|')?.rsplit(" |").next()?;
+    let quoted = last.split('`').skip(1).step_by(2);
+    let names = quoted.map(|name| name.rsplit("::").next().unwrap_or(name)).collect();
+    Some((number.parse().ok()?, names))
 }
 
 fn broken_promises(file: &File, tests: &BTreeSet<String>) -> Vec<String> {
-    let lines: Vec<&str> = file.text.lines().collect();
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let Some(number) = invariant(line) else { continue };
+    for (at, line) in file.text.lines().enumerate() {
+        let Some((number, names)) = invariant(line) else { continue };
         if !seen.insert(number) {
             found.push(file.at(at + 1, &format!("I{number} is there twice")));
         }
-        let more = lines[at + 1..].iter();
-        let more = more.take_while(|line| !line.is_empty() && invariant(line).is_none());
-        let text = more.fold(line.to_string(), |text, line| text + "\n" + line);
-        let names = named_tests(&text);
         if names.is_empty() {
             found.push(file.at(at + 1, &format!("I{number} names no test")));
         }
@@ -61,7 +49,7 @@ fn broken_promises(file: &File, tests: &BTreeSet<String>) -> Vec<String> {
         }
     }
     if seen.is_empty() {
-        found.push(file.at(1, "no invariant was found: they start with `**I1.**`"));
+        found.push(file.at(1, "no invariant was found: they start with `| I1 |`"));
     }
     found
 }
@@ -81,16 +69,10 @@ fn every_invariant_names_a_test_that_exists() {
 #[test]
 fn an_invariant_without_its_test_is_found() {
     let check = |text| broken_promises(&File::sample("A.md", text), &BTreeSet::from(["a".into()]));
-    assert!(
-        check("**I1.** So.\nIt is. *(test: `a`)*\n\n- **I2.** Too. *(tests: `m::a`, `a`)*")
-            .is_empty()
-    );
-    assert_eq!(check("**I1.** So. *(test: `b`)*"), ["A.md:1: I1: there is no test `b`"]);
-    assert_eq!(check("**I1.** So.\n**I2.** *(test: `a`)*"), ["A.md:1: I1 names no test"]);
-    assert_eq!(
-        check("**I1.** *(test: `a`)*\n\n**I1.** *(test: `a`)*"),
-        ["A.md:3: I1 is there twice"]
-    );
+    assert!(check("| I1 | So `b`. | `a` |\n| I2 | Too. | `m::a`, `a` |").is_empty());
+    assert_eq!(check("| I1 | So. | `b` |"), ["A.md:1: I1: there is no test `b`"]);
+    assert_eq!(check("| I1 | So `a`. | |\n| I2 | | `a` |"), ["A.md:1: I1 names no test"]);
+    assert_eq!(check("| I1 | | `a` |\n| I1 | | `a` |"), ["A.md:2: I1 is there twice"]);
     assert_eq!(check("Nothing.").len(), 1);
 }
 
