@@ -43,7 +43,7 @@ def chain(f):
 
 
 def loop(s, h, w, body):
-    return lax.scan(lambda h, _: (body(h, w), None), h, None, length=s["rounds"])[0]
+    return lax.scan(lambda h, _: (body(h, w), None), h, None, length=s["iterations"])[0]
 
 
 def tanh(h, w):
@@ -59,16 +59,16 @@ def loop_fwd(s):
 def loop_grad(mode):
     def make(s):
         h, w = normal(s["n"], s["n"]), jnp.asarray(sine(s["n"]))
-        rounds = s["rounds"]
-        inner = max(int(rounds**0.5), 1)
+        iterations = s["iterations"]
+        inner = max(int(iterations**0.5), 1)
 
         def last(w):
             if mode == "scan":
                 return loop(s, h, w, tanh).sum()
-            # Some rounds at a time, of which the state before is kept; then what is left over.
+            # Some iterations at a time, with a checkpoint before each; then the rest.
             some = jax.checkpoint(lambda h, w: lax.scan(lambda h, _: (tanh(h, w), None), h, None, length=inner)[0])
-            out = lax.scan(lambda h, _: (some(h, w), None), h, None, length=rounds // inner)[0]
-            return lax.scan(lambda h, _: (tanh(h, w), None), out, None, length=rounds % inner)[0].sum()
+            out = lax.scan(lambda h, _: (some(h, w), None), h, None, length=iterations // inner)[0]
+            return lax.scan(lambda h, _: (tanh(h, w), None), out, None, length=iterations % inner)[0].sum()
 
         f = jax.jit(jax.grad(last))
         return waited(lambda: f(w))
@@ -310,8 +310,8 @@ WORKLOADS = {
     ("small_add", "eager"): small(lambda a, b: a + b),
     ("small_call", "jit"): small(jax.jit(lambda a, b: a + b)),
 }
-for rounds in (250, 1000, 4000):
+for iterations in (250, 1000, 4000):
     for mode in ("scan", "checkpoint"):
-        WORKLOADS[f"loop_grad_{rounds}", mode] = loop_grad(mode)
+        WORKLOADS[f"loop_grad_{iterations}", mode] = loop_grad(mode)
 
 main(WORKLOADS)

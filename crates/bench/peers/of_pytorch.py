@@ -56,7 +56,7 @@ def loop_fwd(s):
     def step():
         with torch.no_grad():
             h = h0
-            for _ in range(s["rounds"]):
+            for _ in range(s["iterations"]):
                 h = torch.tanh(h @ w)
             return h
 
@@ -66,8 +66,8 @@ def loop_fwd(s):
 def loop_grad(mode):
     def make(s):
         h0, w = torch.randn(s["n"], s["n"]), torch.from_numpy(sine(s["n"])).requires_grad_()
-        rounds = s["rounds"]
-        stride = max(int(rounds**0.5), 1) if mode == "checkpoint" else rounds
+        iterations = s["iterations"]
+        stride = max(int(iterations**0.5), 1) if mode == "checkpoint" else iterations
 
         def some(h, count):
             for _ in range(count):
@@ -77,8 +77,8 @@ def loop_grad(mode):
         def step():
             w.grad = None
             h = h0
-            for at in range(0, rounds, stride):
-                count = min(stride, rounds - at)
+            for at in range(0, iterations, stride):
+                count = min(stride, iterations - at)
                 h = checkpoint(some, h, count, use_reentrant=False) if mode == "checkpoint" else some(h, count)
             h.sum().backward()
             return w.grad
@@ -289,7 +289,7 @@ for mode in ("mapped", "layer-mapped", "loaded"):
 for mode in ("mapped", "layer-mapped"):
     WORKLOADS["stream_mapped", mode] = stream(mode)
 for mode in ("eager", "checkpoint"):
-    for rounds in (250, 1000, 4000):
-        WORKLOADS[f"loop_grad_{rounds}", mode] = loop_grad(mode)
+    for iterations in (250, 1000, 4000):
+        WORKLOADS[f"loop_grad_{iterations}", mode] = loop_grad(mode)
 
 main(WORKLOADS)

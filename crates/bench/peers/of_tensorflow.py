@@ -35,7 +35,7 @@ def chain(f, mode):
 
 def loop(s, h, w):
     return tf.while_loop(
-        lambda i, h: i < s["rounds"], lambda i, h: (i + 1, tf.tanh(h @ w)), (0, h), maximum_iterations=s["rounds"]
+        lambda i, h: i < s["iterations"], lambda i, h: (i + 1, tf.tanh(h @ w)), (0, h), maximum_iterations=s["iterations"]
     )[1]
 
 
@@ -199,7 +199,7 @@ for mode in ("function", "xla"):
     WORKLOADS["chain_act", mode] = chain(lambda x: tf.nn.gelu(x) * tf.sigmoid(x) + x, mode)
     for name, build in (("mlp", mlp), ("cnn", cnn), ("gpt", gpt)):
         WORKLOADS[name, mode] = trained(build, mode)
-for rounds in (250, 1000, 4000):
-    WORKLOADS[f"loop_grad_{rounds}", "function"] = loop_grad
+for iterations in (250, 1000, 4000):
+    WORKLOADS[f"loop_grad_{iterations}", "function"] = loop_grad
 
 main(WORKLOADS)

@@ -10,11 +10,11 @@ use crate::sizes::Sizes;
 /// The loop alone.
 pub const FORWARD: Workload = Workload {
     name: "loop_fwd",
-    sizes: &[("rounds", 200), ("n", 512)],
+    sizes: &[("iterations", 200), ("n", 512)],
     make: |sizes, budget| {
-        let rounds = sizes.get("rounds") as i64;
+        let iterations = sizes.get("iterations") as i64;
         let f = function(move |(h, w): (Tensor, Tensor)| {
-            fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())
+            fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())
         });
         planned(f, start(sizes.get("n"))?, budget)
     },
@@ -22,20 +22,20 @@ pub const FORWARD: Workload = Workload {
 };
 
 /// Its gradient by `w`.
-pub const GRAD_250: Workload = gradient("loop_grad_250", &[("rounds", 250), ("n", 256)]);
-pub const GRAD_1000: Workload = gradient("loop_grad_1000", &[("rounds", 1000), ("n", 256)]);
-pub const GRAD_4000: Workload = gradient("loop_grad_4000", &[("rounds", 4000), ("n", 256)]);
+pub const GRAD_250: Workload = gradient("loop_grad_250", &[("iterations", 250), ("n", 256)]);
+pub const GRAD_1000: Workload = gradient("loop_grad_1000", &[("iterations", 1000), ("n", 256)]);
+pub const GRAD_4000: Workload = gradient("loop_grad_4000", &[("iterations", 4000), ("n", 256)]);
 
 const fn gradient(name: &'static str, sizes: &'static [(&'static str, usize)]) -> Workload {
     Workload { name, sizes, make: make_gradient, limit: |sizes| products(sizes, 3.0) }
 }
 
 fn make_gradient(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
-    let rounds = sizes.get("rounds") as i64;
+    let iterations = sizes.get("iterations") as i64;
     let f = function(move |(h, w): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
         tape.watch(&w);
-        let last = fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())?;
+        let last = fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())?;
         tape.gradient(&last.sum_all()?, &[&w])?[0].tensor()
     });
     planned(f, start(sizes.get("n"))?, budget)
@@ -43,8 +43,8 @@ fn make_gradient(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
 
 /// So many products a round.
 fn products(sizes: &Sizes, each: f64) -> Limit {
-    let (rounds, n) = (sizes.float("rounds"), sizes.float("n"));
-    Limit { flops: each * rounds * 2.0 * n.powi(3), bytes: f32s(2.0 * n * n) }
+    let (iterations, n) = (sizes.float("iterations"), sizes.float("n"));
+    Limit { flops: each * iterations * 2.0 * n.powi(3), bytes: f32s(2.0 * n * n) }
 }
 
 /// Where it starts, and the sine transform, which turns and does not stretch. A random matrix shrinks or stretches what goes
