@@ -81,7 +81,8 @@ impl Planner<'_> {
             At::Input(i) => self.donated[*i],
             At::Output(_) | At::Recipe(_) => false,
         };
-        // A buffer that was cut at a bound holds more than the type says.
+        // A part of a larger value, or one that was cut at a bound, would keep more bytes of the arena than it takes.
+        // That is a question of rounded sizes; whether the output fits is not asked, since its shape is the input's.
         let fits = match (&placed.at, ty.bytes(node.op.name)) {
             (At::Buffer(b), Ok(bytes)) => self.buffers[b.0].bytes == bytes.rounded(),
             (_, Ok(_)) => true,

@@ -31,7 +31,8 @@ impl Planner<'_> {
                 let layout = placed.layout;
                 Ok(OutputPlan::Input { input: i, layout })
             }
-            At::Buffer(b) if whole && self.buffers[b.0].bytes == ty.bytes("return")?.rounded() => {
+            // Rounded sizes would not do: the caller's bytes may be a row, with the next one right behind it.
+            At::Buffer(b) if whole && self.buffers[b.0].elements == ty.bytes("return")? => {
                 self.move_to_output(b, k);
                 Ok(OutputPlan::Given)
             }
@@ -58,13 +59,14 @@ impl Planner<'_> {
                 }
             }
             At::Buffer(b) => {
-                let elements = info.ty.bytes("return")?.rounded();
-                let whole = self.buffers[b.0].bytes == elements && !self.buffers[b.0].kept;
-                match (whole, elements.get() < LARGE) {
+                // An output of its own is as large as a buffer is, so here rounded sizes say whether it is the whole.
+                let bytes = info.ty.bytes("return")?.rounded();
+                let whole = self.buffers[b.0].bytes == bytes && !self.buffers[b.0].kept;
+                match (whole, bytes.get() < LARGE) {
                     (false, _) => self.copied_output(k, id),
                     (true, true) => {
                         self.move_to_output(b, k);
-                        Ok(OutputPlan::Own { bytes: elements, layout: placed.layout })
+                        Ok(OutputPlan::Own { bytes, layout: placed.layout })
                     }
                     (true, false) => {
                         self.buffers[b.0].kept = true;
@@ -78,14 +80,14 @@ impl Planner<'_> {
 
     fn copied_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
         let ty = self.graph.ty(id).clone();
-        let bytes = ty.bytes("return")?.rounded();
+        let elements = ty.bytes("return")?;
         let layout = Layout::contiguous(most(&ty, "return")?);
-        if bytes.get() < LARGE {
+        if elements.rounded().get() < LARGE {
             self.copy_to_output(k, id)?;
-            return Ok(OutputPlan::Own { bytes, layout });
+            return Ok(OutputPlan::Own { bytes: elements.rounded(), layout });
         }
         let source = self.graph.value(id).source;
-        let buffer = self.buffer(bytes, Kind::Output, "return", source);
+        let buffer = self.buffer(elements, Kind::Output, "return", source);
         let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
         self.copy(id, to)?;
         self.buffers[buffer.0].kept = true;

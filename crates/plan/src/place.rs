@@ -342,15 +342,16 @@ impl<'g> Planner<'g> {
     pub fn fresh(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let info = self.graph.value(id);
         let layout = Layout::contiguous(most(&info.ty, node.op.name)?);
-        let bytes = info.ty.bytes(node.op.name)?.rounded();
-        let buffer = self.buffer(bytes, info.kind, node.op.name, node.source);
+        let elements = info.ty.bytes(node.op.name)?;
+        let buffer = self.buffer(elements, info.kind, node.op.name, node.source);
         self.put(id, Placed { at: At::Buffer(buffer), layout });
         Ok(())
     }
 
+    /// A buffer for so many bytes of elements.
     pub fn buffer(
         &mut self,
-        bytes: Bytes,
+        elements: Bytes,
         kind: Kind,
         what: &'static str,
         source: Source,
@@ -358,7 +359,8 @@ impl<'g> Planner<'g> {
         let at = self.steps.len();
         self.buffers.push(BufferPlan {
             space: Space::Memory,
-            bytes,
+            bytes: elements.rounded(),
+            elements,
             offset: Bytes::ZERO,
             first: at,
             last: at,
@@ -414,7 +416,7 @@ impl<'g> Planner<'g> {
     ) -> Result<()> {
         let at = self.steps.len();
         let scratch = (!scratch.is_zero())
-            .then(|| self.buffer(scratch.rounded(), Kind::Scratch, node.op.name, node.source));
+            .then(|| self.buffer(scratch, Kind::Scratch, node.op.name, node.source));
         for id in reads.iter().chain(&writes) {
             if let Some(Placed { at: At::Buffer(b), .. }) = &self.places[id.index()] {
                 self.buffers[b.0].last = at;

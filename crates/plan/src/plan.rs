@@ -66,8 +66,11 @@ pub enum Lane {
 pub struct BufferPlan {
     /// Where it is.
     pub space: Space,
-    /// Its size, rounded.
+    /// Its size, rounded: what it takes of its space.
     pub bytes: Bytes,
+    /// What the elements take that it is made for, to the byte: what is written there. It may move only to where that
+    /// fits.
+    pub elements: Bytes,
     /// Where it starts in its space.
     pub offset: Bytes,
     /// The first step at which it lives.

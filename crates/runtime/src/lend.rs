@@ -16,10 +16,12 @@ use std::ops::Range;
 use std::{ptr, slice};
 
 use smallvec::SmallVec;
+use tonnage_core::Result;
 use tonnage_core::bytes::ALIGN;
-use tonnage_core::{Bytes, ErrorKind, Result};
 
 pub use crate::loan::Loan;
+pub use crate::region::Region;
+use crate::region::wrong;
 
 /// A block that regions can be lent of, borrowed from its owner.
 #[derive(Debug)]
@@ -49,19 +51,6 @@ impl<'a> From<&'a mut [u8]> for Base<'a> {
         let (start, len) = (bytes.as_mut_ptr(), bytes.len());
         Base { start, len, writable: true, owner: PhantomData }
     }
-}
-
-/// A piece of a base.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
-    /// The number of the base.
-    pub base: usize,
-    /// Where it starts in it, in bytes.
-    pub offset: usize,
-    /// How many bytes.
-    pub len: usize,
-    /// What its address is a multiple of: the size of its elements, or [`ALIGN`].
-    pub align: usize,
 }
 
 /// The slices of one kernel call, in the order of the regions.
@@ -242,7 +231,7 @@ impl<'a> Lender<'a> {
         let range = range_of(&region);
         let same = |other: &&Region| other.base == region.base && overlap(&range_of(other), &range);
         if let Some(other) = self.live.iter().find(same) {
-            return Err(wrong(&region, &format!("overlaps {}, which lives", text(other))));
+            return Err(wrong(&region, &format!("overlaps {other}, which lives")));
         }
         self.live.push(region);
         Ok(())
@@ -300,21 +289,11 @@ fn range_of(region: &Region) -> Range<usize> {
     region.offset..region.offset.saturating_add(region.len)
 }
 
-fn text(region: &Region) -> String {
-    let Region { base, offset, len, .. } = region;
-    format!("the region of {} at {offset} of base {base}", Bytes::of(*len))
-}
-
-#[cold]
-fn wrong(region: &Region, why: &str) -> tonnage_core::Error {
-    ErrorKind::BadGraph { what: format!("{} {why}", text(region)) }.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Arena, Buffer, Ledger, Owner};
-    use tonnage_core::Kind;
+    use tonnage_core::{Bytes, Kind};
 
     fn region(base: usize, offset: usize, len: usize) -> Region {
         Region { base, offset, len, align: 1 }

@@ -18,6 +18,7 @@ mod loan;
 pub mod machine;
 pub mod pool;
 pub mod random;
+mod region;
 pub mod spill;
 pub mod storage;
 pub mod system;

@@ -7,8 +7,8 @@ use tonnage_plan::schedule::{self, Action, Back, LAST, Online, Place, START};
 use tonnage_plan::{Held, Keeps, LoopGradPlan, Step};
 
 use super::frame::Frame;
-use super::looping::{Keeper, Rows, Runner, rows, seconds};
-use super::region::{Regions, copy, part};
+use super::looping::{Keeper, Rows, Runner, rows};
+use super::region::{Regions, copy, part, seconds};
 use crate::lend::{Lender, Region};
 
 /// The way back through a loop: what every step of it takes.
@@ -33,17 +33,17 @@ pub(super) struct States<'p> {
 }
 
 impl States<'_> {
-    pub fn at(&self, place: Place) -> Regions {
+    pub fn at(&self, place: Place) -> Result<Regions> {
         match place {
-            START => self.first.clone(),
-            LAST => self.last.clone(),
+            START => Ok(self.first.clone()),
+            LAST => Ok(self.last.clone()),
             row if row < self.plan.rows => {
                 self.checkpoints.iter().map(|rows| rows.row(row as u64)).collect()
             }
             spare => {
-                let state = self.plan.state.as_usize() * (spare - self.plan.rows);
-                let start = part(self.scratch, self.plan.spare_at, 0);
-                let whole = Region { offset: start.offset + state, ..start };
+                let state = self.plan.state.as_usize();
+                let at = self.plan.spare_at.as_usize() + state * (spare - self.plan.rows);
+                let whole = self.scratch.part(at, state, 1)?;
                 let parts = self.plan.parts.iter().zip(&self.first);
                 parts.map(|(at, like)| part(whole, *at, like.len)).collect()
             }
@@ -63,19 +63,22 @@ impl<'p> Frame<'p> {
         let inputs = plan.spec.inputs(node.inputs.len()).ok_or_else(|| {
             tonnage_core::Error::from(ErrorKind::BadGraph { what: "inputs are missing".into() })
         })?;
-        let states = self.states(lender, step, plan, scratch)?;
-        let runner = Runner::new(self, &plan.forward, scratch, &node.inputs[inputs.own.clone()])?;
-        let seeds: Regions = node.inputs[inputs.seeds.clone()]
-            .iter()
-            .map(|id| self.given(*id))
-            .collect::<Result<_>>()?;
         let (back, stacked) = node.outputs.split_at(plan.spec.back);
         let homes = back.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
         let stacked = stacked
             .iter()
             .map(|id| self.made_rows(*id))
             .collect::<Result<SmallVec<[Rows; 4]>>>()?;
-        let other = seconds(&plan.second, &homes, scratch);
+        if plan.spec.handed && plan.spec.of.known_rounds() == Some(0) {
+            return Ok(()); // what is carried backwards stays what it is, and there is no scratch
+        }
+        let states = self.states(lender, step, plan, scratch)?;
+        let runner = Runner::new(self, &plan.forward, scratch, &node.inputs[inputs.own.clone()])?;
+        let seeds: Regions = node.inputs[inputs.seeds.clone()]
+            .iter()
+            .map(|id| self.given(*id))
+            .collect::<Result<_>>()?;
+        let other = seconds(&plan.second, &homes, scratch)?;
         let mut way = Way { runner, states, seeds, stacked, now: homes.clone(), other };
         let rounds = match (plan.spec.of.known_rounds(), inputs.rounds) {
             (_, Some(at)) => Some(self.integer(lender, node.inputs[at])?.max(0) as u64),
@@ -119,7 +122,7 @@ impl<'p> Frame<'p> {
         for action in Back::new(rounds, plan.slots, kept, free) {
             match action {
                 Action::Forward { round, from, to } => {
-                    let (from, made) = (way.states.at(from), way.states.at(to));
+                    let (from, made) = (way.states.at(from)?, way.states.at(to)?);
                     let made = made.into_iter().collect();
                     way.runner.round(self, lender, &from, &mut None, made, round)?;
                     self.again += 1;
@@ -144,19 +147,20 @@ impl<'p> Frame<'p> {
         let Way { runner, states, .. } = &*way;
         let (plan, scratch) = (states.plan, states.scratch);
         let row = runner.row(round);
-        let mut inputs = states.at(before);
+        let mut inputs = states.at(before)?;
         inputs.extend(runner.rows(self, lender, row)?);
         inputs.extend(runner.read.iter().copied());
-        inputs.extend(states.at(after));
+        inputs.extend(states.at(after)?);
         inputs.extend(rows(self, lender, &plan.seeds, &way.seeds, scratch, row)?);
         inputs.extend(way.now.iter().copied());
-        let made: SmallVec<[Region; 4]> =
-            way.other.iter().copied().chain(way.stacked.iter().map(|s| s.row(row))).collect();
+        let made = way.other.iter().map(|region| Ok(*region));
+        let made = made.chain(way.stacked.iter().map(|rows| rows.row(row)));
+        let made = made.collect::<Result<SmallVec<[Region; 4]>>>()?;
         made.iter().for_each(|region| self.lent(region));
         // The same random numbers as the round itself.
         let key = self.key_of(plan.spec.of.key, 1, row);
-        let arena = part(scratch, plan.inner, 0);
-        let mut child = self.child(&plan.step, arena, inputs, made, key);
+        let arena = (scratch, plan.inner);
+        let mut child = self.child(&plan.step, arena, inputs, made, key)?;
         child.run(lender, None, false)?;
         self.ran(&child);
         std::mem::swap(&mut way.now, &mut way.other);
@@ -181,14 +185,14 @@ impl<'p> Frame<'p> {
                 regions.push(match held {
                     Held::There { input, first } => {
                         let whole = self.given(node.inputs[*input])?;
-                        Region { offset: whole.offset + first * size, len, align: size, ..whole }
+                        whole.part(first * size, len, size)?
                     }
                     Held::Copied { input, to } => {
-                        let to = part(scratch, *to, len);
+                        let to = part(scratch, *to, len)?;
                         self.gather(lender, node.inputs[*input], to)?;
                         to
                     }
-                    Held::Made(to) => part(scratch, *to, len),
+                    Held::Made(to) => part(scratch, *to, len)?,
                 });
             }
         }
@@ -201,7 +205,7 @@ impl<'p> Frame<'p> {
             let whole = match (at, handed) {
                 (None, Some(input)) => self.given(node.inputs[input])?,
                 (Some(at), input) => {
-                    let whole = part(scratch, *at, kept.bytes("while_grad")?.as_usize());
+                    let whole = part(scratch, *at, kept.bytes("while_grad")?.as_usize())?;
                     self.lent(&whole);
                     if let Some(input) = input.filter(|_| plan.spec.handed) {
                         self.gather(lender, node.inputs[input], whole)?;
@@ -245,7 +249,7 @@ impl<'p> Frame<'p> {
         let limit = runner.limit();
         let mut keeper = Keeper::new(&plan.forward.keeps);
         let (mut place, mut round) = (START, 0);
-        while round < limit && runner.holds(self, lender, &states.at(place), &None, round)? {
+        while round < limit && runner.holds(self, lender, &states.at(place)?, &None, round)? {
             // Where the end is known, a state that is kept is made where it stays.
             let spare = plan.rows + usize::from(place == plan.rows);
             let to = match known {
@@ -256,9 +260,9 @@ impl<'p> Frame<'p> {
             runner.round(
                 self,
                 lender,
-                &states.at(place),
+                &states.at(place)?,
                 &mut None,
-                states.at(to).into_iter().collect(),
+                states.at(to)?.into_iter().collect(),
                 round,
             )?;
             self.again += 1;
@@ -266,13 +270,13 @@ impl<'p> Frame<'p> {
             if known.is_none()
                 && let Some(row) = keeper.keep(round)
             {
-                for (from, to) in states.at(place).into_iter().zip(states.at(row)) {
+                for (from, to) in states.at(place)?.into_iter().zip(states.at(row)?) {
                     copy(lender, from, to)?;
                 }
             }
         }
         if place != LAST {
-            for (from, to) in states.at(place).into_iter().zip(states.at(LAST)) {
+            for (from, to) in states.at(place)?.into_iter().zip(states.at(LAST)?) {
                 self.lent(&to);
                 copy(lender, from, to)?;
             }

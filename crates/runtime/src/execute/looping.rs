@@ -10,7 +10,7 @@ use tonnage_plan::schedule::Online;
 use tonnage_plan::{Keeps, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
 
 use super::frame::Frame;
-use super::region::{Regions, copy, part, undecided};
+use super::region::{Regions, copy, part, seconds, span, undecided};
 use crate::interrupt::Stop;
 use crate::lend::{Lender, Region};
 
@@ -39,9 +39,10 @@ impl Rows {
         Rows { whole, bytes }
     }
 
-    pub fn row(&self, row: u64) -> Region {
-        let offset = self.whole.offset + row as usize * self.bytes;
-        Region { offset, len: self.bytes, ..self.whole }
+    /// A row; an error where there are fewer.
+    pub fn row(&self, row: u64) -> Result<Region> {
+        let at = (row as usize).saturating_mul(self.bytes);
+        self.whole.part(at, self.bytes, self.whole.align)
     }
 }
 
@@ -78,16 +79,20 @@ impl<'p> Frame<'p> {
         let stacked = of(stacked, self)?;
         let states = if spec.spills { 0 } else { checkpoints.len().min(spec.carried) };
         let kept = of(&checkpoints[..states], self)?;
-        let second = seconds(&plan.second, &homes, scratch);
+        let runner = Runner::new(self, plan, scratch, &node.inputs)?;
+        let limit = runner.limit();
+        // A loop of no rounds makes nothing, and has no scratch.
+        let second = match limit {
+            0 => homes.clone(),
+            _ => seconds(&plan.second, &homes, scratch)?,
+        };
         let mut places = Places {
             current: homes.clone(),
             other: second.clone(),
             stays: plan.body.written.iter().take(spec.carried).map(|written| !written).collect(),
         };
         let mut sizes = self.start_sizes(carried, &node.inputs)?;
-        let runner = Runner::new(self, plan, scratch, &node.inputs)?;
         let mut keeper = Keeper::new(&plan.keeps);
-        let limit = runner.limit();
         let mut round = 0;
         let known = matches!(spec.rounds, Rounds::Times(_));
         let mut file = match &plan.keeps {
@@ -105,18 +110,11 @@ impl<'p> Frame<'p> {
             if round > 0
                 && let Some((_, file)) = &mut file
             {
-                // Storage may be longer than what lies in it.
-                let of = |(now, id): (&Region, &ValueId)| -> Result<Region> {
-                    let len = self.plan.graph.ty(*id).bytes("while_loop")?.as_usize();
-                    Ok(Region { len, ..*now })
-                };
-                let state =
-                    places.current.iter().zip(carried).map(of).collect::<Result<Regions>>()?;
-                self.write_state(lender, file, round, &state)?;
+                self.write_state(lender, file, round, &places.current)?;
             }
             if !known && let Some(row) = keeper.keep(round) {
                 for (now, rows) in places.current.iter().zip(&kept) {
-                    copy(lender, *now, rows.row(row as u64))?;
+                    copy(lender, *now, rows.row(row as u64)?)?;
                 }
             }
             // Where the end is known, a state that is kept is made where it stays, if it can.
@@ -124,11 +122,14 @@ impl<'p> Frame<'p> {
                 true => keeper.keep(round + 1),
                 false => None,
             };
-            let rows = keep.map(|row| kept.iter().map(|rows| rows.row(row as u64)).collect());
+            let at = |row: usize| kept.iter().map(|rows| rows.row(row as u64)).collect();
+            let rows: Option<Regions> = keep.map(at).transpose()?;
             let next = places.next(rows.as_ref());
             let row = spec.row(round, limit);
-            let made = next.iter().copied().chain(stacked.iter().map(|rows| rows.row(row)));
-            runner.round(self, lender, &places.current, &mut sizes, made.collect(), round)?;
+            let made = next.iter().map(|region| Ok(*region));
+            let made = made.chain(stacked.iter().map(|rows| rows.row(row)));
+            let made = made.collect::<Result<SmallVec<[Region; 4]>>>()?;
+            runner.round(self, lender, &places.current, &mut sizes, made, round)?;
             for (now, row) in next.iter().zip(rows.iter().flatten()) {
                 copy(lender, *now, *row)?;
             }
@@ -146,7 +147,7 @@ impl<'p> Frame<'p> {
         let rounds = checkpoints.get(if spec.spills { 0 } else { spec.carried });
         if let Some(id) = rounds {
             let home = self.made(*id)?;
-            let mut lent = lender.lend(&[], &[Region { len: 8, ..home }])?;
+            let mut lent = lender.lend(&[], &[home.part(0, 8, home.align)?])?;
             lent.writes[0].copy_from_slice(&(round as i64).to_le_bytes());
         }
         Ok(())
@@ -197,19 +198,6 @@ impl Places {
 
 fn same(a: &Region, b: &Region) -> bool {
     a.base == b.base && a.offset == b.offset
-}
-
-/// Where values are made that stay at home, or come back to it.
-pub(super) fn seconds(
-    second: &[Option<tonnage_core::Bytes>],
-    homes: &[Region],
-    scratch: Region,
-) -> Regions {
-    let place = |(second, home): (&Option<tonnage_core::Bytes>, &Region)| match second {
-        Some(at) => part(scratch, *at, home.len),
-        None => *home,
-    };
-    second.iter().zip(homes).map(place).collect()
 }
 
 /// Says which states are kept, and in which rows.
@@ -282,12 +270,12 @@ impl<'p> Runner<'p> {
         round: u64,
     ) -> Result<bool> {
         let Some(condition) = &self.plan.condition else { return Ok(true) };
-        let answer = part(self.scratch, self.plan.answer, 1);
+        let answer = part(self.scratch, self.plan.answer, 1)?;
         let key = frame.key_of(self.plan.spec.key, 0, self.row(round));
         let inputs: Regions = state.iter().chain(&self.read).copied().collect();
-        let arena = part(self.scratch, self.plan.inner, 0);
+        let arena = (self.scratch, self.plan.inner);
         let outputs = SmallVec::from_iter([answer]);
-        let mut child = frame.child(condition, arena, inputs.clone(), outputs, key);
+        let mut child = frame.child(condition, arena, inputs.clone(), outputs, key)?;
         self.tell(frame, &mut child, sizes, 0)?;
         child.run(lender, None, false)?;
         frame.lent(&answer);
@@ -297,7 +285,7 @@ impl<'p> Runner<'p> {
             OutputPlan::Input { input, .. } => inputs[*input],
             _ => answer,
         };
-        let lent = lender.lend(&[Region { len: 1, ..region }], &[])?;
+        let lent = lender.lend(&[region.part(0, 1, 1)?], &[])?;
         Ok(lent.reads[0][0] != 0)
     }
 
@@ -316,9 +304,9 @@ impl<'p> Runner<'p> {
         inputs.extend(self.rows(frame, lender, row)?);
         inputs.extend(self.read.iter().copied());
         let key = frame.key_of(self.plan.spec.key, 1, row);
-        let arena = part(self.scratch, self.plan.inner, 0);
+        let arena = (self.scratch, self.plan.inner);
         made.iter().for_each(|region| frame.lent(region));
-        let mut child = frame.child(&self.plan.body, arena, inputs, made, key);
+        let mut child = frame.child(&self.plan.body, arena, inputs, made, key)?;
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
         child.run(lender, None, false)?;
         frame.ran(&child);
@@ -395,12 +383,11 @@ pub(super) fn rows<'p>(
         all.push(match sliced {
             Sliced::Bytes { first, stride, layout, size } => {
                 let at = (first + row as isize * stride) as usize * size;
-                let len = span(&layout.sizes, &layout.strides, layout.offset) * size;
-                Region { offset: whole.offset + at, len, align: *size, ..*whole }
+                whole.part(at, span(layout) * size, *size)?
             }
             Sliced::Recipe { run, strides, at, row: ty } => {
                 let len = ty.bytes("while_loop")?.as_usize();
-                let region = Region { align: ty.dtype.size(), ..part(scratch, *at, len) };
+                let region = scratch.part(at.as_usize(), len, ty.dtype.size())?;
                 let run = nth_row(run, strides, row);
                 let writes = SmallVec::from_iter([region]);
                 frame.run_tile(lender, &run, &[], writes, None, Cost::default())?;
@@ -409,15 +396,6 @@ pub(super) fn rows<'p>(
         });
     }
     Ok(all)
-}
-
-/// Elements from the lowest of a layout to the highest.
-fn span(sizes: &[usize], strides: &[isize], offset: usize) -> usize {
-    if sizes.contains(&0) {
-        return 0;
-    }
-    let above = sizes.iter().zip(strides).filter(|(_, stride)| **stride > 0);
-    offset + 1 + above.map(|(size, stride)| (size - 1) * *stride as usize).sum::<usize>()
 }
 
 fn nth_row(first: &TileRun, strides: &[isize], row: u64) -> TileRun {

@@ -7,6 +7,7 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::dtype::DType;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::recipe::Key;
+use tonnage_core::layout::Layout;
 use tonnage_plan::{At, BranchPlan, Plan, Step};
 
 use super::frame::Frame;
@@ -43,27 +44,33 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// The bytes of a value that a region makes.
+    /// The bytes of a value that a region makes: as many as its elements take, at its bound where the data decide.
+    /// Its storage may be longer, and what lies there is not the region's to write.
     pub(super) fn made(&mut self, id: ValueId) -> Result<Region> {
-        let region = self.read(id)?;
+        let ty = self.plan.graph.ty(id);
+        let (len, size) = (ty.bytes("region")?.as_usize(), ty.dtype.size());
+        let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| undecided(id))?;
+        let region = whole.part(0, len, size)?;
         self.lent(&region);
         Ok(region)
     }
 
-    /// A frame for a region, which knows the sizes that the data decided so far.
+    /// A frame for a region, which knows the sizes that the data decided so far. Its arena starts at `at` in the
+    /// scratch of the step.
     pub(super) fn child(
         &self,
         plan: &'p Plan,
-        arena: Region,
+        (scratch, at): (Region, Bytes),
         inputs: Regions,
         outputs: SmallVec<[Region; 4]>,
         key: [u32; 2],
-    ) -> Frame<'p> {
+    ) -> Result<Frame<'p>> {
+        let arena = part(scratch, at, plan.arena.as_usize())?;
         let mut child = Frame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
         child.decided.clone_from(&self.decided);
         child.brought.clone_from(&self.brought);
         child.stop = self.stop.clone().filter(|stop| !stop.rounds_only);
-        child
+        Ok(child)
     }
 
     /// Tells a region how an input lies whose size the data decided.
@@ -96,17 +103,13 @@ impl<'p> Frame<'p> {
         let chosen = self.choice(lender, node.inputs[0], branches.len())?;
         let branch = &branches[chosen];
         let homes = node.outputs.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
-        let outputs = branch
-            .second
-            .iter()
-            .zip(&homes)
-            .map(|(second, home)| second.map_or(*home, |at| part(scratch, at, home.len)))
-            .collect::<SmallVec<[Region; 4]>>();
+        let outputs: SmallVec<[Region; 4]> =
+            seconds(&branch.second, &homes, scratch)?.into_iter().collect();
         let inputs =
             node.inputs[1..].iter().map(|id| self.given(*id)).collect::<Result<Regions>>()?;
         let key = key.map_or(self.key, |key| self.key_of(key, 2, chosen as u64));
-        let arena = part(scratch, branch.inner, 0);
-        let mut child = self.child(&branch.plan, arena, inputs, outputs.clone(), key);
+        let arena = (scratch, branch.inner);
+        let mut child = self.child(&branch.plan, arena, inputs, outputs.clone(), key)?;
         for (i, id) in node.inputs[1..].iter().enumerate() {
             self.tell(&mut child, i, *id)?;
         }
@@ -146,18 +149,39 @@ impl<'p> Frame<'p> {
     }
 }
 
-/// A piece of a region.
-pub(super) fn part(of: Region, at: Bytes, len: usize) -> Region {
-    Region { base: of.base, offset: of.offset + at.as_usize(), len, align: 1 }
+/// A part of the scratch of a step.
+pub(super) fn part(scratch: Region, at: Bytes, len: usize) -> Result<Region> {
+    scratch.part(at.as_usize(), len, 1)
 }
 
-/// Copies bytes, unless they are the same.
+/// Where values are made that stay at home, or come back to it.
+pub(super) fn seconds(
+    second: &[Option<Bytes>],
+    homes: &[Region],
+    scratch: Region,
+) -> Result<Regions> {
+    let place = |(second, home): (&Option<Bytes>, &Region)| match second {
+        Some(at) => part(scratch, *at, home.len),
+        None => Ok(*home),
+    };
+    second.iter().zip(homes).map(place).collect()
+}
+
+/// Elements from the start of the storage up to the last one of a layout.
+pub(super) fn span(layout: &Layout) -> usize {
+    if layout.sizes.contains(&0) {
+        return 0;
+    }
+    let above = layout.sizes.iter().zip(&layout.strides).filter(|(_, stride)| **stride > 0);
+    layout.offset + 1 + above.map(|(size, stride)| (size - 1) * *stride as usize).sum::<usize>()
+}
+
+/// Copies all of a value, unless it is there already.
 pub(super) fn copy(lender: &mut Lender, from: Region, to: Region) -> Result<()> {
-    let len = from.len.min(to.len);
-    if from.base == to.base && from.offset == to.offset || len == 0 {
+    if from.base == to.base && from.offset == to.offset || from.len == 0 {
         return Ok(());
     }
-    let mut lent = lender.lend(&[Region { len, ..from }], &[Region { len, ..to }])?;
+    let mut lent = lender.lend(&[from], &[to.part(0, from.len, to.align)?])?;
     match lent.writes.first_mut() {
         Some(to) => to.copy_from_slice(lent.reads[0]),
         None => return Err(ErrorKind::BadGraph { what: "nothing to copy to".into() }.into()),

@@ -103,7 +103,7 @@ impl<'p> Frame<'p> {
         let mut after = LAST;
         for round in (0..rounds).rev() {
             let before = if round == 0 { START } else { usize::from(after == 0) };
-            let state = way.states.at(before);
+            let state = way.states.at(before)?;
             if round > 0 {
                 state.iter().for_each(|region| self.lent(region));
                 file.read(lender, round, &state)?;
@@ -133,24 +133,24 @@ impl<'p> Frame<'p> {
         let mut file = self.open_states(planned, states.plan.spec.of.known_rounds().is_some())?;
         let (mut place, mut round) = (START, 0);
         while round < limit
-            && (handed || runner.holds(self, lender, &states.at(place), &None, round)?)
+            && (handed || runner.holds(self, lender, &states.at(place)?, &None, round)?)
         {
             if round > 0 {
-                self.write_state(lender, &mut file, round, &states.at(place))?;
+                self.write_state(lender, &mut file, round, &states.at(place)?)?;
             }
             let to = usize::from(place == 0);
-            let made = states.at(to).into_iter().collect();
-            runner.round(self, lender, &states.at(place), &mut None, made, round)?;
+            let made = states.at(to)?.into_iter().collect();
+            runner.round(self, lender, &states.at(place)?, &mut None, made, round)?;
             self.again += 1;
             (place, round) = (to, round + 1);
         }
         if let Some(rounds) = rounds.filter(|_| handed) {
             if round > 0 {
-                self.write_state(lender, &mut file, round, &states.at(place))?;
+                self.write_state(lender, &mut file, round, &states.at(place)?)?;
             }
             return Ok((file, rounds));
         }
-        for (from, to) in states.at(place).into_iter().zip(states.at(LAST)) {
+        for (from, to) in states.at(place)?.into_iter().zip(states.at(LAST)?) {
             self.lent(&to);
             copy(lender, from, to)?;
         }

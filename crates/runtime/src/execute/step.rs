@@ -17,6 +17,7 @@ use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::Frame;
 use super::given::Given;
+use super::region::span;
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
 
@@ -49,19 +50,23 @@ impl<'p> Frame<'p> {
             .ok_or_else(|| ErrorKind::BadGraph { what: "a step without a node".into() }.into())
     }
 
-    /// The bytes of a value: from where its storage starts, as many as its elements take.
+    /// The bytes of a value: from where its storage starts, as many as its elements take. An error where the
+    /// storage has fewer.
     pub fn written(&self, id: ValueId, sizes: &[usize]) -> Result<Region> {
         let size = self.plan.graph.ty(id).dtype.size();
         let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| nowhere(id))?;
-        let len = (sizes.iter().product::<usize>() * size).min(whole.len);
-        Ok(Region { len, align: size, ..whole })
+        whole.part(0, sizes.iter().product::<usize>() * size, size)
     }
 
+    /// The storage of a value. An error where elements of the value lie outside of it.
     pub fn read(&self, id: ValueId) -> Result<Region> {
         let size = self.plan.graph.ty(id).dtype.size();
-        let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| nowhere(id))?;
+        let placed = self.placed(id)?;
+        let whole = self.whole(&placed.at).ok_or_else(|| nowhere(id))?;
+        let layout = self.layouts.get(&id).unwrap_or(&placed.layout);
+        whole.part(0, span(layout) * size, size)?;
         // Storage may end in the middle of an element of this dtype: it ends behind the last whole one.
-        Ok(Region { len: whole.len / size * size, align: size, ..whole })
+        whole.part(0, whole.len / size * size, size)
     }
 
     /// A view of something whose size the data decided.
@@ -156,8 +161,8 @@ impl<'p> Frame<'p> {
         let dtype = self.plan.graph.ty(from).dtype;
         let layout = self.layout(from)?;
         let whole = self.whole(&to.at).ok_or_else(|| nowhere(from))?;
-        let len = (layout.count() * dtype.size()).min(whole.len);
-        let writes = SmallVec::from_iter([Region { len, align: dtype.size(), ..whole }]);
+        let size = dtype.size();
+        let writes = SmallVec::from_iter([whole.part(0, layout.count() * size, size)?]);
         let anew = TileRun {
             domain: layout.sizes.clone(),
             reads: match run.reads.as_slice() {
