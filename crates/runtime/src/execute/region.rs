@@ -6,8 +6,8 @@ use tonnage_core::ValueId;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::dtype::DType;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::recipe::Key;
 use tonnage_core::layout::Layout;
+use tonnage_core::recipe::Key;
 use tonnage_plan::{At, BranchPlan, Plan, Step};
 
 use super::frame::Frame;
