@@ -8,8 +8,10 @@
 )]
 
 pub mod chain;
+pub mod dice;
 pub mod draw;
 pub mod prints;
+pub mod random;
 pub mod refused;
 
 use std::fs;
@@ -67,6 +69,22 @@ pub fn call_checked<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: &Function<A, R, 
         results.push(result);
     }
     results.swap_remove(0)
+}
+
+/// Calls a function once and checks that reserved = predicted; what it used, what that should have been but for gaps, and
+/// the result.
+#[track_caller]
+pub fn used_and_predicted<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(
+    f: &Function<A, R, F>,
+    args: &A,
+) -> (Bytes, Bytes, R) {
+    let plan = f.plan(args).unwrap();
+    let before = in_use();
+    memory::reset_peak("cpu:0").unwrap();
+    let (result, measured) = f.call_measured(args.share()).unwrap();
+    let reserved = memory::info("cpu:0").unwrap().peak - before;
+    assert_eq!(reserved, plan.obtains(), "reserved and predicted\n{plan}");
+    (measured.unwrap().used, plan.peak() - gaps(&plan), result)
 }
 
 /// What the arena has more than what lives at the same time: not every set of buffers can be packed without.
