@@ -53,18 +53,25 @@ impl Planner<'_> {
     }
 }
 
+/// When a buffer lives, and what it takes in so large units.
+fn item(buffer: &BufferPlan, unit: u64) -> Item {
+    let BufferPlan { first, last, bytes, .. } = buffer;
+    let size = bytes.get().next_multiple_of(unit);
+    Item { lower: *first as u32, upper: *last as u32 + 1, size }
+}
+
+/// The largest sum of the buffers of a space that live together.
+pub(crate) fn bound(all: &[BufferPlan], space: Space) -> Result<Bytes> {
+    let of = all.iter().filter(|b| b.space == space);
+    let items: Vec<Item> = of.map(|b| item(b, 1)).collect();
+    Ok(Bytes::new(offsets::bound(&items)?))
+}
+
 /// Offsets for the buffers of a space; the largest sum that lives together in it.
 pub(crate) fn pack_space(all: &mut [BufferPlan], space: Space) -> Result<Bytes> {
     let mut buffers: Vec<&mut BufferPlan> = all.iter_mut().filter(|b| b.space == space).collect();
     let items = |unit: u64, buffers: &[&mut BufferPlan]| -> Vec<Item> {
-        buffers
-            .iter()
-            .map(|b| Item {
-                lower: b.first as u32,
-                upper: b.last as u32 + 1,
-                size: b.bytes.get().next_multiple_of(unit),
-            })
-            .collect()
+        buffers.iter().map(|b| item(b, unit)).collect()
     };
     let mut packing = offsets::pack(&items(1, &buffers), Effort::PLAN, &mut || false)?;
     let bound = Bytes::new(packing.bound);

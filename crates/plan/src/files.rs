@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::error::Result;
-use tonnage_core::graph::{Node, ValueId};
+use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::looping::Loop;
 use tonnage_core::recipe::{Generator, Recipe};
@@ -42,14 +42,28 @@ impl Plan {
 
     /// What a call writes to files that outlive it: new values of variables that are kept there. It is no part of the peak.
     pub fn writes(&self) -> Bytes {
-        self.kept.iter().map(|kept| Bytes::of(kept.count * kept.dtype.size())).sum()
+        self.kept.iter().map(KeptPlan::bytes).sum()
     }
 
     /// Seconds that reading and writing take, at the rates that were measured for files.
     pub fn seconds_of_files(&self, machine: &Machine) -> f64 {
-        let machine = if machine.has_disk() { machine } else { &Machine::DEFAULT };
-        self.reads().get() as f64 / machine.read + self.writes().get() as f64 / machine.write
+        seconds_of_files(self.reads(), self.writes(), machine)
     }
+}
+
+/// Seconds that it takes to read and to write so many bytes of files.
+pub(crate) fn seconds_of_files(reads: Bytes, writes: Bytes, machine: &Machine) -> f64 {
+    let machine = if machine.has_disk() { machine } else { &Machine::DEFAULT };
+    reads.get() as f64 / machine.read + writes.get() as f64 / machine.write
+}
+
+/// Whether a call reads from files, or writes to files that outlive it.
+pub(crate) fn uses_files(graph: &Graph, inputs: &[InputSpec]) -> bool {
+    let stored = |spec: &InputSpec| match spec {
+        InputSpec::Recipe(recipe) => recipe.sources.iter().any(|(of, _)| of.is_stored()),
+        InputSpec::Bytes { .. } => false,
+    };
+    inputs.iter().any(stored) || graph.nodes.iter().any(|node| node.op.mem == Mem::File)
 }
 
 /// Whether a value that is to be kept in a file need not be written: it is in one, or one number everywhere.

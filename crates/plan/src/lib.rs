@@ -7,13 +7,14 @@
 //! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each round sees
 //! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
 //! goes to a file and back; `outputs` says
-//! where results lie; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain` says it as
+//! where results lie; `arena` packs the buffers by [`offsets`]; `close` puts the plan together, or tells what it takes at least; [`Plan`] is the result, `loops` its loops, and `explain` says it as
 //! data, `kept` what lies between a gradient and what it is of,
 //! `suggest` what could be changed and what that would save. `budget` plans the same graph in less memory for more time.
 
 mod apart;
 mod arena;
 mod budget;
+mod close;
 mod copy;
 mod explain;
 mod files;

@@ -19,12 +19,13 @@ use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
 use crate::apart::apart;
+use crate::close::Outline;
 use crate::files::is_there;
 use crate::plan::{
-    At, BufferId, BufferPlan, KeptPlan, OutputPlan, Placed, Plan, Refusal, Run, Space, Step,
-    StepMemory, TileRead,
+    At, BufferId, BufferPlan, KeptPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
+    TileRead,
 };
-use crate::{finish, order, region, tile};
+use crate::{order, region, tile};
 
 /// What is known of an input before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,12 +86,17 @@ pub(crate) fn plan_in_order(
     options: Options,
 ) -> Result<Plan> {
     let graph = &apart(graph, inputs);
-    let mut planner = Planner::new(graph, inputs, options)?;
-    planner.homes = homes.to_vec();
-    for at in 0..graph.nodes.len() {
-        planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
-    }
-    planner.finish()
+    Planner::placed(graph, inputs, homes, options)?.finish()
+}
+
+/// What the plan of such a graph takes at least, and does with files: all but addresses, which take the longest to find.
+pub(crate) fn outline(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    options: Options,
+) -> Result<Outline> {
+    let graph = &apart(graph, inputs);
+    Planner::placed(graph, inputs, &[], options)?.outline()
 }
 
 /// The sizes of a type, with those that the data decide at their bound.
@@ -132,7 +138,7 @@ pub(crate) struct Planner<'g> {
     pub donated: Vec<bool>,
     /// For each output of a region, the input in whose bytes it may stay.
     pub homes: Vec<Option<usize>>,
-    input_bytes: Vec<Bytes>,
+    pub input_bytes: Vec<Bytes>,
     pub specs: Vec<InputSpec>,
     /// What goes to files that outlive the call.
     pub kept: Vec<KeptPlan>,
@@ -192,6 +198,21 @@ impl<'g> Planner<'g> {
                     planner.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
                 }
             }
+        }
+        Ok(planner)
+    }
+
+    /// Every node with its place, in the order in which they stand.
+    fn placed(
+        graph: &'g Arc<Graph>,
+        inputs: &[InputSpec],
+        homes: &[Option<usize>],
+        options: Options,
+    ) -> Result<Planner<'g>> {
+        let mut planner = Planner::new(graph, inputs, options)?;
+        planner.homes = homes.to_vec();
+        for at in 0..graph.nodes.len() {
+            planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
         }
         Ok(planner)
     }
@@ -444,49 +465,6 @@ impl<'g> Planner<'g> {
 
     fn is_dynamic(&self, node: &Node) -> bool {
         node.inputs.iter().chain(&node.outputs).any(|id| self.graph.ty(*id).shape.sizes().is_none())
-    }
-
-    fn finish(mut self) -> Result<Plan> {
-        let mut outputs = Vec::new();
-        for (k, id) in self.graph.outputs.clone().into_iter().enumerate() {
-            let made = match self.options.outputs_given {
-                true => self.given_output(k, id)?,
-                false => self.own_output(k, id)?,
-            };
-            outputs.push(made);
-        }
-        let end = self.steps.len();
-        for output in &outputs {
-            if let OutputPlan::Buffer { buffer, .. } = output {
-                self.buffers[buffer.0].last = end.saturating_sub(1);
-                self.buffers[buffer.0].kept = true;
-            }
-        }
-        let bound = self.pack()?;
-        let (arena, disk) = (self.end_of(Space::Memory), self.end_of(Space::Disk));
-        self.figures();
-        finish::join(self.graph, &self.places, &mut self.steps);
-        let written = self.written_inputs();
-        Ok(Plan {
-            graph: self.graph.clone(),
-            program: self.graph.clone(),
-            specs: self.specs,
-            threads: self.options.threads,
-            places: self.places,
-            steps: self.steps,
-            buffers: self.buffers,
-            outputs,
-            arena: arena.rounded(),
-            disk,
-            kept: self.kept,
-            bound,
-            inputs: self.input_bytes.iter().copied().sum(),
-            input_bytes: self.input_bytes,
-            written,
-            is_bound: self.is_bound,
-            calls_host: self.graph.nodes.iter().any(Node::calls_host),
-            fitted: None,
-        })
     }
 }
 

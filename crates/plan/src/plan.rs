@@ -136,6 +136,13 @@ pub struct KeptPlan {
     pub dtype: DType,
 }
 
+impl KeptPlan {
+    /// What it takes in its file.
+    pub fn bytes(&self) -> Bytes {
+        Bytes::of(self.count * self.dtype.size())
+    }
+}
+
 /// What a step does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

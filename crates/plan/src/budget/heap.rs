@@ -2,6 +2,7 @@
 
 use std::sync::PoisonError;
 
+use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
 use super::Ladder;
@@ -20,7 +21,7 @@ impl Heap for Ladder {
             + self.inputs.iter().map(|spec| input(spec, seen)).sum::<usize>()
             + self.rungs.iter().map(|(_, of)| rung(of)).sum::<usize>()
             + self.rungs.capacity() * size_of::<(usize, Rung)>()
-            + plans.capacity() * size_of::<usize>()
+            + plans.capacity() * (size_of::<usize>() + size_of::<Option<Bytes>>())
             + made
     }
 }

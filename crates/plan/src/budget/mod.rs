@@ -31,8 +31,9 @@ use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
+use crate::files::{seconds_of_files, uses_files};
 use crate::order;
-use crate::place::{InputSpec, Options, plan_in_order};
+use crate::place::{InputSpec, Options, outline, plan_in_order};
 use crate::plan::Plan;
 use choose::Choice;
 use sketch::Program;
@@ -78,12 +79,13 @@ pub struct Ladder {
     variants: Vec<Variant>,
     inputs: Vec<InputSpec>,
     options: Options,
-    machine: Machine,
     /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
     /// updates of variables at its end, so that values can be read back from a file for longer.
     rungs: Vec<(usize, Rung)>,
     /// Plans of rungs that were asked for.
     plans: Mutex<Vec<Option<Arc<Plan>>>>,
+    /// What rungs take at least, of those that were looked at.
+    floors: Mutex<Vec<Option<Bytes>>>,
 }
 
 impl Ladder {
@@ -133,14 +135,34 @@ impl Ladder {
             variants.push(variant);
         }
         let rungs = front(all);
-        Ok(Ladder {
+        let mut ladder = Ladder {
             variants,
             inputs: inputs.to_vec(),
             options,
-            machine: *machine,
             plans: Mutex::new(vec![None; rungs.len()]),
+            floors: Mutex::new(vec![None; rungs.len()]),
             rungs,
-        })
+        };
+        if uses_files(&ladder.variants[0].graph, inputs) {
+            ladder.add_files(machine)?;
+        }
+        Ok(ladder)
+    }
+
+    /// Adds what comes from files and goes there, which takes its time whatever the budget, and orders the rungs by
+    /// the sums: what is computed again may be read again.
+    fn add_files(&mut self, machine: &Machine) -> Result<()> {
+        for rung in 0..self.rungs.len() {
+            let made = outline(&self.graph(rung)?, &self.inputs, self.options)?;
+            self.rungs[rung].1.seconds += seconds_of_files(made.reads, made.writes, machine);
+        }
+        self.rungs.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        Ok(())
+    }
+
+    fn graph(&self, rung: usize) -> Result<Arc<Graph>> {
+        let (variant, way) = &self.rungs[rung];
+        self.variants[*variant].graph(way)
     }
 
     /// How many rungs there are; the first is the quickest, the last takes the least memory.
@@ -156,14 +178,7 @@ impl Ladder {
         }
         let (variant, way) = &self.rungs[rung];
         let variant = &self.variants[*variant];
-        let mut made = plan_in_order(&variant.graph(way)?, &self.inputs, &[], self.options)?;
-        // What comes from files and goes there takes its time, whatever the budget.
-        let files = made.seconds_of_files(&self.machine);
-        let first = match rung {
-            0 => files,
-            _ if files == 0.0 => 0.0,
-            _ => self.plan(0)?.seconds_of_files(&self.machine),
-        };
+        let mut made = plan_in_order(&self.graph(rung)?, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
             recomputed: way.again(),
             spilled: made.spilled(),
@@ -172,43 +187,53 @@ impl Ladder {
             insides: variant.used.insides,
             micro_batches: variant.used.micro_batches,
             in_bf16: variant.used.in_bf16,
-            seconds: way.seconds + files,
-            unlimited_seconds: self.rungs[0].1.seconds + first,
+            seconds: way.seconds,
+            unlimited_seconds: self.rungs[0].1.seconds,
         });
         let made = Arc::new(made);
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung] = Some(made.clone());
         Ok(made)
     }
 
+    /// What a rung takes at least. It is found without addresses, in a fraction of the time of a plan.
+    fn floor(&self, rung: usize) -> Result<Bytes> {
+        let remembered = self.floors.lock().unwrap_or_else(PoisonError::into_inner)[rung];
+        if let Some(floor) = remembered {
+            return Ok(floor);
+        }
+        let floor = outline(&self.graph(rung)?, &self.inputs, self.options)?.peak;
+        self.floors.lock().unwrap_or_else(PoisonError::into_inner)[rung] = Some(floor);
+        Ok(floor)
+    }
+
     /// The quickest rung whose peak is at most `budget`; where there is none, the plan with the least peak
     /// as the error.
+    ///
+    /// Estimates rule out no rung: one that is a tenth too high would pass over a plan that fits, and a lower budget
+    /// could then give a higher peak.
     pub fn fit(&self, budget: Bytes) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
-        let mut least: Option<Arc<Plan>> = None;
         for rung in 0..self.rungs.len() {
-            // An estimate that is far over the budget spares the plan: estimates are good to a tenth.
-            let estimate = self.rungs[rung].1.peak;
-            let room = budget.get().saturating_sub(self.inputs_bytes());
-            if rung + 1 < self.rungs.len() && estimate / 10 * 9 > room {
+            if self.floor(rung)? > budget {
                 continue;
             }
             let plan = self.plan(rung)?;
             if plan.peak() <= budget {
                 return Ok(Ok(plan));
             }
-            if least.as_ref().is_none_or(|l| plan.peak() < l.peak()) {
-                least = Some(plan);
-            }
         }
-        let lowest = self.least()?;
-        Ok(Err(least.filter(|least| least.peak() < lowest.peak()).unwrap_or(lowest)))
+        Ok(Err(self.least()?))
     }
 
-    /// The plan with the least peak. The last rungs lie close together: the one that is least by estimate need not be it
-    /// to the byte.
+    /// The plan with the least peak.
     pub fn least(&self) -> Result<Arc<Plan>> {
-        let last = self.rungs.len() - 1;
-        let mut least = self.plan(last)?;
-        for rung in last.saturating_sub(2)..last {
+        let floors = (0..self.rungs.len()).map(|rung| Ok((self.floor(rung)?, rung)));
+        let mut floors = floors.collect::<Result<Vec<(Bytes, usize)>>>()?;
+        floors.sort_unstable();
+        let mut least = self.plan(floors.first().map_or(0, |(_, rung)| *rung))?;
+        for (floor, rung) in floors {
+            if floor >= least.peak() {
+                break; // nor is any that follows below it
+            }
             let plan = self.plan(rung)?;
             if plan.peak() < least.peak() {
                 least = plan;
@@ -230,16 +255,6 @@ impl Ladder {
             }
         }
         Ok(made)
-    }
-
-    fn inputs_bytes(&self) -> u64 {
-        self.inputs
-            .iter()
-            .map(|spec| match spec {
-                InputSpec::Bytes { bytes, .. } => bytes.get(),
-                InputSpec::Recipe(_) => 0,
-            })
-            .sum()
     }
 }
 

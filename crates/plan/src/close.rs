@@ -1,0 +1,93 @@
+//! The end of a plan: places for the outputs, then addresses; or, without addresses, what the plan takes at least.
+//! Part of [`Planner`], after the last node has its place.
+//!
+//! The invariant: an outline is never above the plan of the same graph, so what it rules out for a budget cannot fit.
+
+use tonnage_core::Bytes;
+use tonnage_core::error::Result;
+use tonnage_core::graph::Node;
+
+use crate::arena::bound;
+use crate::finish;
+use crate::place::Planner;
+use crate::plan::{KeptPlan, OutputPlan, Plan, Space, Step};
+
+/// What is known of a plan before its buffers have addresses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outline {
+    /// The peak is at least this: no arena is smaller than what lives in it at once.
+    pub peak: Bytes,
+    /// What a call reads from files.
+    pub reads: Bytes,
+    /// What it writes to files that outlive it.
+    pub writes: Bytes,
+}
+
+impl Planner<'_> {
+    /// Places for the outputs, and the copies that put them there.
+    fn place_outputs(&mut self) -> Result<Vec<OutputPlan>> {
+        let mut outputs = Vec::new();
+        for (k, id) in self.graph.outputs.clone().into_iter().enumerate() {
+            let made = match self.options.outputs_given {
+                true => self.given_output(k, id)?,
+                false => self.own_output(k, id)?,
+            };
+            outputs.push(made);
+        }
+        let end = self.steps.len();
+        for output in &outputs {
+            if let OutputPlan::Buffer { buffer, .. } = output {
+                self.buffers[buffer.0].last = end.saturating_sub(1);
+                self.buffers[buffer.0].kept = true;
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// What the inputs take.
+    fn inputs(&self) -> Bytes {
+        self.input_bytes.iter().copied().sum()
+    }
+
+    /// The plan.
+    pub(crate) fn finish(mut self) -> Result<Plan> {
+        let outputs = self.place_outputs()?;
+        let bound = self.pack()?;
+        let (arena, disk) = (self.end_of(Space::Memory), self.end_of(Space::Disk));
+        self.figures();
+        finish::join(self.graph, &self.places, &mut self.steps);
+        let written = self.written_inputs();
+        Ok(Plan {
+            graph: self.graph.clone(),
+            program: self.graph.clone(),
+            inputs: self.inputs(),
+            specs: self.specs,
+            threads: self.options.threads,
+            places: self.places,
+            steps: self.steps,
+            buffers: self.buffers,
+            outputs,
+            arena: arena.rounded(),
+            disk,
+            kept: self.kept,
+            bound,
+            input_bytes: self.input_bytes,
+            written,
+            is_bound: self.is_bound,
+            calls_host: self.graph.nodes.iter().any(Node::calls_host),
+            fitted: None,
+        })
+    }
+
+    /// What the plan takes at least, and does with files.
+    pub(crate) fn outline(mut self) -> Result<Outline> {
+        let outputs = self.place_outputs()?;
+        let arena = bound(&self.buffers, Space::Memory)?.rounded();
+        let own: Bytes = outputs.iter().map(OutputPlan::own_bytes).sum();
+        Ok(Outline {
+            peak: self.inputs() + arena + own,
+            reads: self.steps.iter().map(Step::reads_stored).sum(),
+            writes: self.kept.iter().map(KeptPlan::bytes).sum(),
+        })
+    }
+}
