@@ -53,41 +53,35 @@ impl Planner<'_> {
     }
 }
 
-/// When a buffer lives, and what it takes in so large units.
-fn item(buffer: &BufferPlan, unit: u64) -> Item {
+/// When a buffer lives, and what it takes.
+fn item(buffer: &BufferPlan) -> Item {
     let BufferPlan { first, last, bytes, .. } = buffer;
-    let size = bytes.get().next_multiple_of(unit);
-    Item { lower: *first as u32, upper: *last as u32 + 1, size }
+    Item { lower: *first as u32, upper: *last as u32 + 1, size: bytes.get() }
 }
 
 /// The largest sum of the buffers of a space that live together.
 pub(crate) fn bound(all: &[BufferPlan], space: Space) -> Result<Bytes> {
     let of = all.iter().filter(|b| b.space == space);
-    let items: Vec<Item> = of.map(|b| item(b, 1)).collect();
+    let items: Vec<Item> = of.map(item).collect();
     Ok(Bytes::new(offsets::bound(&items)?))
 }
 
 /// Offsets for the buffers of a space; the largest sum that lives together in it.
 pub(crate) fn pack_space(all: &mut [BufferPlan], space: Space) -> Result<Bytes> {
     let mut buffers: Vec<&mut BufferPlan> = all.iter_mut().filter(|b| b.space == space).collect();
-    let items = |unit: u64, buffers: &[&mut BufferPlan]| -> Vec<Item> {
-        buffers.iter().map(|b| item(b, unit)).collect()
-    };
-    let mut packing = offsets::pack(&items(1, &buffers), Effort::PLAN, &mut || false)?;
+    let items: Vec<Item> = buffers.iter().map(|b| item(b)).collect();
+    let mut packing = offsets::pack(&items, Effort::PLAN, &mut || false)?;
     let bound = Bytes::new(packing.bound);
     let aligned = buffers
         .iter()
         .zip(&packing.offsets)
         .all(|(b, offset)| !b.kept || offset.is_multiple_of(PAGE));
     if !aligned {
-        // Results are whole pages and live to the end: on the floor, the longest lowest, each starts on a page.
-        // Where the rest does not fit around them, everything is counted in pages, which takes a little more.
+        // Results are whole pages and live to the end: on the floor, the longest lowest, each starts on a page. (Counting
+        // everything in pages would do that too, but leaves parts of pages that nobody ever uses.)
         let mut floor: Vec<usize> = (0..buffers.len()).filter(|i| buffers[*i].kept).collect();
         floor.sort_by_key(|i| buffers[*i].first);
-        packing = match offsets::pack_on_floor(&items(1, &buffers), &floor)? {
-            Some(packing) => packing,
-            None => offsets::pack(&items(PAGE, &buffers), Effort::PLAN, &mut || false)?,
-        };
+        packing = offsets::pack_on_floor(&items, &floor)?;
     }
     for (buffer, offset) in buffers.iter_mut().zip(packing.offsets) {
         buffer.offset = Bytes::new(offset);

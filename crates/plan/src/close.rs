@@ -49,11 +49,18 @@ impl Planner<'_> {
         self.input_bytes.iter().copied().sum()
     }
 
+    /// What an arena of so many bytes takes. That of a region is no block of its own but a piece of a step's scratch:
+    /// rounded again, its end would be bytes that nobody uses.
+    fn whole(&self, arena: Bytes) -> Bytes {
+        if self.options.outputs_given { arena } else { arena.rounded() }
+    }
+
     /// The plan.
     pub(crate) fn finish(mut self) -> Result<Plan> {
         let outputs = self.place_outputs()?;
         let bound = self.pack()?;
-        let (arena, disk) = (self.end_of(Space::Memory), self.end_of(Space::Disk));
+        let arena = self.whole(self.end_of(Space::Memory));
+        let disk = self.end_of(Space::Disk);
         self.figures();
         finish::join(self.graph, &self.places, &mut self.steps);
         let written = self.written_inputs();
@@ -67,7 +74,7 @@ impl Planner<'_> {
             steps: self.steps,
             buffers: self.buffers,
             outputs,
-            arena: arena.rounded(),
+            arena,
             disk,
             kept: self.kept,
             bound,
@@ -82,7 +89,7 @@ impl Planner<'_> {
     /// What the plan takes at least, and does with files.
     pub(crate) fn outline(mut self) -> Result<Outline> {
         let outputs = self.place_outputs()?;
-        let arena = bound(&self.buffers, Space::Memory)?.rounded();
+        let arena = self.whole(bound(&self.buffers, Space::Memory)?);
         let own: Bytes = outputs.iter().map(OutputPlan::own_bytes).sum();
         Ok(Outline {
             peak: self.inputs() + arena + own,

@@ -87,7 +87,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         Some(_) => keeps(spec),
     };
     let mut plan = loop_plan(planner, node, spec, None, keeps, &mut shelf)?;
-    plan.inner = shelf.put(work(&plan));
+    plan.inner = shelf.put_pieces(work(&plan));
     let reads: SmallVec<[ValueId; 4]> =
         node.inputs[spec.carried..].iter().chain(&node.outputs).copied().collect();
     let writes = node.outputs.iter().copied().collect();
@@ -236,7 +236,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         parts.push(state.put(body.ty(*id).bytes(node.op.name)?));
     }
     let all = state.0.checked_mul(spare as u64).ok_or_else(|| bad(node))?;
-    let spare_at = shelf.put(all);
+    let spare_at = shelf.put_pieces(all);
     let graph = step;
     let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut shelf)?;
     let second = second(&step, graph, spec.back, node.op.name, &mut shelf)?;
@@ -250,8 +250,8 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     };
     // A round that is run again and a step back take turns in the same bytes.
     forward.inner = match again {
-        Some(0) => shelf.put(step.arena),
-        _ => shelf.put(step.arena.max(work(&forward))),
+        Some(0) => shelf.put_pieces(step.arena),
+        _ => shelf.put_pieces(step.arena.max(work(&forward))),
     };
     let inner = forward.inner;
     let plan = LoopGradPlan {

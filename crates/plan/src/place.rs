@@ -423,9 +423,10 @@ impl<'g> Planner<'g> {
     ) -> Result<()> {
         let (reads, writes) =
             (node.inputs.iter().copied().collect(), node.outputs.iter().copied().collect());
-        self.push(node, run, memory, scratch, reads, writes)
+        self.push(node, run, memory, scratch.rounded(), reads, writes)
     }
 
+    /// A step; its scratch comes rounded, or laid out of pieces that are.
     pub fn push(
         &mut self,
         node: &Node,

@@ -33,6 +33,13 @@ impl Shelf {
         self.0 += bytes.rounded();
         at
     }
+
+    /// Lays down what is made of pieces that are rounded, such as an arena: it is not rounded once more.
+    pub fn put_pieces(&mut self, bytes: Bytes) -> Bytes {
+        let at = self.0;
+        self.0 += bytes;
+        at
+    }
 }
 
 /// Plans a region. `homes` says of each output whose bytes it may stay in: those of an input that is given up.
@@ -131,7 +138,7 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
             let bytes = graph.ty(*id).bytes(node.op.name)?;
             apart.push((!stays).then(|| shelf.put(bytes)));
         }
-        let at = shelf.put(plan.arena);
+        let at = shelf.put_pieces(plan.arena);
         scratch = scratch.max(shelf.0);
         branches.push(BranchPlan { plan, second: apart, inner: at });
     }
@@ -146,7 +153,10 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
         true => StepMemory::Allocates,
         false => StepMemory::Updates,
     };
-    planner.step(node, Run::Branch { key: *key, branches }, memory, scratch)
+    let run = Run::Branch { key: *key, branches };
+    let (reads, writes) =
+        (node.inputs.iter().copied().collect(), node.outputs.iter().copied().collect());
+    planner.push(node, run, memory, scratch, reads, writes)
 }
 
 /// A result that lies in the bytes of a variable.

@@ -76,6 +76,19 @@ pub(super) fn around(
     found.then_some(best.offsets)
 }
 
+/// The lowest packing that is found around items that are piled up from the floor, which come with their offsets;
+/// the first one within `target` ends the work.
+pub(super) fn on_floor(part: &Part, target: u64, fixed: &[(u32, u64)]) -> Vec<u64> {
+    let mut best = Best::new(part, target, work(part), fixed);
+    let orders = [Order::Length, Order::Peak, Order::Area, Order::Size, Order::Contention];
+    // Ends with the first that meets the target; what was kept is the answer either way.
+    orders
+        .iter()
+        .map(|&order| sorted(part, order))
+        .any(|order| [Side::Roomy, Side::Tidy].iter().any(|&side| best.two_ended(&order, side)));
+    best.offsets
+}
+
 /// The best so far.
 struct Best<'a> {
     part: &'a Part,

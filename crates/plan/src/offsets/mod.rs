@@ -4,10 +4,10 @@
 //! The problem is known as dynamic storage allocation, and is NP-hard. Three steps, each only where
 //! the one before did not reach the bound (the largest sum of live sizes): `greedy` places in
 //! several fixed orders and keeps the best; `search` looks for a packing within a capacity, exactly, up to
-//! a number of nodes, first (`peak`) in the crowded stretch alone, later also with items `joined` to blocks; `improve`
+//! a number of nodes, first (`peak`) in the crowded stretch alone and with items `joined` to blocks, then of all items; `improve`
 //! chooses the capacities to ask it for. Parts of the timeline that share no buffer are packed apart (`sections`).
 //!
-//! Invariants: a packing passes [`check`]; the same items and effort give the same packing, unless
+//! Invariants: a packing passes [`check`]; no byte of an arena is never taken (`settle`); the same items and effort give the same packing, unless
 //! `stop` intervenes; every offset is a sum or difference of sizes, so sizes that are multiples of a
 //! unit give offsets that are. That is why an item has no alignment of its own: sizes come
 //! rounded by [`tonnage_core::Bytes::rounded`], which aligns every buffer.
@@ -19,6 +19,7 @@ mod joined;
 mod peak;
 mod search;
 mod sections;
+mod settle;
 mod skyline;
 
 pub use check::check;
@@ -66,7 +67,7 @@ impl Effort {
     /// No search: heuristics alone.
     pub const NONE: Effort = Effort { nodes: 0, luck: 0 };
     /// What planning a function takes: a fraction of a second.
-    pub const PLAN: Effort = Effort { nodes: 5_000, luck: 0 };
+    pub const PLAN: Effort = Effort { nodes: 20_000, luck: 0 };
     /// As long as it takes, or until `stop` says so.
     pub const UNLIMITED: Effort = Effort { nodes: u64::MAX, luck: 0 };
 }
@@ -102,7 +103,7 @@ pub fn pack(items: &[Item], effort: Effort, stop: &mut dyn FnMut() -> bool) -> R
     for part in &parts {
         let (packed, proved) = improve::smallest(part, arena, &mut budget);
         optimal &= proved;
-        arena = arena.max(part.store(&packed, &mut offsets));
+        arena = arena.max(store(part, packed, &mut offsets));
     }
     finish(items, Packing { offsets, arena, bound, optimal: optimal || arena == bound })
 }
@@ -143,37 +144,44 @@ pub fn pack_within(
     finish(items, Packing { offsets, arena, bound, optimal: arena == bound }).map(Some)
 }
 
-/// Packs the items into an arena of the bound, with some of them piled up from its floor in the order given: sizes of
-/// those that are multiples of a page put each on one. `None` where the others were not fitted around them.
+/// Packs the items with some of them piled up from the floor in the order given: sizes of those that are multiples of a
+/// page put each on one. Those live together; the others are fitted around them by heuristics alone.
 ///
 /// ```
 /// use tonnage_plan::offsets::{Item, pack_on_floor};
 /// let items = [Item { lower: 0, upper: 2, size: 64 }, Item { lower: 1, upper: 3, size: 4096 }];
-/// let packing = pack_on_floor(&items, &[1])?.unwrap();
+/// let packing = pack_on_floor(&items, &[1])?;
 /// assert_eq!((packing.offsets[1], packing.arena), (0, 4160));
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`pack`].
-pub fn pack_on_floor(items: &[Item], floor: &[usize]) -> Result<Option<Packing>> {
+pub fn pack_on_floor(items: &[Item], floor: &[usize]) -> Result<Packing> {
     let parts = parts(items)?;
     let bound = parts.iter().map(|part| part.bound).max().unwrap_or(0);
     let mut offsets = vec![0; items.len()];
+    let mut arena = 0;
     for part in &parts {
-        let mut work = greedy::work(part);
         let mut height = 0;
         let mut fixed = Vec::new();
         for i in floor.iter().filter_map(|item| part.find(*item)) {
             fixed.push((i, height));
             height += part.size[i as usize];
         }
-        let Some(packed) = greedy::around(part, bound / part.unit, &fixed, &mut work) else {
-            return Ok(None);
-        };
-        part.store(&packed, &mut offsets);
+        let packed = greedy::on_floor(part, bound / part.unit, &fixed);
+        arena = arena.max(store(part, packed, &mut offsets));
     }
-    finish(items, Packing { offsets, arena: bound, bound, optimal: true }).map(Some)
+    finish(items, Packing { offsets, arena, bound, optimal: arena == bound })
+}
+
+/// Writes the offsets of a part; the bytes that it takes. Where they are more than the bound, some of them might never be
+/// taken otherwise.
+fn store(part: &sections::Part, packed: Vec<u64>, offsets: &mut [u64]) -> u64 {
+    match part.height(&packed) * part.unit > part.bound {
+        true => part.store(&settle::settled(part, &packed), offsets),
+        false => part.store(&packed, offsets),
+    }
 }
 
 /// The largest sum of sizes that live together: no arena is smaller.

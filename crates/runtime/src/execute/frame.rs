@@ -13,6 +13,7 @@ use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
 
 use super::given::Given;
 use super::states::StateFile;
+use super::used::Used;
 use crate::interrupt::Stop;
 use crate::lend::{Lender, Region};
 use crate::spill::{DiskLane, Kept};
@@ -45,15 +46,8 @@ pub struct Frame<'p> {
     pub stop: Option<Stop>,
     /// When its steps ended, where that is recorded.
     pub ticks: Option<Ticks>,
-    used: Used,
-}
-
-/// Bytes that kernels were lent and that still live.
-#[derive(Default)]
-struct Used {
-    live: Vec<(usize, Bytes)>,
-    now: Bytes,
-    most: Bytes,
+    /// What kernels were lent of the arena.
+    pub used: Used,
 }
 
 impl<'p> Frame<'p> {
@@ -83,13 +77,13 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Runs every step; the high-water mark of what was lent of the arena. Only a whole call has a disk lane.
+    /// Runs every step. Only a whole call has a disk lane.
     pub fn run<'a: 'l, 'l>(
         &mut self,
         lender: &mut Lender<'a>,
         mut lane: Option<&mut DiskLane<'l>>,
         watch: bool,
-    ) -> Result<Bytes> {
+    ) -> Result<()> {
         let mut finished = None;
         for at in 0..self.plan.steps.len() {
             let plan = self.plan;
@@ -135,7 +129,7 @@ impl<'p> Frame<'p> {
                 ticks.step();
             }
         }
-        Ok(self.used.most)
+        Ok(())
     }
 
     /// Notes that a kernel was lent these bytes of the arena to write.
@@ -151,10 +145,7 @@ impl<'p> Frame<'p> {
     pub fn ran(&mut self, child: &Frame) {
         self.again += child.again;
         self.spilled += child.spilled;
-        if !child.used.most.is_zero() {
-            // Its arena is one of the parent's buffers, which are rounded.
-            self.used.begin(child.arena.1, child.used.most.rounded());
-        }
+        self.used.begin_all(child.arena.1, &child.used);
     }
 
     pub fn buffer(&self, id: tonnage_plan::BufferId) -> Region {
@@ -210,36 +201,5 @@ impl<'p> Frame<'p> {
             });
         }
         self.layouts.insert(id, Layout::contiguous(tonnage_core::Sizes::from(sizes)));
-    }
-}
-
-impl Used {
-    /// Bytes from an offset on; a part of something that lives is no more, and what grows is as much more.
-    fn begin(&mut self, offset: usize, bytes: Bytes) {
-        let around = |at: usize, bytes: Bytes| (at..at + bytes.as_usize()).contains(&offset);
-        match self.live.iter_mut().find(|(at, known)| around(*at, *known)) {
-            Some((at, known)) if *at == offset => {
-                self.now += bytes.saturating_sub(*known);
-                *known = bytes.max(*known);
-            }
-            Some(_) => {}
-            None => {
-                self.live.push((offset, bytes));
-                self.now += bytes;
-            }
-        }
-        self.most = self.most.max(self.now);
-    }
-
-    /// Whatever lives in a buffer.
-    fn end(&mut self, offset: usize, len: usize) {
-        let now = &mut self.now;
-        self.live.retain(|(at, bytes)| {
-            let inside = (offset..offset + len).contains(at);
-            if inside {
-                *now -= *bytes;
-            }
-            !inside
-        });
     }
 }

@@ -15,6 +15,7 @@ mod room;
 mod states;
 mod step;
 mod transfer;
+mod used;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,8 +52,11 @@ use frame::Frame;
 /// What a run took, as the executor saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measured {
-    /// The high-water mark of what kernels were lent, with the inputs and the small results.
+    /// The bytes that kernels were lent at any time, with the inputs and the small results: what the call needs.
     pub used: Bytes,
+    /// The most of the arena that was lent and alive at the same time. Where it is less than the arena, its packing
+    /// has gaps, or a branch or data decided.
+    pub at_once: Bytes,
     /// What was obtained from the ledger: the arena and the small results.
     pub obtained: Bytes,
     /// Rounds of loops that gradients ran again.
@@ -129,44 +133,40 @@ pub fn execute_with(
         let ran = match file {
             Some(file) => beside_disk(&mut frame, &mut lender, file),
             None => {
-                let used = match is_small(plan) {
+                let ran = match is_small(plan) {
                     true => frame.run(&mut lender, None, true),
                     false => watched(&mut frame, |frame| frame.run(&mut lender, None, true)),
                 };
-                used.map(|used| (used, frame.spilled))
+                ran.map(|()| frame.spilled)
             }
         };
         // What was lent lies in one block, which is rounded as every block is.
-        let ran = ran.map(|(used, spilled)| (top + used.rounded(), spilled));
+        let used = top + frame.used.touched().rounded();
         if let Some(ticks) = frame.ticks.take() {
-            ledger.record_call(plan, ticks, ran.as_ref().ok().map(|(used, _)| *used));
+            ledger.record_call(plan, ticks, ran.is_ok().then_some(used));
         }
-        let (used, spilled) = ran?;
-        (Measured { used, obtained, rounds_again: frame.again, spilled }, frame.layouts)
+        let (at_once, rounds_again) = (frame.used.at_once().rounded(), frame.again);
+        (Measured { used, at_once, obtained, rounds_again, spilled: ran? }, frame.layouts)
     };
     drop(pins);
     let made = collect(plan, inputs, arena, results, &decided, (key, brought), mark)?;
     Ok((made, measured))
 }
 
-/// Runs a frame beside a disk lane, whose thread ends with it; what was lent, and what was written to the file.
-fn beside_disk<'a>(
-    frame: &mut Frame,
-    lender: &mut Lender<'a>,
-    file: SpillFile,
-) -> Result<(Bytes, Bytes)> {
+/// Runs a frame beside a disk lane, whose thread ends with it; what was written to the file.
+fn beside_disk<'a>(frame: &mut Frame, lender: &mut Lender<'a>, file: SpillFile) -> Result<Bytes> {
     std::thread::scope(|scope| {
         let mut lane = DiskLane::start(scope, file)?;
-        let used = watched(frame, |frame| frame.run(lender, Some(&mut lane), true))?;
-        Ok((used, Bytes::new(lane.written) + frame.spilled))
+        watched(frame, |frame| frame.run(lender, Some(&mut lane), true))?;
+        Ok(Bytes::new(lane.written) + frame.spilled)
     })
 }
 
 /// Runs a frame in the pool, or here where it calls back; it stops where the host asks for that.
 fn watched<'p>(
     frame: &mut Frame<'p>,
-    go: impl FnOnce(&mut Frame<'p>) -> Result<Bytes> + Send,
-) -> Result<Bytes> {
+    go: impl FnOnce(&mut Frame<'p>) -> Result<()> + Send,
+) -> Result<()> {
     frame.stop = Stop::of_call();
     match (frame.plan.calls_host, frame.stop.clone()) {
         (true, _) => go(frame),

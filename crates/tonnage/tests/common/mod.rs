@@ -18,7 +18,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tonnage::{Bytes, Elementwise, Function, Plan, Result, Tensor, Tree, memory};
+use tonnage::{Bytes, Elementwise, Function, Result, Tensor, Tree, memory};
 
 /// The ledger is one for the process: tests that look at it take turns.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -48,8 +48,8 @@ impl Drop for Folder {
     }
 }
 
-/// Calls a function twice and checks that reserved = predicted, and used = predicted but for gaps (at most that where
-/// data decide); returns the first result.
+/// Calls a function twice and checks that reserved = predicted, and used = predicted (at most that where data decide);
+/// returns the first result.
 #[track_caller]
 pub fn call_checked<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: &Function<A, R, F>, args: &A) -> R {
     let plan = f.plan(args).unwrap();
@@ -64,15 +64,15 @@ pub fn call_checked<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: &Function<A, R, 
         if plan.is_bound {
             assert!(used <= plan.peak(), "used {used} and predicted {}\n{plan}", plan.peak());
         } else {
-            assert_eq!(used + gaps(&plan), plan.peak(), "used and predicted\n{plan}");
+            assert_eq!(used, plan.peak(), "used and predicted\n{plan}");
         }
         results.push(result);
     }
     results.swap_remove(0)
 }
 
-/// Calls a function once and checks that reserved = predicted; what it used, what that should have been but for gaps, and
-/// the result.
+/// Calls a function once and checks that reserved = predicted; what it used, what that should have been, and the
+/// result.
 #[track_caller]
 pub fn used_and_predicted<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(
     f: &Function<A, R, F>,
@@ -84,18 +84,7 @@ pub fn used_and_predicted<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(
     let (result, measured) = f.call_measured(args.share()).unwrap();
     let reserved = memory::info("cpu:0").unwrap().peak - before;
     assert_eq!(reserved, plan.obtains(), "reserved and predicted\n{plan}");
-    (measured.unwrap().used, plan.peak() - gaps(&plan), result)
-}
-
-/// What the arena has more than what lives at the same time: not every set of buffers can be packed without.
-fn gaps(plan: &Plan) -> Bytes {
-    let (mut now, mut most) = (Bytes::ZERO, Bytes::ZERO);
-    for step in &plan.steps {
-        step.begins.iter().for_each(|id| now += plan.buffers[id.0].bytes.rounded());
-        most = most.max(now);
-        step.ends.iter().for_each(|id| now -= plan.buffers[id.0].bytes.rounded());
-    }
-    plan.arena - most.rounded()
+    (measured.unwrap().used, plan.peak(), result)
 }
 
 #[track_caller]

@@ -5,6 +5,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod exact;
 mod kept;
 mod nets;
 

@@ -1,0 +1,132 @@
+//! What kernels were lent of an arena, recorded as it is lent and without a look at the plan's figures.
+//!
+//! Two figures. *Touched*: the bytes that were lent at least once, which is the memory that the call needs from the
+//! system. *At once*: the most that was lent and alive at the same time; an arena whose packing has gaps is larger.
+//!
+//! The invariant: ranges of touched addresses are in order and never meet.
+
+use std::ops::Range;
+
+use tonnage_core::bytes::Bytes;
+
+/// Bytes that kernels were lent.
+#[derive(Default)]
+pub struct Used {
+    /// What was lent and still lives: where it starts, and its bytes.
+    live: Vec<(usize, Bytes)>,
+    now: Bytes,
+    at_once: Bytes,
+    touched: Vec<Range<usize>>,
+}
+
+impl Used {
+    /// The most that lived at the same time.
+    pub fn at_once(&self) -> Bytes {
+        self.at_once
+    }
+
+    /// Bytes that were lent at least once.
+    pub fn touched(&self) -> Bytes {
+        Bytes::of(self.touched.iter().map(Range::len).sum())
+    }
+
+    /// Bytes from an offset on; a part of something that lives is no more, and what grows is as much more.
+    pub fn begin(&mut self, offset: usize, bytes: Bytes) {
+        // A part was touched with the whole. Rounded on its own, a row would reach beyond it.
+        if !self.live_from(offset, bytes) {
+            self.touch(offset..offset + bytes.as_usize());
+        }
+    }
+
+    /// What a body or a branch was lent of its own arena, which starts here and is one block of this one.
+    pub fn begin_all(&mut self, start: usize, child: &Used) {
+        child.touched.iter().for_each(|range| self.touch(range.clone()));
+        if !child.touched.is_empty() {
+            self.live_from(start, child.touched());
+        }
+    }
+
+    /// Whatever lives in a buffer.
+    pub fn end(&mut self, offset: usize, len: usize) {
+        let now = &mut self.now;
+        self.live.retain(|(at, bytes)| {
+            let inside = (offset..offset + len).contains(at);
+            if inside {
+                *now -= *bytes;
+            }
+            !inside
+        });
+    }
+
+    /// Notes that bytes live from here on; whether they are a part of something that lived before.
+    fn live_from(&mut self, offset: usize, bytes: Bytes) -> bool {
+        let around = |at: usize, bytes: Bytes| (at..at + bytes.as_usize()).contains(&offset);
+        let is_part = match self.live.iter_mut().find(|(at, known)| around(*at, *known)) {
+            Some((at, known)) if *at == offset => {
+                self.now += bytes.saturating_sub(*known);
+                *known = bytes.max(*known);
+                false
+            }
+            Some(_) => true,
+            None => {
+                self.live.push((offset, bytes));
+                self.now += bytes;
+                false
+            }
+        };
+        self.at_once = self.at_once.max(self.now);
+        is_part
+    }
+
+    fn touch(&mut self, range: Range<usize>) {
+        let first = self.touched.partition_point(|known| known.end < range.start);
+        let behind = self.touched.partition_point(|known| known.start <= range.end);
+        match &mut self.touched[first..behind] {
+            [] => self.touched.insert(first, range),
+            [known] => *known = known.start.min(range.start)..known.end.max(range.end),
+            [left, .., right] => {
+                *left = left.start.min(range.start)..right.end.max(range.end);
+                self.touched.drain(first + 1..behind);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same figures by a list of all cache lines.
+    #[test]
+    fn touched_bytes_are_those_of_a_list_of_all_of_them() {
+        let mut seed = 7u64;
+        let mut draw = |most: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((seed >> 33) % most) as usize
+        };
+        for _ in 0..200 {
+            let (mut used, mut list) = (Used::default(), vec![false; 64]);
+            for _ in 0..draw(12) {
+                let (start, lines) = (draw(56), 1 + draw(8));
+                used.begin(start * 64, Bytes::of(lines * 64));
+                used.end(start * 64, lines * 64);
+                list[start..start + lines].fill(true);
+                assert_eq!(used.touched().as_usize(), list.iter().filter(|t| **t).count() * 64);
+                assert!(used.touched.windows(2).all(|pair| pair[0].end < pair[1].start));
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_ended_counts_among_the_touched_bytes_alone() {
+        let mut used = Used::default();
+        used.begin(0, Bytes::new(128));
+        used.begin(64, Bytes::new(128)); // a row of the first, which does not reach beyond it
+        used.end(0, 128);
+        used.begin(128, Bytes::new(64));
+        assert_eq!((used.at_once().get(), used.touched().get()), (128, 192));
+        let mut outer = Used::default();
+        outer.begin_all(0, &used);
+        assert_eq!((outer.at_once().get(), outer.touched().get()), (192, 192));
+    }
+}
