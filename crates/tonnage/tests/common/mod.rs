@@ -71,22 +71,6 @@ pub fn call_checked<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: &Function<A, R, 
     results.swap_remove(0)
 }
 
-/// Calls a function once and checks that reserved = predicted; what it used, what that should have been, and the
-/// result.
-#[track_caller]
-pub fn used_and_predicted<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(
-    f: &Function<A, R, F>,
-    args: &A,
-) -> (Bytes, Bytes, R) {
-    let plan = f.plan(args).unwrap();
-    let before = in_use();
-    memory::reset_peak("cpu:0").unwrap();
-    let (result, measured) = f.call_measured(args.share()).unwrap();
-    let reserved = memory::info("cpu:0").unwrap().peak - before;
-    assert_eq!(reserved, plan.obtains(), "reserved and predicted\n{plan}");
-    (measured.unwrap().used, plan.peak(), result)
-}
-
 #[track_caller]
 pub fn close(got: &Tensor, expected: &[f64], tolerance: f64) {
     let got: Vec<f64> = match got.dtype() {
