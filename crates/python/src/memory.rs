@@ -24,6 +24,13 @@ impl PyPlan {
         self.0.peak().get()
     }
 
+    /// Whether the peak is an upper bound: data decide on a branch, on a number of iterations or on a size, so that a call
+    /// may use less.
+    #[getter]
+    fn is_bound(&self) -> bool {
+        self.0.is_bound
+    }
+
     /// What a call obtains, in bytes.
     #[getter]
     fn obtains(&self) -> u64 {

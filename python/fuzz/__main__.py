@@ -1,0 +1,85 @@
+"""``python -m fuzz``: draws programs, runs them in every way, and prints what is wrong as small programs."""
+
+import argparse
+import collections
+import random
+import sys
+import time
+
+from . import draw, program
+from .check import Finding, check
+from .shrink import shrunk
+
+
+def examined(seed, peer=None):
+    """The finding of a seed's program with the program, or ``None``; and what was refused."""
+    made, refusals = draw.program(seed)
+    if made is None:
+        return None, refusals
+    try:
+        check(made, random.Random(seed))
+        if peer is not None:
+            peer.check(made)
+    except Finding as finding:
+        return (made, finding), refusals
+    finally:
+        program.forget_sources()
+    return None, refusals
+
+
+def small(seed, made, finding, peer=None):
+    """The program made small: the same promise is still broken."""
+    def fails(candidate):
+        try:
+            check(candidate, random.Random(seed))
+            if peer is not None:
+                peer.check(candidate)
+        except Finding as other:
+            return _family(other) == _family(finding)
+        except Exception:
+            return False
+        finally:
+            program.forget_sources()
+        return False
+
+    return shrunk(made, fails)
+
+
+def _family(finding):
+    return finding.kind.split(" with a budget")[0]
+
+
+def main(words=None):
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--graphs", type=int, default=1000, help="how many programs")
+    parser.add_argument("--tensorflow", action="store_true", help="compare each op with TensorFlow, which has to be installed")
+    parser.add_argument("--most", type=int, default=20, help="stop after so many findings")
+    parser.add_argument("--no-shrink", action="store_true", help="print programs as they were drawn")
+    chosen = parser.parse_args(words)
+    peer = None
+    if chosen.tensorflow:
+        from . import peer
+    found, refused, start = [], collections.Counter(), time.monotonic()
+    for seed in range(chosen.seed, chosen.seed + chosen.graphs):
+        failure, refusals = examined(seed, peer)
+        for op, _, error in refusals:
+            refused[f"{op}: {type(error).__name__}: {str(error)[:90]}"] += 1
+        if failure is not None:
+            made, finding = failure
+            smaller = made if chosen.no_shrink else small(seed, made, finding, peer)
+            found.append(finding)
+            print(f"== seed {seed}\n{smaller.script(str(finding))}\n", flush=True)
+            if len(found) >= chosen.most:
+                break
+    for text, count in refused.most_common(10):
+        print(f"refused {count} times: {text}")
+    kinds = collections.Counter(_family(finding) for finding in found)
+    done = seed - chosen.seed + 1
+    print(f"{done} programs in {time.monotonic() - start:.0f} s, {len(found)} findings"
+          + "".join(f"; {count} {kind}" for kind, count in kinds.most_common()))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
