@@ -49,8 +49,12 @@ def ones(shape, dtype="float32", name=None):
 
 def fill(dims, value, name=None):
     """One number everywhere. Takes no memory until it is written."""
-    if isinstance(value, _t.Tensor) and value.is_symbolic:
-        return _t.broadcast_to(value, dims)
+    if isinstance(value, (_t.Tensor, _t.Variable)):
+        # A view of it, which gradients go back through.
+        scalar = _t.to_tensor(value, None, None)
+        if scalar.ndim != 0:
+            raise ValueError(f"fill: value must be a scalar, but its shape is {scalar.shape}")
+        return _t.broadcast_to(scalar, dims)
     scalar = _t.to_tensor(value, None, None)
     return _t.fill(dims, value if isinstance(value, (bool, int, float)) else scalar, scalar.dtype)
 
@@ -124,12 +128,13 @@ def _together(values):
 
 
 def linspace(start, stop, num, name=None, axis=0):
-    """Numbers at even distances, both ends included. Takes no memory."""
+    """Numbers at even distances, both ends included. Takes no memory where the ends are Python's numbers."""
     dtype = _t.to_tensor(start, None, None).dtype
     if not dtype.is_floating:
         dtype = _t.DType("float64")
-    if _t.to_tensor(start, None, None).ndim == 0 and _t.to_tensor(stop, None, None).ndim == 0:
+    if isinstance(start, (int, float)) and isinstance(stop, (int, float)):
         return _t.linspace(float(start), float(stop), int(num), dtype)
+    start, stop = (cast(_t.to_tensor(x, None, None), dtype) for x in (start, stop))
     steps = _t.linspace(0.0, 1.0, int(num), dtype)
     start, stop = _t.expand_dims(start, axis), _t.expand_dims(stop, axis)
     lengths = [1] * start.ndim

@@ -77,10 +77,13 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     rows = _t.transpose(x, order)
 
     def step(total, row):
-        high, low = _ops["maximum"](total, row), _ops["minimum"](total, row)
-        # Of two infinities of one sign the difference is no number; the sum is the larger one then.
-        more = _ops["log1p"](_ops["exp"](low - high))
-        after = _t.where_(_ops["is_inf"](high), high, high + more)
+        # One mask decides both, so that of two equal numbers each passes half of the gradient on.
+        first = total >= row
+        high, low = _t.where_(first, total, row), _t.where_(first, row, total)
+        # Of two infinities of one sign the difference is no number; it counts as 0.
+        both = _ops["logical_and"](_ops["is_inf"](high), high == low)
+        gap = _t.where_(both, _t.zeros_like(high), low - high)
+        after = high + _ops["log1p"](_ops["exp"](gap))
         return after, total if exclusive else after
 
     start = _t.zeros_like(rows[0]) - float("inf")
