@@ -13,7 +13,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::Record;
 use tonnage_core::graph::Graph;
 use tonnage_core::row::{Call, Grad, Keep, kept};
-use tonnage_core::{Bytes, OpDef, Result, Source, TensorType, Value};
+use tonnage_core::{Bytes, Dim, OpDef, Result, Source, Symbol, TensorType, Value};
 
 use super::{Log, TAPES};
 use crate::dispatch::{Inputs, hold};
@@ -245,6 +245,32 @@ impl Recording {
         self.plain
     }
 
+    /// Writes the sizes that the data decided into the graphs that take values of such sizes, as the backward pass of a
+    /// function does: the outputs are there, so the sizes are known.
+    fn settle(&mut self, made: &[Tensor]) -> Result<()> {
+        if self.record.regions.is_empty() {
+            return Ok(());
+        }
+        let mut sizes: Vec<(Symbol, Dim)> = Vec::new();
+        for (open, made) in (self.record.op.infer)(&self.call())?.iter().zip(made) {
+            for (dim, size) in open.shape.iter().zip(made.ty().shape.iter()) {
+                sizes.extend(dim.as_symbol().map(|symbol| (symbol.clone(), size.clone())));
+            }
+        }
+        let find =
+            |symbol: &Symbol| sizes.iter().find(|(s, _)| s == symbol).map(|(_, n)| n.clone());
+        for region in &mut self.record.regions {
+            let mut open = false;
+            for dim in region.input_types().iter().flat_map(|ty| ty.shape.iter()) {
+                dim.symbols(&mut |symbol| open |= find(symbol).is_some());
+            }
+            if open {
+                *region = Arc::new(region.substitute(&find));
+            }
+        }
+        Ok(())
+    }
+
     /// The outputs are there, maybe with aux ones at the end: the record is complete. Traced inputs are
     /// given again: concrete ones among them were captured, and have a name in the trace now.
     pub fn finish(mut self, inputs: &[Tensor], made: &[Tensor]) -> Result<()> {
@@ -262,7 +288,10 @@ impl Recording {
                 }
                 made.len().min((self.record.op.infer)(&self.call())?.len())
             }
-            None => self.plain,
+            None => {
+                self.settle(made)?;
+                self.plain
+            }
         };
         for keep in &self.keep {
             let kept = match *keep {
