@@ -4,7 +4,7 @@
 use tonnage_core::error::Result as Planned;
 use tonnage_core::graph::Node;
 use tonnage_core::layout::Layout;
-use tonnage_core::row::Mem;
+use tonnage_core::row::{Lower, Mem};
 use tonnage_core::shape::TensorType;
 
 use crate::place::{Planner, most, store};
@@ -65,7 +65,7 @@ impl Planner<'_> {
 
     /// Whether the bytes of an input can become those of an output of that type: it dies here with all
     /// its views, lies close together, has elements of the same size, and nothing else that the node
-    /// reads lies in the same bytes in another way.
+    /// reads lies in the same bytes, unless it is elementwise and reads them in the same order.
     pub fn can_take_over(
         &self,
         node: &Node,
@@ -94,10 +94,14 @@ impl Planner<'_> {
             let sharing = self.sharing.get(&key);
             sharing.is_some_and(|all| all.iter().any(|v| self.last_use[v.index()] > self.at))
         };
+        // An elementwise program has read an element of every input before it writes the element there. A kernel may come
+        // back to its other inputs when the output is half written.
+        let elementwise = matches!(node.op.lower, Lower::Tile(_));
         let shared = || {
-            node.inputs.iter().any(|other| {
-                let other = self.places[other.index()].as_ref();
-                other.is_some_and(|p| store(&p.at) == Some(key) && p.layout != placed.layout)
+            node.inputs.iter().enumerate().any(|(j, other)| {
+                let other = self.places[other.index()].as_ref().filter(|_| j != input);
+                let other = other.filter(|p| store(&p.at) == Some(key));
+                other.is_some_and(|p| !elementwise || p.layout != placed.layout)
             })
         };
         match () {

@@ -9,7 +9,7 @@ use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::{GradInputs, Loop, LoopGrad};
 
 use crate::loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced, StateFile};
-use crate::place::{InputSpec, Planner, store};
+use crate::place::{InputSpec, Planner};
 use crate::plan::{Run, StepMemory};
 use crate::region::{Shelf, at_home, bad, inner, read_spec, second};
 use crate::rows;
@@ -20,19 +20,12 @@ use crate::slots::origin;
 fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
     let id = node.inputs[input];
     let ty = planner.graph.ty(output).clone();
-    if is_alone(planner, node, input) && planner.can_take_over(node, input, &ty).is_ok() {
+    if planner.can_take_over(node, input, &ty).is_ok() {
         let placed = planner.place(id)?.clone();
         planner.put(output, placed);
         return Ok(());
     }
     planner.copy_value(node, id, output)
-}
-
-/// Whether nothing else that the node takes lies in an input's bytes.
-fn is_alone(planner: &Planner, node: &Node, input: usize) -> bool {
-    let whose = |id: &ValueId| planner.places[id.index()].as_ref().and_then(|p| store(&p.at));
-    let own = whose(&node.inputs[input]);
-    node.inputs.iter().filter(|id| whose(id) == own).count() == 1
 }
 
 /// A gradient keeps states where a loop makes its extra outputs.
@@ -210,9 +203,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     for j in 0..if spec.of.spills { 0 } else { spec.of.carried } {
         let ty = spec.of.checkpoint(body.ty(body.inputs[j]));
         let input = at.checkpoints.start + j;
-        let taken = spec.handed
-            && is_alone(planner, node, input)
-            && planner.can_take_over(node, input, &ty).is_ok();
+        let taken = spec.handed && planner.can_take_over(node, input, &ty).is_ok();
         if taken {
             writes.push(node.inputs[input]);
             checkpoints.push(None);
