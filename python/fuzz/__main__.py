@@ -3,6 +3,7 @@
 import argparse
 import collections
 import random
+import re
 import sys
 import time
 
@@ -56,7 +57,9 @@ def main(words=None):
     parser.add_argument("--tensorflow", action="store_true", help="compare each op with TensorFlow, which has to be installed")
     parser.add_argument("--most", type=int, default=20, help="stop after so many findings")
     parser.add_argument("--no-shrink", action="store_true", help="print programs as they were drawn")
+    parser.add_argument("--leave-out", default="$^", metavar="PATTERN", help="findings that match are not reported")
     chosen = parser.parse_args(words)
+    left_out = re.compile(chosen.leave_out)
     peer = None
     if chosen.tensorflow:
         from . import peer
@@ -65,13 +68,15 @@ def main(words=None):
         failure, refusals = examined(seed, peer)
         for op, _, error in refusals:
             refused[f"{op}: {type(error).__name__}: {str(error)[:90]}"] += 1
-        if failure is not None:
+        if failure is not None and not left_out.search(str(failure[1])):
             made, finding = failure
             smaller = made if chosen.no_shrink else small(seed, made, finding, peer)
             found.append(finding)
             print(f"== seed {seed}\n{smaller.script(str(finding))}\n", flush=True)
             if len(found) >= chosen.most:
                 break
+        if (seed - chosen.seed) % 500 == 499:
+            print(f"{seed - chosen.seed + 1} programs, {len(found)} findings", file=sys.stderr, flush=True)
     for text, count in refused.most_common(10):
         print(f"refused {count} times: {text}")
     kinds = collections.Counter(_family(finding) for finding in found)

@@ -24,6 +24,8 @@ class Drawing:
         self.rng = random.Random(seed)
         self.tables = tables
         self.wild = self.rng.random() < 0.35
+        # Sizes that the data decide are open in a function, and loops refuse them: a program has one or the other.
+        self.data_decide = self.rng.random() < 0.1
         self.large = self.rng.random() < 0.15
         self.favourites = self.rng.sample(values.DTYPES, 3) if self.rng.random() < 0.4 else ["float32", "float32", "int32"]
         self.arguments, self.known, self.refusals, self.count = {}, {}, [], 0
@@ -96,7 +98,7 @@ class Drawing:
         if self.visible and self.rng.random() < 0.5:
             name = self.visible[int(len(self.visible) * self.rng.random() ** 0.5)]
             if self.dtype(name) not in dtypes:
-                name = self.put("cast", f"tf.cast({name}, {self.rng.choice(dtypes)!r})")
+                name = self.put("cast", self.cast_text(name, self.rng.choice(dtypes)))
             wanted = rank if rank is not None else max(least, self.rank(name))
             if self.rank(name) != wanted:
                 name = self.put("reshape", f"tf.reshape({name}, {self.factored(self.sizes(name), wanted)})")
@@ -108,6 +110,12 @@ class Drawing:
             if fits(shape):
                 return self.argument(self.rng.choice(liked), shape)
         raise Refused("no shape")
+
+    def cast_text(self, name, dtype):
+        """A cast. A float outside of an integer's range has no value that all agree on: it is brought into [0, 100]."""
+        if self.dtype(name) in values.FLOATS and dtype in values.INTEGERS:
+            name = f"tf.clip_by_value(tf.where(tf.math.is_nan({name}), tf.zeros_like({name}), {name}), 0, 100)"
+        return f"tf.cast({name}, {dtype!r})"
 
     def factored(self, sizes, rank):
         """Sizes of a rank with as many elements."""

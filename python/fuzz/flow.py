@@ -9,8 +9,8 @@ TABLE = []
 
 def op(function):
     def entry(g):
-        if g.depth > 1:
-            raise Refused("deep enough")
+        if g.depth > 1 or g.data_decide:
+            raise Refused("no loop here")
         made = function(g)
         return (function.__name__.strip("_"), *made)
 

@@ -43,7 +43,7 @@ _elementwise("abs square sign negative math.sign", lambda g: g.number())
 _elementwise(
     "exp math.log math.log1p math.expm1 sqrt math.rsqrt tanh sigmoid sin cos tan asin acos atan sinh cosh asinh acosh atanh "
     "floor math.ceil round math.rint math.erf math.erfc math.lgamma math.digamma math.reciprocal math.softplus "
-    "math.log_sigmoid math.is_nan math.is_inf math.is_finite nn.relu nn.relu6 nn.elu nn.selu nn.gelu nn.silu nn.leaky_relu "
+    "math.log_sigmoid math.is_nan math.is_inf math.is_finite nn.relu nn.relu6 nn.elu nn.selu nn.gelu nn.silu "
     "nn.softsign math.erfinv math.ndtri",
     lambda g: g.float())
 _elementwise("add subtract multiply maximum minimum", _pair(_NUMBERS))
@@ -52,11 +52,24 @@ _elementwise("pow math.atan2 divide math.divide_no_nan math.multiply_no_nan math
              _pair(values.FLOATS))
 _elementwise("less less_equal greater greater_equal", _pair(_NUMBERS))
 _elementwise("equal not_equal", _pair(values.DTYPES))
-_elementwise("bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor bitwise.left_shift bitwise.right_shift",
+_elementwise("bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor",
              _pair(values.INTEGERS))
 _elementwise("bitwise.invert", lambda g: g.integer())
 _elementwise("logical_and logical_or math.logical_xor", _pair(["bool"]))
 _elementwise("logical_not", lambda g: g.boolean())
+
+
+@op
+def shift(g):
+    # By less than the width: further has no value that all agree on.
+    a = g.integer()
+    dtype = g.dtype(a)
+    return f"tf.bitwise.{g.rng.choice(['left', 'right'])}_shift({a}, tf.bitwise.bitwise_and({g.like(a)}, tf.constant(7, {dtype!r})))"
+
+
+@op
+def leaky_relu(g):
+    return f"tf.nn.leaky_relu({g.float()}, alpha=0.25)"
 
 
 @op
@@ -84,11 +97,7 @@ def clip_by_value(g):
 
 @op
 def cast(g):
-    # A float outside of an integer's range has no value that all agree on: it is brought into [0, 100] first.
-    a, dtype = g.any(), g.rng.choice(values.DTYPES)
-    if g.dtype(a) in values.FLOATS and dtype in values.INTEGERS:
-        return f"tf.cast(tf.clip_by_value(tf.where(tf.math.is_nan({a}), tf.zeros_like({a}), {a}), 0, 100), {dtype!r})"
-    return f"tf.cast({a}, {dtype!r})"
+    return g.cast_text(g.any(), g.rng.choice(values.DTYPES))
 
 
 @op
@@ -398,23 +407,32 @@ def segment(g):
     if g.flip():
         ids = g.argument("int32", [n], np.array([g.rng.randrange(-1, 4) for _ in range(n)], "int32"))
         return f"tf.math.unsorted_segment_{g.rng.choice(['sum', 'max', 'min', 'mean'])}({a}, {ids}, 4)"
+    _data_decide(g)
     ids = g.argument("int32", [n], np.sort(np.array([g.rng.randrange(4) for _ in range(n)], "int32")))
     return f"tf.math.segment_{g.rng.choice(['sum', 'max', 'min', 'mean'])}({a}, {ids})"
 
 
+def _data_decide(g):
+    if not g.data_decide:
+        raise Refused("data would decide a size")
+
+
 @op
 def masked(g):
+    _data_decide(g)
     a = g.any(least=1)
     return f"tf.boolean_mask({a}, {g.like(g.boolean(), g.sizes(a)[:1])})"
 
 
 @op
 def nonzero(g):
+    _data_decide(g)
     return f"tf.where({g.boolean(least=1)})"
 
 
 @op
 def unique(g):
+    _data_decide(g)
     return f"tf.unique({g.integer(rank=1)})[{g.rng.randrange(2)}]"
 
 

@@ -57,7 +57,7 @@ pub fn tests() -> Outcome {
 }
 
 /// The interpreter of a virtual environment with what the tests import, made where there is none yet.
-fn environment(home: &Path) -> Result<PathBuf, String> {
+pub fn environment(home: &Path) -> Result<PathBuf, String> {
     let python = home.join("bin").join("python");
     let quiet = |command: &mut Command| command.output().is_ok_and(|o| o.status.success());
     if !python.exists() && !quiet(Command::new("python3").args(["-m", "venv"]).arg(home)) {
@@ -79,14 +79,18 @@ fn environment(home: &Path) -> Result<PathBuf, String> {
 fn install(python: &Path) -> io::Result<()> {
     let ask = "import sysconfig; print(sysconfig.get_path('platlib'))";
     let asked = Command::new(python).args(["-c", ask]).output()?;
-    let site = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
+    put(Path::new(String::from_utf8_lossy(&asked.stdout).trim()), "debug")
+}
+
+/// Copies the package and the library that was built in a profile's folder to where Python looks for packages.
+pub fn put(site: &Path, profile: &str) -> io::Result<()> {
     let package = site.join("tonnage");
     if package.exists() {
         fs::remove_dir_all(&package)?;
     }
     copy(&root().join("python").join("tonnage"), &package)?;
     let names = ["lib_tonnage.so", "lib_tonnage.dylib", "_tonnage.dll"];
-    let built = names.iter().map(|name| target().join("debug").join(name)).find(|p| p.exists());
+    let built = names.iter().map(|name| target().join(profile).join(name)).find(|p| p.exists());
     let built = built.ok_or_else(|| io::Error::other("the library was not built"))?;
     let name = if cfg!(windows) { "_tonnage.pyd" } else { "_tonnage.abi3.so" };
     fs::copy(built, package.join(name)).map(drop)
