@@ -1,7 +1,6 @@
 //! Spill files: where a planned call puts values that its budget has no room for, and takes them back from.
 //!
-//! A call that spills makes one file, as long as its plan says, and removes it when it ends. `folder` says where, and
-//! clears what processes left that are gone; `file` is the file with a checksum for every value; `lane` is the thread
+//! A call that spills makes one file, as long as its plan says, and removes it when it ends. `folder` says where; `file` is the file with a checksum for every value; `lane` is the thread
 //! that writes and reads beside the kernels.
 //!
 //! Values that outlive their call are [`Kept`] in one file a process, in `ranges` of it; ops read them a tile at a time, as they read a
@@ -26,3 +25,4 @@ pub use kept::Kept;
 pub use lane::DiskLane;
 pub use pass::Pass;
 pub(crate) use ranges::Ranges;
+pub use sum::Sum;

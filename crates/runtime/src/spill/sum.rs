@@ -8,20 +8,81 @@
 const KEYS: [u64; 4] =
     [0x6a09_e667_f3bc_c909, 0xbb67_ae85_84ca_a73b, 0x3c6e_f372_fe94_f82b, 0xa54f_f53a_5f1d_36f1];
 
+/// Bytes in a block: a word for each sum.
+const BLOCK: usize = 32;
+
 /// The checksum of some bytes.
-pub fn sum(bytes: &[u8]) -> u64 {
-    let mut sums = KEYS;
-    let (blocks, rest) = bytes.as_chunks::<32>();
-    for block in blocks {
-        let (words, _) = block.as_chunks::<8>();
-        for ((sum, word), key) in sums.iter_mut().zip(words).zip(KEYS) {
-            *sum = mix(*sum, u64::from_le_bytes(*word), key);
+pub(super) fn sum(bytes: &[u8]) -> u64 {
+    let mut sum = Sum::default();
+    sum.add(bytes);
+    sum.finish()
+}
+
+/// The checksum of bytes that come in pieces: the same, however they are cut.
+///
+/// ```
+/// use tonnage_runtime::spill::Sum;
+/// let (mut whole, mut parts) = (Sum::default(), Sum::default());
+/// whole.add(b"all of it");
+/// parts.add(b"all ");
+/// parts.add(b"of it");
+/// assert_eq!(whole.finish(), parts.finish());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sum {
+    sums: [u64; 4],
+    /// The bytes of a block that is not full yet.
+    rest: [u8; BLOCK],
+    len: u64,
+}
+
+impl Default for Sum {
+    fn default() -> Sum {
+        Sum { sums: KEYS, rest: [0; BLOCK], len: 0 }
+    }
+}
+
+impl Sum {
+    /// Adds what comes next.
+    pub fn add(&mut self, mut bytes: &[u8]) {
+        let waiting = self.waiting();
+        self.len += bytes.len() as u64;
+        if waiting > 0 {
+            let (first, others) = bytes.split_at(bytes.len().min(BLOCK - waiting));
+            self.rest[waiting..waiting + first.len()].copy_from_slice(first);
+            if waiting + first.len() < BLOCK {
+                return;
+            }
+            add_block(&mut self.sums, &self.rest);
+            bytes = others;
         }
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        // In registers, not in memory.
+        let mut sums = self.sums;
+        blocks.iter().for_each(|block| add_block(&mut sums, block));
+        self.sums = sums;
+        self.rest[..rest.len()].copy_from_slice(rest);
     }
-    for (i, byte) in rest.iter().enumerate() {
-        sums[i % 4] = mix(sums[i % 4], u64::from(*byte), KEYS[i % 4]);
+
+    /// The sum of all that was added.
+    pub fn finish(&self) -> u64 {
+        let mut sums = self.sums;
+        for (i, byte) in self.rest[..self.waiting()].iter().enumerate() {
+            sums[i % 4] = mix(sums[i % 4], u64::from(*byte), KEYS[i % 4]);
+        }
+        sums.iter().zip(KEYS).fold(self.len, |all, (sum, key)| mix(all, *sum, key))
     }
-    sums.iter().zip(KEYS).fold(bytes.len() as u64, |all, (sum, key)| mix(all, *sum, key))
+
+    fn waiting(&self) -> usize {
+        (self.len % BLOCK as u64) as usize
+    }
+}
+
+fn add_block(sums: &mut [u64; 4], block: &[u8; BLOCK]) {
+    let (words, _) = block.as_chunks::<8>();
+    for ((sum, word), key) in sums.iter_mut().zip(words).zip(KEYS) {
+        *sum = mix(*sum, u64::from_le_bytes(*word), key);
+    }
 }
 
 /// Both halves of a product: every bit of a word reaches every bit of the sum. (One half alone lets the highest bit
@@ -51,6 +112,16 @@ mod tests {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), count);
+    }
+
+    #[test]
+    fn pieces_of_any_length_have_the_sum_of_the_whole() {
+        let bytes: Vec<u8> = (0..200u32).map(|i| (i * 41) as u8).collect();
+        for length in [1, 3, 31, 32, 33, 64, 199] {
+            let mut parts = Sum::default();
+            bytes.chunks(length).for_each(|part| parts.add(part));
+            assert_eq!(parts.finish(), sum(&bytes), "{length}");
+        }
     }
 
     #[test]

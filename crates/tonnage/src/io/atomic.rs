@@ -1,10 +1,14 @@
 //! Files that appear whole or not at all.
+//!
+//! They are written under a name of this process's own beside the one that they will have. A process that is killed leaves such a file; the
+//! next one that writes into the folder removes it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use tonnage_core::Result;
+use tonnage_runtime::OwnFiles;
 
 use super::failed;
 
@@ -29,6 +33,9 @@ pub fn save_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     write_atomically(path, |file| file.write_all(bytes).map_err(|e| failed(path, "written", &e)))
 }
 
+/// Files that are not whole yet. Names do not grow with those that the files will have, which may be as long as the system allows.
+const PARTS: OwnFiles = OwnFiles { prefix: ".tonnage-", suffix: ".part" };
+
 /// Where a file is written to: some formats go back to fill in what they know later.
 pub(super) trait Output: Write + Seek {}
 
@@ -47,17 +54,16 @@ pub(super) fn write_atomically(
     // What a link leads to is written, and the link stays.
     let followed = if is_link { fs::canonicalize(path).ok() } else { None };
     let path = followed.as_deref().unwrap_or(path);
-    let beside = Beside::new(path);
-    let file = File::create(&beside.0).map_err(|e| failed(path, "made", &e))?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (file, beside) = PARTS.create(folder).map_err(|e| failed(path, "made", &e))?;
+    let beside = Beside(beside);
     let mut writer = BufWriter::with_capacity(1 << 20, file);
     write(&mut writer)?;
     let file = writer.into_inner().map_err(|e| failed(path, "written", e.error()))?;
     file.sync_all().map_err(|e| failed(path, "written", &e))?;
     fs::rename(&beside.0, path).map_err(|e| failed(path, "put in place", &e))?;
     // The name is on the disk when the folder is; where a folder cannot be opened as a file, the system sees to it.
-    if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty())
-        && let Ok(folder) = File::open(folder)
-    {
+    if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
     Ok(())
@@ -74,16 +80,8 @@ fn write_through(path: &Path, write: impl FnOnce(&mut dyn Output) -> Result<()>)
     writer.flush().map_err(|e| failed(path, "written", &e))
 }
 
-/// A name beside the file's own, gone when this is dropped.
+/// A file that is not whole yet, gone when this is dropped.
 struct Beside(PathBuf);
-
-impl Beside {
-    fn new(path: &Path) -> Beside {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        Beside(name.into())
-    }
-}
 
 impl Drop for Beside {
     fn drop(&mut self) {

@@ -63,6 +63,10 @@ impl TensorFile {
         if deflate && end != "npz" {
             return Err(bad_file(path, "is not packed", "pack an npz, or leave it as it is"));
         }
+        // What is damaged must not get a checksum as if it were not.
+        for name in &names {
+            self.tensor(name)?.map_or(Ok(()), |tensor| tensor.check())?;
+        }
         let tensors: Vec<Tensor> =
             names.iter().map(|name| watched(self.lazy(name)?, &tell)).collect::<Result<_>>()?;
         let pairs = names.iter().copied().zip(&tensors);

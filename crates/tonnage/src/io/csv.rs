@@ -4,7 +4,6 @@
 //! never in memory, and no list grows beside the ledger.
 
 use std::fmt::{Display, Write};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::path::Path;
 use std::str::FromStr;
@@ -12,7 +11,7 @@ use std::str::FromStr;
 use tonnage_core::layout::Layout;
 use tonnage_core::{DType, Error, Kind, Mark, Result, Source, bf16, f16};
 
-use super::{bad_file, failed, filled, write_atomically};
+use super::{bad_file, failed, filled, open_file, write_atomically};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -80,7 +79,7 @@ impl Csv {
     #[track_caller]
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Tensor> {
         let (path, source) = (path.as_ref(), Source::here());
-        let file = File::open(path).map_err(|e| failed(path, "opened", &e).at(source))?;
+        let file = open_file(path).map_err(|e| e.at(source))?.0;
         self.table(&mut BufReader::new(file), path, source).map_err(|e| e.at(source))
     }
 
@@ -97,7 +96,7 @@ impl Csv {
     /// Where it has no first line.
     pub fn names(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| failed(path, "opened", &e))?;
+        let file = open_file(path)?.0;
         let mut names = None;
         let whole = Csv { header: false, ..*self };
         whole.lines(&mut BufReader::new(file), path, |_, line| {

@@ -5,6 +5,7 @@
 //! checked against its length before any memory is taken for it.
 
 mod atomic;
+mod checksum;
 mod convert;
 mod csv;
 mod idx;
@@ -12,6 +13,7 @@ mod npy;
 mod npz;
 mod open;
 mod pieces;
+mod regular;
 mod rows;
 mod safetensors;
 mod stats;
@@ -19,11 +21,14 @@ mod stored;
 
 use atomic::{Output, write_atomically};
 pub use atomic::{save_bytes, save_text};
+pub use checksum::{read_json, save_json};
 pub use csv::Csv;
 pub use idx::{parse_idx, read_idx, save_idx};
 pub use npy::{parse_npy, read_npy, save_npy};
 pub use npz::{Npz, save_npz, save_npz_deflated};
 pub use open::{TensorFile, constant_from_file};
+use regular::open_file;
+pub use regular::{read_bytes, read_text};
 pub use rows::{NpyRows, save_npy_rows};
 pub use safetensors::{SafeTensors, save_safetensors, save_sharded};
 pub use stats::Stats;

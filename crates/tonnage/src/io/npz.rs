@@ -16,7 +16,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::stored::{FileTensor, Opened, bytes_of};
-use super::{Output, bad_file, failed, npy, write_atomically};
+use super::{Output, bad_file, failed, npy, open_file, write_atomically};
 use crate::tensor::Tensor;
 
 /// A byte that is deflated becomes no more than this many.
@@ -50,8 +50,7 @@ impl Npz {
     /// Where it is not there or no zip archive.
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| failed(path, "opened", &e))?;
-        let bytes = file.metadata().map_err(|e| failed(path, "read", &e))?.len();
+        let (file, bytes) = open_file(path)?;
         let archive = ZipArchive::new(BufReader::new(file)).map_err(|e| wrong(path, e))?;
         let mut names = Vec::with_capacity(archive.len());
         for name in archive.file_names() {

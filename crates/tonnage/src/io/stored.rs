@@ -16,13 +16,17 @@ use tonnage_core::recipe::{Elements, Generator, Recipe, Stored};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{DType, Error, Result, Shape, Source, TensorType};
 use tonnage_runtime::Array;
-use tonnage_runtime::spill::Pass;
+use tonnage_runtime::spill::{Pass, Sum};
 #[cfg(unix)]
 use tonnage_runtime::system::Mapping;
 use tonnage_runtime::system::{read_ahead, read_at};
 
-use super::{bad_file, failed, filled};
+use super::checksum::damaged;
+use super::{bad_file, failed, filled, open_file};
 use crate::tensor::Tensor;
+
+/// Bytes that are looked at together for a checksum.
+const PIECE: usize = 1 << 16;
 
 /// A file that is open, read at any place by whoever holds it.
 #[derive(Debug)]
@@ -34,12 +38,8 @@ pub(super) struct Opened {
 
 impl Opened {
     pub fn new(path: &Path) -> Result<Opened> {
-        let file = File::open(path).map_err(|e| failed(path, "opened", &e))?;
-        let found = file.metadata().map_err(|e| failed(path, "read", &e))?;
-        if found.is_dir() {
-            return Err(bad_file(path, "is a folder", "name a file in it"));
-        }
-        Ok(Opened { path: path.into(), bytes: found.len(), file })
+        let (file, bytes) = open_file(path)?;
+        Ok(Opened { path: path.into(), bytes, file })
     }
 
     /// Fills a slice with what lies there; several threads may at once.
@@ -123,6 +123,8 @@ pub struct FileTensor {
     sizes: Sizes,
     order: Order,
     name: Option<Arc<str>>,
+    /// The checksum of its bytes, where the file holds one.
+    sum: Option<u64>,
 }
 
 impl FileTensor {
@@ -158,7 +160,42 @@ impl FileTensor {
             let what = format!("should hold {ty}, {needed} bytes, and has {there} of them");
             return Err(bad_file(&file.path, what, "it is cut short, or of another type"));
         }
-        Ok(FileTensor { file, at, dtype, sizes, order, name: name.map(Into::into) })
+        Ok(FileTensor { file, at, dtype, sizes, order, name: name.map(Into::into), sum: None })
+    }
+
+    /// The same, whose bytes must have a checksum.
+    pub(super) fn with_sum(self, sum: Option<u64>) -> FileTensor {
+        FileTensor { sum, ..self }
+    }
+
+    /// Reads all of it once and compares it with its checksum; one that the file has no checksum of passes. [`read`](FileTensor::read) does
+    /// this by itself; whoever reads some rows, or a tile at a time, sees the elements as they are.
+    ///
+    /// # Errors
+    /// Where it is not as it was saved.
+    pub fn check(&self) -> Result<()> {
+        if self.sum.is_none() {
+            return Ok(());
+        }
+        let (mut sum, mut piece) = (Sum::default(), vec![0; PIECE]);
+        let (mut at, end) = (self.at, self.at + bytes_of(&self.ty(), &self.file.path)?);
+        while at < end {
+            let piece = &mut piece[..PIECE.min((end - at) as usize)];
+            self.file.fill(at, piece)?;
+            sum.add(piece);
+            at += piece.len() as u64;
+        }
+        self.compared(&sum)
+    }
+
+    fn compared(&self, sum: &Sum) -> Result<()> {
+        match self.sum {
+            Some(saved) if saved != sum.finish() => {
+                let name = self.name.as_deref().unwrap_or_default();
+                Err(damaged(&self.file.path, &format!("`{name}`")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Dtype and shape.
@@ -171,7 +208,14 @@ impl FileTensor {
     pub fn read(&self) -> Result<Tensor> {
         let source = Source::here();
         let layout = self.order.layout(self.sizes.clone());
-        self.filled(layout, source, |bytes| self.file.fill(self.at, bytes))
+        self.filled(layout, source, |bytes| {
+            self.file.fill(self.at, bytes)?;
+            let mut sum = Sum::default();
+            if self.sum.is_some() {
+                sum.add(bytes);
+            }
+            self.compared(&sum)
+        })
     }
 
     /// A tensor that stays in the file. It is a recipe as a range or random numbers are, and takes no memory: elementwise ops of it are recipes

@@ -1,22 +1,29 @@
 //! Checkpoints: everything that training goes on from, in a folder.
 //!
 //! The tensors are a safetensors file of their own for each checkpoint; `checkpoint.json` names the last good one. That file is
-//! written last and atomically, so that a `kill -9` at any moment leaves the one before.
+//! written last and atomically, so that a `kill -9` at any moment leaves the one before. All of them hold checksums: what is restored is what was
+//! saved.
+//!
+//! One process at a time writes to a folder. Whatever a killed one left there that `checkpoint.json` does not name, the next save removes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tonnage_core::Result;
-use tonnage_runtime::random;
+use tonnage_runtime::{FolderLock, random};
 
 use super::load::{Loading, load};
-use crate::io::{SafeTensors, bad_file, failed, save_safetensors, save_text};
+use crate::io::{SafeTensors, bad_file, failed, read_json, save_json, save_safetensors};
 use crate::nn::Parameters;
 use crate::variable::Variable;
 
 /// The file that names the last good checkpoint.
 const NAME: &str = "checkpoint.json";
+
+/// How the files of tensors are called: this, a number of at least nine digits, and the end of the format.
+const FILES: (&str, &str) = ("step-", ".safetensors");
 
 /// Where training is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -53,7 +60,7 @@ pub enum Which {
     Best,
 }
 
-/// A folder of checkpoints.
+/// A folder of checkpoints, which is theirs alone. From the first save on, this process holds it until the last clone of this is dropped.
 ///
 /// ```
 /// use tonnage::train::{Checkpoints, Position};
@@ -74,12 +81,14 @@ pub struct Checkpoints {
     folder: PathBuf,
     keep: usize,
     best: bool,
+    /// The folder's lock, once it is taken: shared by all clones.
+    held: Arc<Mutex<Option<Arc<FolderLock>>>>,
 }
 
 impl Checkpoints {
     /// In a folder, which is made where it is not there. The last three are kept.
     pub fn new(folder: impl Into<PathBuf>) -> Checkpoints {
-        Checkpoints { folder: folder.into(), keep: 3, best: false }
+        Checkpoints { folder: folder.into(), keep: 3, best: false, held: Arc::default() }
     }
 
     /// Keeps the last so many, at least one.
@@ -100,10 +109,29 @@ impl Checkpoints {
         self.best
     }
 
+    /// Makes the folder where it is not there, and holds it for this process until the last clone of this is dropped. Saving does so by itself; training does
+    /// it before the first step.
+    ///
+    /// # Errors
+    /// Where another process holds it, which the error names; or it cannot be written.
+    pub fn lock(&self) -> Result<()> {
+        self.held().map(|_| ())
+    }
+
+    fn held(&self) -> Result<Arc<FolderLock>> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = self.folder.as_path();
+        fs::create_dir_all(folder).map_err(|e| failed(folder, "made", &e))?;
+        if let Some(lock) = held.as_ref() {
+            return Ok(lock.clone());
+        }
+        Ok(held.insert(FolderLock::take(folder)?).clone())
+    }
+
     /// Saves named variables and where training is, with the state of the random numbers. Takes at most one variable's bytes.
     ///
     /// # Errors
-    /// Where the folder cannot be written. The last good checkpoint is then still there.
+    /// Where the folder cannot be written, or another process writes to it. The last good checkpoint is then still there.
     #[track_caller]
     pub fn save(&self, variables: &[(String, Variable)], position: Position) -> Result<()> {
         self.save_scored(variables, position, None)
@@ -120,10 +148,11 @@ impl Checkpoints {
         position: Position,
         score: Option<f64>,
     ) -> Result<()> {
+        let lock = self.held()?;
+        let _turn = lock.turn()?;
         let folder = self.folder.as_path();
-        fs::create_dir_all(folder).map_err(|e| failed(folder, "made", &e))?;
         let before = self.record()?;
-        let file = format!("step-{:09}.safetensors", position.step);
+        let file = format!("{}{:09}{}", FILES.0, position.step, FILES.1);
         let values = variables
             .iter()
             .map(|(name, variable)| Ok((name.as_str(), variable.read()?)))
@@ -136,29 +165,34 @@ impl Checkpoints {
             earlier.push(before.file);
         }
         earlier.retain(|name| *name != file);
-        let gone = earlier.len().saturating_sub(self.keep - 1);
-        let mut gone: Vec<String> = earlier.drain(..gone).collect();
+        earlier.drain(..earlier.len().saturating_sub(self.keep - 1));
         // One that is saved again has a new score, or none.
         best = best.filter(|(name, _)| *name != file);
         if let Some(score) = score.filter(|score| self.best && score.is_finite())
             && best.as_ref().is_none_or(|(_, lowest)| score < *lowest)
         {
-            // The one that was best goes, unless it is among the last.
-            gone.extend(best.map(|(name, _)| name).filter(|name| !earlier.contains(name)));
             best = Some((file.clone(), score));
         }
-        gone.retain(|name| best.as_ref().is_none_or(|(kept, _)| kept != name));
         let random = random::state();
         let record = Record { version: 1, position, random, file, earlier, best };
-        let path = folder.join(NAME);
-        let text = serde_json::to_string_pretty(&record)
-            .map_err(|e| bad_file(&path, format!("cannot be made ({e})"), "report this"))?;
-        save_text(&path, &text)?;
-        for name in gone {
-            // One that stays costs disk, and nothing else.
-            let _ = fs::remove_file(folder.join(name));
-        }
+        save_json(folder.join(NAME), &record)?;
+        self.clear(&record);
         Ok(())
+    }
+
+    /// Removes checkpoints that a record does not name: those that it no longer keeps, and what processes left that were killed.
+    fn clear(&self, record: &Record) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let is_ours = |name: &str| {
+            let number = name.strip_prefix(FILES.0).and_then(|name| name.strip_suffix(FILES.1));
+            number.is_some_and(|n| n.len() >= 9 && n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+            if is_ours(&name) && record.files().all(|kept| kept != name) {
+                // One that stays costs disk, and nothing else.
+                let _ = fs::remove_file(self.folder.join(name));
+            }
+        }
     }
 
     /// Gives variables the values of the last good checkpoint, and random numbers their state; where training was then,
@@ -193,14 +227,12 @@ impl Checkpoints {
 
     fn record(&self) -> Result<Option<Record>> {
         let path = self.folder.join(NAME);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        match fs::metadata(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(&path, "read", &error)),
-        };
+            _ => {}
+        }
         let wrong = |what: String| bad_file(&path, what, "choose another folder, or mend it");
-        let record: Record =
-            serde_json::from_str(&text).map_err(|e| wrong(format!("is no checkpoint ({e})")))?;
+        let record: Record = read_json(&path, "checkpoint")?;
         match record.version {
             1 if record.files().all(is_name) => Ok(Some(record)),
             1 => Err(wrong("names a file outside of its folder".into())),

@@ -25,9 +25,11 @@ pub struct History {
     pub losses: Vec<f64>,
     /// Where it ended.
     pub position: Position,
+    /// Steps that this run made: none where training that was over is resumed.
+    pub steps: u64,
     /// What the plan of a step said that it would take.
     pub predicted: Bytes,
-    /// The most that a step was seen to take.
+    /// The most that a step was seen to take; nothing where there was none.
     pub measured: Bytes,
     /// What the data hold at most beside it: the order of rows, or all that the steps of a pipeline hold back.
     pub data: Bytes,

@@ -33,7 +33,8 @@ pub struct Loaded {
 /// Gives variables the values of a file, a tensor at a time.
 ///
 /// # Errors
-/// Where names do not agree as they should, or types differ: the error lists all of them, and nothing has changed.
+/// Where names do not agree as they should, or types differ: the error lists all of them. Where a tensor is not as it was saved. Nothing has
+/// changed then.
 #[track_caller]
 pub fn load(file: &SafeTensors, variables: &[(String, Variable)], how: Loading) -> Result<Loaded> {
     let source = Source::here();
@@ -69,6 +70,10 @@ fn loaded(file: &SafeTensors, variables: &[(String, Variable)], how: Loading) ->
     if !others.is_empty() {
         let help = "use the model that it was saved from";
         return Err(bad_file(file.path(), others.join("; "), help));
+    }
+    // All of them before the first variable changes.
+    for name in wanted.keys().filter(|name| there.contains(**name)) {
+        file.tensor(name)?.check()?;
     }
     for (name, variable) in wanted.iter().filter(|(name, _)| there.contains(**name)) {
         // From the file straight into the variable's bytes: a tensor between them would take as much again.

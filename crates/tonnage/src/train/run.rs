@@ -26,6 +26,9 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     data: &dyn Feed,
     after: &mut impl Callback,
 ) -> Result<History> {
+    if let Some(checkpoints) = &fit.checkpoints {
+        checkpoints.lock()?;
+    }
     let (first, of_data) = fit.look(data)?;
     let mut part = function(|batch: Batch| step.part(batch));
     if fit.parts > 1 {
@@ -47,8 +50,11 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     let mut predicted = plan()?;
     let named = step.named();
     let mut position = Position { step: 0, epoch: 0, batch: 0 };
+    // Where the last checkpoint stands: one that training has not gone on from is not saved again.
+    let mut saved = None;
     if let (true, Some(checkpoints)) = (fit.resume, &fit.checkpoints) {
-        position = checkpoints.restore(&named)?.unwrap_or(position);
+        saved = checkpoints.restore(&named)?;
+        position = saved.unwrap_or(position);
     }
     if fit.parts > 1 {
         step.write_out()?;
@@ -58,9 +64,15 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     let usual = types(&first);
     drop(first);
     let steps = fit.steps_of(data);
-    let measured = Bytes::ZERO;
-    let mut history =
-        History { losses: Vec::new(), position, predicted, measured, data: of_data, seconds: 0.0 };
+    let mut history = History {
+        losses: Vec::new(),
+        position,
+        steps: 0,
+        predicted,
+        measured: Bytes::ZERO,
+        data: of_data,
+        seconds: 0.0,
+    };
     // One batch, or the parts of a step: the mean loss; none where there are too few left.
     let learn = |batches: &mut dyn Iterator<Item = Result<Batch>>,
                  number: u64,
@@ -102,7 +114,7 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         }
         Ok(Some(sum / fit.parts as f64))
     };
-    let (mut rows, mut saved) = (0usize, None);
+    let mut rows = 0usize;
     let is_last = |position: &Position| {
         fit.most.is_some_and(|most| position.step >= most)
             || steps.is_some_and(|steps| position.step >= steps)
@@ -128,6 +140,7 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
             rows += fit.batch * fit.parts;
             (sum, count) = (sum + loss, count + 1);
             position.step += 1;
+            history.steps += 1;
             position.batch += fit.parts as u64;
             history.position = position;
             let told = Progress {

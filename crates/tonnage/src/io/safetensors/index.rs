@@ -1,13 +1,13 @@
 //! The index of a model in several files: which tensor is in which.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tonnage_core::Result;
 
-use super::{MOST_HEADER, One, SafeTensors, bad_file, failed};
+use super::{MOST_HEADER, One, SafeTensors, bad_file};
+use crate::io::{open_file, read_text};
 
 /// What it is called.
 pub(super) const NAME: &str = "model.safetensors.index.json";
@@ -26,11 +26,11 @@ pub(super) fn open(path: &Path) -> Result<SafeTensors> {
         false => (path.into(), path.parent().unwrap_or(Path::new(""))),
     };
     let wrong = |what: String| bad_file(&path, what, "it is no index of tensors, or damaged");
-    let length = fs::metadata(&path).map_err(|e| failed(&path, "read", &e))?.len();
+    let length = open_file(&path)?.1;
     if length > MOST_HEADER {
         return Err(wrong(format!("has {length} bytes")));
     }
-    let text = fs::read_to_string(&path).map_err(|e| failed(&path, "read", &e))?;
+    let text = read_text(&path)?;
     let index: Index = serde_json::from_str(&text).map_err(|e| wrong(format!("({e})")))?;
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut files, mut tensors): (Vec<One>, BTreeMap<String, usize>) = Default::default();
@@ -58,7 +58,7 @@ pub(super) fn open(path: &Path) -> Result<SafeTensors> {
 
 /// The files that the index of a folder names, beside it; none where it has no index that can be read.
 pub(super) fn files(folder: &Path) -> BTreeSet<String> {
-    let text = fs::read_to_string(folder.join(NAME)).unwrap_or_default();
+    let text = read_text(folder.join(NAME)).unwrap_or_default();
     let index: Option<Index> = serde_json::from_str(&text).ok();
     let files = index.into_iter().flat_map(|index| index.weight_map.into_values());
     files.filter(|file| is_name(file)).collect()

@@ -13,12 +13,21 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use tonnage_core::{DType, Result, Source, TensorType};
 
+use super::checksum::{DIGITS, damaged, find_last, is_sealed};
 use super::stored::{FileTensor, Opened, Order};
 use super::{bad_file, failed};
 use crate::tensor::Tensor;
 
 /// A header may take so much, as the format's own library has it.
 const MOST_HEADER: u64 = 100_000_000;
+
+/// The note that holds checksums: that of the header, then those of the tensors in the order of their names.
+const CHECKSUMS: &str = "tonnage.checksums";
+
+/// How that note stands in a header. A name or another note cannot hold this text, since quotation marks are escaped in them.
+fn before_checksums() -> String {
+    format!("\"{CHECKSUMS}\":\"")
+}
 
 /// Named tensors in a file, or in several with an index. Opening reads headers; each tensor is read when it is asked for.
 ///
@@ -51,6 +60,8 @@ struct One {
     start: u64,
     tensors: BTreeMap<String, TensorInfo>,
     notes: HashMap<String, String>,
+    /// The checksums of its tensors, by name; empty where it has none.
+    sums: BTreeMap<String, u64>,
 }
 
 impl SafeTensors {
@@ -58,7 +69,7 @@ impl SafeTensors {
     ///
     /// # Errors
     /// Where a file is not there, is cut short, or its header does not describe it; where an index names a file outside of its folder, or
-    /// tensors that are not where it says.
+    /// tensors that are not where it says; where a header is not as it was saved.
     pub fn open(path: impl AsRef<Path>) -> Result<SafeTensors> {
         let path = path.as_ref();
         if path.is_dir() || path.extension().is_some_and(|e| e == "json") {
@@ -90,10 +101,23 @@ impl SafeTensors {
     }
 
     /// Reads a tensor, straight into a buffer of its own.
+    ///
+    /// # Errors
+    /// Where there is none of that name, or it is not as it was saved.
     #[track_caller]
     pub fn read(&self, name: &str) -> Result<Tensor> {
         let source = Source::here();
         self.tensor(name).and_then(|tensor| tensor.read()).map_err(|e| e.at(source))
+    }
+
+    /// Reads all tensors once and compares them with their checksums. Files of other programs have none, and pass.
+    ///
+    /// # Errors
+    /// Where one of them is not as it was saved.
+    pub fn check(&self) -> Result<()> {
+        // One of a dtype that is none of ours cannot be read either.
+        let ours = self.names().filter_map(|name| self.tensor(name).ok());
+        ours.into_iter().try_for_each(|tensor| tensor.check())
     }
 
     /// A tensor that stays in the file, to be read some rows at a time.
@@ -112,8 +136,9 @@ impl SafeTensors {
             return Err(bad_file(&one.file.path, what, "convert it to one of ours, such as F32"));
         };
         let (sizes, at) = (info.shape.iter().copied().collect(), info.data_offsets.0 as u64);
-        let file = one.file.clone();
+        let (file, sum) = (one.file.clone(), one.sums.get(name).copied());
         FileTensor::within(file, one.start + at, dtype, sizes, Order::default(), Some(name))
+            .map(|tensor| tensor.with_sum(sum))
     }
 }
 
@@ -130,18 +155,37 @@ impl One {
         }
         let mut header = vec![0; length as usize];
         file.fill(8, &mut header)?;
+        let text = header;
         // Checks offsets and sizes too.
-        let header: Metadata = serde_json::from_slice(&header)
-            .map_err(|e| wrong(format!("has a bad header ({e})")))?;
+        let header: Metadata =
+            serde_json::from_slice(&text).map_err(|e| wrong(format!("has a bad header ({e})")))?;
         let (start, data) = (length + 8, header.data_len() as u64);
         if start + data != whole {
             let there = whole - start;
             return Err(wrong(format!("says that it holds {data} bytes of tensors, not {there}")));
         }
         let tensors = header.tensors().into_iter().map(|(name, info)| (name, info.clone()));
-        let (tensors, notes) = (tensors.collect(), header.metadata().clone().unwrap_or_default());
-        Ok(One { file: Arc::new(file), start, tensors, notes })
+        let tensors: BTreeMap<String, TensorInfo> = tensors.collect();
+        let sums = sums(&text, &tensors).ok_or_else(|| damaged(path, "its header"))?;
+        let notes = header.metadata().clone().unwrap_or_default();
+        Ok(One { file: Arc::new(file), start, tensors, notes, sums })
     }
+}
+
+/// The checksums of tensors that a header holds, none where it holds no checksums; `None` where it is not as it was saved.
+fn sums(header: &[u8], tensors: &BTreeMap<String, TensorInfo>) -> Option<BTreeMap<String, u64>> {
+    let before = before_checksums();
+    let Some(at) = find_last(header, &before).map(|at| at + before.len()) else {
+        return Some(BTreeMap::new());
+    };
+    if !is_sealed(header, at) {
+        return None;
+    }
+    let all = header[at + DIGITS..].chunks(DIGITS).map(|digits| {
+        let digits = std::str::from_utf8(digits).ok()?;
+        u64::from_str_radix(digits, 16).ok()
+    });
+    tensors.keys().zip(all).map(|(name, sum)| Some((name.clone(), sum?))).collect()
 }
 
 fn dtype_of(dtype: Dtype) -> Option<DType> {

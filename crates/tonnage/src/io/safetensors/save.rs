@@ -1,19 +1,24 @@
 //! Writing safetensors: one file, or several of a size and an index.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::SeekFrom;
 use std::path::Path;
 
-use safetensors::tensor::{Metadata, TensorInfo};
-use serde::ser::Error as _;
+use safetensors::tensor::TensorInfo;
 use tonnage_core::{Bytes, Result, Source};
+use tonnage_runtime::spill::Sum;
 
 use super::index::{self, Index, NAME};
-use super::{Order, bad_file, dtype_to, failed};
+use super::{CHECKSUMS, Order, bad_file, before_checksums, dtype_to, failed};
+use crate::io::checksum::{DIGITS, Summed, digits, find_last, seal};
 use crate::io::{put_elements, save_text, write_atomically};
 use crate::tensor::Tensor;
 
-/// Saves named tensors and texts, atomically. Takes no more than the largest tensor that has to be written out (a recipe or
+/// What notes are called in a header.
+const NOTES: &str = "__metadata__";
+
+/// Saves named tensors and texts, atomically, with checksums. Takes no more than the largest tensor that has to be written out (a recipe or
 /// a view); those in memory are written from where they lie.
 ///
 /// # Errors
@@ -45,30 +50,61 @@ fn save_one(
         let start = end;
         end += array.ty().bytes("save_safetensors")?.as_usize();
         let (dtype, shape) = (dtype_to(array.dtype()), array.sizes().to_vec());
-        infos.push((name.to_string(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
+        infos.push((*name, TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    let texts: HashMap<String, String> =
-        notes.iter().map(|(key, text)| (key.to_string(), text.to_string())).collect();
-    let header = match infos.is_empty() {
-        // The crate writes no header that it could read without a tensor.
-        true => serde_json::to_vec(&BTreeMap::from([("__metadata__", texts)])),
-        false => Metadata::new(Some(texts), infos)
-            .map_err(serde_json::Error::custom)
-            .and_then(|header| serde_json::to_vec(&header)),
-    }
-    .map_err(|e| bad_file(path, format!("has no header ({e})"), "rename the tensors"))?;
-    // Tensors begin at a multiple of 8.
-    let padding = header.len().next_multiple_of(8) - header.len();
     write_atomically(path, |file| {
+        // What cannot be gone back in, such as a pipe, has no checksums: they are known when all is written.
+        let start = file.stream_position().ok();
+        let sums = start.map(|_| "0".repeat(DIGITS * (1 + tensors.len())));
+        let mut header = header(path, &infos, notes, sums.as_deref())?;
         let mut put = |bytes: &[u8]| file.write_all(bytes).map_err(|e| failed(path, "written", &e));
-        put(&((header.len() + padding) as u64).to_le_bytes())?;
+        put(&(header.len() as u64).to_le_bytes())?;
         put(&header)?;
-        put(&[b' '; 8][..padding])?;
-        tensors.iter().try_for_each(|(_, tensor)| {
+        let mut sums = String::new();
+        for (_, tensor) in &tensors {
+            let mut summed = Summed { to: file, sum: Sum::default() };
             let array = tensor.array("save_safetensors")?;
-            put_elements(file, array, Order::default(), path, source)
-        })
+            put_elements(&mut summed, array, Order::default(), path, source)?;
+            sums.push_str(&digits(summed.sum.finish()));
+        }
+        let before = before_checksums();
+        if let (Some(start), Some(at)) = (start, find_last(&header, &before)) {
+            let at = at + before.len();
+            header[at + DIGITS..][..sums.len()].copy_from_slice(sums.as_bytes());
+            seal(&mut header, at);
+            let mut put = || {
+                file.seek(SeekFrom::Start(start + 8))?;
+                file.write_all(&header)?;
+                file.seek(SeekFrom::End(0))
+            };
+            put().map_err(|e| failed(path, "written", &e))?;
+        }
+        Ok(())
     })
+}
+
+/// The header: what lies where, and the notes, with room for checksums. Its length is such that tensors begin at a multiple of 8.
+fn header(
+    path: &Path,
+    infos: &[(&str, TensorInfo)],
+    notes: &[(&str, &str)],
+    sums: Option<&str>,
+) -> Result<Vec<u8>> {
+    let wrong = |what: String| bad_file(path, what, "rename the tensors");
+    let failed = |e: serde_json::Error| wrong(format!("has no header ({e})"));
+    let mut notes: BTreeMap<&str, &str> = notes.iter().copied().collect();
+    // The checksums of a file that these notes came from are not those of this one.
+    notes.remove(CHECKSUMS);
+    notes.extend(sums.map(|sums| (CHECKSUMS, sums)));
+    let mut all = BTreeMap::from([(NOTES, serde_json::to_value(notes).map_err(failed)?)]);
+    for (name, info) in infos {
+        if all.insert(name, serde_json::to_value(info).map_err(failed)?).is_some() {
+            return Err(wrong(format!("has no header: a tensor is called `{name}`")));
+        }
+    }
+    let mut header = serde_json::to_vec(&all).map_err(failed)?;
+    header.resize(header.len().next_multiple_of(8), b' ');
+    Ok(header)
 }
 
 /// Saves named tensors and texts as files of at most so many bytes of tensors each, and an index, in a folder, which is made where it is not
