@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tonnage::io::can_save;
 use tonnage::report::{Picture, Report, is_coloured, save, save_html};
 
 use crate::train::{self, Job, answer};
@@ -29,6 +30,10 @@ pub struct Args {
 
 /// Explains.
 pub fn run(args: &Args) -> Result<ExitCode, String> {
+    let say = |error: tonnage::Error| error.to_string();
+    for path in &args.save {
+        can_save(path).map_err(say)?;
+    }
     let job = Job::new(&args.job)?;
     let plan = match job.plan() {
         Ok(plan) => plan,
@@ -42,7 +47,6 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
     let title = format!("training {}, a step", args.job.name());
     let picture = Picture::of_plan(&title, &plan);
     say!("{}", picture.chart(CHART.0, CHART.1, args.job.budget, is_coloured()).trim_end());
-    let say = |error: tonnage::Error| error.to_string();
     for path in &args.save {
         match path.extension().is_some_and(|end| end == "html") {
             true => {

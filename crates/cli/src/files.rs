@@ -47,9 +47,12 @@ fn text(error: tonnage::Error) -> String {
     error.to_string()
 }
 
-/// The longest of some texts.
+/// The most that a column is wide: a file may hold names and shapes of any length, which then stand out of theirs.
+const WIDEST: usize = 64;
+
+/// How wide a column of some texts is.
 fn width<'t>(texts: impl Iterator<Item = &'t str>) -> usize {
-    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    texts.map(|text| text.chars().count()).max().unwrap_or(0).min(WIDEST)
 }
 
 /// A name as it is shown: what would move a terminal's cursor, or colour it, is written out.

@@ -1,8 +1,6 @@
 //! `tonnage pack`: an offset for every buffer of a table, in the smallest arena found.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io::Write;
 use std::iter;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -11,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tonnage::io::{can_save, read_bytes, save_text};
 use tonnage::report::csv_row;
 use tonnage_core::Bytes;
 use tonnage_plan::offsets::{Effort, Item, Packing, bound, pack, pack_within};
@@ -44,7 +43,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Runs the command; an `Err` is a mistake in the input, on one line.
 pub fn run(args: &Args) -> Result<ExitCode, String> {
-    let text = fs::read(&args.file).map_err(|error| format!("{}: {error}", args.file.display()))?;
+    if let Some(output) = &args.output {
+        can_save(output).map_err(|error| error.to_string())?;
+    }
+    let text = read_bytes(&args.file).map_err(|error| error.to_string())?;
     let table = Buffers::read(&args.file, text)?;
     let start = Instant::now();
     let say = |error: tonnage_core::Error| format!("{}: {error}", args.file.display());
@@ -64,8 +66,8 @@ pub fn run(args: &Args) -> Result<ExitCode, String> {
         return Ok(ExitCode::from(1));
     };
     if let Some(output) = &args.output {
-        let write = |error| format!("{}: {error}", output.display());
-        replace(output, &table.with_offsets(&packing)).map_err(write)?;
+        let text = table.with_offsets(&packing);
+        save_text(output, &text).map_err(|error| error.to_string())?;
     }
     say!("buffers: {}", table.items.len());
     say!("arena: {} ({})", packing.arena, Bytes::new(packing.arena));
@@ -202,17 +204,4 @@ fn ranked(spans: &[(u64, u64, u64)]) -> Option<Vec<Item>> {
         size,
     };
     Some(spans.iter().map(item).collect())
-}
-
-/// Writes a file whole or not at all: readers never see a part of it.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use tonnage::data::Dataset;
+use tonnage::io::read_text;
 use tonnage::{Tensor, tensor};
 
 use super::{Data, Wanted, said};
@@ -64,7 +65,7 @@ pub fn numbers(text: &str, characters: &str) -> Result<Vec<i64>, char> {
 fn read(path: &Path) -> Result<String, String> {
     let wrong = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     if !path.is_dir() {
-        return fs::read_to_string(path).map_err(|e| wrong(path, e));
+        return read_text(path).map_err(said);
     }
     let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(|e| wrong(path, e))? {
@@ -77,6 +78,6 @@ fn read(path: &Path) -> Result<String, String> {
     if files.is_empty() {
         return Err(format!("{}: no text here; put .txt files into it", path.display()));
     }
-    let texts = files.iter().map(|file| fs::read_to_string(file).map_err(|e| wrong(file, e)));
+    let texts = files.iter().map(|file| read_text(file).map_err(said));
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }

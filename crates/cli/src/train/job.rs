@@ -1,10 +1,9 @@
 //! All that a job of training is made of.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use tonnage::io::save_text;
+use tonnage::io::{read_json, save_json};
 use tonnage::nn::Layer;
 use tonnage::optim::{LossScale, Optimizer};
 use tonnage::train::{Checkpoints, Fit};
@@ -25,6 +24,7 @@ pub struct Job {
     pub model: Box<dyn Layer>,
     pub optimizer: Optimizer,
     pub data: Data,
+    checkpoints: Option<Checkpoints>,
 }
 
 impl Job {
@@ -59,13 +59,14 @@ impl Job {
         if args.precision() == Precision::F16 {
             fit = fit.loss_scale(LossScale::new().map_err(|e| e.to_string())?);
         }
-        if let Some(folder) = &args.checkpoint {
-            fit = fit.checkpoints(Checkpoints::new(folder).keep_best(), 0);
+        let checkpoints = args.checkpoint.as_ref().map(|f| Checkpoints::new(f).keep_best());
+        if let Some(checkpoints) = &checkpoints {
+            fit = fit.checkpoints(checkpoints.clone(), 0);
         }
         if args.resume {
             fit = fit.resume();
         }
-        Ok(Job { fit, task, sizes, model, optimizer, data })
+        Ok(Job { fit, task, sizes, model, optimizer, data, checkpoints })
     }
 
     /// What a step takes.
@@ -80,25 +81,25 @@ impl Job {
         self.fit.prices(&self.model, &self.optimizer, &self.data.learn, loss)
     }
 
-    /// Says beside the checkpoints what model they are of; those of another model are left alone.
+    /// Takes the folder of checkpoints for this process, and says in it what model they are of; those of another model are left alone.
     pub fn describe(&self, folder: &Path) -> Result<(), String> {
-        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.lock().map_err(|e| e.to_string())?;
+        }
         if folder.join(NAME).exists() && described(folder)? != self.sizes {
             return Err(format!(
                 "{}: checkpoints of another model are here; give the options and the data that they were trained with, or choose another folder",
                 folder.display()
             ));
         }
-        let text = serde_json::to_string_pretty(&self.sizes).map_err(|e| e.to_string())?;
-        save_text(folder.join(NAME), &text).map_err(|e| e.to_string())
+        save_json(folder.join(NAME), &self.sizes).map_err(|e| e.to_string())
     }
 }
 
 /// The model that a folder of checkpoints is of.
 pub fn described(folder: &Path) -> Result<Sizes, String> {
     let path = folder.join(NAME);
-    let text = fs::read_to_string(&path).map_err(|e| {
-        format!("{}: {e}; name a folder that `tonnage train --checkpoint` wrote", path.display())
-    })?;
-    serde_json::from_str(&text).map_err(|e| format!("{}: no model ({e})", path.display()))
+    read_json(&path, "model").map_err(|e: tonnage::Error| {
+        format!("{e}; name a folder that `tonnage train --checkpoint` wrote")
+    })
 }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use tonnage::io::can_save;
 use tonnage::train::{EarlyStopping, Go, Log, Progress};
 use tonnage::{ErrorKind, memory};
 
@@ -45,6 +46,10 @@ pub fn plan(args: &Args) -> Result<ExitCode, String> {
 
 /// `tonnage train`.
 pub fn run(args: &Args) -> Result<ExitCode, String> {
+    // Now, and not when all is learned.
+    for path in [&args.report, &args.page()] {
+        can_save(path).map_err(|e| e.to_string())?;
+    }
     let job = Job::new(args)?;
     let plan = match job.plan() {
         Ok(plan) => plan,

@@ -27,7 +27,10 @@ impl Page<'_> {
             report = report.budget(budget);
         }
         report = match came_to {
-            Ok(history) => report.measured(history.measured).fact("steps", history.position.step),
+            Ok(history) => {
+                let report = report.fact("steps", history.position.step);
+                if history.steps == 0 { report } else { report.measured(history.measured) }
+            }
             Err(error) => report.failed(error),
         };
         save_html(args.page(), &report).map_err(say)

@@ -67,7 +67,8 @@ struct Report<'a> {
     steps: u64,
     seconds: f64,
     predicted_peak: u64,
-    measured_peak: u64,
+    /// None where no step was made.
+    measured_peak: Option<u64>,
     /// What the data hold beside a step.
     data: u64,
     budget: Option<u64>,
@@ -83,11 +84,19 @@ pub fn write(
     page: &Page<'_>,
 ) -> Result<(), String> {
     let found = found(job.task, &*job.model, &job.data.held_out).map_err(|e| e.to_string())?;
-    let History { losses, position, predicted, measured, data, seconds } = history;
+    let History { losses, position, steps, predicted, measured, data, seconds } = history;
+    let measured = (*steps > 0).then_some(*measured);
     let parameters = job.model.count();
-    say!("learned {parameters} parameters in {} steps, {seconds:.1} s", position.step);
+    let all = position.step;
+    match measured {
+        Some(_) => say!("learned {parameters} parameters in {all} steps, {seconds:.1} s"),
+        None => say!("nothing was left to learn after {all} steps"),
+    }
     say!("{found}");
-    say!("peak: predicted {predicted}, measured {measured}");
+    match measured {
+        Some(measured) => say!("peak: predicted {predicted}, measured {measured}"),
+        None => say!("peak: predicted {predicted}, not measured: no step was made"),
+    }
     let report = Report {
         model: args.name(),
         parameters,
@@ -96,7 +105,7 @@ pub fn write(
         steps: position.step,
         seconds: *seconds,
         predicted_peak: predicted.get(),
-        measured_peak: measured.get(),
+        measured_peak: measured.map(Bytes::get),
         data: data.get(),
         budget: args.budget.map(Bytes::get),
         plan: plan.explain(),

@@ -6,6 +6,8 @@ use tonnage_core::Workers;
 use tonnage_plan::Machine;
 use tonnage_runtime::pool;
 
+use crate::io::{read_text, save_text};
+
 /// Changes with what the figures mean.
 const VERSION: &str = "tonnage machine 2";
 const NAME: &str = "machine.txt";
@@ -24,24 +26,18 @@ pub(super) fn load() -> Result<Option<Machine>, String> {
 }
 
 fn write(folder: &Path, text: &str) -> Result<(), String> {
-    let failed = |e: std::io::Error| format!("{} could not be written: {e}", folder.display());
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    std::fs::create_dir_all(folder)
+        .map_err(|e| format!("{} could not be written: {e}", folder.display()))?;
     // Another process sees the old file or the new one, never a part.
-    let new = folder.join(format!("{NAME}.{}", std::process::id()));
-    std::fs::write(&new, text).map_err(failed)?;
-    std::fs::rename(&new, folder.join(NAME)).map_err(|e| {
-        let _ = std::fs::remove_file(&new);
-        failed(e)
-    })
+    save_text(folder.join(NAME), text).map_err(|e| e.to_string())
 }
 
 fn read(folder: &Path, cpu: &str, threads: usize) -> Result<Option<Machine>, String> {
     let path = folder.join(NAME);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(format!("{} could not be read: {e}", path.display())),
-    };
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = read_text(&path).map_err(|e| e.to_string())?;
     parse(&text, cpu, threads).map_err(|why| format!("{} is ignored: {why}", path.display()))
 }
 

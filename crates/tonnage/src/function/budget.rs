@@ -64,6 +64,12 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         self
     }
 
+    /// Plans are made for parameters that have bytes, also where they are still recipes: for calls that only read what others write.
+    pub(crate) fn settled(self) -> Self {
+        lock(&self.cache).set_settled();
+        self
+    }
+
     /// Lets no value wait in a file: a budget is met in other ways, or the call is refused.
     ///
     /// Without this a call under a budget may write values that are idle for long to a file and read them back, beside
@@ -150,8 +156,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     pub fn prices(&self, arguments: &A) -> Result<Vec<Price>> {
         let source = Source::here();
         let concrete = self.find(arguments, source)?;
-        let levers = lock(&self.cache).levers();
-        concrete.program.prices(&leaves(arguments), &levers).map_err(|e| e.at(source))
+        concrete.program.prices(&self.cache, &leaves(arguments)).map_err(|e| e.at(source))
     }
 
     /// The largest size of the open dim among such arguments with which a call fits a budget, by the levers that this

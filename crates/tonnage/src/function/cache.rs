@@ -71,6 +71,8 @@ pub(crate) struct Cache<T> {
     budget: Option<Bytes>,
     /// What others hold beside the call, in the same budget.
     beside: Bytes,
+    /// Whether plans are made for parameters that have bytes, also where they are still recipes.
+    settled: bool,
     /// Whether values may wait in a file for that.
     may_spill: bool,
     /// What else may be done for it.
@@ -107,6 +109,7 @@ impl<T: Traced> Cache<T> {
             limit: LIMIT.as_usize(),
             budget: None,
             beside: Bytes::ZERO,
+            settled: false,
             may_spill: true,
             last: None,
             allowed: Allowed::default(),
@@ -131,6 +134,17 @@ impl<T: Traced> Cache<T> {
     pub fn set_beside(&mut self, beside: Bytes) {
         self.beside = beside;
         self.forget_plans();
+    }
+
+    /// Plans are made for parameters that have bytes from here on.
+    pub fn set_settled(&mut self) {
+        self.settled = true;
+        self.forget_plans();
+    }
+
+    /// Whether plans are made for parameters that have bytes.
+    pub fn is_settled(&self) -> bool {
+        self.settled
     }
 
     /// No value waits in a file from here on.

@@ -272,18 +272,27 @@ impl Program {
         arguments: &[Tensor],
         moved: bool,
     ) -> Result<Arc<Plan>> {
-        let (key, inputs) = self.foreseen(arguments, moved)?;
+        let settled = lock(cache).is_settled();
+        let (key, inputs) = self.foreseen(arguments, moved, settled)?;
         self.planned(cache, key, Room::left(&inputs))
     }
 
     /// What less memory costs for a call with such arguments.
-    pub fn prices(&self, arguments: &[Tensor], levers: &Levers) -> Result<Vec<Price>> {
-        self.ladder(&self.foreseen(arguments, false)?.0, levers)?.prices()
+    pub fn prices<T: Traced>(
+        &self,
+        cache: &Mutex<Cache<T>>,
+        arguments: &[Tensor],
+    ) -> Result<Vec<Price>> {
+        let (levers, settled) = {
+            let cache = lock(cache);
+            (cache.levers(), cache.is_settled())
+        };
+        self.ladder(&self.foreseen(arguments, false, settled)?.0, &levers)?.prices()
     }
 
     /// Whether a call with such arguments fits into that.
     pub fn fits(&self, arguments: &[Tensor], budget: Bytes, levers: &Levers) -> Result<bool> {
-        let key = self.foreseen(arguments, false)?.0;
+        let key = self.foreseen(arguments, false, false)?.0;
         // Most sizes are far from the bound, and need no look at the levers.
         let plain = self.plan_now(&key, None)?;
         match plain.peak() <= budget || plain.inputs > budget {
@@ -293,7 +302,12 @@ impl Program {
     }
 
     /// What a call is planned for, and those of its inputs that exist.
-    fn foreseen(&self, arguments: &[Tensor], moved: bool) -> Result<(PlanKey, Vec<Array>)> {
+    fn foreseen(
+        &self,
+        arguments: &[Tensor],
+        moved: bool,
+        settled: bool,
+    ) -> Result<(PlanKey, Vec<Array>)> {
         let (mut key, mut specs, mut inputs) = (self.key(), Specs::default(), Vec::new());
         for tensor in arguments {
             key.specs.push(match tensor.spec_type() {
@@ -311,7 +325,7 @@ impl Program {
             key.specs.push(specs.of(array, false));
         }
         for (variable, written) in &self.variables {
-            key.specs.push(match variable.foreseen(*written)? {
+            key.specs.push(match variable.foreseen(*written, settled)? {
                 Foreseen::AsIs(array) => {
                     inputs.push(array.clone());
                     specs.of(&array, false)

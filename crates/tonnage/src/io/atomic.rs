@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tonnage_core::Result;
 use tonnage_runtime::OwnFiles;
 
-use super::failed;
+use super::{bad_file, failed};
 
 /// Saves a text, atomically: whoever reads it, also after a crash or a `kill -9` at any moment, finds the old one or the new
 /// one.
@@ -33,6 +33,29 @@ pub fn save_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     write_atomically(path, |file| file.write_all(bytes).map_err(|e| failed(path, "written", &e)))
 }
 
+/// Whether a file could be saved under a name, for a program that will have something to save after a long time.
+///
+/// ```
+/// use tonnage::io::can_save;
+/// let folder = std::env::temp_dir();
+/// assert!(can_save(folder.join("report.json")).is_ok());
+/// assert!(can_save(folder.join("nowhere").join("report.json")).is_err());
+/// assert!(can_save(folder).is_err());
+/// ```
+///
+/// # Errors
+/// Where it could not: there is a folder of that name, or no file can be made beside it.
+pub fn can_save(path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    match place(path) {
+        Place::As(_) if path.is_dir() => {
+            Err(bad_file(path, "cannot be opened: it is a folder", "name a file in it"))
+        }
+        Place::As(_) => Ok(()),
+        Place::File(path) => begin(&path).map(drop),
+    }
+}
+
 /// Files that are not whole yet. Names do not grow with those that the files will have, which may be as long as the system allows.
 const PARTS: OwnFiles = OwnFiles { prefix: ".tonnage-", suffix: ".part" };
 
@@ -46,27 +69,51 @@ pub(super) fn write_atomically(
     path: &Path,
     write: impl FnOnce(&mut dyn Output) -> Result<()>,
 ) -> Result<()> {
-    let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
-    let is_other = fs::metadata(path).is_ok_and(|there| !there.is_file());
-    if is_other || (is_link && path.starts_with("/dev")) {
-        return write_through(path, write);
-    }
-    // What a link leads to is written, and the link stays.
-    let followed = if is_link { fs::canonicalize(path).ok() } else { None };
-    let path = followed.as_deref().unwrap_or(path);
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (file, beside) = PARTS.create(folder).map_err(|e| failed(path, "made", &e))?;
-    let beside = Beside(beside);
+    let path = match place(path) {
+        Place::As(path) => return write_through(path, write),
+        Place::File(path) => path,
+    };
+    let (path, (file, beside)) = (path.as_path(), begin(&path)?);
     let mut writer = BufWriter::with_capacity(1 << 20, file);
     write(&mut writer)?;
     let file = writer.into_inner().map_err(|e| failed(path, "written", e.error()))?;
     file.sync_all().map_err(|e| failed(path, "written", &e))?;
     fs::rename(&beside.0, path).map_err(|e| failed(path, "put in place", &e))?;
     // The name is on the disk when the folder is; where a folder cannot be opened as a file, the system sees to it.
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = File::open(folder(path)) {
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+/// Where something is written that has a name.
+enum Place<'p> {
+    /// To what is there as it is.
+    As(&'p Path),
+    /// To a file of that name, which replaces the one that is there.
+    File(PathBuf),
+}
+
+fn place(path: &Path) -> Place<'_> {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    let is_other = fs::metadata(path).is_ok_and(|there| !there.is_file());
+    if is_other || (is_link && path.starts_with("/dev")) {
+        return Place::As(path);
+    }
+    // What a link leads to is written, and the link stays.
+    let followed = if is_link { fs::canonicalize(path).ok() } else { None };
+    Place::File(followed.unwrap_or_else(|| path.into()))
+}
+
+/// A new file beside the one that it will replace.
+fn begin(path: &Path) -> Result<(File, Beside)> {
+    let (file, beside) = PARTS.create(folder(path)).map_err(|e| failed(path, "made", &e))?;
+    Ok((file, Beside(beside)))
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes to what is no file, and to `/dev/stdout`, which may be one: a file of that name must not put it out of its place.

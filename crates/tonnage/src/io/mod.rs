@@ -20,7 +20,7 @@ mod stats;
 mod stored;
 
 use atomic::{Output, write_atomically};
-pub use atomic::{save_bytes, save_text};
+pub use atomic::{can_save, save_bytes, save_text};
 pub use checksum::{read_json, save_json};
 pub use csv::Csv;
 pub use idx::{parse_idx, read_idx, save_idx};

@@ -18,6 +18,14 @@ use crate::optim::{LossScale, Optimizer};
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 
+/// What a program of a step is called with: a batch, and what the parts before it gave.
+type All = (Batch, Vec<Pieces>);
+
+type Body<'s> = Box<dyn Fn(All) -> Result<(Tensor, Pieces)> + 's>;
+
+/// A program of a step: its loss, and what it gives to the last part.
+type Program<'s> = Function<All, (Tensor, Pieces), Body<'s>>;
+
 /// What training came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
@@ -142,8 +150,8 @@ impl Fit {
         Fit { resume: true, ..self }
     }
 
-    /// What a step will take, with all that it holds: known before anything runs. Where a step is made of several batches, that is the plan of the last of
-    /// them, which makes the update and holds what the others left.
+    /// What a step will take, with all that it holds: known before anything runs. Where a step is made of several batches, that is the plan of the
+    /// one that takes most: the last, which makes the update and holds what the others left, or one before it with what waits beside it.
     ///
     /// # Errors
     /// Where the budget is too small: with the least that would do.
@@ -156,9 +164,7 @@ impl Fit {
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Arc<Plan>> {
         let step = self.step(model, optimizer, &loss, Source::here());
-        let (batch, held) = self.look(data)?;
-        let given = self.given(&step, &batch)?;
-        self.limited(function(|all| step.last(all)), held)?.plan(&(batch, given))
+        self.largest(&step, data).map(|(_, _, plan)| plan)
     }
 
     /// What less memory than that would cost: see [`Function::prices`].
@@ -171,9 +177,8 @@ impl Fit {
         loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
     ) -> Result<Vec<tonnage_plan::Price>> {
         let step = self.step(model, optimizer, &loss, Source::here());
-        let (batch, held) = self.look(data)?;
-        let given = self.given(&step, &batch)?;
-        self.limited(function(|all| step.last(all)), held)?.prices(&(batch, given))
+        let (program, all, _) = self.largest(&step, data)?;
+        program.prices(&all)
     }
 
     /// Trains on a [`Dataset`], or on a [`Pipeline`](crate::data::Pipeline) of batches. `loss` gives the loss of each row from what the model made of it and what it should be; `after` is told
@@ -249,16 +254,31 @@ impl Fit {
         }
     }
 
-    /// What the parts before the last will give to it.
-    fn given<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
+    /// The program of a step that takes most, with what it is called with, and its plan. That of the parts before the last is given what waits beside them, so that
+    /// its plan says what is held in all.
+    fn largest<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         &self,
-        step: &Step<'_, M, L>,
-        batch: &Batch,
-    ) -> Result<Vec<Pieces>> {
+        step: &'s Step<'_, M, L>,
+        data: &dyn Feed,
+    ) -> Result<(Program<'s>, All, Arc<Plan>)> {
+        let (batch, held) = self.look(data)?;
         if self.parts > 1 {
-            function(|batch| step.part(batch)).concrete(batch)?;
+            // Tracing a part tells what it gives to the last.
+            function(|batch| step.part(batch)).concrete(&batch)?;
         }
-        Ok(step.sums.foreseen())
+        let made = |program: Program<'s>, given: usize| -> Result<_> {
+            let all = (batch.share(), step.sums.foreseen(given));
+            let plan = program.plan(&all)?;
+            Ok((program, all, plan))
+        };
+        let last: Body<'s> = Box::new(|all| Ok((step.last(all)?, Pieces::new())));
+        let last = made(self.limited(function(last), held)?, self.parts - 1)?;
+        if self.parts == 1 {
+            return Ok(last);
+        }
+        let part: Body<'s> = Box::new(|(batch, _)| step.part(batch));
+        let part = made(self.limited(function(part), held)?.settled(), self.parts - 2)?;
+        Ok(if part.2.peak() > last.2.peak() { part } else { last })
     }
 
     /// A batch to plan with, and what the data hold beside it.

@@ -34,20 +34,16 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     if fit.parts > 1 {
         // Tracing it tells how many rows wait for the last part.
         part.concrete(&first)?;
-        part = fit.limited(part, of_data + step.sums.waiting()?)?;
+        part = fit.limited(part, of_data + step.sums.waiting()?)?.settled();
     }
     let last = fit.limited(function(|all: (Batch, Vec<Pieces>)| step.last(all)), of_data)?;
     let judge = judge(step.model, step.loss);
-    let plan = || -> Result<Bytes> {
-        let peak = last.plan(&(first.share(), step.sums.foreseen()))?.peak();
-        match fit.parts {
-            1 => Ok(peak),
-            _ => Ok(peak.max(part.plan(&first)?.peak() + step.sums.waiting()?)),
-        }
-    };
     // Refused here where the budget is too small, and nothing has run. The plan has built the model: everything that a checkpoint
     // holds is there.
-    let mut predicted = plan()?;
+    let mut predicted = last.plan(&(first.share(), step.sums.foreseen(fit.parts - 1)))?.peak();
+    if fit.parts > 1 {
+        predicted = predicted.max(part.plan(&first)?.peak() + step.sums.waiting()?);
+    }
     let named = step.named();
     let mut position = Position { step: 0, epoch: 0, batch: 0 };
     // Where the last checkpoint stands: one that training has not gone on from is not saved again.
@@ -58,7 +54,6 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     }
     if fit.parts > 1 {
         step.write_out()?;
-        predicted = plan()?;
     }
     let types = |batch: &Batch| -> [TensorType; 2] { [batch.0.ty(), batch.1.ty()] };
     let usual = types(&first);

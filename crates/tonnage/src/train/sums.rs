@@ -118,11 +118,11 @@ impl Sums {
         })
     }
 
-    /// What all parts before the last give out, to plan with.
-    pub fn foreseen(&self) -> Vec<Pieces> {
+    /// What so many parts give out, to plan with.
+    pub fn foreseen(&self, parts: usize) -> Vec<Pieces> {
         let spec = |ty: &TensorType| Tensor::from_spec(ty.clone());
         let one = || self.types().iter().map(|[i, v]| (spec(i), spec(v))).collect();
-        (1..self.parts).map(|_| one()).collect()
+        (0..parts).map(|_| one()).collect()
     }
 
     /// What waits while the part before the last runs, which is the most that waits beside any but the last.

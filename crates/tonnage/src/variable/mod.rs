@@ -370,13 +370,15 @@ impl Variable {
     }
 
     /// What a planned call will find, without making it so: one that is to be written will be resident
-    /// and the variable's alone.
-    pub(crate) fn foreseen(&self, written: bool) -> Result<Foreseen> {
+    /// and the variable's alone. Where calls are planned for parameters that are `settled`, those are resident too.
+    pub(crate) fn foreseen(&self, written: bool, settled: bool) -> Result<Foreseen> {
         match &*self.free_state()? {
             State::Holds(array, _) if self.0.in_files => Ok(Foreseen::AsIs(self.shown(array))),
             State::Pending(_) if self.0.in_files => Ok(Foreseen::AsIs(self.to_come()?)),
             State::Holds(array, _) => {
-                let copies = written && (array.as_recipe().is_some() || !array.is_sole());
+                let is_recipe = array.as_recipe().is_some();
+                let settles = settled && self.is_trainable() && is_recipe;
+                let copies = settles || written && (is_recipe || !array.is_sole());
                 Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
             }
             State::Pending(_) => Ok(Foreseen::Copy(self.ty())),
