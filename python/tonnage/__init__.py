@@ -18,7 +18,7 @@ _t.set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_t.after_fork)
 
-from . import _shape, errors  # noqa: E402
+from . import _shape, errors  # noqa: E402, F401
 
 _t.set_error_classes(errors)
 _t.set_sugar(_shape)

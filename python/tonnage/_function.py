@@ -149,10 +149,23 @@ def _fit(spec, value):
     return value
 
 
+class _BoundSignature:
+    """The signature of a bound function: without the object."""
+
+    def __get__(self, bound, owner=None):
+        if bound is None:
+            return None
+        import inspect
+
+        whole = inspect.signature(bound.__wrapped__)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
 class BoundFunction:
     """A function of one object, which it holds: the function itself holds it weakly, since the object holds the function."""
 
     __slots__ = ("__self__", "__wrapped__", "__weakref__")
+    __signature__ = _BoundSignature()
 
     def __init__(self, instance, function):
         self.__self__, self.__wrapped__ = instance, function

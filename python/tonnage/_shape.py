@@ -11,6 +11,9 @@ _numbers = itertools.count()
 class Dimension(int):
     """A length, as TensorFlow 1 had it: a number with a ``value``."""
 
+    def __new__(cls, value):
+        return super().__new__(cls, value)
+
     @property
     def value(self):
         return int(self)

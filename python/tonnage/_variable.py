@@ -273,9 +273,17 @@ def _rows(given):
     return IndexedSlices(_t.to_tensor(given.values, None, None), _t.to_tensor(given.indices, None, None))
 
 
-def _operator(name):
-    def operator(self, *others):
-        return getattr(self.read_value(), name)(*others)
+def _binary(name):
+    def operator(self, other):
+        return getattr(self.read_value(), name)(other)
+
+    operator.__name__ = name
+    return operator
+
+
+def _unary(name):
+    def operator(self):
+        return getattr(self.read_value(), name)()
 
     operator.__name__ = name
     return operator
@@ -283,9 +291,11 @@ def _operator(name):
 
 for _name in ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]:
     for _side in ["", "r"]:
-        setattr(Variable, f"__{_side}{_name}__", _operator(f"__{_side}{_name}__"))
-for _name in ["neg", "pos", "abs", "invert", "lt", "le", "gt", "ge"]:
-    setattr(Variable, f"__{_name}__", _operator(f"__{_name}__"))
+        setattr(Variable, f"__{_side}{_name}__", _binary(f"__{_side}{_name}__"))
+for _name in ["lt", "le", "gt", "ge"]:
+    setattr(Variable, f"__{_name}__", _binary(f"__{_name}__"))
+for _name in ["neg", "pos", "abs", "invert"]:
+    setattr(Variable, f"__{_name}__", _unary(f"__{_name}__"))
 
 
 def living():

@@ -1,6 +1,7 @@
 """``tf.math``: elementwise ops from the table, folds along axes, and the rest."""
 
 import math as _pi
+from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
 from ._array import cast  # noqa: F401
@@ -271,12 +272,13 @@ def lbeta(x, name=None):
     return _t.reduce_sum(lgamma(x), -1, False) - lgamma(_t.reduce_sum(x, -1, False))
 
 
+_TopK = _namedtuple("TopKV2", ["values", "indices"])
+
+
 def top_k(input, k=1, sorted=True, index_type="int32", name=None):
     """The largest elements along the last axis, and where they are."""
-    from collections import namedtuple
-
     values, indices = _t.top_k(input, int(k))
-    return namedtuple("TopKV2", ["values", "indices"])(values, cast(indices, index_type))
+    return _TopK(values, cast(indices, index_type))
 
 
 def in_top_k(targets, predictions, k, name=None):

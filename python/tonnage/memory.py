@@ -99,6 +99,9 @@ def max_batch(f, budget, *specs):
 class Info(dict):
     """What a device holds: ``current``, ``peak``, ``cached``, ``limit`` and ``holders``."""
 
+    def __init__(self, figures):
+        super().__init__(figures)
+
     def __str__(self):
         return self["text"]
 
@@ -147,6 +150,9 @@ def trace(f, *args, **kwargs):
 
 class NotSteady(AssertionError):
     """Memory that grows from round to round."""
+
+    def __init__(self, message):
+        super().__init__(message)
 
 
 def steady(f, rounds=5, warmup=2):

@@ -71,6 +71,23 @@ impl Op {
         &self.name
     }
 
+    /// What `inspect.signature` gives: the tensors, and the name that TensorFlow's ops take. Made when it is asked
+    /// for, so that importing the package does not import `inspect`.
+    #[getter]
+    fn __signature__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let inspect = py.import("inspect")?;
+        let class = inspect.getattr("Parameter")?;
+        let kind = class.getattr("POSITIONAL_OR_KEYWORD")?;
+        let mut parameters = Vec::with_capacity(self.parameters.len() + 1);
+        for name in &self.parameters {
+            parameters.push(class.call1((name, &kind))?);
+        }
+        let default = PyDict::new(py);
+        default.set_item("default", py.None())?;
+        parameters.push(class.call(("name", &kind), Some(&default))?);
+        inspect.getattr("Signature")?.call1((parameters,))
+    }
+
     /// What it takes and does, in words.
     #[getter]
     fn doc(&self) -> String {

@@ -12,6 +12,9 @@ class Text(str):
 
     dtype, shape, ndim = "string", (), 0
 
+    def __new__(cls, text):
+        return super().__new__(cls, text)
+
     def numpy(self):
         """As TensorFlow gives texts: bytes."""
         return self.encode()

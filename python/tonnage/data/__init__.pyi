@@ -1,0 +1,15 @@
+"""Written by python/tools/stubs.py; change that, or the package, not this."""
+
+from tonnage.data.dataset import Dataset as Dataset, Iterator as Iterator, Options as Options
+from tonnage.data.sources import TextLineDataset as TextLineDataset
+from typing import Any
+
+AUTOTUNE: int
+INFINITE_CARDINALITY: int
+UNKNOWN_CARDINALITY: int
+class experimental:
+    AUTOTUNE: int
+    INFINITE_CARDINALITY: int
+    UNKNOWN_CARDINALITY: int
+    @staticmethod
+    def cardinality(dataset: Dataset) -> Any: ...

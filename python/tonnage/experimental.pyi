@@ -1,0 +1,12 @@
+"""Written by python/tools/stubs.py; change that, or the package, not this."""
+
+from tonnage._tonnage import Tensor
+from tonnage._typing import TensorLike
+from typing import Any
+
+class dlpack:
+    @staticmethod
+    def from_dlpack(dlcapsule: Any) -> Tensor: ...
+    @staticmethod
+    def to_dlpack(tf_tensor: Any) -> Any: ...
+def exported(tensor: TensorLike, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any: ...

@@ -1,0 +1,33 @@
+"""Written by python/tools/stubs.py; change that, or the package, not this."""
+
+from tonnage._typing import Ints, Named
+from tonnage.keras.layers.base import Layer as _Layer
+from typing import Any
+
+class AdditiveAttention(Attention):
+    def __init__(self, use_scale: bool = True, dropout: float = 0.0, **kwargs: Any) -> None: ...
+    def build(self, input_shape: Any) -> None: ...
+    def call(self, inputs: Any, mask: Any = None, training: Any = None, return_attention_scores: bool = False, use_causal_mask: bool = False) -> Any: ...
+class Attention(_Layer):
+    concat_score_weight: Any
+    dropout: Any
+    scale: Any
+    score_mode: Any
+    use_scale: Any
+    def __init__(self, use_scale: bool = False, score_mode: str = 'dot', dropout: float = 0.0, seed: int | None = None, **kwargs: Any) -> None: ...
+    def build(self, input_shape: Any) -> None: ...
+    def call(self, inputs: Any, mask: Any = None, training: Any = None, return_attention_scores: bool = False, use_causal_mask: bool = False) -> Any: ...
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any: ...
+    supports_masking: bool
+class MultiHeadAttention(_Layer):
+    attention_axes: Any
+    dropout: Any
+    key_dim: Any
+    num_heads: Any
+    output_size: Any
+    use_bias: Any
+    value_dim: Any
+    def __init__(self, num_heads: int, key_dim: int, value_dim: int | None = None, dropout: float = 0.0, use_bias: bool = True, output_shape: Any = None, attention_axes: Ints | None = None, kernel_initializer: Named = 'glorot_uniform', bias_initializer: Named = 'zeros', kernel_regularizer: Named | None = None, bias_regularizer: Named | None = None, **kwargs: Any) -> None: ...
+    def build(self, query_shape: Any, value_shape: Any, key_shape: Any = None) -> None: ...
+    def call(self, query: Any, value: Any, key: Any = None, query_mask: Any = None, value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None, return_attention_scores: bool = False, training: Any = None, use_causal_mask: bool = False) -> Any: ...
+    supports_masking: bool

@@ -1,0 +1,19 @@
+"""Written by python/tools/stubs.py; change that, or the package, not this."""
+
+from tonnage.keras.optimizers.rules import LossScaleOptimizer as LossScaleOptimizer
+from tonnage.keras.saving import Configured as _Configured
+from typing import Any
+
+class DTypePolicy(_Configured):
+    compute_dtype: Any
+    name: Any
+    variable_dtype: Any
+    def __init__(self, name: str | None = 'float32') -> None: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+def dtype_policy() -> DTypePolicy: ...
+def get(identifier: Any) -> Any: ...
+def set_dtype_policy(policy: Any) -> None: ...
+Policy = DTypePolicy
+global_policy = dtype_policy
+set_global_policy = set_dtype_policy

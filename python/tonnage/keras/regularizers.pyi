@@ -1,0 +1,26 @@
+"""Written by python/tools/stubs.py; change that, or the package, not this."""
+
+from tonnage.keras.saving import Configured as _Configured
+from typing import Any
+
+class L1(L1L2):
+    def __init__(self, l1: float = 0.01) -> None: ...
+class L1L2(Regularizer):
+    l1: Any
+    l2: Any
+    def __init__(self, l1: float = 0.0, l2: float = 0.0) -> None: ...
+    def __call__(self, x: Any) -> Any: ...
+class L2(L1L2):
+    def __init__(self, l2: float = 0.01) -> None: ...
+class OrthogonalRegularizer(Regularizer):
+    factor: Any
+    mode: Any
+    def __init__(self, factor: float = 0.01, mode: str = 'rows') -> None: ...
+    def __call__(self, x: Any) -> Any: ...
+class Regularizer(_Configured):
+    def __call__(self, x: Any) -> Any: ...
+def get(identifier: Any) -> Any: ...
+l1 = L1
+l1_l2 = L1L2
+l2 = L2
+orthogonal_regularizer = OrthogonalRegularizer
