@@ -2,7 +2,7 @@
 
 import builtins
 from tonnage import (
-    _nest as nest, autograph as autograph, bitwise as bitwise, compat as compat, config as config, data as data,
+    _nest as _nest, autograph as autograph, bitwise as bitwise, compat as compat, config as config, data as data,
     debugging as debugging, errors as errors, experimental as experimental, keras as keras, linalg as linalg, math as math,
     memory as memory, nn as nn, profiler as profiler, random as random, signal as signal, train as train
 )
@@ -48,8 +48,7 @@ from tonnage.debugging import (
 )
 from tonnage.keras import initializers as initializers, losses as losses, metrics as metrics, optimizers as optimizers
 from tonnage.keras.initializers import (
-    Constant as constant_initializer, Ones as ones_initializer, RandomNormal as random_normal_initializer,
-    RandomUniform as random_uniform_initializer, Zeros as zeros_initializer
+    Constant as _Constant, Ones as _Ones, RandomNormal as _RandomNormal, RandomUniform as _RandomUniform, Zeros as _Zeros
 )
 from tonnage.linalg import einsum as einsum, matmul as matmul, norm as norm, tensordot as tensordot
 from tonnage.math import (
@@ -118,3 +117,9 @@ uint64: DType
 uint8: DType
 class version:
     VERSION: str
+constant_initializer = _Constant
+nest = _nest
+ones_initializer = _Ones
+random_normal_initializer = _RandomNormal
+random_uniform_initializer = _RandomUniform
+zeros_initializer = _Zeros

@@ -14,8 +14,8 @@ from tonnage._typing import Axes, DTypeLike, ShapeLike, TensorLike
 from typing import Any, NamedTuple, SupportsIndex
 
 class _TopK(NamedTuple):
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 def abs(x: TensorLike, name: str | None = None) -> Tensor: ...
 def accumulate_n(inputs: Any, shape: ShapeLike | None = None, tensor_dtype: DTypeLike | None = None, name: str | None = None) -> Tensor: ...
 def acos(x: TensorLike, name: str | None = None) -> Tensor: ...

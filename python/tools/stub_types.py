@@ -257,8 +257,7 @@ EXACT = {
     "nn.conv2d_transpose.output_shape": "TensorLike",
     "random.Generator.split.count": "int",
     "random.split.num": "int",
-    "train.checkpoint.Checkpoint.read.save_path": "Path",
-    "train.checkpoint.Checkpoint.restore.save_path": "Path",
+    "train.checkpoint.Checkpoint.restore.save_path": "Path | None",
     "train.manager.CheckpointManager.__init__.checkpoint": "Checkpoint",
     "train.manager.CheckpointManager.__init__.max_to_keep": "int",
     "train.manager.CheckpointManager.__init__.step_counter": "Variable",
@@ -586,6 +585,7 @@ RESULTS = {
     "linalg.svd": "Any",
     "math.clip_by_global_norm": "tuple[list[Any], Tensor]",
     "math.top_k": "_TopK",
+    "math._TopK": "Tensor",
     "memory.budget": "Function[..., Any]",
     "memory.explain": "str",
     "memory.info": "Info",
@@ -800,15 +800,22 @@ DUNDERS = _ARITHMETIC | _SIGNS | {f"__{name}__" for name in (
     "array bool call contains enter exit float get getitem hash index int iter len next").split()}
 # What a class has by the way it is made, and that is no use: comparisons of dtypes, a constructor that passes on what it is given.
 HIDDEN = {f"_tonnage.DType.__{name}__" for name in _COMPARISONS if name != "eq"} | {"keras.saving.Configured"}
+_HOOKS = {f"keras.{name}" for name in (
+    "constraints.Constraint.__call__ initializers.Initializer.__call__ optimizers.schedules.LearningRateSchedule.__call__ "
+    "regularizers.Regularizer.__call__ models.training.Trainer.compute_loss models.training.Trainer.compute_metrics "
+    "optimizers.base.Optimizer.update_step").split()}
 # Classes whose operators give a tensor.
 _LIKE_TENSORS = ("_tonnage.Tensor", "_variable.Variable")
 
 
-def of_operator(where):
-    """The type of the other side of an operator, of the class and method that ``where`` names; none of other methods."""
+def of_method(where):
+    """The type of a parameter by the method alone: of operators, and of those that users write in classes of their own, where type
+    checkers would hold them to the types of the base."""
     cls, _, name = where.rpartition(".")
     if name in ("__eq__", "__ne__"):
         return "object"
+    if where in _HOOKS or cls.startswith("keras.") and (name == "call" or name.startswith("on_")):
+        return "Any"
     return "TensorLike" if name in _ARITHMETIC and cls in _LIKE_TENSORS else None
 
 

@@ -79,7 +79,7 @@ def passed_on(name):
                 every = vars(importlib.import_module("." * node.level + node.module, name)) if alias.name == "*" else ()
                 yield from every or [alias.asname or alias.name]
         elif isinstance(node, ast.Assign):
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+            yield from (part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name))
 
 
 @functools.cache
@@ -122,11 +122,8 @@ def needed():
 @functools.cache
 def attributes(cls):
     """The public attributes that the methods of a class give its objects, as far as no base has them."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError):
-        return ()
-    found = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    body = [node for node in source(home(cls))[1] if isinstance(node, ast.ClassDef) and node.name == cls.__qualname__]
+    found = {node.attr for tree in body for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
              and isinstance(node.value, ast.Name) and node.value.id == "self" and not node.attr.startswith("_")}
     of_bases = {key for base in cls.__mro__[1:] if home(base) for key in attributes(base)}
     return sorted(found - of_bases - set(dir(cls)))
@@ -185,7 +182,7 @@ class Stub:
         variadic = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         text = types.EXACT.get(f"{where}.{name}")
         if text is None and not variadic:
-            text = types.of_operator(where) or (types.KERAS if keras else types.PARAMETERS).get(name) or types.by_suffix(name)
+            text = types.of_method(where) or (types.KERAS if keras else types.PARAMETERS).get(name) or types.by_suffix(name)
         if text is None and isinstance(parameter.default, (bool, int, float, str)):
             number = not isinstance(parameter.default, (bool, str)) and short(self.name) in types.GIVE_TENSORS
             text = "TensorLike" if number else PLAIN[type(parameter.default)]
@@ -254,11 +251,14 @@ class Stub:
         else:
             bases = self.typed(types.BASES[where]) if where in types.BASES else ", ".join(
                 self.reference(base) if home(base) else base.__name__ for base in value.__bases__ if base is not object)
-            own, hidden = vars(value), set(vars(value))
+            # What a base has is written again where the table has more to say of it.
+            more = {key.rpartition(".")[2] for key in types.WRITTEN if key.rpartition(".")[0] == where}
+            own = {**{key: getattr(value, key) for key in more}, **vars(value)}
+            hidden = set(own)
             body = [f"{key}: {self.typed(types.result(f'{where}.{key}', short(self.name)), hidden)}" for key in attributes(value)]
             if f"{where}.__init__" in types.WRITTEN:
                 body += self.function("__init__", value, f"{where}.__init__", hidden)
-            elif "__init__" in own or "__new__" in own and where not in types.HIDDEN:
+            elif "__init__" in vars(value) or "__new__" in vars(value) and where not in types.HIDDEN:
                 taken = self.parameters(f"{where}.__init__", list(inspect.signature(value).parameters.values()), hidden)
                 body.append(f"def __init__({', '.join(filter(None, ['self', taken]))}) -> None: ...")
             of_bases = {key for base in value.__mro__[1:] if home(base) for key in attributes(base)}
@@ -288,7 +288,10 @@ class Stub:
             body += shown[key]
         for key, value in self.others.items():
             module, _, name = value.__name__.rpartition(".") if inspect.ismodule(value) else (home(value), ".", own_name(value))
-            self.imports[module].add((name, key))
+            # A name is passed on where it is imported as itself; another name for it has to be given to it.
+            alias = key if key == name else "_" + name.lstrip("_")
+            self.imports[module].add((name, alias))
+            body += [f"{key} = {alias}"] if key != name else []
         return HEAD + "".join(f"\n{line}" for line in [*self.imported(), "", *body]) + "\n"
 
     def imported(self):

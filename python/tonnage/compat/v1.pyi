@@ -2,7 +2,7 @@
 
 import builtins
 from tonnage import (
-    _nest as nest, as_dtype as as_dtype, autograph as autograph, bitwise as bitwise, compat as compat, config as config,
+    _nest as _nest, as_dtype as as_dtype, autograph as autograph, bitwise as bitwise, compat as compat, config as config,
     data as data, debugging as debugging, dtypes as dtypes, errors as errors, experimental as experimental,
     init_scope as init_scope, inside_function as inside_function, is_tensor as is_tensor, keras as keras, linalg as linalg,
     math as math, memory as memory, module as module, nn as nn, profiler as profiler, random as random, signal as signal,
@@ -43,12 +43,12 @@ from tonnage._tensor_array import TensorArray as TensorArray
 from tonnage._tonnage import DType as DType, Tensor as Tensor
 from tonnage._typing import DTypeLike, ShapeLike, TensorLike
 from tonnage._variable import Variable as Variable
-from tonnage.compat import _train as train
+from tonnage.compat import _train as _train
 from tonnage.compat._graph import (
     ConfigProto as ConfigProto, GPUOptions as GPUOptions, Graph as Graph, Initializer as Initializer,
     InteractiveSession as InteractiveSession, Operation as Operation, Question as Question, Session as Session,
-    disable_eager_execution as disable_eager_execution, disable_eager_execution as disable_v2_behavior,
-    enable_eager_execution as enable_eager_execution, enable_eager_execution as enable_v2_behavior,
+    disable_eager_execution as _disable_eager_execution, disable_eager_execution as disable_eager_execution,
+    enable_eager_execution as _enable_eager_execution, enable_eager_execution as enable_eager_execution,
     executing_eagerly as executing_eagerly, get_default_graph as get_default_graph, get_default_session as get_default_session,
     placeholder as placeholder, placeholder_with_default as placeholder_with_default, reset_default_graph as reset_default_graph
 )
@@ -58,7 +58,7 @@ from tonnage.debugging import (
     assert_rank as assert_rank
 )
 from tonnage.keras import initializers as initializers, losses as losses, metrics as metrics, optimizers as optimizers
-from tonnage.keras.initializers import RandomUniform as random_uniform_initializer
+from tonnage.keras.initializers import RandomUniform as _RandomUniform
 from tonnage.linalg import einsum as einsum, matmul as matmul, norm as norm, tensordot as tensordot
 from tonnage.math import (
     abs as abs, acos as acos, acosh as acosh, add as add, add_n as add_n, argmax as argmax, argmin as argmin, asin as asin,
@@ -143,3 +143,8 @@ class variable_scope:
 def variables_initializer(var_list: Any, name: str | None = 'init') -> Any: ...
 def zeros_initializer(dtype: DTypeLike = 'float32') -> Any: ...
 initialize_all_variables = global_variables_initializer
+disable_v2_behavior = _disable_eager_execution
+enable_v2_behavior = _enable_eager_execution
+nest = _nest
+random_uniform_initializer = _RandomUniform
+train = _train

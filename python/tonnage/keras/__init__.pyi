@@ -13,7 +13,7 @@ from tonnage.keras.layers.symbolic import KerasTensor as KerasTensor
 from tonnage.keras.losses import Loss as Loss
 from tonnage.keras.metrics.base import Metric as Metric
 from tonnage.keras.mixed_precision import DTypePolicy as DTypePolicy
-from tonnage.keras.models.model import Model as Functional, Model as Model
+from tonnage.keras.models.model import Model as Model, Model as _Model
 from tonnage.keras.models.sequential import Sequential as Sequential
 from tonnage.keras.optimizers.base import Optimizer as Optimizer
 from tonnage.keras.regularizers import Regularizer as Regularizer
@@ -38,3 +38,4 @@ class config:
     def set_floatx(value: Any) -> None: ...
     @staticmethod
     def set_image_data_format(data_format: str) -> None: ...
+Functional = _Model

@@ -5,7 +5,7 @@ from tonnage.keras.saving import Configured as _Configured
 from typing import Any
 
 class Constraint(_Configured):
-    def __call__(self, w: TensorLike) -> Any: ...
+    def __call__(self, w: Any) -> Any: ...
 class MaxNorm(Constraint):
     axis: Any
     max_value: Any

@@ -4,7 +4,7 @@ import numpy as np
 from tonnage._typing import DTypeLike, Ints
 from tonnage.data.dataset import Dataset
 from tonnage.keras.saving import (
-    custom_object_scope as CustomObjectScope, custom_object_scope as custom_object_scope,
+    custom_object_scope as _custom_object_scope, custom_object_scope as custom_object_scope,
     deserialize_keras_object as deserialize_keras_object, get_custom_objects as get_custom_objects,
     get_registered_name as get_registered_name, get_registered_object as get_registered_object,
     register_keras_serializable as register_keras_serializable, serialize_keras_object as serialize_keras_object
@@ -25,3 +25,4 @@ def split_dataset(dataset: Any, left_size: Any = None, right_size: Any = None, s
 def timeseries_dataset_from_array(data: Any, targets: Any, sequence_length: int, sequence_stride: int = 1, sampling_rate: int = 1, batch_size: int = 128, shuffle: bool = False, seed: int | None = None, start_index: int | None = None, end_index: int | None = None) -> Dataset: ...
 def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, Any]: ...
 PyDataset = Sequence
+CustomObjectScope = _custom_object_scope

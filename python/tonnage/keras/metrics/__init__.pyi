@@ -10,20 +10,31 @@ from tonnage.keras.metrics.counts import (
     TrueNegatives as TrueNegatives, TruePositives as TruePositives
 )
 from tonnage.keras.metrics.figures import (
-    Accuracy as Accuracy, BinaryAccuracy as BinaryAccuracy, BinaryCrossentropy as BinaryCrossentropy, BinaryIoU as BinaryIoU,
-    CategoricalAccuracy as CategoricalAccuracy, CategoricalCrossentropy as CategoricalCrossentropy,
-    CategoricalHinge as CategoricalHinge, CosineSimilarity as CosineSimilarity, Hinge as Hinge, IoU as IoU,
-    KLDivergence as KLDivergence, LogCoshError as LogCoshError, MeanAbsoluteError as MAE, MeanAbsoluteError as MeanAbsoluteError,
-    MeanAbsoluteError as mae, MeanAbsolutePercentageError as MAPE, MeanAbsolutePercentageError as MeanAbsolutePercentageError,
-    MeanAbsolutePercentageError as mape, MeanIoU as MeanIoU, MeanSquaredError as MSE, MeanSquaredError as MeanSquaredError,
-    MeanSquaredError as mse, MeanSquaredLogarithmicError as MSLE, MeanSquaredLogarithmicError as MeanSquaredLogarithmicError,
-    MeanSquaredLogarithmicError as msle, OneHotMeanIoU as OneHotMeanIoU, Poisson as Poisson, R2Score as R2Score,
-    RootMeanSquaredError as RootMeanSquaredError, SparseCategoricalAccuracy as SparseCategoricalAccuracy,
-    SparseCategoricalCrossentropy as SparseCategoricalCrossentropy, SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
-    SquaredHinge as SquaredHinge, TopKCategoricalAccuracy as TopKCategoricalAccuracy, binary_accuracy as binary_accuracy,
+    Accuracy as Accuracy, BinaryAccuracy as BinaryAccuracy, BinaryCrossentropy as BinaryCrossentropy,
+    BinaryCrossentropy as _BinaryCrossentropy, BinaryIoU as BinaryIoU, CategoricalAccuracy as CategoricalAccuracy,
+    CategoricalCrossentropy as CategoricalCrossentropy, CategoricalHinge as CategoricalHinge, CosineSimilarity as CosineSimilarity,
+    Hinge as Hinge, IoU as IoU, KLDivergence as KLDivergence, LogCoshError as LogCoshError, MeanAbsoluteError as MeanAbsoluteError,
+    MeanAbsoluteError as _MeanAbsoluteError, MeanAbsolutePercentageError as MeanAbsolutePercentageError,
+    MeanAbsolutePercentageError as _MeanAbsolutePercentageError, MeanIoU as MeanIoU, MeanSquaredError as MeanSquaredError,
+    MeanSquaredError as _MeanSquaredError, MeanSquaredLogarithmicError as MeanSquaredLogarithmicError,
+    MeanSquaredLogarithmicError as _MeanSquaredLogarithmicError, OneHotMeanIoU as OneHotMeanIoU, Poisson as Poisson,
+    R2Score as R2Score, RootMeanSquaredError as RootMeanSquaredError, RootMeanSquaredError as _RootMeanSquaredError,
+    SparseCategoricalAccuracy as SparseCategoricalAccuracy, SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
+    SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy, SquaredHinge as SquaredHinge,
+    TopKCategoricalAccuracy as TopKCategoricalAccuracy, binary_accuracy as binary_accuracy,
     categorical_accuracy as categorical_accuracy, sparse_categorical_accuracy as sparse_categorical_accuracy,
     sparse_top_k_categorical_accuracy as sparse_top_k_categorical_accuracy, top_k_categorical_accuracy as top_k_categorical_accuracy
 )
 from typing import Any
 
 def get(identifier: Any) -> Any: ...
+MAE = _MeanAbsoluteError
+MAPE = _MeanAbsolutePercentageError
+MSE = _MeanSquaredError
+MSLE = _MeanSquaredLogarithmicError
+bce = _BinaryCrossentropy
+mae = _MeanAbsoluteError
+mape = _MeanAbsolutePercentageError
+mse = _MeanSquaredError
+msle = _MeanSquaredLogarithmicError
+rmse = _RootMeanSquaredError

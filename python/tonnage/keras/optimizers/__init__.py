@@ -2,7 +2,7 @@
 
 from ..saving import get as _get
 from . import schedules  # noqa: F401
-from .base import Optimizer
+from .base import Optimizer  # noqa: F401
 from .rules import (  # noqa: F401
     SGD, Adadelta, Adafactor, Adagrad, Adam, Adam8Bit, Adamax, AdamW, Ftrl, Lion, LossScaleOptimizer, Nadam, RMSprop,
 )

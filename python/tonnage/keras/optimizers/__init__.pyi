@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from tonnage.keras.optimizers import schedules as schedules
-from tonnage.keras.optimizers.base import Optimizer
+from tonnage.keras.optimizers.base import Optimizer as Optimizer
 from tonnage.keras.optimizers.rules import (
     Adadelta as Adadelta, Adadelta as _Adadelta, Adafactor as Adafactor, Adagrad as Adagrad, Adagrad as _Adagrad, Adam as Adam,
     Adam as _Adam, Adam8Bit as Adam8Bit, AdamW as AdamW, Adamax as Adamax, Adamax as _Adamax, Ftrl as Ftrl, Ftrl as _Ftrl,

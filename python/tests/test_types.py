@@ -1,0 +1,282 @@
+"""Types: every public callable has a signature, the stubs say what is there, and a type checker accepts programs that are right and
+refuses those that are wrong: the examples, the guide's programs and those of ``typed``."""
+
+import ast
+import importlib.util
+import inspect
+import os
+import pathlib
+import re
+import subprocess
+import symtable
+import sys
+import typing
+
+import pytest
+import test_guide
+import tonnage as tf
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TYPED = ROOT / "python" / "tests" / "typed"
+sys.path.append(str(ROOT / "python" / "tools"))
+
+import stub_types  # noqa: E402
+import stubs  # noqa: E402
+
+# What Python's types have no word for: a page, and what its lines hold that are refused.
+WITHOUT_TYPES = {"functions": "counted.total"}  # an attribute of a function
+
+
+def callables():
+    """What can be called by a public name: ``(name, value)``, methods among them, but not those of Python's own classes."""
+    for module in stubs.reached():
+        for name, value in stubs.public(module).items():
+            if inspect.ismodule(value) or not callable(value) or not stubs.home(value):
+                continue
+            yield f"{module}.{name}", value
+            for part in inspect.getmro(value) if inspect.isclass(value) and stubs.home(value) == module else ():
+                for key, member in vars(part).items() if stubs.home(part) else ():
+                    if not key.startswith("_") and callable(getattr(value, key)):
+                        yield f"{module}.{name}.{key}", getattr(value, key)
+
+
+def test_every_public_callable_has_a_signature():
+    found, without = 0, {}
+    for name, value in callables():
+        found += 1
+        try:
+            inspect.signature(value)
+        except (TypeError, ValueError) as error:
+            without[name] = str(error)
+    assert found > 1000 and not without
+
+
+def test_signatures_are_those_of_the_callables():
+    assert str(inspect.signature(tf.abs)) == "(x, name=None)"
+    assert str(inspect.signature(tf.math.atan2)) == "(y, x, name=None)"
+    assert inspect.signature(tf.nn.relu).bind(tf.ones([2])).arguments.keys() == {"features"}
+
+    class Scale:
+        @tf.function
+        def by(self, x, factor=2.0):
+            return x * factor
+
+    assert str(inspect.signature(Scale.by)) == "(self, x, factor=2.0)"
+    assert str(inspect.signature(Scale().by)) == "(x, factor=2.0)"
+
+
+def test_the_stubs_are_those_that_would_be_written():
+    kept = {stubs.path(name): stubs.written(name) for name in stubs.needed()}
+    there = {path for path in (ROOT / "python" / "tonnage").rglob("*.pyi") if path.name != "_typing.pyi"}
+    assert there == set(kept), "run python/tools/stubs.py, and remove the stubs of modules that are gone"
+    old = [path.name for path, text in kept.items() if path.read_text(encoding="utf-8") != text]
+    assert not old, "run python/tools/stubs.py"
+
+
+def test_the_package_ships_its_types():
+    folder = pathlib.Path(tf.__file__).parent
+    assert (folder / "py.typed").exists()
+    for name in [*stubs.needed(), "tonnage._typing"]:
+        path = stubs.path(name)
+        assert (folder / path.relative_to(ROOT / "python" / "tonnage")).exists(), name
+
+
+def nodes(body):
+    """The statements of a module or a class by the names that they bind; those of overloads together."""
+    found = {}
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.AnnAssign):
+            found.setdefault(node.target.id, []).append(node)
+        elif isinstance(node, ast.Assign):
+            found.setdefault(node.targets[0].id, []).append(node)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                found.setdefault(alias.asname or alias.name, []).append(node)
+    return found
+
+
+def parameters(node):
+    """The parameters of a function of a stub, as ``inspect`` has them."""
+    given, kind = node.args, inspect.Parameter
+    plain = [(a, kind.POSITIONAL_ONLY) for a in given.posonlyargs] + [(a, kind.POSITIONAL_OR_KEYWORD) for a in given.args]
+    defaults = [None] * (len(plain) - len(given.defaults)) + given.defaults
+    found = [(a.arg, k, d) for (a, k), d in zip(plain, defaults)]
+    found += [(given.vararg.arg, kind.VAR_POSITIONAL, None)] if given.vararg else []
+    found += [(a.arg, kind.KEYWORD_ONLY, d) for a, d in zip(given.kwonlyargs, given.kw_defaults)]
+    found += [(given.kwarg.arg, kind.VAR_KEYWORD, None)] if given.kwarg else []
+    return [kind(name, k, default=kind.empty if d is None else ast.literal_eval(d)) for name, k, d in found]
+
+
+def same(default, stubbed):
+    """Whether a stub shows a default: dots stand for what has no literal."""
+    if stubbed is ...:
+        return default is not inspect.Parameter.empty and not isinstance(default, (bool, int, str, type(None)))
+    return type(default) is type(stubbed) and default == stubbed
+
+
+def differences(where, value, written, bound=False):
+    """What a stub says of a callable that is not so."""
+    real = list(inspect.signature(value).parameters.values())
+    for node in written:
+        told = parameters(node)[1 if bound else 0:]
+        if where in stub_types.OVERRIDDEN and [p.name for p in told] == ["self", "args", "kwargs"]:
+            continue
+        # It does not matter how an object is handed over.
+        kinds = [(p.name, None if p.name in ("self", "cls") else p.kind) for p in real]
+        if kinds != [(p.name, None if p.name in ("self", "cls") else p.kind) for p in told]:
+            yield f"{where}: {inspect.signature(value)} is written as ({ast.unparse(node.args)})"
+            continue
+        for ours, theirs in zip(real, told):
+            # One overload may ask for what another has a default for.
+            asked = len(written) > 1 and theirs.default is theirs.empty and any(
+                same(ours.default, other.default) for n in written for other in parameters(n) if other.name == ours.name)
+            if not asked and not same(ours.default, theirs.default):
+                yield f"{where}: {ours} is written as {theirs}"
+
+
+def of_class(where, cls, body):
+    """What the stub of a class says of its members that is not so."""
+    for name, member in vars(cls).items():
+        member = getattr(member, "__func__", member)
+        if name.startswith("_") or f"{where}.{name}" in stub_types.HIDDEN:
+            continue
+        written = body.get(name, [])
+        if isinstance(member, property) or inspect.isgetsetdescriptor(member):
+            inherited = any(name in stubs.attributes(base) for base in cls.__mro__[1:] if stubs.home(base))
+            if not inherited and not (written and all(isinstance(n, ast.FunctionDef) and n.decorator_list for n in written)):
+                yield f"{where}.{name}: a property is not in the stub"
+        elif not written:
+            if not inspect.ismemberdescriptor(member):
+                yield f"{where}.{name} is not in the stub"
+        elif isinstance(written[0], ast.FunctionDef):
+            yield from differences(f"{where}.{name}", member, written)
+
+
+def constructor(cls, bodies):
+    """The constructor that the stubs give a class: its own, or that of a base."""
+    return next((bodies[base]["__init__"] for base in cls.__mro__ if "__init__" in bodies.get(base, ())), None)
+
+
+def test_the_stubs_say_what_is_there():
+    wrong, seen, bodies, classes = [], 0, {}, []
+    for module in stubs.needed():
+        tree = nodes(ast.parse(stubs.path(module).read_text(encoding="utf-8")).body)
+        values = stubs.public(module) if module in stubs.reached() else {}
+        wrong += [f"{module}.{name} is not in the stub" for name in values
+                  if name not in tree and (inspect.ismodule(values[name]) or stubs.home(values[name]))]
+        for name, written in tree.items():
+            value = vars(stubs.modules()[module]).get(name)
+            where = stubs.short(module, name)
+            if isinstance(written[0], ast.FunctionDef):
+                seen += 1
+                wrong += differences(where, value, written)
+            elif isinstance(written[0], ast.ClassDef):
+                bodies[value] = nodes(written[0].body)
+                classes.append((where, value))
+    for where, cls in classes:
+        seen += 1
+        told = constructor(cls, bodies)
+        if hasattr(cls, "_fields"):
+            assert tuple(bodies[cls]) == cls._fields
+            continue
+        wrong += of_class(where, cls, bodies[cls])
+        if told:
+            wrong += differences(where + ".__init__", cls, told, bound=True)
+        elif str(inspect.signature(cls)) not in ("()", "(*args, **kwargs)"):
+            wrong.append(f"{where}: {inspect.signature(cls)} has no constructor in the stub")
+    assert seen > 600 and not wrong, "\n".join(wrong)
+
+
+def test_differences_are_found():
+    def real(a, b=1, *, c=None):
+        pass
+
+    for text, wrong in [("a, b=1, *, c=None", 0), ("a, b=2, *, c=None", 1), ("a, b, *, c=None", 1), ("a, d=1, *, c=None", 1),
+                        ("a, b=1, c=None", 1), ("a, b=True, *, c=None", 1), ("a, b=..., *, c=None", 1), ("a, b=1", 1)]:
+        assert len(list(differences("real", real, ast.parse(f"def real({text}): ...").body))) == wrong, text
+    pair = ast.parse("def real(a, b, *, c=None): ...\ndef real(a, b=1, *, c=None): ...").body
+    assert not list(differences("real", real, pair))
+    assert same((), ...) and not same(inspect.Parameter.empty, ...)
+
+
+def pages(folder):
+    """The guide's programs as modules: those of a page one after the other, each with the names of those before it, which it may give
+    new meanings. Lines are those of the page."""
+    for page in test_guide.PAGES:
+        known = {}
+        for number, (line, program, _) in enumerate(test_guide.blocks(page.read_text(encoding="utf-8"))):
+            name = f"guide_{re.sub(r'[^a-z]', '_', page.stem.lower())}_{number}"
+            symbols = symtable.symtable(program, page.name, "exec").get_symbols()
+            again = {symbol.get_name() for symbol in symbols if symbol.is_namespace()}
+            first = "; ".join(f"from {module} import {known_name}" for known_name, module in known.items() if known_name not in again)
+            path = folder / f"{name}.py"
+            path.write_text(first + "\n" * line + program, encoding="utf-8")
+            known |= {symbol.get_name(): name for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+            yield path
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """What mypy refuses, by file: lines and reasons. One process for everything; what it knows of NumPy stays with the environment."""
+    folder = tmp_path_factory.mktemp("pages")
+    files = [*(ROOT / "python" / "tonnage").rglob("*.pyi"), *test_guide.PROGRAMS, *pages(folder), *sorted(TYPED.glob("*.py"))]
+    made = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=", "--cache-dir", os.path.join(sys.prefix, "mypy"), "--check-untyped-defs",
+         # Lists that start empty, and names that are given a new meaning: these are not about the package.
+         "--disable-error-code=var-annotated", "--disable-error-code=no-redef", "--no-pretty", "--hide-error-context", "--no-error-summary", *map(str, files)],
+        capture_output=True, text=True, cwd=folder, env={**os.environ, "MYPYPATH": f"{ROOT / 'python'}{os.pathsep}{folder}"})
+    assert made.returncode in (0, 1), made.stdout + made.stderr
+    found = {path.resolve(): [] for path in files}
+    for file, line, what in re.findall(r"^(.+?):(\d+): error: (.*)$", made.stdout, re.M):
+        found[(folder / file).resolve()].append((int(line), what))
+    return found
+
+
+def test_a_type_checker_accepts_what_is_right(refused):
+    wrong = []
+    for path, errors in refused.items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        without = next((text for page, text in WITHOUT_TYPES.items() if path.stem.startswith(f"guide_{page}_")), None)
+        wrong += [f"{path.name}:{line}: {what}" for line, what in errors if path.name != "wrong.py" and not (
+            without and without in lines[line - 1])]
+    assert len(refused) > 100 and not wrong, "\n".join(wrong)
+
+
+def test_a_type_checker_refuses_what_is_wrong(refused):
+    path = TYPED / "wrong.py"
+    marked = {number for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if "# wrong: " in line}
+    found = {line for line, _ in refused[path]}
+    assert len(marked) > 50 and found == marked, f"not refused: {marked - found}, refused: {found - marked}"
+
+
+def is_a(value, told):
+    """Whether a value is of a type, as far as it can be seen."""
+    origin, inner = typing.get_origin(told), typing.get_args(told)
+    if origin is None:
+        return told is typing.Any or isinstance(value, told)
+    return isinstance(value, origin) and all(is_a(part, inner[0]) for part in value)
+
+
+def right():
+    """The programs that are right."""
+    spec = importlib.util.spec_from_file_location("right", TYPED / "right.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PROGRAMS = [name.name for name in ast.parse((TYPED / "right.py").read_text(encoding="utf-8")).body if isinstance(name, ast.FunctionDef)]
+
+
+@pytest.mark.filterwarnings("ignore::tonnage._notices.TonnageWarning")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_right_runs_and_has_the_types_that_it_says(program, tmp_path, monkeypatch):
+    def check(value, told):
+        assert is_a(value, told), f"{value!r:.80} is no {told}"
+        return value
+
+    monkeypatch.setattr(typing, "assert_type", check)
+    run = getattr(right(), program)
+    run(*([tmp_path] if inspect.signature(run).parameters else []))
