@@ -20,7 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TYPED = ROOT / "python" / "tests" / "typed"
 sys.path.append(str(ROOT / "python" / "tools"))
 
+import stub_names  # noqa: E402
+import stub_results  # noqa: E402
 import stub_types  # noqa: E402
+import stub_written  # noqa: E402
 import stubs  # noqa: E402
 
 # What Python's types have no word for: a page, and what its lines hold that are refused.
@@ -29,14 +32,17 @@ WITHOUT_TYPES = {"functions": "counted.total"}  # an attribute of a function
 
 def callables():
     """What can be called by a public name: ``(name, value)``, methods among them, but not those of Python's own classes."""
+    seen = set()
     for module in stubs.reached():
         for name, value in stubs.public(module).items():
-            if inspect.ismodule(value) or not callable(value) or not stubs.home(value):
+            if not stubs.home(value) or id(value) in seen:
                 continue
+            seen.add(id(value))
             yield f"{module}.{name}", value
-            for part in inspect.getmro(value) if inspect.isclass(value) and stubs.home(value) == module else ():
+            for part in inspect.getmro(value) if inspect.isclass(value) else ():
                 for key, member in vars(part).items() if stubs.home(part) else ():
-                    if not key.startswith("_") and callable(getattr(value, key)):
+                    if not key.startswith("_") and callable(getattr(member, "__func__", member)) and id(member) not in seen:
+                        seen.add(id(member))
                         yield f"{module}.{name}.{key}", getattr(value, key)
 
 
@@ -121,7 +127,7 @@ def differences(where, value, written, bound=False):
     real = list(inspect.signature(value).parameters.values())
     for node in written:
         told = parameters(node)[1 if bound else 0:]
-        if where in stub_types.OVERRIDDEN and [p.name for p in told] == ["self", "args", "kwargs"]:
+        if where in stub_written.OVERRIDDEN and [p.name for p in told] == ["self", "args", "kwargs"]:
             continue
         # It does not matter how an object is handed over.
         kinds = [(p.name, None if p.name in ("self", "cls") else p.kind) for p in real]
@@ -140,7 +146,7 @@ def of_class(where, cls, body):
     """What the stub of a class says of its members that is not so."""
     for name, member in vars(cls).items():
         member = getattr(member, "__func__", member)
-        if name.startswith("_") or f"{where}.{name}" in stub_types.HIDDEN:
+        if name.startswith("_") or f"{where}.{name}" in stub_names.HIDDEN:
             continue
         written = body.get(name, [])
         if isinstance(member, property) or inspect.isgetsetdescriptor(member):
@@ -187,6 +193,32 @@ def test_the_stubs_say_what_is_there():
         elif str(inspect.signature(cls)) not in ("()", "(*args, **kwargs)"):
             wrong.append(f"{where}: {inspect.signature(cls)} has no constructor in the stub")
     assert seen > 600 and not wrong, "\n".join(wrong)
+
+
+def found(where):
+    """What a row of a table is about: the value, or nothing where there is none. An attribute that methods give is itself."""
+    parts = ["tonnage", *where.split(".")]
+    split = next(i for i in range(len(parts), 0, -1) if ".".join(parts[:i]) in stubs.modules())
+    value = stubs.modules()[".".join(parts[:split])]
+    for part in parts[split:]:
+        if inspect.isclass(value) and part in stubs.attributes(value):
+            return part
+        value = vars(value).get(part) or getattr(value, part, None)
+    return value
+
+
+def test_the_tables_of_types_have_no_row_for_what_is_gone():
+    gone = []
+    for where in stub_types.EXACT:
+        owner, _, parameter = where.rpartition(".")
+        value = found(owner.removesuffix(".__init__"))
+        if value is None or parameter not in inspect.signature(getattr(value, "__func__", value)).parameters:
+            gone.append(where)
+    rows = [*stub_results.RESULTS, *stub_written.OVERRIDDEN, *stub_written.NARROWER, *stub_written.BASES, *stub_names.HIDDEN]
+    gone += [where for where in rows if not where.startswith(".") and found(where) is None]
+    used = {parameter for name, value in callables() for parameter in inspect.signature(value).parameters}
+    gone += [name for table in (stub_types.PARAMETERS, stub_types.KERAS) for name in table if name not in used]
+    assert not gone, gone
 
 
 def test_differences_are_found():
@@ -259,24 +291,25 @@ def is_a(value, told):
     return isinstance(value, origin) and all(is_a(part, inner[0]) for part in value)
 
 
-def right():
-    """The programs that are right."""
-    spec = importlib.util.spec_from_file_location("right", TYPED / "right.py")
+def right(path):
+    """A module of programs that are right."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-PROGRAMS = [name.name for name in ast.parse((TYPED / "right.py").read_text(encoding="utf-8")).body if isinstance(name, ast.FunctionDef)]
+PROGRAMS = [(path, node.name) for path in sorted(TYPED.glob("right*.py"))
+            for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)]
 
 
 @pytest.mark.filterwarnings("ignore::tonnage._notices.TonnageWarning")
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_what_is_right_runs_and_has_the_types_that_it_says(program, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path, program", PROGRAMS, ids=[name for _, name in PROGRAMS])
+def test_what_is_right_runs_and_has_the_types_that_it_says(path, program, tmp_path, monkeypatch):
     def check(value, told):
         assert is_a(value, told), f"{value!r:.80} is no {told}"
         return value
 
     monkeypatch.setattr(typing, "assert_type", check)
-    run = getattr(right(), program)
+    run = getattr(right(path), program)
     run(*([tmp_path] if inspect.signature(run).parameters else []))

@@ -1,15 +1,15 @@
-"""The types that ``stubs.py`` writes: of parameters by their names, of results and attributes by theirs.
+"""The types of parameters that ``stubs.py`` writes, by their names.
 
-TensorFlow's names of parameters mean the same wherever they stand, so that one table serves most functions. A key with a dot is one
-function, class or method, by module and name; it goes before the name alone. What no table has is ``Any``.
+TensorFlow's names of parameters mean the same wherever they stand, so that one table serves most functions. ``EXACT`` has those of one
+function, class or method, and goes first. What no table has goes by its default, or is ``Any``.
 """
 
-import tonnage
+from stub_names import ARITHMETIC, LIKE_TENSORS
 
 # Parameters that are tensors, or what a tensor is made of.
 TENSORS = """
-a alpha arr b beta bias chol clip_norm clip_value_max clip_value_min condition constant_values data depth_values diagonal features
-filter filters frequency_weights ids imag indices input input_ input_tensor k_value key labels lam lengths logits mask matrix maxval
+a alpha arr b beta bias chol clip_norm clip_value_max clip_value_min condition constant_values data diagonal features
+filter filters frequency_weights ids imag indices input input_ input_tensor key labels lam lengths logits mask matrix maxval
 mean minval offset on_value off_value pad_value paddings padding_value params partitions predictions query real repeats rhs scalar
 scale segment_ids shift signal sorted_sequence start stddev stop t targets tensor updates use_norm value value_range values variance
 variance_epsilon weights x y limit delta
@@ -89,7 +89,7 @@ KERAS = {
     **{name: "float" for name in (
         "rate stddev weight_decay clipnorm clipvalue global_clipnorm loss_scale_factor min_delta baseline decay_rate max_value "
         "min_value warmup_target recall precision specificity sensitivity initial_value_threshold offset").split()},
-    **{name: "TensorLike" for name in "y_true y_pred sample_weight w step labels".split()},
+    **{name: "TensorLike" for name in "y_true y_pred sample_weight labels".split()},
     **{name: "Path" for name in "filepath path backup_dir filename".split()},
     "name": "str | None",
     "axis": "Ints",
@@ -151,16 +151,10 @@ EXACT = {
     "is_tensor.x": "object",
     "debugging.is_numeric_tensor.tensor": "object",
     "_array.concat.values": "Any",
-    "_array.constant.shape": "ShapeLike",
     "_array.stack.values": "Any",
-    "_array.fill.value": "TensorLike",
     "_array.unstack.num": "int",
-    "_control.map_fn.elems": "Any",
     "_control.map_fn.dtype": "Any",
-    "_control.scan.elems": "Any",
     "_control.switch_case.branch_index": "TensorLike",
-    "_function.function.input_signature": "Sequence[Any]",
-    "_index.one_hot.indices": "TensorLike",
     "_index.one_hot.depth": "TensorLike",
     "_index.sequence_mask.maxlen": "TensorLike",
     "_shape.TensorShape.__init__.dims": "ShapeLike | None",
@@ -170,10 +164,8 @@ EXACT = {
     "_shape.TensorShape.concatenate.other": "ShapeLike | None",
     "_shape.TensorShape.__add__.other": "ShapeLike | None",
     "_shape.TensorShape.__radd__.other": "ShapeLike | None",
-    "_shape.TensorShape.__eq__.other": "object",
     "_shape.TensorShape.assert_has_rank.rank": "int | None",
     "_shape.TensorShape.with_rank.rank": "int",
-    "_shape.TensorSpec.__init__.shape": "ShapeLike",
     "_shape.TensorSpec.from_tensor.tensor": "Tensor | Variable",
     "_shape.TensorSpec.is_compatible_with.value": "Any",
     "_shape.IndexedSlices.__init__.values": "Tensor",
@@ -203,17 +195,11 @@ EXACT = {
     "_tensor_array.TensorArray.__init__.dynamic_size": "bool",
     "_tensor_array.TensorArray.__init__.clear_after_read": "bool",
     "_tensor_array.TensorArray.__init__.tensor_array_name": "str",
-    "_tensor_array.TensorArray.read.index": "SupportsIndex",
-    "compat._graph.placeholder.shape": "ShapeLike",
     "config.LogicalDeviceConfiguration.__init__.memory_limit": "float",
-    "data.dataset.Dataset.interleave.cycle_length": "int",
-    "data.dataset.Dataset.cache.filename": "Path",
     "data.dataset.Dataset.list_files.file_pattern": "Any",
-    "data.dataset.Dataset.from_tensors.tensors": "Any",
     "data.dataset.Dataset.window.size": "SupportsIndex",
     "data.dataset.Dataset.window.shift": "SupportsIndex",
     "data.dataset.Dataset.window.stride": "SupportsIndex",
-    "data.dataset.Dataset.padded_batch.padded_shapes": "Any",
     "data.dataset.Dataset.sample_from_datasets.weights": "Any",
     "data.dataset.Dataset.enumerate.start": "int",
     "data.dataset.Dataset.counter.start": "int",
@@ -226,34 +212,19 @@ EXACT = {
     "keras.layers.normalization.BatchNormalization.__init__.scale": "bool",
     "keras.layers.normalization.GroupNormalization.__init__.scale": "bool",
     "keras.layers.normalization.LayerNormalization.__init__.scale": "bool",
-    "keras.layers.tracked.Tracked.set_weights.weights": "Sequence[Any]",
-    "keras.layers.tracked.Tracked.add_weight.shape": "ShapeLike",
     "keras.layers.wrappers.Bidirectional.__init__.weights": "Any",
-    "keras.layers.merging.Dot.__init__.axes": "Ints",
-    "keras.layers.activation.ReLU.__init__.max_value": "float",
-    "keras.models.loops.LoopMixin.fit.shuffle": "bool",
     "keras.models.training.Trainer.plan.batch": "Any",
     "keras.optimizers.schedules.PiecewiseConstantDecay.__init__.values": "Sequence[float]",
     "keras.optimizers.base.Optimizer.minimize.loss": "Tensor | Callable[[], Any]",
-    "keras.optimizers.base.Optimizer.apply_gradients.name": "str | None",
-    "keras.saving.register_keras_serializable.name": "str | None",
     "keras.utils.pad_sequences.padding": "str",
     "keras.utils.pad_sequences.dtype": "DTypeLike",
-    "keras.utils.to_categorical.x": "Any",
     "linalg.einsum.inputs": "TensorLike",
     "linalg.tensordot.axes": "TensorLike",
     "linalg.lstsq.l2_regularizer": "TensorLike",
-    "math.add_n.inputs": "Any",
-    "math.top_k.k": "SupportsIndex",
-    "math.count_nonzero.keepdims": "bool",
-    "math.accumulate_n.inputs": "Any",
     "math.global_norm.t_list": "Iterable[Any]",
     "math.clip_by_global_norm.t_list": "Iterable[Any]",
     "linalg.global_norm.t_list": "Iterable[Any]",
-    "memory.max_batch.f": "Callable[..., Any]",
-    "memory.trace.f": "Callable[..., Any]",
     "module.name_scope.__init__.name": "str",
-    "module.Module.with_name_scope.method": "Callable[..., Any]",
     "nn.conv2d_transpose.output_shape": "TensorLike",
     "random.Generator.split.count": "int",
     "random.split.num": "int",
@@ -265,547 +236,11 @@ EXACT = {
         "stateless_categorical stateless_gamma stateless_normal stateless_truncated_normal stateless_uniform split fold_in").split()},
 }
 
-# The modules whose functions give a tensor unless a row below says otherwise.
-GIVE_TENSORS = ("_array", "_index", "_segments", "bitwise", "keras.activations", "keras.losses", "keras.metrics.figures", "linalg",
-                "math", "nn", "random", "signal")
-
-PAIR = "tuple[Tensor, Tensor]"
-# What functions and methods give, and what attributes are; a method alone is one of any class.
-RESULTS = {
-    "_array.broadcast_static_shape": "TensorShape",
-    "_array.split": "list[Tensor]",
-    "_array.unstack": "list[Tensor]",
-    "_function.ConcreteFunction.inputs": "list[Any]",
-    "_function.ConcreteFunction.outputs": "list[TensorSpec]",
-    "_function.ConcreteFunction.graph": "str",
-    "_function.ConcreteFunction.plan": "Plan",
-    "_function.ConcreteFunction.variables": "list[Variable]",
-    "_function.ConcreteFunction.trainable_variables": "tuple[Variable, ...]",
-    "_function.Function.variables": "list[Variable]",
-    "_function.Function.get_concrete_function": "ConcreteFunction",
-    "_function.Function.experimental_get_tracing_count": "int",
-    "_function.Function.pretty_printed_concrete_signatures": "str",
-    "_function.Function.python_function": "Callable[_P, _R]",
-    "_gradient.GradientTape.__enter__": "Self",
-    "_gradient.GradientTape.watch": "None",
-    "_gradient.GradientTape.reset": "None",
-    "_gradient.GradientTape.watched_variables": "tuple[Variable, ...]",
-    "_gradient.GradientTape.stop_recording": "AbstractContextManager[None]",
-    "_gradient.stop_gradient": "Tensor",
-    "_gradient.gradients": "list[Any]",
-    "_gradient.hessians": "list[Tensor]",
-    "_index.Unique.y": "Tensor",
-    "_index.Unique.idx": "Tensor",
-    "_index.UniqueWithCounts.y": "Tensor",
-    "_index.UniqueWithCounts.idx": "Tensor",
-    "_index.UniqueWithCounts.count": "Tensor",
-    "_index.dynamic_partition": "list[Tensor]",
-    "_index.meshgrid": "list[Tensor]",
-    "_index.unique": "Unique",
-    "_index.unique_with_counts": "UniqueWithCounts",
-    "_nest.assert_same_structure": "None",
-    "_nest.flatten": "list[Any]",
-    "_nest.is_nested": "bool",
-    "_print.print": "None",
-    "_shape.Dimension.value": "int",
-    "_shape.IndexedSlices.dense_shape": "Tensor | None",
-    "_shape.IndexedSlices.values": "Tensor",
-    "_shape.IndexedSlices.indices": "Tensor",
-    "_shape.IndexedSlices.numpy": "np.ndarray[Any, Any]",
-    "_shape.IndexedSlices.__neg__": "IndexedSlices",
-    "_shape.IndexedSlices.__mul__": "IndexedSlices",
-    "_shape.IndexedSlices.__rmul__": "IndexedSlices",
-    "_shape.IndexedSlices.__truediv__": "IndexedSlices",
-    "_shape.TensorShape.rank": "Length",
-    "_shape.TensorShape.ndims": "Length",
-    "_shape.TensorShape.dims": "list[Length]",
-    "_shape.TensorShape.as_list": "list[Length]",
-    "_shape.TensorShape.num_elements": "Length",
-    "_shape.TensorShape.is_fully_defined": "bool",
-    "_shape.TensorShape.is_compatible_with": "bool",
-    "_shape.TensorShape.assert_is_compatible_with": "None",
-    "_shape.TensorShape.assert_has_rank": "None",
-    "_shape.TensorShape.with_rank": "TensorShape",
-    "_shape.TensorShape.merge_with": "TensorShape",
-    "_shape.TensorShape.concatenate": "TensorShape",
-    "_shape.TensorShape.__add__": "TensorShape",
-    "_shape.TensorShape.__radd__": "TensorShape",
-    "_shape.TensorShape.__iter__": "Iterator[Length]",
-    "_shape.TensorSpec.from_tensor": "Self",
-    "_shape.TensorSpec.is_compatible_with": "bool",
-    "_shape.TensorSpec.name": "str | None",
-    "_tensor.Ref.deref": "Any",
-    "_tensor_array.TensorArray.size": "Tensor",
-    "_tensor_array.TensorArray.read": "Tensor",
-    "_tensor_array.TensorArray.stack": "Tensor",
-    "_tensor_array.TensorArray.gather": "Tensor",
-    "_tensor_array.TensorArray.concat": "Tensor",
-    "_tensor_array.TensorArray.write": "TensorArray",
-    "_tensor_array.TensorArray.unstack": "TensorArray",
-    "_tensor_array.TensorArray.scatter": "TensorArray",
-    "_tensor_array.TensorArray.split": "TensorArray",
-    "_tensor_array.TensorArray.identity": "TensorArray",
-    "_tensor_array.TensorArray.element_shape": "TensorShape",
-    "_tonnage.DType.as_numpy_dtype": "type[np.generic]",
-    "_tonnage.DType.base_dtype": "DType",
-    "_tonnage.DType.is_bool": "bool",
-    "_tonnage.DType.is_compatible_with": "bool",
-    "_tonnage.DType.is_complex": "bool",
-    "_tonnage.DType.is_floating": "bool",
-    "_tonnage.DType.is_integer": "bool",
-    "_tonnage.DType.is_unsigned": "bool",
-    "_tonnage.DType.name": "str",
-    "_tonnage.DType.real_dtype": "DType",
-    "_tonnage.DType.size": "int",
-    "_tonnage.Function.graph_bytes": "int",
-    "_tonnage.Function.graph_text": "str",
-    "_tonnage.Function.last_run": "Any",
-    "_tonnage.Function.max_batch": "int",
-    "_tonnage.Function.plan": "Plan",
-    "_tonnage.Function.trace": "None",
-    "_tonnage.Function.traces": "int",
-    "_tonnage.Function.run_eagerly": "None",
-    "_tonnage.Plan.chart": "str",
-    "_tonnage.Plan.html": "str",
-    "_tonnage.Plan.live_at_peak": "list[dict[str, Any]]",
-    "_tonnage.Plan.steps": "list[dict[str, Any]]",
-    "_tonnage.Plan.obtains": "int",
-    "_tonnage.Plan.peak": "int",
-    "_tonnage.Plan.reads": "int",
-    "_tonnage.Plan.save": "None",
-    "_tonnage.Plan.spilled": "int",
-    "_tonnage.Plan.writes": "int",
-    "_tonnage.Tensor.device": "str",
-    "_tonnage.Tensor.experimental_ref": "Ref",
-    "_tonnage.Tensor.get_shape": "TensorShape",
-    "_tonnage.Tensor.identity": "int",
-    "_tonnage.Tensor.is_recipe": "bool",
-    "_tonnage.Tensor.is_symbolic": "bool",
-    "_tonnage.Tensor.known_lengths": "list[Length]",
-    "_tonnage.Tensor.lengths": "list[Length]",
-    "_tonnage.Tensor.name": "str",
-    "_tonnage.Tensor.ndim": "int",
-    "_tonnage.Tensor.numpy": "np.ndarray[Any, Any]",
-    "_tonnage.Tensor.op": "Tensor",
-    "_tonnage.Tensor.ref": "Ref",
-    "_tonnage.Tensor.set_shape": "None",
-    "_tonnage.Tensor.text": "str",
-    "_tonnage.Tensor.type_text": "str",
-    "_tonnage.Tensor.__getitem__": "Tensor",
-    "_tonnage.Tensor.__iter__": "Iterator[Tensor]",
-    "_tonnage.Timeline.buffers": "int",
-    "_tonnage.Timeline.calls": "int",
-    "_tonnage.Timeline.chart": "str",
-    "_tonnage.Timeline.peak": "int",
-    "_tonnage.Timeline.save": "None",
-    "_tonnage.Timeline.seconds": "float",
-    "_tonnage.Variable.bytes": "int",
-    "_tonnage.Variable.in_files": "bool",
-    "_tonnage.Variable.initialized": "bool",
-    "_tonnage.Variable.number": "int",
-    "_tonnage.Variable.plain_name": "str",
-    "_tonnage.Variable.read_value": "Tensor",
-    "_tonnage.Variable.trainable": "bool",
-    "_variable.Variable.device": "str",
-    "_variable.Variable.eval": "Any",
-    "_variable.Variable.experimental_ref": "Ref",
-    "_variable.Variable.gather_nd": "Tensor",
-    "_variable.Variable.get_shape": "TensorShape",
-    "_variable.Variable.handle": "Self",
-    "_variable.Variable.initialized_value": "Tensor",
-    "_variable.Variable.is_initialized": "Tensor",
-    "_variable.Variable.load": "None",
-    "_variable.Variable.name": "str",
-    "_variable.Variable.numpy": "np.ndarray[Any, Any]",
-    "_variable.Variable.op": "Self",
-    "_variable.Variable.ref": "Ref",
-    "_variable.Variable.sparse_read": "Tensor",
-    "_variable.Variable.value": "Tensor",
-    "_variable.Variable.__iter__": "Iterator[Tensor]",
-    "_variable.Variable.__getitem__": "Any",
-    **{f"_variable.Variable.{name}": "Any" for name in (
-        "assign assign_add assign_sub scatter_add scatter_sub scatter_update scatter_nd_add scatter_nd_sub scatter_nd_update "
-        "count_up_to").split()},
-    "compat.as_bytes": "bytes",
-    "compat.as_str": "str",
-    "compat._graph.Graph.as_default": "AbstractContextManager[Any]",
-    "compat._graph.Graph.get_tensor_by_name": "Tensor",
-    "compat._graph.Session.__enter__": "Self",
-    "compat._graph.Session.as_default": "AbstractContextManager[Any]",
-    "compat._graph.Session.close": "None",
-    "compat._graph.get_default_graph": "Graph",
-    "compat._graph.get_default_session": "Session | None",
-    "compat._graph.placeholder": "Tensor",
-    "compat._graph.placeholder_with_default": "Tensor",
-    "compat._graph.disable_eager_execution": "None",
-    "compat._graph.enable_eager_execution": "None",
-    "compat._graph.reset_default_graph": "None",
-    "compat._graph.executing_eagerly": "bool",
-    "compat._train.Optimizer.apply_gradients": "Operation",
-    "compat._train.Optimizer.minimize": "Operation",
-    "compat._train.Optimizer.compute_gradients": "list[tuple[Any, Variable]]",
-    "compat.v1.get_variable": "Variable",
-    "compat.v1.global_variables": "list[Variable]",
-    "compat.v1.trainable_variables": "list[Variable]",
-    "compat.v1.global_variables_initializer": "Initializer",
-    "compat.v1.get_collection": "list[Any]",
-    "compat.v1.variable_scope.__enter__": "Self",
-    "compat.v1.variable_scope.name": "str",
-    "config.PhysicalDevice.name": "str",
-    "config.PhysicalDevice.device_type": "str",
-    "config.device.__enter__": "Self",
-    "config.functions_run_eagerly": "bool",
-    "config.list_physical_devices": "list[PhysicalDevice]",
-    "config.list_logical_devices": "list[LogicalDevice]",
-    "config.get_logical_device_configuration": "list[LogicalDeviceConfiguration]",
-    "config.run_functions_eagerly": "None",
-    "config.set_logical_device_configuration": "None",
-    "config.set_visible_devices": "None",
-    "config.experimental.get_memory_info": "dict[str, int]",
-    "config.experimental.get_memory_usage": "int",
-    "config.experimental.reset_memory_stats": "None",
-    "config.experimental.set_memory_growth": "None",
-    "data.dataset.Dataset.__iter__": "Iterator",
-    "data.dataset.Dataset.as_numpy_iterator": "Generator[Any, None, None]",
-    "data.dataset.Dataset.cardinality": "Tensor",
-    "data.dataset.Dataset.element_spec": "Any",
-    "data.dataset.Dataset.get_single_element": "Any",
-    "data.dataset.Dataset.reduce": "Any",
-    "data.dataset.Dataset.options": "Options",
-    "data.dataset.Dataset.apply": "Any",
-    "data.dataset.Iterator.__iter__": "Self",
-    **{f"data.dataset.Dataset.{name}": "Dataset" for name in (
-        "batch cache choose_from_datasets concatenate counter enumerate filter flat_map from_generator from_tensor_slices from_tensors "
-        "ignore_errors interleave list_files map padded_batch prefetch random range rebatch repeat sample_from_datasets scan shard "
-        "shuffle skip take take_while unbatch unique window with_options zip").split()},
-    "debugging": "None",
-    "debugging.assert_all_finite": "Tensor",
-    "debugging.assert_same_float_dtype": "DType",
-    "debugging.check_numerics": "Tensor",
-    "debugging.get_log_device_placement": "bool",
-    "debugging.is_numeric_tensor": "bool",
-    "errors.OpError.error_code": "int",
-    "errors.OpError.message": "str",
-    "experimental.dlpack.from_dlpack": "Tensor",
-    "keras.activations.deserialize": "Any",
-    "keras.activations.get": "Callable[..., Any]",
-    "keras.activations.serialize": "Any",
-    "keras.backend.clear_session": "None",
-    "keras.backend.epsilon": "float",
-    "keras.backend.floatx": "str",
-    "keras.backend.image_data_format": "str",
-    "keras.backend.set_epsilon": "None",
-    "keras.backend.set_floatx": "None",
-    "keras.backend.set_image_data_format": "None",
-    "keras.callbacks.base.Callback.model": "Any",
-    "keras.callbacks.base.Callback.params": "dict[str, Any]",
-    "keras.callbacks.base.History.history": "dict[str, list[Any]]",
-    "keras.callbacks.base.History.epoch": "list[int]",
-    "keras.layers.base.Layer.built": "bool",
-    "keras.layers.base.Layer.compute_dtype": "str",
-    "keras.layers.base.Layer.compute_output_shape": "Any",
-    "keras.layers.base.Layer.dtype": "DType",
-    "keras.layers.base.Layer.supports_masking": "bool",
-    "keras.layers.base.Layer.trainable": "bool",
-    "keras.layers.base.Layer.variable_dtype": "str",
-    "keras.layers.core.Input": "KerasTensor",
-    "keras.layers.preprocessing.Normalization.adapt": "None",
-    "keras.layers.symbolic.KerasTensor.get_shape": "TensorShape",
-    "keras.layers.symbolic.KerasTensor.ndim": "int",
-    "keras.layers.symbolic.KerasTensor.shape": "tuple[Length, ...]",
-    "keras.layers.tracked.Tracked.add_loss": "None",
-    "keras.layers.tracked.Tracked.add_variable": "Variable",
-    "keras.layers.tracked.Tracked.add_weight": "Variable",
-    "keras.layers.tracked.Tracked.count_params": "int",
-    "keras.layers.tracked.Tracked.get_weights": "list[np.ndarray[Any, Any]]",
-    "keras.layers.tracked.Tracked.losses": "list[Any]",
-    "keras.layers.tracked.Tracked.set_weights": "None",
-    **{f"keras.layers.tracked.Tracked.{name}": "list[Variable]" for name in (
-        "weights trainable_weights non_trainable_weights").split()},
-    **{f"keras.layers.tracked.Tracked.{name}": "Any" for name in (
-        "variables trainable_variables non_trainable_variables").split()},
-    "keras.losses.Loss.__call__": "Tensor",
-    "keras.losses.Loss.call": "Any",
-    "keras.losses.get": "Any",
-    "keras.losses.reduced": "Any",
-    "keras.metrics.base.Metric.add_variable": "Variable",
-    "keras.metrics.base.Metric.add_weight": "Variable",
-    "keras.metrics.base.Metric.reset_state": "None",
-    "keras.metrics.base.Metric.variables": "list[Variable]",
-    "keras.mixed_precision.dtype_policy": "DTypePolicy",
-    "keras.mixed_precision.set_dtype_policy": "None",
-    "keras.models.clone_model": "Any",
-    "keras.models.files.load_model": "Any",
-    "keras.models.files.save_model": "None",
-    "keras.models.loops.LoopMixin.fit": "History",
-    "keras.models.loops.LoopMixin.fit_generator": "History",
-    "keras.models.model.Model.get_layer": "Any",
-    "keras.models.model.Model.input_names": "list[str]",
-    "keras.models.model.Model.layers": "list[Any]",
-    "keras.models.model.Model.load_weights": "None",
-    "keras.models.model.Model.output_names": "list[str]",
-    "keras.models.model.Model.save": "None",
-    "keras.models.model.Model.save_weights": "None",
-    "keras.models.model.Model.summary": "None",
-    "keras.models.model.Model.to_json": "str",
-    "keras.models.sequential.Sequential.add": "None",
-    "keras.models.sequential.Sequential.layers": "list[Any]",
-    "keras.models.training.Trainer.compile": "None",
-    "keras.models.training.Trainer.compiled": "bool",
-    "keras.models.training.Trainer.metrics": "list[Any]",
-    "keras.models.training.Trainer.metrics_names": "list[str]",
-    "keras.models.training.Trainer.optimizer": "Any",
-    "keras.models.training.Trainer.plan": "Plan",
-    "keras.models.training.Trainer.reset_metrics": "None",
-    "keras.optimizers.base.Optimizer.apply": "None",
-    "keras.optimizers.base.Optimizer.apply_gradients": "Any",
-    "keras.optimizers.base.Optimizer.bytes": "int",
-    "keras.optimizers.base.Optimizer.exclude_from_weight_decay": "None",
-    "keras.optimizers.base.Optimizer.iterations": "Variable",
-    "keras.optimizers.base.Optimizer.learning_rate": "Any",
-    "keras.optimizers.base.Optimizer.lr": "Any",
-    "keras.optimizers.base.Optimizer.minimize": "None",
-    "keras.optimizers.base.Optimizer.scale_loss": "Tensor",
-    "keras.optimizers.base.Optimizer.variables": "list[Variable]",
-    "keras.optimizers.schedules.LearningRateSchedule.__call__": "Any",
-    "keras.saving.custom_object_scope": "AbstractContextManager[None]",
-    "keras.saving.get_custom_objects": "dict[str, Any]",
-    "keras.saving.register_keras_serializable": "Callable[[_T], _T]",
-    "keras.saving.get_registered_name": "str",
-    "keras.utils.bytes_text": "str",
-    "keras.utils.normalize": "np.ndarray[Any, Any]",
-    "keras.utils.pad_sequences": "np.ndarray[Any, Any]",
-    "keras.utils.set_random_seed": "None",
-    "keras.utils.split_dataset": "tuple[Dataset, Dataset]",
-    "keras.utils.timeseries_dataset_from_array": "Dataset",
-    "keras.utils.to_categorical": "np.ndarray[Any, Any]",
-    "linalg.eigh": PAIR,
-    "linalg.qr": PAIR,
-    "linalg.slogdet": PAIR,
-    "linalg.svd": "Any",
-    "math.clip_by_global_norm": "tuple[list[Any], Tensor]",
-    "math.top_k": "_TopK",
-    "math._TopK": "Tensor",
-    "memory.budget": "Function[..., Any]",
-    "memory.explain": "str",
-    "memory.info": "Info",
-    "memory.limit": "AbstractContextManager[None]",
-    "memory.max_batch": "int",
-    "memory.plan": "Plan",
-    "memory.record": "AbstractContextManager[list[Timeline]]",
-    "memory.report": "Any",
-    "memory.resident": "int | None",
-    "memory.set_limit": "None",
-    "memory.set_spill_folder": "None",
-    "memory.steady": "None",
-    "memory.trace": "tuple[Any, list[tuple[Any, ...]]]",
-    "memory.variables_in_files": "AbstractContextManager[None]",
-    "module.Module.name": "str",
-    "module.Module.name_scope": "AbstractContextManager[str]",
-    "module.Module.submodules": "tuple[Module, ...]",
-    "module.Module.variables": "Any",
-    "module.Module.trainable_variables": "Any",
-    "module.Module.non_trainable_variables": "Any",
-    "module.control_dependencies.__enter__": "Self",
-    "module.name_scope.__enter__": "str",
-    "module.name_scope.name": "str",
-    "nn.moments": PAIR,
-    "nn.weighted_moments": PAIR,
-    "profiler.experimental.start": "None",
-    "profiler.experimental.stop": "None",
-    "random.Generator": "Tensor",
-    "random.Generator.from_seed": "Self",
-    "random.Generator.from_non_deterministic_state": "Self",
-    "random.Generator.reset_from_seed": "None",
-    "random.Generator.split": "list[Generator]",
-    "random.get_global_generator": "Generator",
-    "random.set_global_generator": "None",
-    "random.set_seed": "None",
-    "signal.fft": PAIR,
-    "signal.ifft": PAIR,
-    "signal.rfft": PAIR,
-    "train.checkpoint.Checkpoint.save": "str",
-    "train.checkpoint.Checkpoint.write": "str",
-    "train.checkpoint.Checkpoint.read": "Status",
-    "train.checkpoint.Checkpoint.restore": "Status",
-    "train.checkpoint.Checkpoint.save_counter": "Variable",
-    **{f"train.checkpoint.Status.{name}": "Status" for name in (
-        "assert_consumed assert_existing_objects_matched assert_nontrivial_match expect_partial").split()},
-    "train.checkpoint.list_variables": "list[tuple[str, list[int]]]",
-    "train.checkpoint.load_checkpoint": "Reader",
-    "train.checkpoint.load_variable": "np.ndarray[Any, Any]",
-    "train.manager.CheckpointManager.checkpoints": "list[str]",
-    "train.manager.CheckpointManager.latest_checkpoint": "str | None",
-    "train.manager.CheckpointManager.restore_or_initialize": "str | None",
-    "train.manager.CheckpointManager.save": "str | None",
-    "train.manager.latest_checkpoint": "str | None",
-    "as_dtype": "DType",
-    "executing_eagerly": "bool",
-    "inside_function": "bool",
-    "is_tensor": "bool",
-    # Methods and attributes of any class.
-    ".__bool__": "bool",
-    ".__contains__": "bool",
-    ".__enter__": "Any",
-    ".__eq__": "bool",
-    ".__exit__": "None",
-    ".__float__": "float",
-    ".__hash__": "int",
-    ".__index__": "int",
-    ".__int__": "int",
-    ".__len__": "int",
-    ".__ne__": "bool",
-    ".build": "None",
-    ".dtype": "DType",
-    ".from_config": "Self",
-    ".get_config": "dict[str, Any]",
-    ".shape": "TensorShape",
-}
-
-# Methods that users write in classes of their own, with parameters of their own.
-OVERRIDDEN = {
-    "keras.layers.base.Layer.build", "keras.layers.base.Layer.call", "keras.layers.base.Layer.compute_mask",
-    "keras.models.model.Model.build", "keras.models.model.Model.call", "keras.models.sequential.Sequential.build",
-    "keras.models.sequential.Sequential.call",
-}
-
-# Methods that take something else than those of the same name in a base.
-NARROWER = {"keras.metrics.base.MeanMetricWrapper.update_state"}
-
-_FUNCTION_OPTIONS = """    input_signature: Sequence[Any] | None = None,
-    autograph: bool = True,
-    jit_compile: bool | None = None,
-    reduce_retracing: bool = False,
-    experimental_implements: Any = None,
-    experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None,
-    experimental_relax_shapes: bool | None = None,
-    experimental_compile: bool | None = None,
-    budget: Bytes | None = None,
-    spill: bool = True,
-    exact: bool = False,"""
-
-# What stands before the rest, by module: type variables, and names that another module gives all of.
-FIRST = {
-    "compat": ["import tonnage", "v2 = tonnage"],
-    "_function": ["import tonnage._tonnage", '_P = ParamSpec("_P")', '_Q = ParamSpec("_Q")', '_R = TypeVar("_R")'],
-    "_gradient": ['_P = ParamSpec("_P")', '_R = TypeVar("_R")'],
-    "keras.saving": ['_T = TypeVar("_T")'],
-    "_nest": ['_T = TypeVar("_T")'],
-    "module": ['_F = TypeVar("_F", bound=Callable[..., Any])'],
-    "autograph": ['_F = TypeVar("_F", bound=Callable[..., Any])'],
-}
-
-# The bases of classes that have other ones for a type checker.
-BASES = {
-    "_function.Function": "tonnage._tonnage.Function, Generic[_P, _R]",
-    "_function.BoundFunction": "Function[_P, _R]",
-    "memory.Info": "dict[str, Any]",
-}
-
-# What is written out: overloads, and results that follow from arguments.
-WRITTEN = {
-    "_function.function": f"""@overload
-def function(
-    func: Callable[_P, _R],
-{_FUNCTION_OPTIONS}
-) -> Function[_P, _R]: ...
-@overload
-def function(
-    func: None = None,
-{_FUNCTION_OPTIONS}
-) -> Callable[[Callable[_P, _R]], Function[_P, _R]]: ...""",
-    "_function.Function.__init__": """def __init__(
-    self,
-    python_function: Callable[_P, _R],
-    input_signature: Sequence[Any] | None = None,
-    autograph: bool = True,
-    reduce_retracing: bool = False,
-    budget: Bytes | None = None,
-    spill: bool = True,
-    exact: bool = False,
-    owner: Any = None,
-) -> None: ...""",
-    "_function.Function.__call__": "def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...",
-    "_function.Function.__get__": """@overload
-def __get__(self, instance: None, owner: Any = None) -> Self: ...
-@overload
-def __get__(
-    self: Function[Concatenate[Any, _Q], _R], instance: object, owner: Any = None
-) -> BoundFunction[_Q, _R]: ...""",
-    "_function.BoundFunction.__init__": "def __init__(self, instance: Any, function: Any) -> None: ...",
-    "_function.BoundFunction.__call__": "def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...",
-    "_gradient.custom_gradient": """@overload
-def custom_gradient(f: Callable[_P, tuple[_R, Callable[..., Any]]]) -> Callable[_P, _R]: ...
-@overload
-def custom_gradient(
-    f: None = None,
-) -> Callable[[Callable[_P, tuple[_R, Callable[..., Any]]]], Callable[_P, _R]]: ...""",
-    "_gradient.recompute_grad": "def recompute_grad(f: Callable[_P, _R]) -> Callable[_P, _R]: ...",
-    **{f"_gradient.GradientTape.{name}": "\n".join(f"""@overload
-def {name}(
-    self, target: Any, sources: {sources}, {more}
-) -> {gives}: ...""" for sources, gives in (("Tensor | Variable", "Any"), ("list[Any]", "list[Any]"),
-                                           ("tuple[Any, ...]", "tuple[Any, ...]"), ("dict[str, Any]", "dict[str, Any]")))
-       for name, more in (("gradient", "output_gradients: Any = None, unconnected_gradients: str = 'none'"),
-                          ("jacobian", "unconnected_gradients: str = 'none', parallel_iterations: int | None = None, "
-                                       "experimental_use_pfor: bool = True"))},
-    "_shape.TensorShape.__getitem__": """@overload
-def __getitem__(self, key: slice) -> TensorShape: ...
-@overload
-def __getitem__(self, key: SupportsIndex) -> Length: ...""",
-    "_nest.map_structure": "def map_structure(func: Callable[..., Any], *structures: Any, **kwargs: Any) -> Any: ...",
-    "keras.layers.base.Layer.__call__": "def __call__(self, *args: Any, **kwargs: Any) -> Any: ...",
-    "module.Module.with_name_scope": "def with_name_scope(cls, method: _F) -> _F: ...",
-    "autograph.do_not_convert": """@overload
-def do_not_convert(func: _F) -> _F: ...
-@overload
-def do_not_convert(func: None = None) -> Callable[[_F], _F]: ...""",
-}
-
-# Where names in types come from.
-HOMES = {name: module for module, names in {
-    "collections.abc": "Callable Generator Iterable Iterator Mapping Sequence",
-    "contextlib": "AbstractContextManager",
-    "typing": "Any Concatenate Generic NamedTuple ParamSpec Self SupportsIndex TypeAlias TypeVar overload",
-    "tonnage._function": "BoundFunction ConcreteFunction Function",
-    "tonnage._gradient": "GradientTape",
-    "tonnage._shape": "IndexedSlices TensorShape TensorSpec",
-    "tonnage._tensor": "Ref",
-    "tonnage._tonnage": "DType Plan Tensor Timeline",
-    "tonnage._typing": "Axes Bytes DTypeLike Ints Length Named Path ShapeLike TensorLike",
-    "tonnage._variable": "Variable",
-    "tonnage.compat._graph": "Graph Initializer Operation Session",
-    "tonnage.data.dataset": "Dataset",
-    "tonnage.keras.callbacks.base": "Callback CallbackList History",
-    "tonnage.keras.layers.base": "Layer",
-    "tonnage.keras.layers.symbolic": "KerasTensor",
-    "tonnage.keras.mixed_precision": "DTypePolicy",
-    "tonnage.keras.optimizers.base": "Optimizer",
-    "tonnage.train.checkpoint": "Checkpoint",
-}.items() for name in names.split()}
-
-# Names that a module finds when it is asked for them.
-LAZY = {
-    "tonnage": (*tonnage._LAZY, *tonnage._FROM_KERAS),
-    "tonnage.compat": ("v1",),
-    "tonnage.compat.v1": [name for name in dir(tonnage) if not name.startswith("_")],
-}
-_BINARY = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor".split()
-_COMPARISONS = "eq ge gt le lt ne".split()
-_ARITHMETIC = {f"__{side}{name}__" for name in _BINARY for side in ("", "r")} | {f"__{name}__" for name in _COMPARISONS}
-_SIGNS = {"__abs__", "__invert__", "__neg__", "__pos__", "__round__"}
-# Special methods that a type checker asks for.
-DUNDERS = _ARITHMETIC | _SIGNS | {f"__{name}__" for name in (
-    "array bool call contains enter exit float get getitem hash index int iter len next").split()}
-# What a class has by the way it is made, and that is no use: comparisons of dtypes, a constructor that passes on what it is given.
-HIDDEN = {f"_tonnage.DType.__{name}__" for name in _COMPARISONS if name != "eq"} | {"keras.saving.Configured"}
+# Methods besides ``call`` and ``on_...`` that users write in classes of their own.
 _HOOKS = {f"keras.{name}" for name in (
     "constraints.Constraint.__call__ initializers.Initializer.__call__ optimizers.schedules.LearningRateSchedule.__call__ "
     "regularizers.Regularizer.__call__ models.training.Trainer.compute_loss models.training.Trainer.compute_metrics "
     "optimizers.base.Optimizer.update_step").split()}
-# Classes whose operators give a tensor.
-_LIKE_TENSORS = ("_tonnage.Tensor", "_variable.Variable")
 
 
 def of_method(where):
@@ -816,22 +251,9 @@ def of_method(where):
         return "object"
     if where in _HOOKS or cls.startswith("keras.") and (name == "call" or name.startswith("on_")):
         return "Any"
-    return "TensorLike" if name in _ARITHMETIC and cls in _LIKE_TENSORS else None
+    return "TensorLike" if name in ARITHMETIC and cls in LIKE_TENSORS else None
 
 
 def by_suffix(name):
     """The type of a parameter by how its name ends."""
     return "Named" if name.endswith(("_initializer", "_regularizer", "_constraint")) else None
-
-
-def result(where, module):
-    """The type of what a function gives or of an attribute: of itself, of its class or module, of its name in any class."""
-    parent, _, name = where.rpartition(".")
-    found = RESULTS.get(where)
-    if found is None and parent in _LIKE_TENSORS and name in _ARITHMETIC | _SIGNS:
-        found = "Tensor"
-    if found is None and parent != module:
-        found = RESULTS.get("." + name)
-    if found is None:
-        found = RESULTS.get(parent) or ("Tensor" if parent in GIVE_TENSORS else "Any")
-    return found

@@ -17,7 +17,10 @@ import pkgutil
 import re
 import textwrap
 
+import stub_names as known
+import stub_results as results
 import stub_types as types
+import stub_written as by_hand
 import tonnage
 from tonnage import _tonnage
 
@@ -86,7 +89,7 @@ def passed_on(name):
 def public(name):
     """The public names of a module and their values."""
     module = modules()[name]
-    lazy = types.LAZY.get(name, ())
+    lazy = known.LAZY.get(name, ())
     values = {**{key: getattr(module, key) for key in lazy}, **vars(module)}
     own = {key for key, value in values.items() if home(value) == name or type(value) in PLAIN}
     chosen = {*getattr(module, "__all__", ()), *passed_on(name), *lazy, *own}
@@ -109,7 +112,7 @@ def reached():
 def shown():
     """All that has a stub: what public names stand for, the bases of classes, what types name. Its modules by its identity."""
     values = [value for name in reached() for value in public(name).values()]
-    values += [vars(modules()[module])[name] for name, module in types.HOMES.items() if module in modules()]
+    values += [vars(modules()[module])[name] for name, module in known.HOMES.items() if module in modules()]
     values += [base for value in values if inspect.isclass(value) for base in value.__mro__]
     return {id(value): home(value) for value in values if home(value)}
 
@@ -159,8 +162,8 @@ class Stub:
                 text = re.sub(rf"(?<![\w.]){word}\b", f"builtins.{word}", text)
             elif word == "np":
                 self.imports["numpy"].add(None)
-            elif word in types.HOMES and types.HOMES[word] != self.name and word not in self.own:
-                self.imports[types.HOMES[word]].add((word, None))
+            elif word in known.HOMES and known.HOMES[word] != self.name and word not in self.own:
+                self.imports[known.HOMES[word]].add((word, None))
             elif inspect.isclass(vars(modules()[self.name]).get(word)) and home(vars(modules()[self.name])[word]) == self.name:
                 self.reference(vars(modules()[self.name])[word])
         return text
@@ -184,7 +187,7 @@ class Stub:
         if text is None and not variadic:
             text = types.of_method(where) or (types.KERAS if keras else types.PARAMETERS).get(name) or types.by_suffix(name)
         if text is None and isinstance(parameter.default, (bool, int, float, str)):
-            number = not isinstance(parameter.default, (bool, str)) and short(self.name) in types.GIVE_TENSORS
+            number = not isinstance(parameter.default, (bool, str)) and short(self.name) in results.GIVE_TENSORS
             text = "TensorLike" if number else PLAIN[type(parameter.default)]
         text = text or "Any"
         if parameter.default is None and not re.search(r"\b(None|Any|object)$", text):
@@ -208,37 +211,40 @@ class Stub:
 
     def function(self, name, value, where, hidden=(), mark=None):
         """The lines of a function."""
-        if where in types.WRITTEN:
-            lines = self.typed(types.WRITTEN[where], hidden).split("\n")
+        if where in by_hand.WRITTEN:
+            lines = self.typed(by_hand.WRITTEN[where], hidden).split("\n")
             return [part for line in lines for part in ([mark, line] if mark and line.startswith("def ") else [line])]
-        if where in types.OVERRIDDEN:
+        if where in by_hand.OVERRIDDEN:
             shown = self.typed("self, *args: Any, **kwargs: Any", hidden)
         else:
             shown = self.parameters(where, list(inspect.signature(value).parameters.values()), hidden)
-        gives = self.typed(types.result(where, short(self.name)), hidden)
-        narrower = name in ("__eq__", "__ne__") and "bool" not in gives or where in types.NARROWER
-        ignored = "  # type: ignore[override]" if narrower else ""
+        gives = self.typed(results.result(where, short(self.name)), hidden)
+        ignored = self.ignored(where, name in ("__eq__", "__ne__") and "bool" not in gives)
         return [*([mark] if mark else []), f"def {name}({shown}) -> {gives}: ...{ignored}"]
+
+    def ignored(self, where, narrower=False):
+        """The comment on what does not fit the base: a type checker would refuse the stub."""
+        return "  # type: ignore[override]" if narrower or where in by_hand.NARROWER else ""
 
     def member(self, name, value, where, hidden):
         """The lines of a member of a class."""
-        if name.startswith("_") and name not in types.DUNDERS or where in types.HIDDEN or value is None and name == "__hash__":
+        if name.startswith("_") and name not in known.DUNDERS or where in known.HIDDEN or value is None and name == "__hash__":
             return []
         if isinstance(value, property) or inspect.isgetsetdescriptor(value):
-            gives = self.typed(types.result(where, short(self.name)), hidden)
+            gives = self.typed(results.result(where, short(self.name)), hidden)
             set_by = [f"@{name}.setter", f"def {name}(self, value: {gives}) -> None: ..."]
-            return ["@property", f"def {name}(self) -> {gives}: ...", *(set_by if getattr(value, "fset", None) else [])]
+            return ["@property", f"def {name}(self) -> {gives}: ...{self.ignored(where)}", *(set_by if getattr(value, "fset", None) else [])]
         mark = {staticmethod: "@staticmethod", classmethod: "@classmethod"}.get(type(value))
         value = value.__func__ if mark else value
-        if mark == "@staticmethod" and home(value) and value.__qualname__ == value.__name__:
-            where = short(home(value), value.__name__)  # a function of a module under another name
+        if mark == "@staticmethod" and home(value) and vars(modules()[home(value)]).get(value.__qualname__) is value:
+            where = short(home(value), value.__qualname__)  # a function of a module, under another name
         if inspect.isclass(value):
             return [f"{name}: {self.typed('TypeAlias')} = {self.reference(value)}"] if home(value) else []
         if callable(value):
             return self.function(name, value, where, hidden, mark)
         if inspect.ismemberdescriptor(value):
             return []
-        text = types.RESULTS.get(where) or ("Any" if value is None else PLAIN.get(type(value), "Any"))
+        text = results.RESULTS.get(where) or ("Any" if value is None else PLAIN.get(type(value), "Any"))
         return [f"{name}: {self.typed(text, hidden)}"]
 
     def cls(self, name, value):
@@ -246,19 +252,19 @@ class Stub:
         where = short(self.name, name)
         if hasattr(value, "_fields"):
             bases = self.typed("NamedTuple")
-            body = [f"{field}: {self.typed(types.result(f'{where}.{field}', short(self.name)))}"
+            body = [f"{field}: {self.typed(results.result(f'{where}.{field}', short(self.name)))}"
                     + ("  # type: ignore[assignment]" if hasattr(tuple, field) else "") for field in value._fields]
         else:
-            bases = self.typed(types.BASES[where]) if where in types.BASES else ", ".join(
+            bases = self.typed(by_hand.BASES[where]) if where in by_hand.BASES else ", ".join(
                 self.reference(base) if home(base) else base.__name__ for base in value.__bases__ if base is not object)
             # What a base has is written again where the table has more to say of it.
-            more = {key.rpartition(".")[2] for key in types.WRITTEN if key.rpartition(".")[0] == where}
+            more = {key.rpartition(".")[2] for key in by_hand.WRITTEN if key.rpartition(".")[0] == where}
             own = {**{key: getattr(value, key) for key in more}, **vars(value)}
             hidden = set(own)
-            body = [f"{key}: {self.typed(types.result(f'{where}.{key}', short(self.name)), hidden)}" for key in attributes(value)]
-            if f"{where}.__init__" in types.WRITTEN:
+            body = [f"{key}: {self.typed(results.result(f'{where}.{key}', short(self.name)), hidden)}" for key in attributes(value)]
+            if f"{where}.__init__" in by_hand.WRITTEN:
                 body += self.function("__init__", value, f"{where}.__init__", hidden)
-            elif "__init__" in vars(value) or "__new__" in vars(value) and where not in types.HIDDEN:
+            elif "__init__" in vars(value) or "__new__" in vars(value) and where not in known.HIDDEN:
                 taken = self.parameters(f"{where}.__init__", list(inspect.signature(value).parameters.values()), hidden)
                 body.append(f"def __init__({', '.join(filter(None, ['self', taken]))}) -> None: ...")
             of_bases = {key for base in value.__mro__[1:] if home(base) for key in attributes(base)}
@@ -276,7 +282,7 @@ class Stub:
 
     def written(self):
         """The text of the stub."""
-        body = [self.typed(line) for line in types.FIRST.get(short(self.name), ())]
+        body = [self.typed(line) for line in by_hand.FIRST.get(short(self.name), ())]
         shown = {}
         for key, value in self.own.items():
             first = own_name(value) if home(value) and own_name(value) in self.own else key

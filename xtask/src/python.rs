@@ -1,8 +1,8 @@
 //! The Python package: built in the profile of the other tests, put into a virtual environment of its own, and tested
 //! with pytest.
 //!
-//! The library is copied rather than built by maturin, which would build everything once more. NumPy and pytest come
-//! from where pip finds packages; a machine whose pip finds none says so, and the step is skipped aloud.
+//! The library is copied rather than built by maturin, which would build everything once more. NumPy, pytest and mypy
+//! come from where pip finds packages; a machine whose pip finds none says so, and the step is skipped aloud.
 
 use std::fs;
 use std::io;
@@ -27,8 +27,8 @@ fn run(_words: &[String]) -> ExitCode {
     }
 }
 
-/// What the tests import.
-const PACKAGES: [&str; 2] = ["numpy", "pytest"];
+/// What the tests import, and what checks types.
+const PACKAGES: [&str; 3] = ["mypy", "numpy", "pytest"];
 
 /// Builds, installs, tests.
 pub fn tests() -> Outcome {
@@ -71,7 +71,7 @@ pub fn environment(home: &Path) -> Result<PathBuf, String> {
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
     match quiet(&mut pip) {
         true => Ok(python),
-        false => Err(format!("pip cannot install {}", PACKAGES.join(" and "))),
+        false => Err(format!("pip cannot install {}", PACKAGES.join(", "))),
     }
 }
 
