@@ -195,6 +195,40 @@ def test_the_stubs_say_what_is_there():
     assert seen > 600 and not wrong, "\n".join(wrong)
 
 
+# What constructors of Keras ask for.
+ASKED = {
+    "activation": "relu", "axes": -1, "backup_dir": "folder", "boundaries": [1], "cell": tf.keras.layers.LSTMCell(2),
+    "cells": [tf.keras.layers.LSTMCell(2)], "decay_rate": 0.5, "decay_steps": 3, "dims": (1,), "equation": "ab,bc->ac",
+    "filename": "file", "filepath": "model.keras", "filters": 2, "first_decay_steps": 3, "fn": tf.keras.losses.mean_squared_error,
+    "function": abs, "height": 2, "initial_learning_rate": 0.1, "inner_optimizer": tf.keras.optimizers.SGD(), "input_dim": 3,
+    "kernel_size": 3, "key": 0, "key_dim": 2, "layer": tf.keras.layers.LSTM(2), "n": 2, "num_classes": 3, "num_heads": 2, "op": "add",
+    "output_dim": 2, "output_shape": [3], "precision": 0.5, "rate": 0.5, "recall": 0.5, "scale": 2.0, "schedule": abs,
+    "sensitivity": 0.5, "specificity": 0.5, "stddev": 0.1, "target_class_ids": [0], "target_shape": (2,), "units": 3, "values": [0.1, 0.2],
+    "width": 2,
+}
+# What they ask for although it has a default.
+ASKED_TOO = {"CategoryEncoding": {"num_tokens": 3}, "Discretization": {"bin_boundaries": [0.5]}, "InputLayer": {"shape": [2]}}
+
+
+def test_the_stubs_have_the_attributes_that_objects_have():
+    missing, made = set(), 0
+    bodies = {}
+    for module in stubs.needed():
+        for name, written in nodes(ast.parse(stubs.path(module).read_text(encoding="utf-8")).body).items():
+            if isinstance(written[0], ast.ClassDef):
+                bodies[vars(stubs.modules()[module])[name]] = nodes(written[0].body)
+    for part in "layers losses metrics optimizers optimizers.schedules callbacks initializers regularizers constraints".split():
+        for name, cls in stubs.public(f"tonnage.keras.{part}").items():
+            if not inspect.isclass(cls) or name in ("CallbackList", "legacy"):
+                continue
+            asked = [p for p in inspect.signature(cls).parameters.values() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+            thing = cls(**{p.name: ASKED[p.name] for p in asked}, **ASKED_TOO.get(name, {}))
+            made += 1
+            told = {key for base in cls.__mro__ for key in bodies.get(base, ())}
+            missing |= {f"{cls.__module__}.{cls.__name__}.{key}" for key in vars(thing) if not key.startswith("_") and key not in told}
+    assert made > 150 and not missing, "\n".join(sorted(missing))
+
+
 def found(where):
     """What a row of a table is about: the value, or nothing where there is none. An attribute that methods give is itself."""
     parts = ["tonnage", *where.split(".")]

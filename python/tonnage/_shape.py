@@ -1,5 +1,6 @@
 """Shapes, specs and rows: small values that describe tensors."""
 
+import collections.abc
 import itertools
 
 from . import _tonnage as _t
@@ -137,6 +138,14 @@ class TensorShape:
             return TensorShape(self._dims[key])
         return self._dims[key]
 
+    def count(self, length):
+        """How many lengths are that one."""
+        return list(self).count(length)
+
+    def index(self, length, start=0, stop=None):
+        """The first axis of that length."""
+        return list(self).index(length, start, *([] if stop is None else [stop]))
+
     def __eq__(self, other):
         try:
             other = TensorShape(other)
@@ -158,6 +167,10 @@ class TensorShape:
 
     def __reduce__(self):
         return TensorShape, (self.dims,)
+
+
+# NumPy's functions take sequences as shapes, and type checkers hold programs to that.
+collections.abc.Sequence.register(TensorShape)
 
 
 class TensorSpec:

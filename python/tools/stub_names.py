@@ -38,8 +38,19 @@ ARITHMETIC = {f"__{side}{name}__" for name in _BINARY for side in ("", "r")} | {
 SIGNS = {"__abs__", "__invert__", "__neg__", "__pos__", "__round__"}
 # Special methods that a type checker asks for.
 DUNDERS = ARITHMETIC | SIGNS | {f"__{name}__" for name in (
-    "array bool call contains enter exit float get getitem hash index int iter len next").split()}
+    "array bool call contains dlpack dlpack_device enter exit float get getitem hash index int iter len next").split()}
 # What a class has by the way it is made, and that is no use: comparisons of dtypes, a constructor that passes on what it is given.
 HIDDEN = {f"_tonnage.DType.__{name}__" for name in _COMPARISONS if name != "eq"} | {"keras.saving.Configured"}
+# Attributes whose names are not written where they are set.
+ATTRIBUTES = {
+    "keras.layers.cells._Cell": ("kernel", "recurrent_kernel"),
+    "keras.layers.conv._Separable": ("depthwise_kernel", "pointwise_kernel"),
+    **{f"keras.layers.recurrent.{name}": ("units",) for name in ("GRU", "LSTM", "SimpleRNN")},
+    **{f"keras.losses.{name}": ("axis", "from_logits", "label_smoothing") for name in ("BinaryCrossentropy", "CategoricalCrossentropy")},
+    "keras.losses.BinaryFocalCrossentropy": ("alpha", "apply_class_balancing", "axis", "from_logits", "gamma", "label_smoothing"),
+    "keras.losses.Huber": ("delta",),
+    "keras.losses.SparseCategoricalCrossentropy": ("axis", "from_logits", "ignore_class"),
+    "keras.metrics.counts._Counts": ("fn", "fp", "tn", "tp"),
+}
 # Classes whose operators give a tensor.
 LIKE_TENSORS = ("_tonnage.Tensor", "_variable.Variable")

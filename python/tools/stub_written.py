@@ -39,6 +39,7 @@ FIRST = {
 BASES = {
     "_function.Function": "tonnage._tonnage.Function, Generic[_P, _R]",
     "_function.BoundFunction": "Function[_P, _R]",
+    "_shape.TensorShape": "Sequence[Length]",
     "memory.Info": "dict[str, Any]",
 }
 
@@ -90,9 +91,10 @@ def {name}(
                           ("jacobian", "unconnected_gradients: str = 'none', parallel_iterations: int | None = None, "
                                        "experimental_use_pfor: bool = True"))},
     "_shape.TensorShape.__getitem__": """@overload
-def __getitem__(self, key: slice) -> TensorShape: ...
+def __getitem__(self, key: SupportsIndex) -> Length: ...
 @overload
-def __getitem__(self, key: SupportsIndex) -> Length: ...""",
+def __getitem__(self, key: slice) -> TensorShape: ...""",
+    "_tonnage.Tensor.__buffer__": "def __buffer__(self, flags: int, /) -> memoryview: ...",
     "_nest.map_structure": "def map_structure(func: Callable[..., Any], *structures: Any, **kwargs: Any) -> Any: ...",
     "keras.layers.base.Layer.__call__": "def __call__(self, *args: Any, **kwargs: Any) -> Any: ...",
     "module.Module.with_name_scope": "def with_name_scope(cls, method: _F) -> _F: ...",

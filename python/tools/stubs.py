@@ -128,6 +128,7 @@ def attributes(cls):
     body = [node for node in source(home(cls))[1] if isinstance(node, ast.ClassDef) and node.name == cls.__qualname__]
     found = {node.attr for tree in body for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
              and isinstance(node.value, ast.Name) and node.value.id == "self" and not node.attr.startswith("_")}
+    found.update(known.ATTRIBUTES.get(short(home(cls), cls.__qualname__), ()))
     of_bases = {key for base in cls.__mro__[1:] if home(base) for key in attributes(base)}
     return sorted(found - of_bases - set(dir(cls)))
 
@@ -228,13 +229,15 @@ class Stub:
 
     def member(self, name, value, where, hidden):
         """The lines of a member of a class."""
+        mark = {staticmethod: "@staticmethod", classmethod: "@classmethod"}.get(type(value))
+        if where in by_hand.WRITTEN and name != "__init__":
+            return self.function(name, value, where, hidden, mark)
         if name.startswith("_") and name not in known.DUNDERS or where in known.HIDDEN or value is None and name == "__hash__":
             return []
         if isinstance(value, property) or inspect.isgetsetdescriptor(value):
             gives = self.typed(results.result(where, short(self.name)), hidden)
             set_by = [f"@{name}.setter", f"def {name}(self, value: {gives}) -> None: ..."]
             return ["@property", f"def {name}(self) -> {gives}: ...{self.ignored(where)}", *(set_by if getattr(value, "fset", None) else [])]
-        mark = {staticmethod: "@staticmethod", classmethod: "@classmethod"}.get(type(value))
         value = value.__func__ if mark else value
         if mark == "@staticmethod" and home(value) and vars(modules()[home(value)]).get(value.__qualname__) is value:
             where = short(home(value), value.__qualname__)  # a function of a module, under another name
@@ -257,9 +260,9 @@ class Stub:
         else:
             bases = self.typed(by_hand.BASES[where]) if where in by_hand.BASES else ", ".join(
                 self.reference(base) if home(base) else base.__name__ for base in value.__bases__ if base is not object)
-            # What a base has is written again where the table has more to say of it.
+            # What a base has, or only the interpreter sees, is written where the table has it.
             more = {key.rpartition(".")[2] for key in by_hand.WRITTEN if key.rpartition(".")[0] == where}
-            own = {**{key: getattr(value, key) for key in more}, **vars(value)}
+            own = {**dict.fromkeys(more), **vars(value)}
             hidden = set(own)
             body = [f"{key}: {self.typed(results.result(f'{where}.{key}', short(self.name)), hidden)}" for key in attributes(value)]
             if f"{where}.__init__" in by_hand.WRITTEN:

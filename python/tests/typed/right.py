@@ -81,6 +81,9 @@ def tensors_are_indexed_read_and_printed() -> None:
     array = x.numpy()
     assert array.mean() == 11.5 and np.asarray(x).sum() == 276 and np.sum(x.numpy()[0]) >= 0 and [10, 20, 30][tf.constant(1)] == 20
     assert len(x) == 2 and x.ndim == 3
+    assert np.zeros(x.shape).shape == x.shape and 3 in x.shape and x.shape.index(4) == 2 and list(reversed(x.shape)) == [4, 3, 2]
+    assert np.random.default_rng(1).normal(size=x.shape).shape == (2, 3, 4)
+    assert memoryview(x).nbytes == 96 and np.from_dlpack(x).sum() == 276
 
 
 def ops_have_the_arguments_of_tensorflow() -> None:

@@ -52,6 +52,8 @@ def functional_models_are_graphs_of_calls() -> None:
     model.fit({"features": np.ones((4, 8), "float32")}, np.ones((4, 1), "float32"), verbose=0)
     sequence = keras.Sequential([layers.Embedding(10, 4), layers.Bidirectional(layers.LSTM(3, return_sequences=True)), layers.GRU(2)])
     assert sequence(np.array([[1, 2, 3]])).shape == (1, 2)
+    parts = [keras.Input((4,)), layers.Dense(2), lambda x: x * 2.0]
+    assert keras.Sequential(parts)(tf.ones([1, 4])).shape == (1, 2)
     image = keras.Sequential([layers.Conv2D(4, (3, 3), strides=2, padding="same"), layers.MaxPooling2D(), layers.Flatten()])
     assert image(tf.ones([1, 8, 8, 3])).shape[0] == 1
 

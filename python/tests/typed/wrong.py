@@ -88,6 +88,6 @@ model.fit(x, x, callbacks=[print])  # wrong: type of an element
 model.compile(optimiser="sgd")  # wrong: arguments
 model.summery()  # wrong: no such name
 model.plan(16).peek  # wrong: no such name
-keras.Sequential([3])  # wrong: type of an element
+keras.Sequential(3)  # wrong: type of an argument
 tf.errors.NoSuchError  # wrong: no such name
 tf.train.Checkpoint(v=v).sav("folder")  # wrong: no such name

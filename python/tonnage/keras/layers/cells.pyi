@@ -33,8 +33,10 @@ class _Cell(_Layer):
     activation: Any
     bias: Any
     dropout: Any
+    kernel: Any
     output_size: Any
     recurrent_dropout: Any
+    recurrent_kernel: Any
     state_size: Any
     units: Any
     use_bias: Any

@@ -43,7 +43,9 @@ class _Depthwise(_Windows):
     def build(self, input_shape: Any) -> None: ...
 class _Separable(_Windows):
     depth_multiplier: Any
+    depthwise_kernel: Any
     filters: Any
+    pointwise_kernel: Any
     def __init__(self, filters: int, kernel_size: Ints, strides: Ints = 1, padding: Any = 'valid', data_format: str | None = None, dilation_rate: Ints = 1, depth_multiplier: int = 1, activation: Named | None = None, use_bias: bool = True, depthwise_initializer: Named = 'glorot_uniform', pointwise_initializer: Named = 'glorot_uniform', bias_initializer: Named = 'zeros', depthwise_regularizer: Named | None = None, pointwise_regularizer: Named | None = None, bias_regularizer: Named | None = None, activity_regularizer: Named | None = None, depthwise_constraint: Named | None = None, pointwise_constraint: Named | None = None, bias_constraint: Named | None = None, **kwargs: Any) -> None: ...
     def build(self, input_shape: Any) -> None: ...
 class _Windows(_Layer):

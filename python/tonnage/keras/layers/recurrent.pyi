@@ -6,8 +6,10 @@ from tonnage.keras.layers.base import Layer as _Layer, Layer
 from typing import Any, Self
 
 class GRU(RNN):
+    units: Any
     def __init__(self, units: int, activation: Named = 'tanh', recurrent_activation: Named = 'sigmoid', use_bias: bool = True, kernel_initializer: Named = 'glorot_uniform', recurrent_initializer: Named = 'orthogonal', bias_initializer: Named = 'zeros', reset_after: bool = True, kernel_regularizer: Named | None = None, recurrent_regularizer: Named | None = None, bias_regularizer: Named | None = None, kernel_constraint: Named | None = None, recurrent_constraint: Named | None = None, bias_constraint: Named | None = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False, unroll: bool = False, zero_output_for_mask: bool = False, **kwargs: Any) -> None: ...
 class LSTM(RNN):
+    units: Any
     def __init__(self, units: int, activation: Named = 'tanh', recurrent_activation: Named = 'sigmoid', use_bias: bool = True, kernel_initializer: Named = 'glorot_uniform', recurrent_initializer: Named = 'orthogonal', bias_initializer: Named = 'zeros', unit_forget_bias: bool = True, kernel_regularizer: Named | None = None, recurrent_regularizer: Named | None = None, bias_regularizer: Named | None = None, kernel_constraint: Named | None = None, recurrent_constraint: Named | None = None, bias_constraint: Named | None = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False, unroll: bool = False, zero_output_for_mask: bool = False, **kwargs: Any) -> None: ...
 class RNN(_Layer):
     cell: Any
@@ -28,4 +30,5 @@ class RNN(_Layer):
     def reset_states(self) -> Any: ...
     supports_masking: bool
 class SimpleRNN(RNN):
+    units: Any
     def __init__(self, units: int, activation: Named = 'tanh', use_bias: bool = True, kernel_initializer: Named = 'glorot_uniform', recurrent_initializer: Named = 'orthogonal', bias_initializer: Named = 'zeros', kernel_regularizer: Named | None = None, recurrent_regularizer: Named | None = None, bias_regularizer: Named | None = None, kernel_constraint: Named | None = None, recurrent_constraint: Named | None = None, bias_constraint: Named | None = None, dropout: float = 0.0, recurrent_dropout: float = 0.0, return_sequences: bool = False, return_state: bool = False, go_backwards: bool = False, stateful: bool = False, unroll: bool = False, zero_output_for_mask: bool = False, **kwargs: Any) -> None: ...

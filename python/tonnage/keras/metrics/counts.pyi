@@ -70,8 +70,12 @@ class _BestAt(_Curve):
     def result(self) -> Any: ...
 class _Counts(_Metric):
     class_id: Any
+    fn: Any
+    fp: Any
     thresholds: Any
+    tn: Any
     top_k: Any
+    tp: Any
     def __init__(self, thresholds: float | Sequence[float], name: str | None, dtype: DTypeLike | DTypePolicy, top_k: int | None = None, class_id: int | None = None) -> None: ...
     counted: Any
     def update_state(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> Any: ...
