@@ -10,7 +10,9 @@ import sys
 import types
 import weakref
 from .._notices import ignores
+from ..errors import DataDecideError, OperatorNotAllowedInGraphError
 
+_PACKAGE = __file__.rpartition("autograph")[0]
 _converted = weakref.WeakKeyDictionary()
 _UNCONVERTED = "__tonnage_do_not_convert__"
 
@@ -25,11 +27,10 @@ def do_not_convert(func=None):
 
 def _is_user_code(function):
     name = function.__code__.co_filename
-    if name.startswith("<") and not name.startswith("<ipython"):
+    if name.startswith("<frozen "):
         return False
-    folder = __file__.rpartition("autograph")[0]
     library = getattr(sys, "base_prefix", sys.prefix)
-    return not (name.startswith(folder) or "site-packages" in name or name.startswith(library + "/lib/python"))
+    return not (name.startswith(_PACKAGE) or "site-packages" in name or name.startswith(library + "/lib/python"))
 
 
 def converted(function):
@@ -48,18 +49,50 @@ def converted(function):
     if found is None:
         found = function
         if _is_user_code(function):
+            from .source import NoSourceError
             from .transform import rewritten
 
             try:
                 found = rewritten(function)
-            except (OSError, SyntaxError, TypeError, IndexError) as error:
-                from .._notices import once
-
-                once(("autograph", function.__code__),
-                     f"AutoGraph could not read {function.__qualname__}: {error}; it runs as it is")
+            except (NoSourceError, SyntaxError, TypeError, IndexError) as error:
+                found = _as_it_is(function, error)
         # Of itself, a function is not held: that would keep it for good.
         _converted[function] = None if found is function else found
     return found or function
+
+
+def _as_it_is(function, why):
+    """A function that could not be rewritten: where it asks for the value of a tensor, the error says why it may not."""
+    # By what it shares with the function: the function itself is not held.
+    code, name = function.__code__, function.__qualname__
+    copied = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        try:
+            return copied(*args, **kwargs)
+        except OperatorNotAllowedInGraphError as error:
+            if not isinstance(error, DataDecideError) and _is_within(_innermost_user_code(error.__traceback__), code):
+                error.args = (f"{error}; AutoGraph could not rewrite {name}: {why}", *error.args[1:])
+            raise
+
+    del call.__wrapped__
+    return call
+
+
+def _is_within(inner, code):
+    """Whether code is a function's or that of one inside of it."""
+    return inner is code or any(_is_within(inner, c) for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+def _innermost_user_code(traceback):
+    found = None
+    while traceback is not None:
+        code, traceback = traceback.tb_frame.f_code, traceback.tb_next
+        if not code.co_filename.startswith(_PACKAGE):
+            found = code
+    return found
 
 
 def converted_lazily(function):

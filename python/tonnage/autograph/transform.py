@@ -7,11 +7,11 @@ and elements of others (``self.x``, ``state["a"]``), and a call. All nodes keep 
 import ast
 import copy
 import inspect
-import textwrap
 import types
 
 from . import runtime
 from .flow import AG, FunctionFlow, assigned, constant, ends, has, loaded, parts, walk
+from .source import node_of
 
 
 def rewritten(function):
@@ -19,16 +19,7 @@ def rewritten(function):
     code = function.__code__
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return function
-    lines, first = inspect.getsourcelines(function)
-    text = textwrap.dedent("".join(lines))
-    if function.__name__ == "<lambda>":
-        node = _lambda(text, code)
-    else:
-        found = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name == function.__name__]
-        node = found[0] if found else None
-    if node is None:
-        return function
-    ast.increment_lineno(node, first - 1)
+    node = node_of(function)
     if not _needed(node):
         return function
     node.decorator_list, node.returns = [], None
@@ -62,22 +53,6 @@ def rewritten(function):
     made.__dict__.update(function.__dict__)
     made.__qualname__, made.__module__, made.__doc__ = function.__qualname__, function.__module__, function.__doc__
     return made
-
-
-def _lambda(text, code):
-    """The only lambda of those lines that takes such arguments, as a function; none where it cannot be told."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return None  # the lines are a part of an expression
-    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-    found = [n for n in ast.walk(tree) if isinstance(n, ast.Lambda)
-             and [a.arg for a in n.args.posonlyargs + n.args.args + n.args.kwonlyargs] == list(names)]
-    if len(found) != 1:
-        return None
-    made = ast.FunctionDef(name="__tonnage_lambda", args=found[0].args, body=[ast.Return(found[0].body)], decorator_list=[],
-                           returns=None, type_params=[])
-    return ast.fix_missing_locations(ast.copy_location(made, found[0]))
 
 
 def _mangle(node, qualname):
