@@ -74,6 +74,10 @@ class OutOfRangeError(OpError):
     """An iteration that is at its end."""
 
 
+class EndOfSequenceError(OutOfRangeError, StopIteration):
+    """The same of ``next(iterator)``, which ends Python's loops."""
+
+
 class UnimplementedError(OpError, NotImplementedError):
     """Something that Tonnage does not have."""
 

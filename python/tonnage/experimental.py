@@ -1,6 +1,7 @@
-"""``tf.experimental``: tensors to and from other frameworks."""
+"""``tf.experimental``: tensors to and from other frameworks, and values that may be missing."""
 
 from . import _tonnage as _t
+from .data.iterator import Optional  # noqa: F401
 
 
 class dlpack:

@@ -305,6 +305,12 @@ class SymbolicRange:
 
 def for_stmt(iterated, going, body, get, put, names, after):
     """A ``for``."""
+    if _t.is_tracing():
+        from ..data.iterator import Iterator, WrittenOut
+
+        if isinstance(iterated, Iterator) and not isinstance(iterated, WrittenOut):
+            _for_iterator(iterated, going, body, get, put, names, after)
+            return
     tensor = isinstance(iterated, (_t.Tensor, _t.Variable)) and _t.is_tracing()
     if not tensor and not isinstance(iterated, SymbolicRange):
         for item in iterated:
@@ -344,6 +350,24 @@ def for_stmt(iterated, going, body, get, put, names, after):
             return [counter + delta, *leave()]
 
         return _t.while_loop(condition, round_, [first, *start])[1:]
+
+    _staged_loop(names, after, get, put, run)
+
+
+def _for_iterator(iterator, going, body, get, put, names, after):
+    """A ``for`` over an iterator of a dataset: until its end, which is found when the program runs."""
+
+    def run(start, enter, leave):
+        def iteration(values):
+            enter(values[1:])
+            body(iterator.get_next())
+            state = leave()
+            more = iterator._planned_has_next()
+            if going is not None:
+                more = more & _t.to_tensor(going(), "bool", None)
+            return [more, *state]
+
+        return _t.while_loop(lambda values: values[0], iteration, [iterator._planned_has_next(), *start])[1:]
 
     _staged_loop(names, after, get, put, run)
 

@@ -4,7 +4,8 @@ Rows of tensors (``from_tensor_slices``) are handled by their numbers: shuffling
 slice or one gather. Threads make elements ahead of time where asked to (``map(num_parallel_calls=...)``, ``prefetch``).
 """
 
-from .dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Iterator, Options
+from .dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Options
+from .iterator import Iterator
 from .sources import TextLineDataset
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options", "TextLineDataset",
@@ -21,6 +22,11 @@ class experimental:
     def cardinality(dataset):
         """How many elements a dataset has."""
         return dataset.cardinality()
+
+    @staticmethod
+    def get_next_as_optional(iterator):
+        """The next element of an iterator, or nothing at the end."""
+        return iterator.get_next_as_optional()
 
 
 def __getattr__(name):

@@ -3,6 +3,7 @@
 from .. import _nest
 from .. import _tonnage as _t
 from .element import as_element, spec_of
+from .iterator import Iterator, WrittenOut
 from .._notices import ignores
 
 AUTOTUNE = -1
@@ -16,42 +17,6 @@ class Options:
     def __init__(self):
         self.deterministic = None
         self.autotune = self.threading = self.experimental_optimization = None
-
-
-class Iterator:
-    """Goes through a dataset."""
-
-    def __init__(self, dataset):
-        self._dataset, self._items = dataset, dataset._iterate()
-
-    @property
-    def element_spec(self):
-        """The spec of the elements."""
-        return self._dataset.element_spec
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        if not _t.is_symbolic():
-            return next(self._items)
-        # Elements are made now, whatever is traced around.
-        found = _t.call_eagerly(lambda: next(self._items, _END))
-        if found is _END:
-            raise StopIteration
-        return found
-
-    def get_next(self):
-        """The next element; an error at the end."""
-        try:
-            return next(self)
-        except StopIteration:
-            from ..errors import OutOfRangeError
-
-            raise OutOfRangeError(None, None, "End of sequence") from None
-
-
-_END = object()
 
 
 class Dataset:
@@ -87,7 +52,7 @@ class Dataset:
         if _t.is_tracing() and self._count() == INFINITE_CARDINALITY:
             raise ValueError("an infinite dataset cannot be gone through inside of a function: the loop is written out as it is "
                              "traced; use take(n), or loop outside of the function")
-        return Iterator(self)
+        return WrittenOut(self) if _t.is_tracing() else Iterator(self)
 
     @property
     def element_spec(self):
@@ -112,7 +77,12 @@ class Dataset:
         return True
 
     def as_numpy_iterator(self):
-        """Goes through it with NumPy arrays."""
+        """Goes through it with NumPy arrays; not while a function is traced, which has none."""
+        if _t.is_tracing():
+            raise RuntimeError("as_numpy_iterator() is not supported while tracing functions")
+        return self._arrays()
+
+    def _arrays(self):
         for element in self:
             yield _nest.map_structure(lambda t: t.numpy(), element)
 

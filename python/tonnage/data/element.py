@@ -35,6 +35,22 @@ class TextSpec:
         return "TensorSpec(shape=(), dtype=tf.string, name=None)"
 
 
+class DatasetSpec:
+    """The spec of a dataset that is an element of another."""
+
+    def __init__(self, element_spec):
+        self.element_spec = element_spec
+
+    def __eq__(self, other):
+        return isinstance(other, DatasetSpec) and self.element_spec == other.element_spec
+
+    def __hash__(self):
+        return hash(repr(self))
+
+    def __repr__(self):
+        return f"DatasetSpec({self.element_spec})"
+
+
 def as_element(value):
     """Anything nested, as tensors and texts; lists are tensors, as TensorFlow has it."""
     if isinstance(value, dict):
@@ -56,13 +72,13 @@ def leaf(value):
 
 
 def spec_of(value):
-    """The spec of a tensor or a text."""
+    """The spec of a tensor, a text or a dataset."""
     from .dataset import Dataset
 
     if isinstance(value, Text):
         return TextSpec()
     if isinstance(value, Dataset):
-        return value.element_spec
+        return DatasetSpec(value.element_spec)
     return TensorSpec(value.shape, value.dtype)
 
 

@@ -1,0 +1,247 @@
+"""Iterators: one pass through a dataset, outside of functions and inside of them.
+
+Eagerly, ``next`` takes an element. While a function is traced there is no element yet: ``next`` becomes a step of the program, a
+host callback that takes the next element each time the program comes there. Its results have the types of ``element_spec``, so
+their bytes are in the plan; an iterator whose elements have open lengths cannot be planned, and the error says so.
+
+An iterator that is an argument of a function goes in as its number, so that one trace serves all iterators of the same spec.
+"""
+
+import itertools
+import threading
+import weakref
+
+from .. import _nest
+from .. import _tonnage as _t
+from .._shape import TensorSpec
+from ..errors import DataDecideError, EndOfSequenceError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from .element import Text, spec_of
+
+_END = object()
+
+# Iterators by the numbers that stand for them in programs.
+_numbers = itertools.count()
+_alive = weakref.WeakValueDictionary()
+
+
+class Iterator:
+    """Goes through a dataset.
+
+    >>> iterator = iter(tf.data.Dataset.range(3))
+    >>> step = tf.function(lambda: next(iterator) * 10)
+    >>> [int(step()) for _ in range(3)]
+    [0, 10, 20]
+    """
+
+    def __init__(self, dataset):
+        self._dataset, self._items = dataset, dataset._iterate()
+        self._peeked = []  # the next element, where somebody looked at it
+        self._number = next(_numbers)
+        _alive[self._number] = self
+
+    @property
+    def element_spec(self):
+        """The spec of the elements."""
+        return self._dataset.element_spec
+
+    def __iter__(self):
+        if _t.is_symbolic():
+            raise TypeError("only AutoGraph's `for` goes through an iterator inside of a function, since its end is not known "
+                            "while the function is traced; use next(iterator), or go through the dataset itself")
+        return self
+
+    def __next__(self):
+        if _t.is_symbolic():
+            return self._planned_next()
+        found = self._take()
+        if found is _END:
+            raise EndOfSequenceError(None, None, "End of sequence")
+        return found
+
+    def get_next(self):
+        """The next element; an error at the end."""
+        try:
+            return next(self)
+        except StopIteration:
+            raise OutOfRangeError(None, None, "End of sequence") from None
+
+    def get_next_as_optional(self):
+        """The next element, or nothing at the end, as a :class:`tf.experimental.Optional`."""
+        if not _t.is_symbolic():
+            found = self._take()
+            return Optional(_t.to_tensor(found is not _END, None, None), None if found is _END else found)
+        spec, types = self._static_types()
+
+        def take(iterator):
+            found = iterator._take()
+            if found is _END:
+                return [_t.to_tensor(False, None, None), *(_t.fill(shape, 0, dtype) for dtype, shape in types)]
+            return [_t.to_tensor(True, None, None), *_checked(found, spec)]
+
+        has_value, *leaves = self._step(take, [("bool", []), *types])
+        return Optional(has_value, _nest.pack_sequence_as(spec, leaves))
+
+    def _take(self):
+        """The next element, now; ``_END`` at the end."""
+        return self._peeked.pop() if self._peeked else next(self._items, _END)
+
+    def _has_next(self):
+        """Whether there is another element, now."""
+        if not self._peeked:
+            self._peeked.append(next(self._items, _END))
+        return self._peeked[0] is not _END
+
+    # As steps of programs.
+
+    def _step(self, run, results):
+        """A step that calls ``run`` with the iterator; its results have these types."""
+        return _t.host_callback(lambda _: run(self), [], results)
+
+    def _handle(self):
+        """Its number, as a value of the program."""
+        if not _t.is_symbolic():
+            return _t.to_tensor(self._number, "int64", None)
+        # Not a constant: the step holds the iterator for as long as the program may run.
+        return self._step(lambda iterator: [_t.to_tensor(iterator._number, "int64", None)], [("int64", [])])[0]
+
+    def _tonnage_flatten(self):
+        spec = self.element_spec
+        return [self._handle(), repr(spec)], lambda handle, _: _from_handle(handle, spec)
+
+    def _static_types(self):
+        spec = self.element_spec
+        leaves = _nest.flatten(spec)
+        if not all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() for leaf in leaves):
+            raise DataDecideError(f"the type of an iterator's elements is {spec}, which is not known in full while a function is "
+                                  "traced: make it static, for instance with batch(..., drop_remainder=True)")
+        return spec, [(leaf.dtype, leaf.shape.as_list()) for leaf in leaves]
+
+    def _planned_next(self):
+        spec, types = self._static_types()
+
+        def take(iterator):
+            found = iterator._take()
+            if found is _END:
+                raise OutOfRangeError(None, None, "End of sequence")
+            return _checked(found, spec)
+
+        return _nest.pack_sequence_as(spec, self._step(take, types))
+
+    def _planned_has_next(self):
+        """Whether there is another element, as a value of the program."""
+        return self._step(lambda iterator: [_t.to_tensor(iterator._has_next(), None, None)], [("bool", [])])[0]
+
+
+def _checked(element, spec):
+    """The tensors of an element, which must be as its spec says; where the spec is that of the first element, it may not hold."""
+    leaves = _nest.flatten(element)
+    if not all(isinstance(leaf, _t.Tensor) and leaf.shape == kind.shape and leaf.dtype == kind.dtype
+               for leaf, kind in zip(leaves, _nest.flatten(spec), strict=True)):
+        raise InvalidArgumentError(None, None, f"the iterator gave an element of {_nest.map_structure(spec_of, element)}, but its "
+                                               f"element_spec is {spec}")
+    return leaves
+
+
+def _from_handle(handle, spec):
+    """The iterator of a number: itself, or while a function is traced what stands for it."""
+    return Passed(handle, spec) if handle.is_symbolic else _of_number(handle)
+
+
+def _of_number(handle):
+    found = _alive.get(int(handle))
+    if found is None:
+        raise FailedPreconditionError(None, None, "the iterator of this program is gone: a function that goes through a dataset was "
+                                                  "called again from within itself")
+    return found
+
+
+class Passed(Iterator):
+    """An iterator that a program knows by a number: any of the same spec."""
+
+    def __init__(self, handle, spec):
+        self._number_value, self._spec = handle, spec
+
+    @property
+    def element_spec(self):
+        """The spec of the elements."""
+        return self._spec
+
+    def _handle(self):
+        return self._number_value
+
+    def _step(self, run, results):
+        return _t.host_callback(lambda values: run(_of_number(values[0])), [self._number_value], results)
+
+
+class WrittenOut(Passed):
+    """What ``iter(dataset)`` is while a function is traced. A Python loop over it is unrolled by the elements of a pass that is
+    made for the trace; each call of the function makes a pass of its own. Where that has other types or another number of elements,
+    the function runs op by op."""
+
+    def __init__(self, dataset):
+        self._dataset, self._items = dataset, dataset._iterate()
+        running = threading.local()
+
+        def begin(_):
+            # One a thread, so that a call that ends early leaves no more than that.
+            running.iterator = Iterator(dataset)
+            return [_t.to_tensor(running.iterator._number, "int64", None)]
+
+        super().__init__(_t.host_callback(begin, [], [("int64", [])])[0], None)
+
+    @property
+    def element_spec(self):
+        """The spec of the elements."""
+        return self._dataset.element_spec
+
+    def __iter__(self):
+        return self
+
+    def _planned_next(self):
+        example = _t.call_eagerly(lambda: next(self._items, _END))
+        if example is _END:
+            self._step(_check_end, [])
+            raise StopIteration
+        kinds = [leaf if isinstance(leaf, Text) else spec_of(leaf) for leaf in _nest.flatten(example)]
+        if not all(isinstance(kind, (Text, TensorSpec)) for kind in kinds):
+            raise DataDecideError(_UNSTABLE)
+
+        def take(iterator):
+            leaves = _nest.flatten(iterator._take())
+            found = [leaf if isinstance(leaf, Text) else spec_of(leaf) for leaf in leaves if leaf is not _END]
+            if found != kinds:
+                raise DataDecideError(_UNSTABLE)
+            return [leaf for leaf in leaves if isinstance(leaf, _t.Tensor)]
+
+        tensors = iter(self._step(take, [(kind.dtype, kind.shape.as_list()) for kind in kinds if isinstance(kind, TensorSpec)]))
+        return _nest.map_structure(lambda leaf: leaf if isinstance(leaf, Text) else next(tensors), example)
+
+
+_UNSTABLE = "what a dataset has in each pass, the number and the types of its elements,"
+
+
+def _check_end(iterator):
+    if iterator._has_next():
+        raise DataDecideError(_UNSTABLE)
+    return []
+
+
+class Optional:
+    """A value or none: what :meth:`Iterator.get_next_as_optional` gives."""
+
+    def __init__(self, has_value, value):
+        self._has_value, self._value = has_value, value
+
+    def has_value(self, name=None):
+        """Whether there is a value, as a boolean tensor."""
+        return self._has_value
+
+    def get_value(self, name=None):
+        """The value; an error where there is none."""
+        from ..debugging import Assert
+
+        Assert(self._has_value, ["Optional has no value."])
+        return self._value
+
+    def _tonnage_flatten(self):
+        return [self._has_value, self._value], Optional
