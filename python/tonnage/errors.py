@@ -7,6 +7,7 @@ Each is a standard exception too, so that ``except ValueError`` and ``except tf.
 class OpError(Exception):
     """What every error of an op is."""
 
+    __slots__ = ()  # the class of panics takes `InternalError` for its base, which is possible among classes of one layout
     error_code = 2
 
     def __init__(self, node_def=None, op=None, message="", *args):
@@ -21,7 +22,11 @@ class CancelledError(OpError):
 
 
 class UnknownError(OpError):
-    """Nothing else fits: a callback that failed, recursion without an end."""
+    """Nothing else fits: a callback that failed."""
+
+
+class EndlessRecursionError(UnknownError, RecursionError):
+    """Calls that are nested too deep."""
 
 
 class InvalidArgumentError(OpError, ValueError):
@@ -83,7 +88,15 @@ class UnimplementedError(OpError, NotImplementedError):
 
 
 class InternalError(OpError):
-    """A mistake of Tonnage itself."""
+    """A mistake of Tonnage itself; a panic of its Rust code is one."""
+
+    __slots__ = ()
+    error_code = 13
+
+    def __init__(self, node_def=None, op=None, message="", *args):
+        if isinstance(node_def, str) and not message:  # a panic comes with its text alone
+            node_def, message = None, f"{node_def}; this is a bug in Tonnage, please report it"
+        super().__init__(node_def, op, message, *args)
 
 
 class UnavailableError(OpError):

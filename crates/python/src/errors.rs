@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tonnage::{Error, ErrorKind, Result};
@@ -19,9 +20,21 @@ thread_local! {
 }
 
 /// Says which module has the exception classes.
+///
+/// A panic becomes an exception at every entry of the extension, by pyo3: of a class that is no `Exception`, so that a
+/// program's handlers would not see it. That class is given another base here, which serves all entries at once.
 #[pyfunction]
-pub fn set_error_classes(py: Python<'_>, module: Py<PyAny>) {
+pub fn set_error_classes(py: Python<'_>, module: Py<PyAny>) -> PyResult<()> {
+    let base = module.bind(py).getattr("InternalError")?;
+    py.get_type::<PanicException>().setattr("__bases__", (base,))?;
     let _ = CLASSES.set(py, module);
+    Ok(())
+}
+
+/// Panics, for tests of what becomes of that.
+#[pyfunction]
+pub fn panic_for_tests(text: String) {
+    std::panic::resume_unwind(Box::new(text));
 }
 
 /// An exception of a user's function as an error that can pass through Rust.
@@ -73,7 +86,8 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::NoGradient { .. } => "GradientError",
         ErrorKind::Tape { .. } => "TapeError",
         ErrorKind::Interrupted => "CancelledError",
-        ErrorKind::Callback { .. } | ErrorKind::Recursion { .. } => "UnknownError",
+        ErrorKind::Callback { .. } => "UnknownError",
+        ErrorKind::Recursion { .. } => "EndlessRecursionError",
         ErrorKind::NameTaken { .. } => "NameTakenError",
         // What a signature does not take.
         ErrorKind::BadArgument { op: "function", .. } => "SignatureError",

@@ -67,6 +67,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         run::check_numerics,
         dtype::the_dtype,
         errors::set_error_classes,
+        errors::panic_for_tests,
         tensor::set_sugar,
         variable::get_variable,
         variable::with_variables_as,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tonnage::{Graph, Result};
+use tonnage_runtime::system::is_stack_low;
 
 use crate::{errors, line};
 
@@ -42,12 +43,27 @@ fn check_fork() -> PyResult<()> {
     }
 }
 
+/// What is called here may call Python back, which may call it again: an error before the stack overflows.
+fn check_stack(py: Python<'_>) -> PyResult<()> {
+    match is_stack_low() {
+        false => Ok(()),
+        true => Err(errors::of_class(
+            py,
+            "EndlessRecursionError",
+            "calls are nested so deep that the thread's stack is nearly used up: end the recursion, or give the thread \
+             a larger stack"
+                .into(),
+        )),
+    }
+}
+
 /// Runs something that may fail. `work` is about how many elements it goes over.
 pub fn run<R: Send>(
     py: Python<'_>,
     work: usize,
     f: impl FnOnce() -> Result<R> + Send,
 ) -> PyResult<R> {
+    check_stack(py)?;
     let line = line::here(py);
     let go = || match line {
         Some(line) => line.stand_for(|| within_graph(f)),
@@ -65,6 +81,7 @@ pub fn run<R: Send>(
 
 /// The same for what calls Python back, and cannot leave the thread.
 pub fn run_attached<R>(py: Python<'_>, f: impl FnOnce() -> Result<R>) -> PyResult<R> {
+    check_stack(py)?;
     let made = match line::here(py) {
         Some(line) => line.stand_for(|| within_graph(f)),
         None => within_graph(f),

@@ -15,7 +15,7 @@ use common::refused::floats;
 use common::{alone, in_use};
 use tonnage::{
     Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable, cond, function,
-    name_scope, tensor, while_loop,
+    host_callback, host_effect, name_scope, pure_callback, tensor, while_loop,
 };
 
 fn values(tensor: &Tensor) -> Vec<f32> {
@@ -115,6 +115,44 @@ fn recursion_without_end_is_an_error_that_names_the_function() {
     assert_eq!(values(&COUNTED.call((floats(&[1]), 30)).unwrap()), [2f32.powi(30)]);
     assert!(COUNTED.call((floats(&[1]), 1000)).is_err());
     assert_eq!(values(&COUNTED.call((floats(&[1]), 3)).unwrap()), [8.0]);
+}
+
+static BY_CALLBACK: LazyLock<Endless> = LazyLock::new(|| {
+    function(|x: Tensor| {
+        let made =
+            host_callback(&[&x], &[x.ty()], |lent| Ok(vec![BY_CALLBACK.call(lent[0].tensor()?)?]));
+        Ok(made?.remove(0))
+    })
+});
+
+static BY_PURE: LazyLock<Endless> = LazyLock::new(|| {
+    function(|x: Tensor| {
+        let made =
+            pure_callback(&[&x], &[x.ty()], |lent| Ok(vec![BY_PURE.call(lent[0].tensor()?)?]));
+        Ok(made?.remove(0))
+    })
+});
+
+static BY_EFFECT: LazyLock<Endless> = LazyLock::new(|| {
+    function(|x: Tensor| {
+        host_effect(&[&x], |lent| BY_EFFECT.call(lent[0].tensor()?).map(drop))?;
+        Ok(x)
+    })
+});
+
+#[test]
+fn recursion_through_a_callback_is_an_error_before_the_stack_overflows() {
+    let _turn = alone();
+    let before = in_use();
+    for size in [2 << 20, 8 << 20] {
+        for f in [&BY_CALLBACK, &BY_PURE, &BY_EFFECT] {
+            let run = || f.call(floats(&[2])).unwrap_err().to_string();
+            let text = std::thread::Builder::new().stack_size(size).spawn(run).unwrap().join();
+            let text = text.unwrap();
+            assert!(text.contains("tests/bad_trace.rs") && text.contains("calls on"), "{text}");
+        }
+    }
+    assert_eq!(in_use(), before);
 }
 
 #[test]

@@ -9,7 +9,7 @@ import numpy as np
 from .. import _nest
 from .. import _tonnage as _t
 from .._shape import TensorShape, TensorSpec
-from ..errors import DTypeError, invalid
+from ..errors import DTypeError, InvalidArgumentError, invalid
 from .dataset import INFINITE_CARDINALITY, Dataset
 from .element import Text, as_element, spec_of
 from .transforms import Dice
@@ -126,6 +126,8 @@ class Generated(Dataset):
                 item = next(items)
             except StopIteration:
                 return
+            except InvalidArgumentError:
+                raise
             except Exception as error:
                 raise invalid(error) from error
             yield self._checked(item, number)
@@ -195,8 +197,6 @@ def list_files(pattern, shuffle, seed):
     patterns = [pattern] if isinstance(pattern, (str, os.PathLike)) else list(pattern)
     found = sorted({name for p in patterns for name in _glob.glob(os.fspath(p))})
     if not found:
-        from ..errors import InvalidArgumentError
-
         raise InvalidArgumentError(None, None, f"No files matched pattern: {', '.join(os.fspath(p) for p in patterns)}")
     made = Listed([Text(name) for name in found])
     return made.shuffle(len(found), seed) if shuffle else made

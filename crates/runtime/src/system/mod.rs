@@ -13,6 +13,7 @@ mod files;
 #[cfg(unix)]
 mod mapping;
 mod plain;
+mod stack;
 #[cfg(unix)]
 mod unix;
 
@@ -33,6 +34,7 @@ pub use files::{read_ahead, read_at};
 pub(crate) use files::{reserve, write_at};
 #[cfg(unix)]
 pub use mapping::Mapping;
+pub use stack::is_stack_low;
 
 /// How large blocks are got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,17 +23,45 @@ pub use callback::{host_callback, host_effect, pure_callback};
 pub use lent::Lent;
 pub use print::print;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::kernel::{In, Out};
-use tonnage_core::{HostCall, OpDef, Result, Source, TensorType};
+use tonnage_core::{ErrorKind, HostCall, OpDef, Result, Source, TensorType};
+use tonnage_runtime::system::is_stack_low;
 
 use crate::dispatch::{Input, apply};
 use crate::grad::level;
 use crate::tensor::Tensor;
 use crate::trace;
+
+thread_local! {
+    /// How many closures run inside of one another on this thread.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A closure that runs, until this is dropped.
+struct Entered;
+
+impl Entered {
+    /// A closure may call the function that it is in, and without an end: that is an error before the stack overflows.
+    fn new(source: Source) -> Result<Entered> {
+        let depth = DEPTH.get();
+        if is_stack_low() {
+            return Err(ErrorKind::Recursion { function: source, depth }.into());
+        }
+        DEPTH.set(depth + 1);
+        Ok(Entered)
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
 
 /// Applies an op that runs `run`.
 fn host<F>(
@@ -49,6 +77,7 @@ where
 {
     let call = HostCall::new(label, move |inputs: &[In], outputs: &mut [Out]| {
         let lent: SmallVec<[Lent; 4]> = inputs.iter().map(Lent::new).collect();
+        let _entered = Entered::new(source)?;
         // Who records or traces on this thread looks at the program, not at what a closure of it does.
         trace::outside(|| level::apart(|| run(&lent, outputs)))
     });
