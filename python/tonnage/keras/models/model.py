@@ -4,7 +4,7 @@ from ... import _nest
 from ..._shape import TensorShape
 from ..backend import unique_name
 from ..layers.base import Layer
-from ..layers.symbolic import KerasTensor, single
+from ..layers.symbolic import KerasTensor, all_tensors, single
 from ..saving import Configured, serialize_keras_object
 from . import graph
 from .training import Trainer
@@ -22,7 +22,7 @@ class Model(Trainer, Layer):
     """
 
     _builds_itself = True  # or its layers do, as the inputs come to them
-    _not_tracked = (*Layer._not_tracked, "_graph", "optimizer", "loss", "history", "_compiled", "_compile_with", "_functions")
+    _not_tracked = (*Layer._not_tracked, "_graph", "optimizer", "loss", "history", "_compiled", "_compile_with", "_functions", "_input_types")
 
     def __init__(self, *args, **kwargs):
         inputs, outputs = kwargs.pop("inputs", None), kwargs.pop("outputs", None)
@@ -37,7 +37,7 @@ class Model(Trainer, Layer):
         if inputs is not None and type(self) is Model and not kwargs.get("name"):
             kwargs["name"] = unique_name("functional")
         super().__init__(**kwargs)
-        self._compiled, self._functions, self._graph = None, {}, None
+        self._compiled, self._functions, self._graph, self._input_types = None, {}, None, None
         self.optimizer = self.loss = self.history = None
         self.stop_training = False
         if inputs is not None:
@@ -108,13 +108,21 @@ class Model(Trainer, Layer):
         from ..layers.symbolic import spec_of_call
 
         self.built = True  # its own call, which is traced, must not come here again
+        inputs = _symbols(input_shape)
         try:
-            spec_of_call(self, (_symbols(input_shape),), {})
+            spec_of_call(self, (inputs,), {})
         except Exception:
             self.built = False
             raise
+        self._keep_input_types(inputs)
+
+    def _keep_input_types(self, inputs):
+        """Remembers what it was first called with, for ``plan``; a functional model knows its inputs."""
+        if self._graph is None and all_tensors(inputs):
+            self._input_types = _nest.map_structure(lambda t: KerasTensor(t.shape, t.dtype), inputs)
 
     def _maybe_build(self, bound):
+        self._keep_input_types(next(iter(bound.values()), None))
         # The weights of layers inside are made as the call comes to them.
         if type(self).build is not Model.build:
             super()._maybe_build(bound)

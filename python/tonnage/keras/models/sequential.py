@@ -70,7 +70,7 @@ class Sequential(Model):
         return layer
 
     def _rebuild(self):
-        self._graph, self._functions = None, {}
+        self._graph, self._functions, self._input_types = None, {}, None
         self.built = False
         if self._start is not None and self._layers:
             self._connect(self._start.output)
@@ -96,6 +96,7 @@ class Sequential(Model):
     def _maybe_build(self, bound):
         # Layers are built as the inputs come to them; a symbolic pass would trace each of them besides.
         value = next(iter(bound.values()), None)
+        self._keep_input_types(value)
         shape = getattr(value, "shape", None)
         self._build_shapes = None if shape is None else [None, *tuple(shape)[1:]]
         self.built = True

@@ -238,14 +238,15 @@ class Trainer(LoopMixin):
 
     def _specs(self, batch):
         if isinstance(batch, (int, np.integer)):
-            if not self.inputs:
-                raise ValueError("a number of rows is enough for models whose inputs are known; give (x, y) of arrays or "
-                                 "tf.TensorSpec")
+            inputs = self._input_types if self._graph is None else self._graph.inputs
+            if inputs is None:
+                raise ValueError("a number of rows is enough for models whose inputs are known, since they were built or called; "
+                                 "give (x, y) of arrays or tf.TensorSpec")
             rows = int(batch)
-            x = _nest.map_structure(lambda t: TensorSpec([rows, *t.shape[1:]], t.dtype), self._graph.inputs)
+            x = _nest.map_structure(lambda t: TensorSpec([rows, *t.shape[1:]], t.dtype), inputs)
             if self._compiled is None:
                 return (x,)
-            return x, self._target_specs(rows)
+            return x, self._target_specs(rows, inputs)
 
         def spec(value):
             if value is None or isinstance(value, TensorSpec):
@@ -256,8 +257,9 @@ class Trainer(LoopMixin):
         return tuple(None if part is None else _nest.map_structure(spec, arrays(part) if not _is_spec(part) else part)
                      for part in (batch if isinstance(batch, (tuple, list)) else (batch,)))
 
-    def _target_specs(self, rows):
+    def _target_specs(self, rows, inputs):
         from .. import losses
+        from ..layers.symbolic import spec_of_call
         from .compiled import _flat, outputs_of
 
         def spec(tensor, loss):
@@ -266,11 +268,12 @@ class Trainer(LoopMixin):
             shape = [rows, *tensor.shape[1:]]
             return TensorSpec(shape[:-1], "int64") if sparse else TensorSpec(shape, tensor.dtype)
 
-        outputs, names = outputs_of(self._graph.outputs, self.output_names)
+        results = spec_of_call(self, (inputs,), {}) if self._graph is None else self._graph.outputs
+        outputs, names = outputs_of(results, self.output_names)
         made = [spec(t, loss) for t, loss in zip(outputs, _flat(self.loss, names, "loss"))]
-        if isinstance(self._graph.outputs, dict):
+        if isinstance(results, dict):
             return dict(zip(names, made))
-        return made if isinstance(self._graph.outputs, (list, tuple)) else made[0]
+        return made if isinstance(results, (list, tuple)) else made[0]
 
 
 def _is_spec(part):
