@@ -144,7 +144,7 @@ def __getattr__(name):
         return getattr(importlib.import_module(".keras.initializers", __name__), _FROM_KERAS[name])
     from ._missing import missing
 
-    raise missing(__name__, name, globals())
+    raise missing(__name__, name, globals() | dict.fromkeys([*_LAZY, *_FROM_KERAS]))
 
 
 def __dir__():

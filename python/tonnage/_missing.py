@@ -1,13 +1,48 @@
-"""Names that are not there: the error says which is nearest."""
+"""Names that are not there: the error says which was meant, if that can be told."""
+
+import difflib
+import types
+
+# What TensorFlow has under these names are whole modules: nothing that is spelled alike is what was meant.
+# The two packages are also those whose modules users name.
+_NOT_HERE = {
+    "tonnage": {"audio", "autodiff", "distribute", "estimator", "feature_column", "graph_util", "image", "io", "lite", "lookup", "mlir",
+                "quantization", "queue", "ragged", "raw_ops", "saved_model", "sets", "sparse", "strings", "summary", "sysconfig", "test",
+                "tpu", "types", "xla"},
+    "tonnage.keras": {"applications", "datasets", "dtype_policies", "export", "ops", "preprocessing", "quantizers", "random", "tree",
+                      "visualization", "wrappers"},
+}
 
 
 def missing(module, name, names):
-    """The error for a name that a module has not."""
+    """The error for a name that a module has not; ``names`` is a dictionary of those that it has."""
+    text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("__"):  # what Python itself asks for, as modules are imported
-        return AttributeError(f"module {module!r} has no attribute {name!r}")
-    import difflib
+        return AttributeError(text)
+    if name in _NOT_HERE.get(module, ()):
+        return AttributeError(f"{text}: it is a module of TensorFlow that Tonnage does not have")
+    near = _meant(name, [n for n, value in names.items() if _is_public(module, n, value)])
+    return AttributeError(f"{text}; did you mean {near!r}?" if near else text)
 
-    public = [n for n in names if not n.startswith("_")]
-    near = difflib.get_close_matches(name, public, 1, 0.6)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+def _is_public(module, name, value):
+    """Whether users should use it: not what a module imports for itself, nor the files that it is made of."""
+    if name.startswith("_") or name in ("ignores", "refuse"):
+        return False
+    return not isinstance(value, types.ModuleType) or module in _NOT_HERE and value.__name__.startswith("tonnage.")
+
+
+def _plain(name):
+    return name.replace("_", "").lower()
+
+
+def _kind(name):
+    """What a name is, by the way it is spelled: a constant, a class, or a function, a dtype or a module."""
+    return "constant" if name.isupper() and len(name) > 1 else "class" if name[:1].isupper() else "other"
+
+
+def _meant(name, public):
+    """The same name spelled otherwise, or one of the same kind that differs by a letter or two."""
+    same = [n for n in public if _plain(n) == _plain(name)]
+    alike = [n for n in public if _kind(n) == _kind(name)]
+    return next(iter(same or difflib.get_close_matches(name, alike, 1, 0.8)), None)

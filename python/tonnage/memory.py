@@ -2,6 +2,9 @@
 and who holds what, since which line."""
 
 import contextlib
+import html
+import os
+import tempfile
 
 from . import _tonnage as _t
 from ._function import Function, unbound
@@ -33,8 +36,9 @@ def explain(f, *specs, **kwargs):
     return str(plan(f, *specs, **kwargs))
 
 
-def report(path, f=None, *specs, **kwargs):
-    """Writes a report to a file: the plan of a call of ``f`` with such arguments, or, without one, what is held now.
+def report(path=None, f=None, *specs, **kwargs):
+    """A report: the plan of a call of ``f`` with such arguments, or, without one, what is held now. A notebook shows it, and
+    ``path`` is a file that it is written to.
 
     The name says the format: ``.html`` is a page with a picture of every address at every step, ``.trace.json`` is for Perfetto,
     ``.pb.gz`` for pprof; ``.csv``, ``.json`` and ``.txt`` are what they are.
@@ -42,16 +46,47 @@ def report(path, f=None, *specs, **kwargs):
     >>> tf.memory.report("step.html", lambda x: tf.tanh(x @ x), tf.TensorSpec([64, 64]))   # doctest: +SKIP
     """
     if f is not None:
-        plan(f, *specs, **kwargs).save(str(path))
-        return path
-    recording = _t.start_recording("cpu:0")  # it begins with all that is there
-    timeline = recording.finish()
-    if str(path).endswith(".txt"):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(str(info()) + "\n")
+        planned = plan(f, *specs, **kwargs)
+        made = Report(planned, str(planned).rstrip("\n"), path)
     else:
-        timeline.save(str(path))
-    return path
+        made = Report(_t.start_recording("cpu:0").finish(), str(info()), path)  # a recording begins with all that is there
+    if path is not None:
+        made.save(path)
+    return made
+
+
+class Report:
+    """What :func:`report` gives: text in a terminal, a page in a notebook, the path of its file where there is one."""
+
+    def __init__(self, picture, text, path):
+        self._picture, self._text, self._path = picture, text, path
+
+    def save(self, path):
+        """Writes it in the format that the file's name says."""
+        if str(path).lower().endswith(".txt"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self._text + "\n")
+        else:
+            self._picture.save(str(path))
+
+    def __fspath__(self):
+        if self._path is None:
+            raise TypeError("the report was not written to a file: give report() a path")
+        return os.fspath(self._path)
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.html")
+            self.save(path)
+            with open(path, encoding="utf-8") as file:
+                page = file.read()
+        # In a frame: a page has styles and scripts of its own.
+        return f'<iframe srcdoc="{html.escape(page)}" style="width: 100%; height: 640px; border: 0"></iframe>'
 
 
 @contextlib.contextmanager
@@ -97,13 +132,19 @@ def max_batch(f, budget, *specs):
 
 
 class Info(dict):
-    """What a device holds: ``current``, ``peak``, ``cached``, ``limit`` and ``holders``."""
+    """What a device holds: ``current``, ``peak``, ``cached``, ``limit`` and ``holders``. It is shown as a table."""
 
     def __init__(self, figures):
         super().__init__(figures)
 
     def __str__(self):
-        return self["text"]
+        return self["text"].rstrip("\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        head, *_ = self["text"].splitlines()
+        return f"<b>{html.escape(head)}</b>" + _table(self["holders"])
 
 
 def info(device="CPU:0"):
@@ -217,15 +258,15 @@ def _html(plan):
         height = 160 * step["live"] / most
         title = f"{step['op']} {step['source'] or ''}: {step['live']:,} bytes live"
         bars.append(f'<rect x="{i * width}" y="{160 - height:.1f}" width="{width - 1}" height="{height:.1f}" '
-                    f'fill="#4878a8"><title>{_escape(title)}</title></rect>')
-    rows = "".join(f"<tr><td>{_escape(h['kind'])}</td><td>{_escape(h['what'])}</td><td>{h['bytes']:,}</td>"
-                   f"<td>{_escape(h['source'])}</td></tr>" for h in plan.live_at_peak()[:8])
+                    f'fill="#4878a8"><title>{html.escape(title)}</title></rect>')
     return (f"<b>peak {plan.peak:,} bytes</b><br><svg width='{len(steps) * width}' height='160'>{''.join(bars)}</svg>"
-            f"<table><tr><th>kind</th><th>what</th><th>bytes</th><th>line</th></tr>{rows}</table>")
+            + _table(plan.live_at_peak()[:8]))
 
 
-def _escape(text):
-    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _table(holders):
+    rows = "".join(f"<tr><td>{html.escape(h['kind'])}</td><td>{html.escape(h['what'])}</td><td>{h['bytes']:,}</td>"
+                   f"<td>{html.escape(h['source'])}</td></tr>" for h in holders)
+    return f"<table><tr><th>kind</th><th>what</th><th>bytes</th><th>line</th></tr>{rows}</table>"
 
 
 Plan._repr_html_ = _html
