@@ -11,7 +11,7 @@
 mod common;
 
 use common::alone;
-use common::dice::Dice;
+use common::dice::{Dice, Seed};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Plan, Result, Tensor, Watched, fori_loop, function,
     map_fn, ones, scan,
@@ -97,6 +97,7 @@ fn no_budget_passes_over_a_plan_that_fits_and_is_faster_soak() {
     let count = if std::env::var_os("TONNAGE_SOAK").is_some() { 400 } else { 12 };
     let mut rungs = 0;
     for seed in 0..count {
+        let _told = Seed(seed);
         let plan = planned(seed);
         let options = Options { threads: plan.threads, outputs_given: false };
         let machine = Machine::DEFAULT;

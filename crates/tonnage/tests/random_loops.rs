@@ -14,7 +14,7 @@ mod common;
 use std::ops::Range;
 use std::sync::Arc;
 
-use common::dice::Dice;
+use common::dice::{Dice, Seed};
 use common::random::{arguments, bits, op, sizes};
 use common::{alone, call_checked};
 use tonnage::{
@@ -374,6 +374,7 @@ fn answer(budget: Bytes, plan: &Plan) -> (Bytes, Bytes, f64) {
 fn random_loops_give_the_bits_of_their_iterations_unrolled_soak() {
     let _turn = alone();
     for seed in seeds(150, 20_000) {
+        let _told = Seed(seed);
         let given = arguments(seed, &DTYPES);
         let expected = program(seed, How::Unrolled, given.clone()).unwrap();
         let eager = program(seed, How::Loops, given.clone());
@@ -397,6 +398,7 @@ fn random_loops_give_the_bits_of_their_iterations_unrolled_soak() {
 fn random_loops_in_pieces_of_a_batch_are_close_soak() {
     let _turn = alone();
     for seed in seeds(60, 10_000) {
+        let _told = Seed(seed);
         let given = arguments(seed, &[DType::F64]);
         let make = || tonnage::function(move |x: Vec<Tensor>| program(seed, How::Loops, x));
         let expected = program(seed, How::Unrolled, given.clone()).unwrap();
@@ -428,6 +430,7 @@ fn gradients(seed: u64, how: How, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
 fn gradients_of_random_loops_are_those_of_their_iterations_unrolled_soak() {
     let _turn = alone();
     for seed in seeds(80, 10_000) {
+        let _told = Seed(seed);
         let given = arguments(seed, &[DType::F64]);
         let expected = gradients(seed, How::Unrolled, &given).unwrap();
         let eager = gradients(seed, How::Loops, &given);

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::dice::Dice;
+use common::dice::{Dice, Seed};
 use common::random::{arguments, bits, op};
 use common::{alone, call_checked};
 use tonnage::{DType, Result, Tensor, function};
@@ -38,6 +38,7 @@ fn random_programs_give_the_eager_bits_soak() {
     let _turn = alone();
     let count = if std::env::var_os("TONNAGE_SOAK").is_some() { 20_000 } else { 300 };
     for seed in 0..count {
+        let _told = Seed(seed);
         let given = arguments(seed, &DTYPES);
         let expected = program(seed, given.clone()).unwrap();
         let f = function(move |x: Vec<Tensor>| program(seed, x));

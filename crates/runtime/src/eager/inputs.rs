@@ -7,7 +7,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Elements, Generator, Recipe};
 use tonnage_core::row::{Call, Lower, Mem, OpDef};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Mark, Result, TensorType};
+use tonnage_core::{Bytes, ErrorKind, Mark, Result, TensorType};
 use tonnage_ops::tile::{Composed, compose};
 
 use super::{Arg, Args, bad_layout};
@@ -157,6 +157,23 @@ impl<'a> Pins<'a> {
     pub fn bytes(&self, input: usize) -> Option<&[u8]> {
         self.pinned[self.by[input]].as_ref().map(Pinned::bytes)
     }
+}
+
+/// As many bytes as a value of that type takes. Storage that was taken over may be longer: a view of its front is all of
+/// an array, and what a function returns lies in a rounded buffer. A kernel goes by the length of what it is lent.
+///
+/// # Errors
+/// Where there are fewer, which is a bug.
+pub(super) fn exactly<'b>(
+    bytes: &'b mut [u8],
+    ty: &TensorType,
+    op: &'static str,
+) -> Result<&'b mut [u8]> {
+    let (have, takes) = (bytes.len(), ty.bytes(op)?);
+    bytes.get_mut(..takes.as_usize()).ok_or_else(|| {
+        let what = format!("{op} writes {takes} to storage of {}", Bytes::of(have));
+        ErrorKind::BadGraph { what }.into()
+    })
 }
 
 /// A buffer for an output: the bytes that were taken over, or new ones.

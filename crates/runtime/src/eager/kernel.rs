@@ -7,7 +7,7 @@ use tonnage_core::row::{Call, OpDef, Types};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Kind, Mark, Result};
 
-use super::inputs::{Inputs, obtain};
+use super::inputs::{Inputs, exactly, obtain};
 use super::{Args, Arrays, sizes};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
@@ -69,7 +69,8 @@ pub(super) fn apply(
         let mut outs: SmallVec<[Out; 1]> = SmallVec::new();
         for (buffer, ty) in buffers.iter_mut().zip(outputs) {
             let sizes = sizes(ty, op.name)?;
-            outs.push(Out { dtype: ty.dtype, sizes, data: buffer.bytes_mut() });
+            let data = exactly(buffer.bytes_mut(), ty, op.name)?;
+            outs.push(Out { dtype: ty.dtype, sizes, data });
         }
         let scratch = scratch.bytes_mut();
         pool().run(cost, |workers| {
@@ -125,7 +126,8 @@ pub(super) fn update(
     let mut bytes = target.storage().pin_mut(Ledger::cpu(), own(mark.kind))?;
     let reserved = call.inputs[0].bytes(op.name)?.rounded();
     events::record(op.name, mark.source, Action::InPlace, reserved);
-    let mut outs = [Out { dtype: target.dtype(), sizes, data: bytes.bytes_mut() }];
+    let data = exactly(bytes.bytes_mut(), &call.inputs[0], op.name)?;
+    let mut outs = [Out { dtype: target.dtype(), sizes, data }];
     let scratch = scratch.bytes_mut();
     pool().run(cost, |workers| {
         let (inputs, outputs) = (&ins[..], &mut outs[..]);

@@ -20,7 +20,7 @@ use tonnage_core::shape::Sizes;
 use tonnage_core::{Mark, Result, TensorType};
 use tonnage_ops::tile;
 
-use self::inputs::Inputs;
+use self::inputs::{Inputs, exactly};
 use self::tile_op::sources;
 use crate::array::{Array, owner};
 use crate::emit::EagerEmit;
@@ -166,7 +166,7 @@ pub fn update(
         })?;
     let mut bytes = target.storage().pin_mut(Ledger::cpu(), owner)?;
     events::record(op.name, mark.source, Action::InPlace, types[0].bytes(op.name)?.rounded());
-    let out = bytes.bytes_mut();
+    let out = exactly(bytes.bytes_mut(), &types[0], op.name)?;
     pool().run((op.cost)(&call), |workers| {
         tile::run(&program, &domain, &sources, &mut [out], &mut [], workers)
     })

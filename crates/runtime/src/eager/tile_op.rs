@@ -9,7 +9,7 @@ use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Mark, Result, TensorType};
 use tonnage_ops::tile;
 
-use super::inputs::{Inputs, obtain};
+use super::inputs::{Inputs, exactly, obtain};
 use super::{Args, Arrays, SMALL, bad_layout, sizes};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
@@ -72,8 +72,10 @@ pub(super) fn apply(
             None => tile::Read::Slice(&[]),
         })?;
     {
-        let mut outs: SmallVec<[&mut [u8]; 2]> =
-            buffers.iter_mut().map(Buffer::bytes_mut).collect();
+        let mut outs: SmallVec<[&mut [u8]; 2]> = SmallVec::new();
+        for (buffer, ty) in buffers.iter_mut().zip(outputs) {
+            outs.push(exactly(buffer.bytes_mut(), ty, op.name)?);
+        }
         let scratch = scratch.bytes_mut();
         let mut go = |workers: &dyn tonnage_core::Workers| {
             tile::run(program, &domain, &sources, &mut outs, scratch, workers)

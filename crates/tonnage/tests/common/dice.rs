@@ -20,3 +20,14 @@ impl Dice {
         &of[self.below(of.len())]
     }
 }
+
+/// The seed at hand, which a panic anywhere below it tells.
+pub struct Seed(pub u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("at seed {}", self.0);
+        }
+    }
+}
