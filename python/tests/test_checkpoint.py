@@ -1,5 +1,10 @@
 """``tf.train``: checkpoints of objects, what is restored later, and managers."""
 
+import gc
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -96,7 +101,7 @@ def test_a_manager_keeps_the_last_ones(tmp_path):
         step.assign_add(10)
         manager.save()
     assert [p.rpartition("-")[2] for p in manager.checkpoints] == ["3", "4"]
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint", "ckpt-3.safetensors", "ckpt-4.safetensors"]
+    assert _names(tmp_path / "run") == ["checkpoint", "ckpt-3.safetensors", "ckpt-4.safetensors"]
     assert tf.train.latest_checkpoint(tmp_path / "run") == manager.latest_checkpoint
     fresh = tf.Variable(0, dtype="int64")
     other = tf.train.Checkpoint(step=fresh)
@@ -115,3 +120,120 @@ def test_saving_holds_no_second_copy(tmp_path):
     module.parts = [tf.Variable(np.ones(size // 4, "f4")) for _ in range(4)]
     with tf.memory.limit(tf.memory.info()["current"] + size // 2):
         tf.train.Checkpoint(m=module).write(tmp_path / "c")
+
+
+_CHILD = """
+import os, sys
+import tonnage as tf
+step = tf.Variable(1.0)
+manager = tf.train.CheckpointManager(tf.train.Checkpoint(step=step), sys.argv[1], max_to_keep=2)
+if sys.argv[2] == "dies":  # in the middle of taking old ones away
+    os.remove = lambda path: os.kill(os.getpid(), 9)
+for _ in range(3 if sys.argv[2] == "dies" else 1):
+    manager.save()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def _child(folder, role):
+    child = subprocess.Popen([sys.executable, "-c", _CHILD, os.fspath(folder), role], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout.readline() == (b"ready\n" if role == "holds" else b"")
+    return child
+
+
+def _names(folder):
+    return sorted(p.name for p in folder.iterdir() if p.name != "tonnage.lock")
+
+
+def test_one_process_at_a_time_writes_to_a_folder(tmp_path):
+    folder = tmp_path / "run"
+    own = tf.train.Checkpoint(step=tf.Variable(5.0))
+    backup = tf.keras.callbacks.BackupAndRestore(folder)
+    writers = [lambda: own.save(folder / "other"), tf.train.CheckpointManager(own, folder).save, backup.on_train_begin]
+    with _child(folder, "holds") as child:
+        before = _names(folder)
+        for write in writers:
+            with pytest.raises(Exception, match=f"process {child.pid}, "):
+                write()
+        assert _names(folder) == before
+        assert tf.train.load_variable(folder, "step") == 1.0, "whoever reads is not held up"
+        child.kill()
+    for write in writers:
+        write()
+    backup.on_train_end()
+
+
+def test_what_a_killed_process_leaves_goes_with_the_next_save(tmp_path):
+    with _child(tmp_path, "dies") as child:
+        child.wait()
+    assert _names(tmp_path) == ["checkpoint", *(f"ckpt-{i}.safetensors" for i in (1, 2, 3))]
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(step=tf.Variable(0.0)), tmp_path, max_to_keep=2)
+    manager.restore_or_initialize()
+    manager.save()
+    del manager
+    gc.collect()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoint", "ckpt-3.safetensors", "ckpt-4.safetensors"]
+
+
+def _with_every_byte_changed(path, look):
+    with open(path, "r+b", buffering=0) as file:
+        for place, byte in enumerate(path.read_bytes()):
+            os.pwrite(file.fileno(), bytes([byte ^ 1 << place % 8]), place)
+            look(place, f"byte {place} of {path}")
+            os.pwrite(file.fileno(), bytes([byte]), place)
+
+
+def test_a_bit_that_changes_anywhere_is_an_error_and_changes_nothing(tmp_path):
+    saved = {"a": tf.Variable([1.0, 2.0]), "b": [tf.Variable(3, dtype="int32"), tf.Variable([[4.0]])]}
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(**saved), tmp_path)
+    manager.save()
+    path = manager.save()
+    model = tf.keras.Sequential([tf.keras.layers.Input((2,)), tf.keras.layers.Dense(3)])
+    weights = tmp_path / "w.safetensors"
+    model.save_weights(weights)
+    a, b, c = tf.Variable([0.0, 0.0]), tf.Variable(0, dtype="int32"), tf.Variable([[0.0]])
+    blank = [np.zeros((2, 3), "f4"), np.zeros(3, "f4")]
+
+    def of_checkpoint():
+        found = tf.train.latest_checkpoint(tmp_path)
+        tf.train.Checkpoint(a=a, b=[b, c]).restore(found).assert_existing_objects_matched()
+        return found
+
+    def check(file, key, load, values, want, clear):
+        first = file.read_bytes().index(key)
+        clear()
+        nothing = values()
+
+        def look(place, what):
+            try:
+                load()
+            except Exception:  # noqa: BLE001: whichever it is
+                assert values() == nothing, what
+            else:
+                assert first <= place < first + len(key), f"{what} loads as if nothing had happened"
+                assert values() == want, what
+                clear()
+
+        _with_every_byte_changed(file, look)
+        load()
+        assert values() == want
+
+    numbers = lambda: [v.numpy().tolist() for v in (a, b, c)]  # noqa: E731
+    zero = lambda: [v.assign(tf.zeros_like(v)) for v in (a, b, c)]  # noqa: E731
+    want = [[1.0, 2.0], 3, [[4.0]]]
+    check(tmp_path / f"{os.path.basename(path)}.safetensors", b"tonnage.checksums", of_checkpoint, numbers, want, zero)
+    check(weights, b"tonnage.checksums", lambda: model.load_weights(weights), lambda: [w.tolist() for w in model.get_weights()],
+          [w.tolist() for w in model.get_weights()], lambda: model.set_weights(blank))
+    state = tmp_path / "checkpoint"
+
+    def look(place, what):
+        try:
+            assert tf.train.latest_checkpoint(tmp_path) == path, what
+        except tf.errors.DataLossError:
+            pass
+
+    _with_every_byte_changed(state, look)
+    lines = state.read_text().splitlines(keepends=True)
+    state.write_text("".join(lines[:-1]))
+    assert lines[-1].startswith("# crc32") and tf.train.latest_checkpoint(tmp_path) == path, "earlier versions wrote no checksum"

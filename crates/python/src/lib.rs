@@ -50,6 +50,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<op::Op>()?;
     module.add_class::<optim::PyOptimizer>()?;
     module.add_class::<optim::PyLossScale>()?;
+    module.add_class::<weights::PyFolderLock>()?;
     module.add_class::<weights::PyTensorFile>()?;
     macro_rules! functions {
         ($($name:path),* $(,)?) => {$(module.add_function(wrap_pyfunction!($name, module)?)?;)*};
@@ -101,6 +102,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ops::spec,
         ops::to_tensor,
         weights::save_tensors,
+        weights::save_text,
     );
     ops::add_all(module)
 }

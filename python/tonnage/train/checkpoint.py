@@ -5,6 +5,7 @@ import os
 
 from .. import _tonnage as _t
 from .._variable import Variable
+from .folder import hold
 from .objects import children, graph_of, paths_of
 from .._notices import ignores
 
@@ -72,6 +73,7 @@ class Checkpoint:
         """Writes the state to a file of that name and a number, one more each time."""
         from .manager import update_checkpoint_state
 
+        hold(self, os.path.dirname(os.fspath(file_prefix)))
         self.save_counter.assign_add(1)
         path = self.write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
         update_checkpoint_state(os.path.dirname(path), path, [path])

@@ -5,6 +5,7 @@ import re
 import time
 
 from .checkpoint import file_of
+from .folder import hold, read_state, write_state
 from .._notices import ignores
 
 _STATE = "checkpoint"
@@ -25,19 +26,14 @@ def update_checkpoint_state(folder, latest, paths, times=()):
 
     lines = [f'model_checkpoint_path: "{relative(latest)}"', *(f'all_model_checkpoint_paths: "{relative(p)}"' for p in paths),
              *(f"all_model_checkpoint_timestamps: {t!r}" for t in times)]
-    target = os.path.join(folder, _STATE)
-    with open(f"{target}.part", "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    os.replace(f"{target}.part", target)
+    write_state(os.path.join(folder, _STATE), "\n".join(lines) + "\n")
 
 
 def get_checkpoint_state(checkpoint_dir, latest_filename=None):
     """What the state file of a folder says; nothing where there is none."""
     folder = os.fspath(checkpoint_dir)
-    try:
-        with open(os.path.join(folder, latest_filename or _STATE), encoding="utf-8") as file:
-            text = file.read()
-    except OSError:
+    text = read_state(os.path.join(folder, latest_filename or _STATE))
+    if text is None:
         return None
     latest = re.search(r'^model_checkpoint_path: "(.*)"$', text, re.M)
     if latest is None:
@@ -100,18 +96,24 @@ class CheckpointManager:
             if self._last_step is not None and step - self._last_step < self.checkpoint_interval:
                 return None
             self._last_step = step
+        hold(self, self.directory)
         if checkpoint_number is None:
             self.checkpoint.save_counter.assign_add(1)
             checkpoint_number = int(self.checkpoint.save_counter)
         path = os.path.join(self.directory, f"{self._name}-{int(checkpoint_number)}")
         self.checkpoint.write(path)
         self._kept = [(p, t) for p, t in self._kept if p != path] + [(path, time.time())]
-        # The state file first: what it names is there even if this ends here.
-        gone = self._sweep()
-        update_checkpoint_state(self.directory, path, self.checkpoints, [t for _, t in self._kept])
-        for old in gone:
+        # Old ones are named until they are gone: if this ends in between, the next save takes them away.
+        self._record()
+        before = len(self._kept)
+        for old in self._sweep():
             os.remove(file_of(old))
+        if len(self._kept) < before:
+            self._record()
         return path
+
+    def _record(self):
+        update_checkpoint_state(self.directory, self.latest_checkpoint, self.checkpoints, [t for _, t in self._kept])
 
     def _sweep(self):
         gone = []

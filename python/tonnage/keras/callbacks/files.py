@@ -7,6 +7,7 @@ from .base import Callback
 from .rates import _Watching
 from ..._notices import ignores
 from ..._variable import Variable
+from ...train.folder import hold, release
 
 
 class ModelCheckpoint(_Watching):
@@ -73,7 +74,8 @@ class BackupAndRestore(Callback):
         self._path = os.path.join(self.folder, "latest.safetensors")
 
     def on_train_begin(self, logs=None):
-        """Goes on from what is there."""
+        """Goes on from what is there. Until training ends, the folder is this process's."""
+        hold(self, self.folder)
         if os.path.exists(self._path):
             begun = Variable(0, dtype="int64", trainable=False, name="begun")
             self._checkpoint(begun).read(self._path)
@@ -93,6 +95,7 @@ class BackupAndRestore(Callback):
         """Takes away what is no longer needed."""
         if self.delete_checkpoint and os.path.exists(self._path):
             os.remove(self._path)
+        release(self)
 
 
 class CSVLogger(Callback):
