@@ -175,18 +175,41 @@ fn a_loss_that_is_no_number_leaves_the_last_good_checkpoint() {
     assert_eq!(ran(path, "eval --checkpoint saved"), before);
 }
 
-/// A folder can be no report, and is no file to be put out of its place; what was learned is said all the same.
+/// Before anything is learned or searched for, not after.
 #[test]
-fn a_report_that_cannot_be_written_is_told_after_what_was_learned() {
+fn a_file_that_cannot_be_written_is_told_before_the_work_starts() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("there")).unwrap();
-    for (report, word) in [("there", "there: cannot be opened"), ("no/where", "no/where: cannot")] {
-        let line = ["train", "mlp", "--steps", "2", "--report", report];
-        let output = tonnage(folder.path(), &line);
+    fs::create_dir(folder.path().join("page.html")).unwrap();
+    fs::write(folder.path().join("table.csv"), "id,lower,upper,size\na,0,1,2\n").unwrap();
+    for (line, word) in [
+        ("train mlp --steps 2 --report there", "there: cannot be opened"),
+        ("train mlp --steps 2 --report no/where", "no/where: cannot"),
+        ("train mlp --steps 2 --report table.csv/report", "table.csv/report: cannot"),
+        ("train mlp --steps 2 --report page.json", "page.html: cannot be opened"),
+        ("train mlp --steps 2 --log no/where", "no/where: cannot"),
+        ("train mlp --steps 2 --checkpoint table.csv", "table.csv: cannot"),
+        ("explain mlp --save plan.csv --save no/where.html", "no/where.html: cannot"),
+        ("pack table.csv --output no/where", "no/where: cannot"),
+    ] {
+        let output = tonnage(folder.path(), &line.split_whitespace().collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(String::from_utf8(output.stderr).unwrap().contains(word));
-        assert!(String::from_utf8(output.stdout).unwrap().contains("accuracy"));
+        assert!(String::from_utf8(output.stderr).unwrap().contains(word), "{line}");
+        assert!(output.stdout.is_empty(), "{line}");
     }
+    assert!(!folder.path().join("plan.csv").exists());
+}
+
+/// What was learned is said all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_the_disk_has_no_room_for_is_told_after_what_was_learned() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("full")).unwrap();
+    let output = tonnage(folder.path(), &["train", "mlp", "--steps", "2", "--report", "full"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains("full: cannot be written"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("accuracy"));
 }
 
 /// Through a link, so that a mistake harms nothing else.

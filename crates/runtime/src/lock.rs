@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use tonnage_core::{Error, ErrorKind, Result};
 
@@ -14,6 +15,9 @@ use crate::process::Process;
 
 /// What the file is called.
 const NAME: &str = "tonnage.lock";
+
+/// How often a lock that is held is looked at for the name of its holder, a millisecond apart.
+const LOOKS: u32 = 100;
 
 /// Folders that this process holds. A fork of it finds them here too, and they are not its own.
 static HELD: Mutex<Vec<Weak<FolderLock>>> = Mutex::new(Vec::new());
@@ -85,6 +89,7 @@ impl Drop for FolderLock {
 /// The locked file of a folder, with the holder's name in it.
 fn locked(folder: &Path, own: Process) -> Result<File> {
     let path = folder.join(NAME);
+    let mut looks = 0;
     loop {
         let open =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
@@ -97,6 +102,11 @@ fn locked(folder: &Path, own: Process) -> Result<File> {
             Err(TryLockError::WouldBlock) => match holder(&mut file) {
                 // Another thread of this process gives it back right now.
                 Some(holder) if holder == own => std::thread::yield_now(),
+                // It has the lock and is about to write its name.
+                None if looks < LOOKS => {
+                    looks += 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 holder => return Err(in_use(folder, holder)),
             },
             // A file system without locks has the name in the file to go by.
