@@ -2,13 +2,13 @@
 refuses those that are wrong: the examples, the guide's programs and those of ``typed``."""
 
 import ast
+import dis
 import importlib.util
 import inspect
 import os
 import pathlib
 import re
 import subprocess
-import symtable
 import sys
 import typing
 
@@ -274,12 +274,14 @@ def pages(folder):
         known = {}
         for number, (line, program, _) in enumerate(test_guide.blocks(page.read_text(encoding="utf-8"))):
             name = f"guide_{re.sub(r'[^a-z]', '_', page.stem.lower())}_{number}"
-            symbols = symtable.symtable(program, page.name, "exec").get_symbols()
-            again = {symbol.get_name() for symbol in symbols if symbol.is_namespace()}
+            tree = ast.parse(program)
+            again = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
             first = "; ".join(f"from {module} import {known_name}" for known_name, module in known.items() if known_name not in again)
             path = folder / f"{name}.py"
             path.write_text(first + "\n" * line + program, encoding="utf-8")
-            known |= {symbol.get_name(): name for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
+            # What the program stores is what it binds; variables of comprehensions are not.
+            stored = (step.argval for step in dis.get_instructions(compile(tree, name, "exec")) if step.opname == "STORE_NAME")
+            known |= dict.fromkeys(sorted(stored), name)
             yield path
 
 

@@ -32,7 +32,6 @@ Length: TypeAlias = Any
 ShapeLike: TypeAlias = (
     TensorShape | Tensor | Variable | np.ndarray[Any, Any] | int | Sequence[int | Tensor | np.integer[Any] | None]
 )
-Axis: TypeAlias = SupportsIndex
 Axes: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | np.ndarray[Any, Any]
 DTypeLike: TypeAlias = DType | str | type[Any] | np.dtype[Any]
 # A number of bytes, or text such as "512MiB".
