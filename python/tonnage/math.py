@@ -65,7 +65,8 @@ def erfinv(x, name=None):
 
 
 def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
-    """The logarithm of running sums of exponentials along an axis, each made from the one before without overflow.
+    """The logarithm of running sums of exponentials along an axis, without overflow. Sums are carried relative to the largest
+    element so far, so that rounding does not add up.
 
     >>> tf.exp(tf.math.cumulative_logsumexp([0.0, 0.0])).numpy().tolist()
     [1.0, 2.0]
@@ -75,21 +76,26 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
         raise ValueError(f"cumulative_logsumexp: there is no axis {axis} in a tensor of rank {x.ndim}")
     axis = int(axis) % x.ndim
     order = [axis, *(a for a in range(x.ndim) if a != axis)]
-    rows = _t.transpose(x, order)
+    wide = "float32" if x.dtype.size < 4 else x.dtype
+    rows = _t.transpose(_t.cast(x, wide), order)
 
-    def step(total, row):
-        # One mask decides both, so that of two equal numbers each passes half of the gradient on.
-        first = total >= row
-        high, low = _t.where_(first, total, row), _t.where_(first, row, total)
-        # Of two infinities of one sign the difference is no number; it counts as 0.
-        both = _ops["logical_and"](_ops["is_inf"](high), high == low)
-        gap = _t.where_(both, _t.zeros_like(high), low - high)
-        after = high + _ops["log1p"](_ops["exp"](gap))
-        return after, total if exclusive else after
+    def step(before, row):
+        largest, total = before
+        high = _t.stop_gradient(_ops["maximum"](largest, row))
+        # Of two infinities of one sign the difference is no number: nothing is taken off then.
+        base = _t.where_(_ops["is_finite"](high), high, _t.zeros_like(high))
+        shrink = _ops["exp"](_t.where_(_ops["is_finite"](largest), largest - base, largest))
+        after = high, total * shrink + _ops["exp"](row - base)
+        shown, of = before if exclusive else after
+        shift = _t.where_(_ops["is_finite"](shown), shown, _t.zeros_like(high))
+        # The logarithm of 0 is known, and has no slope.
+        empty = of == 0
+        log = _ops["log"](_t.where_(empty, _t.ones_like(of), of))
+        return after, _t.where_(empty, _t.zeros_like(of) - float("inf"), shift + log)
 
-    start = _t.zeros_like(rows[0]) - float("inf")
-    made = _t.scan(step, start, rows, bool(reverse))[1]
-    return _t.transpose(made, [order.index(a) for a in range(x.ndim)])
+    nothing = _t.zeros_like(rows[0])
+    made = _t.scan(step, (nothing - float("inf"), nothing), rows, bool(reverse))[1]
+    return _t.cast(_t.transpose(made, [order.index(a) for a in range(x.ndim)]), x.dtype)
 
 
 def zero_fraction(value, name=None):

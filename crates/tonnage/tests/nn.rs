@@ -164,13 +164,13 @@ fn the_memory_of_attention_is_linear_in_its_length() {
     };
     // All scores at once would take sixteen times as much for four times the length.
     assert!(peak(4096) < 5 * peak(1024), "{} and {}", peak(1024), peak(4096));
-    // It keeps its input, its result and a number a row.
+    // It keeps its input, its result and two numbers a row.
     let x = draw(&[1, 2, 300, 16]);
     let tape = GradientTape::new();
     tape.watch(&x);
     let y = x.scaled_dot_product_attention(&x, &x, &Attention::new()).unwrap();
     let [width, number] = [2 * 300 * 16 * 4, 2 * 300 * 4].map(|n| Bytes::new(n).rounded());
-    assert_eq!(tape.held().bytes(), width + width + number, "{}", tape.held());
+    assert_eq!(tape.held().bytes(), width + width + number + number, "{}", tape.held());
     drop(y);
 }
 

@@ -114,6 +114,22 @@ fn softmax_of_huge_values_does_not_overflow_and_minus_infinity_gets_nothing() {
 }
 
 #[test]
+fn logarithms_of_shares_and_sums_end_where_they_should() {
+    for dtype in FLOATS {
+        let check = |name, attrs: &Attrs, x: &[f64], y: &[f64]| check(name, dtype, attrs, &[x], y);
+        check("log_softmax", &Attrs::None, &[-INF, 3.0], &[-INF, 0.0]);
+        for row in [[-INF, -INF], [INF, 1.0], [INF, -INF], [NAN, 1.0], [NAN, -INF]] {
+            check("log_softmax", &Attrs::None, &row, &[NAN, NAN]);
+        }
+        check("logsumexp", &over_all(), &[], &[-INF]);
+        check("logsumexp", &over_all(), &[-INF, -INF], &[-INF]);
+        check("logsumexp", &over_all(), &[-INF, 3.0], &[3.0]);
+        check("logsumexp", &over_all(), &[INF, -INF, 1.0], &[INF]);
+        check("logsumexp", &over_all(), &[NAN, 1.0], &[NAN]);
+    }
+}
+
+#[test]
 fn functions_end_where_they_should() {
     for dtype in FLOATS {
         check("exp", dtype, &Attrs::None, &[&[INF, -INF, 0.0, NAN]], &[INF, 0.0, 1.0, NAN]);

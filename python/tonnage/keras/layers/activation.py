@@ -107,6 +107,8 @@ class Softmax(Layer):
             inputs = inputs + (1.0 - _t.cast(mask, inputs.dtype)) * -3e4
         if isinstance(self.axis, (list, tuple)):
             axes = list(self.axis)
+            # Relative to the largest: beside a large number the logarithm of the sum would lose its digits.
+            inputs = inputs - _t.stop_gradient(_t.reduce_max(inputs, axes, True))
             whole = _t.reduce_logsumexp(inputs, axes, True)
             return _t.Op("exp", "exp", ["x"])(inputs - whole)
         return activations.softmax(inputs, self.axis)

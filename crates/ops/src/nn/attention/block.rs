@@ -55,6 +55,13 @@ impl Lengths {
     }
 }
 
+/// Elements cut off the front.
+pub(super) fn front<'a, T>(of: &mut &'a mut [T], len: usize) -> &'a mut [T] {
+    let (front, rest) = std::mem::take(of).split_at_mut(len);
+    *of = rest;
+    front
+}
+
 /// Heads of an input, at any strides.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a, T> {

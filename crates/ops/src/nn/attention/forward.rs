@@ -3,6 +3,9 @@
 //! Weights are e to the power of scores, divided by their sum, which is found as the keys pass by: the largest score so far
 //! is subtracted, and what was added up before is scaled down when it grows (an online softmax). A query that sees no key
 //! gets zeros. NaN in a score that is seen makes its query's result NaN.
+//!
+//! The gradient makes the weights again from the logarithm of their sum. Beside a large score, such as one that a mask adds
+//! -1e9 to, that logarithm has lost its digits, so what its rounding lost is a result as well.
 
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
@@ -11,7 +14,7 @@ use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Rem
 use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType};
 
-use super::block::{Inputs, Lengths, QUERIES};
+use super::block::{Inputs, Lengths, QUERIES, front};
 use super::grad::ATTENTION_GRAD;
 use super::{attrs, check, check_mask, computed, per_query, quadratic, runs, types_of};
 use crate::emit;
@@ -25,11 +28,11 @@ use crate::simd::{self, Isa};
 
 const NAME: &str = "scaled_dot_product_attention";
 
-/// `(q [b, h, t, d], k [b, g, s, d], v [b, g, s, e], mask?) -> (means [b, h, t, e], log-sum-exp of scores [b, h, t])`; the
-/// rest as `Attrs::Attention`.
+/// `(q [b, h, t, d], k [b, g, s, d], v [b, g, s, e], mask?) -> (means [b, h, t, e], log-sum-exp of scores [b, h, t], what
+/// its rounding lost [b, h, t])`; the rest as `Attrs::Attention`.
 pub static ATTENTION: OpDef = OpDef {
     name: NAME,
-    doc: "Means of values weighed by how queries and keys agree, and the logarithms of their sums.",
+    doc: "Means of values weighed by how queries and keys agree, and the logarithms of their sums in two parts.",
     infer,
     axes,
     mem: Mem::Alloc,
@@ -38,6 +41,7 @@ pub static ATTENTION: OpDef = OpDef {
         Keep::Inputs.always(),
         Keep::Output(0).always(),
         Keep::Output(1).always(),
+        Keep::Output(2).always(),
     ]]),
     remat: Remat::Costly,
     cost: |call| super::costs(call, 2, &infer(call).unwrap_or_default()),
@@ -61,14 +65,15 @@ fn infer(call: &Call) -> Result<Types> {
     }
     let made = [&q.shape[..3], &v.shape[3..]].concat();
     let means = TensorType { dtype: q.dtype, shape: made.into_iter().collect() };
-    types_of([means, per_query(q)])
+    types_of([means, per_query(q), per_query(q)])
 }
 
 fn axes(call: &Call) -> AxisMap {
     let of = runs(call, &[0], &[1, 2]);
     let along = [of.batch, of.heads, of.queries];
     let values = AxisOf::Along(smallvec::smallvec![(2, 3)]);
-    super::axes(vec![along.iter().cloned().chain([values]).collect(), along.to_vec()])
+    let means = along.iter().cloned().chain([values]).collect();
+    super::axes(vec![means, along.to_vec(), along.to_vec()])
 }
 
 /// Elements of a thread's scratch: queries turned, scores, sums of values, and three numbers for each query.
@@ -101,7 +106,7 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (_, _, masked) = attrs(NAME, call.attrs)?;
     let [q, k, v] = [call.input(0)?, call.input(1)?, call.input(2)?];
-    let lse = call.output(1)?;
+    let (lse, lost) = (call.output(1)?, call.output(2)?);
     let means = &call.outputs[0];
     let g = match &call.grads[0] {
         Some(g) => g.clone(),
@@ -116,7 +121,8 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     if let Some(g) = &call.grads[1] {
         shared = emit::sub(e, shared, g.clone())?;
     }
-    let mut inputs = vec![q, k, v, lse, shared, g];
+    // What rounding lost has no slope: nothing comes back from it.
+    let mut inputs = vec![q, k, v, lse, lost, shared, g];
     if masked {
         inputs.push(call.input(3)?);
     }
@@ -141,9 +147,9 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let inputs = Inputs::<T>::of(NAME, k.inputs, k.attrs)?;
     let of = inputs.lengths;
-    let (means, lse) = k.outputs.split_at_mut(1);
-    let (means, lse): (&mut [T], &mut [T::Compute]) = (means[0].slice(), lse[0].slice());
-    let blocks = Blocks { of, means, lse, head: 0, first: 0 };
+    let [means, lse, lost] = &mut k.outputs[..] else { return Ok(()) };
+    let (means, lse, lost) = (means.slice(), lse.slice(), lost.slice());
+    let blocks = Blocks { of, means, lse, lost, head: 0, first: 0 };
     let slot = slot(&of, <T::Compute as Element>::DTYPE);
     for_each_item(k.workers, blocks, k.scratch, slot, &|block, slot| attend(&inputs, block, slot))
 }
@@ -154,6 +160,7 @@ struct Block<'a, T: Float> {
     queries: std::ops::Range<usize>,
     means: &'a mut [T],
     lse: &'a mut [T::Compute],
+    lost: &'a mut [T::Compute],
 }
 
 /// All blocks, one after the other.
@@ -161,6 +168,7 @@ struct Blocks<'a, T: Float> {
     of: Lengths,
     means: &'a mut [T],
     lse: &'a mut [T::Compute],
+    lost: &'a mut [T::Compute],
     head: usize,
     first: usize,
 }
@@ -175,13 +183,13 @@ impl<'a, T: Float> Iterator for Blocks<'a, T> {
         }
         let place = (self.head / self.of.heads, self.head % self.of.heads);
         let queries = self.first..self.first + count;
-        let (means, more) = std::mem::take(&mut self.means).split_at_mut(count * self.of.values);
-        let (lse, rest) = std::mem::take(&mut self.lse).split_at_mut(count);
-        (self.means, self.lse, self.first) = (more, rest, queries.end);
+        let means = front(&mut self.means, count * self.of.values);
+        let (lse, lost) = (front(&mut self.lse, count), front(&mut self.lost, count));
+        self.first = queries.end;
         if self.first == self.of.queries {
             (self.first, self.head) = (0, self.head + 1);
         }
-        Some(Block { place, queries, means, lse })
+        Some(Block { place, queries, means, lse, lost })
     }
 }
 
@@ -216,7 +224,8 @@ fn attend<T: Float>(inputs: &Inputs<T>, block: Block<T>, mut slot: &mut [u8]) ->
             Target { data: &mut *sums, batch_stride: 0, rows: Rows::Every(of.values), add };
         gemm(size, &left, &right, target, &Store, slot, &Alone)?;
     }
-    simd::level().run(Finish::<T> { sums, largest, total, means: block.means, lse: block.lse });
+    let Block { means, lse, lost, .. } = block;
+    simd::level().run(Finish::<T> { sums, largest, total, means, lse, lost });
     Ok(())
 }
 
@@ -282,6 +291,7 @@ struct Finish<'a, T: Float> {
     total: &'a [T::Compute],
     means: &'a mut [T],
     lse: &'a mut [T::Compute],
+    lost: &'a mut [T::Compute],
 }
 
 impl<T: Float> simd::Kernel for Finish<'_, T> {
@@ -301,8 +311,15 @@ impl<T: Float> simd::Kernel for Finish<'_, T> {
             sums.iter_mut().for_each(|sum| *sum = *sum * share);
             T::store(sums, means);
         }
-        for ((lse, largest), total) in self.lse.iter_mut().zip(self.largest).zip(self.total) {
-            *lse = *largest + total.ln::<I>();
+        let results = self.lse.iter_mut().zip(self.lost);
+        for ((lse, lost), (largest, total)) in results.zip(self.largest.iter().zip(self.total)) {
+            let log = total.ln::<I>();
+            let sum = *largest + log;
+            let part = sum - *largest;
+            let exact = (*largest - (sum - part)) + (log - part);
+            // Of an infinity nothing is lost.
+            (*lse, *lost) =
+                (sum, if sum - sum == T::Compute::ZERO { exact } else { T::Compute::ZERO });
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The gradient of attention for queries, keys and values, from one number a query: the logarithm of the sum of its
-//! weights, from which they are made again block by block.
+//! The gradient of attention for queries, keys and values, from two numbers a query: the logarithm of the sum of its
+//! weights and what its rounding lost, from which they are made again block by block.
 //!
 //! A head of keys is one thread's, with all heads of queries that share it, so that every sum is added up in the same
 //! order at any number of threads; with fewer heads than threads, all of them work on each product. Sums of 16-bit floats
@@ -14,7 +14,7 @@ use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Rem
 use tonnage_core::workers::{Alone, for_each_chunk};
 use tonnage_core::{Bytes, Call, DType, Emit, OpDef, Workers};
 
-use super::block::{Inputs, Lengths, QUERIES, Rows};
+use super::block::{Inputs, Lengths, QUERIES, Rows, front};
 use super::{attrs, check, check_mask, computed, per_query, quadratic, runs, types_of};
 use crate::infer::{same_dtype, shape};
 use crate::linalg::gemm::{
@@ -27,7 +27,7 @@ use crate::simd::{self, Isa};
 
 const NAME: &str = "attention_grad";
 
-/// `(q, k, v, lse, shared, g, mask?) -> (dq, dk, dv)`: `lse` as attention gives it, `g` the gradient of its means, and
+/// `(q, k, v, lse, lost, shared, g, mask?) -> (dq, dk, dv)`: `lse` and `lost` as attention gives them, `g` the gradient of its means, and
 /// `shared` for each query the sum of its means times `g`, less the gradient of `lse`.
 pub static ATTENTION_GRAD: OpDef = OpDef {
     name: NAME,
@@ -48,8 +48,8 @@ pub static ATTENTION_GRAD: OpDef = OpDef {
             let [q, k, v] = case.types();
             let means = q.shape[..3].iter().chain(&v.shape[3..]).cloned().collect();
             let g = tonnage_core::TensorType { dtype: q.dtype, shape: means };
-            let (lse, shared) = (per_query(&q), per_query(&q));
-            super::sample(&[q, k, v, lse, shared, g], case.mask(), case.attrs())
+            let [lse, lost, shared] = [(); 3].map(|()| per_query(&q));
+            super::sample(&[q, k, v, lse, lost, shared, g], case.mask(), case.attrs())
         };
         super::cases().into_iter().map(sample).collect()
     },
@@ -57,14 +57,14 @@ pub static ATTENTION_GRAD: OpDef = OpDef {
 
 fn infer(call: &Call) -> Result<Types> {
     let (_, _, masked) = attrs(NAME, call.attrs)?;
-    rules::infer::count(call, 6 + masked as usize)?;
-    let [q, k, v, lse, shared, g] = &call.inputs[..6] else { return types_of([]) };
+    rules::infer::count(call, 7 + masked as usize)?;
+    let [q, k, v, lse, lost, shared, g] = &call.inputs[..7] else { return types_of([]) };
     check(NAME, q, k, v)?;
     if masked {
-        check_mask(NAME, q, k, &call.inputs[6])?;
+        check_mask(NAME, q, k, &call.inputs[7])?;
     }
     let one = per_query(q);
-    for ty in [lse, shared] {
+    for ty in [lse, lost, shared] {
         same_dtype(NAME, ty, &one)?;
         shape(NAME, &ty.shape, &one.shape, "pass one number for each query")?;
     }
@@ -75,12 +75,12 @@ fn infer(call: &Call) -> Result<Types> {
 }
 
 fn axes(call: &Call) -> AxisMap {
-    let of = runs(call, &[0, 3, 4, 5], &[1, 2]);
+    let of = runs(call, &[0, 3, 4, 5, 6], &[1, 2]);
     let rest = |queries: AxisOf| vec![of.batch.clone(), of.heads.clone(), queries, AxisOf::Mixed];
     super::axes(vec![rest(of.queries.clone()), rest(AxisOf::Mixed), rest(AxisOf::Mixed)])
 }
 
-/// Elements of the scratch that is used by one thread at a time: queries and gradients turned, two blocks of scores, two
+/// Elements of the scratch that is used by one thread at a time: queries and gradients turned, two blocks of scores, three
 /// numbers for each query; and, where results are rounded, sums of queries, keys and values.
 fn parts(of: &Lengths, rounds: bool) -> [usize; 8] {
     let (queries, keys) = of.block();
@@ -90,7 +90,7 @@ fn parts(of: &Lengths, rounds: bool) -> [usize; 8] {
     };
     let scores = keys * queries;
     let turned = [of.width * queries, of.values * queries];
-    [turned[0], turned[1], scores, scores, 2 * queries, sums[0], sums[1], sums[2]]
+    [turned[0], turned[1], scores, scores, 3 * queries, sums[0], sums[1], sums[2]]
 }
 
 /// Bytes of a slot whose products have so many threads.
@@ -131,8 +131,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let of = inputs.lengths;
     let [dq, dk, dv] = &mut k.outputs[..] else { return Ok(()) };
     let heads = of.batch * of.heads.checked_div(of.group).unwrap_or(0);
-    let all =
-        All { inputs: &inputs, lse: &k.inputs[3], shared: &k.inputs[4], g: Rows::of(&k.inputs[5]) };
+    let numbers = [3, 4, 5].map(|i| &k.inputs[i]);
+    let all = All { inputs: &inputs, numbers, g: Rows::of(&k.inputs[6]) };
     let items = Heads {
         of,
         number: 0..heads,
@@ -170,12 +170,6 @@ struct Heads<'a, T> {
     dv: &'a mut [T],
 }
 
-fn front<'a, T>(of: &mut &'a mut [T], len: usize) -> &'a mut [T] {
-    let (front, rest) = std::mem::take(of).split_at_mut(len);
-    *of = rest;
-    front
-}
-
 impl<'a, T> Iterator for Heads<'a, T> {
     type Item = Head<'a, T>;
 
@@ -194,8 +188,8 @@ impl<'a, T> Iterator for Heads<'a, T> {
 /// What all heads read.
 struct All<'a, T> {
     inputs: &'a Inputs<'a, T>,
-    lse: &'a In<'a>,
-    shared: &'a In<'a>,
+    /// The logarithms of sums, what their rounding lost, and what all weights of a query share.
+    numbers: [&'a In<'a>; 3],
     g: Rows<'a, T>,
 }
 
@@ -247,7 +241,7 @@ impl<T: Float> All<'_, T> {
                     g_turned: &mut g_turned[..of.values * count],
                     weights: &mut *weights,
                     slopes: &mut *slopes,
-                    stats: &mut stats[..2 * count],
+                    stats: &mut stats[..3 * count],
                     dq: kept(&mut *dq, &mut q_sums[..sums]),
                     dk: &mut *dk,
                     dv: &mut *dv,
@@ -286,13 +280,15 @@ impl<T: Float> All<'_, T> {
         let (count, scale) = (queries.len(), T::Compute::of(inputs.scale));
         inputs.q.turned(place, queries.clone(), of.width, scale, block.turned);
         self.g.turned(place, queries.clone(), of.values, T::Compute::ONE, block.g_turned);
-        let (lse, shared) = block.stats.split_at_mut(count);
-        self.numbers(self.lse, place, queries.start, lse);
-        self.numbers(self.shared, place, queries.start, shared);
+        for (of, to) in self.numbers.iter().zip(block.stats.chunks_exact_mut(count)) {
+            self.numbers(of, place, queries.start, to);
+        }
+        let (lse, rest) = block.stats.split_at_mut(count);
+        let (lost, shared) = rest.split_at(count);
         // A query that sees nothing has no weights: e to the power of minus infinity, not of NaN.
         let nothing = -T::Compute::LOWEST;
         lse.iter_mut().filter(|x| **x == T::Compute::LOWEST).for_each(|x| *x = nothing);
-        let (lse, shared) = (&*lse, &*shared);
+        let lse = &*lse;
         let of_keys = place.1 / of.group;
         let q = (inputs.q.data, inputs.q.matrix(place.0, place.1, queries.start));
         let g = (self.g.data, self.g.matrix(place.0, place.1, queries.start));
@@ -305,7 +301,7 @@ impl<T: Float> All<'_, T> {
             let v = (inputs.v.data, inputs.v.matrix(place.0, of_keys, keys.start));
             inputs.scores(place, &queries, &keys, block.turned, weights, scratch, workers)?;
             for_each_chunk(workers, weights, AT_ONCE * count, &|_, weights| {
-                simd::level().run(Weights { weights, lse });
+                simd::level().run(Weights { weights, lse, lost });
             });
             let plain = Strides::rows_of(count);
             let dv = &mut block.dv[keys.start * of.values..][..rows * of.values];
@@ -354,6 +350,7 @@ struct Block<'a, C> {
 struct Weights<'a, C> {
     weights: &'a mut [C],
     lse: &'a [C],
+    lost: &'a [C],
 }
 
 impl<C: Wide> simd::Kernel for Weights<'_, C> {
@@ -362,8 +359,8 @@ impl<C: Wide> simd::Kernel for Weights<'_, C> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         for row in self.weights.chunks_exact_mut(self.lse.len().max(1)) {
-            for (x, lse) in row.iter_mut().zip(self.lse) {
-                *x = (*x - *lse).exp::<I>();
+            for ((x, lse), lost) in row.iter_mut().zip(self.lse).zip(self.lost) {
+                *x = ((*x - *lse) - *lost).exp::<I>();
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Attention in tiles: scores of a block of queries with a block of keys are made, weighed and used while they are in
-//! cache. Memory is linear in the lengths: what is kept for the gradient is one number a query.
+//! cache. Memory is linear in the lengths: what is kept for the gradient is two numbers a query.
 //!
 //! `forward` is the op, `grad` its gradient for queries, keys and values; `block` is what the two share, `quadratic`
 //! the same in plain ops, for the gradient of a mask and for second derivatives.

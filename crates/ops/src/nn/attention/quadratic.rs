@@ -91,12 +91,12 @@ impl Scores {
         let q = heads.queries(e, inputs[0].clone())?;
         let k = heads.keys(e, inputs[1].clone())?;
         let v = heads.keys(e, inputs[2].clone())?;
-        let g = heads.queries(e, inputs[5].clone())?;
+        let g = heads.queries(e, inputs[6].clone())?;
         let scores = product(e, &q, &k, false, true)?;
         let mut scores = emit::scale(e, scores, scale)?;
         let hidden = emit::number(e, f64::NEG_INFINITY, heads.dtype)?;
         if masked {
-            let mask = heads.mask(e, inputs[6].clone())?;
+            let mask = heads.mask(e, inputs[7].clone())?;
             scores = match mask.ty().dtype {
                 DType::Bool => {
                     let choice = vec![mask, scores, hidden.clone()];
@@ -119,9 +119,11 @@ impl Scores {
         let nought = emit::number(e, 0.0, heads.dtype)?;
         let lse = e.apply(&math::where_::WHERE, vec![alone, nought, lse], Attrs::None)?;
         let relative = emit::sub(e, scores, lse)?;
+        let lost = heads.numbers(e, inputs[4].clone())?;
+        let relative = emit::sub(e, relative, lost)?;
         let p = emit::unary(e, &math::exp::EXP, relative)?;
         let of_weights = product(e, &g, &v, false, true)?;
-        let shared = heads.numbers(e, inputs[4].clone())?;
+        let shared = heads.numbers(e, inputs[5].clone())?;
         let u = emit::sub(e, of_weights, shared)?;
         Ok(Scores { heads, q, k, v, g, p, u, scale })
     }
@@ -241,17 +243,17 @@ pub(super) fn second(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cot
         None => Vec::new(),
     };
     let lse = minus_rows(e, w.clone())?;
-    let made = [(0, queries, *scale), (1, keys, *scale), (2, values, 1.0), (5, means, 1.0)];
+    let made = [(0, queries, *scale), (1, keys, *scale), (2, values, 1.0), (6, means, 1.0)];
     for (input, terms, scale) in made {
         if let Some(sum) = sum_of(e, terms)?.filter(|_| call.needs[input]) {
             let sum = if scale == 1.0 { sum } else { emit::scale(e, sum, scale)? };
             grads[input] = Some(sum);
         }
     }
-    grads[3] = Some(lse);
-    grads[4] = sum_of(e, shared)?;
-    if call.inputs.len() > 6 && call.inputs[6].dtype.is_float() {
-        grads[6] = Some(w);
+    (grads[3], grads[4]) = (Some(lse.clone()), Some(lse));
+    grads[5] = sum_of(e, shared)?;
+    if call.inputs.len() > 7 && call.inputs[7].dtype.is_float() {
+        grads[7] = Some(w);
     }
     let mut all = Vec::new();
     for (i, grad) in grads.into_iter().enumerate() {

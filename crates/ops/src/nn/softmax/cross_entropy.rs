@@ -1,21 +1,19 @@
 //! `cross_entropy`: how surprised logits are by a label: the logarithm of the sum of their powers of e, less the logit of the
 //! label. With smoothing a share of each label is spread evenly over all classes.
 //!
-//! The probabilities are never made. For the gradient it keeps the logits, the labels and one number a row.
+//! The probabilities are never made. For the gradient it keeps the logits and the labels.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    AxisMap, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, SampleInput, Saves, Types, Values,
+    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, SampleInput, Saves, Types, Values,
 };
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, Shape, Sizes, TensorType};
 
 use super::cross_entropy_grad::CROSS_ENTROPY_GRAD;
-use super::{
-    check_rows, computed, costs, log_sum_exp, rows_axes, rows_scratch, rows_to_test, smoothing,
-};
+use super::{check_rows, costs, powers_of, rows_axes, rows_scratch, rows_to_test, smoothing};
 use crate::emit;
 use crate::index::indices::Indices;
 use crate::infer::{inputs, integer, shape};
@@ -26,19 +24,15 @@ use crate::simd::{self, Isa};
 
 const NAME: &str = "cross_entropy";
 
-/// `(logits [..., n], labels [...]) -> (losses [...], log-sum-exp [...])`; the share that is spread as [`Attrs::Smoothing`].
+/// `(logits [..., n], labels [...]) -> losses [...]`; the share that is spread as [`Attrs::Smoothing`].
 pub static CROSS_ENTROPY: OpDef = OpDef {
     name: NAME,
-    doc: "How surprised logits are by a label, and the logarithms of the sums of their powers of e.",
+    doc: "How surprised logits are by a label: -log_softmax(logits)[label].",
     infer,
-    axes,
+    axes: |call| rows_axes(call, &[0, 1], false),
     mem: Mem::Alloc,
     scratch: |call, threads| rows_scratch(call, 2, threads),
-    saves: Saves::one_of(&[&[
-        Keep::Input(0).always(),
-        Keep::Input(1).always(),
-        Keep::Output(1).always(),
-    ]]),
+    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| costs(call, 15, &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
@@ -53,17 +47,9 @@ pub(super) fn leading(x: &TensorType) -> Shape {
     x.shape[..x.shape.rank() - 1].iter().cloned().collect()
 }
 
-/// Losses and the logarithms of sums.
-pub(super) fn results(x: &TensorType) -> Types {
-    let losses = TensorType { dtype: x.dtype, shape: leading(x) };
-    let lse = TensorType { dtype: computed(x.dtype), shape: leading(x) };
-    smallvec![losses, lse]
-}
-
-/// Both results run along the leading axes of the inputs.
-pub(super) fn axes(call: &Call) -> AxisMap {
-    let one = rows_axes(call, &[0, 1], false);
-    AxisMap { outputs: [one.outputs.clone(), one.outputs].concat(), summed: Vec::new() }
+/// The type of the losses of logits.
+pub(super) fn losses(x: &TensorType) -> TensorType {
+    TensorType { dtype: x.dtype, shape: leading(x) }
 }
 
 fn infer(call: &Call) -> Result<Types> {
@@ -72,23 +58,11 @@ fn infer(call: &Call) -> Result<Types> {
     check_rows(NAME, x)?;
     integer(NAME, labels)?;
     shape(NAME, &labels.shape, &leading(x), "pass one label for each row of logits")?;
-    Ok(results(x))
-}
-
-/// What the gradient of a cross-entropy is given: the inputs, the logarithms of sums, and gradients of both results.
-pub(super) fn back_inputs(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<tonnage_core::Value>> {
-    let mut inputs = vec![call.input(0)?, call.input(1)?, call.output(1)?];
-    for (grad, ty) in call.grads.iter().zip(call.outputs) {
-        inputs.push(match grad {
-            Some(grad) => grad.clone(),
-            None => emit::zeros(e, ty)?,
-        });
-    }
-    Ok(inputs)
+    Ok(smallvec![losses(x)])
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let inputs = back_inputs(e, call)?;
+    let inputs = vec![call.input(0)?, call.input(1)?, call.grad()?];
     let made = e.apply(&CROSS_ENTROPY_GRAD, inputs, call.attrs.clone())?;
     Ok(vec![emit::dense(made), None])
 }
@@ -102,25 +76,22 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let x = Rows::<T>::of(&k.inputs[0]);
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let labels = Indices::checked(NAME, &k.inputs[1], width)?;
-    let [losses, lse] = &mut k.outputs[..] else { return Ok(()) };
-    let (losses, lse) = (losses.slice::<T>(), lse.slice::<T::Compute>());
-    let items = losses.chunks_mut(at_once).zip(lse.chunks_mut(at_once)).enumerate();
+    let items = k.outputs[0].slice::<T>().chunks_mut(at_once).enumerate();
     let slot = bytes_of_rows(2, width, <T::Compute as Element>::DTYPE);
-    for_each_item(k.workers, items, k.scratch, slot, &|(number, (losses, lse)), mut slot| {
+    for_each_item(k.workers, items, k.scratch, slot, &|(number, losses), mut slot| {
         let [buffer, powers] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
-        for (i, (loss, lse)) in losses.iter_mut().zip(lse).enumerate() {
+        for (i, loss) in losses.iter_mut().enumerate() {
             let row = number * at_once + i;
             let x = x.row(row, buffer);
             let label = x[labels.get(row)];
-            let (sum, made) = simd::level().run(Surprise { x, label, share, powers: &mut *powers });
-            *lse = sum;
+            let made = simd::level().run(Surprise { x, label, share, powers: &mut *powers });
             T::store(&[made], std::slice::from_mut(loss));
         }
         Ok(())
     })
 }
 
-/// The logarithm of the sum of powers, and what it has more than the label's logit.
+/// What the logarithm of the sum of powers has more than the label's logit, both relative to the largest.
 struct Surprise<'a, C> {
     x: &'a [C],
     label: C,
@@ -129,17 +100,17 @@ struct Surprise<'a, C> {
 }
 
 impl<C: Wide> simd::Kernel for Surprise<'_, C> {
-    type Output = (C, C);
+    type Output = C;
 
     #[inline(always)]
-    fn run<I: Isa>(self) -> (C, C) {
-        let (lse, _) = log_sum_exp::<I, C>(self.x, self.powers);
-        let mut expected = self.label;
+    fn run<I: Isa>(self) -> C {
+        let (base, sum) = powers_of::<I, C>(self.x, self.powers);
+        let mut expected = self.label - base;
         if self.share > 0.0 {
-            let mean = sum1(self.x, |x| x) / C::of(self.x.len() as f64);
+            let mean = sum1(self.x, |x| x - base) / C::of(self.x.len() as f64);
             expected = expected + C::of(self.share) * (mean - expected);
         }
-        (lse, lse - expected)
+        sum.ln::<I>() - expected
     }
 }
 

@@ -1,5 +1,5 @@
-//! The gradient of `cross_entropy_dense` for its logits: probabilities times the sum of the targets, less the targets; each
-//! row times the gradient of its loss. May take over the logits' bytes.
+//! The gradient of `cross_entropy_dense` for its logits: probabilities, which are made again, times the sum of the targets,
+//! less the targets; each row times the gradient of its loss. May take over the logits' bytes.
 
 use smallvec::smallvec;
 use tonnage_core::emit::{Emit, Value};
@@ -8,10 +8,10 @@ use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
 use tonnage_core::{Attrs, Call, Element, OpDef};
 
-use super::cross_entropy::results;
+use super::cross_entropy::losses;
 use super::cross_entropy_dense::targets_to_test;
-use super::cross_entropy_grad::{beside, check_numbers, shares};
-use super::{check_rows, costs, rows_axes, rows_scratch, smoothing};
+use super::cross_entropy_grad::{beside, check_grad, shares};
+use super::{check_rows, computed, costs, powers_of, rows_axes, rows_scratch, smoothing};
 use crate::derive::by_formula;
 use crate::emit;
 use crate::infer::{inputs, same_dtype, shape};
@@ -23,12 +23,12 @@ use crate::strided::Positions;
 
 const NAME: &str = "cross_entropy_dense_grad";
 
-/// `(logits, targets, lse, g, g of lse) -> gradient of the logits`; the share that is spread as [`Attrs::Smoothing`].
+/// `(logits, targets, g) -> gradient of the logits`; the share that is spread as [`Attrs::Smoothing`].
 pub static CROSS_ENTROPY_DENSE_GRAD: OpDef = OpDef {
     name: NAME,
     doc: "The gradient of cross_entropy_dense for its logits.",
     infer,
-    axes: |call| rows_axes(call, &[0, 1, 2, 3, 4], true),
+    axes: |call| rows_axes(call, &[0, 1, 2], true),
     mem: Mem::Reuse(&[0]),
     scratch: |call, threads| rows_scratch(call, 3, threads),
     saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
@@ -40,9 +40,8 @@ pub static CROSS_ENTROPY_DENSE_GRAD: OpDef = OpDef {
     lower: Lower::Slices(kernel),
     samples: || {
         let sample = |mut sample: Sample| {
-            let of_rows = results(&sample.inputs[0].ty);
-            let types = [&of_rows[1], &of_rows[0], &of_rows[1]].map(Clone::clone);
-            sample.inputs.extend(Sample::of(&types, Attrs::None).inputs);
+            let g = losses(&sample.inputs[0].ty);
+            sample.inputs.extend(Sample::of(&[g], Attrs::None).inputs);
             sample
         };
         targets_to_test().into_iter().map(sample).collect()
@@ -50,21 +49,21 @@ pub static CROSS_ENTROPY_DENSE_GRAD: OpDef = OpDef {
 };
 
 fn infer(call: &Call) -> Result<Types> {
-    let [x, targets, lse, g, g_lse] = inputs(NAME, call)?;
+    let [x, targets, g] = inputs(NAME, call)?;
     smoothing(NAME, call.attrs)?;
     check_rows(NAME, x)?;
     same_dtype(NAME, x, targets)?;
     shape(NAME, &targets.shape, &x.shape, "pass a probability for every logit")?;
-    check_numbers(NAME, x, [lse, g, g_lse])?;
+    check_grad(NAME, x, g)?;
     Ok(smallvec![x.clone()])
 }
 
 fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Value>> {
     let share = smoothing(NAME, attrs)?;
-    let [x, targets, lse, g, g_lse] = &inputs[..] else { return Ok(Vec::new()) };
-    let (ty, wide) = (x.ty().clone(), lse.ty().dtype);
+    let [x, targets, g] = &inputs[..] else { return Ok(Vec::new()) };
+    let (ty, wide) = (x.ty().clone(), computed(x.ty().dtype));
     let last = ty.shape.rank() - 1;
-    let (g, g_lse) = (beside(e, g, wide)?, beside(e, g_lse, wide)?);
+    let g = beside(e, g, wide)?;
     let count = emit::size(e, &ty.shape[last], wide)?;
     let even = emit::number(e, share, wide)?;
     let even = emit::div(e, even, count)?;
@@ -73,8 +72,7 @@ fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Va
     let targets = emit::add(e, targets, even)?;
     let sum = emit::sum(e, targets.clone(), smallvec![last], true)?;
     let by = emit::mul(e, g.clone(), sum)?;
-    let by = emit::add(e, by, g_lse)?;
-    let made = shares(e, x, lse, by)?;
+    let made = shares(e, x, by)?;
     let less = emit::mul(e, targets, g)?;
     let made = emit::sub(e, made, less)?;
     Ok(vec![emit::cast(e, made, ty.dtype)?])
@@ -88,8 +86,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let share = smoothing(NAME, k.attrs)?;
     let [x, targets] = [0, 1].map(|i| Rows::<T>::of(&k.inputs[i]));
     let (width, at_once) = (x.width, rows_at_once(x.width));
-    let [lse, g, g_lse] = [2, 3, 4].map(|i| &k.inputs[i]);
-    let places = [lse, g, g_lse].map(|input| Positions::of(&input.layout));
+    let g = &k.inputs[2];
+    let places = Positions::of(&g.layout);
     let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
     let slot = bytes_of_rows(3, width, <T::Compute as Element>::DTYPE);
     let (certain, even) =
@@ -98,25 +96,21 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let [of_x, of_t, work] = [(); 3].map(|()| cut::<T::Compute>(&mut slot, width));
         for (i, out) in out.chunks_exact_mut(width).enumerate() {
             let row = number * at_once + i;
-            let lse = lse.slice::<T::Compute>()[places[0].at(row)];
-            let g: T::Compute = g.slice::<T>()[places[1].at(row)].read();
-            let g_lse = g_lse.slice::<T::Compute>()[places[2].at(row)];
+            let g: T::Compute = g.slice::<T>()[places.at(row)].read();
             let (x, targets) = (x.row_or(row, out, of_x), targets.row(row, of_t));
             let (share, work) = (T::Compute::of(share), &mut *work);
-            simd::level().run(Back { x, targets, lse, g, g_lse, share, certain, even, work });
+            simd::level().run(Back { x, targets, g, share, certain, even, work });
             T::store(work, out);
         }
         Ok(())
     })
 }
 
-/// `exp(x - lse) * (g * sum + g_lse) - g * t` with `t = certain * targets + even` and `sum` theirs.
+/// `softmax(x) * g * sum - g * t` with `t = certain * targets + even` and `sum` theirs.
 struct Back<'a, C> {
     x: &'a [C],
     targets: &'a [C],
-    lse: C,
     g: C,
-    g_lse: C,
     share: C,
     certain: C,
     even: C,
@@ -128,11 +122,11 @@ impl<C: Wide> simd::Kernel for Back<'_, C> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
+        let (_, whole) = powers_of::<I, C>(self.x, self.work);
         let sum = sum1(self.targets, |t| t) * self.certain + self.share;
-        let by = self.g * sum + self.g_lse;
-        for ((made, x), t) in self.work.iter_mut().zip(self.x).zip(self.targets) {
-            let share = (*x - self.lse).exp::<I>() * by;
-            *made = share - self.g * t.fma::<I>(self.certain, self.even);
+        let by = self.g * sum / whole;
+        for (made, t) in self.work.iter_mut().zip(self.targets) {
+            *made = *made * by - self.g * t.fma::<I>(self.certain, self.even);
         }
     }
 }

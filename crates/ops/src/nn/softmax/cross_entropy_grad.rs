@@ -1,16 +1,18 @@
-//! The gradient of `cross_entropy` for its logits, from one number a row: probabilities, less the labels; each row times
-//! the gradient of its loss. May take over the logits' bytes.
+//! The gradient of `cross_entropy` for its logits: probabilities, which are made again, less the labels; each row times the
+//! gradient of its loss. May take over the logits' bytes.
 
 use smallvec::smallvec;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
-use tonnage_core::{Attrs, Call, Dim, Element, OpDef, Shape, TensorType};
+use tonnage_core::{Attrs, Call, DType, Dim, Element, OpDef, Shape, TensorType};
 
-use super::cross_entropy::{labels_to_test, leading, results};
-use super::{check_rows, costs, rows_axes, rows_scratch, smoothing};
+use super::cross_entropy::{labels_to_test, leading, losses};
+use super::plain::SOFTMAX;
+use super::{check_rows, computed, costs, powers_of, rows_axes, rows_scratch, smoothing};
 use crate::derive::by_formula;
+use crate::emit;
 use crate::index::indices::Indices;
 use crate::index::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{inputs, integer, same_dtype, shape};
@@ -19,80 +21,71 @@ use crate::nn::rows::{Rows, bytes_of_rows};
 use crate::parallel::{cut, for_each_item, rows_at_once};
 use crate::simd::{self, Isa};
 use crate::strided::Positions;
-use crate::{emit, math};
 
 const NAME: &str = "cross_entropy_grad";
 
-/// `(logits, labels, lse, g, g of lse) -> gradient of the logits`; the share that is spread as [`Attrs::Smoothing`].
+/// `(logits, labels, g) -> gradient of the logits`; the share that is spread as [`Attrs::Smoothing`].
 pub static CROSS_ENTROPY_GRAD: OpDef = OpDef {
     name: NAME,
     doc: "The gradient of cross_entropy for its logits.",
     infer,
-    axes: |call| rows_axes(call, &[0, 1, 2, 3, 4], true),
+    axes: |call| rows_axes(call, &[0, 1, 2], true),
     mem: Mem::Reuse(&[0]),
     scratch: |call, threads| rows_scratch(call, 2, threads),
     saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
     remat: Remat::Costly,
-    cost: |call| costs(call, 12, &call.inputs[..1]),
+    cost: |call| costs(call, 15, &call.inputs[..1]),
     grad: Grad::Rule(|e, call| by_formula(e, call, formula)),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples: || {
         let sample = |(mut sample, _): (Sample, _)| {
-            let of_rows = results(&sample.inputs[0].ty);
-            let types = [&of_rows[1], &of_rows[0], &of_rows[1]].map(Clone::clone);
-            sample.inputs.extend(Sample::of(&types, Attrs::None).inputs);
+            let g = losses(&sample.inputs[0].ty);
+            sample.inputs.extend(Sample::of(&[g], Attrs::None).inputs);
             sample
         };
         labels_to_test().into_iter().map(sample).collect()
     },
 };
 
-/// Refuses numbers of rows that are not as cross-entropy gave them.
-pub(super) fn check_numbers(op: &'static str, x: &TensorType, of: [&TensorType; 3]) -> Result<()> {
-    let expected = results(x);
-    for (ty, expected) in of.into_iter().zip([&expected[1], &expected[0], &expected[1]]) {
-        same_dtype(op, ty, expected)?;
-        shape(op, &ty.shape, &expected.shape, "pass one number for each row of logits")?;
-    }
-    Ok(())
+/// Refuses gradients that are not of the losses of logits.
+pub(super) fn check_grad(op: &'static str, x: &TensorType, g: &TensorType) -> Result<()> {
+    let expected = losses(x);
+    same_dtype(op, g, &expected)?;
+    shape(op, &g.shape, &expected.shape, "pass one number for each row of logits")
 }
 
 fn infer(call: &Call) -> Result<Types> {
-    let [x, labels, lse, g, g_lse] = inputs(NAME, call)?;
+    let [x, labels, g] = inputs(NAME, call)?;
     smoothing(NAME, call.attrs)?;
     check_rows(NAME, x)?;
     integer(NAME, labels)?;
     shape(NAME, &labels.shape, &leading(x), "pass one label for each row of logits")?;
-    check_numbers(NAME, x, [lse, g, g_lse])?;
+    check_grad(NAME, x, g)?;
     Ok(smallvec![x.clone()])
 }
 
 /// A number of each row, beside its elements.
-pub(super) fn beside(e: &mut dyn Emit, x: &Value, wide: tonnage_core::DType) -> Result<Value> {
+pub(super) fn beside(e: &mut dyn Emit, x: &Value, wide: DType) -> Result<Value> {
     let x = emit::cast(e, x.clone(), wide)?;
     let to: Shape = x.ty().shape.iter().cloned().chain([Dim::Known(1)]).collect();
     emit::reshape(e, x, &to)
 }
 
-/// Probabilities times the sum of two numbers of their rows.
-pub(super) fn shares(e: &mut dyn Emit, x: &Value, lse: &Value, by: Value) -> Result<Value> {
-    let wide = lse.ty().dtype;
-    let x = emit::cast(e, x.clone(), wide)?;
-    let lse = beside(e, lse, wide)?;
-    let relative = emit::sub(e, x, lse)?;
-    let powers = emit::unary(e, &math::exp::EXP, relative)?;
-    emit::mul(e, powers, by)
+/// Probabilities, in what they are computed in, times a number of each row.
+pub(super) fn shares(e: &mut dyn Emit, x: &Value, by: Value) -> Result<Value> {
+    let x = emit::cast(e, x.clone(), by.ty().dtype)?;
+    let probabilities = emit::unary(e, &SOFTMAX, x)?;
+    emit::mul(e, probabilities, by)
 }
 
 fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Value>> {
     let share = smoothing(NAME, attrs)?;
-    let [x, labels, lse, g, g_lse] = &inputs[..] else { return Ok(Vec::new()) };
-    let (ty, wide) = (x.ty().clone(), lse.ty().dtype);
-    let (g, g_lse) = (beside(e, g, wide)?, beside(e, g_lse, wide)?);
-    let both = emit::add(e, g.clone(), g_lse)?;
-    let mut made = shares(e, x, lse, both)?;
+    let [x, labels, g] = &inputs[..] else { return Ok(Vec::new()) };
+    let (ty, wide) = (x.ty().clone(), computed(x.ty().dtype));
+    let g = beside(e, g, wide)?;
+    let mut made = shares(e, x, g.clone())?;
     let label = beside(e, labels, labels.ty().dtype)?;
     let certain = emit::scale(e, g.clone(), 1.0 - share)?;
     let last = Attrs::Shape(ty.shape[ty.shape.rank() - 1..].iter().cloned().collect());
@@ -114,20 +107,18 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let x = Rows::<T>::of(&k.inputs[0]);
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let labels = Indices::checked(NAME, &k.inputs[1], width)?;
-    let [lse, g, g_lse] = [2, 3, 4].map(|i| &k.inputs[i]);
-    let places = [lse, g, g_lse].map(|input| Positions::of(&input.layout));
+    let g = &k.inputs[2];
+    let places = Positions::of(&g.layout);
     let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
     let slot = bytes_of_rows(2, width, <T::Compute as Element>::DTYPE);
     for_each_item(k.workers, out, k.scratch, slot, &|(number, out), mut slot| {
         let [buffer, work] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
         for (i, out) in out.chunks_exact_mut(width).enumerate() {
             let row = number * at_once + i;
-            let lse = lse.slice::<T::Compute>()[places[0].at(row)];
-            let g: T::Compute = g.slice::<T>()[places[1].at(row)].read();
-            let both = g + g_lse.slice::<T::Compute>()[places[2].at(row)];
+            let g: T::Compute = g.slice::<T>()[places.at(row)].read();
             let less = g * T::Compute::of(share / width as f64);
             let x = x.row_or(row, out, buffer);
-            simd::level().run(Shares { x, lse, by: both, less, work: &mut *work });
+            simd::level().run(Shares { x, by: g, less, work: &mut *work });
             let label = &mut work[labels.get(row)];
             *label = *label - g * T::Compute::of(1.0 - share);
             T::store(work, out);
@@ -136,10 +127,9 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     })
 }
 
-/// `exp(x - lse) * by - less`
+/// `softmax(x) * by - less`
 struct Shares<'a, C> {
     x: &'a [C],
-    lse: C,
     by: C,
     less: C,
     work: &'a mut [C],
@@ -150,8 +140,8 @@ impl<C: Wide> simd::Kernel for Shares<'_, C> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        for (made, x) in self.work.iter_mut().zip(self.x) {
-            *made = (*x - self.lse).exp::<I>() * self.by - self.less;
-        }
+        let (_, sum) = powers_of::<I, C>(self.x, self.work);
+        let by = self.by / sum;
+        self.work.iter_mut().for_each(|made| *made = *made * by - self.less);
     }
 }

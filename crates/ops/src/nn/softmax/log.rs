@@ -1,5 +1,5 @@
 //! `log_softmax`: the logarithm of softmax along the last axis, exact also where that is too small to be a number:
-//! `x - log(sum(exp(x)))`.
+//! `(x - largest) - log(sum(exp(x - largest)))`.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
@@ -10,9 +10,9 @@ use tonnage_core::{Attrs, Call, Emit, OpDef};
 
 use super::log_grad::LOG_SOFTMAX_GRAD;
 use super::plain::SOFTMAX;
-use super::{Row, check, costs, each_row, log_sum_exp, rows_axes, rows_scratch};
+use super::{Row, check, costs, each_row, powers_of, rows_axes, rows_scratch};
 use crate::infer::inputs;
-use crate::nn::float::{Float, with_float};
+use crate::nn::float::{Float, Wide, with_float};
 use crate::simd::{self, Isa};
 
 const NAME: &str = "log_softmax";
@@ -60,8 +60,9 @@ impl<T: Float> simd::Kernel for LogSoftmax<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let Row { inputs: [x], work, out } = self.0;
-        let (lse, _) = log_sum_exp::<I, T::Compute>(x, work);
-        work.iter_mut().zip(x).for_each(|(made, x)| *made = *x - lse);
+        let (base, sum) = powers_of::<I, T::Compute>(x, work);
+        let log = sum.ln::<I>();
+        work.iter_mut().zip(x).for_each(|(made, x)| *made = (*x - base) - log);
         T::store(work, out);
     }
 }

@@ -1,5 +1,9 @@
 //! Powers of e that add up to 1, and what is made of them: `softmax`, `log_softmax`, and cross-entropies, which never make
-//! the probabilities. All along the last axis; the largest element is subtracted first, so that nothing overflows.
+//! the probabilities. All along the last axis.
+//!
+//! The largest element is subtracted first, and what is made stays relative to it: `(x - largest) - log(sum)`. The
+//! logarithm of the sum is never added to the largest element, where its digits would be lost beside a large one, so it is
+//! not kept for gradients either: they make the powers again.
 
 pub mod cross_entropy;
 pub mod cross_entropy_dense;
@@ -111,17 +115,16 @@ fn each_row<T: Float, const N: usize>(
     })
 }
 
-/// The logarithm of the sum of the powers of e; with `powers`, those relative to the largest, whose sum is returned beside.
+/// The powers of e relative to the largest element; returns that element and the sum of the powers.
 #[inline(always)]
-fn log_sum_exp<I: Isa, C: Wide>(x: &[C], powers: &mut [C]) -> (C, C) {
+fn powers_of<I: Isa, C: Wide>(x: &[C], powers: &mut [C]) -> (C, C) {
     let most = largest(x);
     // A row of minus infinities alone has no largest element to subtract.
     let base = if most == C::LOWEST { C::ZERO } else { most };
     for (power, x) in powers.iter_mut().zip(x) {
         *power = (*x - base).exp::<I>();
     }
-    let sum = sum1(powers, |x| x);
-    (base + sum.ln::<I>(), sum)
+    (base, sum1(powers, |x| x))
 }
 
 /// Rows to test with.

@@ -10,7 +10,7 @@ use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves
 use tonnage_core::{Attrs, Call, Emit, OpDef, TensorType};
 
 use super::plain_grad::SOFTMAX_GRAD;
-use super::{Row, check, costs, each_row, log_sum_exp, rows_axes, rows_scratch, rows_to_test};
+use super::{Row, check, costs, each_row, powers_of, rows_axes, rows_scratch, rows_to_test};
 use crate::infer::inputs;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::simd::{self, Isa};
@@ -65,7 +65,7 @@ impl<T: Float> simd::Kernel for Softmax<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let Row { inputs: [x], work, out } = self.0;
-        let (_, sum) = log_sum_exp::<I, T::Compute>(x, work);
+        let (_, sum) = powers_of::<I, T::Compute>(x, work);
         let share = T::Compute::ONE / sum;
         work.iter_mut().for_each(|power| *power = *power * share);
         T::store(work, out);

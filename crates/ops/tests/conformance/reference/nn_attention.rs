@@ -87,15 +87,19 @@ pub fn attention(asked: &Asked) -> Vec<Answer> {
         lse_scale.push(1.0 + off);
     }
     let sizes = [&call.q.sizes[..3], &[width]].concat();
+    let (computed, numbers) = (call.computed(), call.q.sizes[..3].to_vec());
+    // What rounding lost is nothing, up to what rounding loses.
+    let lost = vec![0.0; lse.len()];
     vec![
         Answer::scaled(call.q.dtype, sizes, means, means_scale),
-        Answer::scaled(call.computed(), call.q.sizes[..3].to_vec(), lse, lse_scale),
+        Answer::scaled(computed, numbers.clone(), lse, lse_scale.clone()),
+        Answer::scaled(computed, numbers, lost, lse_scale),
     ]
 }
 
 pub fn attention_grad(asked: &Asked) -> Vec<Answer> {
     let call = Call::of(asked);
-    let [lse, shared, g] = [&asked.inputs[3], &asked.inputs[4], &asked.inputs[5]];
+    let [lse, lost, shared, g] = [3, 4, 5, 6].map(|i| &asked.inputs[i]);
     let zeros = |x: &Plain| (vec![0.0; x.values.len()], vec![0.0; x.values.len()]);
     let (mut dq, mut dk, mut dv) = (zeros(call.q), zeros(call.k), zeros(call.v));
     let add = |to: &mut (Vec<f64>, Vec<f64>), of: &Plain, at: &[usize], x: f64, scale: f64| {
@@ -109,8 +113,9 @@ pub fn attention_grad(asked: &Asked) -> Vec<Answer> {
             if lse.at(&query) == f64::NEG_INFINITY {
                 continue;
             }
-            let weight = (score - lse.at(&query)).exp();
-            let doubt = weight * (1.0 + 2.0 * (off + lse.at(&query).abs()));
+            let weight = (score - lse.at(&query) - lost.at(&query)).exp();
+            let doubt = lse.at(&query).abs() + lost.at(&query).abs();
+            let doubt = weight * (1.0 + 2.0 * (off + doubt));
             let of_key = [query[0], query[1] / call.group, key];
             let (mut slope, mut size) = (-shared.at(&query), shared.at(&query).abs());
             for e in 0..call.v.sizes[3] {

@@ -11,8 +11,7 @@ use crate::tensor::Tensor;
 
 impl Tensor {
     /// For each row of logits `[..., classes]`, how surprised it is by its label: `-log_softmax(logits)[label]`. A label out of
-    /// range is an error. Probabilities are never made, and none are kept for the gradient: just the logits, and a number
-    /// a row.
+    /// range is an error. Probabilities are never made, and none are kept for the gradient: just the logits.
     ///
     /// ```
     /// use tonnage::tensor;
@@ -51,10 +50,13 @@ impl Tensor {
     }
 
     /// For each logit, how surprised it is by the probability of its class: `-t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x))`,
-    /// computed so that nothing overflows.
+    /// computed so that nothing overflows and a small loss keeps its digits.
     #[track_caller]
     pub fn sigmoid_cross_entropy(&self, targets: &Tensor) -> Result<Tensor> {
-        self.softplus()? - self * targets
+        // The difference `softplus(x) - t x` would cancel where the logit is right; for probabilities these terms have one
+        // sign.
+        let (yes, no) = ((-self)?.softplus()?, self.softplus()?);
+        (targets * yes)? + ((1.0 - targets)? * no)?
     }
 
     /// The mean of squared differences.
