@@ -138,26 +138,36 @@ def stateless_gamma(shape, seed, alpha, beta=None, dtype="float32", name=None):
 
 
 def fold_in(seed, data, alg="auto_select"):
-    """Another seed, by a number."""
+    """Another seed, by a number. No other seed, of ``split`` or of another number, draws the same.
+
+    >>> tf.random.fold_in([1, 2], 7).shape
+    TensorShape([2])
+    """
     _philox(alg)
-    words = [int(w) for w in seed]
-    return _t.to_tensor([words[0], (words[-1] * 1000003 + int(data)) & 0x7FFFFFFF], "int32", None)
+    number = (int(data) + 2**63) % 2**64 - 2**63
+    return _t.to_tensor(_t.fold_in_seed(seed, number), getattr(seed, "dtype", "int32"), None)
 
 
 def split(seed, num=2, alg="auto_select"):
-    """Several other seeds."""
+    """Several other seeds, which have nothing to do with each other.
+
+    >>> tf.random.split([1, 2], 3).shape
+    TensorShape([3, 2])
+    """
     _philox(alg)
-    words = [int(w) for w in seed]
-    numbers = _t.count(words[-1] * 1000003, 1, [int(num)], "int64") & 0x7FFFFFFF
-    first = _t.fill([int(num)], words[0], "int32")
-    return _t.stack([first, _t.cast(numbers, "int32")], 1)
+    made = _t.to_tensor(_t.split_seed(seed, int(num)), getattr(seed, "dtype", "int32"), None)
+    return _t.reshape(made, [int(num), 2])
+
+
+# The first word of the seeds that generators draw from, so that no seed of a user's is among them.
+_GENERATOR = int.from_bytes(b"generato", "big")
 
 
 class Generator:
     """Random numbers of its own: the same seed gives the same ones in the same order."""
 
     def __init__(self, seed=0):
-        self._key, self._count = int(seed), 0
+        self._words, self._count = [int(seed)], 0
 
     @classmethod
     def from_seed(cls, seed, alg=None):
@@ -177,17 +187,23 @@ class Generator:
     def _next(self):
         if _t.is_symbolic():
             return None  # in a function: fresh ones each call
+        return self._draw()
+
+    def _draw(self):
+        """A seed that was not drawn from before."""
         self._count += 1
-        return [self._key, self._count]
+        return [_GENERATOR, *self._words, self._count]
 
     def reset_from_seed(self, seed):
         """Starts again from a seed."""
-        self._key, self._count = int(seed), 0
+        self._words, self._count = [int(seed)], 0
 
     def split(self, count=1):
-        """Other generators."""
-        self._count += count
-        return [Generator(self._key * 1000003 + self._count - i) for i in range(count)]
+        """Other generators, which have nothing to do with each other."""
+        made = [Generator() for _ in range(count)]
+        for generator, words in zip(made, _t.split_seed(self._draw(), count)):
+            generator._words = list(words)
+        return made
 
     def normal(self, shape, mean=0.0, stddev=1.0, dtype="float32", name=None):
         """Numbers of the normal distribution."""

@@ -341,13 +341,13 @@ fn clip_all(parts: Vec<Tensor>, most: f64) -> tonnage::Result<Vec<Tensor>> {
     Ok(made)
 }
 
-/// Which random numbers: two words, as TensorFlow's stateless ops take them, or one.
+/// Which random numbers: two words, as TensorFlow's stateless ops take them, or any other number of them.
 #[derive(Clone, Copy)]
-pub struct Seed(u64);
+pub struct Seed(tonnage::RandomKey);
 
 impl Seed {
     fn key(self) -> tonnage::RandomKey {
-        tonnage::RandomKey::new(self.0)
+        self.0
     }
 }
 
@@ -356,12 +356,25 @@ impl Work for Option<Seed> {}
 impl FromPyObject<'_, '_> for Seed {
     type Error = PyErr;
     fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Seed> {
-        let words = crate::args::integers(&given)?;
-        let mixed = words.iter().fold(0u64, |all, word| {
-            all.rotate_left(32).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ *word as u64
-        });
-        Ok(Seed(mixed))
+        Ok(Seed(tonnage::RandomKey::of(&crate::args::integers(&given)?)))
     }
+}
+
+/// A key as the two words of a seed.
+fn seed_of(key: tonnage::RandomKey) -> [i32; 2] {
+    key.words().map(|word| word as i32)
+}
+
+/// Seeds that have nothing to do with each other, nor with the one that they are made from.
+#[pyfunction]
+pub fn split_seed(seed: Seed, count: usize) -> Vec<[i32; 2]> {
+    seed.key().split_into(count).map(seed_of).collect()
+}
+
+/// A seed of its own for every number.
+#[pyfunction]
+pub fn fold_in_seed(seed: Seed, number: i64) -> [i32; 2] {
+    seed_of(seed.key().fold_in(number as u64))
 }
 
 /// Lets random numbers start again from a seed.

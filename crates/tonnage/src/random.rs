@@ -39,6 +39,10 @@ pub fn set_seed(seed: u64) {
 /// assert_ne!(left.uniform([1], DType::F64)?.to_vec::<f64>()?, right.uniform([1], DType::F64)?.to_vec::<f64>()?);
 /// # Ok::<(), tonnage::Error>(())
 /// ```
+///
+/// Keys that are made from a key are words of Philox under it. What they are made for stands in the last word of the
+/// counter, so that keys of [`RandomKey::split`], of [`RandomKey::fold_in`], and the numbers that are drawn with the key
+/// itself come from blocks that nothing else reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RandomKey([u32; 2]);
 
@@ -48,23 +52,67 @@ impl RandomKey {
         RandomKey([seed as u32, (seed >> 32) as u32])
     }
 
-    /// A key of its own for every number.
-    pub(crate) fn numbered(&self, number: u64) -> RandomKey {
-        let words = philox::block(self.0, [number as u32, (number >> 32) as u32, 0, 4]);
-        RandomKey([words[0], words[1]])
+    /// The key of a list of numbers, such as a seed and a counter: another one for every list, however long.
+    pub fn of(numbers: &[i64]) -> RandomKey {
+        let first = RandomKey::new(numbers.len() as u64);
+        numbers.iter().fold(first, |key, number| key.derived(Use::Number, *number as u64).0)
     }
 
-    /// The key itself.
-    pub(crate) fn words(&self) -> [u32; 2] {
+    /// The key itself: two words.
+    pub fn words(&self) -> [u32; 2] {
         self.0
     }
 
-    /// Two keys that have nothing to do with each other, nor with this one.
+    /// Two keys that have nothing to do with each other, nor with this one: the first two of [`RandomKey::split_into`].
     #[must_use]
     pub fn split(&self) -> [RandomKey; 2] {
-        let words = philox::block(self.0, [0, 0, 0, 3]);
-        [RandomKey([words[0], words[1]]), RandomKey([words[2], words[3]])]
+        let (left, right) = self.derived(Use::Split, 0);
+        [left, right]
     }
+
+    /// So many keys that have nothing to do with each other, nor with this one.
+    ///
+    /// ```
+    /// use tonnage::RandomKey;
+    /// let key = RandomKey::new(42);
+    /// let keys: Vec<RandomKey> = key.split_into(3).collect();
+    /// assert_eq!(keys[..2], key.split());
+    /// assert!(!keys.contains(&key.fold_in(2)));
+    /// ```
+    pub fn split_into(self, count: usize) -> impl Iterator<Item = RandomKey> {
+        (0..count).map(move |i| {
+            let (left, right) = self.derived(Use::Split, i as u64 / 2);
+            if i % 2 == 0 { left } else { right }
+        })
+    }
+
+    /// A key of its own for every number, such as that of a step or an example.
+    #[must_use]
+    pub fn fold_in(&self, number: u64) -> RandomKey {
+        self.derived(Use::FoldIn, number).0
+    }
+
+    /// The key of a pass over data.
+    pub(crate) fn of_pass(&self, number: u64) -> RandomKey {
+        self.derived(Use::Pass, number).0
+    }
+
+    /// Two keys of a number, for a use.
+    fn derived(&self, to: Use, number: u64) -> (RandomKey, RandomKey) {
+        let counter = [number as u32, (number >> 32) as u32, 0, to as u32];
+        let [a, b, c, d] = philox::block(self.0, counter);
+        (RandomKey([a, b]), RandomKey([c, d]))
+    }
+}
+
+/// What keys are made for. Numbers themselves are drawn with 0 to 2 in that place of the counter, and functions number their
+/// random ops by words that spell it.
+#[derive(Clone, Copy)]
+enum Use {
+    Split = 3,
+    FoldIn = 4,
+    Number = 5,
+    Pass = 6,
 }
 
 /// The key of the next random op: in a function each call brings one of its own.

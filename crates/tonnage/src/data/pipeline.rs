@@ -206,7 +206,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
             if pass.is_looking() {
                 return rest;
             }
-            let (key, mut drawn) = (key.numbered(pass.number), 0);
+            let (key, mut drawn) = (key.of_pass(pass.number), 0);
             let mut held: Vec<Result<T>> = Vec::with_capacity(buffer.min(1 << 16));
             Box::new(std::iter::from_fn(move || {
                 while held.len() < buffer {
