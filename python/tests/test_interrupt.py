@@ -98,3 +98,28 @@ def test_one_that_comes_too_late_to_stop_a_call_is_raised_behind_it(interrupted)
         train(tf.ones([4]))
         total.assign(-1.0)  # not reached
     assert float(total) in (0.0, 2.0)
+
+
+@pytest.mark.parametrize("op", [
+    lambda x: tf.linalg.svd(x), lambda x: tf.linalg.eigh(x + tf.transpose(x))])
+def test_one_long_eager_op_is_interrupted(op):
+    x = tf.constant(tf.random.stateless_normal([1600, 1600], [1, 2]).numpy())
+    seen = []
+
+    def handler(number, frame):
+        # The workspace of the op is still held while it runs, and given back when it has ended.
+        seen.append(tf.memory.info()["current"] - before)
+        raise KeyboardInterrupt
+
+    before = tf.memory.info()["current"]
+    old = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            op(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    # Results take three matrices at most.
+    assert len(seen) == 1 and seen[0] > 3 * 4 * 1600 * 1600
+    assert tf.memory.info()["current"] == before

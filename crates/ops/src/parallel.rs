@@ -31,10 +31,18 @@ pub type OnPair<'f, A, B> = &'f (dyn Fn(usize, &mut [A], &mut [B]) + Sync);
 
 /// Calls `f(index, chunk of a, chunk of b)` for each pair of chunks, on as many threads as are free;
 /// as [`tonnage_core::workers::for_each_chunk`] does for one slice. Both have the same number of them.
-pub fn for_each_pair<A: Send, B: Send>(workers: &dyn Workers, pair: Pair<A, B>, f: OnPair<A, B>) {
+///
+/// # Errors
+/// Where the work is stopped: some pairs were not visited.
+pub fn for_each_pair<A: Send, B: Send>(
+    workers: &dyn Workers,
+    pair: Pair<A, B>,
+    f: OnPair<A, B>,
+) -> Result<()> {
     let count = pair.a.len().div_ceil(pair.chunk_a.max(1));
     let grain = if workers.threads() < 2 { count } else { count.div_ceil(4 * workers.threads()) };
     split(workers, pair, 0, grain.max(1), f);
+    workers.check()
 }
 
 fn split<A: Send, B: Send>(
@@ -48,8 +56,8 @@ fn split<A: Send, B: Send>(
     let count = a.len().div_ceil(chunk_a.max(1));
     if count <= grain {
         let chunks = a.chunks_mut(chunk_a.max(1)).zip(b.chunks_mut(chunk_b.max(1)));
-        chunks.enumerate().for_each(|(i, (a, b))| f(first + i, a, b));
-        return;
+        let chunks = chunks.enumerate().take_while(|_| !workers.is_stopped());
+        return chunks.for_each(|(i, (a, b))| f(first + i, a, b));
     }
     let half = count / 2;
     let (a, more_a) = a.split_at_mut(half * chunk_a);
@@ -67,7 +75,7 @@ fn split<A: Send, B: Send>(
 /// `scratch` holds at least one. Items are handed out one by one, so that they may be of any weight.
 ///
 /// # Errors
-/// The first that `f` gives; a thread that got one takes no more items.
+/// The first that `f` gives, or that the work is stopped; a thread that got one takes no more items.
 pub fn for_each_item<T: Send>(
     workers: &dyn Workers,
     items: impl Iterator<Item = T> + Send,
@@ -81,7 +89,7 @@ pub fn for_each_item<T: Send>(
         loop {
             let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(item) = item else { return };
-            if let Err(error) = f(item, slot) {
+            if let Err(error) = workers.check().and_then(|()| f(item, slot)) {
                 *failed.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
                 return;
             }

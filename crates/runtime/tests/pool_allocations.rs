@@ -20,7 +20,8 @@ fn lent_threads_allocate_nothing_inside_the_pool() {
     let mut data = vec![0u32; 1 << 14];
     let mut work = |times: usize| {
         for _ in 0..times {
-            pool.run(large, |workers| for_each_chunk(workers, &mut data, 64, &|_, x| x.fill(1)));
+            pool.run(large, |workers| for_each_chunk(workers, &mut data, 64, &|_, x| x.fill(1)))
+                .unwrap();
         }
     };
     // Each thread makes its own books when it first takes work of another's: both are made to.

@@ -85,9 +85,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     counts_in_i32("argsort", n)?;
     let out = k.outputs[0].slice::<i32>();
     with_ordered!(x.dtype, T, P => {
-        argsort::<T, P>(x, n, descending, out, cast_slice_mut(k.scratch), k.workers);
-    });
-    Ok(())
+        argsort::<T, P>(x, n, descending, out, cast_slice_mut(k.scratch), k.workers)
+    })
 }
 
 fn argsort<T: Ordered, P: Packed>(
@@ -97,21 +96,24 @@ fn argsort<T: Ordered, P: Packed>(
     out: &mut [i32],
     scratch: &mut [P],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     if out.is_empty() {
-        return;
+        return Ok(());
     }
     let together = (scratch.len() / n).max(1);
     for (group, rows) in out.chunks_mut(together * n).enumerate() {
         let room = &mut scratch[..rows.len()];
         let pair = Pair { a: rows, chunk_a: n, b: room, chunk_b: n };
         for_each_pair(workers, pair, &|i, row, room| {
-            sorted::<T, P>(x, (group * together + i) * n, descending, room, workers);
+            if sorted::<T, P>(x, (group * together + i) * n, descending, room, workers).is_err() {
+                return; // as all other rows do
+            }
             for (to, packed) in row.iter_mut().zip(room) {
                 *to = packed.index() as i32;
             }
-        });
+        })?;
     }
+    Ok(())
 }
 
 /// The elements from `first` on, packed and in order.
@@ -121,7 +123,7 @@ pub(super) fn sorted<T: Ordered, P: Packed>(
     descending: bool,
     room: &mut [P],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
     // Turned over within its own width, so that the index below still counts up.
     let most: u64 = u64::MAX >> (64 - 8 * size_of::<T>());
@@ -129,5 +131,5 @@ pub(super) fn sorted<T: Ordered, P: Packed>(
         let key: u64 = data[positions.at(first + i)].level_key().into();
         *to = P::pack(if descending { most - key } else { key }, i);
     }
-    in_order(room, workers);
+    in_order(room, workers)
 }

@@ -68,7 +68,7 @@ pub(super) fn counted(
     out: &mut [i64],
     scratch: &mut [u8],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     out.fill(0);
     let put = |range: std::ops::Range<usize>, bins: &mut [i64]| {
         for i in range {
@@ -81,22 +81,23 @@ pub(super) fn counted(
     let partials: &mut [i64] = bytemuck::cast_slice_mut(scratch);
     let parts = partials.len().checked_div(bins).unwrap_or(0);
     if parts < 2 || count < 32 * 1024 {
-        return put(0..count, out);
+        put(0..count, out);
+        return Ok(());
     }
     for_each_chunk(workers, &mut partials[..parts * bins], bins, &|part, bins| {
         bins.fill(0);
         put(part * count / parts..(part + 1) * count / parts, bins);
-    });
+    })?;
     for part in partials[..parts * bins].chunks(bins) {
         out.iter_mut().zip(part).for_each(|(sum, n)| *sum += n);
     }
+    Ok(())
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     let out = k.outputs[0].slice::<i64>();
     let numbers = Indices::checked("bincount", &k.inputs[0], out.len())?;
-    counted(numbers.count(), &|i| Some(numbers.get(i)), out, k.scratch, k.workers);
-    Ok(())
+    counted(numbers.count(), &|i| Some(numbers.get(i)), out, k.scratch, k.workers)
 }
 
 fn samples() -> Vec<Sample> {

@@ -110,7 +110,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                 strided::copy(&x.layout, data, i * row, &mut rows[done..done + row]);
                 done += row;
             }
-        });
+        })?;
     });
     Ok(())
 }

@@ -127,7 +127,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
         let data = x.slice::<T>();
         for_each_chunk(k.workers, out, GRAIN, &|chunk, out| {
             strided::copy(part, data, chunk * GRAIN, out);
-        });
+        })?;
     });
     Ok(())
 }

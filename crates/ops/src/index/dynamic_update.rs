@@ -89,7 +89,7 @@ fn put<T: Element>(k: &mut Kernel) -> Result<()> {
         let data = x.slice::<T>();
         for_each_chunk(k.workers, out, GRAIN, &|chunk, out| {
             strided::copy(&x.layout, data, chunk * GRAIN, out);
-        });
+        })?;
     }
     let data = part.slice::<T>();
     let (n, step) = match (part_sizes.last(), strides.last()) {

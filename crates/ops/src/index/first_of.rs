@@ -65,7 +65,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
         for (at, to) in order.iter_mut().enumerate() {
             *to = u64::pack(indices.get(at) as u64, at);
         }
-        in_order(order, k.workers);
+        in_order(order, k.workers)?;
         places(order.iter().map(|both| (both.packed_key(), both.index())), out);
     } else {
         (0..).zip(order.iter_mut()).for_each(|(at, place)| *place = at);

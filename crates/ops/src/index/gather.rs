@@ -85,8 +85,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let axis = axis("gather", k.attrs)?;
     let table = &k.inputs[0];
     let indices = Indices::checked("gather", &k.inputs[1], table.layout.sizes[axis])?;
-    with_width!(table.dtype, T => gather::<T>(table, axis, &indices, k.outputs[0].slice(), k.workers));
-    Ok(())
+    with_width!(table.dtype, T => gather::<T>(table, axis, &indices, k.outputs[0].slice(), k.workers))
 }
 
 fn gather<T: Element>(
@@ -95,7 +94,7 @@ fn gather<T: Element>(
     indices: &Indices,
     out: &mut [T],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let (layout, data) = (&table.layout, table.slice::<T>());
     let outer = strided::axes(layout, 0..axis);
     let inner = strided::axes(layout, axis + 1..layout.sizes.len());
@@ -147,7 +146,7 @@ fn gather<T: Element>(
             from.offset = at(number);
             strided::copy(from, data, 0, to);
         }
-    });
+    })
 }
 
 fn samples() -> Vec<Sample> {

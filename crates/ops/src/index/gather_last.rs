@@ -101,8 +101,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     }
     let pick = Pick { table, axis, indices: &indices, last };
     // All zero bits are zero in every dtype that is a number.
-    with_width!(table.dtype, T => pick.fill::<T>(k.outputs[0].slice(), 0, k.workers));
-    Ok(())
+    with_width!(table.dtype, T => pick.fill::<T>(k.outputs[0].slice(), 0, k.workers))
 }
 
 fn bit(bits: &[u8], i: usize) -> bool {
@@ -118,7 +117,7 @@ struct Pick<'a> {
 }
 
 impl Pick<'_> {
-    fn fill<T: Element>(&self, out: &mut [T], zero: T, workers: &dyn Workers) {
+    fn fill<T: Element>(&self, out: &mut [T], zero: T, workers: &dyn Workers) -> Result<()> {
         let (layout, data) = (&self.table.layout, self.table.slice::<T>());
         let outer = strided::axes(layout, 0..self.axis);
         let inner = strided::axes(layout, self.axis + 1..layout.sizes.len());
@@ -137,6 +136,6 @@ impl Pick<'_> {
                 from.offset = (blocks.at(block) as isize + index * step) as usize;
                 strided::copy(from, data, 0, to);
             }
-        });
+        })
     }
 }

@@ -68,7 +68,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     with_element!(x.dtype, T => {
         let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
         let of = |i: usize| bin(data[positions.at(i)].to_scalar().to_f64());
-        counted(x.layout.count(), &of, out, k.scratch, k.workers);
+        counted(x.layout.count(), &of, out, k.scratch, k.workers)?;
     });
     Ok(())
 }

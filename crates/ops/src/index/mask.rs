@@ -78,7 +78,7 @@ impl<'a> Mask<'a> {
         row: usize,
         owned: Owned,
         f: &(dyn Fn(Part, &mut [T]) + Sync),
-    ) {
+    ) -> Result<()> {
         let whole = Part { start: 0, len: self.len(), before: 0 };
         let shared = self.len().div_ceil(4 * workers.threads());
         let grain = match workers.threads() {
@@ -86,6 +86,7 @@ impl<'a> Mask<'a> {
             _ => shared.max(rows_at_once(row)),
         };
         self.split(workers, whole, out, row, grain.max(1), owned, f);
+        workers.check()
     }
 
     #[allow(
@@ -102,6 +103,9 @@ impl<'a> Mask<'a> {
         owned: Owned,
         f: &(dyn Fn(Part, &mut [T]) + Sync),
     ) {
+        if workers.is_stopped() {
+            return;
+        }
         if part.len <= grain {
             return f(part, out);
         }

@@ -83,7 +83,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                     to.fill(0);
                 }
             }
-        });
+        })?;
     });
     Ok(())
 }

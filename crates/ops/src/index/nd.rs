@@ -180,7 +180,7 @@ pub fn scatter<T: Element>(
             };
             strided::combine(layout, data, i * row, &mut piece[to * row..(to + 1) * row], &put);
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -208,7 +208,7 @@ pub fn gather<T: Element>(op: &'static str, k: &mut Kernel) -> Result<()> {
             from.offset = (start + far) as usize;
             strided::copy(from, data, 0, to);
         }
-    });
+    })?;
     Ok(())
 }
 

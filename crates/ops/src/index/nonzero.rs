@@ -62,7 +62,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                 rest /= size;
             }
         }
-    });
+    })?;
     Ok(())
 }
 

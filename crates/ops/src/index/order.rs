@@ -4,26 +4,82 @@
 //! is fast with, and an index packed beside one breaks ties: a stable sort in place, without memory of its own.
 
 use bytemuck::Pod;
-use tonnage_core::{Bool, Element, Workers, bf16, f16};
+use tonnage_core::{Bool, Element, Result, Workers, bf16, f16};
 
 /// Keys that are worth a thread of their own.
 const MANY: usize = 1 << 13;
 
+/// Keys that are sorted without a look at whether to stop: some milliseconds.
+const LONGEST: usize = 1 << 18;
+
 /// Sorts keys in place, many of them on all threads: what belongs into the lower part is parted from the rest, and both
 /// are sorted by themselves.
-pub fn in_order<K: Ord + Send>(keys: &mut [K], workers: &dyn Workers) {
+///
+/// # Errors
+/// Where the work is stopped: the keys are in some order.
+pub fn in_order<K: Ord + Copy + Send>(keys: &mut [K], workers: &dyn Workers) -> Result<()> {
     among(keys, workers.threads(), workers);
+    workers.check()
 }
 
-fn among<K: Ord + Send>(keys: &mut [K], threads: usize, workers: &dyn Workers) {
+fn among<K: Ord + Copy + Send>(keys: &mut [K], threads: usize, workers: &dyn Workers) {
     if threads < 2 || keys.len() < 2 * MANY {
-        return keys.sort_unstable();
+        return in_pieces(keys, workers);
     }
     let half = threads / 2;
     let middle = keys.len() / threads * half;
     keys.select_nth_unstable(middle);
     let (low, high) = keys.split_at_mut(middle);
     workers.join(&mut || among(low, half, workers), &mut || among(high, threads - half, workers));
+}
+
+/// Sorts keys on one thread: quicksort down to pieces that are sorted at once.
+fn in_pieces<K: Ord + Copy>(mut keys: &mut [K], workers: &dyn Workers) {
+    if keys.len() > LONGEST && keys.is_sorted() {
+        return;
+    }
+    while keys.len() > LONGEST {
+        if workers.is_stopped() {
+            return;
+        }
+        let step = keys.len() / SEEN;
+        let mut seen: [K; SEEN] = std::array::from_fn(|i| keys[i * step + step / 2]);
+        seen.sort_unstable();
+        let pivot = seen[SEEN / 2];
+        let below = part(keys, |key| *key < pivot);
+        let (low, high) = std::mem::take(&mut keys).split_at_mut(below);
+        // Where none is below, those that are level are in place, at least one.
+        keys = match below {
+            0 => {
+                let level = part(high, |key| *key == pivot);
+                &mut high[level..]
+            }
+            _ if low.len() < high.len() => {
+                in_pieces(low, workers);
+                high
+            }
+            _ => {
+                in_pieces(high, workers);
+                low
+            }
+        };
+    }
+    keys.sort_unstable();
+}
+
+/// Keys whose median parts the rest.
+const SEEN: usize = 31;
+
+/// Brings the keys that belong to the front there, without a branch that processors would have to guess, and counts them.
+fn part<K: Copy>(keys: &mut [K], in_front: impl Fn(&K) -> bool) -> usize {
+    let mut count = 0;
+    for i in 0..keys.len() {
+        let key = keys[i];
+        keys[i] = keys[count];
+        keys[count] = key;
+        count += usize::from(in_front(&key));
+    }
+    count
 }
 
 /// An element with a place in an order.

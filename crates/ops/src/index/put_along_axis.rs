@@ -82,12 +82,17 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let size = out.sizes.last().copied().unwrap_or(1);
     let indices = Indices::checked("put_along_axis", &k.inputs[0], size)?;
     with_number!("put_along_axis", values.dtype, T => {
-        put::<T>(values, &indices, out.slice(), size, k.workers);
-    });
-    Ok(())
+        put::<T>(values, &indices, out.slice(), size, k.workers)
+    })
 }
 
-fn put<T: Number>(values: &In, indices: &Indices, out: &mut [T], n: usize, workers: &dyn Workers) {
+fn put<T: Number>(
+    values: &In,
+    indices: &Indices,
+    out: &mut [T],
+    n: usize,
+    workers: &dyn Workers,
+) -> Result<()> {
     let row = values.layout.sizes.last().copied().unwrap_or(1);
     let (data, positions, at_once) =
         (values.slice::<T>(), Positions::of(&values.layout), rows_at_once(n));
@@ -100,7 +105,7 @@ fn put<T: Number>(values: &In, indices: &Indices, out: &mut [T], n: usize, worke
                 *to = to.plus(data[positions.at(number)]);
             }
         }
-    });
+    })
 }
 
 fn samples() -> Vec<Sample> {

@@ -161,6 +161,6 @@ pub fn put_rows<T: Element>(
             };
             to.iter_mut().zip(&data[at..][..row]).for_each(|(to, from)| put(to, *from));
         }
-    });
+    })?;
     Ok(())
 }

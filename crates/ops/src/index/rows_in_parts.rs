@@ -60,7 +60,7 @@ impl<'a> RowsInParts<'a> {
         let size = table.first().copied().unwrap_or(0);
         let indices = Indices::checked(op.name, indices, size)?;
         indices.each(0, order.len(), |i, index| order[i] = (index as u64) << 32 | i as u64);
-        in_order(order, workers);
+        in_order(order, workers)?;
         let row = table.iter().skip(1).product();
         Ok(RowsInParts { adds: *op == SCATTER_ADD, rows, row, order })
     }

@@ -72,9 +72,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let out = k.outputs[0].slice::<i32>();
     with_ordered!(sorted.dtype, T, P => {
         let _: Option<P> = None;
-        search::<T>(sorted, values, m, right, out, k.workers);
-    });
-    Ok(())
+        search::<T>(sorted, values, m, right, out, k.workers)
+    })
 }
 
 fn search<T: Ordered>(
@@ -84,7 +83,7 @@ fn search<T: Ordered>(
     right: bool,
     out: &mut [i32],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let (layout, last) = (&sorted.layout, sorted.layout.sizes.len() - 1);
     let (n, step) = (layout.sizes[last], layout.strides[last]);
     let outer = strided::axes(layout, 0..last);
@@ -106,7 +105,7 @@ fn search<T: Ordered>(
             }
             *to = low as i32;
         }
-    });
+    })
 }
 
 /// Rows of equal elements are sorted; what their values are decides where others go.

@@ -71,25 +71,28 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                 strided::copy(&x.layout, x.slice::<T>(), chunk * at_once * n, rows);
             }
             for row in rows.chunks_mut(n) {
-                sort_row::<T>(row, descending, k.workers);
+                if sort_row::<T>(row, descending, k.workers).is_err() {
+                    return; // as all other rows do
+                }
             }
-        });
+        })?;
     });
     Ok(())
 }
 
-fn sort_row<T: Ordered>(row: &mut [T], descending: bool, workers: &dyn Workers) {
+fn sort_row<T: Ordered>(row: &mut [T], descending: bool, workers: &dyn Workers) -> Result<()> {
     for x in row.iter_mut() {
         *x = bytemuck::cast(x.key());
     }
     let keys: &mut [T::Key] = bytemuck::cast_slice_mut(row);
-    in_order(keys, workers);
+    in_order(keys, workers)?;
     if descending {
         keys.reverse();
     }
     for x in row {
         *x = T::of(bytemuck::cast(*x));
     }
+    Ok(())
 }
 
 /// Rows of every kind.

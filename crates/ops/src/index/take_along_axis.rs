@@ -69,11 +69,16 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let size = x.layout.sizes.last().copied().unwrap_or(1);
     let indices = Indices::checked("take_along_axis", &k.inputs[1], size)?;
     let row = k.outputs[0].sizes.last().copied().unwrap_or(1);
-    with_width!(x.dtype, T => take::<T>(x, &indices, k.outputs[0].slice(), row, k.workers));
-    Ok(())
+    with_width!(x.dtype, T => take::<T>(x, &indices, k.outputs[0].slice(), row, k.workers))
 }
 
-fn take<T: Element>(x: &In, indices: &Indices, out: &mut [T], row: usize, workers: &dyn Workers) {
+fn take<T: Element>(
+    x: &In,
+    indices: &Indices,
+    out: &mut [T],
+    row: usize,
+    workers: &dyn Workers,
+) -> Result<()> {
     let (data, last) = (x.slice::<T>(), x.layout.sizes.len() - 1);
     let (outer, step) = (strided::axes(&x.layout, 0..last), x.layout.strides[last]);
     let (starts, at_once) = (Positions::of(outer), rows_at_once(row));
@@ -85,7 +90,7 @@ fn take<T: Element>(x: &In, indices: &Indices, out: &mut [T], row: usize, worker
                 *to = data[(start + indices.get(number * row + j) as isize * step) as usize];
             }
         }
-    });
+    })
 }
 
 fn samples() -> Vec<Sample> {

@@ -87,9 +87,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     // Where the axis was open, the type rule could not tell.
     fits(count, x.layout.sizes.last().copied().unwrap_or(0))?;
     with_number!("top_k", x.dtype, T => {
-        top_k::<T>(x, values.slice(), indices.slice(), count, k.workers);
-    });
-    Ok(())
+        top_k::<T>(x, values.slice(), indices.slice(), count, k.workers)
+    })
 }
 
 fn top_k<T: Number>(
@@ -98,9 +97,9 @@ fn top_k<T: Number>(
     indices: &mut [i32],
     k: usize,
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     if k == 0 {
-        return;
+        return Ok(());
     }
     let (data, last) = (x.slice::<T>(), x.layout.sizes.len() - 1);
     let (n, step) = (x.layout.sizes[last], x.layout.strides[last]);
@@ -115,7 +114,7 @@ fn top_k<T: Number>(
             let mut best = Best { values, indices };
             best.of((0..n).map(|j| data[(start + j as isize * step) as usize]));
         }
-    });
+    })
 }
 
 /// The best elements of a row so far: a heap with the worst of them at 0.

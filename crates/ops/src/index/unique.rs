@@ -73,7 +73,7 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
     };
     let (packed, firsts) = k.scratch.split_at_mut(n * size_of::<P>());
     let packed: &mut [P] = cast_slice_mut(packed);
-    sorted::<T, P>(x, 0, false, packed, k.workers);
+    sorted::<T, P>(x, 0, false, packed, k.workers)?;
     // For each run of equal ones: where its first element stands, and where the run starts.
     let firsts: &mut [u64] = cast_slice_mut(firsts);
     let mut count = 0;
@@ -84,7 +84,7 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
         }
     }
     let firsts = &mut firsts[..count];
-    in_order(firsts, k.workers);
+    in_order(firsts, k.workers)?;
     let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
     values.sizes[0] = count;
     counts.sizes[0] = count;

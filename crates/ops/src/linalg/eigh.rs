@@ -13,7 +13,7 @@ use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values};
-use tonnage_core::workers::Alone;
+use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
 use super::field::{Field, largest};
@@ -92,7 +92,7 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let each = slot(n, T::DTYPE, inside(batch, k.workers.threads()));
-    let workers: &dyn Workers = if batch == 1 { k.workers } else { &Alone };
+    let workers: &dyn Workers = if batch == 1 { k.workers } else { &Single(k.workers) };
     // The first matrix that fails: the same at any number of threads.
     let failed = AtomicU64::new(u64::MAX);
     let matrices = vectors.slice::<T>().chunks_exact_mut(n * n);
@@ -152,7 +152,7 @@ fn decompose<T: Field>(
     // to nothing, with which machines are slow.
     tridiagonal::orthogonal(reflections, factors, vectors, n, &mut room, workers)?;
     sweeps::into_strips(vectors, n, strips);
-    if let Err(column) = sweeps::rotate(d, e, strips, rotations, workers) {
+    if let Some(column) = sweeps::rotate(d, e, strips, rotations, workers)? {
         return Ok(Some(column));
     }
     order.iter_mut().enumerate().for_each(|(i, to)| *to = i as u32);

@@ -59,7 +59,7 @@ pub fn turn<T: Field>(
     tridiagonal::orthogonal(reflections, factors, turn, n, &mut room, workers)?;
     let strips = &mut rows[..n.div_ceil(STRIP) * STRIP * n];
     sweeps::into_strips(turn, n, strips);
-    if sweeps::rotate(d, e, strips, rotations, workers).is_err() {
+    if sweeps::rotate(d, e, strips, rotations, workers)?.is_some() {
         return Ok(false);
     }
     // The longest first: then the fewest rotations are left.

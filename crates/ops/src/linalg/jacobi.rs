@@ -23,7 +23,7 @@ pub fn orthogonalize<T: Field>(
     width: usize,
     least: f64,
     workers: &dyn Workers,
-) -> bool {
+) -> Result<bool> {
     let count = rows.len() / width.max(1);
     let close = T::STEP * (n as f64).sqrt().max(2.0);
     for _ in 0..ROUNDS {
@@ -37,13 +37,13 @@ pub fn orthogonalize<T: Field>(
                 if level().run(Pair { a, b, n, close, least, stay: false }) {
                     moved.store(true, Ordering::Relaxed);
                 }
-            });
+            })?;
         }
         if !moved.into_inner() {
-            return true;
+            return Ok(true);
         }
     }
-    false
+    Ok(false)
 }
 
 /// The same for rows that are nearly orthogonal already, as many as `n`: the products of all with each other, which the
@@ -64,6 +64,7 @@ pub fn finish<T: Field>(
         gemm(size, &left, &right, Target::new(products, size), &Store, packing, workers)?;
         let mut moved = false;
         for i in 0..n {
+            workers.check()?;
             let own = products[i * n + i].wide();
             for j in i + 1..n {
                 // Twice as much is let through as counts: a pair looks for itself.

@@ -3,7 +3,7 @@
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::kernel::{Data, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf};
-use tonnage_core::workers::{Alone, for_each_chunk};
+use tonnage_core::workers::{Single, for_each_chunk};
 use tonnage_core::{Bytes, Call, Element, TensorType, Workers};
 
 use crate::infer::{along, rank_at_least};
@@ -65,7 +65,7 @@ pub fn each_matrix<T: Element>(
             }
             f(number, matrix);
         }
-    });
+    })?;
     Ok(())
 }
 
@@ -100,6 +100,6 @@ pub fn each_in_slot<T: Send>(
     let items = out.chunks_mut(size * at_once).enumerate();
     for_each_item(workers, items, scratch, slot, &|(chunk, out), slot| {
         let mut own = out.chunks_mut(size).enumerate();
-        own.try_for_each(|(i, out)| f(chunk * at_once + i, out, slot, &Alone))
+        own.try_for_each(|(i, out)| f(chunk * at_once + i, out, slot, &Single(workers)))
     })
 }

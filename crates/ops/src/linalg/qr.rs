@@ -12,7 +12,7 @@ use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
 };
-use tonnage_core::workers::Alone;
+use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, TensorType, Workers};
 
 use super::field::Field;
@@ -111,7 +111,7 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let each = slot(m, n, T::DTYPE, inside(batch, k.workers.threads()));
-    let workers: &dyn Workers = if batch == 1 { k.workers } else { &Alone };
+    let workers: &dyn Workers = if batch == 1 { k.workers } else { &Single(k.workers) };
     let matrices = q.slice::<T>().chunks_exact_mut(m * least);
     let items = matrices.zip(r.slice::<T>().chunks_exact_mut(least * n)).enumerate();
     for_each_item(k.workers, items, k.scratch, each, &|(number, (q, r)), mut slot| {

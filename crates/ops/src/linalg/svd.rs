@@ -15,7 +15,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
-use tonnage_core::workers::Alone;
+use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
 use super::eigh::{differences, on_diagonal, refuse};
@@ -108,7 +108,7 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let each = slot(m, n, T::DTYPE, inside(batch, k.workers.threads()));
-    let workers: &dyn Workers = if batch == 1 { k.workers } else { &Alone };
+    let workers: &dyn Workers = if batch == 1 { k.workers } else { &Single(k.workers) };
     let failed = AtomicU64::new(u64::MAX);
     let sides = u.slice::<T>().chunks_exact_mut(m * least);
     let sides = sides.zip(v.slice::<T>().chunks_exact_mut(n * least));
@@ -188,7 +188,7 @@ fn decompose<T: Field>(
             row[n..].fill(T::ZERO);
             row[n + i] = T::ONE;
         }
-        orthogonalize(rows, n, 2 * n, least, workers)
+        orthogonalize(rows, n, 2 * n, least, workers)?
     };
     for (to, row) in lengths.iter_mut().zip(rows.chunks_exact(2 * n)) {
         *to = T::of(length(&row[..n]));

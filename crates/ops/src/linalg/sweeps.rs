@@ -4,8 +4,8 @@
 //! threads, by some sweeps at a time: a row passes through all of them in registers, each a row behind the one before it (Van
 //! Zee, van de Geijn and Quintana-Orti, 2014). The order of rotations depends on the diagonals alone.
 
-use tonnage_core::Workers;
 use tonnage_core::workers::for_each_chunk;
+use tonnage_core::{Result, Workers};
 
 use super::field::Field;
 use crate::simd::{Isa, Kernel, level};
@@ -48,7 +48,7 @@ pub fn rotate<T: Field>(
     strips: &mut [T],
     rotations: &mut [Rotation<T>],
     workers: &dyn Workers,
-) -> Result<(), usize> {
+) -> Result<Option<usize>> {
     let n = d.len();
     let most = d.iter().chain(&e[..n.saturating_sub(1)]).fold(0.0f64, |most, x| most.max(x.abs()));
     // Brought near 1 by a power of 2, so that squares are numbers.
@@ -65,18 +65,18 @@ pub fn rotate<T: Field>(
             }
             // NaN is never small.
             if left == 0 {
-                return Err(first);
+                return Ok(Some(first));
             }
             left -= 1;
             step(d, e, first, last, batch.next(first, last));
             if batch.count == TOGETHER {
-                batch.apply(strips, workers);
+                batch.apply(strips, workers)?;
             }
         }
     }
-    batch.apply(strips, workers);
+    batch.apply(strips, workers)?;
     d.iter_mut().for_each(|x| *x *= scale);
-    Ok(())
+    Ok(None)
 }
 
 /// One sweep over the block from `first` to `last`: `rotations[i]` becomes that of rows `i` and `i + 1`.
@@ -137,9 +137,9 @@ impl<T: Field> Batch<'_, T> {
     }
 
     /// Rotates what lies in strips by the sweeps that wait.
-    fn apply(&mut self, strips: &mut [T], workers: &dyn Workers) {
+    fn apply(&mut self, strips: &mut [T], workers: &dyn Workers) -> Result<()> {
         if self.count == 0 {
-            return;
+            return Ok(());
         }
         let (n, low, high) = (self.n, self.low, self.high);
         while self.count < TOGETHER {
@@ -148,8 +148,9 @@ impl<T: Field> Batch<'_, T> {
         let rotations = &*self.rotations;
         for_each_chunk(workers, strips, n * STRIP, &|_, strip| {
             level().run(Passing { strip, rotations, low, high });
-        });
+        })?;
         (self.count, self.low, self.high) = (0, n, 0);
+        Ok(())
     }
 }
 

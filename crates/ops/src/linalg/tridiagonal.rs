@@ -49,7 +49,7 @@ pub fn reduce<T: Field>(
             for_each_chunk(workers, &mut product[from..], at_once, &|chunk, out| {
                 let rows = &below[chunk * at_once * n..];
                 level().run(Times { rows, n, from, vector: own, out });
-            });
+            })?;
             level().run(Finish { put_off, from, own, factor, product: &mut product[from..] });
         }
         room.vectors = others;

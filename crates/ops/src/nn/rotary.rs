@@ -130,7 +130,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     for_each_chunk(k.workers, table, width.max(1), &|row, table| {
         let position = positions.signed(row) as f64;
         simd::level().run(Angles { position, how, table });
-    });
+    })?;
     let table = &*table;
     let at_once = rows_at_once(width);
     let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();

@@ -101,7 +101,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                     *to = class as i64;
                 }
             }
-        });
+        })?;
     });
     Ok(())
 }

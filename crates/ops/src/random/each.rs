@@ -44,7 +44,7 @@ pub fn draw(k: &mut Kernel, one: fn(f64, &mut Draw) -> f64) -> Result<()> {
                 let drawn = one(parameter, &mut Draw::new(key, number as u64));
                 *to = T::from_scalar(drawn.into());
             }
-        });
+        })?;
     });
     Ok(())
 }

@@ -62,8 +62,7 @@ pub(super) fn kernel(op: &'static str, k: &mut Kernel, largest: bool) -> Result<
     with_number!(op, x.dtype, T => match largest {
         true => find::<T, Largest>(x, axis, out, k.workers),
         false => find::<T, Least>(x, axis, out, k.workers),
-    });
-    Ok(())
+    })
 }
 
 /// Which of two elements is ahead; a type without values.
@@ -89,12 +88,18 @@ impl Rank for Least {
     }
 }
 
-fn find<T: Number, R: Rank>(x: &In, axis: usize, out: &mut [i64], workers: &dyn Workers) {
+fn find<T: Number, R: Rank>(
+    x: &In,
+    axis: usize,
+    out: &mut [i64],
+    workers: &dyn Workers,
+) -> Result<()> {
     let (layout, data) = (&x.layout, x.slice::<T>());
     let n = layout.sizes[axis];
     if n == 0 {
         // Only where the length was open to the type rule: nothing to point at.
-        return out.fill(-1);
+        out.fill(-1);
+        return Ok(());
     }
     let outer = strided::axes(layout, 0..axis);
     let inner = strided::axes(layout, axis + 1..layout.sizes.len());
@@ -118,7 +123,7 @@ fn find<T: Number, R: Rank>(x: &In, axis: usize, out: &mut [i64], workers: &dyn 
                 done += 1;
             }
         }
-    });
+    })
 }
 
 /// How far the element of that number lies from the first; backwards too.

@@ -97,17 +97,16 @@ fn kernel(k: &mut Kernel) -> Result<()> {
         // The type rule lets floats through alone.
         _ => run::<f32>(k),
     }
-    Ok(())
 }
 
-fn run<T: Running<Wide = f64>>(k: &mut Kernel) {
-    let Attrs::Scan { axis, exclusive, reverse } = *k.attrs else { return };
+fn run<T: Running<Wide = f64>>(k: &mut Kernel) -> Result<()> {
+    let Attrs::Scan { axis, exclusive, reverse } = *k.attrs else { return Ok(()) };
     let (a, b) = (&k.inputs[0], &k.inputs[1]);
     let (sizes, out) = k.outputs[0].parts::<T>();
     let n = sizes[axis];
     let inner: usize = sizes[axis + 1..].iter().product();
     if out.is_empty() {
-        return;
+        return Ok(());
     }
     let at_once = rows_at_once(n * inner);
     for_each_chunk(k.workers, out, n * inner * at_once, &|chunk, blocks| {
@@ -116,7 +115,7 @@ fn run<T: Running<Wide = f64>>(k: &mut Kernel) {
             let job = Job { a, b, n, inner, exclusive, reverse };
             job.run::<T>(first, block);
         }
-    });
+    })
 }
 
 struct Job<'a> {

@@ -154,14 +154,13 @@ fn segments(sizes: &[usize], axis: usize) -> (usize, usize) {
 pub(super) fn kernel(op: &'static str, k: &mut Kernel, product: bool) -> Result<()> {
     let Attrs::Scan { axis, exclusive, reverse } = *k.attrs else { return Ok(()) };
     let how = Scan { axis, exclusive, reverse };
-    with_number!(op, k.outputs[0].dtype, T => run::<T>(k, how, product));
-    Ok(())
+    with_number!(op, k.outputs[0].dtype, T => run::<T>(k, how, product))
 }
 
-fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) {
+fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) -> Result<()> {
     let (sizes, out) = k.outputs[0].parts::<T>();
     if out.is_empty() {
-        return;
+        return Ok(());
     }
     let input = &k.inputs[0];
     let n = sizes[how.axis];
@@ -187,7 +186,7 @@ fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) {
     for_each_chunk(k.workers, out, n * at_once, &|chunk, rows| match n <= SHORT {
         true => job.short_rows(chunk * at_once * n, n, rows),
         false => job.rows(chunk * at_once * n, n, rows, |_| unit),
-    });
+    })
 }
 
 struct Job<'a, T> {
@@ -206,7 +205,7 @@ impl<T: Running> Job<'_, T> {
         long: usize,
         totals: &mut [T::Wide],
         workers: &dyn Workers,
-    ) {
+    ) -> Result<()> {
         let (inner, product) = (self.inner, self.product);
         let there: &[T] = out;
         for_each_chunk(workers, totals, inner, &|i, totals| {
@@ -228,7 +227,7 @@ impl<T: Running> Job<'_, T> {
                 level().run(Totals { piece, totals, product, single: inner == 1 });
                 at += count;
             }
-        });
+        })?;
         let count = totals.len() / inner;
         for column in 0..inner {
             let mut before = T::unit(product);
@@ -250,7 +249,7 @@ impl<T: Running> Job<'_, T> {
             self.columns(i * long, part, |column, running| {
                 running.copy_from_slice(&totals[column..column + running.len()]);
             });
-        });
+        })
     }
 
     /// Elements of the input from that number on, where they are not there already.

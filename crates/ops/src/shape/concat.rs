@@ -124,16 +124,15 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     let Attrs::Join { axis, .. } = *k.attrs else { return Ok(()) };
-    with_width!(k.outputs[0].dtype, T => join::<T>(k, axis));
-    Ok(())
+    with_width!(k.outputs[0].dtype, T => join::<T>(k, axis))
 }
 
-fn join<T: Element>(k: &mut Kernel, axis: usize) {
+fn join<T: Element>(k: &mut Kernel, axis: usize) -> Result<()> {
     let inner: usize = k.outputs[0].sizes[axis + 1..].iter().product();
     let row = k.outputs[0].sizes[axis] * inner;
     let (inputs, out) = (k.inputs, k.outputs[0].slice::<T>());
     if row == 0 {
-        return;
+        return Ok(());
     }
     let length = |part: &In| part.layout.sizes[axis] * inner;
     // Long rows are cut as they are; of short ones a piece is many.
@@ -152,7 +151,7 @@ fn join<T: Element>(k: &mut Kernel, axis: usize) {
             }
             at += len;
         }
-    });
+    })
 }
 
 /// Rows of one element from each of a few parts, as of `stack` along a new last axis, all parts at once: one by one each

@@ -88,8 +88,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let Attrs::Diag { diagonal, .. } = *k.attrs else { return Ok(()) };
     let (v, out) = (&k.inputs[0], &mut k.outputs[0]);
     let [.., rows, columns] = out.sizes[..] else { return Ok(()) };
-    with_width!(v.dtype, T => put::<T>(v, diagonal, rows, columns, out.slice(), k.workers));
-    Ok(())
+    with_width!(v.dtype, T => put::<T>(v, diagonal, rows, columns, out.slice(), k.workers))
 }
 
 fn put<T: Element>(
@@ -99,7 +98,7 @@ fn put<T: Element>(
     columns: usize,
     out: &mut [T],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let (data, positions) = (v.slice::<T>(), Positions::of(&v.layout));
     let length = v.layout.sizes.last().copied().unwrap_or(0);
     // Below the main diagonal the first element stands in a later row.
@@ -115,7 +114,7 @@ fn put<T: Element>(
                 row[(r as i64 + diagonal) as usize] = data[positions.at(matrix * length + at)];
             }
         }
-    });
+    })
 }
 
 fn samples() -> Vec<Sample> {

@@ -69,9 +69,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
     with_number!("fold_padding", x.dtype, T => {
         let (sizes, out) = out.parts::<T>();
-        fold::<T>(x, widths, *padding, sizes, out, k.workers);
-    });
-    Ok(())
+        fold::<T>(x, widths, *padding, sizes, out, k.workers)
+    })
 }
 
 /// Where a padded axis shows element `at` of `n`: once in the middle, and once on either side.
@@ -98,11 +97,11 @@ fn fold<T: Number>(
     sizes: &[usize],
     out: &mut [T],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let (layout, data) = (&x.layout, x.slice::<T>());
     let Some(last) = sizes.len().checked_sub(1) else {
         out[0] = data[layout.offset];
-        return;
+        return Ok(());
     };
     let (row, step) = (sizes[last], layout.strides[last]);
     let shown_at = |axis: usize, at: usize| shown(at, sizes[axis], widths[axis], padding);
@@ -134,7 +133,7 @@ fn fold<T: Number>(
                 }
             }
         }
-    });
+    })
 }
 
 fn samples() -> Vec<Sample> {

@@ -126,12 +126,12 @@ fn kernel(k: &mut Kernel) -> Result<()> {
             let centred = |i: usize| Slice { start: widths[i][0], len: x.layout.sizes[i], step: 1 };
             with_element!(x.dtype, T => {
                 let (sizes, out) = out.parts::<T>();
-                window::put::<T>(x, &centred, sizes, T::from_scalar(*value), out, k.workers);
+                window::put::<T>(x, &centred, sizes, T::from_scalar(*value), out, k.workers)?;
             });
         }
         mirror => with_width!(x.dtype, T => {
             let (sizes, out) = out.parts::<T>();
-            reflect::<T>(x, widths, *mirror, sizes, out, k.workers);
+            reflect::<T>(x, widths, *mirror, sizes, out, k.workers)?;
         }),
     }
     Ok(())
@@ -155,9 +155,10 @@ fn reflect<T: Element>(
     sizes: &[usize],
     out: &mut [T],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let Some(last) = sizes.len().checked_sub(1) else {
-        return strided::copy(&x.layout, x.slice::<T>(), 0, out);
+        strided::copy(&x.layout, x.slice::<T>(), 0, out);
+        return Ok(());
     };
     let (layout, data, row) = (&x.layout, x.slice::<T>(), sizes[last]);
     let at_once = rows_at_once(row);
@@ -176,7 +177,7 @@ fn reflect<T: Element>(
                 *to = data[(start + at as isize * step) as usize];
             }
         }
-    });
+    })
 }
 
 fn samples() -> Vec<Sample> {

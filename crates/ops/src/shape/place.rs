@@ -80,7 +80,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     // All zero bits are zero, or false, in every dtype.
     with_width!(input.dtype, T => {
         let (sizes, out) = out.parts::<T>();
-        window::put::<T>(input, &slice, sizes, 0, out, k.workers);
+        window::put::<T>(input, &slice, sizes, 0, out, k.workers)?;
     });
     Ok(())
 }

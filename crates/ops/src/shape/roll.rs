@@ -69,13 +69,19 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     if n > 0 {
         let inner: usize = out.sizes[axis + 1..].iter().product();
         let moved = shift.rem_euclid(n as i64) as usize * inner;
-        with_width!(x.dtype, T => roll::<T>(x, moved, n * inner, out.slice(), k.workers));
+        with_width!(x.dtype, T => roll::<T>(x, moved, n * inner, out.slice(), k.workers))?;
     }
     Ok(())
 }
 
 /// Each row of `row` elements moved by `moved` of them.
-fn roll<T: Element>(x: &In, moved: usize, row: usize, out: &mut [T], workers: &dyn Workers) {
+fn roll<T: Element>(
+    x: &In,
+    moved: usize,
+    row: usize,
+    out: &mut [T],
+    workers: &dyn Workers,
+) -> Result<()> {
     let data = x.slice::<T>();
     for_each_chunk(workers, out, GRAIN, &|chunk, out| {
         let (mut done, first) = (0, chunk * GRAIN);
@@ -88,7 +94,7 @@ fn roll<T: Element>(x: &In, moved: usize, row: usize, out: &mut [T], workers: &d
             strided::copy(&x.layout, data, start + from, &mut out[done..done + count]);
             done += count;
         }
-    });
+    })
 }
 
 fn samples() -> Vec<Sample> {

@@ -3,11 +3,11 @@
 //! The output is cut into rows along the last axis on which the part is not the whole; the axes behind that one
 //! are copied as they are. Rows are shared among threads, and each is written once.
 
-use tonnage_core::Element;
 use tonnage_core::kernel::In;
 use tonnage_core::layout::{Layout, Slice};
 use tonnage_core::walk::Axes;
 use tonnage_core::workers::{Workers, for_each_chunk};
+use tonnage_core::{Element, Result};
 
 use crate::parallel::rows_at_once;
 use crate::strided;
@@ -20,7 +20,7 @@ pub fn put<T: Element>(
     fill: T,
     out: &mut [T],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let whole = |axis: usize| slice(axis) == Slice { start: 0, len: sizes[axis], step: 1 };
     let Some(axis) = (0..sizes.len()).rev().find(|axis| !whole(*axis)) else {
         let at_once = crate::parallel::GRAIN;
@@ -39,7 +39,7 @@ pub fn put<T: Element>(
                 None => row.fill(fill),
             }
         }
-    });
+    })
 }
 
 /// Where the part's row for the output's row of that number starts, if it has one.

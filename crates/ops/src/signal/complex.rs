@@ -7,7 +7,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Call, Cost, Sample, Types};
-use tonnage_core::workers::Alone;
+use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, DType, Dim, OpDef, TensorType, Workers};
 
 use super::lanes::Parts;
@@ -107,7 +107,7 @@ pub fn for_each_group<T: Send>(
     let size = room + slot_bytes(way.n, dtype);
     for_each_item(workers, groups, scratch, size, &|group, slot| {
         let (room, slots) = slot.split_at_mut(room);
-        f(group, Room { room, slots, workers: &Alone })
+        f(group, Room { room, slots, workers: &Single(workers) })
     })
 }
 

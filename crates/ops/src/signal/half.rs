@@ -76,7 +76,7 @@ impl<'a, T: Field> Half<'a, T> {
         workers: &dyn Workers,
     ) -> Result<Half<'a, T>> {
         let [cos, sin] = two::<T>(scratch, n / 2 + 1);
-        turn([&mut *cos, &mut *sin], n, workers);
+        turn([&mut *cos, &mut *sin], n, workers)?;
         let plan = Plan::of(run_over(n), T::of(factor), scratch, workers)?;
         Ok(Half { n, plan, turns: [cos, sin] })
     }

@@ -75,16 +75,16 @@ impl<'a, T: Field> Plan<'a, T> {
     ) -> Result<Plan<'a, T>> {
         let way = Way::of(n);
         if !way.is_convolution() {
-            let tables = Tables::of(way, factor, scratch, workers);
+            let tables = Tables::of(way, factor, scratch, workers)?;
             return Ok(Plan { way, factor, tables, chirp: None });
         }
-        let tables = Tables::of(way, T::ONE, scratch, workers);
+        let tables = Tables::of(way, T::ONE, scratch, workers)?;
         let (turns, filter) = (two::<T>(scratch, n), two::<T>(scratch, way.len));
         let ([cos, sin], [re, im]) = (turns, filter);
         // Squares are taken modulo a whole turn, as integers: the angles stay small.
         let whole = 2 * n as u128;
         let square = |i: usize| ((i as u128 * i as u128) % whole) as f64;
-        angles([&mut *cos, &mut *sin], workers, &|i| square(i) / whole as f64);
+        angles([&mut *cos, &mut *sin], workers, &|i| square(i) / whole as f64)?;
         let plan = Plan { way, factor: T::ONE, tables, chirp: None };
         let (room, slots) = scratch.split_at_mut(room_bytes(n, T::DTYPE));
         let (mut row, room) = room.split_at_mut(two_bytes(way.len, T::DTYPE));
@@ -278,7 +278,7 @@ impl<'a, T: Field> Plan<'a, T> {
                     }
                 }
             }
-        });
+        })?;
         Ok(())
     }
 }

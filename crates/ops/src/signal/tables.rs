@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use tonnage_core::{DType, Workers};
+use tonnage_core::{DType, Result, Workers};
 
 use super::lanes::{LANES, Parts, PartsMut, again};
 use super::way::Way;
@@ -22,7 +22,7 @@ pub fn angles<T: Field>(
     [cos, sin]: PartsMut<T>,
     workers: &dyn Workers,
     turns: &(impl Fn(usize) -> f64 + Sync),
-) {
+) -> Result<()> {
     let pair = Pair { a: cos, chunk_a: GRAIN / 4, b: sin, chunk_b: GRAIN / 4 };
     for_each_pair(workers, pair, &|chunk, cos, sin| {
         let mut parts = [0.0; TOGETHER];
@@ -33,7 +33,7 @@ pub fn angles<T: Field>(
             parts.iter_mut().zip(first..).for_each(|(part, i)| *part = turns(i));
             level().run(Angles { parts, cos, sin });
         }
-    });
+    })
 }
 
 /// The cosine and minus the sine of parts of a turn.
@@ -61,9 +61,9 @@ impl<T: Field> Kernel for Angles<'_, T> {
 }
 
 /// The angles of a whole turn in `n` steps, the way that transforms go.
-pub fn turn<T: Field>(parts: PartsMut<T>, n: usize, workers: &dyn Workers) {
+pub fn turn<T: Field>(parts: PartsMut<T>, n: usize, workers: &dyn Workers) -> Result<()> {
     let whole = n as f64;
-    angles(parts, workers, &|i| i as f64 / whole);
+    angles(parts, workers, &|i| i as f64 / whole)
 }
 
 /// Real and imaginary parts cut off scratch.
@@ -108,22 +108,27 @@ pub fn table_bytes(way: Way, dtype: DType) -> usize {
 
 impl<'a, T: Field> Tables<'a, T> {
     /// Made at the front of scratch, which is cut off. All that a matrix gives is times a factor.
-    pub fn of(way: Way, factor: T, scratch: &mut &'a mut [u8], workers: &dyn Workers) -> Self {
+    pub fn of(
+        way: Way,
+        factor: T,
+        scratch: &mut &'a mut [u8],
+        workers: &dyn Workers,
+    ) -> Result<Self> {
         let [rows, cols, own, blocks] = sizes(way).map(|count| two::<T>(scratch, count));
         let whole = way.len as f64;
         let [mut rows, mut cols, mut own, mut blocks] = [rows, cols, own, blocks];
-        turn(again(&mut rows), way.rows, workers);
-        turn(again(&mut cols), way.cols, workers);
+        turn(again(&mut rows), way.rows, workers)?;
+        turn(again(&mut cols), way.cols, workers)?;
         let of_own = |i: usize| (i / LANES * (i % LANES) % way.len) as f64 / whole;
-        angles(again(&mut own), workers, &of_own);
+        angles(again(&mut own), workers, &of_own)?;
         let height = way.height();
         let of_block = |i: usize| (i % height * (i / height * LANES) % way.len) as f64 / whole;
-        angles(again(&mut blocks), workers, &of_block);
+        angles(again(&mut blocks), workers, &of_block)?;
         for part in &mut blocks {
             part.iter_mut().for_each(|x| *x = *x * factor);
         }
         let [rows, cols, own, blocks] = [rows, cols, own, blocks].map(|[a, b]| [&*a, &*b]);
         let cols = if way.cols == way.rows { rows } else { cols };
-        Tables { rows, cols, own, blocks }
+        Ok(Tables { rows, cols, own, blocks })
     }
 }

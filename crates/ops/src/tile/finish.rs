@@ -57,10 +57,14 @@ impl Finish for Finisher<'_> {
 }
 
 /// Finishes an output that is whole, for a kernel that has no better moment for it.
-pub fn finish_all<T: Element>(finish: &dyn Finish, out: &mut [T], workers: &dyn Workers) {
+pub fn finish_all<T: Element>(
+    finish: &dyn Finish,
+    out: &mut [T],
+    workers: &dyn Workers,
+) -> Result<()> {
     /// Elements of a part: as much as a thread is worth.
     const PART: usize = 16 * 1024;
     for_each_chunk(workers, out, PART, &|i, part| {
         finish.finish(&mut (i * PART, cast_slice_mut(part)));
-    });
+    })
 }

@@ -61,10 +61,10 @@ pub fn run(
                 true => made(at, &mut [none; BLOCK][..count], out),
                 false => made(at, &mut [none; WIDE][..count], out),
             }
-        });
+        })?;
         return Ok(());
     }
-    segments(&job, &mut cast_slice_mut(scratch)[..shape.segments * results], workers);
+    segments(&job, &mut cast_slice_mut(scratch)[..shape.segments * results], workers)?;
     let partials = &mut cast_slice_mut::<u8, Bits>(scratch)[..shape.segments * results];
     let (sums, more) = partials.split_at_mut(results);
     for segment in more.chunks(results) {
@@ -93,7 +93,7 @@ fn whole(shape: &FoldShape, most: usize) -> (usize, impl Fn(usize) -> usize + Sy
 }
 
 /// The partial results of every segment, one segment after the other.
-fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) {
+fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) -> Result<()> {
     let shape = job.shape;
     let width = shape.width.min(if job.ready.reads_files() { WIDE } else { BLOCK });
     // Blocks of columns never run over the end of a row of results.
@@ -107,7 +107,7 @@ fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) {
         let units = shape.units();
         let range = segment * units / shape.segments..(segment + 1) * units / shape.segments;
         job.results(outer * shape.width + at % per_row * width, range, cut);
-    });
+    })
 }
 
 struct Job<'a, 'r> {

@@ -133,7 +133,7 @@ pub fn run_part(
 ) -> Result<()> {
     let mut ready = Ready::empty(program);
     ready.resolve(sources)?;
-    store::run_part(&ready, first, count, outputs, workers);
+    store::run_part(&ready, first, count, outputs, workers)?;
     stored::check(sources)
 }
 

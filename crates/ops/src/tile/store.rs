@@ -16,6 +16,8 @@ use crate::simd::stream::streaming;
 const GRAIN: usize = 32 * 1024;
 /// What little is, in floating-point operations.
 const LITTLE: u64 = 4;
+/// Elements of a piece at most, also for one thread: before each one the work may be stopped. Some milliseconds.
+const LONGEST: usize = 1 << 20;
 
 /// The outputs of a piece.
 pub(super) type Outputs<'o> = SmallVec<[&'o mut [u8]; MOST_STORES]>;
@@ -28,10 +30,9 @@ pub fn run(
 ) -> Result<()> {
     if let Some(blocks) = Blocks::of(ready, domain) {
         blocks.run(ready, outputs.iter_mut().map(|o| &mut **o).collect(), workers);
-        return Ok(());
+        return workers.check();
     }
-    run_part(ready, 0, domain.iter().product(), outputs, workers);
-    Ok(())
+    run_part(ready, 0, domain.iter().product(), outputs, workers)
 }
 
 /// Some elements of the domain.
@@ -41,11 +42,12 @@ pub fn run_part(
     count: usize,
     outputs: &mut [&mut [u8]],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let threads = workers.threads().max(1);
-    let grain = if threads == 1 { count } else { worth(ready).max(count / (4 * threads)) };
+    let grain = worth(ready).max(count.div_ceil(4 * threads)).min(LONGEST);
     let outputs = outputs.iter_mut().map(|o| &mut **o).collect();
     split(ready, first, count, outputs, grain, workers);
+    workers.check()
 }
 
 /// Elements under which a piece is not worth another thread.
@@ -62,6 +64,9 @@ fn split(
     grain: usize,
     workers: &dyn Workers,
 ) {
+    if workers.is_stopped() {
+        return;
+    }
     if count <= grain {
         return piece(ready, first, count, outputs);
     }

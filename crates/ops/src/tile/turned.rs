@@ -103,7 +103,7 @@ impl<'a> Blocks<'a> {
         workers: &dyn Workers,
     ) {
         if end - first <= grain {
-            return self.piece(ready, (first, end), outputs);
+            return self.piece(ready, (first, end), outputs, workers);
         }
         let middle = first + (end - first) / 2;
         let elements = self.start(middle) - self.start(first);
@@ -117,11 +117,20 @@ impl<'a> Blocks<'a> {
         );
     }
 
-    fn piece(&self, ready: &Ready, (first, end): (usize, usize), mut outputs: Outputs) {
+    fn piece(
+        &self,
+        ready: &Ready,
+        (first, end): (usize, usize),
+        mut outputs: Outputs,
+        workers: &dyn Workers,
+    ) {
         let mut slots = [Slot::EMPTY; super::ready::MOST_SLOTS];
         let mut slabs = [Slab([0; ROWS * COLS]); MOST];
         let begin = self.start(first);
         for band in first..end {
+            if workers.is_stopped() {
+                return;
+            }
             let start = self.start(band);
             let rows = (self.start(band + 1) - start) / (self.between * self.cols);
             for b in 0..self.between {

@@ -71,13 +71,13 @@ pub fn turned_copy(
         4 => turned.copy::<u32>(cast_slice_mut(out), workers),
         2 => turned.copy::<u16>(cast_slice_mut(out), workers),
         _ => turned.copy::<u8>(cast_slice_mut(out), workers),
-    }
+    }?;
     check(sources)?;
     Ok(true)
 }
 
 impl Turned<'_> {
-    fn copy<T: Pod + Send>(&self, out: &mut [T], workers: &dyn Workers) {
+    fn copy<T: Pod + Send>(&self, out: &mut [T], workers: &dyn Workers) -> Result<()> {
         let (step, all) = (self.steps[self.along], self.layout.sizes[self.along]);
         let at_once = SPAN / size_of::<T>();
         // What the runs go along is cut, and with it the result where that is its first axis.
@@ -87,8 +87,10 @@ impl Turned<'_> {
             });
         }
         for first in (0..all).step_by(at_once) {
+            workers.check()?;
             self.part((first, at_once.min(all - first)), &mut out[first * step..]);
         }
+        Ok(())
     }
 
     /// So many elements of each run, from one on; `out` begins with the first of them.

@@ -26,6 +26,7 @@ mod recipes;
 mod reference;
 mod sanity;
 mod special;
+mod stops;
 mod threads;
 mod types;
 mod values;

@@ -73,7 +73,7 @@ pub(super) fn apply(
             outs.push(Out { dtype: ty.dtype, sizes, data });
         }
         let scratch = scratch.bytes_mut();
-        pool().run(cost, |workers| {
+        pool().run_op(cost, |workers| {
             kernel(&mut Kernel {
                 attrs: call.attrs,
                 inputs: &ins,

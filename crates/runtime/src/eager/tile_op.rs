@@ -82,7 +82,7 @@ pub(super) fn apply(
         };
         match domain.iter().product::<usize>() < SMALL {
             true => go(&tonnage_core::workers::Alone)?,
-            false => pool().run((op.cost)(call), go)?,
+            false => pool().run_op((op.cost)(call), go)?,
         }
     }
     buffers

@@ -165,7 +165,7 @@ impl Rooms<'_> {
                     return;
                 }
             }
-        });
+        })?;
         failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 }

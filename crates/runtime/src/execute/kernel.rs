@@ -63,6 +63,7 @@ impl Frame<'_> {
             }
             _ => None,
         };
+        let stop = self.stop_inside();
         let real: SmallVec<[Sizes; 2]> = {
             let lent = lender.lend(&reads, &writes)?;
             let inputs: SmallVec<[In; 4]> = from
@@ -95,7 +96,7 @@ impl Frame<'_> {
             if let (Some(finisher), Some(sources)) = (&mut finisher, &sources) {
                 finisher.resolve(sources)?;
             }
-            pool().run(cost, |workers| {
+            pool().run_until(cost, stop.as_ref(), |workers| {
                 kernel(&mut Kernel {
                     attrs: &attrs,
                     inputs: &inputs,

@@ -69,7 +69,7 @@ impl<'p> Frame<'p> {
         let mut child = Frame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
         child.decided.clone_from(&self.decided);
         child.brought.clone_from(&self.brought);
-        child.stop = self.stop.clone().filter(|stop| !stop.rounds_only);
+        child.stop = self.stop_inside();
         Ok(child)
     }
 

@@ -18,6 +18,7 @@ use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 use super::frame::Frame;
 use super::given::Given;
 use super::region::span;
+use crate::interrupt::Stop;
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
 
@@ -40,6 +41,11 @@ impl<'p> Frame<'p> {
                 Err(ErrorKind::BadGraph { what }.into())
             }
         }
+    }
+
+    /// What stops the work of a step before its end: nothing where it updates a variable.
+    pub(super) fn stop_inside(&self) -> Option<Stop> {
+        self.stop.clone().filter(|stop| !stop.rounds_only)
     }
 
     pub fn node(&self, step: &Step) -> Result<&'p Node> {
@@ -200,7 +206,7 @@ impl<'p> Frame<'p> {
         let sources = sources(run, &from, &lent.reads);
         let (outs, rest) = lent.writes.split_at_mut(outputs);
         let scratch: &mut [u8] = rest.first_mut().map_or(nothing(), |s| &mut **s);
-        pool().run(cost, |workers| {
+        pool().run_until(cost, self.stop_inside().as_ref(), |workers| {
             tile::run(&run.program, &run.domain, &sources, outs, scratch, workers)
         })
     }

@@ -17,16 +17,22 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use tonnage_core::error::bad_argument;
+use tonnage_core::error::{ErrorKind, bad_argument};
 use tonnage_core::row::Cost;
 use tonnage_core::workers::Alone;
 use tonnage_core::{Result, Workers};
 
 use places::Places;
 
+use crate::interrupt::{self, Stop, Stoppable};
+
 /// Work that takes less than this on one thread is not worth a second one: entering and one join take
 /// 10 microseconds, which halving must win back twice over.
 const WORTHWHILE_NANOS: u64 = 40_000;
+
+/// Work that takes longer than this can be stopped. Many kernels take several times what is reckoned, so it is far below what
+/// a user would notice, and to ask the host takes next to nothing beside it.
+const LONG_NANOS: u64 = 5_000_000;
 
 /// A number of threads that run together.
 ///
@@ -37,7 +43,7 @@ const WORTHWHILE_NANOS: u64 = 40_000;
 /// let pool = Pool::new(2)?;
 /// let mut data = vec![1u32; 1 << 20];
 /// let cost = Cost { flops: 1 << 20, bytes: 8 << 20 };
-/// pool.run(cost, |workers| for_each_chunk(workers, &mut data, 1 << 16, &|_, x| x.fill(2)));
+/// pool.run(cost, |workers| for_each_chunk(workers, &mut data, 1 << 16, &|_, x| x.fill(2)))?;
 /// assert!(data.iter().all(|x| *x == 2));
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
@@ -84,6 +90,36 @@ impl Pool {
         }
     }
 
+    /// The same for work whose result is dropped where `stop` says so. Where it runs on other threads for long, the caller's
+    /// asks meanwhile.
+    pub(crate) fn run_until<R: Send>(
+        &self,
+        cost: Cost,
+        stop: Option<&Stop>,
+        f: impl FnOnce(&dyn Workers) -> Result<R> + Send,
+    ) -> Result<R> {
+        let Some(stop) = stop else { return self.run(cost, f) };
+        match &self.threads {
+            Some(pool) if is_long(cost) && stop.asks_here() && is_outside() => {
+                stop.ask();
+                let f = || f(&Stoppable { workers: self, stop });
+                let ended = watched(pool, f, interrupt::EVERY, || stop.ask());
+                ended.unwrap_or_else(|| Err(ErrorKind::Interrupted.into()))
+            }
+            _ => self.run(cost, |workers| f(&Stoppable { workers, stop })),
+        }
+    }
+
+    /// The same for an eager op.
+    pub(crate) fn run_op<R: Send>(
+        &self,
+        cost: Cost,
+        f: impl FnOnce(&dyn Workers) -> Result<R> + Send,
+    ) -> Result<R> {
+        let stop = if is_long(cost) { Stop::of_long_op() } else { None };
+        self.run_until(cost, stop.as_ref(), f)
+    }
+
     /// How many threads [`Pool::run`] will lend for that work.
     pub fn threads_for(&self, cost: Cost) -> usize {
         match &self.threads {
@@ -112,27 +148,42 @@ impl Pool {
         tick: impl Fn(),
     ) -> Option<R> {
         let pool = match &self.threads {
-            // A thread of any pool is not one that a host waits on.
-            Some(pool) if rayon::current_thread_index().is_none() => pool,
+            Some(pool) if is_outside() => pool,
             _ => return Some(self.inside(f)),
         };
         away();
-        let (done, ended) = channel();
-        pool.in_place_scope(|scope| {
-            scope.spawn(move |_| {
-                // Nobody waits any more only where the caller panicked.
-                places::spread();
-                let _ = done.send(awake::all_awake(pool, f));
-            });
-            loop {
-                match ended.recv_timeout(every) {
-                    Ok(made) => break Some(made),
-                    Err(RecvTimeoutError::Timeout) => tick(),
-                    Err(RecvTimeoutError::Disconnected) => break None,
-                }
-            }
-        })
+        watched(pool, || awake::all_awake(pool, f), every, tick)
     }
+}
+
+/// Whether this thread is of no pool: one of a pool is not one that a host waits on.
+fn is_outside() -> bool {
+    rayon::current_thread_index().is_none()
+}
+
+/// Runs `f` on a thread of the pool, and `tick` on the caller's now and then meanwhile. `None` where `f` panicked, which goes
+/// on from here.
+fn watched<R: Send>(
+    pool: &ThreadPool,
+    f: impl FnOnce() -> R + Send,
+    every: Duration,
+    tick: impl Fn(),
+) -> Option<R> {
+    let (done, ended) = channel();
+    pool.in_place_scope(|scope| {
+        scope.spawn(move |_| {
+            // Nobody waits any more only where the caller panicked.
+            places::spread();
+            let _ = done.send(f());
+        });
+        loop {
+            match ended.recv_timeout(every) {
+                Ok(made) => break Some(made),
+                Err(RecvTimeoutError::Timeout) => tick(),
+                Err(RecvTimeoutError::Disconnected) => break None,
+            }
+        }
+    })
 }
 
 /// Runs `f` on a thread of the pool, which may be the caller's.
@@ -144,7 +195,7 @@ fn enter<R: Send>(pool: &ThreadPool, f: impl FnOnce() -> R + Send) -> R {
         places::spread();
         f()
     };
-    if rayon::current_thread_index().is_none() {
+    if is_outside() {
         return pool.install(f);
     }
     // A thread of somebody else's pool takes up other work of that pool while it waits in `install`: work that
@@ -155,9 +206,19 @@ fn enter<R: Send>(pool: &ThreadPool, f: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// Is a second thread of any use? At 10 bytes and 50 flops a nanosecond, which is what one core does.
+/// What work takes on one thread, about: 10 bytes and 50 flops a nanosecond are what one core does.
+fn nanos(cost: Cost) -> u64 {
+    cost.bytes / 10 + cost.flops / 50
+}
+
+/// Is a second thread of any use?
 fn worthwhile(cost: Cost) -> bool {
-    cost.bytes / 10 + cost.flops / 50 >= WORTHWHILE_NANOS
+    nanos(cost) >= WORTHWHILE_NANOS
+}
+
+/// Does a user wait for it?
+fn is_long(cost: Cost) -> bool {
+    nanos(cost) >= LONG_NANOS
 }
 
 impl Workers for Pool {
@@ -287,13 +348,15 @@ mod tests {
                 for_each_chunk(&pool, &mut data, 100, &|i, piece| {
                     calls.fetch_add(1, Ordering::Relaxed);
                     piece.iter_mut().for_each(|x| *x += i);
-                });
+                })
+                .unwrap();
             }
             pool.run(LARGE_WORK, |workers| {
                 for_each_chunk(workers, &mut data, 100, &|i, piece| {
                     piece.iter_mut().for_each(|x| *x += i);
-                });
-            });
+                })
+            })
+            .unwrap();
             assert_eq!(calls.into_inner(), 200);
             assert!(data.iter().enumerate().all(|(at, x)| *x == 3 * (at / 100)));
         }

@@ -346,7 +346,7 @@ where
     let start = scratch.as_ptr().align_offset(ALIGN).min(lent);
     let (_, space, _) = bytemuck::pod_align_to_mut::<u8, O::Compute>(&mut scratch[start..]);
     let taken = AtomicU64::new(0);
-    let job = Job { size, a, b, c, epilogue, level, kernel, plan, taken };
-    job.pieces(workers, 0, plan.pieces, space);
-    Ok(())
+    let job = Job { size, a, b, c, epilogue, level, kernel, plan, taken, workers };
+    job.pieces(0, plan.pieces, space);
+    workers.check()
 }

@@ -127,6 +127,9 @@ where
                     let (wide, deep) = (cols.clone(), run.clone());
                     pack_right::<O::Compute, B>(self.b, batch, wide, deep, panels);
                     for first in rows.clone().step_by(SIDE) {
+                        if self.workers.is_stopped() {
+                            return;
+                        }
                         let strip_rows = first..rows.end.min(first + SIDE);
                         let kept = if whole { 0 } else { first - row };
                         let sums =

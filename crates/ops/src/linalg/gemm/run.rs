@@ -32,6 +32,8 @@ pub(super) struct Job<'a, A, B, O: Output, E> {
     pub plan: Plan,
     /// Which shares of the work somebody has taken.
     pub taken: AtomicU64,
+    /// The threads, which say whether to stop: blocks that are left are not computed then.
+    pub workers: &'a dyn Workers,
 }
 
 /// Where the result goes. Rows do not overlap, nor do matrices: who made it has checked it.
@@ -96,20 +98,14 @@ where
     E: Epilogue<O::Compute>,
 {
     /// Runs `count` pieces from `first` on; `space` has a slot for each.
-    pub fn pieces(
-        &self,
-        workers: &dyn Workers,
-        first: usize,
-        count: usize,
-        space: &mut [O::Compute],
-    ) {
+    pub fn pieces(&self, first: usize, count: usize, space: &mut [O::Compute]) {
         if count == 1 {
             return self.piece(first, space);
         }
         let half = count / 2;
         let (left, right) = space.split_at_mut(half * self.plan.slot);
-        workers.join(&mut || self.pieces(workers, first, half, left), &mut || {
-            self.pieces(workers, first + half, count - half, right);
+        self.workers.join(&mut || self.pieces(first, half, left), &mut || {
+            self.pieces(first + half, count - half, right);
         });
     }
 
@@ -131,6 +127,9 @@ where
 
     fn items(&self, items: Range<usize>, space: &mut [O::Compute]) {
         for item in items {
+            if self.workers.is_stopped() {
+                return;
+            }
             let (batch, rows, cols) = self.plan.item(item);
             if rows.is_empty() || cols.is_empty() {
                 continue;

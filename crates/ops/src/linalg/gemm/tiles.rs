@@ -153,6 +153,9 @@ where
                     (None, Packs::Band { .. }) => self.band(part.at.batch, lines, &run, a_space),
                 };
                 for j in (0..part.cols).step_by(wide) {
+                    if self.workers.is_stopped() {
+                        return;
+                    }
                     let cols = wide.min(part.cols - j);
                     let first = part.at.col + j;
                     let lines = first..first + cols;

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use bytemuck::cast_slice_mut;
 use tonnage_core::recipe::Elements;
-use tonnage_core::workers::{Alone, Workers, for_each_chunk};
+use tonnage_core::workers::{Single, Workers, for_each_chunk};
 use tonnage_core::{Bytes, ErrorKind, Result};
 
 use super::gemm::forced::Level;
@@ -134,7 +134,7 @@ where
         workers: &dyn Workers,
     ) -> Result<()> {
         if threads == 1 {
-            return self.pieces(lines, out, scratch, &Alone);
+            return self.pieces(lines, out, scratch, &Single(workers));
         }
         let half = threads / 2;
         let middle = lines.start + lines.len() * half / threads;
@@ -198,7 +198,7 @@ where
             let (pitch, matrices) = (cut.pitch(run), if self.shared { 1 } else { now.batch.1 });
             let used = &mut staging[..matrices * runs * pitch];
             let all_runs = (matrices * runs, self.apart);
-            fill(self.of.from, self.lies.at(&now), all_runs, (run, pitch), used, workers);
+            fill(self.of.from, self.lies.at(&now), all_runs, (run, pitch), used, workers)?;
             if number + 1 < all {
                 let next = piece(number + 1);
                 let (runs, run) = self.runs(&next);
@@ -296,7 +296,7 @@ fn fill<T: bytemuck::Pod + Send>(
     (run, pitch): (usize, usize),
     out: &mut [T],
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     if runs <= 1 || (apart == run as isize && pitch == run) {
         let len = (runs * run).min(out.len());
         let at_once = (AT_ONCE / size_of::<T>()).max(1);
@@ -311,5 +311,5 @@ fn fill<T: bytemuck::Pod + Send>(
             let line = &mut line[..run];
             from.read(at as u64, cast_slice_mut(line));
         }
-    });
+    })
 }

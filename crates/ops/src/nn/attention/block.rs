@@ -175,7 +175,7 @@ impl<'a, T: Float> Inputs<'a, T> {
             }
         }
         if let Some(mask) = &self.mask {
-            self.add_mask(mask, (batch, head), queries, keys, out, workers);
+            self.add_mask(mask, (batch, head), queries, keys, out, workers)?;
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ impl<'a, T: Float> Inputs<'a, T> {
         keys: &Range<usize>,
         out: &mut [T::Compute],
         workers: &dyn Workers,
-    ) {
+    ) -> Result<()> {
         let start = mask.layout.position(&[batch, head, queries.start, keys.start]) as isize;
         let (step, next) = (mask.layout.strides[2], mask.layout.strides[3]);
         let width = queries.len();
@@ -221,6 +221,6 @@ impl<'a, T: Float> Inputs<'a, T> {
                     }
                 }
             }
-        });
+        })
     }
 }

@@ -11,8 +11,8 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
-use tonnage_core::workers::Alone;
-use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType};
+use tonnage_core::workers::Single;
+use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType, Workers};
 
 use super::block::{Inputs, Lengths, QUERIES, front};
 use super::grad::ATTENTION_GRAD;
@@ -151,7 +151,9 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (means, lse, lost) = (means.slice(), lse.slice(), lost.slice());
     let blocks = Blocks { of, means, lse, lost, head: 0, first: 0 };
     let slot = slot(&of, <T::Compute as Element>::DTYPE);
-    for_each_item(k.workers, blocks, k.scratch, slot, &|block, slot| attend(&inputs, block, slot))
+    for_each_item(k.workers, blocks, k.scratch, slot, &|block, slot| {
+        attend(&inputs, block, slot, &Single(k.workers))
+    })
 }
 
 /// A block of one head's queries, and where its results go.
@@ -193,7 +195,12 @@ impl<'a, T: Float> Iterator for Blocks<'a, T> {
     }
 }
 
-fn attend<T: Float>(inputs: &Inputs<T>, block: Block<T>, mut slot: &mut [u8]) -> Result<()> {
+fn attend<T: Float>(
+    inputs: &Inputs<T>,
+    block: Block<T>,
+    mut slot: &mut [u8],
+    workers: &dyn Workers,
+) -> Result<()> {
     let of = inputs.lengths;
     let (place, count) = (block.place, block.queries.len());
     let [turned, scores, sums, stats] = parts(&of).map(|len| cut::<T::Compute>(&mut slot, len));
@@ -208,7 +215,7 @@ fn attend<T: Float>(inputs: &Inputs<T>, block: Block<T>, mut slot: &mut [u8]) ->
     sums.fill(T::Compute::ZERO);
     for keys in inputs.blocks(&block.queries) {
         let scores = &mut scores[..keys.len() * count];
-        inputs.scores(place, &block.queries, &keys, turned, scores, slot, &Alone)?;
+        inputs.scores(place, &block.queries, &keys, turned, scores, slot, workers)?;
         simd::level().run(Weigh::<T::Compute> { scores, largest, total, shrink });
         if keys.start > 0 {
             for (sums, by) in sums.chunks_exact_mut(of.values).zip(&*shrink) {
@@ -222,7 +229,7 @@ fn attend<T: Float>(inputs: &Inputs<T>, block: Block<T>, mut slot: &mut [u8]) ->
         let add = keys.start > 0;
         let target =
             Target { data: &mut *sums, batch_stride: 0, rows: Rows::Every(of.values), add };
-        gemm(size, &left, &right, target, &Store, slot, &Alone)?;
+        gemm(size, &left, &right, target, &Store, slot, workers)?;
     }
     let Block { means, lse, lost, .. } = block;
     simd::level().run(Finish::<T> { sums, largest, total, means, lse, lost });

@@ -11,7 +11,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
-use tonnage_core::workers::{Alone, for_each_chunk};
+use tonnage_core::workers::{Single, for_each_chunk};
 use tonnage_core::{Bytes, Call, DType, Emit, OpDef, Workers};
 
 use super::block::{Inputs, Lengths, QUERIES, Rows, front};
@@ -143,7 +143,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     if heads >= k.workers.threads() {
         let slot = slot(&of, T::DTYPE, 1);
         return for_each_item(k.workers, items, k.scratch, slot, &|head, slot| {
-            all.head(head, slot, &Alone)
+            all.head(head, slot, &Single(k.workers))
         });
     }
     for head in items {
@@ -302,7 +302,7 @@ impl<T: Float> All<'_, T> {
             inputs.scores(place, &queries, &keys, block.turned, weights, scratch, workers)?;
             for_each_chunk(workers, weights, AT_ONCE * count, &|_, weights| {
                 simd::level().run(Weights { weights, lse, lost });
-            });
+            })?;
             let plain = Strides::rows_of(count);
             let dv = &mut block.dv[keys.start * of.values..][..rows * of.values];
             let size = Size::single(rows, of.values, count);
@@ -314,7 +314,7 @@ impl<T: Float> All<'_, T> {
             let pair = Pair { a: slopes, chunk_a: chunk, b: weights, chunk_b: chunk };
             for_each_pair(workers, pair, &|_, slopes, weights| {
                 simd::level().run(Slopes { slopes, weights, shared, scale });
-            });
+            })?;
             let slopes = &block.slopes[..rows * count];
             let dk = &mut block.dk[keys.start * of.width..][..rows * of.width];
             let size = Size::single(rows, of.width, count);

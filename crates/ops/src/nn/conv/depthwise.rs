@@ -7,7 +7,7 @@
 use bytemuck::Pod;
 use tonnage_core::kernel::In;
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{Bytes, DType, Workers};
+use tonnage_core::{Bytes, DType, Result, Workers};
 
 use super::Known;
 use super::classes::Remainder;
@@ -89,7 +89,7 @@ impl<'a> Gather<'a> {
         out: &mut [T],
         scratch: &mut [u8],
         workers: &dyn Workers,
-    ) {
+    ) -> Result<()> {
         let (lengths, channels) = self.made();
         let times = self.known.outputs / self.known.inputs;
         let reads = match self.back {
@@ -124,7 +124,7 @@ impl<'a> Gather<'a> {
                 };
                 simd::level().run(line);
             }
-        });
+        })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use tonnage_core::kernel::In;
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{Bytes, DType, Workers};
+use tonnage_core::{Bytes, DType, Result, Workers};
 
 use super::Known;
 use super::depthwise::{BLOCK, add_products, add_rest, computed, space};
@@ -84,19 +84,22 @@ impl<'a, T: Float> Sums<'a, T> {
     }
 
     /// Computes all of `out`, a row of channels for each tap.
-    pub fn run(&self, out: &mut [T], scratch: &mut [u8], workers: &dyn Workers) {
+    pub fn run(&self, out: &mut [T], scratch: &mut [u8], workers: &dyn Workers) -> Result<()> {
         let (taps, row) = (self.known.window.area(), row(&self.known));
         let (parts, lines) = (parts(&self.known), lines(&self.known));
         if taps * row == 0 {
-            return;
+            return Ok(());
         }
         let sums = &mut space::<T::Compute>(scratch)[..parts * taps * row];
         for_each_chunk(workers, sums, taps * row, &|part, sums| {
             sums.fill(T::Compute::ZERO);
             for line in part * lines / parts..(part + 1) * lines / parts {
+                if workers.is_stopped() {
+                    return;
+                }
                 simd::level().run(Line { of: self, line, row, sums });
             }
-        });
+        })?;
         let (first, others) = sums.split_at_mut(taps * row);
         for part in others.chunks_exact(taps * row) {
             first.iter_mut().zip(part).for_each(|(a, b)| *a = T::Compute::add(*a, *b));
@@ -105,6 +108,7 @@ impl<'a, T: Float> Sums<'a, T> {
         for (to, sums) in out.chunks_exact_mut(channels).zip(first.chunks_exact(row.max(1))) {
             T::store(&sums[..channels], to);
         }
+        Ok(())
     }
 }
 

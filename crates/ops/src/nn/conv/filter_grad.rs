@@ -129,7 +129,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let known = Known::from_sizes(window, conv.groups, &image.layout.sizes, &values.layout.sizes);
     if known.is_depthwise() {
         let sums = Sums::<T>::of(image, values, known);
-        sums.run(out.slice::<T>(), k.scratch, k.workers);
+        sums.run(out.slice::<T>(), k.scratch, k.workers)?;
         return Ok(());
     }
     let size = size_of(&known);

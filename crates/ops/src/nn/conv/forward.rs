@@ -126,9 +126,9 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let known = Known::from_sizes(window, conv.groups, &image.layout.sizes, &out.sizes);
     if known.is_depthwise() {
         let gather = Gather::forward(image, &known);
-        gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
+        gather.run(filter, out.slice::<T>(), k.scratch, k.workers)?;
         if let Some(finish) = k.finish {
-            crate::tile::finish_all::<T>(finish, out.slice::<T>(), k.workers);
+            crate::tile::finish_all::<T>(finish, out.slice::<T>(), k.workers)?;
         }
         return Ok(());
     }

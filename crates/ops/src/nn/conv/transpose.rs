@@ -152,12 +152,11 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let known = Known::from_sizes(window, conv.groups, &out.sizes, &values.layout.sizes);
     if known.is_depthwise() {
         let gather = Gather::to_image(values, &known);
-        gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
-        return Ok(());
+        return gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
     }
     // What no window covers.
     if Class::all(&known).any(|class| class.size(&known).depth == 0) {
-        for_each_chunk(k.workers, out.data, PIECE, &|_, piece| piece.fill(0));
+        for_each_chunk(k.workers, out.data, PIECE, &|_, piece| piece.fill(0))?;
     }
     for class in Class::all(&known) {
         let size = class.size(&known);

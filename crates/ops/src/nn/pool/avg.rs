@@ -102,7 +102,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             line: Line::of(number, sizes),
             out,
         });
-    });
+    })?;
     Ok(())
 }
 

@@ -78,14 +78,13 @@ fn kernel(k: &mut Kernel) -> Result<()> {
         match aux.first_mut() {
             None => pool.plain::<T>(out, k.workers),
             Some(index) if index.dtype == DType::U8 => {
-                pool.indexed::<T, u8>(out, index.slice(), |i| i as u8, k.workers);
+                pool.indexed::<T, u8>(out, index.slice(), |i| i as u8, k.workers)
             }
             Some(index) => {
-                pool.indexed::<T, u16>(out, index.slice(), |i| i as u16, k.workers);
+                pool.indexed::<T, u16>(out, index.slice(), |i| i as u16, k.workers)
             }
         }
-    });
-    Ok(())
+    })
 }
 
 struct Pool<'a> {
@@ -103,11 +102,11 @@ impl Pool<'_> {
         self.sizes[rank - 2] * self.sizes[rank - 1]
     }
 
-    fn plain<T: Number>(&self, out: &mut [T], workers: &dyn Workers) {
+    fn plain<T: Number>(&self, out: &mut [T], workers: &dyn Workers) -> Result<()> {
         for_each_chunk(workers, out, self.line(), &|number, to| {
             let line = Line::of(number, self.sizes);
             simd::level().run(Windows { of: self, line, out: to, note: () });
-        });
+        })
     }
 
     fn indexed<T: Number, I: Element>(
@@ -116,13 +115,13 @@ impl Pool<'_> {
         index: &mut [I],
         narrow: fn(usize) -> I,
         workers: &dyn Workers,
-    ) {
+    ) -> Result<()> {
         let line = self.line();
         let pair = Pair { a: out, chunk_a: line, b: index, chunk_b: line };
         for_each_pair(workers, pair, &|number, to, index| {
             let line = Line::of(number, self.sizes);
             simd::level().run(Windows { of: self, line, out: to, note: Numbers { index, narrow } });
-        });
+        })
     }
 }
 

@@ -77,8 +77,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     with_number!(NAME, out.dtype, T => match spread.numbers.dtype {
         DType::U8 => spread.over::<T, u8>(out, |i| i as u8, k.workers),
         _ => spread.over::<T, u16>(out, |i| i as u16, k.workers),
-    });
-    Ok(())
+    })
 }
 
 struct Spread<'a> {
@@ -94,7 +93,7 @@ impl Spread<'_> {
         out: &mut Out,
         narrow: fn(usize) -> I,
         workers: &dyn Workers,
-    ) {
+    ) -> Result<()> {
         let (sizes, out) = out.parts::<T>();
         let (channels, width) = (sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
         let line = width * channels;
@@ -115,7 +114,7 @@ impl Spread<'_> {
                 width,
                 out: to,
             });
-        });
+        })
     }
 }
 

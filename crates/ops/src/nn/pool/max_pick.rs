@@ -75,8 +75,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     with_width!(image.dtype, T => match numbers.dtype {
         DType::U8 => pick::<T, u8>(image, numbers, window, out, 0, k.workers),
         _ => pick::<T, u16>(image, numbers, window, out, 0, k.workers),
-    });
-    Ok(())
+    })
 }
 
 fn pick<T: Element, I: Element + Into<usize>>(
@@ -86,7 +85,7 @@ fn pick<T: Element, I: Element + Into<usize>>(
     out: &mut Out,
     zero: T,
     workers: &dyn Workers,
-) {
+) -> Result<()> {
     let (sizes, out) = out.parts::<T>();
     let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
     let ([zs, ys, xs], lengths, channels) = (window.axes, pixels.lengths, pixels.channels);
@@ -111,5 +110,5 @@ fn pick<T: Element, I: Element + Into<usize>>(
                 false => zero,
             };
         }
-    });
+    })
 }

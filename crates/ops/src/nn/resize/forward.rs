@@ -90,7 +90,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (batch, z) = (rest / axes[0].to, rest % axes[0].to);
         let data = image.slice::<T>();
         simd::level().run(Line { data, pixels: &pixels, axes, batch, at: [z, y], out });
-    });
+    })?;
     Ok(())
 }
 

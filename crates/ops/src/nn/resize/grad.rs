@@ -82,7 +82,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (batch, z) = (rest / axes[0].from, rest % axes[0].from);
         let data = values.slice::<T>();
         simd::level().run(Line { data, made: &made, axes, batch, at: [z, y], out });
-    });
+    })?;
     Ok(())
 }
 

@@ -1,0 +1,166 @@
+//! Work that is stopped ends with an error, at whichever question it learns of it, and soon after: nothing goes on with what
+//! is half made, and nothing long goes by without a question.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::error::ErrorKind;
+use tonnage_core::row::{Call, OpDef, Sample, Values};
+use tonnage_core::{DType, Scalar, TensorType, Workers};
+
+use crate::draw::{Random, for_every_sample};
+use crate::exec::Engine;
+use crate::exec::tensor::Tensor;
+
+/// Threads that are asked whether to stop, and say so from one question on.
+struct Asked {
+    threads: usize,
+    stop_at: usize,
+    asked: AtomicUsize,
+}
+
+impl Workers for Asked {
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+        b();
+        a();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= self.stop_at
+    }
+}
+
+/// How an op ends that is stopped at a question, and how many it asks.
+fn run(
+    op: &'static OpDef,
+    sample: &Sample,
+    inputs: &[Tensor],
+    threads: usize,
+    stop_at: usize,
+) -> (tonnage_core::Result<()>, usize) {
+    let workers = Asked { threads, stop_at, asked: AtomicUsize::new(0) };
+    let mut engine = Engine::on(&workers, false);
+    let made = engine.run(op, inputs.to_vec(), &sample.attrs, &sample.regions, true);
+    let ended =
+        made.and_then(|made| made.into_iter().try_for_each(|t| engine.resident(t).map(drop)));
+    (ended, workers.asked.into_inner())
+}
+
+/// Questions that are still asked by what was begun: once each on the way out.
+const ON_THE_WAY_OUT: usize = 64;
+
+/// Stops at the first question, at the last, and at some between.
+fn check(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Result<(), String> {
+    let inputs = random.tensors(sample);
+    for threads in [1, 3] {
+        let (ended, all) = run(op, sample, &inputs, threads, usize::MAX);
+        ended.map_err(|error| error.to_string())?;
+        for stop_at in (0..all).step_by((all / 4).max(1)).chain(all.checked_sub(1)) {
+            let (ended, asked) = run(op, sample, &inputs, threads, stop_at);
+            match ended {
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted) => {}
+                Err(error) => return Err(format!("stopped at question {stop_at}: {error}")),
+                Ok(()) => return Err(format!("question {stop_at} of {all} changed nothing")),
+            }
+            if asked > stop_at + ON_THE_WAY_OUT {
+                return Err(format!("{asked} questions where it was stopped at {stop_at}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_sample_ends_with_an_error_where_it_is_stopped() {
+    for_every_sample(check);
+}
+
+/// What one core does between two questions, at most.
+const NANOS: u64 = 10_000_000;
+
+/// Checks an op at a size that takes long: that it asks often enough, and stops.
+#[track_caller]
+fn long(name: &'static str, types: &[(DType, &[usize])], values: Values, attrs: Attrs) {
+    let types: Vec<TensorType> = types.iter().map(|(d, s)| TensorType::new(*d, *s)).collect();
+    long_sample(name, &Sample::of(&types, attrs).with(0, values));
+}
+
+#[track_caller]
+fn long_sample(name: &'static str, sample: &Sample) {
+    let op = tonnage_ops::find(name).expect("a row");
+    let types: Vec<TensorType> = sample.inputs.iter().map(|input| input.ty.clone()).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &[] };
+    let cost = (op.cost)(&call);
+    let nanos = cost.bytes / 10 + cost.flops / 50;
+    assert!(nanos > 2 * NANOS, "{name} takes {nanos} nanoseconds, which is not long");
+    let inputs = Random::of(name, 1).tensors(sample);
+    let (ended, all) = run(op, sample, &inputs, 1, usize::MAX);
+    ended.expect("a result");
+    assert!(nanos / all.max(1) as u64 <= NANOS, "{name}: {all} questions in {nanos} nanoseconds");
+    for stop_at in [0, all / 2, all - 1] {
+        let (ended, asked) = run(op, sample, &inputs, 1, stop_at);
+        let error = ended.expect_err("a stop");
+        assert!(matches!(error.kind(), ErrorKind::Interrupted), "{name}: {error}");
+        assert!(asked <= stop_at + ON_THE_WAY_OUT, "{name}: {asked} after {stop_at}");
+    }
+}
+
+#[test]
+fn factorizations_and_products_ask_often() {
+    let plain = Attrs::Matmul { transpose_a: false, transpose_b: false };
+    let (f32, f64, normal) = (DType::F32, DType::F64, Values::Normal);
+    long("matmul", &[(f32, &[1024, 1024]), (f32, &[1024, 1024])], normal, plain.clone());
+    long("matmul", &[(f64, &[1024, 768]), (f64, &[768, 1024])], normal, plain);
+    long("svd", &[(f32, &[400, 400])], normal, Attrs::None);
+    long("eigh", &[(f64, &[400, 400])], Values::PositiveDefinite, Attrs::None);
+    long("qr", &[(f32, &[900, 700])], normal, Attrs::None);
+    long("cholesky", &[(f64, &[1500, 1500])], Values::PositiveDefinite, Attrs::None);
+    let system = [(f32, &[1200, 1200][..]), (f32, &[1200, 300][..])];
+    long("solve", &system, Values::Invertible, Attrs::None);
+    long("inv", &[(f32, &[900, 900])], Values::Invertible, Attrs::None);
+}
+
+#[test]
+fn layers_ask_often() {
+    let (f32, normal) = (DType::F32, Values::Normal);
+    let scale = Scalar::Float(0.1);
+    let attention = Attrs::Attention { scale, causal: false, masked: false };
+    let heads = [(f32, &[1, 4, 1024, 64][..]); 3];
+    long("scaled_dot_product_attention", &heads, normal, attention);
+    // As in its first sample, with many images.
+    let conv = tonnage_ops::find("conv").expect("a row");
+    let mut sample = (conv.samples)().swap_remove(1);
+    let image = &mut sample.inputs[0].ty;
+    let mut sizes = image.shape.sizes().expect("known sizes");
+    while (conv.cost)(&Call {
+        op: conv.name,
+        inputs: &[TensorType::new(image.dtype, &sizes[..]), sample.inputs[1].ty.clone()],
+        attrs: &sample.attrs,
+        regions: &[],
+    })
+    .flops
+        < 3 * NANOS * 50
+    {
+        sizes[0] *= 2;
+    }
+    *image = TensorType::new(image.dtype, &sizes[..]);
+    long_sample("conv", &sample);
+}
+
+#[test]
+fn passes_over_many_elements_ask_often() {
+    let (f32, f64, normal) = (DType::F32, DType::F64, Values::Normal);
+    let rows = Attrs::Reduce { axes: [0, 1].into_iter().collect(), keep_dims: false };
+    let scan = Attrs::Scan { axis: 1, exclusive: false, reverse: false };
+    long("exp", &[(f64, &[20_000_000])], normal, Attrs::None);
+    long("sum", &[(f32, &[6000, 10_000])], normal, rows);
+    long("cumsum", &[(f32, &[300, 100_000])], normal, scan);
+    long("softmax", &[(f32, &[1000, 20_000])], normal, Attrs::None);
+    long("sort", &[(f32, &[4_000_000])], normal, Attrs::Descending(false));
+    long("argsort", &[(f32, &[20, 200_000])], normal, Attrs::Descending(true));
+    long("fft", &[(f32, &[64, 50_000]), (f32, &[64, 50_000])], normal, Attrs::None);
+}

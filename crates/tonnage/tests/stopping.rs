@@ -1,0 +1,100 @@
+//! The host asks for a stop in the middle of one long op: it ends with an error, what it had made is dropped, and no variable
+//! is left half updated.
+//!
+//! On one thread, where kernels ask themselves: then the first question is asked at a place that no clock decides.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use common::{alone, in_use};
+use tonnage::{
+    Attention, DType, Elementwise, ErrorKind, RandomKey, Result, Tensor, Variable, function,
+};
+
+static STOP: AtomicBool = AtomicBool::new(false);
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+fn question() -> bool {
+    ASKED.fetch_add(1, Ordering::Relaxed);
+    STOP.load(Ordering::Relaxed)
+}
+
+/// A turn of one's own, with one thread and a host that can be asked.
+fn turn() -> std::sync::MutexGuard<'static, ()> {
+    let turn = alone();
+    tonnage::set_threads(1).unwrap();
+    tonnage::bind::set_question(question);
+    turn
+}
+
+/// Runs something while the host says whether to stop; how often it was asked.
+fn asked<R>(stop: bool, f: impl FnOnce() -> R) -> (R, usize) {
+    STOP.store(stop, Ordering::Relaxed);
+    ASKED.store(0, Ordering::Relaxed);
+    let made = f();
+    STOP.store(false, Ordering::Relaxed);
+    (made, ASKED.load(Ordering::Relaxed))
+}
+
+fn drawn(sizes: &[usize]) -> Tensor {
+    let made = RandomKey::new(7).normal(sizes, DType::F32).unwrap();
+    let lengths: Vec<i64> = sizes.iter().map(|n| *n as i64).collect();
+    tonnage::tensor(made.to_vec::<f32>().unwrap()).unwrap().reshape(lengths).unwrap()
+}
+
+type Op = (&'static str, &'static [usize], fn(&Tensor) -> Result<Tensor>);
+
+const OPS: &[Op] = &[
+    ("svd", &[300, 300], |x| Ok(x.svd()?.1)),
+    ("eigh", &[300, 300], |x| Ok(x.matmul(&x.t()?)?.eigh()?.0)),
+    ("qr", &[700, 600], |x| Ok(x.qr()?.1)),
+    ("solve", &[700, 700], |x| x.solve(x)),
+    ("inv", &[700, 700], Tensor::inv),
+    ("matmul", &[800, 800], |x| x.matmul(x)),
+    ("sort", &[1_000_000], |x| x.sort(-1, false)),
+    ("exp", &[8_000_000], |x| x.exp()),
+    ("sum", &[8, 4_000_000], |x| x.sum([1])),
+    ("softmax", &[2000, 2000], |x| x.softmax(-1)),
+    ("attention", &[1, 2, 1024, 64], |x| {
+        x.scaled_dot_product_attention(x, x, &Attention::new().causal())
+    }),
+];
+
+#[test]
+fn a_long_eager_op_stops_at_the_first_question_that_says_so() {
+    let _turn = turn();
+    for (name, sizes, op) in OPS {
+        let x = drawn(sizes);
+        let before = in_use();
+        let (ended, questions) = asked(true, || op(&x));
+        let error = ended.expect_err(name);
+        assert!(matches!(error.kind(), ErrorKind::Interrupted), "{name}: {error}");
+        assert_eq!(questions, 1, "{name} went on");
+        assert_eq!(in_use(), before, "{name} left something");
+        let (ended, questions) = asked(false, || op(&x));
+        assert!(ended.is_ok() && questions > 0, "{name}");
+    }
+}
+
+#[test]
+fn the_kernel_of_a_step_is_stopped_too() {
+    let _turn = turn();
+    // One step that takes many times as long as a call waits before it asks.
+    let f = function(|x: Tensor| Ok(x.svd()?.1));
+    let (ended, questions) = asked(true, || f.call(drawn(&[900, 900])));
+    assert!(matches!(ended.unwrap_err().kind(), ErrorKind::Interrupted));
+    assert_eq!(questions, 1);
+}
+
+#[test]
+fn an_update_of_a_variable_runs_to_its_end() {
+    let _turn = turn();
+    let ones = tonnage::full(1.0, DType::F32, [8_000_000]).unwrap();
+    let x = Variable::new("x", ones.clone()).unwrap();
+    let (ended, _) = asked(true, || x.assign_add(&ones));
+    ended.unwrap();
+    assert_eq!(x.read().unwrap().sum_all().unwrap().scalar::<f32>().unwrap(), 16e6);
+}
