@@ -6,32 +6,51 @@ import math as _math
 from .. import _tonnage as _t
 from .. import nn as _nn
 from ..math import reduce_mean
+from .backend import epsilon as _epsilon
+from .backend import floatx as _floatx
 from .saving import Configured as _Configured
 from .saving import get as _get
-from .._notices import ignores
 
 _log, _log1p = _t.Op("log", "log", ["x"]), _t.Op("log1p", "log1p", ["x"])
 _maximum = _t.Op("maximum", "maximum", ["x", "y"])
+_quotient = _t.Op("divide_no_nan", "divide_no_nan", ["x", "y"])
+
+
+def _as(value, dtype):
+    """A tensor of that dtype."""
+    value = _t.to_tensor(value, None, dtype)
+    return value if value.dtype == dtype else _t.cast(value, dtype)
+
+
+def _floats(value):
+    """A tensor of floats: a mean of integers is no integer."""
+    value = _t.to_tensor(value, None, None)
+    return value if value.dtype.is_floating else _t.cast(value, _floatx())
 
 
 def _pair(y_true, y_pred):
-    y_pred = _t.to_tensor(y_pred, None, None)
-    y_true = _t.to_tensor(y_true, None, y_pred.dtype)
-    y_true = y_true if y_true.dtype == y_pred.dtype else _t.cast(y_true, y_pred.dtype)
-    return _squeezed(y_true, y_pred)
+    """Labels and predictions as floats of one dtype and one rank."""
+    y_pred = _floats(y_pred)
+    return _same_rank(_as(y_true, y_pred.dtype), y_pred)
 
 
-def _squeezed(y_true, y_pred):
-    """Both of one rank, where one has a last axis of length 1 too many."""
-    if y_pred.ndim == y_true.ndim + 1 and y_pred.lengths[-1] == 1:
-        y_true = _t.expand_dims(y_true, -1)
-    elif y_true.ndim == y_pred.ndim + 1 and y_true.lengths[-1] == 1:
-        y_true = _t.squeeze(y_true, [-1])
-    return y_true, y_pred
+def _same_rank(first, second):
+    """Both of one rank, where one has a last axis of length 1 too many: a vector beside it gets such an axis too, of a larger
+    rank that axis is dropped."""
+    if first.ndim == second.ndim + 1 and first.lengths[-1] == 1:
+        return (first, _t.expand_dims(second, -1)) if second.ndim == 1 else (_t.squeeze(first, [-1]), second)
+    if second.ndim == first.ndim + 1 and second.lengths[-1] == 1:
+        return (_t.expand_dims(first, -1), second) if first.ndim == 1 else (first, _t.squeeze(second, [-1]))
+    return first, second
 
 
-def _clipped(p, low=1e-7, high=1.0 - 1e-7):
-    return _t.clip(p, *(_t.to_tensor(v, p.dtype, None) for v in (low, high)))
+def _least(like):
+    """The small number that keeps divisors and logarithms away from 0."""
+    return _t.to_tensor(_epsilon(), like.dtype, None)
+
+
+def _clipped(p, high=None):
+    return _t.clip(p, _least(p), _t.to_tensor(1.0 - _epsilon() if high is None else high, p.dtype, None))
 
 
 def mean_squared_error(y_true, y_pred):
@@ -50,14 +69,13 @@ def mean_absolute_error(y_true, y_pred):
 def mean_absolute_percentage_error(y_true, y_pred):
     """The same in hundredths of the truth."""
     y_true, y_pred = _pair(y_true, y_pred)
-    least = _t.to_tensor(1e-7, y_true.dtype, None)
-    return 100.0 * reduce_mean(abs((y_true - y_pred) / _maximum(abs(y_true), least)), -1)
+    return 100.0 * reduce_mean(abs((y_true - y_pred) / _maximum(abs(y_true), _least(y_true))), -1)
 
 
 def mean_squared_logarithmic_error(y_true, y_pred):
     """The mean of squared differences of logarithms."""
     y_true, y_pred = _pair(y_true, y_pred)
-    least = _t.to_tensor(1e-7, y_true.dtype, None)
+    least = _least(y_true)
     off = _log1p(_maximum(y_pred, least)) - _log1p(_maximum(y_true, least))
     return reduce_mean(off * off, -1)
 
@@ -106,7 +124,7 @@ def _same_shape(name, y_true, y_pred):
 
 def sparse_categorical_crossentropy(y_true, y_pred, from_logits=False, ignore_class=None, axis=-1):
     """The cross entropy with labels as numbers of classes."""
-    y_pred = _t.to_tensor(y_pred, None, None)
+    y_pred = _floats(y_pred)
     y_true = _t.to_tensor(y_true, None, None)
     if not y_true.dtype.is_integer:
         y_true = _t.cast(y_true, "int32")
@@ -151,8 +169,8 @@ def binary_focal_crossentropy(y_true, y_pred, apply_class_balancing=False, alpha
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
     p = _nn.sigmoid(y_pred) if from_logits else y_pred
-    p = _clipped(p)
-    entropy = -(y_true * _log(p) + (1.0 - y_true) * _log(1.0 - p))
+    held = _clipped(p)
+    entropy = -(y_true * _log(held) + (1.0 - y_true) * _log(1.0 - held))
     hit = y_true * p + (1.0 - y_true) * (1.0 - p)
     made = (1.0 - hit) ** gamma * entropy
     if apply_class_balancing:
@@ -162,14 +180,14 @@ def binary_focal_crossentropy(y_true, y_pred, apply_class_balancing=False, alpha
 
 def kl_divergence(y_true, y_pred):
     """How far one distribution is from another."""
-    y_true, y_pred = (_clipped(v, 1e-7, 1.0) for v in _pair(y_true, y_pred))
+    y_true, y_pred = (_clipped(v, 1.0) for v in _pair(y_true, y_pred))
     return _t.reduce_sum(y_true * _log(y_true / y_pred), -1, False)
 
 
 def poisson(y_true, y_pred):
     """The loss of counts."""
     y_true, y_pred = _pair(y_true, y_pred)
-    return reduce_mean(y_pred - y_true * _log(y_pred + 1e-7), -1)
+    return reduce_mean(y_pred - y_true * _log(y_pred + _epsilon()), -1)
 
 
 def _signs(y_true):
@@ -207,7 +225,8 @@ def cosine_similarity(y_true, y_pred, axis=-1):
 def cosine(y_true, y_pred, axis=-1):
     """The cosine of the angle: 1 where both point the same way."""
     y_true, y_pred = _pair(y_true, y_pred)
-    return _t.reduce_sum(_t.l2_normalize(y_true, axis, 1e-12) * _t.l2_normalize(y_pred, axis, 1e-12), axis, False)
+    least = _epsilon() ** 2  # of the sum of squares, where Keras' is of the norm
+    return _t.reduce_sum(_t.l2_normalize(y_true, axis, least) * _t.l2_normalize(y_pred, axis, least), axis, False)
 
 
 MSE = mse = mean_squared_error
@@ -218,55 +237,79 @@ KLD = kld = kullback_leibler_divergence = kl_divergence
 bce, logcosh = binary_crossentropy, log_cosh
 
 
+def _masked(weight, mask, dtype, spread=False):
+    """Weights times a mask, either of which may be ``None``. ``spread``: what is left out makes the rest weigh more, so that a
+    mean over all is the mean over what is left."""
+    if mask is None:
+        return weight
+    mask = _as(mask, dtype)
+    if spread:
+        kept, total = _t.reduce_sum(mask, None, False), _t.reduce_sum(_t.ones_like(mask), None, False)
+        mask = mask * _quotient(total, kept)
+    if weight is None:
+        return mask
+    mask, weight = _same_rank(mask, _as(weight, dtype))
+    return mask * _along(weight, mask)
+
+
+def _along(weight, values):
+    """Weights of rows, with axes behind them up to the rank of the values."""
+    while 0 < weight.ndim < values.ndim:
+        weight = _t.expand_dims(weight, -1)
+    return weight
+
+
 def reduced(values, sample_weight, reduction, mask=None):
     """Losses a row as one number: weighted, then the mean over all of them, the sum, or as they are."""
-    weight = None
-    if mask is not None:
-        # Rows that are left out count neither above nor below the line.
-        mask = _t.cast(_t.to_tensor(mask, None, None), values.dtype)
-        if mask.ndim > values.ndim and mask.lengths[-1] == 1:
-            mask = _t.squeeze(mask, [-1])
-        count, total = _t.reduce_sum(mask, None, False), _t.reduce_sum(_t.ones_like(mask), None, False)
-        weight = mask * (total / _maximum(count, _t.to_tensor(1e-7, values.dtype, None)))
-    if sample_weight is not None:
-        given = _t.to_tensor(sample_weight, None, values.dtype)
-        given = given if given.dtype == values.dtype else _t.cast(given, values.dtype)
-        if given.ndim == values.ndim + 1 and given.lengths[-1] == 1:
-            given = _t.squeeze(given, [-1])
-        while given.ndim < values.ndim:
-            given = _t.expand_dims(given, -1)
-        weight = given if weight is None else weight * given
-    weighted = values if weight is None else values * weight
-    if reduction in (None, "none"):
-        return weighted
+    weight = _masked(sample_weight, mask, values.dtype, reduction not in (None, "none", "sum", "mean_with_sample_weight"))
+    if weight is not None:
+        values, weight = _same_rank(values, _as(weight, values.dtype))
+        values = values * _along(weight, values)
+    if reduction in (None, "none") or values.ndim == 0:
+        return values
     if reduction == "sum":
-        return _t.reduce_sum(weighted, None, False)
-    if reduction == "mean_with_sample_weight" and sample_weight is not None:
-        total = _t.reduce_sum(_t.broadcast_to(weight, values.lengths), None, False)
-        return _t.reduce_sum(weighted, None, False) / total
-    return reduce_mean(weighted)
+        return _t.reduce_sum(values, None, False)
+    if reduction == "mean_with_sample_weight" and weight is not None:
+        return _quotient(_t.reduce_sum(values, None, False), _t.reduce_sum(weight, None, False))
+    return reduce_mean(values)
+
+
+def _converted(value, dtype):
+    """A tensor, or tensors nested in any way, of that dtype."""
+    if isinstance(value, dict):
+        return {key: _converted(part, dtype) for key, part in value.items()}
+    if isinstance(value, (list, tuple)) and any(isinstance(part, (_t.Tensor, _t.Variable, dict)) for part in value):
+        return type(value)(_converted(part, dtype) for part in value)
+    return _as(value, dtype)
 
 
 class Loss(_Configured):
-    """A loss as an object: the mean over the batch, unless told otherwise."""
+    """A loss as an object: the mean over the batch, unless told otherwise. Computes in ``dtype``, which is ``floatx()`` unless
+    given."""
 
-    @ignores("Loss", "dtype")
     def __init__(self, name=None, reduction="sum_over_batch_size", dtype=None):
         if reduction not in (None, "none", "sum", "sum_over_batch_size", "mean", "mean_with_sample_weight", "auto"):
             raise ValueError(f"Invalid value for argument `reduction`: {reduction!r}. Expected one of 'sum_over_batch_size', "
                              "'sum', 'mean', 'mean_with_sample_weight', 'none' or None.")
         self.name = name or _snake(type(self).__name__)
         self.reduction = reduction
+        self._dtype = _t.DType(dtype or _floatx())
+
+    @property
+    def dtype(self):
+        """The dtype that it computes in."""
+        return self._dtype.name
 
     def call(self, y_true, y_pred):
         """One number a row."""
         raise NotImplementedError
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        made = _t.to_tensor(self.call(y_true, y_pred), None, None)
-        masks = [m for m in (getattr(y_pred, "_keras_mask", None), getattr(made, "_keras_mask", None)) if m is not None]
-        mask = masks[0] & masks[1] if len(masks) == 2 else masks[0] if masks else None
-        return reduced(made, sample_weight, self.reduction, mask)
+        given = getattr(y_pred, "_keras_mask", None)
+        made = _as(self.call(_converted(y_true, self._dtype), _converted(y_pred, self._dtype)), self._dtype)
+        own = getattr(made, "_keras_mask", None)
+        return reduced(made, sample_weight, self.reduction, given & own if None not in (given, own) else
+                       own if given is None else given)
 
 
 def _snake(name):
@@ -279,11 +322,13 @@ class LossFunctionWrapper(Loss):
     """A function as a loss object."""
 
     def __init__(self, fn, reduction="sum_over_batch_size", name=None, dtype=None, **kwargs):
-        super().__init__(name or getattr(fn, "__name__", None), reduction)
+        super().__init__(name or getattr(fn, "__name__", None), reduction, dtype)
         self.fn, self._fn_kwargs = fn, kwargs
 
     def call(self, y_true, y_pred):
         """One number a row."""
+        if isinstance(y_true, _t.Tensor) and isinstance(y_pred, _t.Tensor):
+            y_true, y_pred = _same_rank(y_true, y_pred)
         return self.fn(y_true, y_pred, **self._fn_kwargs)
 
 
@@ -340,7 +385,7 @@ class CosineSimilarity(Loss):
     """Minus the cosine of the angle between labels and predictions."""
 
     def __init__(self, axis=-1, reduction="sum_over_batch_size", name="cosine_similarity", dtype=None):
-        super().__init__(name, reduction)
+        super().__init__(name, reduction, dtype)
         self.axis = axis
 
     def call(self, y_true, y_pred):

@@ -1,6 +1,7 @@
 """Penalties on weights and activations, which losses grow by."""
 
 from .. import _tonnage as _t
+from .backend import epsilon as _epsilon
 from .saving import Configured as _Configured
 from .saving import get as _get
 
@@ -26,7 +27,7 @@ class L1L2(Regularizer):
 
     def __call__(self, x):
         x = _t.to_tensor(x, None, None)
-        made = 0.0
+        made = _t.to_tensor(0.0, x.dtype, None)
         if self.l1:
             made = made + self.l1 * _t.reduce_sum(abs(x), None, False)
         if self.l2:
@@ -62,7 +63,7 @@ class OrthogonalRegularizer(Regularizer):
         if x.ndim != 2:
             raise ValueError(f"Inputs to OrthogonalRegularizer must have rank 2. Received: inputs.shape={x.shape}")
         rows = self.mode == "rows"
-        x = _t.l2_normalize(x, 1 if rows else 0, 1e-12)
+        x = _t.l2_normalize(x, 1 if rows else 0, _epsilon() ** 2)
         product = _t.mat_mul(x, x, not rows, rows)
         size = product.lengths[0]
         off = product * (1.0 - _t.eye(size, size, x.dtype))

@@ -4,6 +4,7 @@ from ... import _tonnage as _t
 from ..._variable import Variable
 from .. import initializers
 from ..backend import eagerly, floatx, name_of
+from ..losses import _as, _masked, _quotient, _same_rank
 from ..saving import Configured
 from ..._notices import ignores
 
@@ -86,24 +87,22 @@ class Metric(Configured):
         return f"<{type(self).__name__} name={self.name}>"
 
 
-def weighted(values, sample_weight, dtype):
-    """Values times weights, and the weights, each of the values' rank; weights are ``None`` where there are none."""
-    values = _t.to_tensor(values, None, None)
-    values = values if values.dtype == dtype else _t.cast(values, dtype)
+def by_row(values, sample_weight, dtype, fold):
+    """One value a row, and the weights of rows, ``None`` where there are none. What a row has besides is folded, by
+    ``reduce_mean`` or ``reduce_sum``: each row counts once, whatever its length. A scalar weight makes one value of all."""
+    mask = getattr(values, "_keras_mask", None)
+    values = _as(values, dtype)
     if sample_weight is None:
-        return values, None
-    weight = _t.to_tensor(sample_weight, None, dtype)
-    weight = weight if weight.dtype == dtype else _t.cast(weight, dtype)
-    while weight.ndim > values.ndim and weight.lengths[-1] == 1:
-        weight = _t.squeeze(weight, [-1])
-    if weight.ndim > values.ndim:
-        # Values are one a row where weights are one an element: what a row weighs is the mean.
-        raise ValueError(f"weights of shape {tuple(weight.shape)} for values of shape {tuple(values.shape)}")
-    if weight.ndim < values.ndim:
-        # One weight a row: what a row has is averaged first, so that each row counts once.
-        axes = list(range(weight.ndim, values.ndim))
-        values = _t.reduce_mean(values, axes, False)
-    return values * weight, weight
+        return _folded(values, 1, fold), None
+    values, weight = _same_rank(values, _as(_masked(sample_weight, mask, dtype), dtype))
+    values = _folded(values, weight.ndim, fold)
+    weight = weight * _t.ones_like(values)
+    return _folded(values * weight, 1, fold), _folded(weight, 1, fold)
+
+
+def _folded(values, rank, fold):
+    """The values with all axes from this one on folded."""
+    return fold(values, list(range(rank, values.ndim)), False) if values.ndim > rank else values
 
 
 class Sum(Metric):
@@ -115,7 +114,7 @@ class Sum(Metric):
 
     def update_state(self, values, sample_weight=None):
         """Adds a batch."""
-        values, _ = weighted(values, sample_weight, self._dtype)
+        values, _ = by_row(values, sample_weight, self._dtype, _t.reduce_sum)
         self.total.assign_add(_t.reduce_sum(values, None, False))
 
     def result(self):
@@ -133,7 +132,7 @@ class Mean(Metric):
 
     def update_state(self, values, sample_weight=None):
         """Adds a batch."""
-        values, weight = weighted(values, sample_weight, self._dtype)
+        values, weight = by_row(values, sample_weight, self._dtype, _t.reduce_mean)
         weight = _t.ones_like(values) if weight is None else weight
         self.total.assign_add(_t.reduce_sum(values, None, False))
         self.count.assign_add(_t.reduce_sum(weight, None, False))
@@ -141,9 +140,6 @@ class Mean(Metric):
     def result(self):
         """The figure over all batches since the start; 0 before the first."""
         return _quotient(self.total.read_value(), self.count.read_value())
-
-
-_quotient = _t.Op("divide_no_nan", "divide_no_nan", ["x", "y"])
 
 
 class MeanTensor(Metric):
@@ -184,14 +180,5 @@ class MeanMetricWrapper(Mean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Adds a batch."""
-        mask = getattr(y_pred, "_keras_mask", None)
-        if mask is not None:
-            mask = _t.cast(mask, self._dtype)
-            if sample_weight is None:
-                sample_weight = mask
-            else:
-                given = _t.cast(_t.to_tensor(sample_weight, None, None), self._dtype)
-                while given.ndim < mask.ndim:
-                    given = _t.expand_dims(given, -1)
-                sample_weight = given * mask
-        super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), sample_weight)
+        weight = _masked(sample_weight, getattr(y_pred, "_keras_mask", None), self._dtype)
+        super().update_state(self._fn(y_true, y_pred, **self._fn_kwargs), weight)

@@ -1,11 +1,9 @@
 """Figures of yes and no: counts of right and wrong at thresholds, and what is made of them."""
 
 from ... import _tonnage as _t
+from ..backend import epsilon
+from ..losses import _along, _as, _same_rank
 from .base import Metric, _quotient
-
-
-def _flat(y, dtype):
-    return _t.reshape(_t.cast(_t.to_tensor(y, None, None), dtype), [-1])
 
 
 def _thresholds(thresholds, usual=0.5):
@@ -29,29 +27,24 @@ class _Counts(Metric):
             setattr(self, key, self.add_variable((len(self.thresholds),), name=key))
 
     def _predictions(self, y_true, y_pred):
-        y_pred = _t.to_tensor(y_pred, None, None)
-        y_true = _t.to_tensor(y_true, None, None)
         if self.top_k is not None:
             _, places = _t.top_k(y_pred, int(self.top_k))
             hot = _t.one_hot(places, y_pred.lengths[-1], y_pred.dtype, 1, 0)
             y_pred = y_pred * _t.reduce_max(hot, -2, False)
         if self.class_id is not None:
-            y_true, y_pred = y_true[..., self.class_id], y_pred[..., self.class_id]
+            one = slice(self.class_id, self.class_id + 1)  # the axis stays, for weights that have it
+            y_true, y_pred = y_true[..., one], y_pred[..., one]
         return y_true, y_pred
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Adds a batch."""
-        y_true, y_pred = self._predictions(y_true, y_pred)
-        rows = y_true.ndim
-        width = y_true.lengths[1:]
-        y_true, y_pred = _flat(y_true, self._dtype), _flat(y_pred, self._dtype)
-        weight = _t.ones_like(y_true)
+        y_true, y_pred = self._predictions(*_same_rank(_as(y_true, self._dtype), _as(y_pred, self._dtype)))
+        weight = _t.ones_like(y_pred)
         if sample_weight is not None:
-            given = _t.cast(_t.to_tensor(sample_weight, None, None), self._dtype)
-            if given.ndim < rows:
-                for n in width:
-                    given = _t.repeat(_t.expand_dims(given, -1), n, -1)
-            weight = _t.reshape(given, [-1])
+            weight = weight * _along(_as(sample_weight, self._dtype), y_pred)
+        # Whatever is not 0 is a yes, and counts once.
+        y_true = _t.cast(_t.cast(y_true, "bool"), self._dtype)
+        y_true, y_pred, weight = (_t.reshape(v, [-1]) for v in (y_true, y_pred, weight))
         limits = _t.reshape(_t.to_tensor([float(t) for t in self.thresholds], self._dtype, None), [-1, 1])
         over = _t.cast(_t.expand_dims(y_pred, 0) > limits, self._dtype)
         yes, no = y_true * weight, (1.0 - y_true) * weight
@@ -111,7 +104,9 @@ class Recall(_Counts):
 
 
 def _spread(count):
-    """Thresholds over all of [0, 1], with one beyond each end."""
+    """Thresholds over all of [0, 1], with one beyond each end; a single one is in the middle."""
+    if count == 1:
+        return [0.5]
     inner = [(i + 1) / (count - 1) for i in range(count - 2)]
     return [-1e-7, *inner, 1.0 + 1e-7]
 
@@ -119,12 +114,14 @@ def _spread(count):
 class _Curve(_Counts):
     """Counts at many thresholds."""
 
+    fewest = 1
+
     def __init__(self, num_thresholds, name, dtype):
         self.num_thresholds = int(num_thresholds)
-        if self.num_thresholds <= 1:
-            raise ValueError(f"Argument `num_thresholds` must be an integer > 1. Received: {num_thresholds}")
-        super().__init__([0.0] * max(2, self.num_thresholds), name, dtype)
-        self.thresholds = _spread(max(2, self.num_thresholds))
+        if self.num_thresholds < self.fewest:
+            raise ValueError(f"Argument `num_thresholds` must be an integer > {self.fewest - 1}. Received: {num_thresholds}")
+        super().__init__([0.0] * self.num_thresholds, name, dtype)
+        self.thresholds = _spread(self.num_thresholds)
 
     def _rates(self):
         tp, fp, tn, fn = (getattr(self, key).read_value() for key in ("tp", "fp", "tn", "fn"))
@@ -134,6 +131,8 @@ class _Curve(_Counts):
 
 class AUC(_Curve):
     """The area under a curve: of recall over false alarms, or of precision over recall."""
+
+    fewest = 2
 
     def __init__(self, num_thresholds=200, curve="ROC", summation_method="interpolation", name=None, dtype=None,
                  from_logits=False):
@@ -245,19 +244,22 @@ class FBetaScore(Metric):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Adds a batch."""
-        y_true = _t.cast(_t.to_tensor(y_true, None, None), self._dtype)
-        y_pred = _t.cast(_t.to_tensor(y_pred, None, None), self._dtype)
-        classes = y_pred.lengths[-1]
+        y_true, y_pred = _as(y_true, self._dtype), _as(y_pred, self._dtype)
+        if y_true.ndim != 2 or y_pred.ndim != 2:
+            raise ValueError(f"FBetaScore expects 2D inputs with shape (batch_size, output_dim). Received input shapes: "
+                             f"y_pred.shape={tuple(y_pred.shape)} and y_true.shape={tuple(y_true.shape)}.")
         if self._sums is None:
-            shape = () if self.average == "micro" else (classes,)
+            shape = () if self.average == "micro" else (y_pred.lengths[-1],)
             self._sums = [self.add_variable(shape, name=n) for n in ("tp", "fp", "fn", "weights")]
         if self.threshold is None:
-            y_pred = _t.one_hot(_t.argmax(y_pred, -1), classes, self._dtype, 1, 0)
+            # All that are the largest; a row of zeros predicts nothing.
+            chosen = (y_pred >= _t.reduce_max(y_pred, -1, True)) & (abs(y_pred) > 1e-9)
         else:
-            y_pred = _t.cast(y_pred > float(self.threshold), self._dtype)
+            chosen = y_pred > float(self.threshold)
+        y_pred = _t.cast(chosen, self._dtype)
         weight = _t.ones_like(y_true)
         if sample_weight is not None:
-            weight = weight * _t.reshape(_t.cast(_t.to_tensor(sample_weight, None, None), self._dtype), [-1, 1])
+            weight = weight * _t.reshape(_as(sample_weight, self._dtype), [-1, 1])
         axes = None if self.average == "micro" else 0
         all_of = (y_true * y_pred, (1.0 - y_true) * y_pred, y_true * (1.0 - y_pred), y_true)
         for variable, value in zip(self._sums, all_of):
@@ -266,11 +268,11 @@ class FBetaScore(Metric):
     def result(self):
         """The figure over all batches since the start."""
         tp, fp, fn, weights = (v.read_value() for v in self._sums)
-        precision, recall = _quotient(tp, tp + fp), _quotient(tp, tp + fn)
+        precision, recall = tp / (tp + fp + epsilon()), tp / (tp + fn + epsilon())
         squared = self.beta**2
-        score = _quotient((1.0 + squared) * precision * recall, squared * precision + recall)
+        score = (1.0 + squared) * (precision * recall / (squared * precision + recall + epsilon()))
         if self.average == "weighted":
-            return _t.reduce_sum(score * weights, None, False) / _t.reduce_sum(weights, None, False)
+            return _t.reduce_sum(score * (weights / (_t.reduce_sum(weights, None, False) + epsilon())), None, False)
         return _t.reduce_mean(score, None, False) if self.average == "macro" else score
 
 

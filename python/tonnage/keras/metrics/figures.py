@@ -4,19 +4,21 @@ import inspect
 
 from ... import _tonnage as _t
 from .. import losses
-from ..losses import _pair
-from .base import MeanMetricWrapper, Metric, _quotient
+from ..backend import floatx
+from ..losses import _as, _floats, _pair, _same_rank
+from .base import Mean, MeanMetricWrapper, Metric, _quotient
 
-_sqrt = _t.Op("sqrt", "sqrt", ["x"])
+_sqrt, _is_finite, _is_inf = (_t.Op(n, n, ["x"]) for n in ("sqrt", "is_finite", "is_inf"))
 
 
 def _hits(condition):
-    return _t.cast(condition, "float32")
+    return _t.cast(condition, floatx())
 
 
 def accuracy(y_true, y_pred):
-    """1 where both are the same."""
-    y_true, y_pred = _pair(y_true, y_pred)
+    """1 where both are the same. Integers are compared as integers: floats do not tell all of them apart."""
+    y_pred = _t.to_tensor(y_pred, None, None)
+    y_true, y_pred = _same_rank(_as(y_true, y_pred.dtype), y_pred)
     return _hits(y_true == y_pred)
 
 
@@ -29,12 +31,11 @@ def binary_accuracy(y_true, y_pred, threshold=0.5):
 
 def categorical_accuracy(y_true, y_pred):
     """1 where the largest is where the label's largest is."""
-    y_true = _t.argmax(_t.to_tensor(y_true, None, None), -1)
-    return _hits(y_true == _t.argmax(_t.to_tensor(y_pred, None, None), -1))
+    return _hits(_t.argmax(_floats(y_true), -1) == _t.argmax(_floats(y_pred), -1))
 
 
 def _classes(y_true, y_pred):
-    y_true, y_pred = _t.to_tensor(y_true, None, None), _t.to_tensor(y_pred, None, None)
+    y_true, y_pred = _t.to_tensor(y_true, None, None), _floats(y_pred)
     if y_true.ndim == y_pred.ndim and y_true.lengths[-1] == 1:
         y_true = _t.squeeze(y_true, [-1])
     return _t.cast(y_true, "int64"), y_pred
@@ -47,15 +48,20 @@ def sparse_categorical_accuracy(y_true, y_pred):
 
 
 def sparse_top_k_categorical_accuracy(y_true, y_pred, k=5):
-    """1 where the label's class is among the ``k`` largest."""
+    """1 where fewer than ``k`` classes are larger than the label's. Classes as large as that do not push it out; where one is not
+    finite, nothing can be said."""
     y_true, y_pred = _classes(y_true, y_pred)
-    _, places = _t.top_k(y_pred, min(int(k), y_pred.lengths[-1]))
-    return _hits(_t.reduce_any(_t.cast(places, "int64") == _t.expand_dims(y_true, -1), -1, False))
+    classes = y_pred.lengths[-1]
+    own = _t.one_hot(y_true, classes, "bool", True, False)
+    score = _t.reduce_sum(_t.where_(own, y_pred, _t.zeros_like(y_pred)), -1, True)
+    larger = _t.reduce_sum(_t.cast(y_pred > score, "int32"), -1, False)
+    known = _t.reduce_all(_is_finite(y_pred), -1, False) & _t.reduce_any(own, -1, False)
+    return _hits((larger < int(k)) & known)
 
 
 def top_k_categorical_accuracy(y_true, y_pred, k=5):
     """The same with labels as probabilities."""
-    return sparse_top_k_categorical_accuracy(_t.argmax(_t.to_tensor(y_true, None, None), -1), y_pred, k)
+    return sparse_top_k_categorical_accuracy(_t.argmax(_floats(y_true), -1), y_pred, k)
 
 
 def _mean_of(name, function, doc, of=(), named=None):
@@ -120,21 +126,21 @@ SparseCategoricalCrossentropy = _mean_of(
     (("from_logits", False), ("axis", -1)))
 
 
-class RootMeanSquaredError(MeanMetricWrapper):
-    """The root of the mean of squared differences."""
+class RootMeanSquaredError(Mean):
+    """The root of the mean of squared differences. A mask of the predictions does not count, as in Keras."""
 
     def __init__(self, name="root_mean_squared_error", dtype=None):
-        super().__init__(_squares, name, dtype)
+        super().__init__(name, dtype)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        """Adds a batch."""
+        y_true, y_pred = _same_rank(_as(y_true, self._dtype), _as(y_pred, self._dtype))
+        off = y_pred - y_true
+        super().update_state(off * off, sample_weight)
 
     def result(self):
         """The figure over all batches since the start."""
         return _sqrt(super().result())
-
-
-def _squares(y_true, y_pred):
-    y_true, y_pred = _pair(y_true, y_pred)
-    off = y_pred - y_true
-    return off * off
 
 
 class R2Score(Metric):
@@ -151,15 +157,17 @@ class R2Score(Metric):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Adds a batch."""
-        y_true, y_pred = _pair(y_true, y_pred)
-        if y_true.ndim == 1:
-            y_true, y_pred = _t.expand_dims(y_true, -1), _t.expand_dims(y_pred, -1)
+        y_true, y_pred = _same_rank(_as(y_true, self._dtype), _as(y_pred, self._dtype))
+        if y_true.ndim != 2 or y_pred.ndim != 2:
+            raise ValueError(f"R2Score expects 2D inputs with shape (batch_size, output_dim). Received input shapes: "
+                             f"y_pred.shape={tuple(y_pred.shape)} and y_true.shape={tuple(y_true.shape)}.")
         if self._sums is None:
             width = y_true.lengths[-1]
             self._sums = [self.add_variable((width,), name=n) for n in ("squares", "sum", "residual", "count")]
         weight = _t.ones_like(y_true)
         if sample_weight is not None:
-            weight = weight * _t.reshape(_t.cast(_t.to_tensor(sample_weight, None, None), y_true.dtype), [-1, 1])
+            given = _as(sample_weight, self._dtype)
+            weight = weight * (_t.expand_dims(given, 1) if given.ndim == 1 else given)
         off = y_true - y_pred
         for variable, value in zip(self._sums, (y_true * y_true, y_true, off * off, _t.ones_like(y_true))):
             variable.assign_add(_t.reduce_sum(value * weight, 0, False))
@@ -169,6 +177,8 @@ class R2Score(Metric):
         squares, total, residual, count = (v.read_value() for v in self._sums)
         spread = squares - total * (total / count)
         score = 1.0 - residual / spread
+        # Labels that are all the same have no variance to explain: such an output counts as 0, as in Keras.
+        score = _t.where_(_is_inf(score), _t.zeros_like(score), score)
         if self.class_aggregation == "uniform_average":
             return _t.reduce_mean(score, None, False)
         if self.class_aggregation is None:
@@ -197,11 +207,14 @@ class IoU(Metric):
         y_true, y_pred = (self._numbers(y, sparse) for y, sparse in zip((y_true, y_pred), self._sparse))
         weight = _t.ones_like(_t.cast(y_true, self._dtype))
         if sample_weight is not None:
-            weight = _t.reshape(_t.cast(_t.to_tensor(sample_weight, None, None), self._dtype), [-1])
+            given = _as(sample_weight, self._dtype)
+            weight = weight * (_t.reshape(given, [-1]) if given.ndim else given)
+        # A class beyond those that there are would be counted in the cell of another one.
+        kept = (y_true >= 0) & (y_true < self.num_classes) & (y_pred >= 0) & (y_pred < self.num_classes)
         if self.ignore_class is not None:
-            kept = y_true != _t.to_tensor(self.ignore_class, y_true.dtype, None)
-            weight = weight * _t.cast(kept, self._dtype)
-            y_true = _t.where_(kept, y_true, _t.zeros_like(y_true))
+            kept = kept & (y_true != _t.to_tensor(self.ignore_class, y_true.dtype, None))
+        weight = weight * _t.cast(kept, self._dtype)
+        y_true, y_pred = (_t.where_(kept, y, _t.zeros_like(y)) for y in (y_true, y_pred))
         cells = y_true * self.num_classes + y_pred
         counts = _t.segment_sum(weight, cells, self.num_classes * self.num_classes)
         self.total_cm.assign_add(_t.reshape(counts, [self.num_classes, self.num_classes]))
