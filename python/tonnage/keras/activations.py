@@ -4,7 +4,6 @@ from .. import _tonnage as _t
 from .. import nn as _nn
 from .saving import get as _get
 
-_minimum = _t.Op("minimum", "minimum", ["x", "y"])
 _exp = _t.Op("exp", "exp", ["x"])
 _hard_sigmoid = _t.Op("hard_sigmoid", "hard_sigmoid", ["x"])
 
@@ -25,14 +24,20 @@ def log_softmax(x, axis=-1):
 
 
 def relu(x, negative_slope=0.0, max_value=None, threshold=0.0):
-    """The positive part; or from a threshold on, up to a most, with a slope below."""
+    """The positive part; or what is above a threshold, up to a most, with a slope below."""
     x = _t.to_tensor(x, None, None)
-    if threshold:
-        at = _t.to_tensor(float(threshold), x.dtype, None)
-        made = _t.where_(x >= at, x, (x - at) * float(negative_slope))
+    if negative_slope and not threshold and max_value is None:
+        return _nn.leaky_relu(x, negative_slope)
+    at = _t.to_tensor(threshold, x.dtype, None) if threshold else None
+    if at is not None:
+        made = _t.where_(x > at, x, _t.zeros_like(x))
     else:
-        made = _nn.leaky_relu(x, negative_slope) if negative_slope else _nn.relu(x)
-    return made if max_value is None else _minimum(made, _t.to_tensor(float(max_value), x.dtype, None))
+        made = _nn.relu6(x) if max_value == 6 else _nn.relu(x)
+    if max_value is not None and not (at is None and max_value == 6):
+        made = _t.clip(made, _t.to_tensor(0, x.dtype, None), _t.to_tensor(max_value, x.dtype, None))
+    if negative_slope:
+        made = made - negative_slope * _nn.relu(-x if at is None else at - x)
+    return made
 
 
 def exponential(x):

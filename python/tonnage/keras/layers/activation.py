@@ -41,6 +41,7 @@ class LeakyReLU(Layer):
     """The element, or a share of it where it is negative."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, negative_slope=0.3, **kwargs):
         negative_slope = kwargs.pop("alpha", negative_slope)
@@ -59,6 +60,7 @@ class PReLU(Layer):
     """The element, or a share of it, which is learned, where it is negative."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, alpha_initializer="zeros", alpha_regularizer=None, alpha_constraint=None, shared_axes=None, **kwargs):
         super().__init__(**kwargs)
@@ -82,6 +84,7 @@ class ELU(Layer):
     """``alpha * (exp(x) - 1)`` where it is negative."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, alpha=1.0, **kwargs):
         super().__init__(**kwargs)
@@ -92,23 +95,33 @@ class ELU(Layer):
         return activations.elu(inputs, self.alpha)
 
 
+def low(dtype):
+    """A score so low that its exponential is 0 beside any other."""
+    return _t.to_tensor(-3e4 if dtype.name == "float16" else -1e9, dtype, None)
+
+
 class Softmax(Layer):
     """Exponentials along an axis, scaled to a sum of 1."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)
         self.axis = axis
 
     def call(self, inputs, mask=None):
-        """Computes; what a mask leaves out gets nothing."""
-        if mask is not None:
-            inputs = inputs + (1.0 - _t.cast(mask, inputs.dtype)) * -3e4
-        if isinstance(self.axis, (list, tuple)):
-            axes = list(self.axis)
-            # Relative to the largest: beside a large number the logarithm of the sum would lose its digits.
-            inputs = inputs - _t.stop_gradient(_t.reduce_max(inputs, axes, True))
-            whole = _t.reduce_logsumexp(inputs, axes, True)
-            return _t.Op("exp", "exp", ["x"])(inputs - whole)
-        return activations.softmax(inputs, self.axis)
+        """Computes; what a mask leaves out gets nothing, also where it leaves out all."""
+        if mask is None:
+            return self._along(inputs)
+        mask = mask if mask.dtype.name == "bool" else mask > 0.5
+        made = self._along(_t.where_(mask, inputs, low(inputs.dtype)))
+        return _t.where_(mask, made, _t.zeros_like(made))
+
+    def _along(self, inputs):
+        axes = list(self.axis) if isinstance(self.axis, (list, tuple)) else [self.axis]
+        if len(axes) == 1:
+            return activations.softmax(inputs, axes[0])
+        # Relative to the largest: beside a large number the logarithm of the sum would lose its digits.
+        inputs = inputs - _t.stop_gradient(_t.reduce_max(inputs, axes, True))
+        return _t.Op("exp", "exp", ["x"])(inputs - _t.reduce_logsumexp(inputs, axes, True))

@@ -6,6 +6,7 @@ from ... import _tonnage as _t
 from ..._shape import TensorShape
 from .. import initializers, regularizers
 from .base import Layer
+from .activation import low
 from .core import Dropout
 
 
@@ -26,6 +27,7 @@ class MultiHeadAttention(Layer):
     """Attention by several heads, each over a projection of its own."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, num_heads, key_dim, value_dim=None, dropout=0.0, use_bias=True, output_shape=None,
                  attention_axes=None, kernel_initializer="glorot_uniform", bias_initializer="zeros",
@@ -156,13 +158,9 @@ class MultiHeadAttention(Layer):
         q, v, k = (self._projected(x, name) for x, name in zip(rows, ("query", "value", "key")))
         scores = None
         if return_attention_scores or (self._drop is not None and training):
-            made, scores = _plain(q, k, v, mask, use_causal_mask, self.key_dim**-0.5, self._drop, training)
+            made, scores = _plain(q, k, v, mask, use_causal_mask, self.key_dim**-0.5, self._drop, training, empty=True)
         else:
-            made = _t.attention(q, k, v, mask, bool(use_causal_mask), self.key_dim**-0.5)
-            if some is not None and query.ndim == 3:
-                # A query that may look at nothing, such as a padded one, sees the mean of all values, as in Keras.
-                some = some & _below(query.lengths[1], value.lengths[1]) if use_causal_mask else some
-                made = _t.where_(_t.reduce_any(some, -1, True), made, _t.reduce_mean(v, -2, True))
+            made = _attended(q, k, v, mask, use_causal_mask, self.key_dim**-0.5, some if query.ndim == 3 else None)
         made = _t.transpose(made, [0, 2, 1, 3])
         heads, size, width = tuple(self._output_kernel.shape)
         made = _t.reshape(made, [rows[0].lengths[0] or -1, rows[0].lengths[1], heads * size])
@@ -178,16 +176,34 @@ def _below(rows, columns):
     return _t.tril(_t.fill([rows, columns], 1, "int32"), 0) > 0
 
 
-def _plain(q, k, v, mask, causal, scale, drop, training):
-    """Attention with its scores, where those are asked for or left out at random."""
+def _attended(q, k, v, mask, causal, scale, some):
+    """Attention without its scores. ``some`` is the mask before it was broadcast: a query that may look at nothing, such as a
+    padded one, sees the mean of all values, as in Keras."""
+    rows, columns = q.lengths[-2], k.lengths[-2]
+    below = _below(rows, columns) if causal and (rows != columns or some is not None) else None
+    if below is not None and rows != columns:
+        # The op lets the last query look at all keys; in Keras the first one looks at the first.
+        whole = _t.broadcast_to(below, [*q.lengths[:-1], columns])
+        mask, causal = whole if mask is None else mask & whole, False
+    made = _t.attention(q, k, v, mask, bool(causal), scale)
+    if some is None:
+        return made
+    some = some if below is None else some & below
+    return _t.where_(_t.reduce_any(some, -1, True), made, _t.reduce_mean(v, -2, True))
+
+
+def _plain(q, k, v, mask, causal, scale, drop, training, empty=False):
+    """Attention with its scores, where those are asked for or left out at random. ``empty``: a query that may look at nothing
+    sees nothing, and not the mean of all values."""
     scores = _t.mat_mul(q, k, False, True) * scale
     if causal:
         below = _below(*scores.lengths[-2:])
         mask = below if mask is None else mask & below
     if mask is not None:
-        low = _t.to_tensor(-3e4, scores.dtype, None)
-        scores = _t.where_(mask, scores, low)
+        scores = _t.where_(mask, scores, low(scores.dtype))
     scores = _t.softmax(scores, -1)
+    if mask is not None and empty:
+        scores = _t.where_(mask, scores, _t.zeros_like(scores))
     held = drop(scores, training=training) if drop is not None else scores
     return _t.mat_mul(held, v, False, False), scores
 
@@ -196,6 +212,7 @@ class Attention(Layer):
     """Attention by products, of ``[query, value]`` or ``[query, value, key]``."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, use_scale=False, score_mode="dot", dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
@@ -224,7 +241,7 @@ class Attention(Layer):
             # One head.
             heads = [_t.expand_dims(t, 1) for t in (query, key, value)]
             whole = None if whole is None else _t.expand_dims(whole, 1)
-            made, scores = _t.squeeze(_t.attention(*heads, whole, bool(use_causal_mask), 1.0), [1]), None
+            made, scores = _t.squeeze(_attended(*heads, whole, use_causal_mask, 1.0, whole), [1]), None
         else:
             made, scores = self._scored(query, key, value, whole, use_causal_mask, training)
         if mask is not None and mask[0] is not None:
@@ -237,7 +254,7 @@ class Attention(Layer):
             both = both if self.scale is None else both * self.scale
             scores = self.concat_score_weight * _t.reduce_sum(_t.Op("tanh", "tanh", ["x"])(both), -1, False)
             if mask is not None:
-                scores = _t.where_(mask, scores, _t.to_tensor(-3e4, scores.dtype, None))
+                scores = _t.where_(mask, scores, low(scores.dtype))
             scores = _t.softmax(scores, -1)
             held = self._drop(scores, training=training) if self._drop is not None else scores
             return _t.mat_mul(held, value, False, False), scores
@@ -264,7 +281,7 @@ class AdditiveAttention(Attention):
         both = _t.Op("tanh", "tanh", ["x"])(_t.expand_dims(query, -2) + _t.expand_dims(key, -3))
         scores = _t.reduce_sum(both if self.scale is None else both * self.scale, -1, False)
         if mask is not None:
-            scores = _t.where_(mask, scores, _t.to_tensor(-3e4, scores.dtype, None))
+            scores = _t.where_(mask, scores, low(scores.dtype))
         scores = _t.softmax(scores, -1)
         held = self._drop(scores, training=training) if self._drop is not None else scores
         return _t.mat_mul(held, value, False, False), scores

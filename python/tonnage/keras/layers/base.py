@@ -57,6 +57,9 @@ class Layer(Saved, Tracked):
     built = False
     input_spec = None
     supports_masking = False
+    _takes_floats = False
+    """Whether it computes with floats alone, so that integers are cast to them."""
+
     _in_trace = False
     _is_building = False
 
@@ -158,7 +161,10 @@ class Layer(Saved, Tracked):
         if isinstance(value, (list, tuple)) and not symbolic.is_plain_data(value):
             made = [self._converted(v) for v in value]
             return value._make(made) if hasattr(value, "_make") else type(value)(made)
-        tensor = _t.to_tensor(value, None, self._hint())
+        # An array has a dtype and keeps it: integers that are moved or added stay integers.
+        tensor = _t.to_tensor(value, None, None if hasattr(value, "dtype") else self._hint())
+        if self._takes_floats and tensor.dtype.is_integer:
+            return _t.cast(tensor, self.compute_dtype)
         if self.autocast and tensor.dtype.is_floating and tensor.dtype.name != self.compute_dtype:
             mask = getattr(tensor, "_keras_mask", None)
             tensor = _t.cast(tensor, self.compute_dtype)
@@ -223,12 +229,15 @@ class Layer(Saved, Tracked):
             for tensor in _nest.flatten(made):
                 # By row: a larger batch is no larger penalty.
                 self.add_loss(self.activity_regularizer(tensor) / float(tensor.lengths[0] or 1))
-        if args and isinstance(made, _t.Tensor):
+        outputs = made if isinstance(made, (tuple, list)) else [made]
+        if args and outputs and all(isinstance(tensor, _t.Tensor) for tensor in outputs):
             masked = previous is not None and any(m is not None for m in _nest.flatten(previous))
             if masked or type(self).compute_mask is not Layer.compute_mask:
-                mask = self.compute_mask(args[0], previous)
-                if mask is not None and made is not args[0]:
-                    made._keras_mask = mask
+                masks = self.compute_mask(args[0], previous)
+                # One mask is that of the first output: states and scores behind it have none.
+                for tensor, mask in zip(outputs, masks if isinstance(masks, (tuple, list)) else [masks]):
+                    if mask is not None and tensor is not args[0]:
+                        tensor._keras_mask = mask
 
     # Shapes, and what was called.
 

@@ -10,6 +10,7 @@ class _Cell(Layer):
     """What cells share: a kernel for inputs, one for the state, a bias, masks of dropout."""
 
     gates = states = 1
+    _takes_floats = True
 
     def __init__(self, units, activation="tanh", use_bias=True, kernel_initializer="glorot_uniform",
                  recurrent_initializer="orthogonal", bias_initializer="zeros", kernel_regularizer=None,

@@ -15,6 +15,7 @@ class _Windows(Layer):
     """What convolutions share: sizes, padding, the place of channels, a bias, an activation."""
 
     rank = None
+    _takes_floats = True
 
     def __init__(self, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias, bias_initializer,
                  bias_regularizer, bias_constraint, **kwargs):

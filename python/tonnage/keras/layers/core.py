@@ -65,6 +65,7 @@ class Dense(Layer):
     """
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, units, activation=None, use_bias=True, kernel_initializer="glorot_uniform",
                  bias_initializer="zeros", kernel_regularizer=None, bias_regularizer=None, activity_regularizer=None,
@@ -103,6 +104,8 @@ class Dense(Layer):
 
 class EinsumDense(Layer):
     """A product by an equation, a bias, an activation."""
+
+    _takes_floats = True
 
     def __init__(self, equation, output_shape, activation=None, bias_axes=None, kernel_initializer="glorot_uniform",
                  bias_initializer="zeros", kernel_regularizer=None, bias_regularizer=None, **kwargs):

@@ -3,6 +3,7 @@
 import operator
 
 from ... import _tonnage as _t
+from ..backend import epsilon
 from ..saving import serialize_keras_object
 from .base import Layer
 
@@ -28,7 +29,7 @@ class _Merge(Layer):
     def _check(self, shapes):
         first = shapes[0]
         for other in shapes[1:]:
-            for a, b in zip(reversed(tuple(first)), reversed(tuple(other))):
+            for a, b in zip(reversed(tuple(first)[1:]), reversed(tuple(other)[1:])):
                 if a is not None and b is not None and a != b and 1 not in (a, b):
                     raise ValueError(f"Inputs have incompatible shapes. Received shapes {tuple(first)[1:]} and "
                                      f"{tuple(other)[1:]} in layer {self.name!r}")
@@ -38,11 +39,17 @@ class _Merge(Layer):
         # Ranks that differ are made one after the batch.
         rank = max(t.ndim for t in inputs)
         same = []
-        for tensor in inputs:
+        for tensor in self._agreed(inputs):
             while tensor.ndim < rank:
                 tensor = _t.expand_dims(tensor, 1)
             same.append(tensor)
         return self._merge(same)
+
+    def _agreed(self, inputs):
+        """The inputs, integers beside floats as floats."""
+        dtypes = {t.dtype.name for t in inputs}
+        mixed = len(dtypes) > 1 and any(t.dtype.is_floating for t in inputs)
+        return [_t.cast(t, self.compute_dtype) for t in inputs] if mixed else list(inputs)
 
     def _merge(self, inputs):
         made = inputs[0]
@@ -95,19 +102,37 @@ class Multiply(_Merge):
 class Average(_Merge):
     """The mean."""
 
+    _takes_floats = True
+
     _pair = staticmethod(operator.add)
 
     def _merge(self, inputs):
         return super()._merge(inputs) / float(len(inputs))
 
 
-class Maximum(_Merge):
+class _Extreme(_Merge):
+    """The largest or the smallest; of the inputs that a mask leaves out at a step, none is asked."""
+
+    def call(self, inputs, mask=None):
+        """Computes."""
+        mask = mask or [None] * len(inputs)
+        wide = [None if m is None else _t.expand_dims(m, -1) for m in mask]
+        made, known = inputs[0], wide[0]
+        for other, there in zip(inputs[1:], wide[1:]):
+            other = other if there is None else _t.where_(there, other, made)
+            made = made if known is None else _t.where_(known, made, other)
+            known = None if there is None or known is None else known | there
+            made = super().call([made, other])
+        return made
+
+
+class Maximum(_Extreme):
     """The largest."""
 
     _pair = staticmethod(lambda a, b: _maximum(a, b))
 
 
-class Minimum(_Merge):
+class Minimum(_Extreme):
     """The smallest."""
 
     _pair = staticmethod(lambda a, b: _minimum(a, b))
@@ -130,7 +155,7 @@ class Concatenate(_Merge):
 
     def call(self, inputs):
         """Computes."""
-        return _t.concat(list(inputs), self.axis)
+        return _t.concat(self._agreed(inputs), self.axis)
 
     def compute_mask(self, inputs, mask=None):
         """The masks one after the other; where one of them has something, if it is the last axis that grows."""
@@ -164,7 +189,7 @@ class Dot(_Merge):
         x, y = inputs
         a, b = self._axes([x.ndim, y.ndim])
         if self.normalize:
-            x, y = _t.l2_normalize(x, a, 1e-12), _t.l2_normalize(y, b, 1e-12)
+            x, y = _t.l2_normalize(x, a, epsilon() ** 2), _t.l2_normalize(y, b, epsilon() ** 2)
         letters = iter("bcdefghij")
         batch, summed = next(letters), "z"
         left = [batch] + [summed if i == a else next(letters) for i in range(1, x.ndim)]

@@ -3,6 +3,7 @@
 from ... import _tonnage as _t
 from ..._shape import TensorShape
 from .. import constraints, initializers, regularizers
+from ..backend import epsilon
 from .base import Layer
 from .spec import InputSpec
 
@@ -13,6 +14,7 @@ class _Scaled(Layer):
     """What they share: a scale and a bias, each if wanted."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, axis, epsilon, center, scale, beta_initializer, gamma_initializer, beta_regularizer,
                  gamma_regularizer, beta_constraint, gamma_constraint, **kwargs):
@@ -89,18 +91,22 @@ class BatchNormalization(_Scaled):
             made = _t.batch_norm_by(x, _as(self.moving_mean, x.dtype), _as(self.moving_variance, x.dtype), gamma, beta,
                                     self.epsilon)
         elif mask is not None:
-            made = self._masked(x, mask, gamma, beta)
+            if mask.ndim != inputs.ndim - 1:
+                raise ValueError(f"The mask provided should be one dimension less than the inputs. Received: "
+                                 f"mask.shape={tuple(mask.shape)}, inputs.shape={tuple(inputs.shape)}")
+            # A mask has all axes of the input but the last one, wherever the channels are.
+            whole = _t.broadcast_to(_t.expand_dims(_t.cast(mask, "bool"), -1), inputs.lengths)
+            made = self._masked(x, _last(whole, self.axis)[0], gamma, beta)
         else:
             made, mean, variance = _t.batch_norm(x, gamma, beta, self.epsilon)
             self._remember(mean, variance)
         return back(_t.cast(made, inputs.dtype) if small else made)
 
     def _masked(self, x, mask, gamma, beta):
-        weight = _t.cast(_t.expand_dims(mask, -1), x.dtype)
-        axes = list(range(x.ndim - 1))
-        count = _t.reduce_sum(weight * _t.ones_like(x), axes, False)
-        mean = _t.reduce_sum(x * weight, axes, False) / count
-        off = (x - mean) * weight
+        axes, zero = list(range(x.ndim - 1)), _t.zeros_like(x)
+        count = _t.reduce_sum(_t.cast(mask, x.dtype), axes, False) + epsilon()
+        mean = _t.reduce_sum(_t.where_(mask, x, zero), axes, False) / count
+        off = _t.where_(mask, x - mean, zero)
         variance = _t.reduce_sum(off * off, axes, False) / count
         self._remember(mean, variance)
         return (x - mean) * (_rsqrt(variance + self.epsilon) * gamma) + beta
@@ -147,6 +153,7 @@ class RMSNormalization(Layer):
     """A mean square of 1 along the last axis."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, axis=-1, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
@@ -193,6 +200,7 @@ class UnitNormalization(Layer):
     """A norm of 1 along an axis."""
 
     supports_masking = True
+    _takes_floats = True
 
     def __init__(self, axis=-1, **kwargs):
         super().__init__(**kwargs)
@@ -200,6 +208,6 @@ class UnitNormalization(Layer):
 
     def call(self, inputs):
         """Computes."""
-        squares = _t.reduce_sum(inputs * inputs, self.axis, True)
-        least = _t.to_tensor(1e-12, squares.dtype, None)
+        squares = _t.reduce_sum(inputs * inputs, list(self.axis) if isinstance(self.axis, tuple) else self.axis, True)
+        least = _t.to_tensor(1e-24, squares.dtype, None)
         return inputs * _rsqrt(_t.Op("maximum", "maximum", ["x", "y"])(squares, least))

@@ -55,7 +55,7 @@ class _Global(Layer):
 class GlobalAveragePooling1D(_Global):
     """The mean of each channel; of steps that a mask leaves, if there is one."""
 
-    rank, supports_masking = 1, True
+    rank, supports_masking, _takes_floats = 1, True, True
 
     def call(self, inputs, mask=None):
         """Computes."""
@@ -79,15 +79,15 @@ _max, _mean = staticmethod(_nn.max_pool), staticmethod(_nn.avg_pool)
 MaxPooling1D = _made(_Pooling, "MaxPooling1D", 1, "The largest element of each window of a sequence.", pool=_max)
 MaxPooling2D = _made(_Pooling, "MaxPooling2D", 2, "The largest element of each window of images.", pool=_max)
 MaxPooling3D = _made(_Pooling, "MaxPooling3D", 3, "The largest element of each window of volumes.", pool=_max)
-AveragePooling1D = _made(_Pooling, "AveragePooling1D", 1, "The mean of each window of a sequence.", pool=_mean)
-AveragePooling2D = _made(_Pooling, "AveragePooling2D", 2, "The mean of each window of images.", pool=_mean)
-AveragePooling3D = _made(_Pooling, "AveragePooling3D", 3, "The mean of each window of volumes.", pool=_mean)
+AveragePooling1D = _made(_Pooling, "AveragePooling1D", 1, "The mean of each window of a sequence.", pool=_mean, _takes_floats=True)
+AveragePooling2D = _made(_Pooling, "AveragePooling2D", 2, "The mean of each window of images.", pool=_mean, _takes_floats=True)
+AveragePooling3D = _made(_Pooling, "AveragePooling3D", 3, "The mean of each window of volumes.", pool=_mean, _takes_floats=True)
 _most, _average = staticmethod(_t.reduce_max), staticmethod(_t.reduce_mean)
 GlobalMaxPooling1D = _made(_Global, "GlobalMaxPooling1D", 1, "The largest of each channel.", fold=_most)
 GlobalMaxPooling2D = _made(_Global, "GlobalMaxPooling2D", 2, "The largest of each channel.", fold=_most)
 GlobalMaxPooling3D = _made(_Global, "GlobalMaxPooling3D", 3, "The largest of each channel.", fold=_most)
-GlobalAveragePooling2D = _made(_Global, "GlobalAveragePooling2D", 2, "The mean of each channel.", fold=_average)
-GlobalAveragePooling3D = _made(_Global, "GlobalAveragePooling3D", 3, "The mean of each channel.", fold=_average)
+GlobalAveragePooling2D = _made(_Global, "GlobalAveragePooling2D", 2, "The mean of each channel.", fold=_average, _takes_floats=True)
+GlobalAveragePooling3D = _made(_Global, "GlobalAveragePooling3D", 3, "The mean of each channel.", fold=_average, _takes_floats=True)
 MaxPool1D, MaxPool2D, MaxPool3D = MaxPooling1D, MaxPooling2D, MaxPooling3D
 AvgPool1D, AvgPool2D, AvgPool3D = AveragePooling1D, AveragePooling2D, AveragePooling3D
 GlobalAvgPool1D, GlobalAvgPool2D, GlobalAvgPool3D = GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalAveragePooling3D

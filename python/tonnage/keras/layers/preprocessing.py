@@ -4,6 +4,7 @@ import numpy as np
 
 from ... import _tonnage as _t
 from ..._shape import TensorShape
+from ..backend import floatx
 from .base import Layer
 from ..._notices import ignores
 
@@ -65,13 +66,15 @@ class Normalization(Layer):
         """Takes mean and variance from data: an array, or a dataset of batches. Sums are in float64."""
         if self._given[0] is not None:
             raise ValueError("Cannot `adapt` a Normalization layer that is initialized with static `mean` and `variance`")
-        batches = [data] if hasattr(data, "shape") or isinstance(data, (list, tuple)) else data
+        # A list of arrays are batches; one of numbers is an array.
+        whole = hasattr(data, "shape") or isinstance(data, (list, tuple)) and not any(hasattr(part, "shape") for part in data)
+        batches = [data] if whole else data
         count, total, squares = 0, 0.0, 0.0
         for i, batch in enumerate(batches):
             if steps is not None and i >= steps:
                 break
             batch = np.asarray(batch.numpy() if hasattr(batch, "numpy") else batch, "float64")
-            if batch.ndim == 1:
+            if batch.ndim == 1 and self.axis is not None:
                 batch = batch[:, None]
             if not self.built:
                 self.build(TensorShape([None, *batch.shape[1:]]))
@@ -87,7 +90,7 @@ class Normalization(Layer):
     def call(self, inputs):
         """Computes."""
         x = inputs if inputs.dtype.is_floating else _t.cast(inputs, self.compute_dtype)
-        if x.ndim == 1:
+        if x.ndim == 1 and self.axis is not None:
             x = _t.expand_dims(x, 1)
         deviation = _maximum(_sqrt(_t.cast(self.variance, x.dtype)), _t.to_tensor(1e-7, x.dtype, None))
         mean = _t.cast(self.mean, x.dtype)
@@ -105,8 +108,10 @@ class Resizing(Layer):
 
     def call(self, inputs):
         """Computes."""
-        whole = inputs if inputs.ndim == 4 else _t.expand_dims(inputs, 0)
+        whole = inputs if inputs.dtype.is_floating else _t.cast(inputs, self.compute_dtype)
+        whole = whole if inputs.ndim == 4 else _t.expand_dims(whole, 0)
         made = _t.resize(whole, [self.height, self.width], self.interpolation == "nearest")
+        made = made if inputs.dtype.is_floating else _t.cast(_t.Op("round", "round", ["x"])(made), inputs.dtype)
         return made if inputs.ndim == 4 else _t.squeeze(made, [0])
 
 
@@ -165,11 +170,10 @@ class CategoryEncoding(Layer):
     def call(self, inputs):
         """Computes."""
         numbers = inputs if inputs.dtype.is_integer else _t.cast(inputs, "int32")
+        numbers = numbers if numbers.ndim else _t.expand_dims(numbers, 0)
         hot = _t.one_hot(numbers, self.num_tokens, self.compute_dtype, 1, 0)
-        if self.output_mode == "one_hot" or numbers.ndim == 0:
+        if self.output_mode == "one_hot":
             return _t.squeeze(hot, [-2]) if numbers.ndim > 1 and numbers.lengths[-1] == 1 else hot
-        if numbers.ndim == 1:
-            return hot
         fold = _t.reduce_sum if self.output_mode == "count" else _t.reduce_max
         return fold(hot, -2, False)
 
@@ -181,10 +185,10 @@ class Discretization(Layer):
         super().__init__(**kwargs)
         if bin_boundaries is None:
             raise ValueError("Discretization needs bin_boundaries")
-        self.bin_boundaries = [float(b) for b in bin_boundaries]
+        self.bin_boundaries, self.autocast = [float(b) for b in bin_boundaries], False
 
     def call(self, inputs):
         """Computes."""
-        flat = _t.reshape(inputs, [-1])
-        made = _t.searchsorted(_t.to_tensor(self.bin_boundaries, inputs.dtype, None), flat, True)
-        return _t.reshape(_t.cast(made, "int64"), inputs.lengths)
+        x = inputs if inputs.dtype.is_floating else _t.cast(inputs, floatx())
+        made = _t.searchsorted(_t.to_tensor(self.bin_boundaries, x.dtype, None), _t.reshape(x, [-1]), True)
+        return _t.reshape(_t.cast(made, "int32"), inputs.lengths)

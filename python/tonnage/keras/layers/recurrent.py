@@ -22,6 +22,7 @@ class RNN(Layer):
     """A cell along the second axis of ``[batch, steps, features]``."""
 
     supports_masking = True
+    _takes_floats = True
     _not_tracked = (*Layer._not_tracked, "_kept")
 
     def __init__(self, cell, return_sequences=False, return_state=False, go_backwards=False, stateful=False, unroll=False,
@@ -121,7 +122,14 @@ class RNN(Layer):
         made, all_ = _t.scan(step, carried, rows, bool(self.go_backwards))
         if self.return_sequences and self.go_backwards:
             all_ = _t.reverse(all_, [0])
-        return (made[-1] if own else made[0]), list(made[:count]), all_
+        last = made[-1] if own else made[0]
+        if mask is not None and self.zero_output_for_mask and not own:
+            # The state is held over masked steps, the output is not.
+            kept = mask[0 if self.go_backwards else -1]
+            for _ in range(last.ndim - 1):
+                kept = _t.expand_dims(kept, -1)
+            last = _t.where_(kept, last, _t.zeros_like(last))
+        return last, list(made[:count]), all_
 
     def _cell(self, inputs, states):
         out, after = self.cell(inputs, states)

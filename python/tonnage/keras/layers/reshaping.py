@@ -99,11 +99,20 @@ class _Spatial(Layer):
 
     def __init__(self, data_format, **kwargs):
         super().__init__(**kwargs)
-        self.data_format = standardize_data_format(data_format) if self.rank > 1 else "channels_last"
+        self.data_format = standardize_data_format(data_format)
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def _first_axis(self):
         return 2 if self.data_format == "channels_first" else 1
+
+
+class _FromTwoAxes(_Spatial):
+    """Layers that have no data format where there is one axis: its channels are last."""
+
+    def __init__(self, data_format, **kwargs):
+        if self.rank == 1 and data_format is not None:
+            raise ValueError(f"Unrecognized keyword arguments passed to {type(self).__name__}: {{'data_format': {data_format!r}}}")
+        super().__init__("channels_last" if self.rank == 1 else data_format, **kwargs)
 
 
 class _ZeroPadding(_Spatial):
@@ -118,7 +127,7 @@ class _ZeroPadding(_Spatial):
         return _t.pad(inputs, widths + [[0, 0]] * (inputs.ndim - len(widths)), 0)
 
 
-class _Cropping(_Spatial):
+class _Cropping(_FromTwoAxes):
     def __init__(self, cropping=None, data_format=None, **kwargs):
         super().__init__(data_format, **kwargs)
         if cropping is None:
@@ -137,7 +146,7 @@ class _Cropping(_Spatial):
         return inputs[tuple(keys)]
 
 
-class _UpSampling(_Spatial):
+class _UpSampling(_FromTwoAxes):
     def __init__(self, size=2, data_format=None, interpolation="nearest", **kwargs):
         super().__init__(data_format, **kwargs)
         self.size = [size] * self.rank if isinstance(size, int) else list(size)

@@ -69,6 +69,9 @@ class Bidirectional(Wrapper):
         if self.forward_layer.go_backwards == self.backward_layer.go_backwards:
             raise ValueError("Forward layer and backward layer should have different `go_backwards` value.")
         self.return_sequences, self.return_state = layer.return_sequences, layer.return_state
+        for each in (self.forward_layer, self.backward_layer):
+            # A masked step is 0 from both sides: what each would repeat there is from different steps.
+            each.zero_output_for_mask = each.return_sequences
         del self.layer
         self._first_weights = weights
 
@@ -120,5 +123,7 @@ class Bidirectional(Wrapper):
         return made
 
     def compute_mask(self, inputs, mask=None):
-        """The mask of the input, where all steps are returned."""
-        return mask if self.return_sequences else None
+        """The mask of the input, where all steps are returned; of both directions, where they are not merged."""
+        if not self.return_sequences:
+            return None
+        return [mask, mask] if self.merge_mode is None else mask
