@@ -85,7 +85,7 @@ class Arrays:
             raise ValueError(f"Data cardinality is ambiguous. Make sure all arrays contain the same number of samples. Shapes: "
                              f"{shapes}")
         self.rows = lengths[0]
-        self.batch_size = int(batch_size or 32)
+        self.batch_size = 32 if batch_size is None else int(batch_size)
         if self.batch_size <= 0:
             raise ValueError(f"batch_size must be positive. Received: {batch_size}")
         self.shuffle, self.class_weight = shuffle, class_weight
@@ -198,9 +198,7 @@ def batches(x, y=None, sample_weight=None, batch_size=None, steps=None, shuffle=
         raise ValueError(f"Unrecognized data type: x={x!r:.60} (of type {type(x)}); give arrays, tensors, a dataset or a generator")
     if y is not None or sample_weight is not None:
         raise ValueError(f"When providing `x` as a {type(x).__name__}, `y` and `sample_weight` come with it, and must not be passed")
-    if batch_size is not None and not hasattr(x, "__next__"):
-        raise ValueError(f"The `batch_size` argument must not be specified for the given input type. Received input: "
-                         f"{type(x).__name__}, batch_size: {batch_size}")
+    # Batches come as they are: a batch size says nothing of them, as in Keras.
     return Stream(x, steps, class_weight)
 
 

@@ -87,8 +87,9 @@ class Graph:
         if len(shape) == len(symbol.shape) - 1 and symbol.shape[-1] == 1:
             value = _t.expand_dims(value, -1)
             shape = tuple(value.shape)
+        # A batch may be shorter than the model says: the last one of an epoch often is.
         if len(shape) != len(symbol.shape) or any(a is not None and b is not None and a != b
-                                                  for a, b in zip(symbol.shape, shape)):
+                                                  for a, b in zip(symbol.shape[1:], shape[1:])):
             layer = symbol.node.layer.name if symbol.node is not None else symbol.name
             raise ValueError(f'Input of model "{name}" is incompatible with the model: input {layer!r} expects the shape '
                              f"{symbol.shape}, found shape={shape}")

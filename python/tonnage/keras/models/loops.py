@@ -48,7 +48,8 @@ class LoopMixin:
         train = batches(x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight)
         validation = None
         if validation_data is not None:
-            validation = self._validation(validation_data, validation_batch_size or batch_size, validation_steps)
+            validation = self._validation(validation_data, batch_size if validation_batch_size is None else validation_batch_size,
+                                          validation_steps)
         self.history = History()
         todo = CallbackList(callbacks, self, self.history, verbose, epochs=epochs, steps=train.steps, budget=budget)
         step = self._step("train", budget)
@@ -101,7 +102,7 @@ class LoopMixin:
     def _validation(data, batch_size, steps):
         if isinstance(data, (tuple, list)) and not hasattr(data, "element_spec"):
             x, y, weight = unpack(tuple(data))
-            return batches(x, y, weight, batch_size if not hasattr(x, "element_spec") else None, steps)
+            return batches(x, y, weight, batch_size, steps)
         return batches(data, None, None, None, steps)
 
     def _evaluated(self, data, todo, budget=None):
