@@ -75,8 +75,7 @@ fn part<K: Copy>(keys: &mut [K], in_front: impl Fn(&K) -> bool) -> usize {
     let mut count = 0;
     for i in 0..keys.len() {
         let key = keys[i];
-        keys[i] = keys[count];
-        keys[count] = key;
+        keys.swap(i, count);
         count += usize::from(in_front(&key));
     }
     count

@@ -32,6 +32,8 @@ pub trait Wide:
     fn ln<I: Isa>(self) -> Self;
     /// The square root.
     fn root(self) -> Self;
+    /// Neither an infinity nor NaN.
+    fn is_finite(self) -> bool;
 }
 
 macro_rules! wide {
@@ -58,6 +60,10 @@ macro_rules! wide {
             #[inline(always)]
             fn root(self) -> $T {
                 self.sqrt()
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                <$T>::is_finite(self)
             }
         }
     )*};

@@ -325,8 +325,7 @@ impl<T: Float> simd::Kernel for Finish<'_, T> {
             let part = sum - *largest;
             let exact = (*largest - (sum - part)) + (log - part);
             // Of an infinity nothing is lost.
-            (*lse, *lost) =
-                (sum, if sum - sum == T::Compute::ZERO { exact } else { T::Compute::ZERO });
+            (*lse, *lost) = (sum, if sum.is_finite() { exact } else { T::Compute::ZERO });
         }
     }
 }
