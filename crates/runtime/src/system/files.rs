@@ -2,8 +2,9 @@
 //!
 //! Decision: `docs/decisions/products-stage-files.md`.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::path::Path;
 
 /// Makes a file that long and has the file system set the room aside, so that a full disk shows now. Where a
 /// file system cannot, the file is only made that long.
@@ -34,6 +35,33 @@ fn allocate(file: &File, len: u64) -> Option<io::Result<()>> {
             _ => return Some(Err(error)),
         }
     }
+}
+
+/// Opens what is there to write to it. A pipe that nobody reads is an error: opening it would wait for a reader.
+#[cfg(unix)]
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let is_pipe = std::fs::metadata(path)?.file_type().is_fifo();
+    // Held until the file is open: it says at once whether there is a reader.
+    let _asks =
+        match is_pipe {
+            true => Some(options.clone().custom_flags(libc::O_NONBLOCK).open(path).map_err(
+                |error| match error.raw_os_error() {
+                    Some(libc::ENXIO) => io::Error::other("it is a pipe that nobody reads"),
+                    _ => error,
+                },
+            )?),
+            false => None,
+        };
+    options.open(path)
+}
+
+/// Opens what is there to write to it.
+#[cfg(not(unix))]
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
 }
 
 /// Fills a slice with what lies there; several threads read at once.

@@ -29,6 +29,7 @@ use tonnage_core::bytes::ALIGN;
 use tonnage_core::bytes::{LARGE, PAGE};
 
 pub use figures::{machine_memory, resident};
+pub use files::open_to_write;
 #[cfg(unix)]
 pub use files::{read_ahead, read_at};
 pub(crate) use files::{reserve, write_at};

@@ -3,12 +3,13 @@
 //! They are written under a name of this process's own beside the one that they will have. A process that is killed leaves such a file; the
 //! next one that writes into the folder removes it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use tonnage_core::Result;
 use tonnage_runtime::OwnFiles;
+use tonnage_runtime::system::open_to_write;
 
 use super::{bad_file, failed};
 
@@ -118,8 +119,7 @@ fn folder(path: &Path) -> &Path {
 
 /// Writes to what is no file, and to `/dev/stdout`, which may be one: a file of that name must not put it out of its place.
 fn write_through(path: &Path, write: impl FnOnce(&mut dyn Output) -> Result<()>) -> Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).open(path).map_err(|e| failed(path, "opened", &e))?;
+    let mut file = open_to_write(path).map_err(|e| failed(path, "opened", &e))?;
     // Behind what was printed already; pipes have no places.
     let _ = file.seek(SeekFrom::End(0));
     let mut writer = BufWriter::with_capacity(1 << 20, file);
