@@ -8,7 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use common::{Folder, alone, in_use};
-use tonnage::io::{TensorFile, save_idx, save_npy, save_npz, save_npz_deflated, save_safetensors};
+use tonnage::io::{
+    SafeTensors, TensorFile, save_idx, save_npy, save_npz, save_npz_deflated, save_safetensors,
+};
 use tonnage::{Bytes, ErrorKind, Result, memory, range, tensor};
 
 /// Opens a file and reads all that it says it holds, in every way.
@@ -165,6 +167,47 @@ fn files_that_lie_are_refused_and_named() {
         assert!(looked(&path, name).is_some(), "{name}");
     }
     assert!(looked(&folder.0.join("not there.npy"), "not there").is_some());
+}
+
+/// A zip that begins with an empty file of that name.
+fn zip(name: &str) -> Vec<u8> {
+    let length = (name.len() as u16).to_le_bytes();
+    [&b"PK\x03\x04"[..], &[0; 22], &length[..], &[0; 2], name.as_bytes(), &[7; 300]].concat()
+}
+
+#[test]
+fn files_of_other_programs_are_called_what_they_are() {
+    let _turn = alone();
+    let folder = Folder::new("foreign");
+    let begins = |start: &[u8]| [start, &[0; 600]].concat();
+    let table = [
+        (begins(b"\x89HDF\r\n\x1a\n"), "is an HDF5 file"),
+        (zip("metadata.json"), "is a file of Keras 3"),
+        (zip("config.json"), "is a file of Keras 3"),
+        (zip("archive/data.pkl"), "is a file of PyTorch"),
+        (zip("model/data.pkl"), "is a file of PyTorch"),
+        (begins(b"\x80\x02\x8a\x0al\xfc"), "is a pickle"),
+        (begins(b"\x80\x04\x95"), "is a pickle"),
+        (begins(b"GGUF\x03"), "is a GGUF file"),
+        (begins(b"\x1f\x8b\x08"), "is compressed with gzip"),
+        (begins(b"\x28\xb5\x2f\xfd"), "is compressed with zstd"),
+    ];
+    for (bytes, what) in &table {
+        for name in ["a", "a.keras", "a.h5", "a.weights.h5", "a.safetensors", "a.npz", "a.pt"] {
+            let path = folder.0.join(name);
+            fs::write(&path, bytes).unwrap();
+            for error in
+                [looked(&path, what), SafeTensors::open(&path).err().map(|e| e.to_string())]
+            {
+                let error = error.unwrap();
+                assert!(error.contains(what) && error.contains("not supported yet"), "{error}");
+            }
+        }
+    }
+    let saved = folder.0.join("model");
+    fs::create_dir(&saved).unwrap();
+    fs::write(saved.join("saved_model.pb"), b"x").unwrap();
+    assert!(looked(&saved, "folder").unwrap().contains("is a SavedModel of TensorFlow"));
 }
 
 #[test]

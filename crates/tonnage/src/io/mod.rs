@@ -8,6 +8,7 @@ mod atomic;
 mod checksum;
 mod convert;
 mod csv;
+mod foreign;
 mod idx;
 mod npy;
 mod npz;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tonnage_core::{Bytes, Result, Source, TensorType};
 
 use super::stored::Opened;
-use super::{Csv, FileTensor, Npz, SafeTensors, Stats, bad_file};
+use super::{Csv, FileTensor, Npz, SafeTensors, Stats, bad_file, foreign};
 use crate::tensor::Tensor;
 
 /// A file of one or several tensors: npy, npz, safetensors (also in several files), idx or csv. Opening it reads what it says of itself and
@@ -219,20 +219,27 @@ fn format(path: &Path) -> Result<Format> {
     file.fill(0, &mut start[..length])?;
     match start {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Format::Npy),
-        [b'P', b'K', 3 | 5, 4 | 6, ..] => Ok(Format::Npz),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => foreign::check(&file).map(|()| Format::Npz),
         [0, 0, 0x08..=0x0E, 0..=32, ..] => Ok(Format::Idx),
         [.., b'{'] => Ok(Format::SafeTensors),
-        _ => match path.extension().and_then(|end| end.to_str()) {
-            Some("csv") => Ok(Format::Csv),
-            // Which are damaged then, and say how.
-            Some("npy") => Ok(Format::Npy),
-            Some("npz") => Ok(Format::Npz),
-            Some("idx") => Ok(Format::Idx),
-            Some("safetensors") => Ok(Format::SafeTensors),
-            _ => {
-                let what = "does not begin as any file of tensors does";
-                Err(bad_file(path, what, "use npy, npz, safetensors, idx or csv"))
-            }
-        },
+        _ => {
+            foreign::check(&file)?;
+            by_name(path)
+        }
+    }
+}
+
+/// The format that a file's name says. Files that do not begin as they should are damaged then, and say how.
+fn by_name(path: &Path) -> Result<Format> {
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("csv") => Ok(Format::Csv),
+        Some("npy") => Ok(Format::Npy),
+        Some("npz") => Ok(Format::Npz),
+        Some("idx") => Ok(Format::Idx),
+        Some("safetensors") => Ok(Format::SafeTensors),
+        _ => {
+            let what = "does not begin as any file of tensors does";
+            Err(bad_file(path, what, "use npy, npz, safetensors, idx or csv"))
+        }
     }
 }

@@ -80,9 +80,16 @@ def save_weights(model, path, overwrite=True):
 def load_weights(model, path, skip_mismatch=False):
     """Gives a model the weights of a file."""
     _need_built(model, "loading weights into")
+    _refuse_checkpoint(os.fspath(path))
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no file of weights for model {model.name!r} at {os.fspath(path)!r}")
     _load(_t.TensorFile(os.fspath(path)), named_weights(model), skip_mismatch, f"model {model.name!r}")
+
+
+def _refuse_checkpoint(path):
+    if not os.path.exists(path) and os.path.exists(f"{path}.index"):
+        raise ValueError(f"{path} is a checkpoint of TensorFlow, which is not supported yet: open it where it was made, and save the "
+                         "tensors there by their names as safetensors or npz")
 
 
 def _load(file, variables, skip, what):
@@ -127,6 +134,7 @@ def load_model(path, custom_objects=None, compile=True):
     from ..saving import deserialize_keras_object
 
     path = os.fspath(path)
+    _refuse_checkpoint(path)
     if not os.path.exists(path):
         raise ValueError(f"File not found: filepath={path}. Please ensure the file is an accessible model file.")
     file = _t.TensorFile(path)

@@ -22,7 +22,10 @@ pub(super) struct Index {
 /// Opens all files that an index names, or that of a folder.
 pub(super) fn open(path: &Path) -> Result<SafeTensors> {
     let (path, folder): (PathBuf, &Path) = match path.is_dir() {
-        true => (path.join(NAME), path),
+        true => {
+            super::foreign::check_folder(path)?;
+            (path.join(NAME), path)
+        }
         false => (path.into(), path.parent().unwrap_or(Path::new(""))),
     };
     let wrong = |what: String| bad_file(&path, what, "it is no index of tensors, or damaged");

@@ -15,7 +15,7 @@ use tonnage_core::{DType, Result, Source, TensorType};
 
 use super::checksum::{DIGITS, damaged, find_last, is_sealed};
 use super::stored::{FileTensor, Opened, Order};
-use super::{bad_file, failed};
+use super::{bad_file, failed, foreign};
 use crate::tensor::Tensor;
 
 /// A header may take so much, as the format's own library has it.
@@ -151,6 +151,7 @@ impl One {
         file.fill(0, &mut length)?;
         let length = u64::from_le_bytes(length);
         if length > MOST_HEADER || length + 8 > whole {
+            foreign::check(&file)?;
             return Err(wrong(format!("says that its header has {length} bytes, of {whole}")));
         }
         let mut header = vec![0; length as usize];
