@@ -316,6 +316,23 @@ def test_passes_that_differ_run_op_by_op():
     assert int(total()) == 6
 
 
+def test_a_call_that_took_elements_does_not_start_again():
+    # That the shape of what Python returns is not that of its input is found when an element is taken already.
+    def wrong(x):
+        return tf.reduce_sum(x) * tf.ones([3])
+
+    iterator = iter(SOURCES["rows"]())
+    function = tf.function(lambda: tf.py_function(wrong, [next(iterator)], tf.float32) + 1.0)
+    for _ in range(2):
+        with pytest.raises(TypeError) as caught:
+            function()
+        assert any("took elements of an iterator" in note for note in caught.value.__notes__)
+    assert next(iterator).numpy().tolist() == [4.0, 5.0]
+    # Elements that an earlier call took are no obstacle.
+    with pytest.warns(match="op by op"):
+        assert tf.function(lambda x: tf.py_function(wrong, [x], tf.float32) + 1.0)(tf.ones([2])).shape == [3]
+
+
 def test_a_session_takes_a_new_element_at_each_run():
     v1, iterator = tf.compat.v1, iter(Dataset.range(3))
     with v1.Graph().as_default():

@@ -104,6 +104,12 @@ class Function(_t.Function):
             return False
         if not isinstance(error, DataDecideError) and not _asked_by_an_op(traceback):
             return False
+        from .data.iterator import took_elements
+
+        if took_elements():
+            error.add_note("the call took elements of an iterator before this was found, so it cannot start again op by op: say the "
+                           "shapes of what Python returns")
+            return False
         if self._options["budget"] is not None:
             error.add_note("the function has a budget, so it cannot run op by op: give sizes that are known, or a bound")
             return False

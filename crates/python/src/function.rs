@@ -16,7 +16,7 @@ use crate::errors::carry;
 use crate::line;
 use crate::memory::{PyPlan, ran};
 use crate::nest::{As, Nest};
-use crate::run::{MUCH, current_graph, run, run_attached};
+use crate::run::{Calling, MUCH, current_graph, run, run_attached};
 use crate::variable::PyVariable;
 
 type Body = Box<dyn Fn(Nest) -> Result<Nest> + Send + Sync>;
@@ -168,6 +168,7 @@ impl PyFunction {
         if current_graph().is_some() || bind::is_tracing() {
             return run_attached(py, || function.planned.call(arguments))?.object(py);
         }
+        let _calling = Calling::begin();
         let planned = match &function.loose {
             Some(loose) if loose.is_needed.load(Relaxed) && loose.takes(&arguments.tensors) => {
                 &loose.planned

@@ -62,6 +62,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         layers::rms_norm,
         line::set_package_folder,
         run::after_fork,
+        run::call_number,
         run::enter_eager,
         run::leave_eager,
         run::set_threads,

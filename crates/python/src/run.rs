@@ -24,6 +24,35 @@ thread_local! {
     static BUILDING: Cell<bool> = const { Cell::new(false) };
 }
 
+thread_local! {
+    /// The call of a function that runs on this thread, by a number; that of an inner one is larger.
+    static CALL: Cell<u64> = const { Cell::new(0) };
+    /// The last number.
+    static LAST_CALL: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A call of a function, until this is dropped.
+pub struct Calling(u64);
+
+impl Calling {
+    pub fn begin() -> Calling {
+        LAST_CALL.set(LAST_CALL.get() + 1);
+        Calling(CALL.replace(LAST_CALL.get()))
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        CALL.set(self.0);
+    }
+}
+
+/// The number of the call of a function that runs on this thread; 0 outside.
+#[pyfunction]
+pub fn call_number() -> u64 {
+    CALL.get()
+}
+
 /// Set in a process that was forked from one whose threads compute: here they are not.
 static FORKED: AtomicBool = AtomicBool::new(false);
 

@@ -23,6 +23,14 @@ _END = object()
 _numbers = itertools.count()
 _alive = weakref.WeakValueDictionary()
 
+# The last call of a function on this thread that took an element.
+_last_call = threading.local()
+
+
+def took_elements():
+    """Whether the call of a function that runs now took elements, or one inside of it did."""
+    return getattr(_last_call, "number", 0) >= _t.call_number() > 0
+
 
 class Iterator:
     """Goes through a dataset.
@@ -73,7 +81,7 @@ class Iterator:
         spec, types = self._static_types()
 
         def take(iterator):
-            found = iterator._take()
+            found = iterator._take_in_call()
             if found is _END:
                 return [_t.to_tensor(False, None, None), *(_t.fill(shape, 0, dtype) for dtype, shape in types)]
             return [_t.to_tensor(True, None, None), *_checked(found, spec)]
@@ -96,6 +104,11 @@ class Iterator:
     def _step(self, run, results):
         """A step that calls ``run`` with the iterator; its results have these types."""
         return _t.host_callback(lambda _: run(self), [], results)
+
+    def _take_in_call(self):
+        """The next element, of a call that knows then that it cannot start again."""
+        _last_call.number = _t.call_number()
+        return self._take()
 
     def _handle(self):
         """Its number, as a value of the program."""
@@ -120,7 +133,7 @@ class Iterator:
         spec, types = self._static_types()
 
         def take(iterator):
-            found = iterator._take()
+            found = iterator._take_in_call()
             if found is _END:
                 raise OutOfRangeError(None, None, "End of sequence")
             return _checked(found, spec)
