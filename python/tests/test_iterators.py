@@ -295,6 +295,35 @@ def test_a_dataset_inside_of_a_function_is_gone_through_anew_at_each_call():
     assert len({tuple(order) for order in wanted}) == 3 and unrolled.traces == by_hand.traces == 1
 
 
+def test_an_endless_dataset_inside_of_a_function_is_left_by_break():
+    data = Dataset.range(4).repeat().map(lambda n: n + 1)
+
+    @tf.function
+    def until(most):
+        total = tf.constant(0, tf.int64)
+        for n in data:
+            if total + n > most:
+                break
+            total += n
+        return total
+
+    @tf.function
+    def by_hand(count):
+        iterator = iter(iter(data))
+        total = next(iterator)
+        for _ in tf.range(count):
+            total = 10 * total + next(iterator)
+        for n in iterator:
+            total = 10 * total + n
+            if n == 2:
+                break
+        return total
+
+    assert [int(until(tf.constant(n, tf.int64))) for n in (0, 5, 23)] == [0, 3, 23]
+    assert [int(by_hand(tf.constant(n))) for n in (1, 3, 4)] == [123412, 123412, 12341 * 10 + 2]
+    assert until.traces == by_hand.traces == 1
+
+
 def test_passes_that_differ_run_op_by_op():
     sizes = iter([3, 3, 5, 2, 4])
 

@@ -306,10 +306,10 @@ class SymbolicRange:
 def for_stmt(iterated, going, body, get, put, names, after):
     """A ``for``."""
     if _t.is_tracing():
-        from ..data.iterator import Iterator, WrittenOut
+        from ..data.iterator import loops_at_run_time
 
-        if isinstance(iterated, Iterator) and not isinstance(iterated, WrittenOut):
-            _for_iterator(iterated, going, body, get, put, names, after)
+        if loops_at_run_time(iterated):
+            _for_iterator(iter_(iterated), going, body, get, put, names, after)
             return
     tensor = isinstance(iterated, (_t.Tensor, _t.Variable)) and _t.is_tracing()
     if not tensor and not isinstance(iterated, SymbolicRange):
@@ -445,6 +445,15 @@ def len_(value):
     return builtins.len(value)
 
 
+def iter_(value, *rest):
+    """``iter``: of a dataset or its iterator, also while a function is traced."""
+    if _t.is_tracing() and not rest:
+        from ..data.iterator import in_a_trace
+
+        return in_a_trace(value)
+    return builtins.iter(value, *rest)
+
+
 def counting(function):
     """What a ``for`` goes through is made by it: a range of tensors needs no size then."""
     from .._array import range as tensor_range
@@ -460,7 +469,7 @@ def counting(function):
     return make
 
 
-_BUILTINS = {builtins.print: print_, builtins.range: range_, builtins.len: len_}
+_BUILTINS = {builtins.print: print_, builtins.range: range_, builtins.len: len_, builtins.iter: iter_}
 
 
 def call(function):

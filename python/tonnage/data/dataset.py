@@ -3,7 +3,7 @@
 from .. import _nest
 from .. import _tonnage as _t
 from .element import as_element, spec_of
-from .iterator import Iterator, WrittenOut
+from .iterator import Iterator, Unrolled
 from .._notices import ignores
 
 AUTOTUNE = -1
@@ -52,7 +52,7 @@ class Dataset:
         if _t.is_tracing() and self._count() == INFINITE_CARDINALITY:
             raise ValueError("an infinite dataset cannot be gone through inside of a function: the loop is written out as it is "
                              "traced; use take(n), or loop outside of the function")
-        return WrittenOut(self) if _t.is_tracing() else Iterator(self)
+        return Unrolled(self) if _t.is_tracing() else Iterator(self)
 
     @property
     def element_spec(self):

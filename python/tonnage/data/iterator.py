@@ -186,7 +186,7 @@ class Passed(Iterator):
         return _t.host_callback(lambda values: run(_of_number(values[0])), [self._number_value], results)
 
 
-class WrittenOut(Passed):
+class Unrolled(Passed):
     """What ``iter(dataset)`` is while a function is traced. A Python loop over it is unrolled by the elements of a pass that is
     made for the trace; each call of the function makes a pass of its own. Where that has other types or another number of elements,
     the function runs op by op."""
@@ -237,6 +237,20 @@ def _check_end(iterator):
     if iterator._has_next():
         raise DataDecideError(_UNSTABLE)
     return []
+
+
+def loops_at_run_time(value):
+    """Whether a loop over it cannot be unrolled, since only the program that runs finds its end."""
+    if isinstance(value, Unrolled):
+        value = value._dataset
+    return isinstance(value, Iterator) or hasattr(value, "_iterate") and value._count() == -1
+
+
+def in_a_trace(value):
+    """What ``iter`` gives of it while a function is traced, where what follows is no Python loop."""
+    if isinstance(value, Iterator):
+        return value
+    return Unrolled(value) if hasattr(value, "_iterate") else iter(value)
 
 
 class Optional:
