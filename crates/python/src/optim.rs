@@ -41,6 +41,7 @@ impl Numbers {
             beta1: self.take("beta_1", 0.9),
             beta2: self.take("beta_2", 0.999),
             epsilon: self.take("epsilon", 1e-7),
+            epsilon_hat: self.flag("epsilon_hat"),
             amsgrad: self.flag("amsgrad"),
         }
     }

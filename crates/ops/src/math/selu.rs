@@ -43,11 +43,11 @@ fn program(p: &mut Chain, x: Reg) -> Reg {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
-        // Below 0 the slope is y + SCALE * ALPHA.
+        // Below 0 the slope is y + SCALE * ALPHA; at 0 it is that of the right side, as in TensorFlow.
         let steep = p.plus(y, SCALE * ALPHA);
         let flat = p.number(SCALE, y);
-        let positive = p.with(Prim::Gt, y, 0);
-        let slope = p.select(positive, flat, steep);
+        let negative = p.with(Prim::Lt, y, 0);
+        let slope = p.select(negative, steep, flat);
         p.mul(g, slope)
     })?])
 }

@@ -1,10 +1,13 @@
 //! `sign`: -1, 0 or 1; zeros keep their sign and NaN stays NaN.
 
 use tonnage_core::OpDef;
+use tonnage_core::emit::Emit;
+use tonnage_core::error::Result;
+use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::{rules, samples};
+use crate::{emit, rules, samples};
 
 /// -1, 0 or 1; zeros keep their sign and NaN stays NaN.
 pub static SIGN: OpDef = OpDef {
@@ -17,9 +20,15 @@ pub static SIGN: OpDef = OpDef {
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Sign.flops()),
-    grad: Grad::Rule(super::flat),
+    grad: Grad::Rule(grad),
     jvp: Jvp::Rule(super::flat_jvp),
     fails: Fails::Never,
     lower: Lower::Tile(|call, _| super::one(call, Prim::Sign)),
     samples: samples::unary_number,
 };
+
+// Zeros, a recipe without bytes, and not `None`: to TensorFlow the sign depends on its input, where `floor` and its kin do
+// not, and a source that looks unconnected would be left out of an update that decays it.
+fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
+    Ok(vec![emit::dense(emit::zeros(e, &call.inputs[0])?)])
+}

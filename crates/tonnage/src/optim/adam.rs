@@ -17,21 +17,33 @@ pub struct Adam {
     pub beta2: f64,
     /// Added to the root, so that nothing is divided by 0.
     pub epsilon: f64,
+    /// Whether `epsilon` is added to the root of the mean of squares before that mean is freed of its start at 0, and not
+    /// after: the `epsilon hat` of section 2 of the paper, which Keras has. The first steps are smaller then.
+    pub epsilon_hat: bool,
     /// Whether the largest mean of squares so far is what counts (Reddi and others 2018).
     pub amsgrad: bool,
 }
 
 impl Default for Adam {
     fn default() -> Adam {
-        Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, amsgrad: false }
+        Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, epsilon_hat: false, amsgrad: false }
     }
 }
 
 impl Adam {
     pub(super) fn check_as(&self, rule: &'static str) -> Result<()> {
-        if self.amsgrad && rule != "adam" {
-            let what = format!("amsgrad with {rule}");
-            return Err(bad_argument(rule, what, "it is Adam's alone"));
+        let keeps_squares = rule == "adam" || rule == "adam8bit";
+        for (name, set) in [
+            ("amsgrad", self.amsgrad && rule != "adam"),
+            ("epsilon_hat", self.epsilon_hat && !keeps_squares),
+        ] {
+            if set {
+                return Err(bad_argument(
+                    rule,
+                    format!("{name} with {rule}"),
+                    "it is Adam's alone",
+                ));
+            }
         }
         share(rule, "beta1", self.beta1)?;
         share(rule, "beta2", self.beta2)?;
@@ -40,8 +52,13 @@ impl Adam {
 
     /// The new value, from means that are up to date.
     pub(super) fn moved(&self, now: &Now<'_>, m: &Tensor, v: &Tensor) -> Result<Tensor> {
-        let root = v.div(correction(now.step, self.beta2)?)?.sqrt()?.add(self.epsilon)?;
+        let squares = correction(now.step, self.beta2)?;
         let rate = now.rate.div(correction(now.step, self.beta1)?)?;
+        let (v, rate) = match self.epsilon_hat {
+            true => (v.clone(), rate.mul(squares.sqrt()?)?),
+            false => (v.div(squares)?, rate),
+        };
+        let root = v.sqrt()?.add(self.epsilon)?;
         now.value.sub(m.mul(rate)?.div(root)?)
     }
 }

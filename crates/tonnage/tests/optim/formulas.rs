@@ -45,6 +45,18 @@ fn nadam(e: &mut Element, g: f64, step: f64) {
     e.value -= RATE * (ahead + fresh) / root;
 }
 
+fn adam(e: &mut Element, g: f64, step: f64, hat: bool) {
+    let [m, v] = &mut e.slots;
+    *m = 0.8 * *m + 0.2 * g;
+    *v = 0.95 * *v + 0.05 * g * g;
+    let (first, second) = (1.0 - 0.8f64.powf(step), 1.0 - 0.95f64.powf(step));
+    let root = match hat {
+        true => (v.sqrt() + 0.5) / second.sqrt(),
+        false => (*v / second).sqrt() + 0.5,
+    };
+    e.value -= RATE * (*m / first) / root;
+}
+
 fn ftrl(e: &mut Element, g: f64, _: f64) {
     let (start, l1, l2, shrinkage, beta) = (0.3, 0.05, 0.1, 0.02, 0.4);
     let [squares, linear] = &mut e.slots;
@@ -57,12 +69,16 @@ fn ftrl(e: &mut Element, g: f64, _: f64) {
 }
 
 /// Every rule with its formula, and whether rows without a gradient stay as they are.
-fn rules() -> [(Optimizer, Formula, bool); 4] {
+fn rules() -> [(Optimizer, Formula, bool); 6] {
     let adam = Adam { beta1: 0.8, beta2: 0.95, epsilon: 1e-6, ..Adam::default() };
+    let large = Adam { epsilon: 0.5, ..adam };
+    let hat = Adam { epsilon_hat: true, ..large };
     let pull =
         Ftrl { start: 0.3, l1: 0.05, l2: 0.1, shrinkage: 0.02, beta: 0.4, ..Ftrl::default() };
     [
         (Optimizer::new(Adadelta { rho: 0.9, epsilon: 1e-5 }, RATE), adadelta, true),
+        (Optimizer::new(large, RATE), |e, g, step| self::adam(e, g, step, false), true),
+        (Optimizer::new(hat, RATE), |e, g, step| self::adam(e, g, step, true), true),
         (Optimizer::new(Adamax(adam), RATE), adamax, true),
         (Optimizer::new(Nadam(adam), RATE), nadam, false),
         (Optimizer::new(pull, RATE), ftrl, true),

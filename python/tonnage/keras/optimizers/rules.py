@@ -24,9 +24,10 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam, as Kingma and Ba wrote it."""
+    """Adam of Kingma and Ba, with ``epsilon`` where Keras has it: beside the root of the mean of squares as it is remembered."""
 
     _rule = "adam"
+    _epsilon_hat = True
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, amsgrad=False, name="adam", **kwargs):
         self.beta_1, self.beta_2, self.epsilon = float(beta_1), float(beta_2), float(epsilon)
@@ -34,7 +35,8 @@ class Adam(Optimizer):
         super().__init__(learning_rate, name=name, **kwargs)
 
     def _numbers(self):
-        return {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon, "amsgrad": float(self.amsgrad)}
+        return {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon, "amsgrad": float(self.amsgrad),
+                "epsilon_hat": float(self._epsilon_hat)}
 
 
 class AdamW(Adam):
@@ -60,6 +62,7 @@ class Adamax(Adam):
     """Adam with the largest of past gradients in place of the root of their mean square."""
 
     _rule = "adamax"
+    _epsilon_hat = False
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, name="adamax", **kwargs):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, False, name, **kwargs)
@@ -69,6 +72,7 @@ class Nadam(Adam):
     """Adam with Nesterov's momentum."""
 
     _rule = "nadam"
+    _epsilon_hat = False
 
     def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, name="nadam", **kwargs):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, False, name, **kwargs)
@@ -156,17 +160,6 @@ class Adafactor(Optimizer):
 
     def _numbers(self):
         return self._given
-
-    def _step(self, grads, variables):
-        if not self.relative_step:
-            super()._step(grads, variables)
-            return
-        # The rate falls at least as one over the root of the steps; it is as it was afterwards.
-        rate = self.learning_rate.read_value()
-        falls = _t.Op("rsqrt", "rsqrt", ["x"])(_t.cast(self.iterations, rate.dtype) + 1.0)
-        self.learning_rate.assign(_t.Op("minimum", "minimum", ["x", "y"])(rate, falls))
-        super()._step(grads, variables)
-        self.learning_rate.assign(rate)
 
 
 class LossScaleOptimizer(Optimizer):
