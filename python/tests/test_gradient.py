@@ -167,3 +167,45 @@ def test_products_and_quotients_without_nan_have_slopes_without_it():
         assert slopes(product, [[3.0], [2.0]], [0.0, 4.0]) == [[[0, 12], [0, 8]], [[4], [4]], [5, 5]]
         assert slopes(quotient, [0.0, 0.0, 6.0], [2.0, 0.0, 2.0]) == [[0, 0, 3], [0, 0, 0.5], [0, 0, -1.5]]
         assert slopes(logarithm, [0.0, 0.0, 2.0], [2.0, -1.0, 0.0]) == [[0, 0, 0], [0, 0, 0], [0, 0, 2]]
+
+
+X = np.array([[0.3, -1.2, 0.0], [1.7, -0.4, 0.9]], "f4")
+CONNECTED = {  # as TensorFlow has it: whether a result depends on its input, though its slope is 0
+    "sign": (tf.sign, True), "zeros times it": (lambda x: x * 0.0, True), "clipped": (lambda x: tf.clip_by_value(x, 5.0, 6.0), True),
+    "relu of negatives": (lambda x: tf.nn.relu(-tf.abs(x) - 1.0), True), "maximum": (lambda x: tf.maximum(x, 9.0), True),
+    "where": (lambda x: tf.where(x > 9.0, x, 1.0), True), "floor": (tf.floor, False), "ceil": (tf.math.ceil, False),
+    "round": (tf.round, False), "rint": (tf.math.rint, False), "floor division": (lambda x: x // 0.7, False),
+    "compared": (lambda x: tf.cast(x > 0.0, tf.float32), False), "whole": (lambda x: tf.cast(tf.cast(x, tf.int32), tf.float32), False),
+    "zeros like it": (tf.zeros_like, False), "ones like it": (tf.ones_like, False), "stopped": (tf.stop_gradient, False),
+    "argmax": (lambda x: tf.cast(tf.argmax(x, -1), tf.float32), False), "finite": (lambda x: tf.cast(tf.math.is_finite(x), tf.float32), False)}
+
+
+@pytest.mark.parametrize("name", CONNECTED)
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_slope_of_zero_is_zeros_or_none_as_in_tensorflow(name, planned):
+    f, connected = CONNECTED[name]
+    given = []
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        made = tape.gradient(y, x)
+        given.append(made is not None)
+        return tf.zeros_like(x) if made is None else made
+
+    made = (tf.function(gradient) if planned else gradient)(tf.constant(X))
+    assert given[-1] == connected
+    np.testing.assert_array_equal(abs(made.numpy()), np.zeros_like(X))
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_gradients_reach_what_fills_and_ranges_are_made_of(planned):
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.fill([2, 2], x[0])) + tf.reduce_sum(tf.linspace(x[0], x[1], 5) * [1.0, 2.0, 3.0, 4.0, 5.0])
+        return tape.gradient(y, x)
+
+    made = (tf.function(gradient) if planned else gradient)(tf.constant([1.0, 2.0]))
+    np.testing.assert_allclose(made.numpy(), [4 + 5.0, 10.0])

@@ -216,8 +216,8 @@ class Masking(Layer):
         self.mask_value = float(mask_value)
 
     def _kept(self, inputs):
-        value = _t.to_tensor(self.mask_value, inputs.dtype, None)
-        return _t.reduce_any(inputs != value, -1, False)
+        x = inputs if inputs.dtype.is_floating else _t.cast(inputs, self.compute_dtype)
+        return _t.reduce_any(x != self.mask_value, -1, False)
 
     def compute_mask(self, inputs, mask=None):
         """Where some element is not the value."""
