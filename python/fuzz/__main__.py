@@ -14,7 +14,10 @@ from .shrink import shrunk
 
 def examined(seed, peer=None):
     """The finding of a seed's program with the program, or ``None``; and what was refused."""
-    made, refusals = draw.program(seed)
+    try:
+        made, refusals = draw.program(seed)
+    except draw.Panicked as panicked:
+        return (panicked.program, Finding("panic", str(panicked))), []
     if made is None:
         return None, refusals
     try:

@@ -17,6 +17,14 @@ class Refused(Exception):
     """An op that the package refused, with its text: the drawing goes on without it."""
 
 
+class Panicked(Exception):
+    """An op that panicked, as a program of its own."""
+
+    def __init__(self, program, text):
+        super().__init__(text)
+        self.program = program
+
+
 class Drawing:
     """A program in the making. Inside of :meth:`body`, the nodes of a function that a loop or a branch runs."""
 
@@ -77,6 +85,12 @@ class Drawing:
         except Exception as error:
             self.refusals.append((op, "\n".join(node.lines()), error))
             raise Refused(text) from error
+        except BaseException as error:  # a panic, in the bindings that Rust has for Python
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            read = {used: self.scope[used] for used in sorted(node.uses())}
+            arguments = {used: (values.array(tf, t), t.dtype.name) for used, t in read.items()}
+            raise Panicked(Program(arguments, [node], [name]), str(error)) from error
         if np.prod(known[1]) > MOST_ELEMENTS:
             raise Refused("large")
         self.scope[name], self.known[name] = made, known

@@ -23,9 +23,12 @@ def _steps(g):
 
 
 def _last(g, named):
-    """The last value that the body made, or a parameter."""
+    """The last value that the body made, or a parameter; often the front part of it, which lies where the whole does."""
     made = [node.name for node in g.nodes]
-    return [made[-1] if made else named[0]]
+    last = made[-1] if made else named[0]
+    if g.rank(last) and g.sizes(last)[0] > 1 and g.flip():
+        return [g.put("front", f"{last}[{g.rng.choice(['0', ':1', ':-1'])}]")]
+    return [last]
 
 
 def _of_type(dtype, sizes):

@@ -4,6 +4,7 @@ import numpy as np
 import tonnage as tf
 
 from . import values
+from .check import is_panic
 from .program import Body, Node, Program
 
 
@@ -57,7 +58,9 @@ def _candidates(program):
             yield Program(program.arguments, program.nodes, [node.name]).pruned()
     try:
         scope = _evaluated(program)
-    except Exception:
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         scope = None
     for at in range(len(program.nodes)):
         if scope is not None and program.nodes[at].name not in program.results:

@@ -259,19 +259,14 @@ pub fn gradient(py: Python<'_>, gradient: Gradient) -> PyResult<Py<PyAny>> {
             let parts: Vec<(Tensor, Tensor)> =
                 rows.parts().map(|(i, v)| (i.clone(), v.clone())).collect();
             let (indices, values) = run(py, 0, move || {
-                let flat = |t: &Tensor| t.reshape([-1i64]);
-                let row: Vec<i64> = parts[0]
-                    .1
-                    .shape()
-                    .iter()
-                    .skip(parts[0].0.rank())
-                    .map(|d| d.known().map_or(-1, |n| n as i64))
-                    .collect();
-                let shape: Vec<i64> = std::iter::once(-1).chain(row).collect();
                 let mut all: (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
                 for (indices, values) in &parts {
-                    all.0.push(flat(indices)?);
-                    all.1.push(values.reshape(shape.clone())?);
+                    // As many rows as indices: of rows without elements a length could not be inferred.
+                    let count = indices.shape().elements();
+                    let row = values.shape()[indices.rank()..].to_vec();
+                    let shape: Shape = std::iter::once(count.clone()).chain(row).collect();
+                    all.0.push(indices.reshape([count])?);
+                    all.1.push(values.reshape(shape)?);
                 }
                 let join = |all: &[Tensor]| match all {
                     [only] => Ok(only.clone()),
