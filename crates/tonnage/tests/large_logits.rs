@@ -62,7 +62,9 @@ fn log_softmax(row: &[f64], _: usize, g: &[f64]) -> Made {
 
 fn logsumexp(row: &[f64], _: usize, g: &[f64]) -> Made {
     let (base, log) = log_sum(row);
-    (vec![base + log], row.iter().map(|x| g[0] * ((x - base) - log).exp()).collect())
+    // Of minus infinities alone no element has a share.
+    let share = |x: &f64| if log == f64::NEG_INFINITY { 0.0 } else { ((x - base) - log).exp() };
+    (vec![base + log], row.iter().map(|x| g[0] * share(x)).collect())
 }
 
 fn target(row: usize, class: usize) -> f64 {
