@@ -183,6 +183,15 @@ def metrics():
                 made = [(wholes(5, 2, most=2), np.round(shares(5, 2), 1), w) for w in (None, shares(5))]
                 yield from ((f"{thresholds}", v) for v in updated(getattr(keras.metrics, name)(thresholds=thresholds), made))
 
+    @case("metrics of predictions out of range")
+    def beyond(keras, tf):
+        y, p = np.array([0, 1, 1, 0], "f4"), np.array([-0.5, 0.2, 1.5, 0.7], "f4")
+        for name, thresholds in itertools.product(("TruePositives", "FalsePositives", "Precision", "Recall"),
+                                                  (0.5, [0.0, 0.5, 1.0], [0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.4, 1.0], [0.1, 0.5])):
+            yield f"{name} {thresholds}", next(updated(getattr(keras.metrics, name)(thresholds=thresholds), [(y, p)]))
+        for count, curve in itertools.product((2, 3, 5, 200), ("ROC", "PR")):
+            yield f"AUC {count} {curve}", next(updated(keras.metrics.AUC(num_thresholds=count, curve=curve), [(y, p)]))
+
     for name in ("SensitivityAtSpecificity", "SpecificityAtSensitivity", "PrecisionAtRecall", "RecallAtPrecision"):
         @case(f"metric {name}")
         def best(keras, tf, name=name):
@@ -265,6 +274,27 @@ def optimizers():
                 yield label, np.concatenate([plain(v).ravel() for v in variables])
 
 
+def callbacks():
+    @case("callback EarlyStopping")
+    def stopped(keras, tf):
+        class Model:
+            stop_training = False
+
+        values = [3.0, 2.9, 2.5, 2.6, 2.45, 2.7, 2.2, 2.3, 2.4, 1.0]
+        for patience, delta, baseline, start in itertools.product((0, 1, 2), (0, 0.2), (None, 2.55), (0, 3)):
+            made = keras.callbacks.EarlyStopping("val_loss", min_delta=delta, patience=patience, mode="min", baseline=baseline,
+                                                 start_from_epoch=start)
+            model = Model()
+            made.set_model(model)
+            made.on_train_begin()
+            epochs = 0
+            while epochs < len(values) and not model.stop_training:
+                made.on_epoch_end(epochs, {"val_loss": values[epochs]})
+                epochs += 1
+            yield f"{patience} {delta} {baseline} {start}", np.array([epochs, made.best_epoch])
+
+
 losses()
 metrics()
 optimizers()
+callbacks()

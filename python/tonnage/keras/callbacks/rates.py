@@ -69,6 +69,7 @@ class EarlyStopping(_Watching):
                 self.best_weights = self._copies()
             if self.baseline is None or self._better(value, self.baseline):
                 self.wait = 0
+            return  # an epoch that is the best so far never ends training
         if self.wait >= self.patience and epoch > 0:
             self.stopped_epoch = epoch
             self.model.stop_training = True

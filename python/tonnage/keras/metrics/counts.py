@@ -23,6 +23,8 @@ class _Counts(Metric):
         super().__init__(dtype, name)
         self._many = isinstance(thresholds, (list, tuple))
         self.thresholds, self.top_k, self.class_id = _thresholds(thresholds), top_k, class_id
+        last = len(self.thresholds) - 1
+        self._even = last > 1 and all(abs(t - i / last) <= epsilon() for i, t in enumerate(self.thresholds))
         for key in self.counted:
             setattr(self, key, self.add_variable((len(self.thresholds),), name=key))
 
@@ -45,6 +47,9 @@ class _Counts(Metric):
         # Whatever is not 0 is a yes, and counts once.
         y_true = _t.cast(_t.cast(y_true, "bool"), self._dtype)
         y_true, y_pred, weight = (_t.reshape(v, [-1]) for v in (y_true, y_pred, weight))
+        if self._even:
+            # Even thresholds are the borders of bins over [0, 1]: what is beyond counts in the last one, as in Keras.
+            y_pred = _t.clip(y_pred, *(_t.to_tensor(v, self._dtype, None) for v in (0.0, 1.0)))
         limits = _t.reshape(_t.to_tensor([float(t) for t in self.thresholds], self._dtype, None), [-1, 1])
         over = _t.cast(_t.expand_dims(y_pred, 0) > limits, self._dtype)
         yes, no = y_true * weight, (1.0 - y_true) * weight
@@ -121,7 +126,7 @@ class _Curve(_Counts):
         if self.num_thresholds < self.fewest:
             raise ValueError(f"Argument `num_thresholds` must be an integer > {self.fewest - 1}. Received: {num_thresholds}")
         super().__init__([0.0] * self.num_thresholds, name, dtype)
-        self.thresholds = _spread(self.num_thresholds)
+        self.thresholds, self._even = _spread(self.num_thresholds), self.num_thresholds > 1
 
     def _rates(self):
         tp, fp, tn, fn = (getattr(self, key).read_value() for key in ("tp", "fp", "tn", "fn"))
