@@ -76,10 +76,20 @@ pub fn add(seen: Seen) {
 }
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
+static MOST: AtomicIsize = AtomicIsize::new(0);
 
 /// Bytes of the whole process that are allocated now.
 pub fn live() -> isize {
     LIVE.load(Relaxed)
+}
+
+/// The most that is allocated at once in the whole process while `f` runs, beyond what was allocated before. One call at
+/// a time: two would see each other.
+pub fn most<R>(f: impl FnOnce() -> R) -> (R, isize) {
+    let before = live();
+    MOST.store(before, Relaxed);
+    let made = f();
+    (made, MOST.load(Relaxed) - before)
 }
 
 /// The system's allocator, counted.
@@ -88,7 +98,8 @@ pub struct Counting;
 
 /// Notes a request for so many bytes, by which so many more are allocated.
 fn note(size: usize, more: isize) {
-    LIVE.fetch_add(more, Relaxed);
+    let live = LIVE.fetch_add(more, Relaxed) + more;
+    MOST.fetch_max(live, Relaxed);
     if ARMED.load(Relaxed) {
         TIMES.fetch_add(1, Relaxed);
         LARGEST.fetch_max(size, Relaxed);

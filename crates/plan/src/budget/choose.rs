@@ -42,9 +42,9 @@ impl Choice {
 /// All choices that are worth looking at, quickest first: those that no other beats in both seconds and peak; and those
 /// without a file that no other such beats, since what a file really adds is known only when it is drawn in full.
 pub fn found(programs: &[Program]) -> Vec<Choice> {
-    let mut found = Vec::new();
+    let (mut again, mut spills) = (Front::default(), Front::default());
     for (order, program) in programs.iter().enumerate() {
-        let mut tries = Tries { program, order, found: &mut found };
+        let mut tries = Tries { program, order, again: &mut again, spills: &mut spills };
         // Updates at the end are for what is read back from a file.
         if order == 0 {
             tries.again();
@@ -53,9 +53,8 @@ pub fn found(programs: &[Program]) -> Vec<Choice> {
             tries.files();
         }
     }
-    let (spills, again): (Vec<Choice>, Vec<Choice>) = found.into_iter().partition(Choice::spills);
-    let mut both = front(again);
-    both.extend(front(spills));
+    let mut both = again.0;
+    both.append(&mut spills.0);
     both.sort_by(by_seconds);
     both
 }
@@ -82,13 +81,18 @@ pub fn quickest(programs: &[Program], found: &[Choice], most: u64) -> Option<Cho
 struct Tries<'a> {
     program: &'a Program,
     order: usize,
-    found: &'a mut Vec<Choice>,
+    again: &'a mut Front,
+    spills: &'a mut Front,
 }
 
 impl Tries<'_> {
     fn add(&mut self, fates: Vec<Fate>) {
         if let Some(sketch) = self.program.sketch(&fates) {
-            self.found.push(Choice { order: self.order, fates, sketch });
+            let choice = Choice { order: self.order, fates, sketch };
+            match choice.spills() {
+                true => self.spills.add(choice),
+                false => self.again.add(choice),
+            }
         }
     }
 
@@ -183,16 +187,22 @@ fn by_seconds(a: &Choice, b: &Choice) -> Ordering {
     seconds.then(a.sketch.peak.bytes.cmp(&b.sketch.peak.bytes))
 }
 
-/// Those that no other beats in both seconds and peak.
-fn front(mut choices: Vec<Choice>) -> Vec<Choice> {
-    choices.sort_by(by_seconds);
-    let mut kept: Vec<Choice> = Vec::new();
-    for choice in choices {
-        if kept.last().is_none_or(|last| choice.sketch.peak.bytes < last.sketch.peak.bytes) {
-            kept.push(choice);
+/// Choices that no other beats in both seconds and peak, quickest first; of equals the one that came first. A choice that
+/// is beaten goes at once: there are hundreds, and each is as long as the program.
+#[derive(Default)]
+struct Front(Vec<Choice>);
+
+impl Front {
+    fn add(&mut self, choice: Choice) {
+        let peak = |choice: &Choice| choice.sketch.peak.bytes;
+        let at = self.0.partition_point(|kept| by_seconds(kept, &choice).is_le());
+        // Of those that are as quick, the last has the least peak.
+        if at > 0 && peak(&self.0[at - 1]) <= peak(&choice) {
+            return;
         }
+        let beaten = self.0[at..].iter().take_while(|kept| peak(kept) >= peak(&choice)).count();
+        self.0.splice(at..at + beaten, [choice]);
     }
-    kept
 }
 
 /// How long the stretches are.

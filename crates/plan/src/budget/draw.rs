@@ -209,6 +209,8 @@ impl<'p> Drawing<'p> {
         let longer = self.again + self.shared;
         let beyond = self.lane - self.program.seconds() - longer;
         let seconds = longer + beyond.max(0.0);
-        Sketch { runs: self.runs, peak: self.pressure.peak(&order), seconds }
+        let (mut runs, peak) = (self.runs, self.pressure.peak(&order));
+        runs.shrink_to_fit(); // it is kept, in dozens
+        Sketch { runs, peak, seconds }
     }
 }

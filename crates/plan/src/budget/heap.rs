@@ -2,26 +2,25 @@
 
 use std::sync::PoisonError;
 
-use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
-use super::Ladder;
 use super::draw::Run;
 use super::variants::{Rung, Variant};
+use super::{Ladder, Planned};
 use crate::order::pressure::{Needs, Pressure};
 use crate::place::InputSpec;
 
 impl Heap for Ladder {
     fn heap(&self, seen: &mut Seen) -> usize {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let made: usize = plans.iter().flatten().map(|plan| plan.heap(seen)).sum();
+        let made: usize = plans.iter().filter_map(|p| p.plan.as_ref()).map(|p| p.heap(seen)).sum();
         self.variants.iter().map(|of| variant(of, seen)).sum::<usize>()
             + self.variants.capacity() * size_of::<Variant>()
             + self.inputs.capacity() * size_of::<InputSpec>()
             + self.inputs.iter().map(|spec| input(spec, seen)).sum::<usize>()
             + self.rungs.iter().map(|(_, of)| rung(of)).sum::<usize>()
             + self.rungs.capacity() * size_of::<(usize, Rung)>()
-            + plans.capacity() * (size_of::<usize>() + size_of::<Option<Bytes>>())
+            + plans.capacity() * size_of::<Planned>()
             + made
     }
 }
@@ -30,7 +29,7 @@ impl Ladder {
     /// How many plans it holds: what it takes changes with that.
     pub fn planned(&self) -> usize {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.iter().flatten().count()
+        plans.iter().filter(|planned| planned.plan.is_some()).count()
     }
 }
 

@@ -82,10 +82,18 @@ pub struct Ladder {
     /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
     /// updates of variables at its end, so that values can be read back from a file for longer.
     rungs: Vec<(usize, Rung)>,
-    /// Plans of rungs that were asked for.
-    plans: Mutex<Vec<Option<Arc<Plan>>>>,
-    /// What rungs take at least, of those that were looked at.
-    floors: Mutex<Vec<Option<Bytes>>>,
+    /// What is known of the rungs that were looked at.
+    plans: Mutex<Vec<Planned>>,
+}
+
+/// What is known of a rung. A plan that does not fit is not held on to: it takes more than all rungs together.
+#[derive(Clone, Default)]
+struct Planned {
+    /// What it takes at least.
+    floor: Option<Bytes>,
+    /// What its plan takes.
+    peak: Option<Bytes>,
+    plan: Option<Arc<Plan>>,
 }
 
 impl Ladder {
@@ -134,13 +142,12 @@ impl Ladder {
             all.extend(rungs.into_iter().map(|rung| (variants.len(), rung)));
             variants.push(variant);
         }
-        let rungs = front(all);
+        let (variants, rungs) = in_use(variants, front(all));
         let mut ladder = Ladder {
             variants,
             inputs: inputs.to_vec(),
             options,
-            plans: Mutex::new(vec![None; rungs.len()]),
-            floors: Mutex::new(vec![None; rungs.len()]),
+            plans: Mutex::new(vec![Planned::default(); rungs.len()]),
             rungs,
         };
         if uses_files(&ladder.variants[0].graph, inputs) {
@@ -172,8 +179,7 @@ impl Ladder {
 
     /// The plan of a rung.
     pub fn plan(&self, rung: usize) -> Result<Arc<Plan>> {
-        let remembered = self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung].clone();
-        if let Some(plan) = remembered {
+        if let Some(plan) = self.known(rung, |known| known.plan.clone()) {
             return Ok(plan);
         }
         let (variant, way) = &self.rungs[rung];
@@ -191,18 +197,31 @@ impl Ladder {
             unlimited_seconds: self.rungs[0].1.seconds,
         });
         let made = Arc::new(made);
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung] = Some(made.clone());
+        self.known(rung, |known| {
+            known.peak = Some(made.peak());
+            known.plan = Some(made.clone());
+        });
         Ok(made)
     }
 
-    /// What a rung takes at least. It is found without addresses, in a fraction of the time of a plan.
+    /// Looks at what is known of a rung, or changes it.
+    fn known<R>(&self, rung: usize, look: impl FnOnce(&mut Planned) -> R) -> R {
+        look(&mut self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung])
+    }
+
+    /// Lets go of a rung's plan. Its peak stays known.
+    fn forget(&self, rung: usize) {
+        self.known(rung, |known| known.plan = None);
+    }
+
+    /// What a rung takes at least: its peak where that is known. Otherwise it is found without addresses, in a fraction
+    /// of the time of a plan.
     fn floor(&self, rung: usize) -> Result<Bytes> {
-        let remembered = self.floors.lock().unwrap_or_else(PoisonError::into_inner)[rung];
-        if let Some(floor) = remembered {
+        if let Some(floor) = self.known(rung, |known| known.peak.or(known.floor)) {
             return Ok(floor);
         }
         let floor = outline(&self.graph(rung)?, &self.inputs, self.options)?.peak;
-        self.floors.lock().unwrap_or_else(PoisonError::into_inner)[rung] = Some(floor);
+        self.known(rung, |known| known.floor = Some(floor));
         Ok(floor)
     }
 
@@ -220,6 +239,7 @@ impl Ladder {
             if plan.peak() <= budget {
                 return Ok(Ok(plan));
             }
+            self.forget(rung);
         }
         Ok(Err(self.least()?))
     }
@@ -229,17 +249,23 @@ impl Ladder {
         let floors = (0..self.rungs.len()).map(|rung| Ok((self.floor(rung)?, rung)));
         let mut floors = floors.collect::<Result<Vec<(Bytes, usize)>>>()?;
         floors.sort_unstable();
-        let mut least = self.plan(floors.first().map_or(0, |(_, rung)| *rung))?;
+        let mut least: Option<(Arc<Plan>, usize)> = None;
         for (floor, rung) in floors {
-            if floor >= least.peak() {
-                break; // nor is any that follows below it
+            match &least {
+                Some((plan, _)) if floor >= plan.peak() => break, // nor is any that follows below it
+                _ => {}
             }
             let plan = self.plan(rung)?;
-            if plan.peak() < least.peak() {
-                least = plan;
-            }
+            let beaten = match &least {
+                Some((before, _)) if plan.peak() >= before.peak() => Some(rung),
+                _ => least.replace((plan, rung)).map(|(_, before)| before),
+            };
+            beaten.into_iter().for_each(|rung| self.forget(rung));
         }
-        Ok(least)
+        match least {
+            Some((plan, _)) => Ok(plan),
+            None => self.plan(0),
+        }
     }
 
     /// Peak and price of about a dozen rungs, from unlimited down to the least: what a byte less costs.
@@ -249,6 +275,7 @@ impl Ladder {
         let mut made: Vec<Price> = Vec::new();
         for rung in (0..last).step_by(step).chain([last]) {
             let plan = self.plan(rung)?;
+            self.forget(rung);
             let Some(fitted) = plan.fitted else { continue };
             if made.last().is_none_or(|before| plan.peak() < before.peak) {
                 made.push(Price { peak: plan.peak(), fitted });
@@ -277,6 +304,26 @@ fn front(mut rungs: Vec<(usize, Rung)>) -> Vec<(usize, Rung)> {
         kept.insert(at, (variant, rung));
     }
     kept
+}
+
+/// The variants that have a rung, and the rungs with their new numbers. The others are given back: each is a graph.
+fn in_use(
+    variants: Vec<Variant>,
+    mut rungs: Vec<(usize, Rung)>,
+) -> (Vec<Variant>, Vec<(usize, Rung)>) {
+    let mut kept = Vec::new();
+    for (number, mut variant) in variants.into_iter().enumerate() {
+        let mut is_used = false;
+        for (of, _) in rungs.iter_mut().filter(|(of, _)| *of == number) {
+            (*of, is_used) = (kept.len(), true);
+        }
+        if is_used {
+            variant.pressure.only_roots();
+            variant.within.iter_mut().for_each(|within| within.pressure.only_roots());
+            kept.push(variant);
+        }
+    }
+    (kept, rungs)
 }
 
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.

@@ -52,6 +52,13 @@ pub struct Peak {
 }
 
 impl Pressure {
+    /// Lets go of all but the roots of values: what a graph is made by when nothing is compared any more.
+    pub fn only_roots(&mut self) {
+        let root = std::mem::take(&mut self.root);
+        let (nodes, size, in_arena, stays) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        *self = Pressure { nodes, root, size, in_arena, stays };
+    }
+
     /// Reads a graph, whose inputs lie as `inputs` says.
     pub fn of(graph: &Graph, inputs: &[InputSpec], threads: usize) -> Pressure {
         let values = graph.value_count();

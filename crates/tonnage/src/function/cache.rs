@@ -84,8 +84,8 @@ pub(crate) struct Cache<T> {
     captures: Arc<Captures>,
 }
 
-/// Traces of so many bytes are worth giving back to the system when they go.
-const WORTH_GIVING_BACK: usize = 1 << 20;
+/// Traces and ladders of so many bytes are worth giving back to the system when they go.
+pub(super) const WORTH_GIVING_BACK: usize = 1 << 20;
 
 impl<T> Drop for Cache<T> {
     /// Many small pieces: the allocator would keep their pages for the next ones.

@@ -23,9 +23,9 @@ use tonnage_plan::{
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Measured, Room, Specs};
 use tonnage_runtime::random::next_key;
-use tonnage_runtime::{Array, Ledger, execute, pool};
+use tonnage_runtime::{Array, Ledger, Owner, execute, pool};
 
-use super::cache::{Cache, Levers, PlanKey, Traced};
+use super::cache::{Cache, Levers, PlanKey, Traced, WORTH_GIVING_BACK};
 use super::ran::Ran;
 use super::refuse::{over_budget, would_help};
 use super::signature::{Bound, Signature};
@@ -175,7 +175,8 @@ impl Program {
             return Ok(Arc::new(plan(&graph, &key.specs, options)?));
         };
         let beside = levers.beside;
-        match self.ladder(key, &levers)?.fit(budget.saturating_sub(beside))? {
+        let fitted = self.fitted(key, &levers, budget.saturating_sub(beside))?;
+        match fitted {
             Ok(plan) => Ok(plan),
             Err(least) => {
                 let least_with =
@@ -184,6 +185,26 @@ impl Program {
                 Err(over_budget(budget, &least, beside, help))
             }
         }
+    }
+
+    /// The quickest plan that fits, or the lowest. The ladder is in the ledger as long as it lives, and given back
+    /// to the system before anything runs.
+    fn fitted(
+        &self,
+        key: &PlanKey,
+        levers: &Levers,
+        budget: Bytes,
+    ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
+        let ladder = self.ladder(key, levers)?;
+        let tally = Ledger::cpu().tally(Owner::new(Kind::Graph, "planning"));
+        let bytes = ladder.heap(&mut self.counted());
+        tally.set(Bytes::of(bytes));
+        let fitted = ladder.fit(budget)?;
+        drop(ladder);
+        if bytes >= WORTH_GIVING_BACK {
+            tonnage_runtime::system::give_back_heap();
+        }
+        Ok(fitted)
     }
 
     /// All ways to run it with inputs like these, quickest first.

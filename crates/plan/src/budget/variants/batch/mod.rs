@@ -79,9 +79,11 @@ fn variant(
     pieces: usize,
     shared: &mut Option<(usize, Vec<Choice>)>,
 ) -> Result<(Variant, Vec<Rung>)> {
-    let InPieces { graph, node } = made;
+    let InPieces { mut graph, node } = made;
     let specs = specs(&graph.nodes[node])?;
     let body = order::low_peak(&graph.nodes[node].regions[0], &specs, base.threads);
+    // Held once: it is most of the graph.
+    graph.nodes[node].regions = vec![body.clone()];
     let pressure = Pressure::of(&body, &specs, base.threads);
     // Nothing waits in a file inside of a loop.
     let machine = base.machine.without_disk();
