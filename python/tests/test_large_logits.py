@@ -28,7 +28,7 @@ def everywhere(x):
     return logs(x.reshape(1, -1)).reshape(x.shape)
 
 
-# What is computed, and the same in float64; whether it is a loss, with a gradient to compare.
+# What is computed, and the same in float64.
 OPS = {
     "softmax": (lambda x: tf.nn.softmax(x), lambda x: np.exp(logs(x))),
     "log_softmax": (lambda x: tf.nn.log_softmax(x), logs),
@@ -44,7 +44,8 @@ OPS = {
     "cumulative_logsumexp": (lambda x: tf.math.cumulative_logsumexp(x, -1), running),
     "keras sparse": (lambda x: tf.keras.losses.sparse_categorical_crossentropy(LABELS, x, from_logits=True),
                      lambda x: -np.take_along_axis(logs(x), LABELS[:, None], 1)[:, 0]),
-    "keras softmax of two axes": (lambda x: tf.keras.layers.Softmax(axis=(0, 1))(x), lambda x: np.exp(everywhere(x))),
+    "keras softmax of two axes": (lambda x: tf.keras.layers.Softmax(axis=(0, 1), dtype=x.dtype.name)(x),
+                                  lambda x: np.exp(everywhere(x))),
 }
 
 
