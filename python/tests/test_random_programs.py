@@ -77,6 +77,19 @@ def test_gradients_that_were_found_are_those_of_the_formula():
     assert float(tape.gradient(y, x)) == 6.0
 
 
+@pytest.mark.parametrize("lengths", [([None], [3]), ([3], [None]), ([None], [None]), ([None, 2], [3, None]), ([None, 2], [2])])
+@pytest.mark.parametrize("op", [tf.equal, tf.not_equal, lambda a, b: a == b, lambda a, b: a != b])
+def test_open_lengths_are_compared_or_refused_and_never_called_unequal(op, lengths):
+    shapes = [[n or 3 for n in given[:-1]] + [given[-1] or (2 if len(given) > 1 else 3)] for given in lengths]
+    given = [tf.constant(np.arange(np.prod(shape)).reshape(shape) % 2, "int32") for shape in shapes]
+    f = tf.function(lambda a, b: op(a, b), input_signature=[tf.TensorSpec(part, "int32") for part in lengths])
+    try:
+        made = f(*given)
+    except tf.errors.InvalidArgumentError:
+        return
+    np.testing.assert_array_equal(made, op(*given), strict=True)
+
+
 def test_a_function_that_computes_something_else_is_found_and_made_small(monkeypatch):
     right = tf.nn.softmax
     monkeypatch.setattr(tf.nn, "softmax", lambda x, axis=-1: right(x, axis) * (0.5 if tf.inside_function() else 1.0))

@@ -228,12 +228,14 @@ impl PyTensor {
         if !matches!(how, CompareOp::Eq | CompareOp::Ne) {
             return self.with(py, op, other, false);
         }
-        // What cannot be compared is unequal.
+        // What cannot be compared is unequal. Of open shapes nobody knows yet: they fit, or it is an error.
         let unequal =
             || Ok((matches!(how, CompareOp::Ne)).into_pyobject(py)?.to_owned().into_any().unbind());
         let text = other.is_instance_of::<pyo3::types::PyString>();
         let Ok(Some((right, _))) = side(other, self.tensor.dtype()) else { return unequal() };
-        if text || self.tensor.shape().broadcast(&right.shape(), op.name).is_err() {
+        let (own, others) = (self.tensor.shape(), right.shape());
+        let known = own.sizes().is_some() && others.sizes().is_some();
+        if text || known && own.broadcast(&others, op.name).is_err() {
             return unequal();
         }
         let made = binary(py, op, &self.tensor, &right)?;
