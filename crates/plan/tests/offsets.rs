@@ -203,23 +203,27 @@ fn taken(items: &[Item], packing: &Packing) -> u64 {
 #[test]
 fn no_byte_of_an_arena_is_never_taken() {
     let mut gaps = 0;
-    for seed in 0..60 {
+    for seed in 0..2000 {
         let mut numbers = Numbers(seed);
-        let mut items = cut(20 + 2 * seed as usize, 100, 1 << 12, seed);
-        items.retain(|_| numbers.below(6) > 0);
+        let mut items: Vec<Item> = Vec::new();
+        for _ in 0..12 {
+            let (from, steps) = (numbers.below(10) as u32, 1 + numbers.below(5) as u32);
+            items.push(item(from, from + steps, 64 * (1 + numbers.below(30))));
+        }
         let packing = packed(&items, Effort::NONE);
         assert_eq!(taken(&items, &packing), packing.arena, "seed {seed}");
         gaps += u64::from(packing.arena > packing.bound);
         // Results live to the end, beside all the rest.
+        let mut numbers = Numbers(seed);
         let results: Vec<usize> = (0..3).map(|k| items.len() + k).collect();
-        items.extend((0..3).map(|_| item(numbers.below(100) as u32, 101, 4096)));
+        items.extend((0..3).map(|_| item(numbers.below(10) as u32, 16, 4096)));
         let packing = pack_on_floor(&items, &results).unwrap();
         check(&items, &packing).unwrap();
         assert!(results.iter().all(|i| packing.offsets[*i].is_multiple_of(4096)), "seed {seed}");
         assert_eq!(taken(&items, &packing), packing.arena, "seed {seed}");
         gaps += u64::from(packing.arena > packing.bound);
     }
-    assert!(gaps > 20, "{gaps}: heuristics alone leave gaps, which are what this is about");
+    assert!(gaps > 50, "{gaps}: heuristics alone leave gaps, which are what this is about");
 }
 
 #[test]
