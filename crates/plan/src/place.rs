@@ -377,11 +377,24 @@ impl<'g> Planner<'g> {
         what: &'static str,
         source: Source,
     ) -> BufferId {
+        let buffer = self.rounded_buffer(elements.rounded(), kind, what, source);
+        self.buffers[buffer.0].elements = elements;
+        buffer
+    }
+
+    /// A buffer of a size that is rounded already, or laid out of pieces that are.
+    fn rounded_buffer(
+        &mut self,
+        bytes: Bytes,
+        kind: Kind,
+        what: &'static str,
+        source: Source,
+    ) -> BufferId {
         let at = self.steps.len();
         self.buffers.push(BufferPlan {
             space: Space::Memory,
-            bytes: elements.rounded(),
-            elements,
+            bytes,
+            elements: bytes,
             offset: Bytes::ZERO,
             first: at,
             last: at,
@@ -438,7 +451,7 @@ impl<'g> Planner<'g> {
     ) -> Result<()> {
         let at = self.steps.len();
         let scratch = (!scratch.is_zero())
-            .then(|| self.buffer(scratch, Kind::Scratch, node.op.name, node.source));
+            .then(|| self.rounded_buffer(scratch, Kind::Scratch, node.op.name, node.source));
         for id in reads.iter().chain(&writes) {
             if let Some(Placed { at: At::Buffer(b), .. }) = &self.places[id.index()] {
                 self.buffers[b.0].last = at;

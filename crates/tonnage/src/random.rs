@@ -110,9 +110,9 @@ impl RandomKey {
 #[derive(Clone, Copy)]
 enum Use {
     Split = 3,
-    FoldIn = 4,
+    Pass = 4,
     Number = 5,
-    Pass = 6,
+    FoldIn = 6,
 }
 
 /// The key of the next random op: in a function each call brings one of its own.

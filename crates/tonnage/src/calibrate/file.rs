@@ -34,8 +34,10 @@ fn write(folder: &Path, text: &str) -> Result<(), String> {
 
 fn read(folder: &Path, cpu: &str, threads: usize) -> Result<Option<Machine>, String> {
     let path = folder.join(NAME);
-    if !path.exists() {
-        return Ok(None);
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(e) => return Err(format!("{} could not be read: {e}", path.display())),
     }
     let text = read_text(&path).map_err(|e| e.to_string())?;
     parse(&text, cpu, threads).map_err(|why| format!("{} is ignored: {why}", path.display()))
