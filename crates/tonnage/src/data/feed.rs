@@ -58,7 +58,7 @@ impl Feed for Dataset<Batch> {
     }
 
     fn epoch(&self, size: usize, seed: u64, epoch: u64, after: u64) -> Result<Pairs<'_>> {
-        let key = RandomKey::new(seed).of_pass(epoch);
+        let key = RandomKey::new(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let batches = Dataset::batches(self, size).whole().shuffled(key)?;
         Ok(Box::new(batches.after(usize::try_from(after).unwrap_or(usize::MAX))))
     }
