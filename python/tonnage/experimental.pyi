@@ -2,6 +2,7 @@
 
 from tonnage._tonnage import Tensor
 from tonnage._typing import TensorLike
+from tonnage.data.iterator import Optional as Optional
 from typing import Any
 
 class dlpack:

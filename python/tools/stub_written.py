@@ -8,7 +8,7 @@ OVERRIDDEN = {
 }
 
 # Methods and properties that take or give something else than those of the same name in a base.
-NARROWER = {"keras.metrics.base.MeanMetricWrapper.update_state", *(
+NARROWER = {"keras.metrics.base.MeanMetricWrapper.update_state", "keras.metrics.figures.RootMeanSquaredError.update_state", *(
     f"keras.layers.tracked.Tracked.{name}" for name in ("variables", "trainable_variables", "non_trainable_variables"))}
 
 _FUNCTION_OPTIONS = """    input_signature: Sequence[Any] | None = None,

@@ -138,7 +138,7 @@ impl fmt::Display for Fitted {
         }
         if let Some(pieces) = self.micro_batches {
             done.push(format!(
-                "the batch in {pieces} pieces (sums over it may differ in their last digits; `exact` forbids it)"
+                "the batch in {pieces} pieces (last digits may differ unless `exact`)"
             ));
         }
         if self.in_bf16 > 0 {

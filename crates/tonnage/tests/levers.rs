@@ -185,9 +185,7 @@ fn the_batch_in_pieces_is_close_to_the_whole_in_just_the_memory_predicted() {
             assert!(plan.peak() <= budget, "{plan}");
             let pieces = plan.fitted.unwrap().micro_batches.unwrap_or(1);
             assert_eq!(
-                plan.to_string().contains(
-                    "pieces (sums over it may differ in their last digits; `exact` forbids it)"
-                ),
+                plan.to_string().contains("pieces (last digits may differ unless `exact`)"),
                 pieces > 1,
                 "{plan}"
             );

@@ -1,6 +1,7 @@
 """Written by python/tools/stubs.py; change that, or the package, not this."""
 
-from tonnage.data.dataset import Dataset as Dataset, Iterator as Iterator, Options as Options
+from tonnage.data.dataset import Dataset as Dataset, Options as Options
+from tonnage.data.iterator import Iterator as Iterator
 from tonnage.data.sources import TextLineDataset as TextLineDataset
 from typing import Any
 
@@ -13,3 +14,5 @@ class experimental:
     UNKNOWN_CARDINALITY: int
     @staticmethod
     def cardinality(dataset: Dataset) -> Any: ...
+    @staticmethod
+    def get_next_as_optional(iterator: Any) -> Any: ...

@@ -1,7 +1,7 @@
 """Written by python/tools/stubs.py; change that, or the package, not this."""
 
 from collections.abc import Callable
-from tonnage._tonnage import Tensor
+from tonnage._tonnage import DType, Tensor
 from tonnage._typing import DTypeLike, Ints, TensorLike
 from tonnage.keras.mixed_precision import DTypePolicy
 from tonnage.keras.saving import Configured as _Configured
@@ -54,6 +54,8 @@ class Loss(_Configured):
     def __init__(self, name: str | None = None, reduction: str | None = 'sum_over_batch_size', dtype: DTypeLike | DTypePolicy | None = None) -> None: ...
     def __call__(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> Tensor: ...
     def call(self, y_true: Any, y_pred: Any) -> Any: ...
+    @property
+    def dtype(self) -> DType: ...
 class LossFunctionWrapper(Loss):
     fn: Any
     def __init__(self, fn: Callable[..., Any], reduction: str | None = 'sum_over_batch_size', name: str | None = None, dtype: DTypeLike | DTypePolicy | None = None, **kwargs: Any) -> None: ...

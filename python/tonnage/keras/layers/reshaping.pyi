@@ -39,15 +39,17 @@ class ZeroPadding2D(_ZeroPadding):
     rank: int
 class ZeroPadding3D(_ZeroPadding):
     rank: int
-class _Cropping(_Spatial):
+class _Cropping(_FromTwoAxes):
     cropping: Any
     def __init__(self, cropping: Any = None, data_format: str | None = None, **kwargs: Any) -> None: ...
     def call(self, inputs: Any) -> Any: ...
+class _FromTwoAxes(_Spatial):
+    def __init__(self, data_format: str, **kwargs: Any) -> None: ...
 class _Spatial(_Layer):
     data_format: Any
     def __init__(self, data_format: str, **kwargs: Any) -> None: ...
     rank: Any
-class _UpSampling(_Spatial):
+class _UpSampling(_FromTwoAxes):
     interpolation: Any
     size: Any
     def __init__(self, size: Ints = 2, data_format: str | None = None, interpolation: str = 'nearest', **kwargs: Any) -> None: ...

@@ -2,7 +2,7 @@
 
 from tonnage._tonnage import Tensor
 from tonnage._typing import DTypeLike, Ints, TensorLike
-from tonnage.keras.metrics.base import MeanMetricWrapper as _MeanMetricWrapper, Metric as _Metric
+from tonnage.keras.metrics.base import Mean as _Mean, MeanMetricWrapper as _MeanMetricWrapper, Metric as _Metric
 from tonnage.keras.mixed_precision import DTypePolicy
 from typing import Any
 
@@ -58,9 +58,10 @@ class R2Score(_Metric):
     def __init__(self, class_aggregation: str = 'uniform_average', num_regressors: TensorLike = 0, name: str | None = 'r2_score', dtype: DTypeLike | DTypePolicy | None = None) -> None: ...
     def result(self) -> Any: ...
     def update_state(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> Any: ...
-class RootMeanSquaredError(_MeanMetricWrapper):
+class RootMeanSquaredError(_Mean):
     def __init__(self, name: str | None = 'root_mean_squared_error', dtype: DTypeLike | DTypePolicy | None = None) -> None: ...
     def result(self) -> Any: ...
+    def update_state(self, y_true: TensorLike, y_pred: TensorLike, sample_weight: TensorLike | None = None) -> Any: ...  # type: ignore[override]
 class SparseCategoricalAccuracy(_MeanMetricWrapper):
     def __init__(self, name: str | None = 'sparse_categorical_accuracy', dtype: DTypeLike | DTypePolicy | None = None) -> None: ...
 class SparseCategoricalCrossentropy(_MeanMetricWrapper):
