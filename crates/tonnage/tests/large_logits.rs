@@ -260,7 +260,8 @@ impl Wrong {
 fn rows(axis: i64) -> Vec<Vec<usize>> {
     let axis = axis.rem_euclid(3) as usize;
     let step: usize = SIZES[axis + 1..].iter().product();
-    let starts = (0..SIZES.iter().product()).filter(|i| i / step % SIZES[axis] == 0);
+    let starts =
+        (0..SIZES.iter().product()).filter(|i: &usize| (i / step).is_multiple_of(SIZES[axis]));
     starts.map(|start| (0..SIZES[axis]).map(|i| start + i * step).collect()).collect()
 }
 
