@@ -10,9 +10,8 @@
 //! that fits, dropped values are kept again as long as it still fits. The result is checked by sketching, never by a
 //! formula.
 
-use std::cmp::Ordering;
-
 use super::draw::Sketch;
+use super::front::{Front, Point, by_seconds};
 use super::give::give_back;
 use super::overlap::overlapped;
 use super::sketch::{Candidate, Fate, Program};
@@ -22,26 +21,70 @@ const THRESHOLDS: usize = 6;
 /// Shares of the values that are spilled with nothing computed again; of those that are computed again twice as many.
 const SHARES: usize = 12;
 
-/// A choice and what it comes to.
+/// What becomes of each candidate of a program.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct Dropped {
     /// Which order of the program it is of.
     pub order: usize,
-    /// What becomes of each candidate of the program.
+    /// For each candidate.
     pub fates: Vec<Fate>,
-    pub sketch: Sketch,
 }
 
-impl Choice {
+impl Dropped {
     /// Whether a value waits in a file.
     pub fn spills(&self) -> bool {
         self.fates.contains(&Fate::Spill)
     }
 }
 
+/// A choice and what it comes to.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    pub dropped: Dropped,
+    pub sketch: Sketch,
+}
+
+impl Point for Choice {
+    fn seconds(&self) -> f64 {
+        self.sketch.seconds
+    }
+
+    fn peak(&self) -> u64 {
+        self.sketch.peak.bytes
+    }
+}
+
+/// A choice that is worth looking at. Its sketch is not held: there are hundreds, and most are never looked at again.
+#[derive(Debug)]
+pub struct Tried {
+    dropped: Dropped,
+    seconds: f64,
+    /// The most that lives in the arena.
+    pub peak: u64,
+}
+
+impl Tried {
+    /// The choice, sketched again.
+    pub fn choice(&self, programs: &[Program]) -> Option<Choice> {
+        let dropped = self.dropped.clone();
+        let sketch = programs[dropped.order].sketch(&dropped.fates)?;
+        Some(Choice { dropped, sketch })
+    }
+}
+
+impl Point for Tried {
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn peak(&self) -> u64 {
+        self.peak
+    }
+}
+
 /// All choices that are worth looking at, quickest first: those that no other beats in both seconds and peak; and those
 /// without a file that no other such beats, since what a file really adds is known only when it is drawn in full.
-pub fn found(programs: &[Program]) -> Vec<Choice> {
+pub fn found(programs: &[Program]) -> Vec<Tried> {
     let (mut again, mut spills) = (Front::default(), Front::default());
     for (order, program) in programs.iter().enumerate() {
         let mut tries = Tries { program, order, again: &mut again, spills: &mut spills };
@@ -53,24 +96,24 @@ pub fn found(programs: &[Program]) -> Vec<Choice> {
             tries.files();
         }
     }
-    let mut both = again.0;
-    both.append(&mut spills.0);
+    let mut both = again.into_vec();
+    both.append(&mut spills.into_vec());
     both.sort_by(by_seconds);
     both
 }
 
 /// The quickest choice that takes at most `most` bytes of the arena: the better of the quickest with a file and
 /// the quickest without.
-pub fn quickest(programs: &[Program], found: &[Choice], most: u64) -> Option<Choice> {
+pub fn quickest(programs: &[Program], found: &[Tried], most: u64) -> Option<Choice> {
     let start = |spills: bool| {
-        let fits = |c: &&Choice| c.spills() == spills && c.sketch.peak.bytes <= most;
+        let fits = |tried: &&Tried| tried.dropped.spills() == spills && tried.peak <= most;
         found.iter().find(fits)
     };
-    let finished = |start: &Choice| {
-        let program = &programs[start.order];
-        let mut choice = give_back(program, start, most);
-        if choice.spills() {
-            choice.sketch = overlapped(program, &choice.fates, most)?;
+    let finished = |start: &Tried| {
+        let program = &programs[start.dropped.order];
+        let mut choice = give_back(program, start.choice(programs)?, most);
+        if choice.dropped.spills() {
+            choice.sketch = overlapped(program, &choice.dropped.fates, most)?;
         }
         Some(choice)
     };
@@ -81,17 +124,18 @@ pub fn quickest(programs: &[Program], found: &[Choice], most: u64) -> Option<Cho
 struct Tries<'a> {
     program: &'a Program,
     order: usize,
-    again: &'a mut Front,
-    spills: &'a mut Front,
+    again: &'a mut Front<Tried>,
+    spills: &'a mut Front<Tried>,
 }
 
 impl Tries<'_> {
     fn add(&mut self, fates: Vec<Fate>) {
         if let Some(sketch) = self.program.sketch(&fates) {
-            let choice = Choice { order: self.order, fates, sketch };
-            match choice.spills() {
-                true => self.spills.add(choice),
-                false => self.again.add(choice),
+            let (seconds, peak) = (sketch.seconds, sketch.peak.bytes);
+            let tried = Tried { dropped: Dropped { order: self.order, fates }, seconds, peak };
+            match tried.dropped.spills() {
+                true => self.spills.add(tried),
+                false => self.again.add(tried),
             }
         }
     }
@@ -180,29 +224,6 @@ fn limits(program: &Program) -> Vec<f64> {
         .collect();
     limits.dedup();
     limits
-}
-
-fn by_seconds(a: &Choice, b: &Choice) -> Ordering {
-    let seconds = a.sketch.seconds.total_cmp(&b.sketch.seconds);
-    seconds.then(a.sketch.peak.bytes.cmp(&b.sketch.peak.bytes))
-}
-
-/// Choices that no other beats in both seconds and peak, quickest first; of equals the one that came first. A choice that
-/// is beaten goes at once: there are hundreds, and each is as long as the program.
-#[derive(Default)]
-struct Front(Vec<Choice>);
-
-impl Front {
-    fn add(&mut self, choice: Choice) {
-        let peak = |choice: &Choice| choice.sketch.peak.bytes;
-        let at = self.0.partition_point(|kept| by_seconds(kept, &choice).is_le());
-        // Of those that are as quick, the last has the least peak.
-        if at > 0 && peak(&self.0[at - 1]) <= peak(&choice) {
-            return;
-        }
-        let beaten = self.0[at..].iter().take_while(|kept| peak(kept) >= peak(&choice)).count();
-        self.0.splice(at..at + beaten, [choice]);
-    }
 }
 
 /// How long the stretches are.

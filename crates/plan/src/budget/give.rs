@@ -19,12 +19,13 @@ const DRAWN: usize = 80_000;
 
 /// The choice with as much kept again as fits `most` bytes of the arena; what is still computed again is spilled where
 /// that is quicker. One without a file stays without.
-pub fn give_back(program: &Program, choice: &Choice, most: u64) -> Choice {
-    let mut giving = Giving { program, best: choice.clone(), most };
+pub fn give_back(program: &Program, choice: Choice, most: u64) -> Choice {
+    let spills = choice.dropped.spills();
+    let mut giving = Giving { program, best: choice, most };
     giving.keep();
     giving.by_halves(Fate::Again, Fate::Keep);
     giving.by_halves(Fate::Spill, Fate::Keep);
-    if choice.spills() {
+    if spills {
         giving.by_halves(Fate::Again, Fate::Spill);
     }
     giving.best
@@ -42,7 +43,7 @@ impl Giving<'_> {
     fn dearest(&self, fates: &[Fate], other: Fate) -> Vec<usize> {
         let candidates = &self.program.candidates;
         let mut some: Vec<usize> = (0..candidates.len())
-            .filter(|i| fates.contains(&self.best.fates[*i]))
+            .filter(|i| fates.contains(&self.best.dropped.fates[*i]))
             .filter(|i| other != Fate::Spill || candidates[*i].can_spill())
             .collect();
         let price = |c: &Candidate, fate: Fate| match fate {
@@ -51,8 +52,8 @@ impl Giving<'_> {
         };
         let by = |a: &usize, b: &usize| -> Ordering {
             let (ca, cb) = (&candidates[*a], &candidates[*b]);
-            price(cb, self.best.fates[*b])
-                .total_cmp(&price(ca, self.best.fates[*a]))
+            price(cb, self.best.dropped.fates[*b])
+                .total_cmp(&price(ca, self.best.dropped.fates[*a]))
                 .then((ca.to - ca.from).cmp(&(cb.to - cb.from)))
                 .then(a.cmp(b))
         };
@@ -62,7 +63,7 @@ impl Giving<'_> {
 
     /// What lives at each node of the program.
     fn live(&self) -> Option<Vec<u64>> {
-        let drawing = self.program.draw(&self.best.fates)?;
+        let drawing = self.program.draw(&self.best.dropped.fates)?;
         let order: Vec<u32> = (0..drawing.runs.len() as u32).collect();
         let mut live = vec![0; self.program.pressure.nodes.len()];
         drawing.pressure.walk(&order, |at, bytes| {
@@ -94,7 +95,7 @@ impl Giving<'_> {
 
     /// Gives all of them that fate if that fits and is no slower.
     fn change(&mut self, some: &[usize], fate: Fate) -> bool {
-        let mut fates = self.best.fates.clone();
+        let mut fates = self.best.dropped.fates.clone();
         for i in some {
             fates[*i] = fate;
         }
@@ -102,7 +103,8 @@ impl Giving<'_> {
             Some(sketch)
                 if sketch.peak.bytes <= self.most && sketch.seconds <= self.best.sketch.seconds =>
             {
-                self.best = Choice { order: self.best.order, fates, sketch };
+                self.best.dropped.fates = fates;
+                self.best.sketch = sketch;
                 true
             }
             _ => false,

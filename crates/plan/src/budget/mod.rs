@@ -15,6 +15,8 @@ mod again;
 mod choose;
 mod cost;
 mod draw;
+mod found;
+mod front;
 mod give;
 mod heap;
 mod overlap;
@@ -35,7 +37,8 @@ use crate::files::{seconds_of_files, uses_files};
 use crate::order;
 use crate::place::{InputSpec, Options, outline, plan_in_order};
 use crate::plan::Plan;
-use choose::Choice;
+use choose::{Choice, Dropped};
+use found::Found;
 use sketch::Program;
 use variants::{Base, Rung, Variant};
 
@@ -125,24 +128,24 @@ impl Ladder {
         let orders = [graph].into_iter().chain(updates_last);
         let (own, programs): (Vec<Variant>, Vec<Program>) =
             orders.map(|graph| Variant::of(graph, inputs, options.threads, machine)).unzip();
-        let choices = rungs(&programs);
+        let mut found = Found::new(own.len());
+        let mut add = |choice: Choice| {
+            let order = choice.dropped.order;
+            found.add_own(order, own[order].rung(choice.sketch));
+            choice.dropped
+        };
+        let dropped: Vec<Dropped> = rungs(&programs).into_iter().map(&mut add).collect();
         let base = Base {
             inputs,
             threads: options.threads,
             machine,
             programs: &programs,
-            choices: &choices,
+            dropped: &dropped,
             seconds: own[0].seconds,
         };
-        let others = variants::all(&own, keeping_insides, &base, allowed);
-        let mut all: Vec<(usize, Rung)> =
-            choices.iter().map(|choice| (choice.order, own[choice.order].rung(choice))).collect();
-        let mut variants = own;
-        for (variant, rungs) in others {
-            all.extend(rungs.into_iter().map(|rung| (variants.len(), rung)));
-            variants.push(variant);
-        }
-        let (variants, rungs) = in_use(variants, front(all));
+        variants::all(&own, keeping_insides, &base, allowed, &mut found);
+        drop(programs);
+        let (variants, rungs) = found.finish(own);
         let mut ladder = Ladder {
             variants,
             inputs: inputs.to_vec(),
@@ -246,26 +249,31 @@ impl Ladder {
 
     /// The plan with the least peak.
     pub fn least(&self) -> Result<Arc<Plan>> {
+        self.plan(self.lowest()?.1)
+    }
+
+    /// The least peak of all plans. No plan is held for it.
+    pub fn least_peak(&self) -> Result<Bytes> {
+        Ok(self.lowest()?.0)
+    }
+
+    /// The least peak and its rung. At most one plan lives at a time.
+    fn lowest(&self) -> Result<(Bytes, usize)> {
         let floors = (0..self.rungs.len()).map(|rung| Ok((self.floor(rung)?, rung)));
         let mut floors = floors.collect::<Result<Vec<(Bytes, usize)>>>()?;
         floors.sort_unstable();
-        let mut least: Option<(Arc<Plan>, usize)> = None;
+        let mut lowest: Option<(Bytes, usize)> = None;
         for (floor, rung) in floors {
-            match &least {
-                Some((plan, _)) if floor >= plan.peak() => break, // nor is any that follows below it
-                _ => {}
+            if lowest.is_some_and(|(peak, _)| floor >= peak) {
+                break; // nor is any that follows below it
             }
-            let plan = self.plan(rung)?;
-            let beaten = match &least {
-                Some((before, _)) if plan.peak() >= before.peak() => Some(rung),
-                _ => least.replace((plan, rung)).map(|(_, before)| before),
-            };
-            beaten.into_iter().for_each(|rung| self.forget(rung));
+            let peak = self.plan(rung)?.peak();
+            self.forget(rung);
+            if lowest.is_none_or(|(least, _)| peak < least) {
+                lowest = Some((peak, rung));
+            }
         }
-        match least {
-            Some((plan, _)) => Ok(plan),
-            None => self.plan(0),
-        }
+        Ok(lowest.unwrap_or((Bytes::ZERO, 0)))
     }
 
     /// Peak and price of about a dozen rungs, from unlimited down to the least: what a byte less costs.
@@ -285,54 +293,14 @@ impl Ladder {
     }
 }
 
-/// Those that no other beats in both seconds and peak; of equals the first, so that a graph as it is comes before its
-/// variants. The very first, which is the graph with nothing done to it, stays in any case: what fits without a budget
-/// fits with one, whatever estimates say.
-fn front(mut rungs: Vec<(usize, Rung)>) -> Vec<(usize, Rung)> {
-    let plain = rungs.first().cloned();
-    rungs.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds).then(a.peak.cmp(&b.peak)));
-    let mut kept: Vec<(usize, Rung)> = Vec::new();
-    for (variant, rung) in rungs {
-        if kept.last().is_none_or(|(_, last)| rung.peak < last.peak) {
-            kept.push((variant, rung));
-        }
-    }
-    if let Some((variant, rung)) = plain
-        && !kept.iter().any(|(of, other)| *of == variant && other.is_plain())
-    {
-        let at = kept.partition_point(|(_, other)| other.seconds <= rung.seconds);
-        kept.insert(at, (variant, rung));
-    }
-    kept
-}
-
-/// The variants that have a rung, and the rungs with their new numbers. The others are given back: each is a graph.
-fn in_use(
-    variants: Vec<Variant>,
-    mut rungs: Vec<(usize, Rung)>,
-) -> (Vec<Variant>, Vec<(usize, Rung)>) {
-    let mut kept = Vec::new();
-    for (number, mut variant) in variants.into_iter().enumerate() {
-        let mut is_used = false;
-        for (of, _) in rungs.iter_mut().filter(|(of, _)| *of == number) {
-            (*of, is_used) = (kept.len(), true);
-        }
-        if is_used {
-            variant.pressure.only_roots();
-            variant.within.iter_mut().for_each(|within| within.pressure.only_roots());
-            kept.push(variant);
-        }
-    }
-    (kept, rungs)
-}
-
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.
 fn rungs(programs: &[Program]) -> Vec<Choice> {
     let found = choose::found(programs);
-    let peaks = found.iter().map(|choice| choice.sketch.peak.bytes);
-    let (Some(first), Some(least)) = (found.first(), peaks.min()) else { return found };
+    let least = found.iter().map(|tried| tried.peak).min().unwrap_or(0);
+    let first = found.first().and_then(|tried| tried.choice(programs));
+    let Some(first) = first else { return Vec::new() };
     let most = first.sketch.peak.bytes;
-    let mut made: Vec<Choice> = vec![first.clone()];
+    let mut made: Vec<Choice> = vec![first];
     for i in 1..=RUNGS {
         // Every rung is the same part of what is left above the least.
         let size = least + (most - least) / RUNGS * (RUNGS - i);

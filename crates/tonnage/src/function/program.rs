@@ -27,7 +27,7 @@ use tonnage_runtime::{Array, Ledger, Owner, execute, pool};
 
 use super::cache::{Cache, Levers, PlanKey, Traced, WORTH_GIVING_BACK};
 use super::ran::Ran;
-use super::refuse::{over_budget, would_help};
+use super::refuse::{Least, would_help};
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
 use crate::variable::{Foreseen, Held, Variable, store_outputs};
@@ -178,11 +178,13 @@ impl Program {
         let fitted = self.fitted(key, &levers, budget.saturating_sub(beside))?;
         match fitted {
             Ok(plan) => Ok(plan),
-            Err(least) => {
+            Err(plan) => {
+                let least = Least::of(&plan, beside);
+                drop(plan);
                 let least_with =
-                    |levers: &Levers| Ok(self.ladder(key, levers)?.least()?.peak() + beside);
-                let help = would_help(budget, least.peak() + beside, levers, least_with)?;
-                Err(over_budget(budget, &least, beside, help))
+                    |levers: &Levers| Ok(self.ladder(key, levers)?.least_peak()? + beside);
+                let help = would_help(budget, least.needed, levers, least_with)?;
+                Err(least.over_budget(budget, help))
             }
         }
     }

@@ -7,29 +7,39 @@ use tonnage_plan::{Allowed, Plan};
 
 use super::cache::Levers;
 
-/// Refused before anything ran.
-pub(super) fn over_budget(
-    budget: Bytes,
-    least: &Plan,
+/// What is told of the plan that takes the least. The plan itself is as large as the program, and is not held while
+/// other levers are tried.
+pub(super) struct Least {
+    /// What it needs, with what is held beside it.
+    pub needed: Bytes,
     beside: Bytes,
-    would_help: Option<String>,
-) -> Error {
-    let live = least.live_at_peak();
-    let holders = live.iter().map(|holder| Holder {
-        kind: holder.kind,
-        source: holder.source,
-        what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
-        bytes: holder.bytes,
-        buffers: holder.count,
-    });
-    let needed = least.peak() + beside;
-    let what = match beside.is_zero() {
-        true => "a call".into(),
-        false => format!("a call, with {beside} of data held beside it,"),
-    };
-    let holders = holders.collect();
-    let shortage = Shortage { what, asked: needed, in_use: Bytes::ZERO, holders };
-    ErrorKind::OverBudget { shortage, budget, least: Some(needed), would_help }.into()
+    holders: Vec<Holder>,
+}
+
+impl Least {
+    /// Of a plan, with so many bytes held beside it.
+    pub(super) fn of(plan: &Plan, beside: Bytes) -> Least {
+        let live = plan.live_at_peak();
+        let holders = live.iter().map(|holder| Holder {
+            kind: holder.kind,
+            source: holder.source,
+            what: format!("{} {} at {}", holder.kind, holder.what, holder.source),
+            bytes: holder.bytes,
+            buffers: holder.count,
+        });
+        Least { needed: plan.peak() + beside, beside, holders: holders.collect() }
+    }
+
+    /// The error of a call that is refused before anything ran.
+    pub(super) fn over_budget(self, budget: Bytes, would_help: Option<String>) -> Error {
+        let Least { needed, beside, holders } = self;
+        let what = match beside.is_zero() {
+            true => "a call".into(),
+            false => format!("a call, with {beside} of data held beside it,"),
+        };
+        let shortage = Shortage { what, asked: needed, in_use: Bytes::ZERO, holders };
+        ErrorKind::OverBudget { shortage, budget, least: Some(needed), would_help }.into()
+    }
 }
 
 /// A lever that is not allowed.

@@ -12,7 +12,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_ops::math::cast::CAST;
 
-use super::{Base, Rung, Used, Variant};
+use super::{Base, Sink, Used, Variant};
 use crate::order::pressure::Pressure;
 
 /// Shares of the bytes that are idle: the largest values first.
@@ -34,11 +34,10 @@ struct Idle {
 }
 
 /// The graph with idle values kept in half.
-pub fn variants(graph: &Arc<Graph>, pressure: &Pressure, base: &Base) -> Vec<(Variant, Vec<Rung>)> {
+pub fn variants(graph: &Arc<Graph>, pressure: &Pressure, base: &Base, sink: &mut impl Sink) {
     let mut idle = idle(graph, pressure);
     idle.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.from, i.root));
     let total: u64 = idle.iter().map(|i| i.bytes).sum();
-    let mut found = Vec::new();
     let mut before = 0;
     for share in SHARES {
         let mut sum = 0;
@@ -58,10 +57,10 @@ pub fn variants(graph: &Arc<Graph>, pressure: &Pressure, base: &Base) -> Vec<(Va
         let (mut variant, program) = Variant::of(halved, base.inputs, base.threads, base.machine);
         variant.seconds = base.slower(variant.seconds);
         variant.used = Used { in_bf16: count, ..variant.used };
-        let rungs = variant.rungs(&super::super::rungs(std::slice::from_ref(&program)));
-        found.push((variant, rungs));
+        let choices = super::super::rungs(std::slice::from_ref(&program));
+        let rungs = choices.into_iter().map(|choice| variant.rung(choice.sketch)).collect();
+        sink.add(variant, rungs);
     }
-    found
 }
 
 fn idle(graph: &Graph, pressure: &Pressure) -> Vec<Idle> {

@@ -6,20 +6,19 @@ use std::sync::Arc;
 
 use tonnage_core::graph::Graph;
 
-use super::super::choose::Choice;
 use super::super::sketch::Fate;
-use super::{Base, Rung, Used, Variant};
+use super::{Base, Sink, Used, Variant};
 use crate::order;
 use crate::slots::kept_states;
 
 /// The graph that keeps them, with nothing dropped: who has less room keeps states and computes the rest again.
-pub fn variant(keeping: &Arc<Graph>, own: &Graph, base: &Base) -> Option<(Variant, Vec<Rung>)> {
+pub fn variant(keeping: &Arc<Graph>, own: &Graph, base: &Base, sink: &mut impl Sink) {
     let graph = order::low_peak(keeping, base.inputs, base.threads);
     let insides = kept_states(own).len() - kept_states(&graph).len();
     let (mut variant, program) = Variant::of(graph, base.inputs, base.threads, base.machine);
     variant.used = Used { insides, ..variant.used };
     let fates = vec![Fate::Keep; program.candidates.len()];
-    let sketch = program.sketch(&fates)?;
-    let rung = variant.rung(&Choice { order: 0, fates, sketch });
-    Some((variant, vec![rung]))
+    let Some(sketch) = program.sketch(&fates) else { return };
+    let rung = variant.rung(sketch);
+    sink.add(variant, vec![rung]);
 }

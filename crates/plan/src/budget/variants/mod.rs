@@ -17,9 +17,10 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
 use super::again;
-use super::choose::Choice;
+use super::choose::Dropped;
 use super::cost::Machine;
-use super::draw::Run;
+use super::draw::{Run, Sketch};
+use super::front::Point;
 use super::sketch::Program;
 use crate::fuse::fuse;
 use crate::order::pressure::Pressure;
@@ -95,6 +96,16 @@ pub struct Rung {
     pub peak: u64,
 }
 
+impl Point for Rung {
+    fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    fn peak(&self) -> u64 {
+        self.peak
+    }
+}
+
 impl Rung {
     /// Nodes that run again.
     pub fn again(&self) -> usize {
@@ -123,19 +134,14 @@ impl Variant {
         (Variant { graph, pressure, used, seconds, within: None }, program)
     }
 
-    /// The rung of a choice of what is dropped.
-    pub fn rung(&self, choice: &Choice) -> Rung {
+    /// The rung of a sketch.
+    pub fn rung(&self, sketch: Sketch) -> Rung {
         Rung {
-            runs: choice.sketch.runs.clone(),
+            runs: sketch.runs,
             within: Vec::new(),
-            seconds: self.seconds + choice.sketch.seconds,
-            peak: choice.sketch.peak.bytes,
+            seconds: self.seconds + sketch.seconds,
+            peak: sketch.peak.bytes,
         }
-    }
-
-    /// A rung for each choice.
-    pub fn rungs(&self, choices: &[Choice]) -> Vec<Rung> {
-        choices.iter().map(|choice| self.rung(choice)).collect()
     }
 
     /// The graph of a rung.
@@ -167,7 +173,7 @@ pub struct Base<'a> {
     /// The graph as it is, in each of its orders.
     pub programs: &'a [Program],
     /// What is dropped in its rungs.
-    pub choices: &'a [Choice],
+    pub dropped: &'a [Dropped],
     /// Seconds that it takes with nothing dropped.
     pub seconds: f64,
 }
@@ -180,22 +186,30 @@ impl Base<'_> {
     }
 }
 
-/// The other variants of a graph, each with its rungs.
+/// What the other variants of a graph are handed to as they are made, each with its rungs: only those that are worth
+/// it are held.
+pub trait Sink {
+    /// Takes a variant.
+    fn add(&mut self, variant: Variant, rungs: Vec<Rung>);
+}
+
+/// The other variants of a graph.
 pub fn all(
     own: &[Variant],
     keeping_insides: &[Arc<Graph>],
     base: &Base,
     allowed: Allowed,
-) -> Vec<(Variant, Vec<Rung>)> {
-    let mut found = slots::variants(own, base);
-    let Some(first) = own.first() else { return found };
-    let keep = |graph: &Arc<Graph>| insides::variant(graph, &first.graph, base);
-    found.extend(keeping_insides.iter().filter_map(keep));
+    sink: &mut impl Sink,
+) {
+    slots::variants(own, base, sink);
+    let Some(first) = own.first() else { return };
+    for graph in keeping_insides {
+        insides::variant(graph, &first.graph, base, sink);
+    }
     if allowed.micro_batches {
-        found.extend(batch::variants(&first.graph, base));
+        batch::variants(&first.graph, base, sink);
     }
     if allowed.bf16 {
-        found.extend(bf16::variants(&first.graph, &first.pressure, base));
+        bf16::variants(&first.graph, &first.pressure, base, sink);
     }
-    found
 }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node};
 
-use super::super::choose::Choice;
+use super::super::choose::Dropped;
 use super::super::cost::Machine;
+use super::super::draw::Sketch;
 use super::super::overlap::overlapped;
 use super::super::sketch::{Candidate, Fate, Program};
-use super::{Base, Rung, Used, Variant};
+use super::{Base, Rung, Sink, Used, Variant};
 use crate::slots::{KeptStates, kept_states, with_slots};
 
 /// Steps in which the number of slots is doubled or halved: small ones of a small graph.
@@ -25,19 +26,21 @@ const RUNGS: usize = 8;
 const ROUNDS: u64 = 256;
 
 /// The graph, in each of its orders, with every other number of slots that is worth a look.
-pub fn variants(own: &[Variant], base: &Base) -> Vec<(Variant, Vec<Rung>)> {
-    let mut made = Vec::new();
+pub fn variants(own: &[Variant], base: &Base, sink: &mut impl Sink) {
     for (order, variant) in own.iter().enumerate() {
-        let choices = tried(base, order);
-        if choices.is_empty() {
+        let tried = tried(base, order);
+        if tried.is_empty() {
             continue;
         }
         let free = free(&variant.graph);
         for slots in numbers(&variant.graph, &free) {
-            made.extend(with(&variant.graph, base, &free, &slots, (order, &choices)));
+            if let Some((variant, rungs)) =
+                with(&variant.graph, base, &free, &slots, (order, &tried))
+            {
+                sink.add(variant, rungs);
+            }
         }
     }
-    made
 }
 
 /// Gradients of loops whose number of states is the planner's to choose.
@@ -69,8 +72,8 @@ fn numbers(graph: &Graph, free: &[KeptStates]) -> Vec<Vec<u64>> {
 }
 
 /// Some of what is dropped in the graph as it is, in one of its orders.
-fn tried<'a>(base: &Base<'a>, order: usize) -> Vec<&'a Choice> {
-    let all: Vec<&Choice> = base.choices.iter().filter(|c| c.order == order).collect();
+fn tried<'a>(base: &Base<'a>, order: usize) -> Vec<&'a Dropped> {
+    let all: Vec<&Dropped> = base.dropped.iter().filter(|d| d.order == order).collect();
     let step = all.len().div_ceil(RUNGS).max(1);
     let last = all.last().copied().filter(|_| all.len() > 1);
     all.iter().copied().step_by(step).chain(last).collect()
@@ -81,7 +84,7 @@ fn with(
     base: &Base,
     free: &[KeptStates],
     slots: &[u64],
-    (order, choices): (usize, &[&Choice]),
+    (order, tried): (usize, &[&Dropped]),
 ) -> Option<(Variant, Vec<Rung>)> {
     let mut changed = graph.clone();
     for (kept, slots) in free.iter().zip(slots) {
@@ -90,28 +93,27 @@ fn with(
     let (mut variant, program) = Variant::of(changed, base.inputs, base.threads, base.machine);
     variant.used = Used { slots: Some(slots.iter().sum()), ..variant.used };
     let own = &base.programs[order];
-    let rungs =
-        choices.iter().filter_map(|choice| Some(variant.rung(&same(own, &program, choice)?)));
-    let rungs = rungs.collect();
+    let rungs = tried.iter().filter_map(|dropped| same(own, &program, dropped));
+    let rungs = rungs.map(|sketch| variant.rung(sketch)).collect();
     Some((variant, rungs))
 }
 
 /// What is dropped in one program, dropped in another whose values are the same but for their sizes: what is too small
 /// there to be worth it, or cannot be, is kept.
-fn same(from: &Program, to: &Program, choice: &Choice) -> Option<Choice> {
+fn same(from: &Program, to: &Program, dropped: &Dropped) -> Option<Sketch> {
     let fates: HashMap<u32, Fate> =
-        from.candidates.iter().zip(&choice.fates).map(|(c, fate)| (c.root, *fate)).collect();
+        from.candidates.iter().zip(&dropped.fates).map(|(c, fate)| (c.root, *fate)).collect();
     let fate = |c: &Candidate| match fates.get(&c.root) {
         Some(Fate::Again) if c.can_again() => Fate::Again,
         Some(Fate::Spill) if c.can_spill() => Fate::Spill,
         _ => Fate::Keep,
     };
     let fates: Vec<Fate> = to.candidates.iter().map(fate).collect();
-    let mut sketch = to.sketch(&fates)?;
-    if fates.contains(&Fate::Spill) {
-        sketch = overlapped(to, &fates, sketch.peak.bytes)?;
+    let sketch = to.sketch(&fates)?;
+    match fates.contains(&Fate::Spill) {
+        true => overlapped(to, &fates, sketch.peak.bytes),
+        false => Some(sketch),
     }
-    Some(Choice { order: choice.order, fates, sketch })
 }
 
 /// Whether the user said how many states there are.

@@ -19,9 +19,10 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::row_of;
 
-use super::super::choose::Choice;
+use super::super::choose::Dropped;
+use super::super::draw::Sketch;
 use super::super::sketch::{Fate, Program};
-use super::{Base, Rung, Used, Variant, Within};
+use super::{Base, Rung, Sink, Used, Variant, Within};
 use crate::order;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
@@ -36,23 +37,23 @@ const RUNGS: usize = 6;
 const SMALL: usize = 500;
 
 /// The graph with its batch in pieces, for several numbers of them.
-pub fn variants(graph: &Arc<Graph>, base: &Base) -> Vec<(Variant, Vec<Rung>)> {
-    let mut found = Vec::new();
+pub fn variants(graph: &Arc<Graph>, base: &Base, sink: &mut impl Sink) {
     for (len, batch) in batches(graph) {
         let numbers = numbers(len, (NODES / graph.nodes.len().max(1)).clamp(3, MOST));
-        let mut shared: Option<(usize, Vec<Choice>)> = None;
+        let mut shared: Option<(usize, Vec<Dropped>)> = None;
+        let mut any = false;
         for pieces in numbers {
             let Some(parts) = Parts::of(graph, &batch, pieces) else { continue };
             let Ok(made) = build::in_pieces(graph, &parts) else { continue };
-            if let Ok(variant) = variant(made, base, pieces, &mut shared) {
-                found.push(variant);
+            if let Ok((variant, rungs)) = variant(made, base, pieces, &mut shared) {
+                sink.add(variant, rungs);
+                any = true;
             }
         }
-        if !found.is_empty() {
+        if any {
             break; // a batch within a batch gains nothing more
         }
     }
-    found
 }
 
 /// Divisors of a length, from 2 on: all, or so many at about even ratios.
@@ -77,7 +78,7 @@ fn variant(
     made: InPieces,
     base: &Base,
     pieces: usize,
-    shared: &mut Option<(usize, Vec<Choice>)>,
+    shared: &mut Option<(usize, Vec<Dropped>)>,
 ) -> Result<(Variant, Vec<Rung>)> {
     let InPieces { mut graph, node } = made;
     let specs = specs(&graph.nodes[node])?;
@@ -88,7 +89,7 @@ fn variant(
     // Nothing waits in a file inside of a loop.
     let machine = base.machine.without_disk();
     let program = Program::of(&body, pressure.clone(), &machine);
-    let choices = choices(&program, shared);
+    let sketches = sketches(&program, shared);
     let round = program.seconds();
     let (mut variant, outer) = Variant::of(Arc::new(graph), base.inputs, base.threads, &machine);
     let own = machine.node(&variant.graph, &variant.graph.nodes[node]);
@@ -99,13 +100,13 @@ fn variant(
     let order: Vec<u32> = (0..variant.graph.nodes.len() as u32).collect();
     let mut rungs = Vec::new();
     let drawn = drawn(&variant, node);
-    for choice in choices {
-        variant.pressure.nodes[node].scratch = choice.sketch.peak.bytes + drawn;
+    for sketch in sketches {
+        variant.pressure.nodes[node].scratch = sketch.peak.bytes + drawn;
         rungs.push(Rung {
             runs: runs.clone(),
-            seconds: variant.seconds + pieces as f64 * choice.sketch.seconds,
+            seconds: variant.seconds + pieces as f64 * sketch.seconds,
             peak: variant.pressure.peak(&order).bytes,
-            within: choice.sketch.runs,
+            within: sketch.runs,
         });
     }
     variant.within = Some(Within { node, body, pressure });
@@ -114,24 +115,22 @@ fn variant(
 
 /// What is dropped in the body: looked for with the first number of pieces, and the same with all others, since they
 /// differ in sizes alone.
-fn choices(program: &Program, shared: &mut Option<(usize, Vec<Choice>)>) -> Vec<Choice> {
-    let (candidates, rungs) = shared.get_or_insert_with(|| {
-        (program.candidates.len(), super::super::rungs(std::slice::from_ref(program)))
+fn sketches(program: &Program, shared: &mut Option<(usize, Vec<Dropped>)>) -> Vec<Sketch> {
+    let (candidates, found) = shared.get_or_insert_with(|| {
+        let found = super::super::rungs(std::slice::from_ref(program));
+        (program.candidates.len(), found.into_iter().map(|choice| choice.dropped).collect())
     });
     let step = match program.pressure.nodes.len() < SMALL {
         true => 1,
-        false => rungs.len().div_ceil(RUNGS).max(1),
+        false => found.len().div_ceil(RUNGS).max(1),
     };
-    let last = rungs.last().filter(|_| rungs.len() > 1);
+    let last = found.last().filter(|_| found.len() > 1);
     let nothing = vec![Fate::Keep; program.candidates.len()];
-    let tried = rungs.iter().step_by(step).chain(last).map(|rung| &rung.fates);
+    let tried = found.iter().step_by(step).chain(last).map(|dropped| &dropped.fates);
     tried
         .filter(|_| *candidates == program.candidates.len())
         .chain([&nothing])
-        .filter_map(|fates| {
-            let sketch = program.sketch(fates)?;
-            Some(Choice { order: 0, fates: fates.clone(), sketch })
-        })
+        .filter_map(|fates| program.sketch(fates))
         .collect()
 }
 
