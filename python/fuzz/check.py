@@ -6,8 +6,8 @@ What may differ, and how (all else is the same bits):
 * Loops against their unrolled form, and gradients: sums may be added up in another order, so a few last digits.
 * ``vectorized_map`` runs its body on all rows at once, and a budget may cut the batch into pieces: the same few digits.
 * Open lengths, given or decided by the data, may be refused where an op needs to know one or two must be equal.
-* A branch that a function does not take passes zeros back to what it captured, and zero times infinity is NaN: eagerly
-  nothing is passed back. TensorFlow's branches do the same.
+* Loops and branches pass zeros back to what they captured and do not use, and zero times infinity is NaN; without them
+  nothing is passed back. TensorFlow's do the same.
 * Where the plan is a bound (``plan.is_bound``), a call may use less than predicted.
 """
 
@@ -62,19 +62,19 @@ def tolerance(array, dtype, scale):
 class Checked:
     """A function of tensors that returns a tuple, with what it gives eagerly."""
 
-    def __init__(self, function, given, branches=False):
-        self.function, self.given, self.branches = function, given, branches
+    def __init__(self, function, given, bodies=False):
+        self.function, self.given, self.bodies = function, given, bodies
         made = guarded("eager", lambda: self.function(*self.given))
         self.dtypes = [part.dtype.name for part in made]
         self.expected = arrays(made)
         self.scale = _largest([*arrays(self.given), *self.expected])
 
     def same(self, kind, made, expected=None, dtypes=None, close=False, lost=False):
-        """Raises where results differ; ``lost`` lets a result be NaN where the expected one is a number."""
+        """Raises where results differ; ``lost`` lets one of them be NaN where the other is a number."""
         dtypes = dtypes or self.dtypes
         for i, (a, b) in enumerate(zip(arrays(made), self.expected if expected is None else expected)):
             if lost and a is not None and b is not None and a.shape == b.shape and a.dtype.kind == "f":
-                b = np.where(np.isnan(a), a, b)
+                a, b = np.where(np.isnan(b), b, a), np.where(np.isnan(a), a, b)
             if (a is None) != (b is None):
                 raise Finding(f"numbers {kind}", f"result {i}: one is None")
             if a is None:
@@ -205,7 +205,7 @@ class Checked:
         self.scale = _largest([*expected, np.array(kept)])
         try:
             outside = guarded("tape around a function", lambda: gradient(tf.function(self.function))(*self.given))
-            lost = self.branches
+            lost = self.bodies
             self.same("by a tape around a function", outside, expected, dtypes, close=True, lost=lost)
             self.run("gradient", gradient(self.function), self.given, expected, dtypes, close=True, lost=lost)
         finally:
@@ -237,8 +237,9 @@ def check(program, rng):
     """Runs a program in every way; raises a :class:`Finding` where two do not agree."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        checked = Checked(program.compiled(tf), program.tensors(tf), "branched" in program.ops())
-        if any(node.bodies for node in program.nodes):
+        bodies = any(node.bodies for node in program.nodes)
+        checked = Checked(program.compiled(tf), program.tensors(tf), bodies)
+        if bodies:
             checked.unrolled(program.compiled(Unrolled(tf)))
         random_numbers(program)
         checked.planned()

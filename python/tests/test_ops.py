@@ -1,5 +1,7 @@
 """Ops under TensorFlow's names, against NumPy."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -472,3 +474,29 @@ def test_long_sums_keep_their_terms():
     ones[0] = 1 << 24
     made = tf.matmul(ones, np.ones_like(ones), transpose_a=True).numpy()
     assert np.abs(made - (2 ** 24 + 2 ** 13)).max() < 200
+
+
+@pytest.mark.parametrize("start, stop", list(itertools.product([-1.0, 2.5, 0.0, np.nan, np.inf, -np.inf], repeat=2)))
+@pytest.mark.parametrize("num", [0, 1, 2, 5])
+def test_linspace_ends_are_as_they_were_given(start, stop, num):
+    # Python's numbers are a recipe, tensors are computed: both have the ends to the last bit.
+    for made in (tf.linspace(start, stop, num), tf.linspace(tf.constant(start), tf.constant(stop), num)):
+        made = made.numpy()
+        assert made.shape == (num,)
+        if num:
+            np.testing.assert_array_equal(made[0], np.float32(start))
+        if num > 1:
+            np.testing.assert_array_equal(made[-1], np.float32(stop))
+
+
+@pytest.mark.parametrize("shape", list(itertools.product([1, 3], repeat=3)))
+@pytest.mark.parametrize("opened", list(itertools.product([False, True], repeat=3)))
+def test_squeeze_of_all_axes_with_open_lengths_is_right_or_refused(shape, opened):
+    x = tf.reshape(tf.range(float(np.prod(shape))), shape)
+    spec = tf.TensorSpec([None if o else n for n, o in zip(shape, opened)])
+    f = tf.function(lambda x: tf.squeeze(x), input_signature=[spec])
+    if any(n == 1 and o for n, o in zip(shape, opened)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="open while tracing and is now 1"):
+            f(x)
+    else:
+        np.testing.assert_array_equal(f(x), np.squeeze(x.numpy()))

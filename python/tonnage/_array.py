@@ -139,7 +139,10 @@ def linspace(start, stop, num, name=None, axis=0):
     start, stop = _t.expand_dims(start, axis), _t.expand_dims(stop, axis)
     lengths = [1] * start.ndim
     lengths[axis] = int(num)
-    return start + (stop - start) * _t.reshape(steps, lengths)
+    steps = _t.reshape(steps, lengths)
+    # Both ends are as they were given, whatever the difference of the two is.
+    inner = start + (stop - start) * steps
+    return _t.where_(steps == 0.0, start, _t.where_(steps == 1.0, stop, inner))
 
 
 def identity(input, name=None):

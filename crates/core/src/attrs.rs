@@ -79,6 +79,13 @@ pub enum Attrs {
     Axis(usize),
     /// Several axes, counted from the front, sorted.
     Axes(Sizes),
+    /// Axes of length 1 that go, counted from the front and sorted.
+    Squeeze {
+        /// Which.
+        axes: Sizes,
+        /// Whether they are all there are: an axis whose length was open while tracing must then have another.
+        all: bool,
+    },
     /// Along one axis, with or without the element itself, from either end.
     Scan {
         /// Which axis.

@@ -70,7 +70,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Axis(axis) | Attrs::Join { axis, .. } | Attrs::Split { axis, .. } => {
             write!(f, " along {axis}")
         }
-        Attrs::Axes(axes) => write!(f, " at {axes:?}"),
+        Attrs::Axes(axes) | Attrs::Squeeze { axes, .. } => write!(f, " at {axes:?}"),
         Attrs::Scan { axis, exclusive, reverse } => {
             let exclusive = if *exclusive { ", exclusive" } else { "" };
             write!(f, " along {axis}{exclusive}{}", if *reverse { ", reverse" } else { "" })

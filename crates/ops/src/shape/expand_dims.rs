@@ -75,7 +75,11 @@ fn with_ones((axes, rank): (&Sizes, usize), layout: &Layout) -> Sizes {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let g = call.grad()?;
-    Ok(vec![emit::dense(e.apply(&super::squeeze::SQUEEZE, vec![g], call.attrs.clone())?)])
+    let Attrs::Axes(axes) = call.attrs else {
+        return Err(rules::infer::wrong_attrs(&call.call()));
+    };
+    let attrs = Attrs::Squeeze { axes: axes.clone(), all: false };
+    Ok(vec![emit::dense(e.apply(&super::squeeze::SQUEEZE, vec![g], attrs)?)])
 }
 
 fn samples() -> Vec<Sample> {

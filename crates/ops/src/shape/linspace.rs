@@ -44,7 +44,7 @@ fn infer(call: &Call) -> Result<Types> {
     Ok(smallvec![TensorType { dtype: *dtype, shape: [len.clone()].into_iter().collect() }])
 }
 
-/// Computed in f64 whatever the dtype: `start + i * step`, and the last one as it was given.
+/// Computed in f64 whatever the dtype: `start + i * step`, and both ends as they were given, whatever the step is.
 fn recipe(call: &Call) -> Result<Recipe> {
     let Attrs::Linspace { start, stop, len, dtype } = call.attrs else {
         return Err(rules::infer::wrong_attrs(call));
@@ -60,7 +60,10 @@ fn recipe(call: &Call) -> Result<Recipe> {
         let value = p.plus(moved, first);
         let at_end = p.with(Prim::Ge, i, steps.max(1) as f64);
         let last = p.number(last, value);
-        (p.select(at_end, last, value), None)
+        let value = p.select(at_end, last, value);
+        let is_inner = p.with(Prim::Ge, i, 1.0);
+        let first = p.number(first, value);
+        (p.select(is_inner, value, first), None)
     });
     let layout = Layout::contiguous(sizes.clone());
     Ok(Recipe { program, sources: SmallVec::from_iter([(count, layout)]), sizes })

@@ -34,12 +34,19 @@ pub static SQUEEZE: OpDef = OpDef {
 
 fn dropped<'a>(call: &Call<'a>) -> Result<&'a Sizes> {
     rules::infer::count(call, 1)?;
-    let Attrs::Axes(axes) = call.attrs else { return Err(rules::infer::wrong_attrs(call)) };
+    let Attrs::Squeeze { axes, all } = call.attrs else {
+        return Err(rules::infer::wrong_attrs(call));
+    };
     let shape = &call.inputs[0].shape;
     let sorted = axes.is_sorted_by(|a, b| a < b);
     if !sorted || axes.iter().any(|axis| !shape.get(*axis).is_some_and(|d| d.is(1))) {
         let what = format!("the axes {axes:?} of the shape {shape}");
         return Err(bad_argument(call.op, what, "name axes of length 1, each once and in order"));
+    }
+    let late = (0..shape.rank()).find(|axis| shape[*axis].is(1) && !axes.contains(axis));
+    if let Some(axis) = late.filter(|_| *all) {
+        let what = format!("axis {axis}, whose length was open while tracing and is now 1");
+        return Err(bad_argument(call.op, what, "name the axes to remove"));
     }
     Ok(axes)
 }
@@ -68,12 +75,16 @@ fn view(call: &Call, layout: &Layout) -> Option<Layout> {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let g = call.grad()?;
-    Ok(vec![emit::dense(e.apply(&EXPAND_DIMS, vec![g], call.attrs.clone())?)])
+    let Attrs::Squeeze { axes, .. } = call.attrs else {
+        return Err(rules::infer::wrong_attrs(&call.call()));
+    };
+    Ok(vec![emit::dense(e.apply(&EXPAND_DIMS, vec![g], Attrs::Axes(axes.clone()))?)])
 }
 
 fn samples() -> Vec<Sample> {
     let of = |dtype, shape: &[usize], axes: &[usize]| {
-        Sample::of(&[TensorType::new(dtype, shape)], Attrs::Axes(axes.into()))
+        let all = shape.iter().filter(|n| **n == 1).count() == axes.len();
+        Sample::of(&[TensorType::new(dtype, shape)], Attrs::Squeeze { axes: axes.into(), all })
     };
     let mut all: Vec<Sample> = DType::ALL.into_iter().map(|d| of(d, &[2, 1, 3], &[1])).collect();
     all.extend([

@@ -204,15 +204,18 @@ impl Tensor {
     }
 
     /// Without some axes of length 1, or without all of them ([`Axes::ALL`]); without a copy.
+    ///
+    /// Which axes are all is decided while tracing: a function whose lengths are open refuses a call in which another
+    /// one has the length 1.
     #[track_caller]
     pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let (op, source) = (&shape::squeeze::SQUEEZE, Source::here());
         let shape = self.shape();
-        let axes = match axes.into().0 {
-            Some(axes) => shape.axes(op.name, &axes).map_err(|e| e.at(source))?,
-            None => (0..shape.rank()).filter(|axis| shape[*axis].is(1)).collect(),
+        let (axes, all) = match axes.into().0 {
+            Some(axes) => (shape.axes(op.name, &axes).map_err(|e| e.at(source))?, false),
+            None => ((0..shape.rank()).filter(|axis| shape[*axis].is(1)).collect(), true),
         };
-        apply1(op, smallvec![self.into()], Attrs::Axes(axes), source)
+        apply1(op, smallvec![self.into()], Attrs::Squeeze { axes, all }, source)
     }
 
     /// Backwards along axes; without a copy.
