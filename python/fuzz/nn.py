@@ -1,17 +1,10 @@
 """The table of ops of networks: convolutions, pools, normalizations, losses, attention."""
 
 from . import values
+from .table import Table
 
-TABLE = []
-
-
-def op(function):
-    def entry(g):
-        made = function(g)
-        return (function.__name__, made) if isinstance(made, str) else made
-
-    TABLE.append(entry)
-    return entry
+TABLE = Table()
+op = TABLE.op
 
 
 def _image(g, spatial, dtypes=("float32", "float64")):

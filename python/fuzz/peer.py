@@ -16,7 +16,7 @@ import tonnage as tf  # noqa: E402
 
 from . import values  # noqa: E402
 from .check import Finding, guarded, is_panic  # noqa: E402
-from .ops import ELEMENTWISE  # noqa: E402
+from .elementwise import ELEMENTWISE  # noqa: E402
 from .program import Program  # noqa: E402
 
 # Ops whose results are Tonnage's own.
