@@ -1,8 +1,8 @@
 """``tf.bitwise``: ops on the bits of integers."""
 
-from ._names import BITWISE, made
+from ._names import BITWISE as _BITWISE, made as _made
 
-globals().update(made(BITWISE))
+globals().update(_made(_BITWISE))
 
 
 def __getattr__(name):

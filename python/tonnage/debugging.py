@@ -1,14 +1,14 @@
 """``tf.debugging``: assertions on tensors, in functions too."""
 
 from . import _tonnage as _t
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError as _InvalidArgumentError
 from ._notices import ignores as _ignores
 
 
 def _failed(message, what, *values):
     shown = "\n".join(str(v) for v in values)
     lead = f"{message}\n" if message else ""
-    raise InvalidArgumentError(None, None, f"{lead}{what}\n{shown}")
+    raise _InvalidArgumentError(None, None, f"{lead}{what}\n{shown}")
 
 
 def _holds(condition, message, what, *values):

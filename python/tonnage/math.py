@@ -6,14 +6,14 @@ from collections import namedtuple as _namedtuple
 from . import _tonnage as _t
 from ._array import cast  # noqa: F401
 from ._index import argsort  # noqa: F401
-from ._names import MATH, made
+from ._names import MATH as _MATH, made as _made
 from ._segments import (  # noqa: F401
     bincount, confusion_matrix, segment_max, segment_mean, segment_min, segment_sum, unsorted_segment_max,
     unsorted_segment_mean, unsorted_segment_min, unsorted_segment_sum,
 )
 
-globals().update(made(MATH))
-_ops = made(MATH)
+globals().update(_made(_MATH))
+_ops = _made(_MATH)
 
 
 def divide(x, y, name=None):

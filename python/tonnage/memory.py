@@ -1,20 +1,20 @@
 """``tf.memory``: what Tonnage has that others have not. What a function will take before it runs, budgets that hold,
 and who holds what, since which line."""
 
-import contextlib
-import html
-import os
-import tempfile
+import contextlib as _contextlib
+from html import escape as _escape
+import os as _os
+import tempfile as _tempfile
 
 from . import _tonnage as _t
-from ._function import Function, unbound
+from ._function import Function as _Function, unbound as _unbound
 from ._function import function as _function
 
 Plan = _t.Plan
 
 
 def _as_function(f):
-    f = unbound(f)
+    f = _unbound(f)
     return f if isinstance(f, _t.Function) else _function(f)
 
 
@@ -72,7 +72,7 @@ class Report:
     def __fspath__(self):
         if self._path is None:
             raise TypeError("the report was not written to a file: give report() a path")
-        return os.fspath(self._path)
+        return _os.fspath(self._path)
 
     def __str__(self):
         return self._text
@@ -80,16 +80,16 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "report.html")
+        with _tempfile.TemporaryDirectory() as folder:
+            path = _os.path.join(folder, "report.html")
             self.save(path)
             with open(path, encoding="utf-8") as file:
                 page = file.read()
         # In a frame: a page has styles and scripts of its own.
-        return f'<iframe srcdoc="{html.escape(page)}" style="width: 100%; height: 640px; border: 0"></iframe>'
+        return f'<iframe srcdoc="{_escape(page)}" style="width: 100%; height: 640px; border: 0"></iframe>'
 
 
-@contextlib.contextmanager
+@_contextlib.contextmanager
 def record(path=None):
     """Records what is held, by line, inside of ``with``, and writes it to a file in the format that its name says. Gives a list
     that has the timeline afterwards.
@@ -116,8 +116,8 @@ def budget(f, bytes, spill=True, exact=False):
     >>> f(tf.ones([4])).shape
     TensorShape([4])
     """
-    f = unbound(f)
-    inner = f.python_function if isinstance(f, Function) else f
+    f = _unbound(f)
+    inner = f.python_function if isinstance(f, _Function) else f
     return _function(inner, budget=bytes, spill=spill, exact=exact)
 
 
@@ -144,7 +144,7 @@ class Info(dict):
 
     def _repr_html_(self):
         head, *_ = self["text"].splitlines()
-        return f"<b>{html.escape(head)}</b>" + _table(self["holders"])
+        return f"<b>{_escape(head)}</b>" + _table(self["holders"])
 
 
 def info(device="CPU:0"):
@@ -165,7 +165,7 @@ def set_limit(bytes, device="CPU:0"):
     _t.set_limit(_device(device), bytes)
 
 
-@contextlib.contextmanager
+@_contextlib.contextmanager
 def limit(bytes, device="CPU:0"):
     """The most that a device may hold inside of ``with``."""
     from .config import _device
@@ -226,7 +226,7 @@ def set_spill_folder(path):
     _t.set_spill_folder(str(path))
 
 
-@contextlib.contextmanager
+@_contextlib.contextmanager
 def variables_in_files():
     """Keeps the values of variables that are made within in files of the spill folder, and what optimizers remember of them:
     a model may be larger than memory, also while it is trained. Those of less than 512 KiB stay in memory.
@@ -258,14 +258,14 @@ def _html(plan):
         height = 160 * step["live"] / most
         title = f"{step['op']} {step['source'] or ''}: {step['live']:,} bytes live"
         bars.append(f'<rect x="{i * width}" y="{160 - height:.1f}" width="{width - 1}" height="{height:.1f}" '
-                    f'fill="#4878a8"><title>{html.escape(title)}</title></rect>')
+                    f'fill="#4878a8"><title>{_escape(title)}</title></rect>')
     return (f"<b>peak {plan.peak:,} bytes</b><br><svg width='{len(steps) * width}' height='160'>{''.join(bars)}</svg>"
             + _table(plan.live_at_peak()[:8]))
 
 
 def _table(holders):
-    rows = "".join(f"<tr><td>{html.escape(h['kind'])}</td><td>{html.escape(h['what'])}</td><td>{h['bytes']:,}</td>"
-                   f"<td>{html.escape(h['source'])}</td></tr>" for h in holders)
+    rows = "".join(f"<tr><td>{_escape(h['kind'])}</td><td>{_escape(h['what'])}</td><td>{h['bytes']:,}</td>"
+                   f"<td>{_escape(h['source'])}</td></tr>" for h in holders)
     return f"<table><tr><th>kind</th><th>what</th><th>bytes</th><th>line</th></tr>{rows}</table>"
 
 

@@ -1,11 +1,11 @@
 """Modules: objects that find the variables and modules that they hold. And scopes of names."""
 
-import re
-import threading
+import re as _re
+import threading as _threading
 
 from . import _tonnage as _t
 
-_scopes = threading.local()
+_scopes = _threading.local()
 
 
 def _stack():
@@ -46,8 +46,8 @@ def scoped(name):
 
 def camel_to_snake(name):
     """``DenseLayer`` as ``dense_layer``."""
-    name = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
-    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
+    name = _re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
+    return _re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()
 
 
 class Module:

@@ -1,15 +1,15 @@
 """``tf.nn``: activations, losses, convolutions, pooling, normalization."""
 
 from . import _tonnage as _t
-from ._names import NN, made
+from ._names import NN as _NN, made as _made
 from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
 )
 from ._notices import ignores as _ignores
 from .errors import InvalidArgumentError as _InvalidArgumentError
 
-globals().update(made(NN))
-_ops = made(NN)
+globals().update(_made(_NN))
+_ops = _made(_NN)
 _silu = _t.Op("silu", "silu", ["features"])
 
 

@@ -4,10 +4,10 @@ A folder gets a page for the browser (``memory.html``) and trace events for Perf
 (``memory.trace.json``), a pair for each recording.
 """
 
-import os
+import os as _os
 
 from . import _tonnage as _t
-from .errors import AlreadyExistsError, UnavailableError
+from .errors import AlreadyExistsError as _AlreadyExistsError, UnavailableError as _UnavailableError
 
 _running = {"recording": None, "folder": None}
 
@@ -27,8 +27,8 @@ class _Options:
 def _start(logdir, options=None):
     """Begins to record."""
     if _running["recording"] is not None:
-        raise AlreadyExistsError(None, None, "Another profiler is running.")
-    os.makedirs(logdir, exist_ok=True)
+        raise _AlreadyExistsError(None, None, "Another profiler is running.")
+    _os.makedirs(logdir, exist_ok=True)
     _running.update(recording=_t.start_recording("cpu:0"), folder=str(logdir))
 
 
@@ -36,12 +36,12 @@ def _stop(save=True):
     """Ends the recording and writes it to its folder."""
     recording, folder = _running["recording"], _running["folder"]
     if recording is None:
-        raise UnavailableError(None, None, "Cannot export profiling results. No profiler is running.")
+        raise _UnavailableError(None, None, "Cannot export profiling results. No profiler is running.")
     _running.update(recording=None, folder=None)
     timeline = recording.finish()
     if save:
-        taken = sum(name.endswith(".trace.json") for name in os.listdir(folder))
-        lead = os.path.join(folder, "memory" if taken == 0 else f"memory_{taken}")
+        taken = sum(name.endswith(".trace.json") for name in _os.listdir(folder))
+        lead = _os.path.join(folder, "memory" if taken == 0 else f"memory_{taken}")
         timeline.save(lead + ".html")
         timeline.save(lead + ".trace.json")
 

@@ -5,15 +5,15 @@ what is decided on them is decided as the function is traced. Rewritten code kee
 point at them.
 """
 
-import functools
-import sys
-import types
-import weakref
-from .._notices import ignores
-from ..errors import DataDecideError, OperatorNotAllowedInGraphError
+import functools as _functools
+import sys as _sys
+import types as _types
+import weakref as _weakref
+from .._notices import ignores as _ignores
+from ..errors import DataDecideError as _DataDecideError, OperatorNotAllowedInGraphError as _OperatorNotAllowedInGraphError
 
 _PACKAGE = __file__.rpartition("autograph")[0]
-_converted = weakref.WeakKeyDictionary()
+_converted = _weakref.WeakKeyDictionary()
 _UNCONVERTED = "__tonnage_do_not_convert__"
 
 
@@ -29,19 +29,19 @@ def _is_user_code(function):
     name = function.__code__.co_filename
     if name.startswith("<frozen "):
         return False
-    library = getattr(sys, "base_prefix", sys.prefix)
+    library = getattr(_sys, "base_prefix", _sys.prefix)
     return not (name.startswith(_PACKAGE) or "site-packages" in name or name.startswith(library + "/lib/python"))
 
 
 def converted(function):
     """The function with its control flow rewritten; itself where there is nothing to rewrite, or no source."""
-    if isinstance(function, types.MethodType):
+    if isinstance(function, _types.MethodType):
         inner = converted(function.__func__)
-        return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
-    if isinstance(function, functools.partial):
+        return function if inner is function.__func__ else _types.MethodType(inner, function.__self__)
+    if isinstance(function, _functools.partial):
         inner = converted(function.func)
-        return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
-    if not isinstance(function, types.FunctionType) or getattr(function, _UNCONVERTED, False):
+        return function if inner is function.func else _functools.partial(inner, *function.args, **function.keywords)
+    if not isinstance(function, _types.FunctionType) or getattr(function, _UNCONVERTED, False):
         return function
     if "__tonnage_ag" in function.__code__.co_freevars:
         return function  # it is inside of one that was rewritten
@@ -65,15 +65,15 @@ def _as_it_is(function, why):
     """A function that could not be rewritten: where it asks for the value of a tensor, the error says why it may not."""
     # By what it shares with the function: the function itself is not held.
     code, name = function.__code__, function.__qualname__
-    copied = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    copied = _types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copied.__kwdefaults__ = function.__kwdefaults__
 
-    @functools.wraps(function)
+    @_functools.wraps(function)
     def call(*args, **kwargs):
         try:
             return copied(*args, **kwargs)
-        except OperatorNotAllowedInGraphError as error:
-            if not isinstance(error, DataDecideError) and _is_within(_innermost_user_code(error.__traceback__), code):
+        except _OperatorNotAllowedInGraphError as error:
+            if not isinstance(error, _DataDecideError) and _is_within(_innermost_user_code(error.__traceback__), code):
                 error.args = (f"{error}; AutoGraph could not rewrite {name}: {why}", *error.args[1:])
             raise
 
@@ -83,7 +83,7 @@ def _as_it_is(function, why):
 
 def _is_within(inner, code):
     """Whether code is a function's or that of one inside of it."""
-    return inner is code or any(_is_within(inner, c) for c in code.co_consts if isinstance(c, types.CodeType))
+    return inner is code or any(_is_within(inner, c) for c in code.co_consts if isinstance(c, _types.CodeType))
 
 
 def _innermost_user_code(traceback):
@@ -97,10 +97,10 @@ def _innermost_user_code(traceback):
 
 def converted_lazily(function):
     """The function, rewritten when it is first called: to import and decorate costs nothing."""
-    if not isinstance(function, (types.FunctionType, types.MethodType, functools.partial)):
+    if not isinstance(function, (_types.FunctionType, _types.MethodType, _functools.partial)):
         return function
 
-    @functools.wraps(function, updated=())
+    @_functools.wraps(function, updated=())
     def call(*args, **kwargs):
         return converted(function)(*args, **kwargs)
 
@@ -131,7 +131,7 @@ class experimental:
     do_not_convert = staticmethod(do_not_convert)
 
     @staticmethod
-    @ignores("experimental.set_loop_options", "parallel_iterations")
+    @_ignores("experimental.set_loop_options", "parallel_iterations")
     def set_loop_options(parallel_iterations=None, swap_memory=None, maximum_iterations=None, shape_invariants=None):
         """Says of the loop around it that shapes of its variables may change: its function runs op by op then."""
         from . import runtime

@@ -2,9 +2,9 @@
 
 import tonnage as _tf
 
-from .._variable import Variable
-from ._graph import Operation
-from .._notices import ignores
+from .._variable import Variable as _Variable
+from ._graph import Operation as _Operation
+from .._notices import ignores as _ignores
 
 
 class Optimizer:
@@ -22,7 +22,7 @@ class Optimizer:
         key = (variable.number, name)
         if key not in self._slots:
             value = _tf.fill(variable.shape, start)
-            self._slots[key] = Variable(_tf.cast(value, variable.dtype), trainable=False,
+            self._slots[key] = _Variable(_tf.cast(value, variable.dtype), trainable=False,
                                         name=f"{variable.plain_name}/{self._name}_{name}")
         return self._slots[key]
 
@@ -34,7 +34,7 @@ class Optimizer:
         """All that it remembers."""
         return list(self._slots.values())
 
-    @ignores("Optimizer.compute_gradients", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops")
+    @_ignores("Optimizer.compute_gradients", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops")
     def compute_gradients(self, loss, var_list=None, gate_gradients=None, aggregation_method=None,
                           colocate_gradients_with_ops=False, grad_loss=None):
         """Gradients with their variables."""
@@ -54,12 +54,12 @@ class Optimizer:
             made += self._step(_tf.convert_to_tensor(gradient), variable)
         if global_step is not None:
             made.append(global_step.assign_add(1))
-        return Operation(made + self._finish())
+        return _Operation(made + self._finish())
 
     def _finish(self):
         return []
 
-    @ignores("Optimizer.minimize", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops")
+    @_ignores("Optimizer.minimize", "gate_gradients", "aggregation_method", "colocate_gradients_with_ops")
     def minimize(self, loss, global_step=None, var_list=None, gate_gradients=None, aggregation_method=None,
                  colocate_gradients_with_ops=False, name=None, grad_loss=None):
         """What makes a loss smaller when it is run."""
@@ -131,7 +131,7 @@ class AdamOptimizer(Optimizer):
 
     def _step(self, gradient, variable):
         if self._powers is None:
-            self._powers = [Variable(beta, trainable=False, name=f"{name}_power")
+            self._powers = [_Variable(beta, trainable=False, name=f"{name}_power")
                             for beta, name in ((self._beta1, "beta1"), (self._beta2, "beta2"))]
         first, second = self._slot(variable, "m"), self._slot(variable, "v")
         power1, power2 = (p + 0.0 for p in self._powers)
@@ -150,7 +150,7 @@ class AdamOptimizer(Optimizer):
         return [power.assign(power * beta) for power, beta in zip(self._powers or [], betas)]
 
 
-@ignores("get_global_step", "graph")
+@_ignores("get_global_step", "graph")
 def get_global_step(graph=None):
     """The variable that counts steps, if there is one."""
     from .v1 import get_collection
@@ -165,7 +165,7 @@ def get_or_create_global_step(graph=None):
 
     found = get_global_step(graph)
     if found is None:
-        found = Variable(_tf.constant(0, "int64"), trainable=False, name="global_step")
+        found = _Variable(_tf.constant(0, "int64"), trainable=False, name="global_step")
         add_to_collection("global_step", found)
     return found
 

@@ -5,7 +5,7 @@ import tonnage as _tf
 from .. import _tonnage as _t
 from .._shape import TensorShape
 from .._variable import Variable as _Variable
-from .._variable import wrap
+from .._variable import wrap as _wrap
 from ..module import control_dependencies, group, no_op  # noqa: F401
 from ._graph import (  # noqa: F401
     ConfigProto, GPUOptions, Graph, Initializer, InteractiveSession, Operation, Question, Session, disable_eager_execution,
@@ -161,7 +161,7 @@ def reset_container(name):
 
 def global_variables(scope=None):
     """The variables of the default graph, and those that were made by name."""
-    graph = [wrap(v) for v in _stack("graphs")[-1].variables()] if _stack("graphs") else list(_named.values())
+    graph = [_wrap(v) for v in _stack("graphs")[-1].variables()] if _stack("graphs") else list(_named.values())
     return [v for v in graph if scope is None or v.name.startswith(scope)]
 
 

@@ -1,14 +1,14 @@
 """``tf.keras.backend`` and ``tf.keras.config``: what layers share. Names that were given, the dtype of floats, and what a
 call tells the layers inside of it."""
 
-import threading
+import threading as _threading
 
 from .. import _tonnage as _t
-from ..module import camel_to_snake
+from ..module import camel_to_snake as _camel_to_snake
 
 _names = {}
 _settings = {"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channels_last"}
-_local = threading.local()
+_local = _threading.local()
 
 
 def unique_name(name):
@@ -22,7 +22,7 @@ def unique_name(name):
 
 def name_of(cls):
     """The name of a layer that was given none."""
-    return unique_name(camel_to_snake(cls.__name__.lstrip("_")))
+    return unique_name(_camel_to_snake(cls.__name__.lstrip("_")))
 
 
 def clear_session(free_memory=True):

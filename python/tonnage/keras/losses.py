@@ -5,7 +5,7 @@ import math as _math
 
 from .. import _tonnage as _t
 from .. import nn as _nn
-from ..math import reduce_mean
+from ..math import reduce_mean as _reduce_mean
 from .backend import epsilon as _epsilon
 from .backend import floatx as _floatx
 from .saving import Configured as _Configured
@@ -57,19 +57,19 @@ def mean_squared_error(y_true, y_pred):
     """The mean of squared differences along the last axis."""
     y_true, y_pred = _pair(y_true, y_pred)
     off = y_pred - y_true
-    return reduce_mean(off * off, -1)
+    return _reduce_mean(off * off, -1)
 
 
 def mean_absolute_error(y_true, y_pred):
     """The mean of differences along the last axis."""
     y_true, y_pred = _pair(y_true, y_pred)
-    return reduce_mean(abs(y_pred - y_true), -1)
+    return _reduce_mean(abs(y_pred - y_true), -1)
 
 
 def mean_absolute_percentage_error(y_true, y_pred):
     """The same in hundredths of the truth."""
     y_true, y_pred = _pair(y_true, y_pred)
-    return 100.0 * reduce_mean(abs((y_true - y_pred) / _maximum(abs(y_true), _least(y_true))), -1)
+    return 100.0 * _reduce_mean(abs((y_true - y_pred) / _maximum(abs(y_true), _least(y_true))), -1)
 
 
 def mean_squared_logarithmic_error(y_true, y_pred):
@@ -77,7 +77,7 @@ def mean_squared_logarithmic_error(y_true, y_pred):
     y_true, y_pred = _pair(y_true, y_pred)
     least = _least(y_true)
     off = _log1p(_maximum(y_pred, least)) - _log1p(_maximum(y_true, least))
-    return reduce_mean(off * off, -1)
+    return _reduce_mean(off * off, -1)
 
 
 def huber(y_true, y_pred, delta=1.0):
@@ -85,14 +85,14 @@ def huber(y_true, y_pred, delta=1.0):
     y_true, y_pred = _pair(y_true, y_pred)
     off = abs(y_pred - y_true)
     near = off <= _t.to_tensor(float(delta), off.dtype, None)
-    return reduce_mean(_t.where_(near, 0.5 * off * off, delta * off - 0.5 * delta * delta), -1)
+    return _reduce_mean(_t.where_(near, 0.5 * off * off, delta * off - 0.5 * delta * delta), -1)
 
 
 def log_cosh(y_true, y_pred):
     """The logarithm of the hyperbolic cosine of differences."""
     y_true, y_pred = _pair(y_true, y_pred)
     off = y_pred - y_true
-    return reduce_mean(off + _nn.softplus(-2.0 * off) - _math.log(2.0), -1)
+    return _reduce_mean(off + _nn.softplus(-2.0 * off) - _math.log(2.0), -1)
 
 
 def categorical_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0.0, axis=-1):
@@ -157,9 +157,9 @@ def binary_crossentropy(y_true, y_pred, from_logits=False, label_smoothing=0.0, 
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
     if from_logits:
-        return reduce_mean(_nn.sigmoid_cross_entropy_with_logits(y_true, y_pred), axis)
+        return _reduce_mean(_nn.sigmoid_cross_entropy_with_logits(y_true, y_pred), axis)
     y_pred = _clipped(y_pred)
-    return -reduce_mean(y_true * _log(y_pred) + (1.0 - y_true) * _log(1.0 - y_pred), axis)
+    return -_reduce_mean(y_true * _log(y_pred) + (1.0 - y_true) * _log(1.0 - y_pred), axis)
 
 
 def binary_focal_crossentropy(y_true, y_pred, apply_class_balancing=False, alpha=0.25, gamma=2.0, from_logits=False,
@@ -175,7 +175,7 @@ def binary_focal_crossentropy(y_true, y_pred, apply_class_balancing=False, alpha
     made = (1.0 - hit) ** gamma * entropy
     if apply_class_balancing:
         made = (y_true * alpha + (1.0 - y_true) * (1.0 - alpha)) * made
-    return reduce_mean(made, axis)
+    return _reduce_mean(made, axis)
 
 
 def kl_divergence(y_true, y_pred):
@@ -187,7 +187,7 @@ def kl_divergence(y_true, y_pred):
 def poisson(y_true, y_pred):
     """The loss of counts."""
     y_true, y_pred = _pair(y_true, y_pred)
-    return reduce_mean(y_pred - y_true * _log(y_pred + _epsilon()), -1)
+    return _reduce_mean(y_pred - y_true * _log(y_pred + _epsilon()), -1)
 
 
 def _signs(y_true):
@@ -199,14 +199,14 @@ def _signs(y_true):
 def hinge(y_true, y_pred):
     """How much is missing to a margin of 1."""
     y_true, y_pred = _pair(y_true, y_pred)
-    return reduce_mean(_nn.relu(1.0 - _signs(y_true) * y_pred), -1)
+    return _reduce_mean(_nn.relu(1.0 - _signs(y_true) * y_pred), -1)
 
 
 def squared_hinge(y_true, y_pred):
     """The square of that."""
     y_true, y_pred = _pair(y_true, y_pred)
     off = _nn.relu(1.0 - _signs(y_true) * y_pred)
-    return reduce_mean(off * off, -1)
+    return _reduce_mean(off * off, -1)
 
 
 def categorical_hinge(y_true, y_pred):
@@ -271,7 +271,7 @@ def reduced(values, sample_weight, reduction, mask=None):
         return _t.reduce_sum(values, None, False)
     if reduction == "mean_with_sample_weight" and weight is not None:
         return _quotient(_t.reduce_sum(values, None, False), _t.reduce_sum(weight, None, False))
-    return reduce_mean(values)
+    return _reduce_mean(values)
 
 
 def _converted(value, dtype):

@@ -1,14 +1,14 @@
 """Policies: which dtype layers compute in, and which their weights have."""
 
 from .. import _tonnage as _t
-from .backend import floatx
+from .backend import floatx as _floatx
 from .optimizers import LossScaleOptimizer  # noqa: F401
-from .saving import Configured
+from .saving import Configured as _Configured
 
 _global = [None]
 
 
-class DTypePolicy(Configured):
+class DTypePolicy(_Configured):
     """The dtype that a layer computes in, and that of its weights: ``"mixed_bfloat16"`` computes in bfloat16 and keeps
     weights in float32."""
 
@@ -41,7 +41,7 @@ Policy = DTypePolicy
 
 def dtype_policy():
     """The policy of layers that are given none."""
-    return _global[0] or DTypePolicy(floatx())
+    return _global[0] or DTypePolicy(_floatx())
 
 
 def set_dtype_policy(policy):

@@ -4,12 +4,12 @@ A configuration is plain data (JSON). Code never comes out of a file: a function
 the name that it was registered under.
 """
 
-import contextlib
-import functools
-import importlib
-import inspect
+import contextlib as _contextlib
+import functools as _functools
+import importlib as _importlib
+import inspect as _inspect
 
-import numpy as np
+import numpy as _np
 
 from .. import _tonnage as _t
 
@@ -25,7 +25,7 @@ def register_keras_serializable(package="Custom", name=None):
 
     def decorate(target):
         key = f"{package}>{name or target.__name__}"
-        if inspect.isclass(target) and not hasattr(target, "get_config"):
+        if _inspect.isclass(target) and not hasattr(target, "get_config"):
             raise ValueError("Cannot register a class that does not have a get_config() method.")
         _registered[key] = target
         _names[target] = key
@@ -52,7 +52,7 @@ def get_custom_objects():
     return _registered
 
 
-@contextlib.contextmanager
+@_contextlib.contextmanager
 def custom_object_scope(custom_objects):
     """Inside of ``with``, classes and functions are found by these names."""
     _scopes.append(dict(custom_objects))
@@ -65,9 +65,9 @@ def custom_object_scope(custom_objects):
 CustomObjectScope = custom_object_scope
 
 
-@functools.lru_cache(maxsize=None)
+@_functools.lru_cache(maxsize=None)
 def _signature(init):
-    return inspect.signature(init)
+    return _inspect.signature(init)
 
 
 class Configured:
@@ -82,9 +82,9 @@ class Configured:
         given = {}
         for name, value in list(bound.arguments.items())[1:]:
             kind = bound.signature.parameters[name].kind
-            if kind is inspect.Parameter.VAR_KEYWORD:
+            if kind is _inspect.Parameter.VAR_KEYWORD:
                 given.update(value)
-            elif kind is not inspect.Parameter.VAR_POSITIONAL:
+            elif kind is not _inspect.Parameter.VAR_POSITIONAL:
                 given[name] = value
         object.__setattr__(self, "_made_with", given)
         return self
@@ -96,7 +96,7 @@ class Configured:
             if name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
                 given[name] = parameter.default
         given.update(self._made_with)
-        missing = [name for name, value in given.items() if value is inspect.Parameter.empty]
+        missing = [name for name, value in given.items() if value is _inspect.Parameter.empty]
         if missing:
             raise NotImplementedError(f"{type(self).__name__} does not say how it is made again: {missing}; write a "
                                       "get_config()")
@@ -116,7 +116,7 @@ def serialize_keras_object(obj):
     """An object as plain data."""
     if obj is None or isinstance(obj, (bool, int, float, str)):
         return obj
-    if isinstance(obj, np.generic):
+    if isinstance(obj, _np.generic):
         return obj.item()
     if isinstance(obj, tuple):
         return {"class_name": "__tuple__", "items": [serialize_keras_object(o) for o in obj]}
@@ -124,7 +124,7 @@ def serialize_keras_object(obj):
         return [serialize_keras_object(o) for o in obj]
     if isinstance(obj, dict):
         return {key: serialize_keras_object(value) for key, value in obj.items()}
-    if isinstance(obj, np.ndarray):
+    if isinstance(obj, _np.ndarray):
         return {"class_name": "__numpy__", "config": {"value": obj.tolist(), "dtype": obj.dtype.name}}
     if isinstance(obj, _t.DType):
         return obj.name
@@ -132,7 +132,7 @@ def serialize_keras_object(obj):
         return {"class_name": "__tensor__", "config": {"value": obj.numpy().tolist(), "dtype": obj.dtype.name}}
     if hasattr(obj, "as_list") and hasattr(obj, "is_fully_defined"):
         return {"class_name": "__tuple__", "items": obj.as_list()}
-    if inspect.isfunction(obj) or isinstance(obj, _t.Op):
+    if _inspect.isfunction(obj) or isinstance(obj, _t.Op):
         return _function(obj)
     if hasattr(obj, "get_config"):
         return _object(obj)
@@ -165,7 +165,7 @@ def _object(obj):
 
 
 def _module(name):
-    return importlib.import_module(f"{__package__}.{name}")
+    return _importlib.import_module(f"{__package__}.{name}")
 
 
 def _home(name, obj):
@@ -214,9 +214,9 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True):
         return tuple(deserialize_keras_object(c, custom_objects) for c in config["items"])
     inner = config["config"]
     if name == "__numpy__":
-        return np.array(inner["value"], dtype=inner["dtype"])
+        return _np.array(inner["value"], dtype=inner["dtype"])
     if name == "__tensor__":
-        return _t.to_tensor(np.array(inner["value"], dtype=inner["dtype"]), None, None)
+        return _t.to_tensor(_np.array(inner["value"], dtype=inner["dtype"]), None, None)
     found = _found(config, custom_objects)
     if name == "function":
         return found
@@ -240,11 +240,11 @@ def get(identifier, module, what, kinds=()):
         if found is None:
             lowered = identifier.lower().replace("_", "")
             found = next((v for k, v in module.items() if not k.startswith("_") and k.lower().replace("_", "") == lowered
-                          and inspect.isclass(v) and issubclass(v, kinds or object)), None)
+                          and _inspect.isclass(v) and issubclass(v, kinds or object)), None)
         if found is None or (not callable(found)) or identifier.startswith("_"):
             raise ValueError(f"Could not interpret {what} identifier: {identifier!r}")
-        return found() if inspect.isclass(found) else found
-    if inspect.isclass(identifier) and (not kinds or issubclass(identifier, kinds)):
+        return found() if _inspect.isclass(found) else found
+    if _inspect.isclass(identifier) and (not kinds or issubclass(identifier, kinds)):
         return identifier()
     if callable(identifier) or (kinds and isinstance(identifier, kinds)):
         return identifier

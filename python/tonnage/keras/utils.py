@@ -2,7 +2,7 @@
 
 import random as _random
 
-import numpy as np
+import numpy as _np
 
 from .saving import (  # noqa: F401
     CustomObjectScope, custom_object_scope, deserialize_keras_object, get_custom_objects, get_registered_name,
@@ -12,21 +12,21 @@ from .saving import (  # noqa: F401
 
 def to_categorical(x, num_classes=None):
     """Numbers of classes as rows of zeros with a one."""
-    numbers = np.asarray(x.numpy() if hasattr(x, "numpy") else x, dtype="int64")
+    numbers = _np.asarray(x.numpy() if hasattr(x, "numpy") else x, dtype="int64")
     shape = numbers.shape[:-1] if numbers.ndim > 1 and numbers.shape[-1] == 1 else numbers.shape
     flat = numbers.reshape(-1)
     count = int(num_classes or (flat.max() + 1 if flat.size else 0))
     if flat.size and (flat.min() < 0 or flat.max() >= count):
         raise ValueError(f"numbers of classes from {flat.min()} to {flat.max()} do not fit {count} classes")
-    made = np.zeros((flat.size, count), "float64")
-    made[np.arange(flat.size), flat] = 1
+    made = _np.zeros((flat.size, count), "float64")
+    made[_np.arange(flat.size), flat] = 1
     return made.reshape(*shape, count)
 
 
 def normalize(x, axis=-1, order=2):
     """An array with norms of 1 along an axis."""
-    x = np.asarray(x)
-    norms = np.linalg.norm(x, order, axis, keepdims=True)
+    x = _np.asarray(x)
+    norms = _np.linalg.norm(x, order, axis, keepdims=True)
     norms[norms == 0] = 1
     return x / norms
 
@@ -38,7 +38,7 @@ def set_random_seed(seed):
     from .. import random
 
     _random.seed(seed)
-    np.random.seed(seed)
+    _np.random.seed(seed)
     random.set_seed(seed)
 
 
@@ -68,18 +68,18 @@ def timeseries_dataset_from_array(data, targets, sequence_length, sequence_strid
     from .. import _tonnage as _t
     from .. import data as _data
 
-    array = _t.to_tensor(np.asarray(data), None, None)
+    array = _t.to_tensor(_np.asarray(data), None, None)
     start, end = start_index or 0, len(array) if end_index is None else end_index
-    starts = np.arange(start, end - (sequence_length - 1) * sampling_rate, sequence_stride, dtype="int64")
+    starts = _np.arange(start, end - (sequence_length - 1) * sampling_rate, sequence_stride, dtype="int64")
     if targets is not None:
         starts = starts[starts < len(targets)]
-        goals = _t.to_tensor(np.asarray(targets), None, None)
+        goals = _t.to_tensor(_np.asarray(targets), None, None)
     made = _data.Dataset.from_tensor_slices(starts)
     if shuffle:
         made = made.shuffle(len(starts), seed=seed)
     if batch_size is not None:
         made = made.batch(batch_size)
-    steps = _t.to_tensor(np.arange(sequence_length, dtype="int64") * sampling_rate, None, None)
+    steps = _t.to_tensor(_np.arange(sequence_length, dtype="int64") * sampling_rate, None, None)
 
     def windows(first):
         places = _t.expand_dims(first, -1) + steps
@@ -102,10 +102,10 @@ def pad_sequences(sequences, maxlen=None, dtype="int32", padding="pre", truncati
             raise ValueError(f'Invalid {what} type: {given!r}. Expected "pre" or "post".')
     if not all(hasattr(row, "__len__") for row in sequences):
         raise ValueError(f"`sequences` must be a list of iterables. Received: {sequences!r:.60}")
-    rows = [np.asarray(row) for row in sequences]
+    rows = [_np.asarray(row) for row in sequences]
     length = max((len(row) for row in rows), default=0) if maxlen is None else int(maxlen)
     rest = next((row.shape[1:] for row in rows if len(row)), ())
-    made = np.full((len(rows), length, *rest), value, dtype)
+    made = _np.full((len(rows), length, *rest), value, dtype)
     for to, row in zip(made, rows):
         row = row[max(0, len(row) - length):] if truncating == "pre" else row[:length]
         start = length - len(row) if padding == "pre" else 0

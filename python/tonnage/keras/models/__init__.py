@@ -1,6 +1,6 @@
 """Models: layers that are trained."""
 
-from ..layers.core import InputLayer
+from ..layers.core import InputLayer as _InputLayer
 from . import graph
 from .files import load_model, save_model  # noqa: F401
 from .model import Functional, Model
@@ -27,7 +27,7 @@ def clone_model(model, input_tensors=None, clone_function=None):
         return _clone(model)
     given = {layer.name: layer for layer in model._graph.layers}
     inputs, outputs = graph.from_config(model.get_config(), lambda entry: (
-        _clone if isinstance(given[entry["name"]], InputLayer) else clone)(given[entry["name"]]))
+        _clone if isinstance(given[entry["name"]], _InputLayer) else clone)(given[entry["name"]]))
     made = type(model)(inputs, outputs, name=model.name)
     made._trainable = model._trainable
     return made

@@ -1,16 +1,16 @@
 """Learning rates that depend on the step: callables from the number of steps, a tensor, to the rate. Inside of a training
 step they are part of the plan."""
 
-import math
+import math as _math
 
 from ... import _tonnage as _t
-from ..saving import Configured
+from ..saving import Configured as _Configured
 
 _minimum, _maximum = (_t.Op(n, n, ["x", "y"]) for n in ("minimum", "maximum"))
 _floor, _ceil, _cos, _log = (_t.Op(n, n, ["x"]) for n in ("floor", "ceil", "cos", "log"))
 
 
-class LearningRateSchedule(Configured):
+class LearningRateSchedule(_Configured):
     """A base for schedules of one's own: write ``__call__(self, step)``."""
 
     def __call__(self, step):
@@ -91,7 +91,7 @@ class CosineDecay(LearningRateSchedule):
 
     def _wave(self, step, high):
         done = _minimum(step, _number(float(self.decay_steps))) / float(self.decay_steps)
-        return high * ((1.0 - self.alpha) * 0.5 * (1.0 + _cos(done * math.pi)) + self.alpha)
+        return high * ((1.0 - self.alpha) * 0.5 * (1.0 + _cos(done * _math.pi)) + self.alpha)
 
     def __call__(self, step):
         step, first = _number(step), float(self.initial_learning_rate)
@@ -116,11 +116,11 @@ class CosineDecayRestarts(LearningRateSchedule):
             done = done - restart
         else:
             ratio = float(self.t_mul)
-            restart = _floor(_log(1.0 - done * (1.0 - ratio)) / math.log(ratio))
+            restart = _floor(_log(1.0 - done * (1.0 - ratio)) / _math.log(ratio))
             power = _number(ratio) ** restart
             done = (done - (1.0 - power) / (1.0 - ratio)) / power
         height = _number(float(self.m_mul)) ** restart
-        wave = 0.5 * height * (1.0 + _cos(done * math.pi))
+        wave = 0.5 * height * (1.0 + _cos(done * _math.pi))
         return float(self.initial_learning_rate) * ((1.0 - self.alpha) * wave + self.alpha)
 
 
