@@ -57,9 +57,11 @@ fn without_effects(graph: &mut Graph) -> Result<()> {
         keep[at] = true;
         node.inputs.iter().for_each(|id| read[id.index()] = true);
         if node.op == &crate::host::callback::HOST_CALLBACK {
-            let what = "the gradient needs its results again, in a loop, a branch or a checkpoint";
-            let help = "call it outside, or use `pure_callback`, which may be run twice";
-            return Err(bad_argument("host_callback", what, help).at(node.source));
+            let what = "the backward pass through a loop, a branch or a checkpoint computes it again, but what is read \
+                        here from outside of the program, such as the next element of an iterator or what a callback \
+                        returns, cannot be read a second time";
+            let help = "read it before the loop, or take the gradient of each iteration inside of the loop";
+            return Err(bad_argument("gradient", what, help).at(node.source));
         }
         for region in &mut node.regions {
             if region.nodes.iter().any(Node::calls_host) {

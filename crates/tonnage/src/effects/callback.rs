@@ -14,7 +14,9 @@ use crate::tensor::Tensor;
 /// In a function the closure is called when it runs, in the order of the program among all that has an effect, and on
 /// the thread of the caller. It may compute, and call functions itself; only a variable that the call around it
 /// writes is out of its reach, since a callback must not wait for its own caller. Its results are copied to where the
-/// plan wants them. There is no gradient through it, unless [`custom_gradient`](crate::custom_gradient) says one.
+/// plan wants them. There is no gradient through it, unless [`custom_gradient`](crate::custom_gradient) says one. A gradient
+/// that would have to call it a second time, such as that of a loop around it, is refused: [`pure_callback`] may be called
+/// again.
 ///
 /// ```
 /// use tonnage::{Tensor, function, host_callback, tensor};
