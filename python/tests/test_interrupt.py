@@ -120,3 +120,19 @@ def test_one_long_eager_op_is_interrupted(op):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
     assert tf.memory.info()["current"] == before
+
+
+def test_threads_that_need_one_recipe_all_go_on():
+    # One writes it out and asks for signals meanwhile, which takes the interpreter's lock; others may hold that and need the
+    # recipe too.
+    for seed in range(3):
+        x = tf.random.stateless_normal([6_000_000], [seed, 1], dtype="float64")
+        found = []
+        readers = [threading.Thread(target=lambda i=i: found.append(float(tf.gather(x, [i])[0])), daemon=True) for i in range(4)]
+        for reader in readers:
+            reader.start()
+        first = float(tf.gather(x, [0])[0])
+        for reader in readers:
+            reader.join(60)
+        assert not any(reader.is_alive() for reader in readers)
+        assert len(found) == 4 and first in found

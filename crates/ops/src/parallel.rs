@@ -1,6 +1,7 @@
 //! How kernels share their outputs and scratch among threads: how much to a piece, two outputs cut alike, a slot for each
 //! thread.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
@@ -12,6 +13,26 @@ pub const GRAIN: usize = 16 * 1024;
 /// How many rows of that length make a piece.
 pub fn rows_at_once(row: usize) -> usize {
     (GRAIN / row.max(1)).max(1)
+}
+
+/// Elements that one loop goes over between two looks at whether to stop: at most some milliseconds of scalar code.
+const STRIDE: usize = 1 << 16;
+
+/// The ranges that make up `range` in order, for a loop that goes over many elements by itself, `weight` of them at each
+/// position. There is a look before each but the first, for which whoever handed out the work has just looked: a short loop
+/// pays nothing. It ends early where the work is stopped: what the loop has made is dropped then, by
+/// [`Workers::check`], which a caller asks behind the loop and which
+/// [`for_each_chunk`](tonnage_core::workers::for_each_chunk) and its like ask behind theirs.
+pub fn strides(
+    workers: &dyn Workers,
+    range: Range<usize>,
+    weight: usize,
+) -> impl Iterator<Item = Range<usize>> {
+    let (end, stride) = (range.end, (STRIDE / weight.max(1)).max(1));
+    let first = range.start;
+    let starts = range.step_by(stride);
+    let starts = starts.take_while(move |start| *start == first || !workers.is_stopped());
+    starts.map(move |start| start..end.min(start + stride))
 }
 
 /// Two slices to write that are cut in step.

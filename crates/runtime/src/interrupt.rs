@@ -55,8 +55,8 @@ struct Shared {
 }
 
 impl Stop {
-    /// For a call; nothing where nobody said how to ask. Many calls are short, so it asks for the first time when it has
-    /// run for a while.
+    /// For a call, and for an eager op that is expected to be short; nothing where nobody said how to ask. Many of them are
+    /// short, so it asks for the first time when it has run for a while.
     pub fn of_call() -> Option<Stop> {
         Stop::asking_from(EVERY)
     }

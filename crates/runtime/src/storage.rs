@@ -8,11 +8,15 @@
 //! wait for it would close a circle: of two threads that hold one storage each, each waits to read the other's
 //! behind a third that waits to write it.
 //!
+//! A large recipe is written out by one thread, while nobody holds the lock. It may ask the host meanwhile whether to stop,
+//! which a host may answer only when another thread gives way; that thread must not wait for the lock then.
+//!
 //! Decisions: `docs/decisions/eviction-under-a-limit.md`, `docs/decisions/recipes-become-resident.md`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
-    Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 
 use tonnage_core::bytes::LARGE;
@@ -23,6 +27,7 @@ use tonnage_ops::tile;
 
 use crate::buffer::Buffer;
 use crate::evict::{Seat, Slot, Store};
+use crate::interrupt::Stop;
 use crate::ledger::{Id, Ledger, Owner};
 use crate::pool::pool;
 
@@ -41,6 +46,8 @@ enum Cell {
 #[derive(Debug)]
 pub(crate) struct Large {
     state: RwLock<State>,
+    /// Held by the thread that writes its recipe out.
+    writing: Mutex<()>,
     /// Its place among the residents, from when it first has bytes.
     seat: OnceLock<Seat>,
     /// When it was last pinned.
@@ -101,7 +108,8 @@ impl Storage {
             false => {
                 let (seat, used) = (OnceLock::new(), AtomicU64::new(0));
                 let exports = AtomicU64::new(0);
-                Cell::Large(Arc::new(Large { state, seat, used, exports }))
+                let writing = Mutex::new(());
+                Cell::Large(Arc::new(Large { state, writing, seat, used, exports }))
             }
         })
     }
@@ -143,30 +151,75 @@ impl Storage {
     /// Pins its bytes. A recipe is made resident first, and stays so while the storage lives and there is room: whoever
     /// asks for all bytes at once will ask again.
     pub fn pin(&self, ledger: &Ledger, owner: Owner) -> Result<Pinned<'_>> {
+        let mut stop = None;
         loop {
             let guard = self.read();
             if matches!(*guard, State::Resident(..)) {
                 self.use_now();
                 return Ok(Pinned(guard));
             }
+            let writing = self.large_recipe(&guard).map(|(large, _)| &large.writing);
             drop(guard);
-            if let Some(mut guard) = self.try_write() {
+            if let Some(writing) = writing {
+                if let Some(_turn) = try_lock(writing) {
+                    match self.write_out(ledger, &owner)? {
+                        Some(pinned) => return Ok(pinned),
+                        None => continue,
+                    }
+                }
+            } else if let Some(mut guard) = self.try_write() {
                 self.bring(&mut guard, ledger, &owner)?;
                 return Ok(Pinned(RwLockWriteGuard::downgrade(guard)));
             }
-            // Somebody looks at it, or brings it.
+            // Somebody looks at it, brings it or writes it out. Who does may wait for the host, and the host for this thread.
+            if let Some(stop) = stop.get_or_insert_with(Stop::of_call) {
+                stop.check()?;
+            }
             std::thread::yield_now();
         }
     }
 
+    /// A large storage that is not in memory, and its recipe.
+    fn large_recipe<'s>(&self, state: &'s State) -> Option<(&Large, &'s Arc<Recipe>)> {
+        let Cell::Large(large) = &self.0 else { return None };
+        match state {
+            State::Recipe(recipe) | State::Away(Origin::Recipe(recipe), _) => Some((large, recipe)),
+            State::Away(Origin::File(_), _) | State::Resident(..) => None,
+        }
+    }
+
+    /// Writes a large recipe out and pins the bytes, by the one thread whose turn it is; nothing where another did meanwhile.
+    fn write_out(&self, ledger: &Ledger, owner: &Owner) -> Result<Option<Pinned<'_>>> {
+        let guard = self.read();
+        let Some((_, recipe)) = self.large_recipe(&guard) else { return Ok(None) };
+        let (recipe, owner) = match &*guard {
+            State::Away(_, owner) => (recipe.clone(), owner.clone()),
+            State::Recipe(_) | State::Resident(..) => (recipe.clone(), owner.clone()),
+        };
+        drop(guard);
+        let buffer = materialize(&recipe, ledger, owner)?;
+        let mut guard = loop {
+            match self.try_write() {
+                Some(guard) => break guard,
+                None => std::thread::yield_now(), // somebody looks at it
+            }
+        };
+        self.place(&mut guard, buffer);
+        Ok(Some(Pinned(RwLockWriteGuard::downgrade(guard))))
+    }
+
     /// Pins its bytes to be written, by the only one who holds the storage; a recipe is made resident first.
     pub fn pin_mut(&self, ledger: &Ledger, owner: Owner) -> Result<PinnedMut<'_>> {
-        let mut guard = self.write();
-        self.bring(&mut guard, ledger, &owner)?;
-        if let State::Resident(_, origin) = &mut *guard {
-            *origin = None;
+        loop {
+            let mut guard = self.write();
+            if let State::Resident(_, origin) = &mut *guard {
+                *origin = None;
+                self.use_now();
+                return Ok(PinnedMut(guard));
+            }
+            drop(guard);
+            drop(self.pin(ledger, owner.clone())?);
         }
-        Ok(PinnedMut(guard))
     }
 
     /// Its bytes stay where they are until that is taken back: called while they are pinned.
@@ -190,8 +243,9 @@ impl Storage {
 
     /// The buffer, given up by the last who holds it, and brought back where it is away; `None` for a recipe.
     pub(crate) fn into_buffer(self) -> Result<Option<Buffer>> {
-        let mut guard = self.write();
-        match std::mem::replace(&mut *guard, State::Resident(Buffer::default(), None)) {
+        let nothing = State::Resident(Buffer::default(), None);
+        let state = std::mem::replace(&mut *self.write(), nothing);
+        match state {
             State::Recipe(_) => Ok(None),
             State::Resident(buffer, _) => Ok(Some(buffer)),
             State::Away(origin, owner) => {
@@ -205,7 +259,7 @@ impl Storage {
         }
     }
 
-    /// Makes it resident.
+    /// Makes it resident, where it is not a large recipe.
     fn bring(&self, state: &mut State, ledger: &Ledger, owner: &Owner) -> Result<()> {
         let buffer = match state {
             State::Resident(..) => {
@@ -215,6 +269,12 @@ impl Storage {
             State::Recipe(recipe) => materialize(recipe, ledger, owner.clone())?,
             State::Away(origin, owner) => back(origin, ledger, owner)?,
         };
+        self.place(state, buffer);
+        Ok(())
+    }
+
+    /// Puts its bytes into it.
+    fn place(&self, state: &mut State, buffer: Buffer) {
         let nothing = State::Resident(Buffer::default(), None);
         let origin = match std::mem::replace(state, nothing) {
             State::Recipe(recipe) => Some(Origin::Recipe(recipe)),
@@ -228,7 +288,6 @@ impl Storage {
         if let Cell::Large(large) = &self.0 {
             large.take_seat(state);
         }
-        Ok(())
     }
 
     #[inline]
@@ -339,6 +398,14 @@ fn try_write(lock: &RwLock<State>) -> Option<RwLockWriteGuard<'_, State>> {
     }
 }
 
+fn try_lock(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+    match lock.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// Bytes that stay where they are while this lives.
 #[derive(Debug)]
 pub struct Pinned<'a>(RwLockReadGuard<'a, State>);
@@ -396,7 +463,7 @@ pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Res
 /// Writes a recipe's elements one after the other.
 pub(crate) fn write_recipe(recipe: &Recipe, out: &mut [u8]) -> Result<()> {
     let sources = sources(recipe);
-    pool().run(cost(recipe, out), |workers: &dyn Workers| {
+    pool().run_op(cost(recipe, out), |workers: &dyn Workers| {
         tile::run(&recipe.program, &recipe.sizes, &sources, &mut [out], &mut [], workers)
     })
 }
@@ -407,7 +474,7 @@ pub(crate) fn write_recipe(recipe: &Recipe, out: &mut [u8]) -> Result<()> {
 /// Where it reads a file that fails.
 pub fn write_part(recipe: &Recipe, first: usize, out: &mut [u8]) -> Result<()> {
     let (sources, count) = (sources(recipe), out.len() / recipe.dtype().size());
-    pool().run(cost(recipe, out), |workers: &dyn Workers| {
+    pool().run_op(cost(recipe, out), |workers: &dyn Workers| {
         tile::run_part(&recipe.program, &sources, first, count, &mut [out], workers)
     })
 }

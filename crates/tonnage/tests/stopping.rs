@@ -80,6 +80,52 @@ fn a_long_eager_op_stops_at_the_first_question_that_says_so() {
 }
 
 #[test]
+fn an_op_is_stopped_that_takes_longer_than_its_cost_says() {
+    let _turn = turn();
+    // Reckoned as under 5 milliseconds, it takes many times as long as it waits before it asks.
+    let x = drawn(&[3_900_000]);
+    let (ended, questions) = asked(true, || x.sort(-1, false));
+    assert!(matches!(ended.unwrap_err().kind(), ErrorKind::Interrupted));
+    assert_eq!(questions, 1);
+}
+
+/// What writes a recipe out.
+type Reader = (&'static str, fn(&Tensor) -> Result<()>);
+
+const READERS: &[Reader] = &[
+    ("to_vec", |x| x.to_vec::<f64>().map(drop)),
+    ("an op that needs all bytes", |x| x.sort(-1, false).map(drop)),
+    ("a reshape of a transposed recipe", |x| {
+        x.reshape([2, -1])?.t()?.reshape([-1])?.sort(-1, false).map(drop)
+    }),
+    ("a variable", |x| Variable::new("x", x.clone())?.assign_add(x)),
+];
+
+#[test]
+fn a_recipe_that_is_written_out_stops_and_stays_a_recipe() {
+    let _turn = turn();
+    let made: [fn() -> Result<Tensor>; 3] = [
+        || RandomKey::new(3).normal([8_000_000], DType::F64),
+        || RandomKey::new(4).uniform([8_000_000], DType::F64)?.sqrt(),
+        || tonnage::full(1.5, DType::F64, [8_000_000]),
+    ];
+    for (number, make) in made.iter().enumerate() {
+        for (name, read) in READERS {
+            let (x, before) = (make().unwrap(), in_use());
+            let (ended, questions) = asked(true, || read(&x));
+            let error = ended.expect_err(name);
+            assert!(matches!(error.kind(), ErrorKind::Interrupted), "{number}, {name}: {error}");
+            assert_eq!(questions, 1, "{number}, {name} went on");
+            assert_eq!(in_use(), before, "{number}, {name} left something");
+        }
+        let x = make().unwrap();
+        let (_, of_stopped) = asked(true, || x.to_vec::<f64>().is_err());
+        assert_eq!(of_stopped, 1);
+        assert_eq!(x.to_vec::<f64>().unwrap(), make().unwrap().to_vec::<f64>().unwrap());
+    }
+}
+
+#[test]
 fn the_kernel_of_a_step_is_stopped_too() {
     let _turn = turn();
     // One step that takes many times as long as a call waits before it asks.

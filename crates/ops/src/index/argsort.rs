@@ -16,7 +16,7 @@ use super::along::{leading_axes, one_output};
 use super::order::{Ordered, Packed, in_order, packed_bytes, with_ordered};
 use super::sort;
 use crate::infer::{bad_attrs, cost, elements, inputs, rank_at_least};
-use crate::parallel::{Pair, for_each_pair};
+use crate::parallel::{Pair, for_each_pair, strides};
 use crate::strided::Positions;
 
 /// `x [.., n] -> i32 [.., n]`; whether the largest comes first as [`Attrs::Descending`].
@@ -127,9 +127,11 @@ pub(super) fn sorted<T: Ordered, P: Packed>(
     let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
     // Turned over within its own width, so that the index below still counts up.
     let most: u64 = u64::MAX >> (64 - 8 * size_of::<T>());
-    for (i, to) in room.iter_mut().enumerate() {
-        let key: u64 = data[positions.at(first + i)].level_key().into();
-        *to = P::pack(if descending { most - key } else { key }, i);
+    for range in strides(workers, 0..room.len(), 1) {
+        for i in range {
+            let key: u64 = data[positions.at(first + i)].level_key().into();
+            room[i] = P::pack(if descending { most - key } else { key }, i);
+        }
     }
     in_order(room, workers)
 }

@@ -13,6 +13,7 @@ use tonnage_core::{Bytes, DType, OpDef, TensorType, Workers};
 
 use super::indices::Indices;
 use crate::infer::{bad_attrs, cost, elements, inputs, integer};
+use crate::parallel::strides;
 use crate::rules;
 
 /// Bins up to which parts are counted side by side.
@@ -71,9 +72,11 @@ pub(super) fn counted(
 ) -> Result<()> {
     out.fill(0);
     let put = |range: std::ops::Range<usize>, bins: &mut [i64]| {
-        for i in range {
-            if let Some(bin) = bin(i) {
-                bins[bin] += 1;
+        for range in strides(workers, range, 1) {
+            for i in range {
+                if let Some(bin) = bin(i) {
+                    bins[bin] += 1;
+                }
             }
         }
     };
@@ -82,7 +85,7 @@ pub(super) fn counted(
     let parts = partials.len().checked_div(bins).unwrap_or(0);
     if parts < 2 || count < 32 * 1024 {
         put(0..count, out);
-        return Ok(());
+        return workers.check();
     }
     for_each_chunk(workers, &mut partials[..parts * bins], bins, &|part, bins| {
         bins.fill(0);

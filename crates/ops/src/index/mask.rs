@@ -10,7 +10,7 @@ use tonnage_core::walk::Runs;
 use tonnage_core::{TensorType, Workers};
 
 use crate::infer::{dtype, rank_at_least};
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::strided::Positions;
 
 /// The type rule of a mask.
@@ -89,6 +89,33 @@ impl<'a> Mask<'a> {
         workers.check()
     }
 
+    /// A part on one thread, some of it at a time.
+    fn in_order<T>(
+        self,
+        workers: &dyn Workers,
+        whole: Part,
+        mut out: &mut [T],
+        row: usize,
+        owned: Owned,
+        f: &(dyn Fn(Part, &mut [T]) + Sync),
+    ) {
+        let (end, mut before) = (whole.start + whole.len, whole.before);
+        for range in strides(workers, whole.start..end, row) {
+            let part = Part { start: range.start, len: range.len(), before };
+            if range.end == end {
+                return f(part, out);
+            }
+            let selected = self.count(part.start, part.len);
+            let mine = match owned {
+                Owned::Selected => selected,
+                Owned::All => part.len,
+            };
+            let (here, rest) = out.split_at_mut((mine * row).min(out.len()));
+            f(part, here);
+            (before, out) = (before + selected, rest);
+        }
+    }
+
     #[allow(
         clippy::too_many_arguments,
         reason = "one recursion, whose arguments are all its state"
@@ -107,7 +134,7 @@ impl<'a> Mask<'a> {
             return;
         }
         if part.len <= grain {
-            return f(part, out);
+            return self.in_order(workers, part, out, row, owned, f);
         }
         let half = part.len / 2;
         let selected = self.count(part.start, half);

@@ -9,11 +9,11 @@ use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Call, Sample, Values};
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, Dim, Element, Shape, Sizes, TensorType};
+use tonnage_core::{DType, Dim, Element, Shape, Sizes, TensorType, Workers};
 
 use super::indices::Indices;
 use crate::infer::{self, along};
-use crate::parallel::GRAIN;
+use crate::parallel::{GRAIN, strides};
 use crate::strided::{self, Positions};
 
 /// How the axes of a call fall apart.
@@ -104,17 +104,19 @@ impl<'a> Places<'a> {
         indices: &'a In<'a>,
         table: &[usize],
         batch: usize,
+        workers: &dyn Workers,
     ) -> Result<Places<'a>> {
         let sizes = &indices.layout.sizes;
         let depth = sizes.last().copied().unwrap_or(0);
         let named: Sizes = table[batch..batch + depth].into();
         let all = Indices::unchecked(indices);
-        for position in 0..all.count() {
+        for position in strides(workers, 0..all.count(), 1).flatten() {
             let (index, size) = (all.signed(position), named[position % depth.max(1)]);
             if !usize::try_from(index).is_ok_and(|index| index < size) {
                 return Err(ErrorKind::IndexOutOfRange { op, index, position, size }.into());
             }
         }
+        workers.check()?;
         let batches = sizes[..batch].iter().product();
         let rows = sizes[batch..sizes.len() - 1].iter().product();
         Ok(Places { indices: all, named, rows, batches })
@@ -154,7 +156,7 @@ pub fn scatter<T: Element>(
     let Attrs::Count(batch) = *k.attrs else { return Ok(()) };
     let [table, indices, rows] = k.inputs else { return Ok(()) };
     let sizes = k.outputs[0].sizes.clone();
-    let places = Places::checked(op, indices, &sizes, batch)?;
+    let places = Places::checked(op, indices, &sizes, batch, k.workers)?;
     let out = k.outputs[0].slice::<T>();
     let row: usize = sizes[batch + places.named.len()..].iter().product();
     let (data, layout) = (rows.slice::<T>(), &rows.layout);
@@ -174,11 +176,14 @@ pub fn scatter<T: Element>(
             strided::copy(&table.layout, table.slice::<T>(), start, piece);
         }
         let (first, here) = (part * chunk / row, piece.len() / row);
-        for i in at * places.rows..(at + 1) * places.rows {
-            let Some(to) = places.within(i).checked_sub(first).filter(|to| *to < here) else {
-                continue;
-            };
-            strided::combine(layout, data, i * row, &mut piece[to * row..(to + 1) * row], &put);
+        let numbers = at * places.rows..(at + 1) * places.rows;
+        for range in strides(k.workers, numbers, row) {
+            for i in range {
+                let Some(to) = places.within(i).checked_sub(first).filter(|to| *to < here) else {
+                    continue;
+                };
+                strided::combine(layout, data, i * row, &mut piece[to * row..(to + 1) * row], &put);
+            }
         }
     })?;
     Ok(())
@@ -189,7 +194,7 @@ pub fn gather<T: Element>(op: &'static str, k: &mut Kernel) -> Result<()> {
     let Attrs::Count(batch) = *k.attrs else { return Ok(()) };
     let [table, indices] = k.inputs else { return Ok(()) };
     let layout = &table.layout;
-    let places = Places::checked(op, indices, &layout.sizes, batch)?;
+    let places = Places::checked(op, indices, &layout.sizes, batch, k.workers)?;
     let depth = places.named.len();
     let (data, out) = (table.slice::<T>(), k.outputs[0].slice::<T>());
     let outer = strided::axes(layout, 0..batch);

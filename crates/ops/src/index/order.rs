@@ -6,6 +6,8 @@
 use bytemuck::Pod;
 use tonnage_core::{Bool, Element, Result, Workers, bf16, f16};
 
+use crate::parallel::strides;
+
 /// Keys that are worth a thread of their own.
 const MANY: usize = 1 << 13;
 
@@ -22,61 +24,84 @@ pub fn in_order<K: Ord + Copy + Send>(keys: &mut [K], workers: &dyn Workers) -> 
     workers.check()
 }
 
-fn among<K: Ord + Copy + Send>(keys: &mut [K], threads: usize, workers: &dyn Workers) {
-    if threads < 2 || keys.len() < 2 * MANY {
-        return in_pieces(keys, workers);
+fn among<K: Ord + Copy + Send>(mut keys: &mut [K], threads: usize, workers: &dyn Workers) {
+    while threads > 1 && keys.len() >= 2 * MANY {
+        if workers.is_stopped() {
+            return;
+        }
+        let (low, high) = parted(std::mem::take(&mut keys), workers);
+        if low.is_empty() {
+            keys = high;
+            continue;
+        }
+        // Each part has threads for its length.
+        let share = threads * low.len() / (low.len() + high.len());
+        let lower = share.clamp(1, threads - 1);
+        workers.join(&mut || among(low, lower, workers), &mut || {
+            among(high, threads - lower, workers);
+        });
+        return;
     }
-    let half = threads / 2;
-    let middle = keys.len() / threads * half;
-    keys.select_nth_unstable(middle);
-    let (low, high) = keys.split_at_mut(middle);
-    workers.join(&mut || among(low, half, workers), &mut || among(high, threads - half, workers));
+    in_pieces(keys, workers);
 }
 
 /// Sorts keys on one thread: quicksort down to pieces that are sorted at once.
 fn in_pieces<K: Ord + Copy>(mut keys: &mut [K], workers: &dyn Workers) {
-    if keys.len() > LONGEST && keys.is_sorted() {
+    if keys.len() > LONGEST && is_sorted(keys, workers) {
         return;
     }
     while keys.len() > LONGEST {
         if workers.is_stopped() {
             return;
         }
-        let step = keys.len() / SEEN;
-        let mut seen: [K; SEEN] = std::array::from_fn(|i| keys[i * step + step / 2]);
-        seen.sort_unstable();
-        let pivot = seen[SEEN / 2];
-        let below = part(keys, |key| *key < pivot);
-        let (low, high) = std::mem::take(&mut keys).split_at_mut(below);
-        // Where none is below, those that are level are in place, at least one.
-        keys = match below {
-            0 => {
-                let level = part(high, |key| *key == pivot);
-                &mut high[level..]
-            }
-            _ if low.len() < high.len() => {
-                in_pieces(low, workers);
-                high
-            }
-            _ => {
-                in_pieces(high, workers);
-                low
-            }
-        };
+        let (low, high) = parted(std::mem::take(&mut keys), workers);
+        let (less, more) = if low.len() < high.len() { (low, high) } else { (high, low) };
+        in_pieces(less, workers);
+        keys = more;
     }
     keys.sort_unstable();
+}
+
+/// Whether keys are in order; some answer where the work is stopped.
+fn is_sorted<K: Ord>(keys: &[K], workers: &dyn Workers) -> bool {
+    // The last key of a range is the first of the next one.
+    strides(workers, 0..keys.len(), 1)
+        .all(|range| keys[range.start..(range.end + 1).min(keys.len())].is_sorted())
+}
+
+/// The keys in two parts that are sorted by themselves: what is in the first belongs before what is in the second. Where
+/// the first is empty, what is in its place already was left out, at least one key. In some order where the work is stopped.
+fn parted<'k, K: Ord + Copy>(
+    keys: &'k mut [K],
+    workers: &dyn Workers,
+) -> (&'k mut [K], &'k mut [K]) {
+    let step = keys.len() / SEEN;
+    let mut seen: [K; SEEN] = std::array::from_fn(|i| keys[i * step + step / 2]);
+    seen.sort_unstable();
+    let pivot = seen[SEEN / 2];
+    let below = part(keys, workers, |key| *key < pivot);
+    match below {
+        // The smallest ones, all level, are in place.
+        0 => {
+            let level = part(keys, workers, |key| *key == pivot);
+            (&mut [], &mut keys[level..])
+        }
+        _ => keys.split_at_mut(below),
+    }
 }
 
 /// Keys whose median parts the rest.
 const SEEN: usize = 31;
 
 /// Brings the keys that belong to the front there, without a branch that processors would have to guess, and counts them.
-fn part<K: Copy>(keys: &mut [K], in_front: impl Fn(&K) -> bool) -> usize {
+fn part<K: Copy>(keys: &mut [K], workers: &dyn Workers, in_front: impl Fn(&K) -> bool) -> usize {
     let mut count = 0;
-    for i in 0..keys.len() {
-        let key = keys[i];
-        keys.swap(i, count);
-        count += usize::from(in_front(&key));
+    for range in strides(workers, 0..keys.len(), 1) {
+        for i in range {
+            let key = keys[i];
+            keys.swap(i, count);
+            count += usize::from(in_front(&key));
+        }
     }
     count
 }

@@ -22,7 +22,7 @@ use crate::infer::{
     bad_attrs, cost, elements, inputs, integer, joined, number, rank_at_least, shape,
 };
 use crate::number::{Number, with_number};
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::strided::Positions;
 
 /// `(indices [.., k], values [.., k]) -> [.., n]`; `[n]` as [`Attrs::Shape`].
@@ -100,9 +100,11 @@ fn put<T: Number>(
         rows.fill(T::ZERO);
         for (i, to) in rows.chunks_mut(n).enumerate() {
             let first = (chunk * at_once + i) * row;
-            for number in first..first + row {
-                let to = &mut to[indices.get(number)];
-                *to = to.plus(data[positions.at(number)]);
+            for range in strides(workers, first..first + row, 1) {
+                for number in range {
+                    let to = &mut to[indices.get(number)];
+                    *to = to.plus(data[positions.at(number)]);
+                }
             }
         }
     })

@@ -12,7 +12,7 @@ use tonnage_core::{Attrs, Call, Element, Shape, TensorType, Workers};
 
 use super::indices::Indices;
 use crate::infer::{along, bad_attrs, inputs, integer, joined, rank_at_least, same_dtype, shape};
-use crate::parallel::GRAIN;
+use crate::parallel::{GRAIN, strides};
 use crate::simd::prefetch;
 use crate::{rules, strided};
 
@@ -142,24 +142,26 @@ pub fn put_rows<T: Element>(
         start_with(start, piece);
         let (first, here) = (start % block / row, piece.len() / row);
         let here = |i: usize| indices.get(i).checked_sub(first).filter(|at| *at < here);
-        for i in 0..count {
-            if i + AHEAD < count
-                && let Some(next) = here(i + AHEAD)
-            {
-                ask_for(piece, next * row, row);
-            }
-            let Some(at) = here(i) else { continue };
-            let to = &mut piece[at * row..(at + 1) * row];
-            let number = start / block * count + i;
-            let at = match in_order {
-                true => axes.offset + number * row,
-                false if in_runs => numbers.at(number),
-                false => {
-                    strided::combine(axes, data, number * row, to, &put);
-                    continue;
+        for range in strides(workers, 0..count, row) {
+            for i in range {
+                if i + AHEAD < count
+                    && let Some(next) = here(i + AHEAD)
+                {
+                    ask_for(piece, next * row, row);
                 }
-            };
-            to.iter_mut().zip(&data[at..][..row]).for_each(|(to, from)| put(to, *from));
+                let Some(at) = here(i) else { continue };
+                let to = &mut piece[at * row..(at + 1) * row];
+                let number = start / block * count + i;
+                let at = match in_order {
+                    true => axes.offset + number * row,
+                    false if in_runs => numbers.at(number),
+                    false => {
+                        strided::combine(axes, data, number * row, to, &put);
+                        continue;
+                    }
+                };
+                to.iter_mut().zip(&data[at..][..row]).for_each(|(to, from)| put(to, *from));
+            }
         }
     })?;
     Ok(())

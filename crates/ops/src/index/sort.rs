@@ -20,7 +20,7 @@ use super::argsort::{ARGSORT, descending};
 use super::order::{Ordered, in_order, with_ordered};
 use super::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{cost, elements, inputs, rank_at_least};
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::{emit, strided};
 
 /// `x [.., n] -> [.., n]`; whether the largest comes first as [`Attrs::Descending`].
@@ -81,16 +81,16 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 fn sort_row<T: Ordered>(row: &mut [T], descending: bool, workers: &dyn Workers) -> Result<()> {
-    for x in row.iter_mut() {
-        *x = bytemuck::cast(x.key());
+    for range in strides(workers, 0..row.len(), 1) {
+        row[range].iter_mut().for_each(|x| *x = bytemuck::cast(x.key()));
     }
     let keys: &mut [T::Key] = bytemuck::cast_slice_mut(row);
     in_order(keys, workers)?;
     if descending {
         keys.reverse();
     }
-    for x in row {
-        *x = T::of(bytemuck::cast(*x));
+    for range in strides(workers, 0..row.len(), 1) {
+        row[range].iter_mut().for_each(|x| *x = T::of(bytemuck::cast(*x)));
     }
     Ok(())
 }

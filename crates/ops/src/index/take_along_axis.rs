@@ -16,7 +16,7 @@ use super::indices::Indices;
 use super::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{along, cost, inputs, integer, no_attrs, rank_at_least, shape};
 use crate::number::with_width;
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::strided::{self, Positions};
 
 /// `(x [.., n], indices [.., k]) -> [.., k]`
@@ -86,8 +86,10 @@ fn take<T: Element>(
         for (i, to) in rows.chunks_mut(row).enumerate() {
             let number = chunk * at_once + i;
             let start = starts.at(number) as isize;
-            for (j, to) in to.iter_mut().enumerate() {
-                *to = data[(start + indices.get(number * row + j) as isize * step) as usize];
+            for range in strides(workers, 0..row, 1) {
+                for j in range {
+                    to[j] = data[(start + indices.get(number * row + j) as isize * step) as usize];
+                }
             }
         }
     })

@@ -17,7 +17,7 @@ use super::along::leading_axes;
 use super::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{bad_attrs, cost, elements, inputs, joined, number, rank_at_least};
 use crate::number::{Number, with_number};
-use crate::parallel::{Pair, for_each_pair, rows_at_once};
+use crate::parallel::{Pair, for_each_pair, rows_at_once, strides};
 use crate::strided::{self, Positions};
 
 /// `x [.., n] -> (values [.., k], indices i32 [.., k])`; k as [`Attrs::Count`].
@@ -112,7 +112,7 @@ fn top_k<T: Number>(
         for (i, (values, indices)) in rows.enumerate() {
             let start = starts.at(chunk * at_once + i) as isize;
             let mut best = Best { values, indices };
-            best.of((0..n).map(|j| data[(start + j as isize * step) as usize]));
+            best.of(n, |j| data[(start + j as isize * step) as usize], workers);
         }
     })
 }
@@ -124,9 +124,11 @@ struct Best<'a, T> {
 }
 
 impl<T: Number> Best<'_, T> {
-    fn of(&mut self, row: impl Iterator<Item = T>) {
+    /// Finds them among `n`, as far as it is not stopped.
+    fn of(&mut self, n: usize, element: impl Fn(usize) -> T, workers: &dyn Workers) {
         let k = self.values.len();
-        for (i, x) in row.enumerate() {
+        for i in strides(workers, 0..n, 1).flatten() {
+            let x = element(i);
             if i < k {
                 (self.values[i], self.indices[i]) = (x, i as i32);
                 if i + 1 == k {
@@ -137,7 +139,8 @@ impl<T: Number> Best<'_, T> {
                 self.sink(0, k);
             }
         }
-        for end in (1..k).rev() {
+        for sorted in strides(workers, 1..k, 1).flatten() {
+            let end = k - sorted;
             self.swap(0, end);
             self.sink(0, end);
         }

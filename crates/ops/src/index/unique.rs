@@ -14,6 +14,7 @@ use tonnage_core::{Attrs, Bytes, DType, Dim, OpDef, Symbol, TensorType};
 use super::argsort::{counts_in_i32, sorted};
 use super::order::{Ordered, Packed, in_order, packed_bytes, with_ordered};
 use crate::infer::{cost, elements, inputs, no_attrs};
+use crate::parallel::strides;
 use crate::rules;
 use crate::strided::Positions;
 
@@ -77,7 +78,7 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
     // For each run of equal ones: where its first element stands, and where the run starts.
     let firsts: &mut [u64] = cast_slice_mut(firsts);
     let mut count = 0;
-    for i in 0..n {
+    for i in strides(k.workers, 0..n, 1).flatten() {
         if i == 0 || packed[i - 1].packed_key() != packed[i].packed_key() {
             firsts[count] = (packed[i].index() as u64) << 32 | i as u64;
             count += 1;
@@ -90,9 +91,11 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
     counts.sizes[0] = count;
     let (values, places, counts) =
         (values.slice::<T>(), places.slice::<i32>(), counts.slice::<i64>());
-    for (place, first) in firsts.iter().enumerate() {
+    // Runs are some elements long each, and one may be of all.
+    for place in strides(k.workers, 0..count, n / count.max(1)).flatten() {
+        let first = firsts[place];
         values[place] = data[positions.at((first >> 32) as usize)];
-        let start = *first as u32 as usize;
+        let start = first as u32 as usize;
         let key = packed[start].packed_key();
         let run = packed[start..].iter().take_while(|p| p.packed_key() == key);
         counts[place] = 0;
@@ -101,7 +104,7 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
             counts[place] += 1;
         }
     }
-    Ok(())
+    k.workers.check()
 }
 
 fn samples() -> Vec<Sample> {

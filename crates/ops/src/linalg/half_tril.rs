@@ -13,6 +13,7 @@ use super::matrix::{batch_axes, dims, each_matrix, square};
 use super::symmetrize;
 use crate::infer::{cost, inputs, no_attrs, real};
 use crate::number::{Number, Real, with_real};
+use crate::parallel::strides;
 
 /// `x [.., n, n] -> [.., n, n]`
 pub static HALF_TRIL: OpDef = OpDef {
@@ -47,10 +48,14 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     let (_, _, n) = dims("half_tril", &k.outputs[0].sizes)?;
-    with_real!("half_tril", k.outputs[0].dtype, T => each_matrix::<T>("half_tril", k, 0, &|_, matrix| {
-        for (i, row) in matrix.chunks_mut(n).enumerate() {
-            row[i] *= T::HALF;
-            row[i + 1..].fill(T::ZERO);
-        }
-    }))
+    with_real!("half_tril", k.outputs[0].dtype, T => {
+        let workers = k.workers;
+        each_matrix::<T>("half_tril", k, 0, &|_, matrix| {
+            for i in strides(workers, 0..n, n).flatten() {
+                let row = &mut matrix[i * n..(i + 1) * n];
+                row[i] *= T::HALF;
+                row[i + 1..].fill(T::ZERO);
+            }
+        })
+    })
 }

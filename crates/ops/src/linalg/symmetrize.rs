@@ -7,11 +7,12 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch};
-use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType};
+use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType, Workers};
 
 use super::matrix::{batch_axes, dims, each_matrix, square};
 use crate::infer::{cost, elements, inputs, no_attrs, real};
 use crate::number::{Real, with_real};
+use crate::parallel::strides;
 
 /// `x [.., n, n] -> [.., n, n]`
 pub static SYMMETRIZE: OpDef = OpDef {
@@ -49,9 +50,10 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
 fn kernel(k: &mut Kernel) -> Result<()> {
     let (_, _, n) = dims("symmetrize", &k.outputs[0].sizes)?;
     with_real!("symmetrize", k.outputs[0].dtype, T => {
+        let workers = k.workers;
         each_matrix::<T>("symmetrize", k, 0, &|_, matrix| {
-            lower(matrix, n);
-            for i in 0..n {
+            lower(matrix, n, workers);
+            for i in strides(workers, 0..n, n).flatten() {
                 for j in 0..i {
                     matrix[j * n + i] = matrix[i * n + j];
                 }
@@ -63,10 +65,10 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 /// Rows and columns of a square.
 const SQUARE: usize = 32;
 
-/// Puts the symmetric part into the lower triangle.
-pub(super) fn lower<T: Real>(matrix: &mut [T], n: usize) {
+/// Puts the symmetric part into the lower triangle, as far as it is not stopped.
+pub(super) fn lower<T: Real>(matrix: &mut [T], n: usize, workers: &dyn Workers) {
     // In squares, so that what is read down columns stays in cache.
-    for rows in (0..n).step_by(SQUARE) {
+    for rows in (0..n).step_by(SQUARE).take_while(|_| !workers.is_stopped()) {
         for columns in (0..=rows).step_by(SQUARE) {
             for i in rows..n.min(rows + SQUARE) {
                 for j in columns..i.min(columns + SQUARE) {

@@ -15,7 +15,7 @@ use tonnage_core::{DType, Dim, FromScalar, OpDef, TensorType, with_element};
 
 use super::draw::{Draw, check_key, read_key};
 use crate::infer::{bad_attrs, cost, dtype, elements, inputs, joined, rank_at_least};
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::rules;
 use crate::strided::{self, Positions};
 
@@ -76,19 +76,20 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                 let row = chunk * at_once + i;
                 let start = starts.at(row) as isize;
                 let logit = |j: usize| data[(start + j as isize * step) as usize].to_scalar().to_f64();
-                let most = (0..n).map(logit).fold(f64::NEG_INFINITY, f64::max);
+                let classes = || strides(k.workers, 0..n, 1).flatten();
+                let most = classes().map(logit).fold(f64::NEG_INFINITY, f64::max);
                 // Level with the largest also where both are infinite.
                 let weight = |j: usize| match logit(j) {
                     x if x.is_nan() => 0.0,
                     x if x == most => 1.0,
                     x => (x - most).exp(),
                 };
-                let total: f64 = (0..n).map(weight).sum();
+                let total: f64 = classes().map(weight).sum();
                 for (s, to) in out.iter_mut().enumerate() {
                     let number = (row * samples + s) as u64;
                     let share = Draw::new(key, number).uniforms()[0] * total;
                     let (mut sum, mut class) = (0.0, 0);
-                    for j in 0..n {
+                    for j in classes() {
                         let more = weight(j);
                         if more > 0.0 {
                             class = j;

@@ -14,7 +14,7 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, Element, TensorType, Workers};
 
 use crate::number::{Number, with_number};
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::simd::{Isa, level};
 use crate::{rules, strided};
 
@@ -119,7 +119,7 @@ fn find<T: Number, R: Rank>(
                 level().run(Best::<T, R>(walk, std::marker::PhantomData));
                 done += count;
             } else {
-                out[done] = along::<T, R>(data, start, step, n) as i64;
+                out[done] = along::<T, R>(data, start, step, n, workers) as i64;
                 done += 1;
             }
         }
@@ -136,19 +136,24 @@ fn distance(axes: Axes, mut number: usize) -> isize {
     far
 }
 
-/// The place of the winner among `n` elements from `start` on.
-fn along<T: Number, R: Rank>(data: &[T], start: isize, step: isize, n: usize) -> usize {
+/// The place of the winner among `n` elements from `start` on; some place where the work is stopped.
+fn along<T: Number, R: Rank>(
+    data: &[T],
+    start: isize,
+    step: isize,
+    n: usize,
+    workers: &dyn Workers,
+) -> usize {
     let mut buffer = [T::ZERO; BLOCK];
     let mut best: Option<(T, usize)> = None;
-    let mut from = 0;
-    while from < n {
+    for block in strides(workers, 0..n.div_ceil(BLOCK), BLOCK).flatten() {
+        let from = block * BLOCK;
         let count = BLOCK.min(n - from);
         let block = fetch(data, start + from as isize * step, step, count, &mut buffer);
         let winner = level().run(Winner::<T, R>(block, std::marker::PhantomData));
         if best.is_none_or(|(held, _)| R::ahead(winner, held)) {
             best = Some((winner, from));
         }
-        from += count;
     }
     let Some((winner, from)) = best else { return 0 };
     let count = BLOCK.min(n - from);

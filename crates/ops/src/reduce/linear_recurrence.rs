@@ -15,10 +15,10 @@ use tonnage_core::row::{
     no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, OpDef, TensorType, bf16, f16};
+use tonnage_core::{DType, OpDef, TensorType, Workers, bf16, f16};
 
 use super::scan::{self, Running, Scan};
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::{emit, rules, strided};
 
 /// Columns that run side by side.
@@ -112,7 +112,7 @@ fn run<T: Running<Wide = f64>>(k: &mut Kernel) -> Result<()> {
     for_each_chunk(k.workers, out, n * inner * at_once, &|chunk, blocks| {
         for (i, block) in blocks.chunks_mut(n * inner).enumerate() {
             let first = (chunk * at_once + i) * n * inner;
-            let job = Job { a, b, n, inner, exclusive, reverse };
+            let job = Job { a, b, n, inner, exclusive, reverse, workers: k.workers };
             job.run::<T>(first, block);
         }
     })
@@ -125,6 +125,7 @@ struct Job<'a> {
     inner: usize,
     exclusive: bool,
     reverse: bool,
+    workers: &'a dyn Workers,
 }
 
 impl Job<'_> {
@@ -134,21 +135,23 @@ impl Job<'_> {
         while column < self.inner {
             let count = WIDTH.min(self.inner - column);
             let mut held = [0.0; WIDTH];
-            for i in 0..self.n {
-                let i = if self.reverse { self.n - 1 - i } else { i };
-                let at = i * self.inner + column;
-                let row = &mut block[at..at + count];
-                if let Data::Slice(_) = self.b.data {
-                    strided::copy(&self.b.layout, self.b.slice::<T>(), first + at, row);
-                }
-                let factors = &mut factors[..count];
-                strided::copy(&self.a.layout, self.a.slice::<T>(), first + at, factors);
-                for ((x, factor), held) in row.iter_mut().zip(factors).zip(&mut held) {
-                    let factor = factor.wide();
-                    // An exclusive factor waits for the next value.
-                    let made = x.wide() + if self.exclusive { *held } else { factor * *held };
-                    *x = T::narrow(made);
-                    *held = if self.exclusive { factor * made } else { made };
+            for range in strides(self.workers, 0..self.n, count) {
+                for i in range {
+                    let i = if self.reverse { self.n - 1 - i } else { i };
+                    let at = i * self.inner + column;
+                    let row = &mut block[at..at + count];
+                    if let Data::Slice(_) = self.b.data {
+                        strided::copy(&self.b.layout, self.b.slice::<T>(), first + at, row);
+                    }
+                    let factors = &mut factors[..count];
+                    strided::copy(&self.a.layout, self.a.slice::<T>(), first + at, factors);
+                    for ((x, factor), held) in row.iter_mut().zip(factors).zip(&mut held) {
+                        let factor = factor.wide();
+                        // An exclusive factor waits for the next value.
+                        let made = x.wide() + if self.exclusive { *held } else { factor * *held };
+                        *x = T::narrow(made);
+                        *held = if self.exclusive { factor * made } else { made };
+                    }
                 }
             }
             column += count;

@@ -15,7 +15,7 @@ use tonnage_core::workers::{Workers, for_each_chunk};
 use tonnage_core::{Bytes, DType, Element, TensorType, bf16, f16};
 
 use crate::number::with_number;
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::simd::level;
 use crate::simd::vectorize::{self, Isa};
 use crate::{rules, strided};
@@ -165,7 +165,8 @@ fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) -> Result<()> {
     let input = &k.inputs[0];
     let n = sizes[how.axis];
     let inner: usize = sizes[how.axis + 1..].iter().product();
-    let job = Job::<T> { input, how, product, inner, _of: std::marker::PhantomData };
+    let job =
+        Job::<T> { input, how, product, inner, workers: k.workers, _of: std::marker::PhantomData };
     let (count, long) = segments(sizes, how.axis);
     if count > 1 {
         let totals = &mut cast_slice_mut::<u8, T::Wide>(k.scratch)[..count * inner];
@@ -194,6 +195,7 @@ struct Job<'a, T> {
     how: Scan,
     product: bool,
     inner: usize,
+    workers: &'a dyn Workers,
     _of: std::marker::PhantomData<T>,
 }
 
@@ -295,8 +297,8 @@ impl<T: Running> Job<'_, T> {
         mut running: [T::Wide; R],
     ) {
         let len = rows[0].len();
-        let mut done = 0;
-        while done < len {
+        for piece in strides(self.workers, 0..len.div_ceil(PIECE), R * PIECE).flatten() {
+            let done = piece * PIECE;
             let count = PIECE.min(len - done);
             let from = if self.how.reverse { len - done - count } else { done };
             let mut pieces = rows.each_mut().map(|row| &mut row[from..from + count]);
@@ -307,7 +309,6 @@ impl<T: Running> Job<'_, T> {
                 true => self.side_by_side(true, pieces, &mut running),
                 false => self.side_by_side(false, pieces, &mut running),
             }
-            done += count;
         }
     }
 
@@ -336,7 +337,7 @@ impl<T: Running> Job<'_, T> {
         for column in (0..self.inner).step_by(WIDTH) {
             let running = &mut running[..WIDTH.min(self.inner - column)];
             before(column, running);
-            for i in 0..rows {
+            for i in strides(self.workers, 0..rows, running.len()).flatten() {
                 let i = if self.how.reverse { rows - 1 - i } else { i };
                 let at = i * self.inner + column;
                 let row = &mut block[at..at + running.len()];

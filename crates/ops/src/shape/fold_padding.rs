@@ -15,7 +15,7 @@ use tonnage_core::{Dim, OpDef, TensorType, Workers};
 
 use super::pad::{self, PAD};
 use crate::number::{Number, with_number};
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::{emit, rules};
 
 /// What a mirror shows around a tensor, added back to what it shows.
@@ -126,9 +126,11 @@ fn fold<T: Number>(
                     start += shown[which % shown.len()] as isize * layout.strides[axis];
                     which /= shown.len();
                 });
-                for (at, to) in to.iter_mut().enumerate() {
-                    for at in shown_at(last, at) {
-                        *to = to.plus(data[(start + at as isize * step) as usize]);
+                for range in strides(workers, 0..row, 1) {
+                    for (at, to) in range.clone().zip(&mut to[range]) {
+                        for at in shown_at(last, at) {
+                            *to = to.plus(data[(start + at as isize * step) as usize]);
+                        }
                     }
                 }
             }

@@ -20,7 +20,7 @@ use super::fold_padding::FOLD_PADDING;
 use super::slice::SLICE;
 use super::window;
 use crate::number::with_width;
-use crate::parallel::rows_at_once;
+use crate::parallel::{rows_at_once, strides};
 use crate::{emit, infer, rules, strided};
 
 /// Elements around a tensor.
@@ -172,9 +172,11 @@ fn reflect<T: Element>(
                 start += at as isize * layout.strides[axis];
             }
             let (n, step) = (layout.sizes[last], layout.strides[last]);
-            for (at, to) in to.iter_mut().enumerate() {
-                let at = mirrored(at, widths[last][0], n, padding);
-                *to = data[(start + at as isize * step) as usize];
+            for range in strides(workers, 0..row, 1) {
+                for (at, to) in range.clone().zip(&mut to[range]) {
+                    let at = mirrored(at, widths[last][0], n, padding);
+                    *to = data[(start + at as isize * step) as usize];
+                }
             }
         }
     })

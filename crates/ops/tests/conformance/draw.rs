@@ -102,6 +102,24 @@ impl Random {
         Plain::new(dtype, sizes, values)
     }
 
+    /// All inputs of a large sample, in bytes: some thousand values, again and again. Matrices with properties are drawn
+    /// whole.
+    pub fn tiled(&mut self, sample: &Sample) -> Vec<Tensor> {
+        let tiled = |input: &SampleInput| {
+            if matches!(input.values, Values::PositiveDefinite | Values::Invertible) {
+                return self.input(input);
+            }
+            let sizes = input.ty.shape.sizes().expect("samples have known sizes").to_vec();
+            let count: usize = sizes.iter().product();
+            let some: Vec<f64> =
+                (0..count.min(4099)).map(|_| self.value(input.ty.dtype, input.values)).collect();
+            let some = Plain::new(input.ty.dtype, [some.len()], some).values;
+            let values = some.iter().copied().cycle().take(count).collect();
+            Plain { dtype: input.ty.dtype, sizes, values }
+        };
+        sample.inputs.iter().map(tiled).map(|plain| Tensor::from_plain(&plain)).collect()
+    }
+
     /// All inputs of a sample.
     pub fn inputs(&mut self, sample: &Sample) -> Vec<Plain> {
         sample.inputs.iter().map(|input| self.input(input)).collect()

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::ErrorKind;
-use tonnage_core::row::{Call, OpDef, Sample, Values};
+use tonnage_core::row::{Call, Cost, Lower, OpDef, Sample, Values};
 use tonnage_core::{DType, Scalar, TensorType, Workers};
 
-use crate::draw::{Random, for_every_sample};
+use crate::draw::{Random, for_every_sample, none};
 use crate::exec::Engine;
 use crate::exec::tensor::Tensor;
 
@@ -158,4 +158,150 @@ fn passes_over_many_elements_ask_often() {
     long("softmax", &[(f32, &[300, 20_000])], normal, Attrs::None);
     long("sort", &[(f32, &[4_500_000])], normal, Attrs::Descending(false));
     long("fft", &[(f32, &[64, 50_000]), (f32, &[64, 50_000])], normal, Attrs::None);
+}
+
+/// Elements that a kernel goes over between two questions, at most, on average.
+const ELEMENTS: usize = 1 << 19;
+
+/// Elements of a large sample, at least where it can be made that large.
+const MANY: usize = 4 * ELEMENTS;
+
+/// How many kinds of large samples are tried of an op.
+const KINDS: usize = 4;
+
+/// The sample with every axis of that length made longer.
+fn grown(sample: &Sample, length: usize, factor: usize) -> Sample {
+    let mut grown = sample.clone();
+    for input in &mut grown.inputs {
+        let sizes = input.ty.shape.sizes().expect("samples have known sizes");
+        let longer = |n: &usize| if *n == length { n * factor } else { *n };
+        let sizes: Vec<usize> = sizes.iter().map(longer).collect();
+        input.ty = TensorType::new(input.ty.dtype, &sizes[..]);
+    }
+    grown
+}
+
+/// Elements of the largest of a sample's inputs and results; nothing where its types do not go together.
+fn largest(op: &'static OpDef, sample: &Sample) -> Option<usize> {
+    let types: Vec<TensorType> = sample.inputs.iter().map(|input| input.ty.clone()).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
+    let made = (op.infer)(&call).ok()?;
+    let count = |ty: &TensorType| ty.shape.most().map(|sizes| sizes.iter().product::<usize>());
+    types.iter().chain(&made).map(count).try_fold(0, |most, n| Some(most.max(n?)))
+}
+
+/// What an op says of its work on a sample.
+fn cost(op: &OpDef, sample: &Sample) -> Cost {
+    let types: Vec<TensorType> = sample.inputs.iter().map(|input| input.ty.clone()).collect();
+    let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
+    (op.cost)(&call)
+}
+
+/// Elements that an op goes over, by the bytes that it reads and writes: of a table only the rows that are looked up.
+fn gone_over(op: &'static OpDef, sample: &Sample) -> usize {
+    let bytes = cost(op, sample).bytes / 8;
+    largest(op, sample).unwrap_or(0).min(bytes as usize)
+}
+
+/// Whether the work grows with the elements: that of a matrix grows faster, and is tested above.
+fn is_linear(op: &OpDef, small: &Sample, large: &Sample, factor: usize) -> bool {
+    cost(op, large).flops <= cost(op, small).flops.max(1).saturating_mul(2 * factor as u64)
+}
+
+/// Large samples of an op: of each of its samples, the axes of one length made long, each set of axes once.
+fn large_samples(op: &'static OpDef) -> Vec<Sample> {
+    let (mut found, mut seen) = (Vec::new(), Vec::new());
+    for sample in (op.samples)() {
+        let sizes: Vec<_> =
+            sample.inputs.iter().map(|i| i.ty.shape.sizes().expect("known sizes")).collect();
+        for length in sizes.iter().flatten().copied().filter(|n| *n > 0) {
+            let axes: Vec<Vec<bool>> =
+                sizes.iter().map(|sizes| sizes.iter().map(|n| *n == length).collect()).collect();
+            if seen.contains(&axes) || found.len() == KINDS {
+                continue;
+            }
+            seen.push(axes);
+            let factors = (1..30).map(|power| 1 << power);
+            let large = factors
+                .map(|factor| (factor, grown(&sample, length, factor)))
+                .take_while(|(factor, large)| {
+                    largest(op, large).is_some_and(|n| n < 2 * MANY * length)
+                        && is_linear(op, &sample, large, *factor)
+                })
+                .find(|(_, large)| largest(op, large).is_some_and(|n| n >= MANY));
+            found.extend(large.map(|(_, large)| large));
+        }
+    }
+    found
+}
+
+/// Kernels that do a row, a line of windows, a block of a product or a copy of a table at once, in vector code: a million elements
+/// take a millisecond or two. They ask between these, and not as their elements go by.
+const BY_ROWS: &[&str] = &[
+    "argmax",
+    "argmin",
+    "assign_add_rows",
+    "assign_rows",
+    "avg_pool",
+    "avg_pool_grad",
+    "boolean_mask",
+    "conv",
+    "conv_filter_grad",
+    "conv_transpose",
+    "cross_entropy",
+    "cross_entropy_dense",
+    "cross_entropy_dense_grad",
+    "cross_entropy_grad",
+    "log_softmax",
+    "log_softmax_grad",
+    "mask_scatter",
+    "matmul",
+    "max_pool",
+    "max_pool_grad",
+    "max_pool_pick",
+    "pad",
+    "resize",
+    "resize_grad",
+    "scatter_add",
+    "scatter_nd_add",
+    "scatter_nd_max",
+    "scatter_nd_min",
+    "scatter_nd_update",
+    "scatter_update",
+    "softmax",
+    "softmax_grad",
+];
+
+#[test]
+fn every_kernel_asks_as_its_elements_go_by() {
+    let (mut wrong, mut tried) = (Vec::new(), 0);
+    for op in tonnage_ops::TABLE {
+        // What is made of other ops is as they are.
+        if matches!(op.lower, Lower::View(_) | Lower::Composite(_) | Lower::Region(_)) {
+            continue;
+        }
+        for sample in large_samples(op) {
+            let inputs = Random::of(op.name, 1).tiled(&sample);
+            let (ended, all) = run(op, &sample, &inputs, 1, usize::MAX);
+            if ended.is_err() {
+                continue; // values of a sample that was made longer may not go together
+            }
+            tried += 1;
+            let asks_enough = gone_over(op, &sample) <= all * ELEMENTS;
+            if !asks_enough && (all == 0 || !BY_ROWS.contains(&op.name)) {
+                let types: Vec<_> = sample.inputs.iter().map(|input| &input.ty).collect();
+                wrong.push(format!("{} {types:?}: {all} questions", op.name));
+                continue;
+            }
+            if all == 0 {
+                continue; // next to no work
+            }
+            let (ended, _) = run(op, &sample, &inputs, 1, all / 2);
+            if !ended.is_err_and(|error| matches!(error.kind(), ErrorKind::Interrupted)) {
+                wrong.push(format!("{}: question {} of {all} changed nothing", op.name, all / 2));
+            }
+        }
+    }
+    none(wrong);
+    assert!(tried > 300, "{tried} large samples");
 }

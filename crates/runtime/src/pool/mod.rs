@@ -30,8 +30,12 @@ use crate::interrupt::{self, Stop, Stoppable};
 /// 10 microseconds, which halving must win back twice over.
 const WORTHWHILE_NANOS: u64 = 40_000;
 
-/// Work that takes longer than this can be stopped. Many kernels take several times what is reckoned, so it is far below what
-/// a user would notice, and to ask the host takes next to nothing beside it.
+/// Work whose cost says that it takes less than this cannot be stopped: a kernel would have to take some thousand times as long
+/// before a user noticed, and to be ready to stop costs a small op too much.
+const STOPPABLE_NANOS: u64 = 10_000;
+
+/// Work that takes longer than this asks at once whether to stop: to ask the host takes next to nothing beside it. What seems
+/// shorter asks when it has run for a while, since kernels may take many times what their cost says.
 const LONG_NANOS: u64 = 5_000_000;
 
 /// A number of threads that run together.
@@ -90,8 +94,8 @@ impl Pool {
         }
     }
 
-    /// The same for work whose result is dropped where `stop` says so. Where it runs on other threads for long, the caller's
-    /// asks meanwhile.
+    /// The same for work whose result is dropped where `stop` says so. Where it runs on other threads, the caller's asks
+    /// meanwhile.
     pub(crate) fn run_until<R: Send>(
         &self,
         cost: Cost,
@@ -100,8 +104,8 @@ impl Pool {
     ) -> Result<R> {
         let Some(stop) = stop else { return self.run(cost, f) };
         match &self.threads {
-            Some(pool) if is_long(cost) && stop.asks_here() && is_outside() => {
-                stop.ask();
+            Some(pool) if worthwhile(cost) && stop.asks_here() && is_outside() => {
+                stop.check()?;
                 let f = || f(&Stoppable { workers: self, stop });
                 let ended = watched(pool, f, interrupt::EVERY, || stop.ask());
                 ended.unwrap_or_else(|| Err(ErrorKind::Interrupted.into()))
@@ -110,13 +114,17 @@ impl Pool {
         }
     }
 
-    /// The same for an eager op.
+    /// The same for an eager op, and for a recipe that is written out.
     pub(crate) fn run_op<R: Send>(
         &self,
         cost: Cost,
         f: impl FnOnce(&dyn Workers) -> Result<R> + Send,
     ) -> Result<R> {
-        let stop = if is_long(cost) { Stop::of_long_op() } else { None };
+        let stop = match nanos(cost) {
+            ..STOPPABLE_NANOS => None,
+            STOPPABLE_NANOS..LONG_NANOS => Stop::of_call(),
+            LONG_NANOS.. => Stop::of_long_op(),
+        };
         self.run_until(cost, stop.as_ref(), f)
     }
 
@@ -216,11 +224,6 @@ fn worthwhile(cost: Cost) -> bool {
     nanos(cost) >= WORTHWHILE_NANOS
 }
 
-/// Does a user wait for it?
-fn is_long(cost: Cost) -> bool {
-    nanos(cost) >= LONG_NANOS
-}
-
 impl Workers for Pool {
     fn threads(&self) -> usize {
         self.threads.as_ref().map_or(1, ThreadPool::current_num_threads)
@@ -290,9 +293,42 @@ pub fn set_threads(threads: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread::current;
+    use std::time::Instant;
     use tonnage_core::workers::for_each_chunk;
+
+    thread_local! {
+        /// What the host of this thread says where it is asked whether to stop.
+        static STOP: Cell<bool> = const { Cell::new(false) };
+    }
+
+    #[test]
+    fn work_that_takes_far_longer_than_its_cost_says_is_stopped() {
+        interrupt::set_question(|| STOP.get());
+        STOP.set(true);
+        for threads in [1, 2] {
+            let pool = Pool::new(threads).unwrap();
+            for nanos in [STOPPABLE_NANOS, WORTHWHILE_NANOS, LONG_NANOS - 1, LONG_NANOS] {
+                let ended = pool.run_op(Cost { flops: 0, bytes: 10 * nanos }, |workers| {
+                    // Where nobody stops it, it ends in the end.
+                    let begun = Instant::now();
+                    while begun.elapsed() < Duration::from_secs(60) {
+                        workers.check()?;
+                        std::thread::yield_now();
+                    }
+                    Ok(())
+                });
+                let error = ended.expect_err("a stop");
+                assert!(matches!(error.kind(), ErrorKind::Interrupted), "{nanos}: {error}");
+            }
+            // A small op does not look.
+            let small = Cost { flops: 0, bytes: 10 * (STOPPABLE_NANOS - 1) };
+            pool.run_op(small, |workers| workers.check()).unwrap();
+        }
+        STOP.set(false);
+    }
 
     const LARGE_WORK: Cost = Cost { flops: 0, bytes: 1 << 30 };
 

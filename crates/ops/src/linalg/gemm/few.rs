@@ -58,6 +58,9 @@ where
         let rows_of_both = small_rows.zip(direct.filter(in_rows));
         let slim = self.kernel.slim.filter(|_| turned && along_depth && count > 1);
         for first in lines.clone().step_by(chunk.max(1)) {
+            if self.workers.is_stopped() {
+                return;
+            }
             let len = chunk.min(lines.end - first);
             let at = if turned {
                 Position { batch, row: first, col: 0 }
