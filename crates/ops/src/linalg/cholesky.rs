@@ -100,7 +100,7 @@ fn factorize<T: Field + Real>(k: &mut Kernel) -> Result<()> {
         if given {
             strided::copy(&a.layout, a.slice::<T>(), number * n * n, matrix);
         }
-        symmetrize::lower(matrix, n, workers);
+        symmetrize::lower(matrix, n, workers)?;
         let mut room = Room::of(slot, n, factor::held(n));
         match factor::cholesky(matrix, n, &mut room, workers)? {
             None => {

@@ -52,7 +52,9 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     with_real!("symmetrize", k.outputs[0].dtype, T => {
         let workers = k.workers;
         each_matrix::<T>("symmetrize", k, 0, &|_, matrix| {
-            lower(matrix, n, workers);
+            if lower(matrix, n, workers).is_err() {
+                return; // as all other matrices do
+            }
             for i in strides(workers, 0..n, n).flatten() {
                 for j in 0..i {
                     matrix[j * n + i] = matrix[i * n + j];
@@ -65,10 +67,16 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 /// Rows and columns of a square.
 const SQUARE: usize = 32;
 
-/// Puts the symmetric part into the lower triangle, as far as it is not stopped.
-pub(super) fn lower<T: Real>(matrix: &mut [T], n: usize, workers: &dyn Workers) {
+/// Puts the symmetric part into the lower triangle.
+///
+/// # Errors
+/// Where the work is stopped.
+pub(super) fn lower<T: Real>(matrix: &mut [T], n: usize, workers: &dyn Workers) -> Result<()> {
     // In squares, so that what is read down columns stays in cache.
-    for rows in (0..n).step_by(SQUARE).take_while(|_| !workers.is_stopped()) {
+    for rows in (0..n).step_by(SQUARE) {
+        if rows > 0 {
+            workers.check()?;
+        }
         for columns in (0..=rows).step_by(SQUARE) {
             for i in rows..n.min(rows + SQUARE) {
                 for j in columns..i.min(columns + SQUARE) {
@@ -77,6 +85,7 @@ pub(super) fn lower<T: Real>(matrix: &mut [T], n: usize, workers: &dyn Workers) 
             }
         }
     }
+    Ok(())
 }
 
 /// Square matrices of every kind.
