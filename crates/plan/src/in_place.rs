@@ -88,7 +88,7 @@ impl Planner<'_> {
             (_, Ok(_)) => true,
             _ => false,
         };
-        let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
+        let whole = self.lies_whole(id, &placed.layout);
         let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
         let read_later = || {
             let sharing = self.sharing.get(&key);

@@ -3,7 +3,7 @@
 //!
 //! In the order that data flows: [`rewrite`](fn@rewrite) simplifies, a rule a file; [`lower`] does that, writes
 //! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when
-//! each node runs; `place` gives every value its bytes (a view's, a dying input's as `in_place` allows, or a
+//! each node runs; `place` gives every value its bytes (a view's by `view`, a dying input's as `in_place` allows, or a
 //! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each round sees
 //! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
 //! goes to a file and back; `outputs` says
@@ -40,6 +40,7 @@ mod slots;
 mod suggest;
 mod tile;
 mod transfer;
+mod view;
 
 pub use budget::{Allowed, Fitted, Ladder, Machine, Price};
 pub use explain::{BackLine, Explanation, Holder, Share, StepLine};
@@ -53,4 +54,4 @@ pub use plan::{
 };
 pub use rewrite::{Rewrite, rewrite};
 pub use suggest::{Change, Suggestion};
-pub use tile::ready as tile_run;
+pub use tile::{materialize as write_out, ready as tile_run};

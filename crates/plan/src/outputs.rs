@@ -25,7 +25,7 @@ impl Planner<'_> {
     pub fn given_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
         let placed = self.place(id)?.clone();
         let ty = self.graph.ty(id).clone();
-        let whole = placed.layout.offset == 0 && placed.layout.is_contiguous();
+        let whole = self.lies_whole(id, &placed.layout);
         match placed.at {
             At::Input(i) if self.homes.get(k) == Some(&Some(i)) && self.donated[i] && whole => {
                 let layout = placed.layout;

@@ -1,10 +1,10 @@
 //! Giving every value its bytes: a view's, a dying input's, or a buffer of its own. It walks the nodes in the
-//! order that they will run; `in_place` decides whose bytes a result may take,
+//! order that they will run; `view` lays out views, `in_place` decides whose bytes a result may take,
 //! `copy` and `region` serve loops and branches, `outputs` and `arena` close the plan.
 //!
 //! Decision: `docs/decisions/reductions-are-not-in-place.md`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -148,6 +148,10 @@ pub(crate) struct Planner<'g> {
     pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// The node whose place is being found.
     pub at: usize,
+    /// Whether the data decide any size.
+    data_sizes: bool,
+    /// Views that are laid out as they run: where their elements lie is not known yet.
+    pub laid_out_late: HashSet<ValueId>,
 }
 
 impl<'g> Planner<'g> {
@@ -182,6 +186,8 @@ impl<'g> Planner<'g> {
             copies: Vec::new(),
             refused: SmallVec::new(),
             at: 0,
+            data_sizes: graph.depends_on_data(),
+            laid_out_late: HashSet::new(),
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
             match spec {
@@ -236,11 +242,7 @@ impl<'g> Planner<'g> {
         let node = &self.graph.nodes[at];
         match node.op.lower {
             Lower::View(view) => self.view(node, view),
-            Lower::Recipe(make) => {
-                let recipe = self.graph.with_call(node, make)?;
-                self.recipe(node, Arc::new(recipe));
-                Ok(())
-            }
+            Lower::Recipe(make) => self.described(node, make),
             Lower::Tile(make) => {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
@@ -260,56 +262,10 @@ impl<'g> Planner<'g> {
         }
     }
 
-    fn recipe(&mut self, node: &Node, recipe: Arc<Recipe>) {
+    pub fn recipe(&mut self, node: &Node, recipe: Arc<Recipe>) {
         let layout = Layout::contiguous(recipe.sizes.clone());
         self.put(node.outputs[0], Placed { at: At::Recipe(recipe), layout });
         self.note(node, StepMemory::Recipe);
-    }
-
-    fn view(
-        &mut self,
-        node: &Node,
-        view: fn(&tonnage_core::row::Call, &Layout) -> Option<Layout>,
-    ) -> Result<()> {
-        let (input, output) = (node.inputs[0], node.outputs[0]);
-        let placed = self.place(input)?.clone();
-        let sizes = most(self.graph.ty(output), node.op.name)?;
-        let made = self.graph.with_call(node, |call| match &placed.at {
-            At::Recipe(recipe) => {
-                let recipe = recipe.view(sizes.clone(), |layout| view(call, layout))?;
-                Some((At::Recipe(Arc::new(recipe)), Layout::contiguous(sizes.clone())))
-            }
-            at => Some((at.clone(), view(call, &placed.layout)?)),
-        });
-        // A view of something whose size the data decide is laid out as it runs.
-        let dynamic = self.is_dynamic(node);
-        match made {
-            Some((at, layout)) => {
-                self.put(output, Placed { at, layout });
-                self.note(node, StepMemory::Aliases);
-                Ok(())
-            }
-            None if dynamic => {
-                self.put(output, Placed { layout: Layout::contiguous(sizes), ..placed });
-                self.note(node, StepMemory::Aliases);
-                Ok(())
-            }
-            None => {
-                // The elements do not lie in that order: a copy puts them so.
-                let run = match &placed.at {
-                    At::Recipe(recipe) => tile::materialize(recipe),
-                    _ => {
-                        let dtype = self.graph.ty(input).dtype;
-                        let mut program = TileProgram::loading(&[dtype]);
-                        program.store(0, dtype);
-                        let domain = placed.layout.sizes.clone();
-                        tile::ready(&program, domain, &[&placed]).ok_or_else(|| no_layout(node))?
-                    }
-                };
-                self.fresh(node, output)?;
-                self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO)
-            }
-        }
     }
 
     fn tile(&mut self, node: &Node, program: &TileProgram) -> Result<()> {
@@ -407,7 +363,7 @@ impl<'g> Planner<'g> {
     }
 
     /// A step that does nothing.
-    fn note(&mut self, node: &Node, memory: StepMemory) {
+    pub fn note(&mut self, node: &Node, memory: StepMemory) {
         let at = self.at;
         let dynamic = self.is_dynamic(node);
         self.steps.push(Step {
@@ -477,8 +433,10 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    fn is_dynamic(&self, node: &Node) -> bool {
-        node.inputs.iter().chain(&node.outputs).any(|id| self.graph.ty(*id).shape.sizes().is_none())
+    /// Whether sizes that the data decide say what a node does.
+    pub fn is_dynamic(&self, node: &Node) -> bool {
+        let mut types = node.inputs.iter().chain(&node.outputs).map(|id| self.graph.ty(*id));
+        types.any(|ty| ty.shape.sizes().is_none()) || (self.data_sizes && node.attrs.depend_on_data())
     }
 }
 

@@ -97,6 +97,7 @@ fn apply_whole(
     let source = mark.source;
     if let Some(trace) = trace::current() {
         let tensors: Vec<Tensor> = inputs.iter().map(|i| i.tensor().clone()).collect();
+        let tensors = trace::equalized(op, tensors, &attrs, &regions, source)?;
         let recording = tape::symbolic(op, &tensors, &attrs, &regions, source);
         let made =
             trace.apply(op, &tensors, attrs, regions, aux, mark).map_err(|e| e.at(source))?;

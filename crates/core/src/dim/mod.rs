@@ -35,23 +35,30 @@ struct SymbolData {
     id: u64,
     name: String,
     bound: Option<Dim>,
+    input: Option<usize>,
 }
 
 impl Symbol {
     /// A new symbol, different from every other one, whatever its name.
     pub fn new(name: impl Into<String>) -> Symbol {
-        Symbol::make(name.into(), None)
+        Symbol::make(name.into(), None, None)
     }
 
     /// A new symbol for a size that the data will decide, at most `bound`.
     pub fn bounded(name: impl Into<String>, bound: Dim) -> Symbol {
-        Symbol::make(name.into(), Some(bound))
+        Symbol::make(name.into(), Some(bound), None)
     }
 
-    fn make(name: String, bound: Option<Dim>) -> Symbol {
+    /// The same where the values of one input of the op alone decide it. A graph has one symbol for all sizes of the
+    /// same name that the same value decides: rows that are selected by one mask are equally many.
+    pub fn counted(name: impl Into<String>, bound: Dim, input: usize) -> Symbol {
+        Symbol::make(name.into(), Some(bound), Some(input))
+    }
+
+    fn make(name: String, bound: Option<Dim>, input: Option<usize>) -> Symbol {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Symbol(Arc::new(SymbolData { id, name, bound }))
+        Symbol(Arc::new(SymbolData { id, name, bound, input }))
     }
 
     /// The name.
@@ -62,6 +69,11 @@ impl Symbol {
     /// The most it can be, where the data decide it.
     pub fn bound(&self) -> Option<&Dim> {
         self.0.bound.as_ref()
+    }
+
+    /// The input of the op that alone decides it, of one that was just inferred ([`Symbol::counted`]).
+    pub fn input(&self) -> Option<usize> {
+        self.0.input
     }
 }
 
@@ -270,6 +282,13 @@ impl Dim {
             sum = sum.saturating_add(term);
         }
         Some(sum)
+    }
+
+    /// True where the data decide it, or something that it is computed from.
+    pub fn depends_on_data(&self) -> bool {
+        let mut found = false;
+        self.symbols(&mut |s| found |= s.bound().is_some());
+        found
     }
 
     /// Calls `visit` with every symbol in it.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::region::{inputs_of, recorded};
 use super::{Cotangent, GradOps, Rows, backward, choose};
+use crate::dim::Dim;
 use crate::emit::{Emit, Mark, Value};
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Builder, Graph, ValueId};
@@ -159,7 +160,9 @@ fn lazy(graph: &Graph) -> HashMap<ValueId, usize> {
             Lower::Tile(_) => !matches!(node.op.mem, Mem::Update(_) | Mem::Alloc),
             _ => false,
         };
-        if light && !node.aux && node.inputs.iter().all(|id| all.contains_key(id)) {
+        // A size that the data decide is known where it was decided.
+        let sized = node.outputs.iter().all(|id| !graph.ty(*id).shape.iter().any(Dim::depends_on_data));
+        if light && sized && !node.aux && node.inputs.iter().all(|id| all.contains_key(id)) {
             all.extend(node.outputs.iter().map(|id| (*id, at)));
         }
     }

@@ -1,9 +1,12 @@
 //! Making graphs: the builder, and replaying a graph into any emitter.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Graph, Node, ValueId, ValueInfo};
 use crate::attrs::Attrs;
+use crate::dim::{Dim, Symbol};
 use crate::emit::{Emit, Mark, Value};
 use crate::error::{ErrorKind, Result};
 use crate::kind::Kind;
@@ -17,6 +20,8 @@ pub struct Builder {
     graph: Graph,
     /// For each value, the node that defines it and which of its outputs it is.
     makers: Vec<Option<(usize, usize)>>,
+    /// Sizes that one value decides, by their name and that value.
+    counts: HashMap<(String, ValueId), Symbol>,
     mark: Mark,
 }
 
@@ -25,7 +30,7 @@ impl Builder {
     #[track_caller]
     pub fn new() -> Builder {
         let mark = Mark { source: Source::here(), kind: Kind::Activation };
-        Builder { graph: Graph::default(), makers: Vec::new(), mark }
+        Builder { graph: Graph::default(), makers: Vec::new(), counts: HashMap::new(), mark }
     }
 
     /// The graph as far as it has come.
@@ -109,6 +114,25 @@ impl Builder {
         self.graph.add_value(ValueInfo { ty, kind, name, source: self.mark.source })
     }
 
+    /// Just inferred types, with one symbol for every size of the same name that the same value decides.
+    fn settle(&mut self, made: &mut [TensorType], inputs: &[ValueId]) {
+        if !made.iter().any(|ty| ty.shape.iter().any(Dim::depends_on_data)) {
+            return;
+        }
+        let counts = RefCell::new(&mut self.counts);
+        let known = |symbol: &Symbol| {
+            let by = inputs.get(symbol.input()?)?;
+            let mut counts = counts.borrow_mut();
+            let one = counts.entry((symbol.name().to_string(), *by)).or_insert_with(|| {
+                // One that is named for good: an op that passes it on has other inputs.
+                let bound = symbol.bound().cloned().unwrap_or(Dim::Known(0));
+                Symbol::bounded(symbol.name(), bound)
+            });
+            Some(Dim::symbol(one.clone()))
+        };
+        made.iter_mut().for_each(|ty| *ty = ty.substitute(&known));
+    }
+
     fn own(&self, value: &Value, op: &'static str) -> Result<ValueId> {
         match value.id() {
             Some(id) if id.index() < self.graph.value_count() => Ok(id),
@@ -142,6 +166,7 @@ impl Emit for Builder {
         if aux {
             made.extend((op.saves.aux)(&call).map_err(|e| e.at(at))?);
         }
+        self.settle(&mut made, &ids);
         let node = self.graph.nodes.len();
         let kind = self.mark.kind;
         let values: Vec<Value> = made
@@ -161,14 +186,17 @@ impl Emit for Builder {
 
 /// Applies every op of `graph` through `emit`, with `inputs` for its inputs, and returns its outputs.
 ///
-/// Each value is given up at its last use, so that eager mode frees and reuses as it goes.
+/// Each value is given up at its last use, so that eager mode frees and reuses as it goes. A size that the data decide
+/// gets the name, or in eager mode the number, that the emitter gives it, in attributes and regions of later nodes too.
 pub fn replay(graph: &Graph, inputs: Vec<Value>, emit: &mut dyn Emit) -> Result<Vec<Value>> {
+    let mut sizes = graph.depends_on_data().then(HashMap::new);
     let mut left = vec![0usize; graph.value_count()];
     for id in graph.nodes.iter().flat_map(|n| &n.inputs).chain(&graph.outputs) {
         left[id.index()] += 1;
     }
     let mut held: Vec<Option<Value>> = vec![None; graph.value_count()];
     for (id, value) in graph.inputs.iter().zip(inputs) {
+        rename(&mut sizes, graph.ty(*id), value.ty());
         held[id.index()] = (left[id.index()] > 0).then_some(value);
     }
     let take = |held: &mut Vec<Option<Value>>, left: &mut Vec<usize>, id: ValueId| {
@@ -188,11 +216,34 @@ pub fn replay(graph: &Graph, inputs: Vec<Value>, emit: &mut dyn Emit) -> Result<
             .collect::<Result<Vec<_>>>()?;
         let kind = node.outputs.first().map_or(Kind::Activation, |id| graph.value(*id).kind);
         let outer = emit.mark(Mark { source: node.source, kind });
-        let made = emit.emit(node.op, inputs, node.attrs.clone(), node.regions.clone(), node.aux);
+        let (attrs, regions) = match &sizes {
+            None => (node.attrs.clone(), node.regions.clone()),
+            Some(sizes) => {
+                let find = |symbol: &Symbol| sizes.get(symbol).cloned();
+                // A region that several nodes share stays one where nothing in it has another name now.
+                let renamed = |region: &Arc<Graph>| match region.mentions(sizes) {
+                    true => Arc::new(region.replace_symbols(&find)),
+                    false => region.clone(),
+                };
+                (node.attrs.substitute(&find), node.regions.iter().map(renamed).collect())
+            }
+        };
+        let made = emit.emit(node.op, inputs, attrs, regions, node.aux);
         emit.mark(outer);
         for (id, value) in node.outputs.iter().zip(made?) {
+            rename(&mut sizes, graph.ty(*id), value.ty());
             held[id.index()] = (left[id.index()] > 0).then_some(value);
         }
     }
     graph.outputs.iter().map(|id| take(&mut held, &mut left, *id)).collect()
+}
+
+/// Learns what sizes that the data decide are called now, where a type is replayed as another.
+fn rename(sizes: &mut Option<HashMap<Symbol, Dim>>, from: &TensorType, to: &TensorType) {
+    let Some(sizes) = sizes else { return };
+    for (from, to) in from.shape.iter().zip(to.shape.iter()) {
+        if let Some(symbol) = from.as_symbol().filter(|s| s.bound().is_some() && from != to) {
+            sizes.entry(symbol.clone()).or_insert_with(|| to.clone());
+        }
+    }
 }

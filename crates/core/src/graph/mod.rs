@@ -13,6 +13,7 @@ mod build;
 mod print;
 mod prune;
 mod shrink;
+mod sizes;
 mod slice;
 mod verify;
 
@@ -188,7 +189,8 @@ impl Graph {
         self.replace_symbols(&find_all)
     }
 
-    fn replace_symbols(&self, find: &dyn Fn(&Symbol) -> Option<Dim>) -> Graph {
+    /// The graph with exactly these symbols replaced, in its regions too.
+    pub(super) fn replace_symbols(&self, find: &dyn Fn(&Symbol) -> Option<Dim>) -> Graph {
         let mut graph = self.clone();
         for info in &mut graph.values {
             info.ty = info.ty.substitute(find);

@@ -16,6 +16,7 @@ impl Graph {
             live[id.index()] = true;
         }
         let mut keep = vec![false; self.nodes.len()];
+        let deciders = self.size_deciders();
         // Backwards: a node's readers are all known when it is looked at.
         for at in (0..self.nodes.len()).rev() {
             let node = &mut self.nodes[at];
@@ -27,6 +28,10 @@ impl Graph {
                 }
                 for id in &node.inputs {
                     live[id.index()] = true;
+                }
+                // A size that it needs is decided by a node that has to run, though nobody may read what that makes.
+                for by in deciders.get(at).into_iter().flatten() {
+                    self.nodes[*by].outputs.iter().for_each(|id| live[id.index()] = true);
                 }
             }
         }

@@ -105,9 +105,11 @@ fn reaches(graph: &Graph, needed: &[bool]) -> Vec<bool> {
     for (id, needed) in graph.outputs.iter().zip(needed) {
         live[id.index()] |= *needed;
     }
-    for node in graph.nodes.iter().rev() {
+    let deciders = graph.size_deciders();
+    for (at, node) in graph.nodes.iter().enumerate().rev() {
         if node.has_effect() || node.outputs.iter().any(|id| live[id.index()]) {
-            for id in &node.inputs {
+            let by = deciders.get(at).into_iter().flatten();
+            for id in node.inputs.iter().chain(by.flat_map(|by| &graph.nodes[*by].outputs)) {
                 live[id.index()] = true;
             }
         }

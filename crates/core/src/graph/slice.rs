@@ -21,9 +21,12 @@ impl Graph {
         for id in outputs {
             needed[id.index()] = true;
         }
-        for node in self.nodes.iter().rev() {
+        let deciders = self.size_deciders();
+        for (at, node) in self.nodes.iter().enumerate().rev() {
             if node.outputs.iter().any(|id| needed[id.index()]) {
-                for id in node.inputs.iter().chain(&node.outputs) {
+                let by = deciders.get(at).into_iter().flatten();
+                let by = by.flat_map(|by| &self.nodes[*by].outputs);
+                for id in node.inputs.iter().chain(&node.outputs).chain(by) {
                     needed[id.index()] = true;
                 }
             }

@@ -1,7 +1,6 @@
 //! What every graph must hold. Each rewrite is checked against it in tests.
 
 use super::{Graph, Node};
-use crate::dim::Dim;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shape::TensorType;
 
@@ -57,17 +56,12 @@ impl Graph {
 
 /// Equal, where a size that the data decide equals any other such size: each inference names it anew.
 fn same_type(a: &TensorType, b: &TensorType) -> bool {
-    let decided_by_data = |dim: &Dim| {
-        let mut found = false;
-        dim.symbols(&mut |s| found |= s.bound().is_some());
-        found
-    };
     a.dtype == b.dtype
         && a.shape.rank() == b.shape.rank()
         && a.shape
             .iter()
             .zip(b.shape.iter())
-            .all(|(x, y)| x == y || (decided_by_data(x) && decided_by_data(y)))
+            .all(|(x, y)| x == y || (x.depends_on_data() && y.depends_on_data()))
 }
 
 fn define(made: &mut [bool], index: usize, by: &str) -> Result<()> {

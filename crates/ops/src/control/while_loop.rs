@@ -147,7 +147,7 @@ fn check_condition(
     let got = condition.input_types();
     // Each region names the lengths that the data decide anew.
     let alike = |(a, b): (&TensorType, &TensorType)| {
-        let dims = |(x, y): (&Dim, &Dim)| x == y || (is_left_open(x) && x.most() == y.most());
+        let dims = |(x, y): (&Dim, &Dim)| x == y || (x.depends_on_data() && x.most() == y.most());
         same_rank(a, b) && a.shape.iter().zip(b.shape.iter()).all(dims)
     };
     let split = spec.carried.min(got.len());
@@ -170,23 +170,16 @@ pub fn stays(start: &TensorType, before: &TensorType, after: &TensorType) -> boo
     let dims = || before.shape.iter().zip(after.shape.iter()).zip(start.shape.iter());
     same_rank(before, after)
         && same_rank(before, start)
-        && dims().all(|((b, a), s)| b == a || (b != s && is_left_open(b)))
+        && dims().all(|((b, a), s)| b == a || (b != s && b.depends_on_data()))
 }
 
 fn same_rank(a: &TensorType, b: &TensorType) -> bool {
     a.dtype == b.dtype && a.shape.rank() == b.shape.rank()
 }
 
-/// Whether the data decide a length.
-pub fn is_left_open(dim: &Dim) -> bool {
-    let mut found = false;
-    dim.symbols(&mut |s| found |= s.bound().is_some());
-    found
-}
-
 fn within((start, bound): (&Dim, &Dim)) -> bool {
     let fits = || bound.most().is_some_and(|most| start.most().is_some_and(|n| n <= most));
-    start == bound || (is_left_open(bound) && fits())
+    start == bound || (bound.depends_on_data() && fits())
 }
 
 /// A type whose lengths that the data decide are named anew.
@@ -197,7 +190,7 @@ fn renewed(ty: &TensorType) -> TensorType {
 
 /// Whether the data decide how large a carried value is: such a loop keeps no checkpoints.
 fn changes_size(spec: &Loop, body: &Graph) -> bool {
-    body.input_types().iter().take(spec.carried).any(|ty| ty.shape.iter().any(is_left_open))
+    body.input_types().iter().take(spec.carried).any(|ty| ty.shape.iter().any(Dim::depends_on_data))
 }
 
 /// Checkpoints of every carried value; behind them the number of rounds, where only the data know it. States that wait

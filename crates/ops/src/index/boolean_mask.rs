@@ -48,7 +48,7 @@ fn infer(call: &Call) -> Result<Types> {
     let row = &x.shape[rank..];
     let made = match call.attrs {
         Attrs::None => {
-            let count = Symbol::bounded("mask_count", mask.shape.elements());
+            let count = Symbol::counted("true_count", mask.shape.elements(), 1);
             joined(&[&[Dim::symbol(count)], row])
         }
         Attrs::Shape(made) if made.rank() == 1 + row.len() => {
@@ -85,7 +85,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (x, mask) = (&k.inputs[0], Mask::new(&k.inputs[1]));
     let out = &mut k.outputs[0];
     let (count, room) = (mask.count(0, mask.len()), out.sizes[0]);
-    if count > room {
+    // Without a shape there is room for all rows.
+    if count > room || (count < room && *k.attrs != Attrs::None) {
         let what = format!("the mask selects {count} rows, but the shape passed along has {room}");
         return Err(bad_argument("boolean_mask", what, "pass the shape that the result has"));
     }

@@ -39,7 +39,7 @@ fn infer(call: &Call) -> Result<Types> {
     let [mask] = inputs("nonzero", call)?;
     no_attrs("nonzero", call)?;
     mask_type("nonzero", mask)?;
-    let count = Dim::symbol(Symbol::bounded("true_count", mask.shape.elements()));
+    let count = Dim::symbol(Symbol::counted("true_count", mask.shape.elements(), 0));
     let shape = [count, Dim::Known(mask.shape.rank())].into_iter().collect();
     Ok(smallvec![TensorType { dtype: DType::I64, shape }])
 }

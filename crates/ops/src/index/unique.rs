@@ -48,7 +48,7 @@ fn infer(call: &Call) -> Result<Types> {
         return Err(ErrorKind::RankMismatch { op: "unique", shape, expected }.into());
     };
     counts_in_i32("unique", length.known().unwrap_or(0))?;
-    let count = Dim::symbol(Symbol::bounded("unique_count", length.clone()));
+    let count = Dim::symbol(Symbol::counted("unique_count", length.clone(), 0));
     let of =
         |dtype, length: &Dim| TensorType { dtype, shape: [length.clone()].into_iter().collect() };
     Ok(smallvec![of(x.dtype, &count), of(DType::I32, length), of(DType::I64, &count)])

@@ -33,9 +33,11 @@ impl Limits {
         };
         let updated: Vec<bool> = updated_roots(graph);
         let mut last_effect: Option<u32> = None;
+        let deciders = graph.size_deciders();
         for (at, node) in graph.nodes.iter().enumerate() {
             let mut before: SmallVec<[u32; 4]> =
                 node.inputs.iter().filter_map(|id| maker[id.index()]).collect();
+            before.extend(deciders.get(at).into_iter().flatten().map(|by| *by as u32));
             for id in &node.inputs {
                 let r = root[id.index()];
                 if updated[r as usize] {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
@@ -83,6 +84,7 @@ impl<'p> Frame<'p> {
         let types = [self.ty(input)];
         let attrs = node.attrs.substitute(&|s| self.find(s));
         let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
+        sizes_fit(node, &call)?;
         let layout = view(&call, &self.layout(input)?).ok_or_else(|| {
             let what = format!("{} of a size that the data decide needs a copy", node.op.name);
             tonnage_core::Error::from(ErrorKind::BadGraph { what })
@@ -97,30 +99,48 @@ impl<'p> Frame<'p> {
         let types: SmallVec<[TensorType; 4]> = node.inputs.iter().map(|id| self.ty(*id)).collect();
         let attrs = node.attrs.substitute(&|s| self.find(s));
         let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
-        let whole = step.writes.as_slice() == node.outputs.as_slice();
-        let (Lower::Tile(make), true) = (node.op.lower, whole) else {
-            return self.tile(lender, step, planned, &[]); // a recipe is written out
+        if step.writes.as_slice() != node.outputs.as_slice() {
+            return self.tile(lender, step, planned, &[]); // a recipe of a known size is written out
+        }
+        let sizes = sizes_fit(node, &call)?;
+        let nowhere = || nowhere(step.writes[0]);
+        let run = match node.op.lower {
+            Lower::Recipe(make) => tonnage_plan::write_out(&make(&call)?),
+            Lower::View(view) => match planned.recipes.first() {
+                Some(Some(recipe)) => {
+                    let seen = recipe.view(sizes[0].clone(), |layout| view(&call, layout));
+                    tonnage_plan::write_out(&seen.ok_or_else(nowhere)?)
+                }
+                _ => {
+                    let layout = self.layout(node.inputs[0])?;
+                    TileRun {
+                        program: planned.program.clone(),
+                        domain: layout.sizes.clone(),
+                        reads: vec![TileRead::Input(0, layout)],
+                        recipes: Vec::new(),
+                    }
+                }
+            },
+            Lower::Tile(make) => {
+                let program = make(&call, node.aux)?;
+                let domain = tile::domain(&call, &program)?.sizes().ok_or_else(nowhere)?;
+                let placed = node
+                    .inputs
+                    .iter()
+                    .zip(&planned.recipes)
+                    .map(|(id, recipe)| {
+                        let at = match recipe {
+                            Some(recipe) => At::Recipe(recipe.clone()),
+                            None => self.placed(*id)?.at.clone(),
+                        };
+                        Ok(Placed { at, layout: self.layout(*id)? })
+                    })
+                    .collect::<Result<SmallVec<[Placed; 4]>>>()?;
+                let placed: SmallVec<[&Placed; 4]> = placed.iter().collect();
+                tonnage_plan::tile_run(&program, domain, &placed).ok_or_else(nowhere)?
+            }
+            _ => return Err(nowhere()),
         };
-        let program = make(&call, node.aux)?;
-        let domain =
-            tile::domain(&call, &program)?.sizes().ok_or_else(|| nowhere(step.writes[0]))?;
-        let placed = node
-            .inputs
-            .iter()
-            .zip(&planned.recipes)
-            .map(|(id, recipe)| {
-                let at = match recipe {
-                    Some(recipe) => At::Recipe(recipe.clone()),
-                    None => self.placed(*id)?.at.clone(),
-                };
-                Ok(Placed { at, layout: self.layout(*id)? })
-            })
-            .collect::<Result<SmallVec<[Placed; 4]>>>()?;
-        let placed: SmallVec<[&Placed; 4]> = placed.iter().collect();
-        let run = tonnage_plan::tile_run(&program, domain, &placed)
-            .ok_or_else(|| nowhere(step.writes[0]))?;
-        let sizes: Vec<Sizes> =
-            (node.op.infer)(&call)?.iter().map(|ty| ty.shape.most().unwrap_or_default()).collect();
         let writes = step.writes.clone();
         self.tile(lender, step, &run, &sizes)?;
         for (id, sizes) in writes.iter().zip(&sizes) {
@@ -349,4 +369,23 @@ pub(super) fn tile_cost(run: &TileRun) -> Cost {
 #[cold]
 fn nowhere(id: ValueId) -> tonnage_core::Error {
     ErrorKind::BadGraph { what: format!("%{} has no bytes here", id.index()) }.into()
+}
+
+/// The sizes of a node's results, now that the data decided those of its inputs. An error where they do not fit.
+fn sizes_fit(node: &Node, call: &Call) -> Result<Vec<Sizes>> {
+    let mut made = (node.op.infer)(call).map_err(|e| match (e.kind(), call.attrs) {
+        // Sizes that have to be equal for the op that reads the result: see the tracer.
+        (ErrorKind::ElementCount { .. }, Attrs::Shape(to))
+            if to.rank() == call.inputs[0].shape.rank() =>
+        {
+            let (left, right) = (call.inputs[0].shape.clone(), to.clone());
+            let help = "the data decided these sizes, and they must be equal here".into();
+            ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into()
+        }
+        _ => e,
+    })?;
+    if node.aux {
+        made.extend((node.op.saves.aux)(call)?);
+    }
+    Ok(made.iter().map(|ty| ty.shape.most().unwrap_or_default()).collect())
 }

@@ -1,0 +1,101 @@
+//! Sizes that the data decide: which node decides one, and which nodes need it.
+//!
+//! A fill of such a size, or a reshape to it, reads nothing of the node that decides it, and still has to run after it.
+//! So whatever drops nodes or changes their order asks here besides looking at what nodes read.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use smallvec::SmallVec;
+
+use super::{Graph, Node};
+use crate::attrs::Attrs;
+use crate::dim::{Dim, Symbol};
+use crate::shape::TensorType;
+
+impl Graph {
+    /// True where the data decide the size of any value.
+    pub fn depends_on_data(&self) -> bool {
+        self.values.iter().any(|info| info.ty.shape.iter().any(Dim::depends_on_data))
+    }
+
+    /// True where it mentions one of these sizes that the data decide, in its regions too.
+    pub(super) fn mentions(&self, sizes: &HashMap<Symbol, Dim>) -> bool {
+        let mut found = false;
+        of_graph(self, &mut |symbol| found |= sizes.contains_key(symbol));
+        found
+    }
+
+    /// For each node, those before it that decide sizes which it needs and none of its inputs has. Nothing at all where the
+    /// data decide no size.
+    pub fn size_deciders(&self) -> Vec<SmallVec<[usize; 1]>> {
+        if !self.depends_on_data() {
+            return Vec::new();
+        }
+        let mut decided: HashMap<Symbol, usize> = HashMap::new();
+        let mut all = Vec::with_capacity(self.nodes.len());
+        for (at, node) in self.nodes.iter().enumerate() {
+            let mut brought = HashSet::new();
+            node.inputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut brought, s)));
+            let mut needed: SmallVec<[usize; 1]> = SmallVec::new();
+            of_node(node, &mut |symbol| {
+                let by = decided.get(symbol).filter(|_| !brought.contains(symbol));
+                needed.extend(by.copied().filter(|by| !needed.contains(by)));
+            });
+            all.push(needed);
+            for id in &node.outputs {
+                of_type(self.ty(*id), &mut |symbol| {
+                    if !brought.contains(symbol) {
+                        decided.entry(symbol.clone()).or_insert(at);
+                    }
+                });
+            }
+        }
+        all
+    }
+}
+
+impl Attrs {
+    /// True where they mention a size that the data decide.
+    pub fn depend_on_data(&self) -> bool {
+        let mut found = false;
+        of_attrs(self, &mut |_| found = true);
+        found
+    }
+}
+
+fn add(to: &mut HashSet<Symbol>, symbol: &Symbol) {
+    to.insert(symbol.clone());
+}
+
+fn of_type(ty: &TensorType, visit: &mut dyn FnMut(&Symbol)) {
+    let mut decided = |symbol: &Symbol| {
+        if symbol.bound().is_some() {
+            visit(symbol);
+        }
+    };
+    ty.shape.iter().for_each(|dim| dim.symbols(&mut decided));
+}
+
+/// What attributes mention is what replacing would replace.
+fn of_attrs(attrs: &Attrs, visit: &mut dyn FnMut(&Symbol)) {
+    let visit = RefCell::new(visit);
+    let see = |symbol: &Symbol| {
+        if symbol.bound().is_some() {
+            (visit.borrow_mut())(symbol);
+        }
+        None
+    };
+    let _ = attrs.substitute(&see);
+}
+
+/// What a node needs besides its inputs, in its regions too.
+fn of_node(node: &Node, visit: &mut dyn FnMut(&Symbol)) {
+    of_attrs(&node.attrs, visit);
+    node.regions.iter().for_each(|region| of_graph(region, visit));
+}
+
+fn of_graph(graph: &Graph, visit: &mut dyn FnMut(&Symbol)) {
+    graph.values.iter().for_each(|info| of_type(&info.ty, visit));
+    graph.nodes.iter().for_each(|node| of_node(node, visit));
+}
