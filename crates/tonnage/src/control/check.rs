@@ -1,7 +1,7 @@
 //! What cannot be a branch or a loop, refused with the line that made it so.
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Result, Source, TensorType};
+use tonnage_core::{Dim, Result, Source, TensorType};
 use tonnage_ops::control::while_loop::stays;
 
 use super::region::{Part, leaves, text};
@@ -86,4 +86,24 @@ pub(super) fn condition_only_looks<R>(op: &'static str, part: &Part<R>) -> Resul
         }
         None => Ok(()),
     }
+}
+
+/// Rows that are stacked have one size, which is known before the loop runs.
+pub(super) fn rows_have_one_size<R, Y: Tree>(
+    op: &'static str,
+    part: &Part<R>,
+    rows: &Y,
+) -> Result<()> {
+    for (i, row) in leaves(rows).iter().enumerate() {
+        if row.shape().iter().any(Dim::depends_on_data) {
+            let what = format!(
+                "the body returns {}{} for the rows of result {i}, whose size the data decide, so that rows may differ",
+                row.ty(),
+                made_at(part.line(row))
+            );
+            let help = "pad it to a known size in the body, or reduce it there";
+            return Err(bad_argument(op, what, help));
+        }
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use tonnage_core::looping::{Loop as Spec, Rounds, row_of};
 use tonnage_core::{Dim, Kind, Mark, Result, Source, TensorType};
 use tonnage_ops::control::{trips, while_loop::WHILE_LOOP};
 
-use super::check::{body_keeps, condition_only_looks};
+use super::check::{body_keeps, condition_only_looks, rows_have_one_size};
 use super::eager::{self, Given};
 use super::options::Loop;
 use super::region::{Outside, Takes, add_written, arranged, begin, key, leaves, with_leaves};
@@ -53,6 +53,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
     })?;
     types.truncate(variables);
     body_keeps(op, &start, &types, &round, &round.result.0)?;
+    rows_have_one_size(op, &round, &round.result.1)?;
     // Variables that the body writes are carried too.
     let mut written = Vec::new();
     add_written(&mut written, &round.trace);
