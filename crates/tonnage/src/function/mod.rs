@@ -286,12 +286,17 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         Ok(ConcreteFunction::new(concrete, self.cache.clone()))
     }
 
-    /// The graph for such arguments as it runs, as text, with what it takes itself.
+    /// The graph for such arguments as it runs, as text, with what it takes itself. Where lengths are open it is the graph as
+    /// it was traced: only a call has the sizes that it runs with.
     #[track_caller]
     pub fn graph(&self, arguments: &A) -> Result<String> {
         let source = Source::here();
         let concrete = self.find(arguments, source)?;
-        let plan = concrete.program.foresee(&self.cache, &leaves(arguments), false);
+        let leaves = leaves(arguments);
+        if leaves.iter().any(|tensor| tensor.shape().sizes().is_none()) {
+            return Ok(program::text(concrete.program.graph()));
+        }
+        let plan = concrete.program.foresee(&self.cache, &leaves, false);
         Ok(program::text(&plan.map_err(|e| e.at(source))?.graph))
     }
 
