@@ -73,10 +73,9 @@ def ones_like(input, dtype=None, name=None):
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None):
     """A matrix with ones on the diagonal. Takes no memory."""
-    made = _t.eye(int(num_rows), int(num_rows if num_columns is None else num_columns), dtype)
-    if batch_shape is None:
-        return made
-    return _t.broadcast_to(made, list(TensorShape(batch_shape)) + made.shape.as_list())
+    lengths = [n if isinstance(n, _t.Tensor) else int(n) for n in (num_rows, num_rows if num_columns is None else num_columns)]
+    made = _t.eye(lengths, dtype)
+    return made if batch_shape is None else _t.broadcast_to(made, list(TensorShape(batch_shape)) + lengths)
 
 
 def range(start, limit=None, delta=1, dtype=None, name="range"):

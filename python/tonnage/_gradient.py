@@ -6,7 +6,7 @@ import functools
 from . import _nest
 from . import _tonnage as _t
 from ._notices import ignores
-from ._shape import IndexedSlices
+from ._shape import IndexedSlices, _lengths_of
 
 
 class UnconnectedGradients:
@@ -155,7 +155,7 @@ class GradientTape:
         target, source = _t.to_tensor(target, None, None), _t.to_tensor(source, None, None)
         made = self._open().batch_jacobian(target, source)
         if made is None and _checked(unconnected_gradients) == "zero":
-            return _t.fill([*target.lengths, *source.lengths[1:]], 0, source.dtype)
+            return _t.fill([*_lengths_of(target), *_lengths_of(source)[1:]], 0, source.dtype)
         return made
 
 

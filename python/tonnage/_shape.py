@@ -9,6 +9,14 @@ from . import _tonnage as _t
 _numbers = itertools.count()
 
 
+def _lengths_of(x):
+    """The lengths of a tensor to compute with: numbers, and where one is open in a function, a scalar that stands for it."""
+    if None not in x.lengths:
+        return x.lengths
+    open_ = _t.shape_of(x, "int32")
+    return [open_[i] if n is None else n for i, n in enumerate(x.lengths)]
+
+
 class Dimension(int):
     """A length, as TensorFlow 1 had it: a number with a ``value``."""
 

@@ -10,6 +10,7 @@ import builtins
 from . import _tonnage as _t
 from .errors import DataDecideError, InvalidArgumentError, OutOfRangeError
 from ._notices import ignores
+from ._shape import _lengths_of
 
 _READ = object()
 
@@ -172,7 +173,8 @@ class TensorArray:
         if self._items is not None and self._items and None not in self._items:
             return _t.concat(self._items, 0)
         rows = self._buffer()
-        return _t.reshape(rows, [rows.lengths[0] * rows.lengths[1]] + rows.lengths[2:])
+        many, each, *rest = _lengths_of(rows)
+        return _t.reshape(rows, [many * each, *rest])
 
     def unstack(self, value, name=None):
         """An array of the rows of a tensor."""

@@ -3,9 +3,10 @@
 from math import prod as _prod
 
 from . import _tonnage as _t
-from ._array import eye, shape as _shape, transpose  # noqa: F401
+from ._array import eye, transpose  # noqa: F401
 from .math import l2_normalize  # noqa: F401
 from ._notices import ignores as _ignores
+from ._shape import _lengths_of
 
 
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, a_is_sparse=False,
@@ -134,7 +135,7 @@ def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
     if l2_regularizer:
         turned = matrix_transpose(matrix)
         square = matmul(turned, matrix)
-        ridge = eye(square.lengths[-1], dtype=square.dtype) * float(l2_regularizer)
+        ridge = eye(_lengths_of(square)[-1], dtype=square.dtype) * float(l2_regularizer)
         return _t.solve(square + ridge, matmul(turned, rhs))
     return _t.lstsq(matrix, rhs)
 
@@ -239,13 +240,7 @@ def tensor_diag(diagonal, name=None):
         return _t.diag(diagonal, 0)
     if not diagonal.ndim:
         raise ValueError("tensor_diag: the diagonal must have rank 1 or more")
-    return _t.reshape(_t.diag(_t.reshape(diagonal, [-1]), 0), _lengths(diagonal) * 2)
-
-
-def _lengths(x):
-    """The lengths; those that are open in a function as tensors."""
-    open_ = _shape(x)
-    return [open_[i] if n is None else n for i, n in enumerate(x.lengths)]
+    return _t.reshape(_t.diag(_t.reshape(diagonal, [-1]), 0), _lengths_of(diagonal) * 2)
 
 
 def tensor_diag_part(input, name=None):
@@ -261,7 +256,7 @@ def tensor_diag_part(input, name=None):
         raise ValueError(f"tensor_diag_part: a shape of two equal halves is needed, not {input.shape}")
     if half == 1:
         return _t.diag_part(input, 0)
-    lengths = _lengths(input)[:half]
+    lengths = _lengths_of(input)[:half]
     size = _prod(lengths)
     return _t.reshape(_t.diag_part(_t.reshape(input, [size, size]), 0), lengths)
 
@@ -277,7 +272,7 @@ def set_diag(input, diagonal, name="set_diag", k=0, align="RIGHT_LEFT"):
     pairs = zip(diagonal.lengths, input.lengths[:-1])
     if diagonal.ndim != input.ndim - 1 or any(a != b for a, b in pairs if None not in (a, b)):
         raise ValueError(f"set_diag: diagonals of shape {diagonal.shape} for matrices of shape {input.shape}")
-    return _t.where_(eye(rows, columns, dtype="bool"), _t.diag(diagonal, 0), input)
+    return _t.where_(eye(*_lengths_of(input)[-2:], dtype="bool"), _t.diag(diagonal, 0), input)
 
 
 def band_part(input, num_lower, num_upper, name=None):

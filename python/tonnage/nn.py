@@ -1,11 +1,13 @@
 """``tf.nn``: activations, losses, convolutions, pooling, normalization."""
 
 from . import _tonnage as _t
+from ._array import size as _size
 from ._names import NN as _NN, made as _made
 from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
 )
 from ._notices import ignores as _ignores
+from ._shape import _lengths_of
 from .errors import InvalidArgumentError as _InvalidArgumentError
 
 globals().update(_made(_NN))
@@ -87,7 +89,8 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
         raise ValueError(f"dropout: the rate is at least 0 and below 1, not {rate}")
     # Some elements together, or a seed of their own: drawn here, as a recipe that takes no memory.
     x = _t.to_tensor(x, None, None)
-    shape = x.lengths if noise_shape is None else [n if m is None else m for m, n in zip(noise_shape, x.lengths)]
+    lengths = _lengths_of(x)
+    shape = lengths if noise_shape is None else [n if m is None else m for m, n in zip(noise_shape, lengths)]
     from .random import uniform
 
     kept = uniform(shape, dtype=x.dtype, seed=seed) >= rate
@@ -133,7 +136,7 @@ def weighted_moments(x, axes, frequency_weights, keepdims=False, name=None):
     [2.0, 2.0]
     """
     x = _t.to_tensor(x, None, None)
-    weights = _t.broadcast_to(_t.to_tensor(frequency_weights, None, x.dtype), x.lengths)
+    weights = _t.broadcast_to(_t.to_tensor(frequency_weights, None, x.dtype), _lengths_of(x))
     total = _t.reduce_sum(weights, axes, True)
     mean = _t.reduce_sum(x * weights, axes, True) / total
     away = x - mean
@@ -370,7 +373,7 @@ def depth_to_space(input, block_size, data_format="NHWC", name=None):
 def zero_fraction(value, name=None):
     """The share of elements that are zero."""
     value = _t.to_tensor(value, None, None)
-    return 1.0 - _t.cast(_t.count_nonzero(value, None, False), "float32") / float(value.shape.num_elements())
+    return 1.0 - _t.cast(_t.count_nonzero(value, None, False), "float32") / _t.cast(_size(value), "float32")
 
 
 def __getattr__(name):

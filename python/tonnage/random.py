@@ -1,7 +1,7 @@
 """``tf.random``: numbers that take no memory until they are written, the same on any number of threads."""
 
 from . import _tonnage as _t
-from ._shape import TensorShape as _TensorShape
+from ._shape import TensorShape as _TensorShape, _lengths_of
 
 _seeds = {"global": None, "count": 0}
 
@@ -92,7 +92,7 @@ def gamma(shape, alpha, beta=None, dtype="float32", seed=None, name=None):
 
 def _gamma(shape, alpha, beta, dtype, seed):
     alpha = _t.to_tensor(alpha, dtype, None)
-    alpha = _t.broadcast_to(alpha, list(_TensorShape(shape)) + alpha.lengths)
+    alpha = _t.broadcast_to(alpha, list(_TensorShape(shape)) + _lengths_of(alpha))
     made = _t.random_gamma(alpha, seed)
     return made if beta is None else made / beta
 
@@ -100,7 +100,7 @@ def _gamma(shape, alpha, beta, dtype, seed):
 def poisson(shape, lam, dtype="float32", seed=None, name=None):
     """Numbers of the Poisson distribution."""
     lam = _t.to_tensor(lam, None, dtype)
-    lam = _t.broadcast_to(lam, list(_TensorShape(shape)) + lam.lengths)
+    lam = _t.broadcast_to(lam, list(_TensorShape(shape)) + _lengths_of(lam))
     return _t.cast(_t.random_poisson(lam, _seed(seed)), dtype)
 
 

@@ -80,6 +80,14 @@ fn shape(lengths: Lengths) -> tonnage::Result<Shape> {
     lengths.shape().map_err(crate::errors::carry)
 }
 
+/// So many lengths that must be known by now.
+fn known<const N: usize>(op: &'static str, lengths: Lengths) -> tonnage::Result<[Dim; N]> {
+    <[Dim; N]>::try_from(shape(lengths)?.to_vec()).map_err(|given| {
+        let what = format!("{} lengths", given.len());
+        tonnage_core::error::bad_argument(op, what, format!("give {N}"))
+    })
+}
+
 fn conv(
     strides: &[usize],
     same: bool,
@@ -216,7 +224,10 @@ ops! {
     matrix_trace(x: In) -> Tensor = x.0.trace(0);
     cross(x: In, other: In) -> Tensor = x.0.cross(&other.0);
     rfft(x: In, axis: i64) -> (Tensor, Tensor) = x.0.rfft(axis);
-    irfft(re: In, im: In, n: usize, axis: i64) -> Tensor = re.0.irfft(&im.0, n, axis);
+    irfft(re: In, im: In, n: Lengths, axis: i64) -> Tensor = {
+        let [n] = known("irfft", n)?;
+        re.0.irfft(&im.0, n, axis)
+    };
     fft(re: In, im: In, axis: i64) -> (Tensor, Tensor) = re.0.fft(&im.0, axis);
     ifft(re: In, im: In, axis: i64) -> (Tensor, Tensor) = re.0.ifft(&im.0, axis);
     softmax(x: In, axis: i64) -> Tensor = x.0.softmax(axis);
@@ -266,12 +277,15 @@ ops! {
     zeros_like(x: In) -> Tensor = x.0.zeros_like();
     ones_like(x: In) -> Tensor = x.0.ones_like();
     count(start: Number, step: Number, length: Lengths, dtype: Dt) -> Tensor = {
-        let [len] = <[Dim; 1]>::try_from(shape(length)?.to_vec()).unwrap_or([Dim::Known(0)]);
+        let [len] = known("range", length)?;
         let attrs = tonnage_core::attrs::Attrs::Range { start: start.0, step: step.0, len, dtype: dtype.0 };
         Ok(tonnage::bind::apply(&tonnage_ops::shape::range::RANGE, &[], attrs)?.swap_remove(0))
     };
     linspace(start: f64, stop: f64, len: usize, dtype: Dt) -> Tensor = tonnage::linspace(start, stop, len, dtype.0);
-    eye(rows: usize, columns: usize, dtype: Dt) -> Tensor = tonnage::eye_of(rows, columns, 0, dtype.0);
+    eye(lengths: Lengths, dtype: Dt) -> Tensor = {
+        let [rows, columns] = known("eye", lengths)?;
+        tonnage::eye_of(rows, columns, 0, dtype.0)
+    };
     random_normal(lengths: Lengths, dtype: Dt, seed: Option<Seed>) -> Tensor = {
         let (to, dtype) = (shape(lengths)?, dtype.0);
         match seed { Some(s) => s.key().normal(to, dtype), None => tonnage::random_normal(to, dtype) }

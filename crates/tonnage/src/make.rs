@@ -138,7 +138,12 @@ pub fn eye(n: usize, dtype: DType) -> Result<Tensor> {
 
 /// A matrix with ones on a diagonal: 0 is the main one, 1 the one above it. Takes a few bytes.
 #[track_caller]
-pub fn eye_of(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Result<Tensor> {
+pub fn eye_of(
+    rows: impl Into<Dim>,
+    columns: impl Into<Dim>,
+    diagonal: i64,
+    dtype: DType,
+) -> Result<Tensor> {
     let (rows, columns) = (rows.into(), columns.into());
     let attrs = Attrs::Eye { rows, columns, diagonal, dtype };
     dispatch::apply1(&shape::eye::EYE, smallvec![], attrs, Source::here())
