@@ -436,7 +436,8 @@ impl<'g> Planner<'g> {
     /// Whether sizes that the data decide say what a node does.
     pub fn is_dynamic(&self, node: &Node) -> bool {
         let mut types = node.inputs.iter().chain(&node.outputs).map(|id| self.graph.ty(*id));
-        types.any(|ty| ty.shape.sizes().is_none()) || (self.data_sizes && node.attrs.depend_on_data())
+        types.any(|ty| ty.shape.sizes().is_none())
+            || (self.data_sizes && node.attrs.depend_on_data())
     }
 }
 

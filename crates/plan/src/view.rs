@@ -15,10 +15,10 @@ use tonnage_core::row::Call;
 use tonnage_core::shape::TensorType;
 use tonnage_core::tile::TileProgram;
 
-use tonnage_core::bytes::Bytes;
 use crate::place::{Planner, most, no_layout};
 use crate::plan::{At, Placed, Run, StepMemory, TileRun};
 use crate::tile;
+use tonnage_core::bytes::Bytes;
 
 /// How a view lies over a layout.
 type View = fn(&Call, &Layout) -> Option<Layout>;
@@ -83,9 +83,9 @@ impl Planner<'_> {
         }
         let placed = self.place(input)?.clone();
         let layout = self.with_call_at_bound(node, |call| view(call, &placed.layout));
-        match layout.filter(|layout| layout.sizes == sizes) {
+        match layout {
             Some(layout) => {
-                self.put(output, Placed { layout, ..placed });
+                self.put(output, Placed { layout: Layout { sizes, ..layout }, ..placed });
                 self.laid_out_late.insert(output);
                 self.note(node, StepMemory::Aliases);
                 Ok(())

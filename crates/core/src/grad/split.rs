@@ -161,7 +161,8 @@ fn lazy(graph: &Graph) -> HashMap<ValueId, usize> {
             _ => false,
         };
         // A size that the data decide is known where it was decided.
-        let sized = node.outputs.iter().all(|id| !graph.ty(*id).shape.iter().any(Dim::depends_on_data));
+        let sized =
+            node.outputs.iter().all(|id| !graph.ty(*id).shape.iter().any(Dim::depends_on_data));
         if light && sized && !node.aux && node.inputs.iter().all(|id| all.contains_key(id)) {
             all.extend(node.outputs.iter().map(|id| (*id, at)));
         }

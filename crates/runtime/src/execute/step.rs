@@ -112,7 +112,9 @@ impl<'p> Frame<'p> {
                     tonnage_plan::write_out(&seen.ok_or_else(nowhere)?)
                 }
                 _ => {
+                    // The same elements in the same order, where they lie in no order that a view could show.
                     let layout = self.layout(node.inputs[0])?;
+                    let layout = view(&call, &layout).unwrap_or(layout);
                     TileRun {
                         program: planned.program.clone(),
                         domain: layout.sizes.clone(),

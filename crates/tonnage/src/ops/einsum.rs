@@ -127,6 +127,11 @@ fn labels(text: &str, term: &str, nameless: usize) -> Result<Vec<usize>> {
     Ok(all)
 }
 
+/// Whether two lengths are equal, or may turn out to be.
+fn fit(a: &Dim, b: &Dim) -> bool {
+    a == b || a.depends_on_data() || b.depends_on_data()
+}
+
 /// The same letter is the same length; axes without a name may be 1 where others are longer.
 fn check_lengths(text: &str, inputs: &[Vec<usize>], operands: &[&Tensor]) -> Result<()> {
     let mut seen: Vec<(usize, Dim)> = Vec::new();
@@ -134,7 +139,8 @@ fn check_lengths(text: &str, inputs: &[Vec<usize>], operands: &[&Tensor]) -> Res
         for (label, dim) in labels.iter().zip(tensor.shape().iter()) {
             match seen.iter_mut().find(|(l, _)| l == label) {
                 None => seen.push((*label, dim.clone())),
-                Some((_, other)) if other == dim => {}
+                // Sizes that the data decide are compared as they run.
+                Some((_, other)) if fit(other, dim) => {}
                 Some((label, other)) if *label >= 256 && other.is(1) => *other = dim.clone(),
                 Some((label, _)) if *label >= 256 && dim.is(1) => {}
                 Some((label, other)) => {
@@ -247,7 +253,8 @@ pub(super) fn contract(
         let axis = |l: &usize| labels.iter().position(|other| other == l);
         which.iter().filter_map(|l| Some(shape[axis(l)?].clone())).collect()
     };
-    if dims(a, a_labels, &summed) != dims(b, b_labels, &summed) {
+    let (left, right) = (dims(a, a_labels, &summed), dims(b, b_labels, &summed));
+    if !left.iter().zip(&right).all(|(x, y)| fit(x, y)) {
         let what = format!("the shapes {} and {}", a.shape(), b.shape());
         return Err(bad_argument(op, what, "axes that meet must have one length").at(source));
     }
