@@ -74,6 +74,8 @@ def ones_like(input, dtype=None, name=None):
 def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None):
     """A matrix with ones on the diagonal. Takes no memory."""
     lengths = [n if isinstance(n, _t.Tensor) else int(n) for n in (num_rows, num_rows if num_columns is None else num_columns)]
+    if any(isinstance(n, int) and n < 0 for n in lengths):
+        raise _InvalidArgumentError(None, None, f"eye: a matrix cannot have {lengths[0]} rows and {lengths[1]} columns")
     made = _t.eye(lengths, dtype)
     return made if batch_shape is None else _t.broadcast_to(made, list(TensorShape(batch_shape)) + lengths)
 
