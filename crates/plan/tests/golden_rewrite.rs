@@ -6,8 +6,8 @@ mod common;
 
 use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
-use tonnage_core::{DType, Graph};
-use tonnage_ops::{control, index, math, random};
+use tonnage_core::{DType, Graph, OpDef, Scalar, Shape};
+use tonnage_ops::{control, index, math, random, shape};
 use tonnage_plan::{Rewrite, lower, rewrite};
 
 const BRANCH: Attrs = Attrs::Branch { key: None, updates: Vec::new() };
@@ -409,26 +409,62 @@ fn transposes_become_attributes_of_a_product() {
 }
 
 #[test]
-fn sizes_that_the_data_decide_are_never_taken_for_each_other() {
+fn sizes_that_one_mask_decides_are_one_size_and_others_are_not() {
     let mut m = Make::new();
-    let (x, keep) = (m.f32(&[8]), m.input(DType::Bool, &[8]));
+    let (x, keep, other) = (m.f32(&[8]), m.input(DType::Bool, &[8]), m.input(DType::Bool, &[8]));
     let a = m.op(&index::boolean_mask::BOOLEAN_MASK, &[&x, &keep], Attrs::None);
     let b = m.op(&index::boolean_mask::BOOLEAN_MASK, &[&x, &keep], Attrs::None);
-    let (c, d) = (m.exp(&a), m.exp(&a));
-    let e = m.add(&c, &d);
-    let graph = m.finish(&[&e, &b]);
+    let c = m.op(&index::boolean_mask::BOOLEAN_MASK, &[&x, &other], Attrs::None);
+    let places = m.op(&index::nonzero::NONZERO, &[&keep], Attrs::None);
+    assert_eq!((a.ty(), &a.ty().shape[0]), (b.ty(), &places.ty().shape[0]));
+    assert_ne!(a.ty(), c.ty());
+    let (d, e) = (m.exp(&a), m.exp(&b));
+    let f = m.add(&d, &e);
+    let graph = m.finish(&[&f, &c]);
     check(
         &graph,
         &[Rewrite::Merge],
         "
-        (%0: f32[8], %1: bool[8]) {
-          %2: f32[mask_count] = boolean_mask(%0, %1)
-          %3: f32[mask_count] = boolean_mask(%0, %1)
-          %4: f32[mask_count] = exp(%2)
-          %5: f32[mask_count] = add(%4, %4)
-          return %5, %3
+        (%0: f32[8], %1: bool[8], %2: bool[8]) {
+          %3: f32[true_count] = boolean_mask(%0, %1)
+          %4: f32[true_count] = boolean_mask(%0, %2)
+          %5: f32[true_count] = exp(%3)
+          %6: f32[true_count] = add(%5, %5)
+          return %6, %4
         }
     ",
     );
     lower(&graph).unwrap();
+}
+
+#[test]
+fn what_decides_a_size_stays_where_only_the_size_is_read() {
+    let reads: [(&'static OpDef, fn(Shape) -> Attrs); 3] = [
+        (&shape::lengths::LENGTHS, |of| Attrs::Lengths { of, dtype: DType::I64 }),
+        (&shape::fill::FILL, |shape| Attrs::Fill {
+            value: Scalar::Int(1),
+            dtype: DType::F32,
+            shape,
+        }),
+        (&shape::range::RANGE, |shape| Attrs::Range {
+            start: Scalar::Int(0),
+            step: Scalar::Int(1),
+            len: shape[0].clone(),
+            dtype: DType::I64,
+        }),
+    ];
+    for (op, attrs) in reads {
+        let mut m = Make::new();
+        let (x, keep) = (m.f32(&[8]), m.input(DType::Bool, &[8]));
+        let kept = m.op(&index::boolean_mask::BOOLEAN_MASK, &[&x, &keep], Attrs::None);
+        let made = m.op(op, &[], attrs(kept.ty().shape.clone()));
+        let mut graph = lower(&m.finish(&[&made])).unwrap();
+        let names: Vec<&str> = graph.nodes.iter().map(|node| node.op.name).collect();
+        assert_eq!(names, ["boolean_mask", op.name]);
+        assert_eq!(graph.part(&graph.outputs.clone()).graph.nodes.len(), 2, "{}", op.name);
+        assert_eq!(graph.size_deciders()[1].as_slice(), [0]);
+        graph.outputs.clear();
+        graph.prune();
+        assert!(graph.nodes.is_empty(), "nothing needs the size any more");
+    }
 }

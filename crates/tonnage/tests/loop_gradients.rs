@@ -400,3 +400,23 @@ fn a_gather_in_a_loop_adds_rows_to_the_tables_gradient() {
         assert_eq!(got[4][c], 0.0);
     }
 }
+
+#[test]
+fn a_body_may_compute_with_sizes_that_the_data_decide() {
+    let _turn = alone();
+    let round = |x: &Tensor, i: &Tensor, sum: Tensor| -> Result<Tensor> {
+        let positive = tensor(0.0f64)?.less(x)?;
+        let (kept, scaled) = (x.boolean_mask(&positive)?, (x * i)?.boolean_mask(&positive)?);
+        (sum + kept.sum_all()?)? + (&kept * &scaled)?.sum_all()?
+    };
+    let looped = move |args: &[Tensor]| {
+        let x = args[0].clone();
+        fori_loop(1, 4, tensor(0.0f64)?, move |i: Tensor, sum: Tensor| {
+            round(&x, &i.cast(DType::F64)?, sum)
+        })
+    };
+    let plain = |args: &[Tensor]| {
+        (1..4).try_fold(tensor(0.0f64)?, |sum, i| round(&args[0], &tensor(f64::from(i))?, sum))
+    };
+    check(looped, &plain, &[numbers(&[9], 3)]);
+}

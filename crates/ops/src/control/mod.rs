@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use tonnage_core::TensorType;
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
-use tonnage_core::graph::{Graph, Node};
+use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::{Loop, Rounds};
 use tonnage_core::row::{AxisMap, Call, Cost, Types};
 
@@ -50,12 +50,15 @@ fn without_effects(graph: &mut Graph) -> Result<()> {
     graph.outputs.iter().for_each(|id| read[id.index()] = true);
     // From the last to the first, so that what only such a node reads is not read.
     let mut keep = vec![false; graph.nodes.len()];
+    let deciders = graph.size_deciders();
+    let decided: Vec<Vec<ValueId>> = graph.nodes.iter().map(|node| node.outputs.clone()).collect();
     for (at, node) in graph.nodes.iter_mut().enumerate().rev() {
         if !node.outputs.iter().any(|id| read[id.index()]) {
             continue;
         }
         keep[at] = true;
-        node.inputs.iter().for_each(|id| read[id.index()] = true);
+        let by = deciders.get(at).into_iter().flatten().flat_map(|by| &decided[*by]);
+        node.inputs.iter().chain(by).for_each(|id| read[id.index()] = true);
         if node.op == &crate::host::callback::HOST_CALLBACK {
             let what = "the backward pass through a loop, a branch or a checkpoint computes it again, but what is read \
                         here from outside of the program, such as the next element of an iterator or what a callback \

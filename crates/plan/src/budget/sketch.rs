@@ -237,9 +237,11 @@ impl Program {
 pub fn waits(graph: &Graph) -> Vec<bool> {
     let mut after = vec![false; graph.value_count()];
     let mut effects_wait = false;
-    let mut made = Vec::with_capacity(graph.nodes.len());
-    for node in &graph.nodes {
+    let mut made: Vec<bool> = Vec::with_capacity(graph.nodes.len());
+    let deciders = graph.size_deciders();
+    for (at, node) in graph.nodes.iter().enumerate() {
         let wait = !node.updates().is_empty()
+            || deciders.get(at).into_iter().flatten().any(|by| made[*by])
             || node.inputs.iter().any(|id| after[id.index()])
             || (effects_wait && node.has_effect());
         effects_wait |= wait && node.has_effect() && node.updates().is_empty();

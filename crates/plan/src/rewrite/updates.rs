@@ -19,12 +19,14 @@ use super::checked;
 /// where they are, so that a gradient need not wait for all others.
 pub(crate) fn updates_wait(mut graph: Graph) -> Result<Graph> {
     let mut after = vec![false; graph.value_count()];
-    let mut waits = Vec::with_capacity(graph.nodes.len());
+    let mut waits: Vec<bool> = Vec::with_capacity(graph.nodes.len());
     // What calls the program around stays in its order: behind one that waits, the next waits too.
     let mut calls_wait = false;
-    for node in &graph.nodes {
+    let deciders = graph.size_deciders();
+    for (at, node) in graph.nodes.iter().enumerate() {
         let calls = node.calls_host() && node.has_effect();
         let wait = !node.updates().is_empty()
+            || deciders.get(at).into_iter().flatten().any(|by| waits[*by])
             || node.inputs.iter().any(|id| after[id.index()])
             || (calls && calls_wait);
         calls_wait |= calls && wait;

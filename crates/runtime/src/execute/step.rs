@@ -99,8 +99,12 @@ impl<'p> Frame<'p> {
         let types: SmallVec<[TensorType; 4]> = node.inputs.iter().map(|id| self.ty(*id)).collect();
         let attrs = node.attrs.substitute(&|s| self.find(s));
         let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
-        if step.writes.as_slice() != node.outputs.as_slice() {
-            return self.tile(lender, step, planned, &[]); // a recipe of a known size is written out
+        let whole = step.writes.as_slice() == node.outputs.as_slice();
+        let made_by_tile =
+            matches!(node.op.lower, Lower::Tile(_) | Lower::Recipe(_) | Lower::View(_));
+        if !whole || !made_by_tile {
+            // A recipe of a known size is written out, or a loop's first value.
+            return self.tile(lender, step, planned, &[]);
         }
         let sizes = sizes_fit(node, &call)?;
         let nowhere = || nowhere(step.writes[0]);
