@@ -439,7 +439,8 @@ fn sizes_that_one_mask_decides_are_one_size_and_others_are_not() {
 
 #[test]
 fn what_decides_a_size_stays_where_only_the_size_is_read() {
-    let reads: [(&'static OpDef, fn(Shape) -> Attrs); 3] = [
+    type Sized = fn(Shape) -> Attrs;
+    let reads: [(&'static OpDef, Sized); 3] = [
         (&shape::lengths::LENGTHS, |of| Attrs::Lengths { of, dtype: DType::I64 }),
         (&shape::fill::FILL, |shape| Attrs::Fill {
             value: Scalar::Int(1),
