@@ -243,7 +243,7 @@ impl<'r> Walk<'r> {
                 && same_regions(other, node)
         })?;
         let other = &self.graph.nodes[found as usize];
-        // A size that the data decide is named anew wherever it is inferred: two of them never meet.
+        // Sizes that different values decide are different, whatever else is the same.
         if other.outputs.iter().zip(infos).any(|(id, info)| *self.graph.ty(*id) != info.ty) {
             return None;
         }
