@@ -11,6 +11,7 @@ use super::{Cotangent, Dual, GradOps, JvpCall, Record, Returned, backward, choos
 use crate::attrs::Attrs;
 use crate::emit::{Emit, Mark, Value};
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::sizes::Renamed;
 use crate::graph::{Builder, Graph, ValueId, replay};
 use crate::kind::Kind;
 use crate::row::OpDef;
@@ -230,6 +231,7 @@ pub fn jvp_graph(
             tangents[id.index()] = Some(builder.input(ty, Kind::Activation, None));
         }
     }
+    let mut sizes = Renamed::of(graph);
     let mut values: Vec<Option<Value>> = vec![None; graph.value_count()];
     for (id, value) in graph.inputs.iter().zip(inputs) {
         values[id.index()] = Some(value);
@@ -248,9 +250,9 @@ pub fn jvp_graph(
             node.inputs.iter().map(|id| tangents[id.index()].clone()).collect();
         let kind = node.outputs.first().map_or(Kind::Activation, |id| graph.value(*id).kind);
         let outer = builder.mark(Mark { source: node.source, kind });
+        let (attrs, regions) = sizes.told(node);
         let made = match own.iter().any(Option::is_some) {
             false => {
-                let (attrs, regions) = (node.attrs.clone(), node.regions.clone());
                 let outputs = builder.emit(node.op, inputs, attrs, regions, node.aux)?;
                 Dual { tangents: vec![None; outputs.len()], outputs }
             }
@@ -259,8 +261,8 @@ pub fn jvp_graph(
                     op: node.op,
                     inputs: &inputs,
                     outputs: &[],
-                    attrs: &node.attrs,
-                    regions: &node.regions,
+                    attrs: &attrs,
+                    regions: &regions,
                     tangents: &own,
                     ops,
                 };
@@ -270,6 +272,7 @@ pub fn jvp_graph(
         builder.mark(outer);
         let moving = made.tangents.into_iter().chain(std::iter::repeat(None));
         for ((id, value), tangent) in node.outputs.iter().zip(made.outputs).zip(moving) {
+            sizes.learn(graph.ty(*id), value.ty());
             values[id.index()] = Some(value);
             tangents[id.index()] = tangent;
         }
@@ -278,10 +281,11 @@ pub fn jvp_graph(
     for id in &graph.outputs {
         results.push(values[id.index()].clone().ok_or_else(|| missing(*id))?);
     }
-    for (id, _) in graph.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted) {
+    for (i, id) in graph.outputs.iter().enumerate().filter(|(i, _)| wanted.get(*i) == Some(&true)) {
+        let ty = results[i].ty().clone();
         results.push(match &tangents[id.index()] {
             Some(tangent) => tangent.clone(),
-            None => zeros(&mut builder, graph.ty(*id), ops)?,
+            None => zeros(&mut builder, &ty, ops)?,
         });
     }
     let mut made = builder.finish(&results)?;

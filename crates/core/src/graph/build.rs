@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::sizes::Renamed;
 use super::{Graph, Node, ValueId, ValueInfo};
 use crate::attrs::Attrs;
 use crate::dim::{Dim, Symbol};
@@ -189,14 +190,14 @@ impl Emit for Builder {
 /// Each value is given up at its last use, so that eager mode frees and reuses as it goes. A size that the data decide
 /// gets the name, or in eager mode the number, that the emitter gives it, in attributes and regions of later nodes too.
 pub fn replay(graph: &Graph, inputs: Vec<Value>, emit: &mut dyn Emit) -> Result<Vec<Value>> {
-    let mut sizes = graph.depends_on_data().then(HashMap::new);
+    let mut sizes = Renamed::of(graph);
     let mut left = vec![0usize; graph.value_count()];
     for id in graph.nodes.iter().flat_map(|n| &n.inputs).chain(&graph.outputs) {
         left[id.index()] += 1;
     }
     let mut held: Vec<Option<Value>> = vec![None; graph.value_count()];
     for (id, value) in graph.inputs.iter().zip(inputs) {
-        rename(&mut sizes, graph.ty(*id), value.ty());
+        sizes.learn(graph.ty(*id), value.ty());
         held[id.index()] = (left[id.index()] > 0).then_some(value);
     }
     let take = |held: &mut Vec<Option<Value>>, left: &mut Vec<usize>, id: ValueId| {
@@ -216,34 +217,13 @@ pub fn replay(graph: &Graph, inputs: Vec<Value>, emit: &mut dyn Emit) -> Result<
             .collect::<Result<Vec<_>>>()?;
         let kind = node.outputs.first().map_or(Kind::Activation, |id| graph.value(*id).kind);
         let outer = emit.mark(Mark { source: node.source, kind });
-        let (attrs, regions) = match &sizes {
-            None => (node.attrs.clone(), node.regions.clone()),
-            Some(sizes) => {
-                let find = |symbol: &Symbol| sizes.get(symbol).cloned();
-                // A region that several nodes share stays one where nothing in it has another name now.
-                let renamed = |region: &Arc<Graph>| match region.mentions(sizes) {
-                    true => Arc::new(region.replace_symbols(&find)),
-                    false => region.clone(),
-                };
-                (node.attrs.substitute(&find), node.regions.iter().map(renamed).collect())
-            }
-        };
+        let (attrs, regions) = sizes.told(node);
         let made = emit.emit(node.op, inputs, attrs, regions, node.aux);
         emit.mark(outer);
         for (id, value) in node.outputs.iter().zip(made?) {
-            rename(&mut sizes, graph.ty(*id), value.ty());
+            sizes.learn(graph.ty(*id), value.ty());
             held[id.index()] = (left[id.index()] > 0).then_some(value);
         }
     }
     graph.outputs.iter().map(|id| take(&mut held, &mut left, *id)).collect()
-}
-
-/// Learns what sizes that the data decide are called now, where a type is replayed as another.
-fn rename(sizes: &mut Option<HashMap<Symbol, Dim>>, from: &TensorType, to: &TensorType) {
-    let Some(sizes) = sizes else { return };
-    for (from, to) in from.shape.iter().zip(to.shape.iter()) {
-        if let Some(symbol) = from.as_symbol().filter(|s| s.bound().is_some() && from != to) {
-            sizes.entry(symbol.clone()).or_insert_with(|| to.clone());
-        }
-    }
 }

@@ -13,7 +13,7 @@ mod build;
 mod print;
 mod prune;
 mod shrink;
-mod sizes;
+pub(crate) mod sizes;
 mod slice;
 mod verify;
 

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -98,4 +99,36 @@ fn of_node(node: &Node, visit: &mut dyn FnMut(&Symbol)) {
 fn of_graph(graph: &Graph, visit: &mut dyn FnMut(&Symbol)) {
     graph.values.iter().for_each(|info| of_type(&info.ty, visit));
     graph.nodes.iter().for_each(|node| of_node(node, visit));
+}
+
+/// What sizes that the data decide are called in a graph that is emitted once more: inference names them anew.
+pub(crate) struct Renamed(Option<HashMap<Symbol, Dim>>);
+
+impl Renamed {
+    /// Nothing is known yet. A graph without such sizes needs no names.
+    pub fn of(graph: &Graph) -> Renamed {
+        Renamed(graph.depends_on_data().then(HashMap::new))
+    }
+
+    /// Learns names where a type is emitted as another.
+    pub fn learn(&mut self, from: &TensorType, to: &TensorType) {
+        let Some(sizes) = &mut self.0 else { return };
+        for (from, to) in from.shape.iter().zip(to.shape.iter()) {
+            if let Some(symbol) = from.as_symbol().filter(|s| s.bound().is_some() && from != to) {
+                sizes.entry(symbol.clone()).or_insert_with(|| to.clone());
+            }
+        }
+    }
+
+    /// What a node is told, by the names that sizes have now.
+    pub fn told(&self, node: &Node) -> (Attrs, Vec<Arc<Graph>>) {
+        let Some(sizes) = &self.0 else { return (node.attrs.clone(), node.regions.clone()) };
+        let find = |symbol: &Symbol| sizes.get(symbol).cloned();
+        // A region that several nodes share stays one where nothing in it has another name now.
+        let renamed = |region: &Arc<Graph>| match region.mentions(sizes) {
+            true => Arc::new(region.replace_symbols(&find)),
+            false => region.clone(),
+        };
+        (node.attrs.substitute(&find), node.regions.iter().map(renamed).collect())
+    }
 }

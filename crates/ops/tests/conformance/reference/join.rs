@@ -81,7 +81,7 @@ pub fn expand_dims(asked: &Asked) -> Vec<Answer> {
 }
 
 pub fn squeeze(asked: &Asked) -> Vec<Answer> {
-    let Attrs::Axes(axes) = asked.attrs else { panic!("no axes") };
+    let Attrs::Squeeze { axes, .. } = asked.attrs else { panic!("no axes") };
     let x = &asked.inputs[0];
     let mut sizes = x.sizes.clone();
     for axis in axes.iter().rev() {
