@@ -376,6 +376,8 @@ impl Attrs {
             Attrs::Shape(shape) if *shape == of.shape => shape[axis] = len.clone(),
             Attrs::Fill { shape, .. } => shape[axis] = len.clone(),
             Attrs::Slices(slices) => slices[axis].len = len.clone(),
+            // A piece may have the length 1 where the whole has another.
+            Attrs::Squeeze { all, .. } => *all = false,
             Attrs::Place { slices, shape } => {
                 slices[axis].len = len.clone();
                 shape[axis] = len.clone();
