@@ -1,4 +1,4 @@
-"""A gradient of one's own: what it keeps of the way there is what it uses, and nothing else.
+"""A gradient of one's own: what it saves of the forward pass is what it uses, and nothing else.
 
 ``python examples/custom_gradient.py`` prints
 

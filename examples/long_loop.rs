@@ -1,23 +1,23 @@
 //! The gradient of a long recurrent loop in little memory: carried states are kept at checkpoints, the rest is run again.
-//! The peak grows with the square root of the number of rounds.
+//! The peak grows with the square root of the number of iterations.
 //!
 //! `cargo run --release -p tonnage-examples long_loop` prints
 //!
-//!        16 rounds: planned 292.00 KiB, used 292.00 KiB, 0 of them again, gradient 0.847...
-//!       256 rounds: planned 580.00 KiB, used 580.00 KiB, 223 of them again, gradient 0.216...
-//!      1024 rounds: planned 1.07 MiB, used 1.07 MiB, 959 of them again, gradient 0.046...
+//!        16 iterations: planned 292.00 KiB, used 292.00 KiB, 0 of them again, gradient 0.847...
+//!       256 iterations: planned 580.00 KiB, used 580.00 KiB, 223 of them again, gradient 0.216...
+//!      1024 iterations: planned 1.07 MiB, used 1.07 MiB, 959 of them again, gradient 0.046...
 
 use tonnage::{Elementwise, GradientTape, Result, Tensor, constant, function, tensor, while_loop};
 
 pub fn main() -> Result<()> {
     let h = tensor(vec![0.1f32; 4096])?;
-    for rounds in [16, 256, 1024] {
+    for iterations in [16, 256, 1024] {
         let f = function(move |h: Tensor| {
             let mut tape = GradientTape::new();
             tape.watch(&h);
             let (_, last) = while_loop(
                 (constant(0i32, ())?, h.clone()),
-                |(i, _)| i.less(rounds),
+                |(i, _)| i.less(iterations),
                 |(i, h): (Tensor, Tensor)| Ok(((i + 1)?, (h * 0.999)?.tanh()?)),
             )?;
             tape.gradient(&last.sum_all()?, &[&h])?[0].tensor()
@@ -25,9 +25,9 @@ pub fn main() -> Result<()> {
         let plan = f.plan(&h)?;
         let (gradient, measured) = f.call_measured(h.clone())?;
         let used = measured.map(|m| m.used.to_string()).unwrap_or_default();
-        let again = plan.rounds_again().unwrap_or(0);
+        let again = plan.recomputed_iterations().unwrap_or(0);
         let first = gradient.slice(&[(0..1).into()])?.to_vec::<f32>()?[0];
-        println!("{rounds:>5} rounds: planned {}, used {used}, {again} of them again, gradient {first:.6}", plan.peak());
+        println!("{iterations:>5} iterations: planned {}, used {used}, {again} of them again, gradient {first:.6}", plan.peak());
     }
     Ok(())
 }

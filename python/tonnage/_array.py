@@ -330,7 +330,7 @@ def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None):
 
 
 def broadcast_to(input, shape, name=None):
-    """A tensor stretched to a shape. Takes no memory."""
+    """A tensor broadcast to a shape. Takes no memory."""
     return _t.broadcast_to(input, shape)
 
 

@@ -79,11 +79,11 @@ def switch_case(branch_index, branch_fns, default=None, name="switch_case"):
 
 def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations=10, back_prop=True,
                swap_memory=False, maximum_iterations=None, name=None, checkpoints=None):
-    """Runs a body as long as a condition holds, in the memory of one round.
+    """Runs a body as long as a condition holds, in the memory of one iteration.
 
     Its gradient keeps carried values only, at checkpoints: ``checkpoints`` says how many. With ``swap_memory`` those of
-    all rounds wait in a file: memory does not depend on the number of rounds, and in a function whose tape is inside of
-    it no round runs again. ``parallel_iterations`` has nothing to do: a round's ops run on all threads.
+    all iterations wait in a file: memory does not depend on the number of iterations, and in a function whose tape is inside of
+    it no iteration runs again. ``parallel_iterations`` has nothing to do: an iteration's ops run on all threads.
 
     >>> i, total = tf.while_loop(lambda i, t: i < 4, lambda i, t: (i + 1, t + i), [tf.constant(0), tf.constant(0)])
     >>> int(total)
@@ -135,7 +135,7 @@ class _Seen(Exception):
 
 
 def _find_shapes(body, start):
-    """Runs a round for nothing: arrays that have no shape yet learn theirs, which they share with those that are written."""
+    """Runs an iteration for nothing: arrays that have no shape yet learn theirs, which they share with those that are written."""
     def look(state):
         body(*start)
         raise _Seen
@@ -151,10 +151,10 @@ def _lengths(values):
 
 
 def _python_loop(cond, body, state, most):
-    rounds = 0
-    while bool(cond(*state)) and (most is None or rounds < most):
+    iterations = 0
+    while bool(cond(*state)) and (most is None or iterations < most):
         state = body(state)
-        rounds += 1
+        iterations += 1
     return state
 
 
@@ -192,7 +192,7 @@ def _check_invariants(values, shapes):
 
 def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap_memory=False, infer_shape=True,
            name=None, fn_output_signature=None):
-    """What a function makes of every row, stacked. Runs in the memory of one round.
+    """What a function makes of every row, stacked. Runs in the memory of one iteration.
 
     >>> tf.map_fn(lambda row: tf.reduce_sum(row), tf.constant([[1, 2], [3, 4]])).numpy().tolist()
     [3, 7]
@@ -218,7 +218,7 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
 
 
 def _hints(where, parallel_iterations=None, infer_shape=True):
-    """What loops are told and have no use for: a round's ops run on all threads, shapes are known."""
+    """What loops are told and have no use for: an iteration's ops run on all threads, shapes are known."""
     asked = parallel_iterations not in (None, 10)
     if asked or not infer_shape:
         from ._notices import no_effect
@@ -233,7 +233,7 @@ def _stopped(values, back_prop):
 
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
-    """What a function makes of every row, stacked. It is a loop, in the memory of one round."""
+    """What a function makes of every row, stacked. It is a loop, in the memory of one iteration."""
     if not fallback_to_while_loop and warn:
         from ._notices import no_effect
 
@@ -288,7 +288,7 @@ def _fold(fn, elems, initializer, reverse, spill):
 
 
 def foldl(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, name=None):
-    """The last state of a fold along the first axis. Runs in the memory of one round.
+    """The last state of a fold along the first axis. Runs in the memory of one iteration.
 
     >>> int(tf.foldl(lambda state, row: state * 2 + row, tf.constant([1, 0, 1])))
     5

@@ -171,7 +171,7 @@ def _dense(gradient):
 def custom_gradient(f=None):
     """A function with a gradient of its own: it returns its result and a function for the gradient.
 
-    What that function uses of the way there is kept, and nothing else. It may call ``tf.gradients`` on it. Where it takes
+    What that function uses of the forward pass is saved, and nothing else. It may call ``tf.gradients`` on it. Where it takes
     ``variables`` it is given those that ``f`` used and returns their gradients too; otherwise they are differentiated as
     usual.
 

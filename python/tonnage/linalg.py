@@ -133,10 +133,10 @@ def solve(matrix, rhs, adjoint=False, name=None):
 def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
     """The least squares solution."""
     if l2_regularizer:
-        turned = matrix_transpose(matrix)
-        square = matmul(turned, matrix)
+        transposed = matrix_transpose(matrix)
+        square = matmul(transposed, matrix)
         ridge = eye(_lengths_of(square)[-1], dtype=square.dtype) * float(l2_regularizer)
-        return _t.solve(square + ridge, matmul(turned, rhs))
+        return _t.solve(square + ridge, matmul(transposed, rhs))
     return _t.lstsq(matrix, rhs)
 
 

@@ -70,7 +70,7 @@ def bias_add(value, bias, data_format=None, name=None):
     if bias.ndim != 1 or value.ndim < 2:
         raise _wrong(f"bias_add: a bias of one axis and a value of more are needed, not {bias.shape} and {value.shape}")
     channels, count = value.lengths[1 if first else -1], bias.lengths[0]
-    # Broadcasting would stretch a bias of one element over all channels.
+    # Broadcasting would broadcast a bias of one element over all channels.
     if None not in (channels, count) and channels != count:
         raise _wrong(f"bias_add: a bias of {count} elements does not fit the {channels} channels of {value.shape}")
     return value + (_t.reshape(bias, [-1] + [1] * (value.ndim - 2)) if first else bias)

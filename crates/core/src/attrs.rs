@@ -13,7 +13,7 @@ use crate::host::HostCall;
 use crate::layout::Slice;
 use crate::looping::{Loop, LoopGrad};
 use crate::recipe::{Distribution, Key};
-use crate::row::Keep;
+use crate::row::Save;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes, TensorType};
 use crate::tile::TileProgram;
@@ -310,7 +310,7 @@ pub enum Attrs {
         /// Outputs that are results; the rest is there to be kept.
         results: usize,
         /// What the user's gradient reads.
-        saved: Vec<Keep>,
+        saved: Vec<Save>,
         /// What it returns for each of the inputs that it speaks of.
         returns: Vec<Returned>,
         /// Whether it is the derivative of the graph, and not another one that its user prefers.

@@ -15,7 +15,7 @@ use crate::attrs::{Attrs, AxisSlice};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, ValueId, ValueInfo};
 use crate::layout::Layout;
-use crate::looping::{Loop, Rounds};
+use crate::looping::{Iterations, Loop};
 use crate::recipe::{Generator, Recipe};
 use crate::shape::TensorType;
 use crate::tile::{Close, Form, Instr, Reg, TileProgram};
@@ -182,11 +182,11 @@ impl Heap for Attrs {
 
 impl Heap for Loop {
     fn heap(&self, seen: &mut Seen) -> usize {
-        let rounds = match &self.rounds {
-            Rounds::Times(dim) => dim.heap(seen),
-            Rounds::While { .. } => 0,
+        let iterations = match &self.iterations {
+            Iterations::Times(dim) => dim.heap(seen),
+            Iterations::While { .. } => 0,
         };
-        rounds + self.updates.heap(seen)
+        iterations + self.updates.heap(seen)
     }
 }
 

@@ -94,9 +94,9 @@ impl Out<'_> {
 ///
 /// An element is handed over once, when nothing more is added to it. How the output is cut is open, so what becomes of an
 /// element depends on its position and value alone.
-pub trait Finish: Sync {
+pub trait Epilogue: Sync {
     /// Works on parts of the output in place.
-    fn finish(&self, parts: &mut dyn Parts);
+    fn apply(&self, parts: &mut dyn Parts);
 }
 
 /// Parts of an output, each a run of elements.
@@ -131,7 +131,7 @@ pub struct Kernel<'a, 'o> {
     pub scratch: &'a mut [u8],
     /// Threads.
     pub workers: &'a dyn Workers,
-    /// What the first output becomes. For a kernel that its row says to be [`Finishing`](crate::row::Lower::Finishing); others
+    /// What the first output becomes. For a kernel that its row says to be [`OutputEpilogue`](crate::row::Lower::OutputEpilogue); others
     /// are lent `None`.
-    pub finish: Option<&'a dyn Finish>,
+    pub epilogue: Option<&'a dyn Epilogue>,
 }

@@ -1,7 +1,7 @@
 //! What a loop is told, in the words that the loop, its gradient, the planner and the executor share.
 //!
-//! One loop serves them all: carried values change from round to round, sliced inputs give each round a
-//! row, the rest is only read; each round may also write a row of a stacked output. `while_loop`, `fori_loop`,
+//! One loop serves them all: carried values change from iteration to iteration, sliced inputs give each iteration a
+//! row, the rest is only read; each iteration may also write a row of a stacked output. `while_loop`, `fori_loop`,
 //! `scan` and `map_fn` differ in nothing but these numbers.
 //!
 //! Decision: `docs/decisions/loop-checkpoints.md`.
@@ -16,15 +16,15 @@ use crate::graph::Graph;
 use crate::recipe::Key;
 use crate::shape::{Shape, TensorType};
 
-/// States that the gradient of a loop keeps where nothing says how many rounds there may be.
-pub const SLOTS_UNKNOWN: u64 = 64;
+/// States that the gradient of a loop keeps where nothing says how many iterations there may be.
+pub const MAX_CHECKPOINTS_UNKNOWN: u64 = 64;
 
-/// How many rounds a loop takes.
+/// How many iterations a loop takes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-pub enum Rounds {
+pub enum Iterations {
     /// As long as the condition holds, at most so many.
     While {
-        /// Stop after so many rounds, whatever the condition says.
+        /// Stop after so many iterations, whatever the condition says.
         most: Option<u64>,
     },
     /// So many; there is no condition.
@@ -37,20 +37,20 @@ pub enum Rounds {
 pub struct Loop {
     /// Inputs that the body changes.
     pub carried: usize,
-    /// Inputs of which every round sees one row. Only where the number of rounds is known.
+    /// Inputs of which every iteration sees one row. Only where the number of iterations is known.
     pub sliced: usize,
-    /// Outputs of which every round writes one row. Only where the number of rounds is known.
+    /// Outputs of which every iteration writes one row. Only where the number of iterations is known.
     pub stacked: usize,
-    /// How many rounds.
-    pub rounds: Rounds,
+    /// How many iterations.
+    pub iterations: Iterations,
     /// Whether rows are taken and written from the last to the first.
     pub reverse: bool,
     /// Carried states that a gradient keeps at once, the first one included; `None`: as many as
-    /// [`default_slots`] says.
-    pub slots: Option<usize>,
-    /// Whether a gradient has the states of all rounds, in a file: none are kept in memory, and none is computed again.
+    /// [`default_max_checkpoints`] says.
+    pub max_checkpoints: Option<usize>,
+    /// Whether a gradient has the states of all iterations, in a file: none are kept in memory, and none is computed again.
     pub spills: bool,
-    /// What random ops in its rounds are made of, so that a round that is run again draws the same.
+    /// What random ops in its iterations are made of, so that an iteration that is run again draws the same.
     pub key: Key,
     /// Carried values that lie in a variable's own bytes, which are written in place. The planner's word:
     /// in a graph as it is traced there are none.
@@ -60,7 +60,7 @@ pub struct Loop {
 impl Loop {
     /// Whether its regions begin with a condition.
     pub fn has_condition(&self) -> bool {
-        matches!(self.rounds, Rounds::While { .. })
+        matches!(self.iterations, Iterations::While { .. })
     }
 
     /// The condition and the body among an op's regions, if both are there.
@@ -79,70 +79,74 @@ impl Loop {
         self.carried..self.carried.saturating_add(self.sliced)
     }
 
-    /// The number of rounds, where it is a number.
-    pub fn known_rounds(&self) -> Option<u64> {
-        match &self.rounds {
-            Rounds::Times(dim) => dim.known().map(|n| n as u64),
-            Rounds::While { .. } => None,
+    /// The number of iterations, where it is a number.
+    pub fn known_iterations(&self) -> Option<u64> {
+        match &self.iterations {
+            Iterations::Times(dim) => dim.known().map(|n| n as u64),
+            Iterations::While { .. } => None,
         }
     }
 
-    /// The most rounds that there can be, where that is a number.
-    pub fn most_rounds(&self) -> Option<u64> {
-        match &self.rounds {
-            Rounds::Times(_) => self.known_rounds(),
-            Rounds::While { most } => *most,
+    /// The most iterations that there can be, where that is a number.
+    pub fn max_iterations(&self) -> Option<u64> {
+        match &self.iterations {
+            Iterations::Times(_) => self.known_iterations(),
+            Iterations::While { most } => *most,
         }
     }
 
-    /// The row of a round, of so many.
-    pub fn row(&self, round: u64, rounds: u64) -> u64 {
-        if self.reverse { rounds - 1 - round } else { round }
+    /// The row of an iteration, of so many.
+    pub fn row(&self, iteration: u64, iterations: u64) -> u64 {
+        if self.reverse { iterations - 1 - iteration } else { iteration }
     }
 
-    /// Carried states that a gradient keeps at once, the first one included, for so many rounds; for
+    /// Carried states that a gradient keeps at once, the first one included, for so many iterations; for
     /// an unknown number where that is `None`.
-    pub fn slots(&self, rounds: Option<u64>) -> u64 {
-        match (self.slots, rounds) {
-            (Some(slots), _) => (slots as u64).max(1),
-            (None, Some(rounds)) => default_slots(rounds),
-            (None, None) => match self.rounds {
-                Rounds::While { most: Some(most) } => default_slots(most).min(SLOTS_UNKNOWN),
-                _ => SLOTS_UNKNOWN,
+    pub fn max_checkpoints(&self, iterations: Option<u64>) -> u64 {
+        match (self.max_checkpoints, iterations) {
+            (Some(max_checkpoints), _) => (max_checkpoints as u64).max(1),
+            (None, Some(iterations)) => default_max_checkpoints(iterations),
+            (None, None) => match self.iterations {
+                Iterations::While { most: Some(most) } => {
+                    default_max_checkpoints(most).min(MAX_CHECKPOINTS_UNKNOWN)
+                }
+                _ => MAX_CHECKPOINTS_UNKNOWN,
             },
         }
     }
 
     /// How many states are kept besides the first one: rows of each checkpoint.
-    pub fn kept(&self) -> Dim {
-        match &self.rounds {
-            Rounds::Times(dim) => Dim::checkpoints(dim, self.slots),
-            Rounds::While { .. } => Dim::Known(self.slots(None).saturating_sub(1) as usize),
+    pub fn checkpoint_rows(&self) -> Dim {
+        match &self.iterations {
+            Iterations::Times(dim) => Dim::checkpoints(dim, self.max_checkpoints),
+            Iterations::While { .. } => {
+                Dim::Known(self.max_checkpoints(None).saturating_sub(1) as usize)
+            }
         }
     }
 
     /// The type of the checkpoints of a carried value.
     pub fn checkpoint(&self, carried: &TensorType) -> TensorType {
-        stacked(carried, self.kept())
+        stacked(carried, self.checkpoint_rows())
     }
 
     /// The same with symbols replaced where `find` knows better.
     #[must_use]
     pub fn substitute(&self, find: &dyn Fn(&Symbol) -> Option<Dim>) -> Loop {
-        let rounds = match &self.rounds {
-            Rounds::Times(dim) => Rounds::Times(dim.substitute(find)),
+        let iterations = match &self.iterations {
+            Iterations::Times(dim) => Iterations::Times(dim.substitute(find)),
             other => other.clone(),
         };
-        Loop { rounds, ..self.clone() }
+        Loop { iterations, ..self.clone() }
     }
 }
 
 /// What the gradient of a loop is told.
 ///
 /// Its inputs are those of the loop; where the loop handed its checkpoints over, the carried values that it
-/// ended with, the checkpoints of each, and, if only the data know it, the number of rounds (of a loop that spills:
+/// ended with, the checkpoints of each, and, if only the data know it, the number of iterations (of a loop that spills:
 /// that number and no checkpoints); then what each
-/// round back takes a row of (gradients of stacked outputs), and what is carried backwards (gradients of carried
+/// iteration back takes a row of (gradients of stacked outputs), and what is carried backwards (gradients of carried
 /// values, sums). Its outputs are what was carried backwards, and the stacked ones (gradients of sliced inputs).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct LoopGrad {
@@ -150,18 +154,18 @@ pub struct LoopGrad {
     pub of: Loop,
     /// Whether checkpoints come in. Otherwise the loop is run once more to make them.
     pub handed: bool,
-    /// Inputs of which every round back takes a row.
+    /// Inputs of which every iteration of the backward pass takes a row.
     pub seeds: usize,
     /// Values that are carried backwards.
     pub back: usize,
-    /// Outputs of which every round back writes a row.
+    /// Outputs of which every iteration of the backward pass writes a row.
     pub stacked: usize,
 }
 
 impl LoopGrad {
-    /// Whether the number of rounds is handed over: where only the data know it, and where it stands for the
+    /// Whether the number of iterations is handed over: where only the data know it, and where it stands for the
     /// file of the states.
-    fn hands_rounds(&self) -> bool {
+    fn hands_iterations(&self) -> bool {
         self.handed && (self.of.has_condition() || self.of.spills)
     }
 
@@ -172,7 +176,7 @@ impl LoopGrad {
             (true, true) => 1,
             (true, false) => 2,
         };
-        self.of.carried.saturating_mul(each).saturating_add(usize::from(self.hands_rounds()))
+        self.of.carried.saturating_mul(each).saturating_add(usize::from(self.hands_iterations()))
     }
 
     /// How many of so many inputs are the loop's own; `None` where there are too few.
@@ -193,7 +197,7 @@ impl LoopGrad {
             own: 0..own,
             ends: own..own + carried,
             checkpoints: own + carried..own + carried + kept,
-            rounds: self.hands_rounds().then_some(own + carried + kept),
+            iterations: self.hands_iterations().then_some(own + carried + kept),
             seeds: first_seed..first_back,
             back: first_back..first_back + self.back,
         })
@@ -215,37 +219,38 @@ pub struct GradInputs {
     pub ends: Range<usize>,
     /// The checkpoints of each carried value.
     pub checkpoints: Range<usize>,
-    /// The number of rounds that were run.
-    pub rounds: Option<usize>,
-    /// What each round back takes a row of.
+    /// The number of iterations that were run.
+    pub iterations: Option<usize>,
+    /// What each iteration of the backward pass takes a row of.
     pub seeds: Range<usize>,
     /// What is carried backwards.
     pub back: Range<usize>,
 }
 
 /// States that a gradient keeps at once, the first one included, where nobody says otherwise: all of up to
-/// 16 rounds, about twice the square root beyond, and never fewer for more rounds.
+/// 16 iterations, about twice the square root beyond, and never fewer for more iterations.
 ///
 /// ```
-/// use tonnage_core::looping::default_slots;
-/// assert_eq!([1, 16, 17, 250, 4000].map(default_slots), [1, 16, 16, 32, 127]);
+/// use tonnage_core::looping::default_max_checkpoints;
+/// assert_eq!([1, 16, 17, 250, 4000].map(default_max_checkpoints), [1, 16, 16, 32, 127]);
 /// ```
-pub fn default_slots(rounds: u64) -> u64 {
-    let square = rounds.saturating_mul(4);
+pub fn default_max_checkpoints(iterations: u64) -> u64 {
+    let square = iterations.saturating_mul(4);
     let root = square.isqrt();
     let twice = if root * root < square { root + 1 } else { root };
-    match rounds {
-        0..=16 => rounds.max(1),
+    match iterations {
+        0..=16 => iterations.max(1),
         _ => twice.max(16),
     }
 }
 
-/// How many states are kept besides the first one. With as many slots as there are rounds but one, all
-/// are; with fewer, the slots less the first state's, and the state before the last round, which the way back starts
+/// How many states are kept besides the first one. With as many checkpoints as there are iterations but one, all
+/// are; with fewer, the checkpoints less the first state's, and the state before the last iteration, which the backward pass starts
 /// from.
-pub fn kept(rounds: u64, slots: Option<usize>) -> u64 {
-    let slots = slots.map_or_else(|| default_slots(rounds), |n| (n as u64).max(1));
-    rounds.saturating_sub(1).min(slots)
+pub fn checkpoint_rows(iterations: u64, max_checkpoints: Option<usize>) -> u64 {
+    let max_checkpoints =
+        max_checkpoints.map_or_else(|| default_max_checkpoints(iterations), |n| (n as u64).max(1));
+    iterations.saturating_sub(1).min(max_checkpoints)
 }
 
 /// The type of so many of a type, one after the other.

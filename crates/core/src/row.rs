@@ -57,7 +57,7 @@ pub struct OpDef {
     pub mem: Mem,
     /// Workspace, from types and the number of threads.
     pub scratch: fn(&Call, usize) -> Bytes,
-    /// What its gradient keeps.
+    /// What its gradient saves.
     pub saves: Saves,
     /// May the planner compute it again.
     pub remat: Remat,
@@ -110,7 +110,7 @@ pub enum Mem {
 
 /// Something that a gradient rule reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum Keep {
+pub enum Save {
     /// An input's value.
     Input(usize),
     /// The values of all inputs, of an op that takes any number.
@@ -127,15 +127,15 @@ pub enum Keep {
     Declared,
 }
 
-impl Keep {
+impl Save {
     /// Kept whichever gradients are wanted.
     pub const fn always(self) -> Saved {
-        Saved { keep: self, by: None }
+        Saved { save: self, by: None }
     }
 
     /// Kept only where that input's gradient is wanted.
     pub const fn needed_by(self, input: usize) -> Saved {
-        Saved { keep: self, by: Some(input) }
+        Saved { save: self, by: Some(input) }
     }
 }
 
@@ -143,22 +143,22 @@ impl Keep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Saved {
     /// What.
-    pub keep: Keep,
+    pub save: Save,
     /// Only for that input's gradient; `None`: for any.
     pub by: Option<usize>,
 }
 
 impl Saved {
-    /// Whether it is kept where the gradients of these inputs are wanted.
+    /// Whether it is saved where the gradients of these inputs are wanted.
     pub fn is_for(&self, needs: &[bool]) -> bool {
         self.by.is_none_or(|input| needs.get(input) == Some(&true))
     }
 }
 
-/// What a gradient keeps.
+/// What a gradient saves.
 #[derive(Clone, Copy)]
 pub struct Saves {
-    /// Sets of values, any one of which is enough; the cheapest is kept. One empty set: types only.
+    /// Sets of values, any one of which is enough; the cheapest is saved. One empty set: types only.
     pub alternatives: &'static [&'static [Saved]],
     /// Types of the extra outputs.
     pub aux: fn(&Call) -> Result<Types>,
@@ -174,31 +174,31 @@ impl Saves {
     }
 }
 
-/// What one alternative keeps of a call where the gradients of these inputs are wanted, one by one; `twice`:
+/// What one alternative saves of a call where the gradients of these inputs are wanted, one by one; `twice`:
 /// where the gradient may be differentiated itself.
-pub fn kept(
+pub fn saved_values(
     op: &OpDef,
     alternative: &[Saved],
     needs: &[bool],
     call: &Call,
     twice: bool,
-) -> Result<SmallVec<[Keep; 2]>> {
-    let mut all: SmallVec<[Keep; 2]> = SmallVec::new();
+) -> Result<SmallVec<[Save; 2]>> {
+    let mut all: SmallVec<[Save; 2]> = SmallVec::new();
     for saved in alternative.iter().filter(|s| s.is_for(needs)) {
-        match (saved.keep, call.attrs) {
-            (Keep::Inputs, _) => all.extend((0..needs.len()).map(Keep::Input)),
-            (Keep::Ends, Attrs::Loop(spec)) => all.extend((0..spec.carried).map(Keep::Output)),
-            (Keep::Auxes, _) => all.extend((0..(op.saves.aux)(call)?.len()).map(Keep::Aux)),
-            (Keep::Declared, Attrs::Custom { args, saved, .. }) => {
+        match (saved.save, call.attrs) {
+            (Save::Inputs, _) => all.extend((0..needs.len()).map(Save::Input)),
+            (Save::Ends, Attrs::Loop(spec)) => all.extend((0..spec.carried).map(Save::Output)),
+            (Save::Auxes, _) => all.extend((0..(op.saves.aux)(call)?.len()).map(Save::Aux)),
+            (Save::Declared, Attrs::Custom { args, saved, .. }) => {
                 all.extend(saved.iter().copied());
                 // What its user's rule does not speak of is differentiated from the inputs.
                 if twice || needs.get(*args..).is_some_and(|rest| rest.contains(&true)) {
-                    let inputs = (0..needs.len()).map(Keep::Input);
+                    let inputs = (0..needs.len()).map(Save::Input);
                     all.extend(inputs.filter(|input| !saved.contains(input)));
                 }
             }
-            (Keep::Ends | Keep::Declared, _) => {}
-            (keep, _) => all.push(keep),
+            (Save::Ends | Save::Declared, _) => {}
+            (save, _) => all.push(save),
         }
     }
     Ok(all)
@@ -319,7 +319,7 @@ pub enum Lower {
     /// As a kernel over lent slices.
     Slices(fn(&mut Kernel) -> Result<()>),
     /// As such a kernel that hands its one output over to [`Kernel::finish`] as it is made.
-    Finishing(fn(&mut Kernel) -> Result<()>),
+    WithEpilogue(fn(&mut Kernel) -> Result<()>),
     /// As such a kernel that reads inputs from outside of memory a part at a time.
     Streaming {
         /// The kernel.
@@ -329,7 +329,7 @@ pub enum Lower {
         /// Its workspace where some inputs lie outside of memory.
         staging: Staging,
         /// Whether it hands its output over to [`Kernel::finish`] too.
-        finishes: bool,
+        has_epilogue: bool,
     },
     /// As other ops.
     Composite(Expand),
@@ -366,16 +366,16 @@ impl Lower {
     /// The kernel over lent slices, if it is one.
     pub fn kernel(&self) -> Option<fn(&mut Kernel) -> Result<()>> {
         match self {
-            Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming { kernel, .. } => {
-                Some(*kernel)
-            }
+            Lower::Slices(kernel)
+            | Lower::WithEpilogue(kernel)
+            | Lower::Streaming { kernel, .. } => Some(*kernel),
             _ => None,
         }
     }
 
     /// Whether the kernel hands its one output over to [`Kernel::finish`] as it is made.
-    pub fn finishes(&self) -> bool {
-        matches!(self, Lower::Finishing(_) | Lower::Streaming { finishes: true, .. })
+    pub fn has_epilogue(&self) -> bool {
+        matches!(self, Lower::WithEpilogue(_) | Lower::Streaming { has_epilogue: true, .. })
     }
 }
 

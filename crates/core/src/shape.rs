@@ -104,7 +104,7 @@ impl Shape {
         }
     }
 
-    /// The shape that both broadcast to: aligned at the last axis, a length of 1 stretches.
+    /// The shape that both broadcast to: aligned at the last axis, a length of 1 is broadcast.
     ///
     /// An open dim meets only itself or 1: a size that would have to be checked at run time would
     /// make the plan a guess.

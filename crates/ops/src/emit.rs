@@ -144,10 +144,10 @@ pub fn sum_to(e: &mut dyn Emit, grad: Value, ty: &TensorType) -> Result<Value> {
     let mut grad = grad;
     if grad.ty().shape != ty.shape {
         let new = grad.ty().shape.rank() - ty.shape.rank();
-        let stretched: Sizes = (0..grad.ty().shape.rank())
+        let broadcast: Sizes = (0..grad.ty().shape.rank())
             .filter(|i| *i < new || ty.shape[*i - new] != grad.ty().shape[*i])
             .collect();
-        grad = sum(e, grad, stretched, true)?;
+        grad = sum(e, grad, broadcast, true)?;
         grad = reshape(e, grad, &ty.shape)?;
     }
     cast(e, grad, ty.dtype)

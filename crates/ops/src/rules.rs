@@ -147,7 +147,7 @@ pub mod infer {
 pub mod axes {
     use super::*;
 
-    /// Every axis of the output runs along the same axis of each input that is not stretched.
+    /// Every axis of the output runs along the same axis of each input that is not broadcast.
     pub fn elementwise(call: &Call) -> AxisMap {
         let rank = call.inputs.iter().map(|ty| ty.shape.rank()).max().unwrap_or(0);
         let along = |axis: usize| {

@@ -1,4 +1,4 @@
-//! Graphs that are too large to search through, for an integer program: each as one line of JSON, with what the ladder
+//! Graphs that are too large to search through, for an integer program: each as one line of JSON, with what the frontier
 //! takes at a number of budgets. `optimum.py` beside this file solves the same and compares.
 //!
 //! `cargo bench -p tonnage-plan --bench optimum > graphs.jsonl && python3 crates/plan/benches/optimum.py graphs.jsonl`
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
-use tonnage_plan::{Allowed, InputSpec, Ladder, Machine};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Machine};
 use works::{OPTIONS, Work, Works, network};
 
 /// Shares of what lies between the least and everything.
@@ -26,24 +26,24 @@ fn line(name: &str, graph: &Arc<Graph>, inputs: &[InputSpec]) -> Result<String> 
         )
     };
     let nodes: Vec<String> = works.iter().map(work).collect();
-    let ladder = Ladder::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine)?;
-    let (most, least) = (ladder.plan(0)?, ladder.least()?);
-    let mut rungs = Vec::new();
+    let frontier = Frontier::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine)?;
+    let (most, least) = (frontier.plan(0)?, frontier.least()?);
+    let mut points = Vec::new();
     for share in SHARES {
         let between = (most.peak() - least.peak()).get() * share / 100;
         let budget = least.peak() + tonnage_core::Bytes::new(between);
-        if let Ok(plan) = ladder.fit(budget)?
+        if let Ok(plan) = frontier.fit(budget)?
             && let Some(fitted) = plan.fitted
         {
             // Inputs lie outside of the arena.
             let arena = (budget - plan.inputs).get();
-            rungs.push(format!(r#"{{"arena":{arena},"seconds":{:e}}}"#, fitted.seconds));
+            points.push(format!(r#"{{"arena":{arena},"seconds":{:e}}}"#, fitted.seconds));
         }
     }
     Ok(format!(
-        r#"{{"name":"{name}","nodes":[{}],"sizes":{sizes:?},"results":{results:?},"rungs":[{}]}}"#,
+        r#"{{"name":"{name}","nodes":[{}],"sizes":{sizes:?},"results":{results:?},"points":[{}]}}"#,
         nodes.join(","),
-        rungs.join(",")
+        points.join(",")
     ))
 }
 

@@ -15,7 +15,7 @@ use tonnage_core::graph::replay;
 use tonnage_core::{Builder, Bytes, DType, Emit, Graph, Kind, OpDef, Result, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit, math, nn, state};
 use tonnage_plan::offsets::{self, Effort, Item};
-use tonnage_plan::{InputSpec, Ladder, Machine, Options, Rewrite, lower, plan, rewrite};
+use tonnage_plan::{Frontier, InputSpec, Machine, Options, Rewrite, lower, plan, rewrite};
 
 /// `x -> tanh(x * 0.9 + 0.1)` again and again, with a matrix product every ninth time.
 fn chain(nodes: usize) -> Result<Graph> {
@@ -232,7 +232,7 @@ fn main() -> Result<()> {
             let budgeted = match nodes <= 3_000 {
                 true => {
                     let fit =
-                        || Ladder::of(&lowered, &inputs, options, &Machine::DEFAULT)?.fit(half);
+                        || Frontier::of(&lowered, &inputs, options, &Machine::DEFAULT)?.fit(half);
                     format!("{:.2?}", best(runs.min(3), fit)?.0)
                 }
                 false => "-".into(),
@@ -249,7 +249,7 @@ fn main() -> Result<()> {
         }
         println!("{name:<12} {}", growth(&curve));
     }
-    ladders(most)
+    frontiers(most)
 }
 
 /// The power of the number of nodes that the time grows with, from 1,000 nodes on: the slope of the line
@@ -270,8 +270,8 @@ fn growth(curve: &[(f64, f64)]) -> String {
     }
 }
 
-/// A budget: the ladder, with and without a file, and the rung for half of the arena.
-fn ladders(most: usize) -> Result<()> {
+/// A budget: the frontier, with and without a file, and the point for half of the arena.
+fn frontiers(most: usize) -> Result<()> {
     println!(
         "{:<10} {:>8} {:>12} {:>12} {:>14}",
         "ladder", "nodes", "again", "file", "half, planned"
@@ -284,12 +284,12 @@ fn ladders(most: usize) -> Result<()> {
             .map(|ty| InputSpec::contiguous(ty, "bench", false))
             .collect::<Result<Vec<_>>>()?;
         let options = Options { threads: 2, outputs_given: false };
-        let of = |machine: Machine| best(1, || Ladder::of(&graph, &inputs, options, &machine));
+        let of = |machine: Machine| best(1, || Frontier::of(&graph, &inputs, options, &machine));
         let (again, _) = of(Machine::DEFAULT.without_disk())?;
-        let (file, ladder) = of(Machine::DEFAULT)?;
-        let plan = ladder.plan(0)?;
+        let (file, frontier) = of(Machine::DEFAULT)?;
+        let plan = frontier.plan(0)?;
         let budget = plan.inputs + Bytes::new(plan.obtains().get() / 2);
-        let (fit, _) = best(1, || ladder.fit(budget))?;
+        let (fit, _) = best(1, || frontier.fit(budget))?;
         println!("{:<10} {nodes:>8} {again:>12.2?} {file:>12.2?} {fit:>14.2?}", "training");
     }
     Ok(())

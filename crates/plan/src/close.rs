@@ -8,9 +8,9 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::Node;
 
 use crate::arena::bound;
-use crate::finish;
+use crate::epilogue;
 use crate::place::Planner;
-use crate::plan::{KeptPlan, OutputPlan, Plan, Space, Step};
+use crate::plan::{FileValuePlan, OutputPlan, Plan, Space, Step};
 
 /// What is known of a plan before its buffers have addresses.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl Planner<'_> {
         for output in &outputs {
             if let OutputPlan::Buffer { buffer, .. } = output {
                 self.buffers[buffer.0].last = end.saturating_sub(1);
-                self.buffers[buffer.0].kept = true;
+                self.buffers[buffer.0].outlives_call = true;
             }
         }
         Ok(outputs)
@@ -62,7 +62,7 @@ impl Planner<'_> {
         let arena = self.whole(self.end_of(Space::Memory));
         let disk = self.end_of(Space::Disk);
         self.figures();
-        finish::join(self.graph, &self.places, &mut self.steps);
+        epilogue::join(self.graph, &self.places, &mut self.steps);
         let written = self.written_inputs();
         Ok(Plan {
             graph: self.graph.clone(),
@@ -76,7 +76,7 @@ impl Planner<'_> {
             outputs,
             arena,
             disk,
-            kept: self.kept,
+            file_values: self.file_values,
             bound,
             input_bytes: self.input_bytes,
             written,
@@ -94,7 +94,7 @@ impl Planner<'_> {
         Ok(Outline {
             peak: self.inputs() + arena + own,
             reads: self.steps.iter().map(Step::reads_stored).sum(),
-            writes: self.kept.iter().map(KeptPlan::bytes).sum(),
+            writes: self.file_values.iter().map(FileValuePlan::bytes).sum(),
         })
     }
 }

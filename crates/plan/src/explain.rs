@@ -49,8 +49,8 @@ pub struct Explanation {
     pub gaps: Bytes,
     /// The lines that would pay most to change, the one that saves most first; at most ten.
     pub suggestions: Vec<Suggestion>,
-    /// Rounds of loops that gradients will run again; `None` where only the data know.
-    pub rounds_again: Option<u64>,
+    /// Iterations of loops that gradients will run again; `None` where only the data know.
+    pub recomputed_iterations: Option<u64>,
     /// Every step.
     pub steps: Vec<StepLine>,
 }
@@ -111,15 +111,15 @@ pub struct StepLine {
 /// What the gradient of a loop keeps, and what that costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BackLine {
-    /// How many rounds the loop has; `None` where only the data know.
-    pub rounds: Option<u64>,
+    /// How many iterations the loop has; `None` where only the data know.
+    pub iterations: Option<u64>,
     /// States that are kept in memory besides the first.
     pub states: usize,
     /// Whether all of them wait in a file.
     pub in_file: bool,
     /// What one takes.
     pub state: Bytes,
-    /// Rounds that are run again; `None` where only the data know.
+    /// Iterations that are run again; `None` where only the data know.
     pub again: Option<u64>,
 }
 
@@ -230,7 +230,7 @@ impl Plan {
             by_layer: self
                 .shares(|_, source| source.layer().map_or(String::new(), |l| l.to_string())),
             suggestions: Vec::new(),
-            rounds_again: self.rounds_again(),
+            recomputed_iterations: self.recomputed_iterations(),
             steps: self.steps.iter().map(|step| self.line(step, &again)).collect(),
         }
     }
@@ -266,7 +266,7 @@ impl Plan {
             layer: node.and_then(|n| n.source.layer()),
             back: match &step.run {
                 Run::LoopGrad(plan) => Some(BackLine {
-                    rounds: plan.spec.of.known_rounds(),
+                    iterations: plan.spec.of.known_iterations(),
                     states: plan.rows,
                     in_file: plan.file.is_some(),
                     state: plan.state,

@@ -19,7 +19,9 @@ use tonnage_ops::tile::fused_store::room;
 use crate::budget::Machine;
 use crate::loops::{LoopPlan, Sliced};
 use crate::place::{InputSpec, Planner};
-use crate::plan::{At, KeptPlan, Placed, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun};
+use crate::plan::{
+    At, FileValuePlan, Placed, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun,
+};
 
 /// An input that a step's kernel reads from a file as it goes.
 #[derive(Debug, Clone)]
@@ -33,8 +35,8 @@ pub struct StreamedInput {
 }
 
 impl Plan {
-    /// What a call reads from files: each step that uses a tensor in a file reads it again, in every round of a loop; of branches the one that
-    /// reads most counts, and of a loop whose rounds the data decide on the most that there can be, or one. A variable in files that is one number
+    /// What a call reads from files: each step that uses a tensor in a file reads it again, in every iteration of a loop; of branches the one that
+    /// reads most counts, and of a loop whose iterations the data decide on the most that there can be, or one. A variable in files that is one number
     /// everywhere, as an optimizer's are at first, counts as if it lay there. It is no part of the peak.
     pub fn reads(&self) -> Bytes {
         self.steps.iter().map(Step::reads_stored).sum()
@@ -42,7 +44,7 @@ impl Plan {
 
     /// What a call writes to files that outlive it: new values of variables that are kept there. It is no part of the peak.
     pub fn writes(&self) -> Bytes {
-        self.kept.iter().map(KeptPlan::bytes).sum()
+        self.file_values.iter().map(FileValuePlan::bytes).sum()
     }
 
     /// Seconds that reading and writing take, at the rates that were measured for files.
@@ -75,24 +77,24 @@ impl Planner<'_> {
     /// A step whose result goes to a file, through a few pieces in memory. The call makes the file, which no plan knows: to
     /// those who read it, it is one more that the call brings.
     pub(crate) fn in_file(&mut self, node: &Node, run: TileRun) -> Result<()> {
-        let kept = self.keep(node.outputs[0], &run.domain);
+        let file_value = self.keep(node.outputs[0], &run.domain);
         let threads = self.options.threads;
         let room = self.graph.with_call(node, |call| (node.op.scratch)(call, threads));
-        let run = Run::ToFile { run: Arc::new(run), kept };
+        let run = Run::ToFile { run: Arc::new(run), file_value };
         self.step(node, run, StepMemory::ToFile, room)
     }
 
     /// Lets a value lie in a file that the call makes: which of those it is.
     fn keep(&mut self, id: ValueId, sizes: &Sizes) -> usize {
         let dtype = self.graph.ty(id).dtype;
-        let kept = self.kept.len();
-        self.kept.push(KeptPlan { count: sizes.iter().product(), dtype });
-        let number = (self.brought() + kept) as u32;
+        let file_value = self.file_values.len();
+        self.file_values.push(FileValuePlan { count: sizes.iter().product(), dtype });
+        let number = (self.brought() + file_value) as u32;
         let recipe =
             Recipe::generate(Generator::Given { number, dtype, stored: true }, sizes.clone());
         let layout = Layout::contiguous(recipe.sizes.clone());
         self.put(id, Placed { at: At::Recipe(Arc::new(recipe)), layout });
-        kept
+        file_value
     }
 
     /// Plans rows that are put into a table where that lies in a file, and is to lie in one then: a variable that is kept
@@ -113,11 +115,11 @@ impl Planner<'_> {
         }
         self.materialize(node, indices)?;
         self.materialize(node, rows)?;
-        let kept = self.keep(node.outputs[0], &sizes);
+        let file_value = self.keep(node.outputs[0], &sizes);
         let count = sizes.iter().product();
         let pieces = room(Bytes::of(count * recipe.dtype().size()), self.options.threads);
         let room = rows_in_parts::order_bytes(many) + pieces;
-        self.step(node, Run::RowsToFile { kept }, StepMemory::ToFile, room)?;
+        self.step(node, Run::RowsToFile { file_value }, StepMemory::ToFile, room)?;
         if let Some(step) = self.steps.last_mut() {
             step.streamed.push(StreamedInput { input: 0, recipe, count });
         }
@@ -201,9 +203,9 @@ impl Step {
                     let all = branches.iter().map(|branch| branch.plan.reads());
                     all.max().unwrap_or(Bytes::ZERO)
                 }
-                Run::Loop(of) => of_loop(of, rounds(&of.spec)),
+                Run::Loop(of) => of_loop(of, iterations(&of.spec)),
                 Run::LoopGrad(of) => {
-                    let back = times(of.step.reads() + of_rows(&of.seeds), rounds(&of.spec.of));
+                    let back = times(of.step.reads() + of_rows(&of.seeds), iterations(&of.spec.of));
                     back + of_loop(&of.forward, of.again.unwrap_or(1))
                 }
                 Run::Nothing | Run::Kernel | Run::Transfer(_) | Run::RowsToFile { .. } => {
@@ -213,12 +215,12 @@ impl Step {
     }
 }
 
-fn of_loop(of: &LoopPlan, rounds: u64) -> Bytes {
+fn of_loop(of: &LoopPlan, iterations: u64) -> Bytes {
     let condition = of.condition.as_ref().map_or(Bytes::ZERO, Plan::reads);
-    times(of.body.reads() + condition + of_rows(&of.sliced), rounds)
+    times(of.body.reads() + condition + of_rows(&of.sliced), iterations)
 }
 
-/// What each round reads of inputs that it takes a row of.
+/// What each iteration reads of inputs that it takes a row of.
 fn of_rows(sliced: &[Sliced]) -> Bytes {
     let read = |of: &Sliced| match of {
         Sliced::Recipe { run, .. } => of_tiles(run),
@@ -227,12 +229,12 @@ fn of_rows(sliced: &[Sliced]) -> Bytes {
     sliced.iter().map(read).sum()
 }
 
-fn rounds(spec: &Loop) -> u64 {
-    spec.most_rounds().unwrap_or(1)
+fn iterations(spec: &Loop) -> u64 {
+    spec.max_iterations().unwrap_or(1)
 }
 
-fn times(bytes: Bytes, rounds: u64) -> Bytes {
-    Bytes::new(bytes.get().saturating_mul(rounds))
+fn times(bytes: Bytes, iterations: u64) -> Bytes {
+    Bytes::new(bytes.get().saturating_mul(iterations))
 }
 
 fn of_tiles(run: &TileRun) -> Bytes {

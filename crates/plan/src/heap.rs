@@ -3,11 +3,11 @@
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
-use crate::loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced};
+use crate::loops::{CheckpointPolicy, Held, LoopGradPlan, LoopPlan, Sliced};
 use crate::place::InputSpec;
 use crate::plan::{
-    At, BranchPlan, BufferId, BufferPlan, KeptPlan, OutputPlan, Placed, Plan, Run, Step, TileRead,
-    TileRun,
+    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, OutputPlan, Placed, Plan, Run, Step,
+    TileRead, TileRun,
 };
 
 impl Plan {
@@ -28,7 +28,7 @@ impl Heap for Plan {
             + self.outputs.heap(seen)
             + self.written.heap(seen)
             + self.input_bytes.capacity() * size_of::<Bytes>()
-            + self.kept.capacity() * size_of::<KeptPlan>()
+            + self.file_values.capacity() * size_of::<FileValuePlan>()
     }
 }
 
@@ -95,17 +95,17 @@ impl Heap for TileRead {
 
 impl Heap for LoopPlan {
     fn heap(&self, seen: &mut Seen) -> usize {
-        let kept = match &self.keeps {
-            Keeps::These(rounds) => rounds.capacity() * size_of::<u64>(),
-            Keeps::Nothing | Keeps::Online { .. } => 0,
-            Keeps::File(file) => file.parts.heap(seen),
+        let policy = match &self.checkpoint_policy {
+            CheckpointPolicy::These(iterations) => iterations.capacity() * size_of::<u64>(),
+            CheckpointPolicy::Nothing | CheckpointPolicy::Online { .. } => 0,
+            CheckpointPolicy::File(file) => file.parts.heap(seen),
         };
         self.spec.heap(seen)
             + self.condition.heap(seen)
             + self.body.heap(seen)
             + self.sliced.heap(seen)
             + self.second.heap(seen)
-            + kept
+            + policy
     }
 }
 

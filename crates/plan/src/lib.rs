@@ -4,7 +4,7 @@
 //! In the order that data flows: [`rewrite`](fn@rewrite) simplifies, a rule a file; [`lower`] does that, writes
 //! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when
 //! each node runs; `place` gives every value its bytes (a view's by `view`, a dying input's as `in_place` allows, or a
-//! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each round sees
+//! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each iteration sees
 //! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
 //! goes to a file and back; `outputs` says
 //! where results lie; `arena` packs the buffers by [`offsets`]; `close` puts the plan together, or tells what it takes at least; [`Plan`] is the result, `loops` its loops, and `explain` says it as
@@ -16,13 +16,13 @@ mod arena;
 mod budget;
 mod close;
 mod copy;
+mod epilogue;
 mod explain;
 mod files;
-mod finish;
 mod fuse;
 mod heap;
 mod in_place;
-mod kept;
+mod loop_checkpoints;
 mod looping;
 mod loops;
 mod lower;
@@ -35,22 +35,22 @@ mod print;
 mod region;
 mod rewrite;
 mod rows;
+mod saved;
 pub mod schedule;
-mod slots;
 mod suggest;
 mod tile;
 mod transfer;
 mod view;
 
-pub use budget::{Allowed, Fitted, Ladder, Machine, Price};
+pub use budget::{Allowed, Fitted, Frontier, Machine, Price};
 pub use explain::{BackLine, Explanation, Holder, Share, StepLine};
 pub use files::StreamedInput;
-pub use loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced, StateFile};
-pub use lower::{lower, lower_keeping_insides};
+pub use loops::{CheckpointPolicy, Held, LoopGradPlan, LoopPlan, Sliced, StateFile};
+pub use lower::{lower, lower_with_residuals};
 pub use place::{InputSpec, Options, plan};
 pub use plan::{
-    At, BranchPlan, BufferId, BufferPlan, KeptPlan, Lane, OutputPlan, Placed, Plan, Refusal, Run,
-    Space, Step, StepMemory, Streamed, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, Lane, OutputPlan, Placed, Plan, Refusal,
+    Run, Space, Step, StepMemory, Streamed, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
 pub use suggest::{Change, Suggestion};

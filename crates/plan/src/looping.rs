@@ -8,13 +8,13 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::{GradInputs, Loop, LoopGrad};
 
-use crate::loops::{Held, Keeps, LoopGradPlan, LoopPlan, Sliced, StateFile};
+use crate::loop_checkpoints::origin;
+use crate::loops::{CheckpointPolicy, Held, LoopGradPlan, LoopPlan, Sliced, StateFile};
 use crate::place::{InputSpec, Planner};
 use crate::plan::{Run, StepMemory};
 use crate::region::{Shelf, at_home, bad, inner, read_spec, second};
 use crate::rows;
 use crate::schedule::{self, SPARE, revolve};
-use crate::slots::origin;
 
 /// A loop's results start as its initial values: in their bytes where those are free, copied otherwise.
 fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
@@ -29,24 +29,27 @@ fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> R
 }
 
 /// A gradient keeps states where a loop makes its extra outputs.
-fn keeps(spec: &Loop) -> Keeps {
-    match spec.known_rounds() {
-        Some(rounds) => Keeps::These(revolve::kept(rounds, spec.slots(Some(rounds)))),
-        None => Keeps::Online { slots: spec.slots(None) },
+fn checkpoint_policy(spec: &Loop) -> CheckpointPolicy {
+    match spec.known_iterations() {
+        Some(iterations) => CheckpointPolicy::These(revolve::checkpointed(
+            iterations,
+            spec.max_checkpoints(Some(iterations)),
+        )),
+        None => CheckpointPolicy::Online { max_checkpoints: spec.max_checkpoints(None) },
     }
 }
 
-/// Whether a gradient in this graph takes the states of the loop that made this number of rounds.
-fn is_gone_back(graph: &Graph, rounds: ValueId) -> bool {
-    let takes = |n: &Node| rounds_of(n).is_some_and(|id| origin(graph, id) == rounds);
+/// Whether a gradient in this graph takes the states of the loop that made this number of iterations.
+fn is_gone_back(graph: &Graph, iterations: ValueId) -> bool {
+    let takes = |n: &Node| iterations_of(n).is_some_and(|id| origin(graph, id) == iterations);
     graph.nodes.iter().any(takes)
 }
 
-/// The number of rounds that the gradient of a loop that spills is handed.
-fn rounds_of(node: &Node) -> Option<ValueId> {
+/// The number of iterations that the gradient of a loop that spills is handed.
+fn iterations_of(node: &Node) -> Option<ValueId> {
     let Attrs::LoopGrad(spec) = &node.attrs else { return None };
     let at = spec.inputs(node.inputs.len()).filter(|_| spec.of.spills)?;
-    Some(node.inputs[at.rounds?])
+    Some(node.inputs[at.iterations?])
 }
 
 /// The file of a loop's states.
@@ -56,7 +59,7 @@ fn state_file(node: &Node, spec: &Loop, name: ValueId) -> Result<StateFile> {
     for id in &body.inputs[..spec.carried] {
         parts.push(state.put(body.ty(*id).bytes(node.op.name)?));
     }
-    let rows = spec.most_rounds().map(|n| n.saturating_sub(1));
+    let rows = spec.max_iterations().map(|n| n.saturating_sub(1));
     Ok(StateFile { name, state: state.0, parts, rows })
 }
 
@@ -70,16 +73,16 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         }
     }
     let mut shelf = Shelf::default();
-    let keeps = match node.outputs.get(spec.carried + spec.stacked) {
-        None => Keeps::Nothing,
-        Some(rounds) if spec.spills => match is_gone_back(planner.graph, *rounds) {
-            true => Keeps::File(state_file(node, spec, *rounds)?),
-            // Who goes back in another call runs the rounds again.
-            false => Keeps::Nothing,
+    let checkpoint_policy = match node.outputs.get(spec.carried + spec.stacked) {
+        None => CheckpointPolicy::Nothing,
+        Some(iterations) if spec.spills => match is_gone_back(planner.graph, *iterations) {
+            true => CheckpointPolicy::File(state_file(node, spec, *iterations)?),
+            // Who goes back in another call runs the iterations again.
+            false => CheckpointPolicy::Nothing,
         },
-        Some(_) => keeps(spec),
+        Some(_) => checkpoint_policy(spec),
     };
-    let mut plan = loop_plan(planner, node, spec, None, keeps, &mut shelf)?;
+    let mut plan = loop_plan(planner, node, spec, None, checkpoint_policy, &mut shelf)?;
     plan.inner = shelf.put_pieces(work(&plan));
     let reads: SmallVec<[ValueId; 4]> =
         node.inputs[spec.carried..].iter().chain(&node.outputs).copied().collect();
@@ -92,11 +95,11 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
     planner.push(node, Run::Loop(Box::new(plan)), memory, scratch, reads, writes)
 }
 
-/// What the rounds work in: nothing where there are none. Where the data decide whether there are any, a run may
+/// What the iterations work in: nothing where there are none. Where the data decide whether there are any, a run may
 /// take less.
 fn scratch(planner: &mut Planner, spec: &Loop, shelf: Shelf) -> Bytes {
     planner.is_bound |= spec.has_condition();
-    match spec.known_rounds() {
+    match spec.known_iterations() {
         Some(0) => Bytes::ZERO,
         _ => shelf.0,
     }
@@ -109,7 +112,7 @@ fn loop_plan(
     node: &Node,
     spec: &Loop,
     step: Option<&Graph>,
-    keeps: Keeps,
+    checkpoint_policy: CheckpointPolicy,
     shelf: &mut Shelf,
 ) -> Result<LoopPlan> {
     let in_place = step.is_none();
@@ -160,7 +163,7 @@ fn loop_plan(
         second,
         answer,
         inner: Bytes::ZERO, // the caller knows what else works there
-        keeps,
+        checkpoint_policy,
     })
 }
 
@@ -181,13 +184,15 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut shelf = Shelf::default();
     let held = held(planner, node, &at, &mut shelf)?;
     let Some(step) = node.regions.last() else { return Err(bad(node)) };
-    let keeps = if spec.of.spills { Keeps::Nothing } else { keeps(&spec.of) };
-    let mut forward = loop_plan(planner, node, &spec.of, Some(step), keeps, &mut shelf)?;
-    let rounds = spec.of.known_rounds();
-    let slots = spec.of.slots(rounds);
+    let checkpoint_policy =
+        if spec.of.spills { CheckpointPolicy::Nothing } else { checkpoint_policy(&spec.of) };
+    let mut forward =
+        loop_plan(planner, node, &spec.of, Some(step), checkpoint_policy, &mut shelf)?;
+    let iterations = spec.of.known_iterations();
+    let max_checkpoints = spec.of.max_checkpoints(iterations);
     let body = &forward.body.graph;
     // Without a loop in this graph that writes them, states are written by a run of its own.
-    let name = rounds_of(node).map(|id| origin(planner.graph, id));
+    let name = iterations_of(node).map(|id| origin(planner.graph, id));
     let is_maker = |n: &Node| name.is_some_and(|id| n.aux && n.outputs.contains(&id));
     let written = planner.graph.nodes.iter().any(is_maker);
     let file = match spec.of.spills {
@@ -198,7 +203,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let (mut checkpoints, mut writes) = (Vec::new(), SmallVec::new());
     let rows = match spec.of.spills {
         true => 0,
-        false => spec.of.kept().known().ok_or_else(|| bad(node))?,
+        false => spec.of.checkpoint_rows().known().ok_or_else(|| bad(node))?,
     };
     for j in 0..if spec.of.spills { 0 } else { spec.of.carried } {
         let ty = spec.of.checkpoint(body.ty(body.inputs[j]));
@@ -211,15 +216,17 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
             checkpoints.push(Some(shelf.put(ty.bytes(node.op.name)?)));
         }
     }
-    let spare = match rounds {
-        // The state before a round and the one behind it; a run that makes the last one too goes between two.
+    let spare = match iterations {
+        // The state before an iteration and the one behind it; a run that makes the last one too goes between two.
         _ if spec.of.spills => {
-            let states = rounds.map_or(2, |n| n.saturating_sub(u64::from(spec.handed)));
+            let states = iterations.map_or(2, |n| n.saturating_sub(u64::from(spec.handed)));
             states.min(2) as usize
         }
         // The forward run goes between two, where states are not handed over.
-        Some(n) if !spec.handed && rows as u64 + 1 < n => schedule::spare(n, slots).max(2),
-        Some(n) => schedule::spare(n, slots),
+        Some(n) if !spec.handed && rows as u64 + 1 < n => {
+            schedule::spare(n, max_checkpoints).max(2)
+        }
+        Some(n) => schedule::spare(n, max_checkpoints),
         None => SPARE,
     };
     let (mut state, mut parts) = (Shelf::default(), Vec::new());
@@ -231,15 +238,15 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let graph = step;
     let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut shelf)?;
     let second = second(&step, graph, spec.back, node.op.name, &mut shelf)?;
-    let again = match (spec.of.spills, rounds) {
+    let again = match (spec.of.spills, iterations) {
         (true, _) if written => Some(0),
         (true, n) => n.map(|n| n.saturating_sub(u64::from(spec.handed))),
         (false, n) => n.map(|n| {
             let sweep = if spec.handed { 0 } else { n };
-            revolve::again(n, slots).saturating_add(sweep)
+            revolve::again(n, max_checkpoints).saturating_add(sweep)
         }),
     };
-    // A round that is run again and a step back take turns in the same bytes.
+    // An iteration that is run again and a step back take turns in the same bytes.
     forward.inner = match again {
         Some(0) => shelf.put_pieces(step.arena),
         _ => shelf.put_pieces(step.arena.max(work(&forward))),
@@ -251,7 +258,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         step,
         seeds,
         held,
-        slots,
+        max_checkpoints,
         rows,
         checkpoints,
         spare,
@@ -270,7 +277,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         true => scratch(planner, &spec.of, shelf),
         false => shelf.0,
     };
-    planner.is_bound |= !spec.handed && (spec.of.has_condition() || rounds == Some(0));
+    planner.is_bound |= !spec.handed && (spec.of.has_condition() || iterations == Some(0));
     let run = Run::LoopGrad(Box::new(plan));
     planner.push(node, run, StepMemory::Allocates, scratch, reads, writes)
 }

@@ -11,7 +11,7 @@ use tonnage_core::{Bytes, ValueId};
 
 use crate::plan::{Plan, TileRun};
 
-/// What a round sees of an input that is sliced.
+/// What an iteration sees of an input that is sliced.
 #[derive(Debug, Clone)]
 pub enum Sliced {
     /// A row in memory. Everything counts elements.
@@ -25,7 +25,7 @@ pub enum Sliced {
         /// Bytes of an element.
         size: usize,
     },
-    /// A row that each round computes.
+    /// A row that each iteration computes.
     Recipe {
         /// Over the first row.
         run: Arc<TileRun>,
@@ -40,24 +40,24 @@ pub enum Sliced {
 
 /// Which states a loop keeps for its gradient.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Keeps {
+pub enum CheckpointPolicy {
     /// None.
     Nothing,
-    /// Those before these rounds, in rows of the checkpoints in that order.
+    /// Those before these iterations, in rows of the checkpoints in that order.
     These(Vec<u64>),
-    /// As [`crate::schedule::Online`] says, with so many slots.
+    /// As [`crate::schedule::Online`] says, with so many checkpoints.
     Online {
         /// The first state's included.
-        slots: u64,
+        max_checkpoints: u64,
     },
-    /// Those before every round but the first, in a file.
+    /// Those before every iteration but the first, in a file.
     File(StateFile),
 }
 
 /// A file of a loop's states, a row each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateFile {
-    /// The value that stands for it: the number of rounds, as the loop hands it over.
+    /// The value that stands for it: the number of iterations, as the loop hands it over.
     pub name: ValueId,
     /// Bytes of a state.
     pub state: Bytes,
@@ -83,7 +83,7 @@ pub struct LoopPlan {
     pub condition: Option<Plan>,
     /// The body.
     pub body: Plan,
-    /// What a round sees of the sliced inputs.
+    /// What an iteration sees of the sliced inputs.
     pub sliced: Vec<Sliced>,
     /// For each carried value, where its second copy lies in the step's scratch; `None` where the body
     /// updates it in place.
@@ -92,8 +92,8 @@ pub struct LoopPlan {
     pub answer: Bytes,
     /// Where the arenas of condition and body start in the scratch.
     pub inner: Bytes,
-    /// States that are kept for a gradient.
-    pub keeps: Keeps,
+    /// States that are saved for a gradient.
+    pub checkpoint_policy: CheckpointPolicy,
 }
 
 /// Where a part of the first or the last state of a loop is found.
@@ -131,7 +131,7 @@ pub struct LoopGradPlan {
     /// Parts of the first state, and of the last.
     pub held: [Vec<Held>; 2],
     /// States that are kept at once, the first one included.
-    pub slots: u64,
+    pub max_checkpoints: u64,
     /// Rows of the checkpoints.
     pub rows: usize,
     /// For each carried value, where its checkpoints lie in the scratch; `None` where the bytes that were
@@ -150,7 +150,7 @@ pub struct LoopGradPlan {
     pub second: Vec<Option<Bytes>>,
     /// Where the step's arena starts in the scratch.
     pub inner: Bytes,
-    /// Rounds that will be run again, where their number is known.
+    /// Iterations that will be run again, where their number is known.
     pub again: Option<u64>,
     /// The file of its states, of a loop that spills.
     pub file: Option<StateFile>,

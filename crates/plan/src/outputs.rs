@@ -61,7 +61,7 @@ impl Planner<'_> {
             At::Buffer(b) => {
                 // An output of its own is as large as a buffer is, so here rounded sizes say whether it is the whole.
                 let bytes = info.ty.bytes("return")?.rounded();
-                let whole = self.buffers[b.0].bytes == bytes && !self.buffers[b.0].kept;
+                let whole = self.buffers[b.0].bytes == bytes && !self.buffers[b.0].outlives_call;
                 match (whole, bytes.get() < LARGE) {
                     (false, _) => self.copied_output(k, id),
                     (true, true) => {
@@ -69,7 +69,7 @@ impl Planner<'_> {
                         Ok(OutputPlan::Own { bytes, layout: placed.layout })
                     }
                     (true, false) => {
-                        self.buffers[b.0].kept = true;
+                        self.buffers[b.0].outlives_call = true;
                         Ok(OutputPlan::Buffer { buffer: b, layout: placed.layout })
                     }
                 }
@@ -90,7 +90,7 @@ impl Planner<'_> {
         let buffer = self.buffer(elements, Kind::Output, "return", source);
         let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
         self.copy(id, to)?;
-        self.buffers[buffer.0].kept = true;
+        self.buffers[buffer.0].outlives_call = true;
         Ok(OutputPlan::Buffer { buffer, layout })
     }
 
@@ -131,7 +131,7 @@ impl Planner<'_> {
             live: Bytes::ZERO,
             reads: SmallVec::from_iter([id]),
             writes: SmallVec::new(),
-            finished_by: None,
+            epilogue: None,
             streamed: SmallVec::new(),
         });
         Ok(())

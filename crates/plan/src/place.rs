@@ -22,7 +22,7 @@ use crate::apart::apart;
 use crate::close::Outline;
 use crate::files::is_there;
 use crate::plan::{
-    At, BufferId, BufferPlan, KeptPlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
+    At, BufferId, BufferPlan, FileValuePlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
     TileRead,
 };
 use crate::{order, region, tile};
@@ -141,7 +141,7 @@ pub(crate) struct Planner<'g> {
     pub input_bytes: Vec<Bytes>,
     pub specs: Vec<InputSpec>,
     /// What goes to files that outlive the call.
-    pub kept: Vec<KeptPlan>,
+    pub file_values: Vec<FileValuePlan>,
     /// Steps that copy a value to where it has to lie.
     pub copies: Vec<usize>,
     /// Why the node at hand takes over none of its inputs.
@@ -182,7 +182,7 @@ impl<'g> Planner<'g> {
             homes: Vec::new(),
             input_bytes: Vec::with_capacity(inputs.len()),
             specs: inputs.to_vec(),
-            kept: Vec::new(),
+            file_values: Vec::new(),
             copies: Vec::new(),
             refused: SmallVec::new(),
             at: 0,
@@ -247,7 +247,7 @@ impl<'g> Planner<'g> {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
             }
-            Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming { .. } => {
+            Lower::Slices(_) | Lower::WithEpilogue(_) | Lower::Streaming { .. } => {
                 match self.rows_in_file(node)? {
                     true => Ok(()),
                     false => self.kernel(node),
@@ -357,7 +357,7 @@ impl<'g> Planner<'g> {
             kind,
             what,
             source,
-            kept: false,
+            outlives_call: false,
         });
         BufferId(self.buffers.len() - 1)
     }
@@ -378,7 +378,7 @@ impl<'g> Planner<'g> {
             live: Bytes::ZERO,
             reads: SmallVec::new(),
             writes: node.outputs.iter().copied().collect(),
-            finished_by: None,
+            epilogue: None,
             streamed: SmallVec::new(),
         });
     }
@@ -427,7 +427,7 @@ impl<'g> Planner<'g> {
             live: Bytes::ZERO,
             reads,
             writes,
-            finished_by: None,
+            epilogue: None,
             streamed: SmallVec::new(),
         });
         Ok(())
@@ -442,6 +442,6 @@ impl<'g> Planner<'g> {
 }
 
 pub(crate) fn no_layout(node: &Node) -> tonnage_core::Error {
-    let what = format!("the inputs of {} do not stretch to what it runs over", node.op.name);
+    let what = format!("the inputs of {} do not broadcast to what it runs over", node.op.name);
     ErrorKind::BadGraph { what }.into()
 }

@@ -12,7 +12,7 @@ use tonnage_core::{Bytes, DType, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
 use crate::files::StreamedInput;
-use crate::loops::{Keeps, LoopGradPlan, LoopPlan, StateFile};
+use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFile};
 use crate::place::InputSpec;
 
 /// The number of a buffer in its plan.
@@ -84,7 +84,7 @@ pub struct BufferPlan {
     /// The user's line.
     pub source: Source,
     /// Whether it outlives the call: then it starts on a page.
-    pub kept: bool,
+    pub outlives_call: bool,
 }
 
 /// What becomes of an output.
@@ -129,14 +129,14 @@ impl OutputPlan {
 
 /// A value that goes to a file and outlives the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptPlan {
+pub struct FileValuePlan {
     /// How many elements.
     pub count: usize,
     /// Of what.
     pub dtype: DType,
 }
 
-impl KeptPlan {
+impl FileValuePlan {
     /// What it takes in its file.
     pub fn bytes(&self) -> Bytes {
         Bytes::of(self.count * self.dtype.size())
@@ -258,12 +258,12 @@ pub enum Run {
         /// The program.
         run: Arc<TileRun>,
         /// Which of the plan's [`Plan::kept`] it makes.
-        kept: usize,
+        file_value: usize,
     },
     /// Rows that are put into a table in a file: what that is then goes to a file, a piece at a time.
     RowsToFile {
         /// Which of the plan's [`Plan::kept`] it makes.
-        kept: usize,
+        file_value: usize,
     },
 }
 
@@ -293,7 +293,7 @@ pub struct Step {
     /// Values that it makes.
     pub writes: SmallVec<[ValueId; 2]>,
     /// The later step, on what it makes alone, that runs as part of it.
-    pub finished_by: Option<usize>,
+    pub epilogue: Option<usize>,
     /// Inputs that its kernel reads from files as it goes.
     pub streamed: Streamed,
 }
@@ -310,24 +310,24 @@ impl Step {
         }
     }
 
-    /// Rounds that gradients of loops run again in it, in its regions too; `None` where only the data know.
-    pub fn rounds_again(&self) -> Option<u64> {
+    /// Iterations that gradients of loops run again in it, in its regions too; `None` where only the data know.
+    pub fn recomputed_iterations(&self) -> Option<u64> {
         // Zero times something unknown is zero.
-        let times = |plan: &Plan, count: Option<u64>| match plan.rounds_again()? {
+        let times = |plan: &Plan, count: Option<u64>| match plan.recomputed_iterations()? {
             0 => Some(0),
             each => Some(each.saturating_mul(count?)),
         };
         match &self.run {
             Run::Branch { branches, .. } => {
-                let mut all = branches.iter().map(|b| b.plan.rounds_again());
+                let mut all = branches.iter().map(|b| b.plan.recomputed_iterations());
                 let first = all.next().unwrap_or(Some(0));
                 if all.all(|other| other == first) { first } else { None }
             }
-            Run::Loop(plan) => times(&plan.body, plan.spec.known_rounds()),
+            Run::Loop(plan) => times(&plan.body, plan.spec.known_iterations()),
             Run::LoopGrad(plan) => {
-                let rounds = plan.spec.of.known_rounds();
+                let iterations = plan.spec.of.known_iterations();
                 let inner = times(&plan.forward.body, plan.again)?
-                    .saturating_add(times(&plan.step, rounds)?);
+                    .saturating_add(times(&plan.step, iterations)?);
                 Some(plan.again?.saturating_add(inner))
             }
             _ => Some(0),
@@ -347,14 +347,14 @@ impl Step {
                 None
             }
             Run::Loop(plan) => {
-                inner(&plan.body, times.saturating_mul(plan.spec.most_rounds().unwrap_or(0)));
-                match &plan.keeps {
-                    Keeps::File(file) => Some(file),
+                inner(&plan.body, times.saturating_mul(plan.spec.max_iterations().unwrap_or(0)));
+                match &plan.checkpoint_policy {
+                    CheckpointPolicy::File(file) => Some(file),
                     _ => None,
                 }
             }
             Run::LoopGrad(plan) => {
-                let back = plan.spec.of.most_rounds().unwrap_or(0);
+                let back = plan.spec.of.max_iterations().unwrap_or(0);
                 inner(&plan.forward.body, times.saturating_mul(plan.again.unwrap_or(back)));
                 inner(&plan.step, times.saturating_mul(back));
                 plan.file.as_ref().filter(|_| !plan.written)
@@ -391,7 +391,7 @@ pub struct Plan {
     /// How long the spill file is; nothing where there is none.
     pub disk: Bytes,
     /// What goes to files and outlives the call.
-    pub kept: Vec<KeptPlan>,
+    pub file_values: Vec<FileValuePlan>,
     /// Which inputs are written: variables, and arguments that were given up.
     pub written: Vec<bool>,
     /// What the inputs take: bytes of arguments, variables and constants that are no recipes.
@@ -422,9 +422,11 @@ impl Plan {
         self.inputs + self.obtains()
     }
 
-    /// Rounds of loops that gradients will run again, all told; `None` where only the data know.
-    pub fn rounds_again(&self) -> Option<u64> {
-        self.steps.iter().try_fold(0u64, |sum, step| Some(sum.saturating_add(step.rounds_again()?)))
+    /// Iterations of loops that gradients will run again, all told; `None` where only the data know.
+    pub fn recomputed_iterations(&self) -> Option<u64> {
+        self.steps
+            .iter()
+            .try_fold(0u64, |sum, step| Some(sum.saturating_add(step.recomputed_iterations()?)))
     }
 
     /// What a call writes to spill files, and reads back: the most, where branches or a loop's condition decide;

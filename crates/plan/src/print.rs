@@ -44,10 +44,10 @@ impl fmt::Display for Explanation {
         if !self.writes.is_zero() {
             writeln!(f, "writes {} to files that variables are kept in", self.writes)?;
         }
-        match self.rounds_again {
+        match self.recomputed_iterations {
             Some(0) => {}
-            Some(n) => writeln!(f, "gradients run {n} rounds of loops again")?,
-            None => writeln!(f, "gradients run rounds of loops again: data decide how many")?,
+            Some(n) => writeln!(f, "gradients recompute {n} loop iterations")?,
+            None => writeln!(f, "gradients recompute loop iterations: data decide how many")?,
         }
         writeln!(f, "at the peak, step {}:", self.peak_step)?;
         for holder in self.live_at_peak.iter().take(HOLDERS) {
@@ -124,17 +124,17 @@ impl fmt::Display for Fitted {
         if !self.spilled.is_zero() {
             done.push(format!("{} spilled", self.spilled));
         }
-        if let Some(slots) = self.slots {
-            let again = match self.rounds_again {
-                Some(n) => format!("{n} rounds again"),
-                None => "data decide how many rounds again".into(),
+        if let Some(max_checkpoints) = self.max_checkpoints {
+            let again = match self.recomputed_iterations {
+                Some(n) => format!("{n} iterations again"),
+                None => "data decide how many iterations again".into(),
             };
-            done.push(format!("loops keep {slots} states ({again})"));
+            done.push(format!("loops keep {max_checkpoints} checkpoints ({again})"));
         }
-        match self.insides {
+        match self.residuals {
             0 => {}
-            1 => done.push("a loop keeps what is dear in its rounds".into()),
-            n => done.push(format!("{n} loops keep what is dear in their rounds")),
+            1 => done.push("a loop saves its residuals for the backward pass".into()),
+            n => done.push(format!("{n} loops save their residuals for the backward pass")),
         }
         if let Some(pieces) = self.micro_batches {
             done.push(format!(
@@ -180,14 +180,14 @@ impl fmt::Display for Holder {
 
 impl fmt::Display for BackLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackLine { rounds, states, in_file, state, again } = self;
-        match rounds {
-            Some(n) => write!(f, "back through {n} rounds")?,
-            None => write!(f, "back through as many rounds as there were")?,
+        let BackLine { iterations, states, in_file, state, again } = self;
+        match iterations {
+            Some(n) => write!(f, "back through {n} iterations")?,
+            None => write!(f, "back through as many iterations as there were")?,
         }
         match in_file {
             true => write!(f, ", states of {state} in a file")?,
-            false => write!(f, ", {states} states of {state} kept")?,
+            false => write!(f, ", {states} checkpoints of {state}")?,
         }
         again.map_or(Ok(()), |n| write!(f, ", {n} run again"))
     }

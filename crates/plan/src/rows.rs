@@ -1,4 +1,4 @@
-//! What a round sees of an input that is sliced: one of its rows, wherever that lies.
+//! What an iteration sees of an input that is sliced: one of its rows, wherever that lies.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) fn sliced(
     let row = row_of(planner.graph.ty(id)).ok_or_else(|| no_rows(op))?;
     let placed = planner.place(id)?;
     let made = match &placed.at {
-        // Each round computes its row: nothing is made whole.
+        // Each iteration computes its row: nothing is made whole.
         At::Recipe(recipe) => {
             let (run, strides) = first_row(tile::materialize(recipe)).ok_or_else(|| no_rows(op))?;
             Sliced::Recipe { run: Arc::new(run), strides, at: shelf.put(row.bytes(op)?), row }

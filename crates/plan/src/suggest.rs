@@ -2,7 +2,7 @@
 //! then, so that a suggestion is true to the byte.
 //!
 //! Three kinds: an argument that is moved into the call instead of lent to it; what a line makes computed again on the
-//! way back instead of kept; a value that is held only because one line reads it late. Candidates are the lines that hold the most
+//! backward pass instead of kept; a value that is held only because one line reads it late. Candidates are the lines that hold the most
 //! at the peak; each line is named once, with what saves most there.
 //!
 //! Decision: `docs/decisions/suggestions-are-plans.md`.
@@ -36,7 +36,7 @@ pub enum Change {
         /// Its number among the inputs.
         input: usize,
     },
-    /// What the line makes is computed again on the way back, by `checkpoint`, instead of kept.
+    /// What the line makes is computed again in the backward pass, by `checkpoint`, instead of kept.
     Recompute {
         /// Other lines that have to be inside of the checkpoint: their gradients read what the line makes.
         with: Vec<Source>,
@@ -81,7 +81,7 @@ impl Suggestion {
                 let nodes = if *nodes == 1 { "1 node".into() } else { format!("{nodes} nodes") };
                 let with: String = with.iter().map(|line| format!(" and {line}")).collect();
                 format!(
-                    "compute {what} again on the way back, by `checkpoint` around this line{with}: {nodes}, {times_the_time:.2} times the time"
+                    "compute {what} again in the backward pass, by `checkpoint` around this line{with}: {nodes}, {times_the_time:.2} times the time"
                 )
             }
             Change::LetGo { reader, by_gradient } => {
@@ -104,7 +104,7 @@ fn line_of(source: Source) -> (&'static str, u32) {
     (source.file(), source.line())
 }
 
-/// Whether a node is of the way back.
+/// Whether a node is of the backward pass.
 fn is_back(graph: &Graph, node: &Node) -> bool {
     node.outputs.first().is_some_and(|id| graph.value(*id).kind == Kind::Gradient)
 }
@@ -136,7 +136,8 @@ impl Plan {
         let mut large: Vec<usize> = (0..self.buffers.len()).collect();
         let at = self.peak_step();
         large.retain(|b| self.buffers[*b].first <= at && at <= self.buffers[*b].last);
-        large.retain(|b| self.buffers[*b].space == Space::Memory && !self.buffers[*b].kept);
+        large
+            .retain(|b| self.buffers[*b].space == Space::Memory && !self.buffers[*b].outlives_call);
         large.sort_by_key(|b| std::cmp::Reverse(self.buffers[*b].bytes));
         for buffer in large.into_iter().take(LINES) {
             offer(self.let_go(BufferId(buffer)));
@@ -252,8 +253,8 @@ fn again_in(graph: &Graph, line: Source) -> Option<Arc<Graph>> {
     again(graph, line).map(|(graph, ..)| Arc::new(graph))
 }
 
-/// The program with what a line makes on the way there made again for the way back, just before its first reader there; and the
-/// nodes that run again, and the other lines whose gradients read them. `None` where nothing of it is read on the way back, or may not run again.
+/// The program with what a line makes in the forward pass made again for the backward pass, just before its first reader there; and the
+/// nodes that run again, and the other lines whose gradients read them. `None` where nothing of it is read in the backward pass, or may not run again.
 fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)> {
     let mut makers: HashMap<ValueId, usize> = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -302,7 +303,7 @@ struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// What stands for a value on the way back: itself, or what is made again.
+    /// What stands for a value in the backward pass: itself, or what is made again.
     fn value(
         &mut self,
         id: ValueId,

@@ -12,7 +12,7 @@ use tonnage_ops::tile::{Composed, chained, compose};
 use crate::plan::{At, Placed, TileRead, TileRun};
 
 /// The program with recipes written out, and what its loads read: an input that it still reads has to be in
-/// memory. `None` where a layout does not stretch to the domain.
+/// memory. `None` where a layout does not broadcast to the domain.
 pub fn ready(program: &TileProgram, domain: Sizes, inputs: &[&Placed]) -> Option<TileRun> {
     let mut recipes: SmallVec<[Option<&Recipe>; 4]> = inputs
         .iter()

@@ -1,4 +1,4 @@
-//! The ladder: less memory for more time, to the byte, and monotone.
+//! The frontier: less memory for more time, to the byte, and monotone.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +13,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::{Attrs, Bytes, DType, Emit, Kind, TensorType, Value};
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{add::ADD, tanh::TANH};
-use tonnage_plan::{Allowed, InputSpec, Ladder, Machine, Options, Plan, lower, plan};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Options, Plan, lower, plan};
 
 const PLAIN: Attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
 
@@ -48,13 +48,13 @@ fn network(layers: usize, rows: usize, width: usize, skips: bool) -> (Arc<Graph>
 
 const OPTIONS: Options = Options { threads: 1, outputs_given: false };
 
-fn ladder(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Ladder {
-    Ladder::of(graph, inputs, OPTIONS, &Machine::DEFAULT).unwrap()
+fn frontier(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Frontier {
+    Frontier::of(graph, inputs, OPTIONS, &Machine::DEFAULT).unwrap()
 }
 
 /// What the arena holds besides results, which are the gradients of the weights.
 fn activations(plan: &Plan) -> u64 {
-    let results: Bytes = plan.buffers.iter().filter(|b| b.kept).map(|b| b.bytes).sum();
+    let results: Bytes = plan.buffers.iter().filter(|b| b.outlives_call).map(|b| b.bytes).sum();
     plan.arena.get().saturating_sub(results.get())
 }
 
@@ -64,11 +64,12 @@ fn a_chain_fits_in_the_memory_of_about_two_square_roots_of_its_layers() {
     let (graph, inputs) = network(layers, rows, width, false);
     // Computing again is the only lever.
     let machine = Machine::DEFAULT.without_disk();
-    let ladder = Ladder::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
+    let frontier =
+        Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
     let state = (rows * width * 4) as u64;
-    let unlimited = ladder.plan(0).unwrap();
+    let unlimited = frontier.plan(0).unwrap();
     assert_eq!(unlimited.peak(), plan(&graph, &inputs, OPTIONS).unwrap().peak());
-    let last = ladder.plan(ladder.rungs() - 1).unwrap();
+    let last = frontier.plan(frontier.points() - 1).unwrap();
     assert!(activations(&unlimited) > 100 * state);
     assert!(activations(&last) < 24 * state, "{last}");
     let fitted = last.fitted.unwrap();
@@ -79,12 +80,12 @@ fn a_chain_fits_in_the_memory_of_about_two_square_roots_of_its_layers() {
 fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
     for skips in [false, true] {
         let (graph, inputs) = network(40, 1024, 16, skips);
-        let ladder = ladder(&graph, &inputs);
-        let unlimited = ladder.plan(0).unwrap().peak();
+        let frontier = frontier(&graph, &inputs);
+        let unlimited = frontier.plan(0).unwrap().peak();
         let mut before = unlimited;
         for percent in (1..=100).rev() {
             let budget = Bytes::new(unlimited.get() * percent / 100);
-            match ladder.fit(budget).unwrap() {
+            match frontier.fit(budget).unwrap() {
                 Ok(plan) => {
                     assert!(plan.peak() <= budget, "{} over {budget}", plan.peak());
                     assert!(plan.peak() <= before, "{} after {before}", plan.peak());
@@ -92,10 +93,10 @@ fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
                     before = plan.peak();
                 }
                 Err(least) => {
-                    let works = ladder.fit(least.peak()).unwrap().unwrap();
+                    let works = frontier.fit(least.peak()).unwrap().unwrap();
                     assert_eq!(works.peak(), least.peak());
                     let under = Bytes::new(least.peak().get() - 1);
-                    assert!(ladder.fit(under).unwrap().is_err());
+                    assert!(frontier.fit(under).unwrap().is_err());
                 }
             }
         }
@@ -107,11 +108,11 @@ fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
 fn a_file_makes_the_least_less_and_nothing_slower() {
     let (graph, inputs) = network(40, 4096, 16, true);
     let exact = |machine: Machine| {
-        Ladder::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap()
+        Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap()
     };
     let without = exact(Machine::DEFAULT.without_disk());
     let with = exact(Machine::DEFAULT);
-    let least = |ladder: &Ladder| ladder.fit(Bytes::new(1)).unwrap().unwrap_err();
+    let least = |frontier: &Frontier| frontier.fit(Bytes::new(1)).unwrap().unwrap_err();
     let (low, lower) = (least(&without), least(&with));
     assert!(lower.peak() < low.peak(), "{} with a file, {} without", lower.peak(), low.peak());
     assert!(low.spilled().is_zero() && !lower.spilled().is_zero());
@@ -119,7 +120,8 @@ fn a_file_makes_the_least_less_and_nothing_slower() {
     let unlimited = with.plan(0).unwrap().peak();
     for percent in [80, 60, 50, 40] {
         let budget = Bytes::new(unlimited.get() * percent / 100);
-        let fitted = |ladder: &Ladder| ladder.fit(budget).unwrap().ok().map(|p| p.fitted.unwrap());
+        let fitted =
+            |frontier: &Frontier| frontier.fit(budget).unwrap().ok().map(|p| p.fitted.unwrap());
         let (Some(again), Some(file)) = (fitted(&without), fitted(&with)) else {
             panic!("{percent}% does not fit");
         };
@@ -131,12 +133,12 @@ fn a_file_makes_the_least_less_and_nothing_slower() {
 fn a_quick_disk_is_used_where_computing_again_takes_long_and_a_slow_one_is_not() {
     let (graph, inputs) = network(16, 4096, 256, false);
     let at_half = |machine: Machine| {
-        let ladder =
-            Ladder::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
-        let plan = ladder.plan(0).unwrap();
-        let results: Bytes = plan.buffers.iter().filter(|b| b.kept).map(|b| b.bytes).sum();
+        let frontier =
+            Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
+        let plan = frontier.plan(0).unwrap();
+        let results: Bytes = plan.buffers.iter().filter(|b| b.outlives_call).map(|b| b.bytes).sum();
         let budget = plan.peak() - Bytes::new((plan.arena - results).get() / 2);
-        let plan = ladder.fit(budget).unwrap().map_err(|least| least.peak()).unwrap();
+        let plan = frontier.fit(budget).unwrap().map_err(|least| least.peak()).unwrap();
         plan.fitted.unwrap()
     };
     let slow = Machine { flops: 1e9, ..Machine::DEFAULT };

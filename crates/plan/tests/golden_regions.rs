@@ -6,7 +6,7 @@ mod common;
 
 use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
-use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::recipe::Key;
 use tonnage_core::{DType, Graph};
 use tonnage_ops::{control, math};
@@ -50,9 +50,9 @@ fn what_nobody_needs_of_a_loop_is_gone() {
         carried: 4,
         sliced: 0,
         stacked: 0,
-        rounds: Rounds::While { most: None },
+        iterations: Iterations::While { most: None },
         reverse: false,
-        slots: None,
+        max_checkpoints: None,
         spills: false,
         key: Key::PerCall(0),
         updates: Vec::new(),

@@ -32,7 +32,7 @@ fn takes_over(op: &'static OpDef, sample: &Sample, input: usize, again: Option<u
 fn a_kernel_never_writes_over_what_is_another_of_its_inputs_too() {
     let (mut asked, mut allowed) = (Vec::new(), 0);
     let kernels = TABLE.iter().filter(|op| {
-        matches!(op.lower, Lower::Slices(_) | Lower::Finishing(_) | Lower::Streaming { .. })
+        matches!(op.lower, Lower::Slices(_) | Lower::WithEpilogue(_) | Lower::Streaming { .. })
     });
     for op in kernels {
         let Mem::Reuse(candidates) = op.mem else { continue };

@@ -68,7 +68,7 @@ fn cut(items: usize, steps: u32, height: u64, seed: u64) -> Vec<Item> {
     cut::cut(items, steps, height, false, seed)
 }
 
-/// A training step: activations that nest, and temporaries on the way there and back.
+/// A training step: activations that nest, and temporaries in the forward and the backward pass.
 fn training(layers: u32, seed: u64) -> Vec<Item> {
     let mut numbers = Numbers(seed);
     let mut items = Vec::new();

@@ -1,6 +1,6 @@
-//! How far the ladder is from the best there is: on graphs small enough to search through all ways to run them.
+//! How far the frontier is from the best there is: on graphs small enough to search through all ways to run them.
 //!
-//! The search knows nothing of the ladder. A state is the set of values that are in memory; computing a node costs its
+//! The search knows nothing of the frontier. A state is the set of values that are in memory; computing a node costs its
 //! time and needs its inputs there and room for its outputs and workspace; dropping a value costs nothing. Dijkstra's
 //! algorithm then finds the least time in which all results can be there, over all orders and any number of
 //! recomputations of anything: no integer program over the same choices could do better.
@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use tonnage_core::Bytes;
 use tonnage_core::graph::Graph;
-use tonnage_plan::{Allowed, Ladder, Machine};
+use tonnage_plan::{Allowed, Frontier, Machine};
 use works::{OPTIONS, Works, network};
 
 /// One node as the search sees it; values are bits.
@@ -101,7 +101,7 @@ impl Search {
 }
 
 #[test]
-fn the_ladder_is_within_a_twentieth_of_the_best_on_average() {
+fn the_frontier_is_within_a_twentieth_of_the_best_on_average() {
     let graphs = [
         network(4096, &[32, 32, 32, 32, 32], &[]),
         network(4096, &[32, 32, 32, 32, 32], &[(0, 3)]),
@@ -114,19 +114,19 @@ fn the_ladder_is_within_a_twentieth_of_the_best_on_average() {
     let (mut sum, mut count) = (0.0, 0);
     for (graph, inputs) in &graphs {
         let search = Search::of(graph, &machine);
-        let ladder =
-            Ladder::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine).unwrap();
+        let frontier =
+            Frontier::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine).unwrap();
         let free = search.least_seconds(u64::MAX).unwrap();
         let mut last = Bytes::new(u64::MAX);
-        for rung in 0..ladder.rungs() {
-            let plan = ladder.plan(rung).unwrap();
+        for point in 0..frontier.points() {
+            let plan = frontier.plan(point).unwrap();
             if plan.peak() >= last {
                 continue;
             }
             last = plan.peak();
             let arena = plan.arena + plan.own_outputs();
             let took = plan.fitted.unwrap().seconds;
-            // A rung may fit where the search knows no way: what runs again is fused anew.
+            // a point may fit where the search knows no way: what runs again is fused anew.
             let Some(best) = search.least_seconds(arena.get()) else { continue };
             let over = (took / best - 1.0).max(0.0);
             println!("{arena:>12} {:.3} {:.3} of the least time", took / free, took / best);
@@ -134,6 +134,6 @@ fn the_ladder_is_within_a_twentieth_of_the_best_on_average() {
         }
     }
     let mean = sum / f64::from(count);
-    println!("{count} rungs, {:.2}% over the best on average", mean * 100.0);
-    assert!(count >= 12 && mean <= 0.05, "{count} rungs, {mean}");
+    println!("{count} points, {:.2}% over the best on average", mean * 100.0);
+    assert!(count >= 12 && mean <= 0.05, "{count} points, {mean}");
 }

@@ -1,6 +1,6 @@
 //! The buffer protocol: `memoryview(tensor)` is that of the tensor's NumPy array, which is a view of its bytes.
 //!
-//! Python 3.12 and newer find a class's `__buffer__`; 3.11 asks the slot of the type alone, which is filled in here.
+//! Python 3.12 and newer find a class's `__buffer__`; 3.11 asks the checkpoint of the type alone, which is filled in here.
 
 #![allow(
     unsafe_code,

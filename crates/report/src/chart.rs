@@ -1,6 +1,6 @@
 //! Memory over time as text: columns of blocks that fit a terminal, with the peak and the budget marked.
 //!
-//! Each column shows the most of its stretch of time, so that no peak falls between two columns.
+//! Each column shows the most of its span of time, so that no peak falls between two columns.
 
 use std::fmt::Write;
 
@@ -99,7 +99,7 @@ impl Picture {
         (column as usize).min(width - 1)
     }
 
-    /// The most in use within each of so many stretches of time.
+    /// The most in use within each of so many spans of time.
     fn columns(&self, width: usize) -> Vec<u64> {
         let mut highest = vec![0u64; width];
         for (i, point) in self.curve.iter().enumerate() {

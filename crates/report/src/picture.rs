@@ -11,7 +11,7 @@ use tonnage_runtime::timeline::Timeline;
 
 use crate::stack::Stack;
 
-/// Stretches of calls that are told step by step; of a longer recording the calls alone.
+/// Spans of calls that are told step by step; of a longer recording the calls alone.
 const STEPS: usize = 200_000;
 
 /// What the axis of time counts.
@@ -61,7 +61,7 @@ pub struct Point {
     pub bytes: u64,
 }
 
-/// A stretch of time with a name: a call, or a step of one.
+/// A span of time with a name: a call, or a step of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tick {
     /// When it begins.

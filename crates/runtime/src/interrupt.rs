@@ -1,4 +1,4 @@
-//! Stopping what takes long: a planned call between two steps or two rounds of a loop, and a kernel, of a call or of an
+//! Stopping what takes long: a planned call between two steps or two iterations of a loop, and a kernel, of a call or of an
 //! eager op, between two pieces of its work.
 //!
 //! The host says once how it can be asked whether to stop ([`set_question`]); nothing is asked in a process where
@@ -6,7 +6,7 @@
 //! pool: the interpreter of a scripting language answers on its own thread alone.
 //!
 //! The invariant: from the first update of a variable on a call runs to its end, so that variables have the values of
-//! before or of after it. A loop that updates variables stops between two rounds, with the values of the last whole one.
+//! before or of after it. A loop that updates variables stops between two iterations, with the values of the last whole one.
 //! A kernel that updates a variable where it lies is not stopped; what another one has made so far is dropped.
 //!
 //! Decision: `docs/decisions/stopping-a-call.md`.
@@ -37,8 +37,8 @@ pub fn set_question(question: fn() -> bool) {
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
     shared: Arc<Shared>,
-    /// Whether a step has begun that updates variables: then only the loop that does may stop, between rounds.
-    pub rounds_only: bool,
+    /// Whether a step has begun that updates variables: then only the loop that does may stop, between iterations.
+    pub iterations_only: bool,
 }
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Stop {
             since: Instant::now(),
             next: AtomicU64::new(first.as_millis() as u64),
         };
-        Some(Stop { shared: Arc::new(shared), rounds_only: false })
+        Some(Stop { shared: Arc::new(shared), iterations_only: false })
     }
 
     /// Steps run elsewhere from here on: the caller asks.

@@ -1,4 +1,4 @@
-//! Bytes that are kept between the way there and the way back, beside a peer: as the rows declare (the tape, in
+//! Bytes that are kept between the forward pass and the backward pass, beside a peer: as the rows declare (the tape, in
 //! eager mode) and as a plan of the whole step has it. Variables and arguments are not counted.
 //! `cargo bench -p tonnage --bench kept`; `benches/kept.py` and `benches/kept_jax.py` count what
 //! PyTorch and JAX save for the same models.
@@ -127,7 +127,7 @@ fn figures(name: &str, net: Net, x: Tensor) -> Result<()> {
         }
         Ok(loss)
     });
-    let kept = step.plan(&x)?.kept_bytes();
+    let kept = step.plan(&x)?.saved_bytes();
     let mut params = Params::default();
     let tape = GradientTape::new();
     net(&mut params, x)?;

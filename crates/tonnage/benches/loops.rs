@@ -1,4 +1,4 @@
-//! Loops beside a peer: `h = tanh(h @ w)`, 200 rounds at 512 x 512, and its gradient at 256 x 256. Memory as
+//! Loops beside a peer: `h = tanh(h @ w)`, 200 iterations at 512 x 512, and its gradient at 256 x 256. Memory as
 //! predicted, as the executor measured it, and as the system says; time as the best of several runs.
 //! `cargo bench -p tonnage --bench loops [forward|250|1000|4000|1119MB|2115MB]`; `cargo xtask bench`
 //! has the peers beside it.
@@ -38,10 +38,10 @@ fn start(n: usize) -> Result<Tensor> {
     tonnage::tensor(random_normal([n, n], DType::F32)?.to_vec2::<f32>()?)
 }
 
-fn forward(rounds: i64) -> Result<()> {
+fn forward(iterations: i64) -> Result<()> {
     let (h, w) = (start(512)?, turn(512)?);
     let f = function(move |(h, w): (Tensor, Tensor)| {
-        fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())
+        fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())
     });
     let args = (h, w);
     let plan = f.plan(&args)?;
@@ -51,19 +51,19 @@ fn forward(rounds: i64) -> Result<()> {
     let used = measured.map_or(Bytes::ZERO, |m| m.used);
     let time = best(20, || f.call(args.clone()).map(drop))?;
     println!(
-        "forward {rounds:>5}: {time:>9.1?}, predicted {}, measured {used}, resident above the start {after}",
+        "forward {iterations:>5}: {time:>9.1?}, predicted {}, measured {used}, resident above the start {after}",
         plan.peak(),
     );
     Ok(())
 }
 
 /// With default settings, or with a budget: what a peer takes for it.
-fn gradient(rounds: i64, budget: Option<&str>) -> Result<()> {
+fn gradient(iterations: i64, budget: Option<&str>) -> Result<()> {
     let (h, w) = (start(256)?, turn(256)?);
     let mut f = function(move |(h, w): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
         tape.watch(&w);
-        let last = fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())?;
+        let last = fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())?;
         tape.gradient(&last.sum_all()?, &[&w])?[0].tensor()
     });
     if let Some(budget) = budget {
@@ -77,14 +77,14 @@ fn gradient(rounds: i64, budget: Option<&str>) -> Result<()> {
     let (_, measured) = f.call_measured(args.clone())?;
     let after = resident().saturating_sub(before);
     let reserved = memory::info("cpu:0")?.peak - held;
-    let (used, again) = measured.map_or((Bytes::ZERO, 0), |m| (m.used, m.rounds_again));
+    let (used, again) = measured.map_or((Bytes::ZERO, 0), |m| (m.used, m.recomputed_iterations));
     let time = best(3, || f.call(args.clone()).map(drop))?;
     println!(
-        "gradient {rounds:>4} {:>8}: {time:>9.1?}, predicted {}, measured {used}, reserved {reserved}, resident above the start {after}; {} rounds, {again} of them again, predicted {}",
+        "gradient {iterations:>4} {:>8}: {time:>9.1?}, predicted {}, measured {used}, reserved {reserved}, resident above the start {after}; {} iterations, {again} of them again, predicted {}",
         budget.unwrap_or("default"),
         plan.peak(),
-        rounds as u64 + again,
-        plan.rounds_again().map_or("?".to_string(), |n| n.to_string()),
+        iterations as u64 + again,
+        plan.recomputed_iterations().map_or("?".to_string(), |n| n.to_string()),
     );
     Ok(())
 }
@@ -96,12 +96,12 @@ fn main() -> Result<()> {
         forward(200)?;
         forward(400)?;
     }
-    for rounds in [250, 1000, 4000] {
-        if wanted(&rounds.to_string()) {
-            gradient(rounds, None)?;
+    for iterations in [250, 1000, 4000] {
+        if wanted(&iterations.to_string()) {
+            gradient(iterations, None)?;
         }
     }
-    // What TensorFlow's while_loop and PyTorch take at 4,000 rounds.
+    // What TensorFlow's while_loop and PyTorch take at 4,000 iterations.
     for budget in ["1119MB", "2115MB"] {
         if wanted(budget) {
             gradient(4000, Some(budget))?;

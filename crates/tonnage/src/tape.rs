@@ -40,7 +40,7 @@ pub use sources::{Sources, Watched};
 ///
 /// It watches trainable variables by itself, and tensors on request. It gives one gradient, and frees
 /// what it holds as it goes back; a [`GradientTape::persistent`] one gives any number, and holds what it
-/// recorded until it is dropped. Tapes nest: the way back of an inner one is recorded by those around it.
+/// recorded until it is dropped. Tapes nest: the backward pass of an inner one is recorded by those around it.
 ///
 /// ```
 /// use tonnage::{GradientTape, tensor};
@@ -289,7 +289,7 @@ impl GradientTape {
         targets.for_each(&mut |tensor| all.push(tensor.clone()));
         back::check_outputs(&all, outputs.as_deref())?;
         let way = self.way_back(&all, sources, source)?;
-        // Other tapes record the way back (second derivatives); this one does not.
+        // Other tapes record the backward pass (second derivatives); this one does not.
         self.stop_recording(|| way.go(&all, outputs, source))
     }
 
@@ -326,12 +326,12 @@ impl Drop for GradientTape {
 }
 
 /// What the tapes of this thread keep, each with the op for whose gradient, and with that op's line.
-pub(crate) fn kept() -> Vec<(&'static str, Source, Tensor)> {
+pub(crate) fn saved() -> Vec<(&'static str, Source, Tensor)> {
     let tapes = TAPES.with_borrow(Clone::clone);
     let mut found = Vec::new();
     for log in &tapes {
         for record in &log.borrow().records {
-            let held = record.kept.iter().filter_map(|(_, value)| value.clone().into_held());
+            let held = record.saved.iter().filter_map(|(_, value)| value.clone().into_held());
             let tensors = held.filter_map(|held| held.downcast::<Tensor>().ok());
             found.extend(tensors.map(|tensor| (record.op.name, record.source, (*tensor).clone())));
         }

@@ -142,7 +142,7 @@ fn an_op_without_a_gradient_says_why() {
     drop(inner);
     let text = outer.gradient(&sum, &[&x]).unwrap_err().to_string();
     assert!(text.contains("no gradient through while_grad"), "{text}");
-    assert!(text.contains("say how many rounds it may take at most"), "{text}");
+    assert!(text.contains("say how many iterations it may take at most"), "{text}");
     assert!(text.contains(concat!("(at ", file!(), ":")), "{text}");
     // A comparison makes booleans: nothing flows through them.
     let mut tape = GradientTape::new();

@@ -16,7 +16,7 @@ use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Plan, Result, Tensor, Watched, fori_loop, function,
     map_fn, ones, scan,
 };
-use tonnage_plan::{Allowed, Ladder, Machine, Options};
+use tonnage_plan::{Allowed, Frontier, Machine, Options};
 
 /// A few ops on a state, some of them expensive.
 fn ops(dice: &mut Dice, mut h: Tensor, w: &Tensor) -> Result<Tensor> {
@@ -34,7 +34,7 @@ fn ops(dice: &mut Dice, mut h: Tensor, w: &Tensor) -> Result<Tensor> {
 
 /// A loop of some kind over a body that may have loops in it.
 fn nested(dice: &mut Dice, depth: usize, h: Tensor, w: &Tensor) -> Result<Tensor> {
-    let rounds = 2 + dice.below(14);
+    let iterations = 2 + dice.below(14);
     let seed = dice.next();
     let body = |h: Tensor| -> Result<Tensor> {
         let mut dice = Dice(seed);
@@ -48,19 +48,19 @@ fn nested(dice: &mut Dice, depth: usize, h: Tensor, w: &Tensor) -> Result<Tensor
         }
     };
     match dice.below(3) {
-        0 => fori_loop(0, rounds as i64, h, |_, h: Tensor| body(h)),
+        0 => fori_loop(0, iterations as i64, h, |_, h: Tensor| body(h)),
         1 => {
             let step = |h: Tensor, x: Tensor| {
                 let h = body((h + x)?)?;
                 Ok((h.clone(), h.sum([0])?))
             };
-            let (h, sums) = scan(h, ones([rounds])?.cast(DType::F32)?, step)?;
+            let (h, sums) = scan(h, ones([iterations])?.cast(DType::F32)?, step)?;
             h + sums.sum([0])?
         }
         _ => {
             let whole = h.clone();
             let add = |x: Tensor| body((&whole + x)?);
-            map_fn(ones([rounds])?.cast(DType::F32)?, add)?.sum([0])
+            map_fn(ones([iterations])?.cast(DType::F32)?, add)?.sum([0])
         }
     }
 }
@@ -95,19 +95,20 @@ fn planned(seed: u64) -> std::sync::Arc<Plan> {
 fn no_budget_passes_over_a_plan_that_fits_and_is_faster_soak() {
     let _turn = alone();
     let count = if std::env::var_os("TONNAGE_SOAK").is_some() { 400 } else { 12 };
-    let mut rungs = 0;
+    let mut points = 0;
     for seed in 0..count {
         let _told = Seed(seed);
         let plan = planned(seed);
         let options = Options { threads: plan.threads, outputs_given: false };
         let machine = Machine::DEFAULT;
         let allowed = Allowed::default();
-        let ladder =
-            Ladder::allowing(allowed, &plan.program, &[], &plan.specs, options, &machine).unwrap();
-        rungs += ladder.rungs();
-        let all: Vec<(Bytes, f64)> = (0..ladder.rungs())
-            .map(|rung| {
-                let plan = ladder.plan(rung).unwrap();
+        let frontier =
+            Frontier::allowing(allowed, &plan.program, &[], &plan.specs, options, &machine)
+                .unwrap();
+        points += frontier.points();
+        let all: Vec<(Bytes, f64)> = (0..frontier.points())
+            .map(|point| {
+                let plan = frontier.plan(point).unwrap();
                 (plan.peak(), plan.fitted.unwrap().seconds)
             })
             .collect();
@@ -120,7 +121,7 @@ fn no_budget_passes_over_a_plan_that_fits_and_is_faster_soak() {
         budgets.dedup();
         let mut before: Option<(Bytes, f64)> = None;
         for budget in budgets.into_iter().rev().map(Bytes::new) {
-            let answer = ladder.fit(budget).unwrap();
+            let answer = frontier.fit(budget).unwrap();
             let fits = |(peak, _): &&(Bytes, f64)| *peak <= budget;
             let fastest = all.iter().filter(fits).map(|(_, seconds)| *seconds).reduce(f64::min);
             let Some(fastest) = fastest else {
@@ -138,5 +139,5 @@ fn no_budget_passes_over_a_plan_that_fits_and_is_faster_soak() {
             before = Some((peak, seconds));
         }
     }
-    assert!(rungs > 5 * count as usize, "{rungs} rungs of {count} programs");
+    assert!(points > 5 * count as usize, "{points} points of {count} programs");
 }

@@ -91,10 +91,10 @@ fn soak() -> usize {
     if std::env::var_os("TONNAGE_SOAK").is_some() { 40 } else { 1 }
 }
 
-/// Calls with so many shapes, so many times over. At the end of each round: what lives besides the graphs that are
-/// counted, which are held to their limit, since how full a cache is differs from round to round; and what the system
+/// Calls with so many shapes, so many times over. At the end of each iteration: what lives besides the graphs that are
+/// counted, which are held to their limit, since how full a cache is differs from iteration to iteration; and what the system
 /// holds in memory for the process.
-fn rounds(shapes: usize, times: usize, mut call: impl FnMut(usize)) -> Vec<(isize, isize)> {
+fn iterations(shapes: usize, times: usize, mut call: impl FnMut(usize)) -> Vec<(isize, isize)> {
     let mut held = Vec::new();
     for _ in 0..times {
         (1..=shapes).for_each(&mut call);
@@ -111,7 +111,7 @@ fn resident_bytes() -> isize {
     line.trim().trim_end_matches(" kB").parse::<isize>().unwrap() * 1024
 }
 
-/// From the second round on nothing grows, but by what counting is off: a hundredth of what is counted. The system
+/// From the second iteration on nothing grows, but by what counting is off: a hundredth of what is counted. The system
 /// sees no more than how the allocator's free pieces happen to lie.
 #[track_caller]
 fn flat(held: &[(isize, isize)]) {
@@ -140,7 +140,7 @@ fn soak_any_number_of_shapes_leaves_memory_flat() {
             assert!(f.graph_bytes() <= limit, "{}", f.graph_bytes());
         }
     };
-    flat(&rounds(shapes, 4, call));
+    flat(&iterations(shapes, 4, call));
     assert!(exact.traces() > 10 && exact.traces() < 250, "{}", exact.traces());
     assert_eq!((open.traces(), relaxed.traces() <= 3), (1, true));
     assert_eq!(in_use(), start);
@@ -165,7 +165,7 @@ fn soak_any_number_of_runs_of_a_session_leaves_memory_flat() {
     let session = Session::new(&graph);
     session.initialize().unwrap();
     let run = |n: usize| drop(session.run(&total, [("x", ones([n]).unwrap())]).unwrap());
-    flat(&rounds(100 * soak(), 4, run));
+    flat(&iterations(100 * soak(), 4, run));
     drop(session);
     assert_eq!(in_use(), start);
 }

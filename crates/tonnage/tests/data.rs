@@ -148,8 +148,8 @@ fn threads_keep_the_order_pass_errors_on_and_end_with_their_iterator() {
     let before = in_use();
     let slow = |x: Tensor| {
         // The first ones take longest.
-        let rounds = 2000 / (1 + x.scalar::<i64>()?);
-        (0..rounds).try_fold(x.clone(), |y, _| y.add(0i64))
+        let iterations = 2000 / (1 + x.scalar::<i64>()?);
+        (0..iterations).try_fold(x.clone(), |y, _| y.add(0i64))
     };
     assert_eq!(flat(&count(50).parallel_map(3, slow)), (0..50).collect::<Vec<_>>());
     assert_eq!(flat(&count(50).prefetch(4)), (0..50).collect::<Vec<_>>());

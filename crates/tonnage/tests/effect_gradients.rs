@@ -29,7 +29,7 @@ fn gradients_pass_by_effects_which_still_run_once() {
             (tensor(0i64)?, z),
             |(i, _)| i.less(2),
             |(i, z)| {
-                z.print("round {}")?;
+                z.print("iteration {}")?;
                 Ok(((i + 1)?, (&z * &z)?))
             },
         )?;

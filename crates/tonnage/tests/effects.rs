@@ -54,7 +54,7 @@ fn effects_run_once_a_round_and_in_the_branch_that_is_taken() {
             (tensor(0i64)?, x),
             |(i, _)| i.less(3),
             |(i, x)| {
-                print("round {}", &[&i])?;
+                print("iteration {}", &[&i])?;
                 note(&to, "value", &x)?;
                 Ok(((i + 1)?, (x * 2.0)?))
             },
@@ -82,7 +82,7 @@ fn effects_run_once_a_round_and_in_the_branch_that_is_taken() {
     let expected = |x: [&str; 3], branch: &str, end: &str| {
         let mut all: Vec<String> = Vec::new();
         for (i, x) in x.iter().enumerate() {
-            all.extend([format!("round {i}"), format!("value {x}")]);
+            all.extend([format!("iteration {i}"), format!("value {x}")]);
         }
         all.extend([branch.into(), "row 1.0".into(), "row 2.0".into(), format!("end {end}")]);
         all
@@ -160,19 +160,19 @@ fn a_failed_assertion_leaves_variables_as_they_were() {
     assert_eq!(in_use(), before);
     // In a loop too, which would write the variable in its own bytes if nothing could fail.
     let held = v.clone();
-    let rounds = function(move |x: Tensor| {
+    let iterations = function(move |x: Tensor| {
         while_loop(
             tensor(0i64)?,
             |i| i.less(5),
             |i| {
                 held.assign_add(&x)?;
-                assert_less(&i, &tensor(3i64)?, "three rounds")?;
+                assert_less(&i, &tensor(3i64)?, "three iterations")?;
                 i + 1
             },
         )
     });
-    let error = rounds.call(tensor([1.0f32, 1.0]).unwrap()).unwrap_err().to_string();
-    assert!(error.contains("three rounds: not 3 < 3"), "{error}");
+    let error = iterations.call(tensor([1.0f32, 1.0]).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("three iterations: not 3 < 3"), "{error}");
     assert_eq!(v.read().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
 }
 

@@ -105,11 +105,11 @@ fn a_map_is_in_the_order_of_its_keys_whatever_its_hasher() {
         keys.sort();
         keys.iter().try_fold(zeros([1])?, |sum, key| (sum * 10.0)? + &map[*key])
     });
-    for round in 0..20 {
+    for iteration in 0..20 {
         // Every map has a hasher of its own, and other places for its keys.
         let map: HashMap<String, Tensor> =
-            (0..8).map(|i| (format!("key{i}"), floats(&[(i + round) as f32]))).collect();
-        let expected = (0..8).fold(0.0, |sum, i| sum * 10.0 + (i + round) as f32);
+            (0..8).map(|i| (format!("key{i}"), floats(&[(i + iteration) as f32]))).collect();
+        let expected = (0..8).fold(0.0, |sum, i| sum * 10.0 + (i + iteration) as f32);
         assert_eq!(values(&f.call(map).unwrap()), [expected]);
     }
     assert_eq!(f.traces(), 1);

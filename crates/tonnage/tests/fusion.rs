@@ -179,7 +179,7 @@ fn what_is_stretched_at_the_end_is_never_narrow() {
     let plan = f.plan(&row).unwrap();
     assert!(plan.obtains() < Bytes::of(64 * 1024), "{plan}");
     call_checked(&f, &row);
-    // What is dear to compute is computed once a row.
+    // What is expensive to compute is computed once a row.
     let f = function(|row: Tensor| row.broadcast_to([16, 64 * 1024])?.lgamma());
     let plan = f.plan(&row).unwrap();
     assert!(plan.obtains() > Bytes::of(16 * 64 * 1024 * 4).rounded(), "{plan}");

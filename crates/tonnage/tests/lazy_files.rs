@@ -155,7 +155,7 @@ fn one_matrix_for_a_batch_is_read_once_and_two_files_are_multiplied() {
 #[test]
 fn a_plan_counts_what_rounds_read_and_how_long_that_takes() {
     let _turn = alone();
-    let folder = Folder::new("lazy-rounds");
+    let folder = Folder::new("lazy-iterations");
     let (lazy, _) = both(&folder.0, "x", &[300, 400]);
     let once = Bytes::of(300 * 400 * 4);
     let f = function(move |x: Tensor| {

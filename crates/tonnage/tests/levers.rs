@@ -37,17 +37,17 @@ fn percent(of: Bytes, percent: u64) -> Bytes {
     Bytes::new(of.get() * percent / 100)
 }
 
-/// Gradients of a recurrent network's weights, back through so many rounds.
+/// Gradients of a recurrent network's weights, back through so many iterations.
 fn recurrent(
     w: &Variable,
-    slots: Option<usize>,
+    max_checkpoints: Option<usize>,
 ) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor> + use<>> {
     let w = w.clone();
     function(move |xs: Tensor| {
         let mut tape = GradientTape::new();
         let value = w.read()?;
         let start = (xs.slice(&[(0..1).into()])?.reshape([32, 16])? * 0.0)?;
-        let options = slots.map_or(Loop::new(), |n| Loop::new().checkpoints(n));
+        let options = max_checkpoints.map_or(Loop::new(), |n| Loop::new().checkpoints(n));
         let (last, _) = options.scan(start, xs, |h: Tensor, x: Tensor| {
             let next = (h.matmul(&value)? + x)?.tanh()?;
             Ok((next, ()))
@@ -75,19 +75,19 @@ fn a_budget_says_how_many_states_a_loop_keeps_and_the_bits_stay() {
         let plan = f.plan(&xs).unwrap();
         assert!(plan.peak() <= budget);
         let fitted = plan.fitted.unwrap();
-        let slots = fitted.slots.unwrap_or(29);
-        assert!(slots <= before, "{slots} after {before} at {share}%\n{plan}");
-        assert_eq!(fitted.rounds_again, plan.rounds_again(), "{plan}");
-        before = slots;
+        let max_checkpoints = fitted.max_checkpoints.unwrap_or(29);
+        assert!(max_checkpoints <= before, "{max_checkpoints} after {before} at {share}%\n{plan}");
+        assert_eq!(fitted.recomputed_iterations, plan.recomputed_iterations(), "{plan}");
+        before = max_checkpoints;
         assert_eq!(values(&call_checked(&f, &xs)), expected, "{share}%");
     }
     assert!(before < 12, "{before}");
     // With room for all states nothing is run again.
     let f = recurrent(&w, None).budget(Bytes::new(unlimited.get() * 20)).unwrap();
     let plan = f.plan(&xs).unwrap();
-    assert_eq!(plan.fitted.unwrap().rounds_again, Some(0), "{plan}");
+    assert_eq!(plan.fitted.unwrap().recomputed_iterations, Some(0), "{plan}");
     assert_eq!(plan.fitted.unwrap().seconds, plan.fitted.unwrap().unlimited_seconds);
-    assert!(plan.to_string().contains("loops keep 199 states (0 rounds again)"), "{plan}");
+    assert!(plan.to_string().contains("loops keep 199 checkpoints (0 iterations again)"), "{plan}");
     assert_eq!(values(&call_checked(&f, &xs)), expected);
 }
 
@@ -98,10 +98,14 @@ fn a_number_of_states_that_was_set_by_hand_is_kept() {
     let w = Variable::new("w", drawn(&[16, 16], 0.2)).unwrap();
     let xs = drawn(&[100, 32, 16], 1.0);
     let by_hand = recurrent(&w, Some(7));
-    let rounds = by_hand.plan(&xs).unwrap().rounds_again();
+    let iterations = by_hand.plan(&xs).unwrap().recomputed_iterations();
     let f = by_hand.budget("64MiB").unwrap();
     let plan = f.plan(&xs).unwrap();
-    assert_eq!((plan.fitted.unwrap().slots, plan.rounds_again()), (None, rounds), "{plan}");
+    assert_eq!(
+        (plan.fitted.unwrap().max_checkpoints, plan.recomputed_iterations()),
+        (None, iterations),
+        "{plan}"
+    );
 }
 
 const WIDTH: usize = 24;
@@ -202,7 +206,7 @@ fn the_batch_in_pieces_is_close_to_the_whole_in_just_the_memory_predicted() {
 }
 
 #[test]
-fn budgets_that_take_the_same_rung_give_the_same_bits() {
+fn budgets_that_take_the_same_point_give_the_same_bits() {
     let _turn = alone();
     let args = batch();
     let unlimited = Net::new(8).step(false).plan(&args).unwrap();
@@ -398,7 +402,7 @@ fn values_are_kept_in_bf16_only_where_that_is_allowed() {
     let plan = step.plan(&x).unwrap();
     assert!(plan.to_string().contains("values kept in bf16"), "{plan}");
     let got = step.call(x.clone()).unwrap();
-    assert_eq!(values(&got), values(&loss), "the way there is exact");
+    assert_eq!(values(&got), values(&loss), "the forward pass is exact");
     // Gradients are those of values rounded to 8 bits.
     let (got, expected) = (of(&half), of(&whole));
     let changed = |all: &[f32]| all.iter().zip(&start).map(|(a, b)| (a - b).abs()).sum::<f32>();

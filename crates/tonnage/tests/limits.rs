@@ -172,7 +172,7 @@ fn a_limit_that_moves_by_a_few_bytes_is_not_another_plan() {
     let mut seen = sweep();
     let held = *seen.last().unwrap();
     seen.dedup();
-    assert!(seen.len() <= 3, "so many rungs within 3 KiB: {seen:?}");
+    assert!(seen.len() <= 3, "so many points within 3 KiB: {seen:?}");
     assert_eq!(sweep(), [held; 20]);
     // What it holds of plans is counted, and given up with them.
     assert!(held > step.plan(&x).unwrap().bytes());

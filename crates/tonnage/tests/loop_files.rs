@@ -1,5 +1,5 @@
 //! Loops whose states wait in a file for their gradient: the gradients of those that keep them, in memory that does not
-//! depend on the number of rounds, and the bytes written that the plan says. Loops that are asked to stop.
+//! depend on the number of iterations, and the bytes written that the plan says. Loops that are asked to stop.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -23,22 +23,22 @@ fn start(len: usize) -> Tensor {
 /// How a loop is ended.
 #[derive(Clone, Copy)]
 enum End {
-    /// After so many rounds.
-    Rounds(i64),
+    /// After so many iterations.
+    Iterations(i64),
     /// When a sum is over a number, which only the data know.
     Data(f64),
 }
 
 fn looped(options: Loop, end: End, x: &Tensor, w: &Tensor) -> Result<Tensor> {
-    let round = |y: Tensor| (y.sin()? * w)? + 0.3;
+    let iteration = |y: Tensor| (y.sin()? * w)? + 0.3;
     match end {
-        End::Rounds(n) => options.fori_loop(0, n, x.clone(), |_, y| round(y)),
+        End::Iterations(n) => options.fori_loop(0, n, x.clone(), |_, y| iteration(y)),
         End::Data(most) => {
             let state = (tensor(0.0f64)?, x.clone());
             let (_, y) = options.while_loop(
                 state,
                 |(sum, _): (Tensor, Tensor)| sum.less(most),
-                |(sum, y)| Ok(((sum + (&y).square()?.mean_all()?)?, round(y)?)),
+                |(sum, y)| Ok(((sum + (&y).square()?.mean_all()?)?, iteration(y)?)),
             )?;
             Ok(y)
         }
@@ -68,7 +68,8 @@ fn planned(options: Loop, end: End) -> Gradients {
 fn states_in_a_file_give_the_gradients_of_states_in_memory() {
     let _turn = alone();
     let (x, w) = (start(50), start(50));
-    for end in [0, 1, 2, 3, 40].map(End::Rounds).into_iter().chain([0.0, 0.01, 5.0].map(End::Data))
+    for end in
+        [0, 1, 2, 3, 40].map(End::Iterations).into_iter().chain([0.0, 0.01, 5.0].map(End::Data))
     {
         let (dx, dw) = call_checked(&planned(Loop::new(), end), &(x.clone(), w.clone()));
         let spilled = call_checked(&planned(Loop::new().spill(), end), &(x.clone(), w.clone()));
@@ -85,22 +86,22 @@ fn memory_does_not_depend_on_the_rounds_and_the_file_is_as_long_as_was_said() {
     let _turn = alone();
     let (x, w) = (start(1000), start(1000));
     let mut peaks = Vec::new();
-    for rounds in [10, 300] {
-        let f = planned(Loop::new().spill(), End::Rounds(rounds));
+    for iterations in [10, 300] {
+        let f = planned(Loop::new().spill(), End::Iterations(iterations));
         let plan = f.plan(&(x.clone(), w.clone())).unwrap();
-        let states = Bytes::new(8000).rounded().get() * (rounds as u64 - 1);
+        let states = Bytes::new(8000).rounded().get() * (iterations as u64 - 1);
         assert_eq!(plan.spilled().get(), states);
-        assert_eq!(plan.rounds_again(), Some(0));
+        assert_eq!(plan.recomputed_iterations(), Some(0));
         let lines = plan.explain().steps;
         assert!(lines.iter().any(|line| line.back.as_ref().is_some_and(|back| back.in_file)));
         let measured = f.call_measured((x.clone(), w.clone())).unwrap().1.unwrap();
         assert_eq!(measured.spilled, plan.spilled());
-        assert_eq!(measured.rounds_again, 0);
+        assert_eq!(measured.recomputed_iterations, 0);
         assert_eq!(measured.used, plan.peak());
         peaks.push(plan.peak());
     }
     assert_eq!(peaks[0], peaks[1]);
-    let kept = planned(Loop::new(), End::Rounds(300)).plan(&(x, w)).unwrap().peak();
+    let kept = planned(Loop::new(), End::Iterations(300)).plan(&(x, w)).unwrap().peak();
     assert!(peaks[1].get() * 2 < kept.get(), "{} {kept}", peaks[1]);
 }
 
@@ -175,7 +176,7 @@ fn a_call_that_is_stopped_leaves_variables_as_they_were_and_a_loop_of_updates_af
     stopped(&before, || start(20_000));
     assert_eq!(number(&one), 0.0);
     let held = [one.clone(), two.clone()];
-    let rounds = function(move |x: Tensor| {
+    let iterations = function(move |x: Tensor| {
         tonnage::while_loop(
             x,
             |_| tensor(true),
@@ -186,6 +187,6 @@ fn a_call_that_is_stopped_leaves_variables_as_they_were_and_a_loop_of_updates_af
             },
         )
     });
-    stopped(&rounds, || start(20_000));
+    stopped(&iterations, || start(20_000));
     assert_eq!(number(&two), 2.0 * number(&one));
 }

@@ -1,4 +1,4 @@
-//! Gradients of loops: against the same rounds written out, with any number of kept states, in the rounds and the
+//! Gradients of loops: against the same iterations written out, with any number of kept states, in the iterations and the
 //! bytes that the plan says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -31,7 +31,7 @@ fn gradients(f: &dyn Fn(&[Tensor]) -> Result<Tensor>, arguments: &[Tensor]) -> R
     grads.iter().zip(arguments).map(|(grad, x)| grad.or_zeros(x)).collect()
 }
 
-/// Checks a loop against the same rounds written out, in a function (bytes and rounds as planned) and eagerly.
+/// Checks a loop against the same iterations written out, in a function (bytes and iterations as planned) and eagerly.
 #[track_caller]
 fn check(
     looped: impl Fn(&[Tensor]) -> Result<Tensor> + Clone + 'static,
@@ -49,10 +49,10 @@ fn check(
     }
 }
 
-fn with(slots: Option<usize>, reverse: bool) -> Loop {
+fn with(max_checkpoints: Option<usize>, reverse: bool) -> Loop {
     let options = if reverse { Loop::new().reverse() } else { Loop::new() };
-    match slots {
-        Some(slots) => options.checkpoints(slots),
+    match max_checkpoints {
+        Some(max_checkpoints) => options.checkpoints(max_checkpoints),
         None => options,
     }
 }
@@ -64,19 +64,20 @@ fn a_scan_has_gradients_of_rows_of_states_and_of_what_it_reads() {
         let next = (h.matmul(w)? + &x)?.tanh()?;
         Ok((next.clone(), (next * x)?))
     }
-    for rounds in [0, 1, 2, 7, 20] {
-        for slots in [None, Some(1), Some(2), Some(3)] {
+    for iterations in [0, 1, 2, 7, 20] {
+        for max_checkpoints in [None, Some(1), Some(2), Some(3)] {
             for reverse in [false, true] {
                 let looped = move |a: &[Tensor]| {
                     let (h, xs, w) = (a[0].clone(), a[1].clone(), &a[2]);
                     let (last, ys) =
-                        with(slots, reverse).scan(h, xs, |h: Tensor, x: Tensor| step(h, x, w))?;
+                        with(max_checkpoints, reverse)
+                            .scan(h, xs, |h: Tensor, x: Tensor| step(h, x, w))?;
                     ys.square()?.sum_all()? + last.sum_all()?
                 };
                 let plain = move |a: &[Tensor]| {
                     let (mut h, mut sum) = (a[0].identity()?, constant(0.0f64, ())?);
-                    for i in 0..rounds {
-                        let i = if reverse { rounds - 1 - i } else { i };
+                    for i in 0..iterations {
+                        let i = if reverse { iterations - 1 - i } else { i };
                         let x = a[1].slice(&[(i..i + 1).into()])?.reshape([1, 3])?;
                         let (next, y) = step(h, x, &a[2])?;
                         (h, sum) = (next, (sum + y.square()?.sum_all()?)?);
@@ -84,7 +85,7 @@ fn a_scan_has_gradients_of_rows_of_states_and_of_what_it_reads() {
                     sum + h.sum_all()?
                 };
                 let arguments =
-                    [numbers(&[1, 3], 1), numbers(&[rounds, 1, 3], 2), numbers(&[3, 3], 3)];
+                    [numbers(&[1, 3], 1), numbers(&[iterations, 1, 3], 2), numbers(&[3, 3], 3)];
                 check(looped, &plain, &arguments);
             }
         }
@@ -97,11 +98,11 @@ fn a_loop_that_the_data_end_has_a_gradient() {
     fn grow(x: Tensor, a: &[Tensor]) -> Result<Tensor> {
         (&x * &a[1])? + x.tanh()?
     }
-    for (start, slots) in
+    for (start, max_checkpoints) in
         [(0.5, None), (0.01, None), (0.01, Some(1)), (0.01, Some(3)), (50.0, None)]
     {
         let looped = move |a: &[Tensor]| {
-            let options = with(slots, false).at_most(40);
+            let options = with(max_checkpoints, false).at_most(40);
             let last = options.while_loop(
                 a[0].clone(),
                 |x| x.sum_all()?.less(20.0),
@@ -209,11 +210,11 @@ fn variables_that_a_body_reads_and_writes_have_gradients() {
 fn a_round_that_is_run_again_draws_the_same_random_numbers() {
     let _turn = alone();
     // y = x * noise_0 * ... * noise_n, so dy/dx = y / x, if both saw the same noise.
-    for slots in [1usize, 2, 100] {
+    for max_checkpoints in [1usize, 2, 100] {
         let run = move |x: &Tensor| -> Result<(Tensor, Tensor)> {
             let mut tape = GradientTape::new();
             tape.watch(x);
-            let options = Loop::new().checkpoints(slots);
+            let options = Loop::new().checkpoints(max_checkpoints);
             let y = options.fori_loop(0, 6, x.clone(), |_, y: Tensor| {
                 let y = (y * random_normal([3], DType::F64)?)?;
                 let large = y.sum_all()?.less(0.0)?;
@@ -232,12 +233,15 @@ fn a_round_that_is_run_again_draws_the_same_random_numbers() {
     }
 }
 
-fn power(rounds: i64, slots: usize) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor>> {
+fn power(
+    iterations: i64,
+    max_checkpoints: usize,
+) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor>> {
     function(move |x: Tensor| {
         let mut tape = GradientTape::new();
         tape.watch(&x);
-        let options = Loop::new().checkpoints(slots);
-        let y = options.fori_loop(0, rounds, x.clone(), |_, x: Tensor| (x * 1.01)?.tanh())?;
+        let options = Loop::new().checkpoints(max_checkpoints);
+        let y = options.fori_loop(0, iterations, x.clone(), |_, x: Tensor| (x * 1.01)?.tanh())?;
         tape.gradient(&y.sum_all()?, &[&x])?[0].tensor()
     })
 }
@@ -246,19 +250,25 @@ fn power(rounds: i64, slots: usize) -> Function<Tensor, Tensor, impl Fn(Tensor) 
 fn rounds_run_again_are_as_many_as_revolve_says() {
     let _turn = alone();
     let x = tensor([0.5f64, -0.25]).unwrap();
-    for (rounds, slots) in [(1, 1), (5, 1), (9, 2), (20, 3), (60, 5), (60, 59), (60, 60), (60, 7)] {
-        let f = power(rounds, slots);
-        let expected = revolve::again(rounds as u64, slots as u64);
+    for (iterations, max_checkpoints) in
+        [(1, 1), (5, 1), (9, 2), (20, 3), (60, 5), (60, 59), (60, 60), (60, 7)]
+    {
+        let f = power(iterations, max_checkpoints);
+        let expected = revolve::again(iterations as u64, max_checkpoints as u64);
         let plan = f.plan(&x).unwrap();
-        assert_eq!(plan.rounds_again(), Some(expected));
+        assert_eq!(plan.recomputed_iterations(), Some(expected));
         let (_, measured) = f.call_measured(x.clone()).unwrap();
-        assert_eq!(measured.unwrap().rounds_again, expected, "{rounds} rounds, {slots} slots");
+        assert_eq!(
+            measured.unwrap().recomputed_iterations,
+            expected,
+            "{iterations} iterations, {max_checkpoints} checkpoints"
+        );
         call_checked(&f, &x);
     }
     let text = power(60, 5).plan(&x).unwrap().to_string();
     let again = revolve::again(60, 5);
-    assert!(text.contains(&format!("gradients run {again} rounds of loops again")), "{text}");
-    assert!(text.contains("back through 60 rounds, 5 states of 64 B kept"), "{text}");
+    assert!(text.contains(&format!("gradients run {again} iterations of loops again")), "{text}");
+    assert!(text.contains("back through 60 iterations, 5 checkpoints of 64 B"), "{text}");
 }
 
 #[test]
@@ -266,20 +276,20 @@ fn a_gradient_keeps_the_states_that_it_was_given_and_no_more() {
     let _turn = alone();
     let state = 64 * 1024u64;
     let x = numbers(&[8192], 1);
-    let peak = |rounds: i64, slots: usize| {
-        let f = power(rounds, slots);
+    let peak = |iterations: i64, max_checkpoints: usize| {
+        let f = power(iterations, max_checkpoints);
         let plan = f.plan(&x).unwrap();
         call_checked(&f, &x);
         (plan.peak().get() as f64 / state as f64).round() as u64
     };
     // The argument is the first state. Besides: the kept states, those on their way, the last one, and the
     // gradient, which works in place.
-    for (rounds, slots) in [(50, 4), (500, 4), (12, 11)] {
-        let spare = tonnage_plan::schedule::spare(rounds as u64, slots as u64) as u64;
+    for (iterations, max_checkpoints) in [(50, 4), (500, 4), (12, 11)] {
+        let spare = tonnage_plan::schedule::spare(iterations as u64, max_checkpoints as u64) as u64;
         assert!(spare <= 2);
-        assert_eq!(peak(rounds, slots), 1 + slots as u64 + spare + 2);
+        assert_eq!(peak(iterations, max_checkpoints), 1 + max_checkpoints as u64 + spare + 2);
     }
-    // With a slot for every state nothing is on its way.
+    // With a checkpoint for every state nothing is on its way.
     assert_eq!(peak(9, 9), 1 + 8 + 2);
 }
 
@@ -326,7 +336,7 @@ fn second_derivatives_through_loops_are_those_of_the_rounds() {
         while_loop(x.clone(), |h| h.sum_all()?.less(5.0), |h: Tensor| h * 1.5)?.sum_all()
     };
     let error = second(&endless, &tensor([0.1f64]).unwrap()).unwrap_err().to_string();
-    assert!(error.contains("say how many rounds it may take at most"), "{error}");
+    assert!(error.contains("say how many iterations it may take at most"), "{error}");
 }
 
 #[test]
@@ -364,9 +374,9 @@ fn one_trace_serves_any_number_of_rows() {
         let expected = gradients(&plain, &[arguments.0.clone(), arguments.1.clone()]).unwrap();
         close(&dx, &values(&expected[0]), 1e-9);
         close(&dw, &values(&expected[1]), 1e-9);
-        let slots = tonnage_core::looping::default_slots(rows as u64);
-        let again = f.plan(&arguments).unwrap().rounds_again();
-        assert_eq!(again, Some(revolve::again(rows as u64, slots)));
+        let max_checkpoints = tonnage_core::looping::default_max_checkpoints(rows as u64);
+        let again = f.plan(&arguments).unwrap().recomputed_iterations();
+        assert_eq!(again, Some(revolve::again(rows as u64, max_checkpoints)));
     }
     assert_eq!(f.traces(), 1);
 }
@@ -404,7 +414,7 @@ fn a_gather_in_a_loop_adds_rows_to_the_tables_gradient() {
 #[test]
 fn a_body_may_compute_with_sizes_that_the_data_decide() {
     let _turn = alone();
-    let round = |x: &Tensor, i: &Tensor, sum: Tensor| -> Result<Tensor> {
+    let iteration = |x: &Tensor, i: &Tensor, sum: Tensor| -> Result<Tensor> {
         let positive = tensor(0.0f64)?.less(x)?;
         let (kept, scaled) = (x.boolean_mask(&positive)?, (x * i)?.boolean_mask(&positive)?);
         (sum + kept.sum_all()?)? + (&kept * &scaled)?.sum_all()?
@@ -412,11 +422,11 @@ fn a_body_may_compute_with_sizes_that_the_data_decide() {
     let looped = move |args: &[Tensor]| {
         let x = args[0].clone();
         fori_loop(1, 4, tensor(0.0f64)?, move |i: Tensor, sum: Tensor| {
-            round(&x, &i.cast(DType::F64)?, sum)
+            iteration(&x, &i.cast(DType::F64)?, sum)
         })
     };
     let plain = |args: &[Tensor]| {
-        (1..4).try_fold(tensor(0.0f64)?, |sum, i| round(&args[0], &tensor(f64::from(i))?, sum))
+        (1..4).try_fold(tensor(0.0f64)?, |sum, i| iteration(&args[0], &tensor(f64::from(i))?, sum))
     };
     check(looped, &plain, &[numbers(&[9], 3)]);
 }

@@ -106,9 +106,9 @@ fn a_loop_counts_from_numbers_and_from_data() {
 #[test]
 fn memory_does_not_depend_on_the_number_of_rounds() {
     let _turn = alone();
-    let peak = |rounds: i64| {
+    let peak = |iterations: i64| {
         let f = function(move |(h, w): (Tensor, Tensor)| {
-            fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())
+            fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())
         });
         let args = (numbers(&[64, 64], 1), numbers(&[64, 64], 2));
         call_checked(&f, &args);
@@ -122,9 +122,9 @@ fn a_loop_of_products_takes_its_operands_and_one_more_state() {
     let _turn = alone();
     let n = 128i64;
     let state = tonnage::Bytes::new((n * n * 4) as u64);
-    for rounds in [3i64, 40] {
+    for iterations in [3i64, 40] {
         let f = function(move |(h, w): (Tensor, Tensor)| {
-            fori_loop(0, rounds, h, |_, h: Tensor| h.matmul(&w)?.tanh())
+            fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())
         });
         let (h, w) = (numbers(&[n, n], 1), numbers(&[n, n], 2));
         let plan = f.plan(&(h.clone(), w.clone())).unwrap();
@@ -169,7 +169,7 @@ fn one_of_many_branches_runs() {
 #[test]
 fn a_loop_variable_may_grow_up_to_its_bound() {
     let _turn = alone();
-    // Throws away what is not positive, round by round.
+    // Throws away what is not positive, iteration by iteration.
     let shrink = |xs: Tensor| {
         let start = (constant(0i32, ())?, xs);
         let (_, kept) = Loop::new().bound(1, 0, 8).while_loop(
@@ -232,7 +232,7 @@ fn a_body_that_changes_a_type_is_told_where() {
     let error = map_fn(two, |(a, b): (Tensor, Tensor)| a + b).unwrap_err().to_string();
     assert!(error.contains("input 1 has 4 rows, where 3 are expected"), "{error}");
     let error = scan(x, (), |h: Tensor, ()| Ok((h, ()))).unwrap_err().to_string();
-    assert!(error.contains("nothing says how many rounds"), "{error}");
+    assert!(error.contains("nothing says how many iterations"), "{error}");
 }
 
 #[test]
@@ -257,15 +257,15 @@ fn variables_are_written_in_bodies_in_eager_mode_and_in_functions() {
     let v = Variable::new("v", numbers(&[100, 100], 1)).unwrap();
     let before = values(&v.read().unwrap());
     let w = v.clone();
-    let round = move |i: Tensor, (): ()| w.assign(&(w.read()? * (i + 1)?.cast(DType::F32)?)?);
+    let iteration = move |i: Tensor, (): ()| w.assign(&(w.read()? * (i + 1)?.cast(DType::F32)?)?);
     let expected: Vec<f32> = before.iter().map(|x| x * 1.0 * 2.0 * 3.0).collect();
     let held = common::in_use();
     tonnage::memory::reset_peak("cpu:0").unwrap();
-    fori_loop(0, 3, (), round.clone()).unwrap();
+    fori_loop(0, 3, (), iteration.clone()).unwrap();
     let peak = tonnage::memory::info("cpu:0").unwrap().peak - held;
     assert!(peak < tonnage::Bytes::new(1024), "the variable lives once, not {peak} more");
     assert_eq!(values(&v.read().unwrap()), expected);
-    let f = function(move |(): ()| fori_loop(0, 3, (), round.clone()));
+    let f = function(move |(): ()| fori_loop(0, 3, (), iteration.clone()));
     call_checked(&f, &());
     let plan = f.plan(&()).unwrap();
     assert!(plan.obtains() < tonnage::Bytes::new(1024), "{plan}");
@@ -330,7 +330,7 @@ fn a_captured_constant_is_read_and_not_made() {
     assert!(plan.obtains() < tonnage::Bytes::new(200 * 200 * 4 + 8192), "{plan}");
     let expected: Vec<f32> = values(&x).iter().map(|x| x + 1.0 + 1.0 + 1.0 + 1.0).collect();
     assert_eq!(values(&call_checked(&f, &x)), expected);
-    // A random one is the same in every round.
+    // A random one is the same in every iteration.
     let f = function(|x: Tensor| {
         let noise = random_normal([50], DType::F32)?;
         Ok((fori_loop(0, 2, x, |_, x: Tensor| x + &noise)?, (noise * 2.0)?))

@@ -1,4 +1,4 @@
-//! What networks are made of, the whole way: eager, planned to the byte, differentiated; and what is kept for a gradient.
+//! What networks are made of, the whole way: eager, planned to the byte, differentiated; and what is saved for a gradient.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

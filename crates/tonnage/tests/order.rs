@@ -92,7 +92,7 @@ fn gradients_are_applied_as_soon_as_they_are_complete() {
     let x = large();
     let plan = step.plan(&x).unwrap();
     let one = Bytes::of(128 * 128 * 4).rounded();
-    // Six activations, the gradient on its way back and one of a weight: not one gradient a weight.
+    // Six activations, the gradient in the backward pass and one of a weight: not one gradient a weight.
     assert!(plan.bound.get() <= one.get() * 8 + scratch(&plan).get(), "{plan}");
     call_checked(&step, &x);
 }

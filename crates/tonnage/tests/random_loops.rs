@@ -109,7 +109,7 @@ impl Make {
     fn region(self, dice: &mut Dice, all: &[Tensor]) -> Result<Vec<Tensor>> {
         let seed = dice.next();
         let state: Vec<Tensor> = (0..1 + dice.below(2)).map(|_| dice.pick(all).clone()).collect();
-        let rounds = dice.below(5);
+        let iterations = dice.below(5);
         let rows = dice.pick(all).clone();
         let has_rows = rows.rank() > 0 && sizes(&rows)[0] > 0;
         let reverse = dice.below(4) == 0;
@@ -132,8 +132,8 @@ impl Make {
                 let own = |row: Tensor| self.body(seed, all, vec![row], 2);
                 self.map(&rows, own)
             }
-            3 => self.counted(state, rounds, |i, s| Ok(step(s, vec![i])?.0)),
-            4 => self.until(state, rounds, |s| Ok(step(s, Vec::new())?.0)),
+            3 => self.counted(state, iterations, |i, s| Ok(step(s, vec![i])?.0)),
+            4 => self.until(state, iterations, |s| Ok(step(s, Vec::new())?.0)),
             _ => {
                 let branch = |n: u64| {
                     let made = self.body(seed ^ n, all, Vec::new(), 1)?;
@@ -189,17 +189,17 @@ impl Make {
     fn counted(
         self,
         state: Vec<Tensor>,
-        rounds: usize,
+        iterations: usize,
         step: impl Fn(Tensor, Vec<Tensor>) -> Result<Vec<Tensor>>,
     ) -> Result<Vec<Tensor>> {
         // The number of an iteration takes part as a value of the state's dtype.
         let dtype = state[0].dtype();
         let step = |i: Tensor, s: Vec<Tensor>| step(i.cast(dtype)?, s);
         if self.how == How::Loops {
-            return tonnage::fori_loop(0, rounds as i64, state, step);
+            return tonnage::fori_loop(0, iterations as i64, state, step);
         }
         let mut state = state;
-        for i in 0..rounds {
+        for i in 0..iterations {
             let next = step(tensor(i as i64)?, state)?;
             state = next.iter().map(close_together).collect::<Result<_>>()?;
         }
@@ -210,12 +210,12 @@ impl Make {
     fn until(
         self,
         state: Vec<Tensor>,
-        rounds: usize,
+        iterations: usize,
         step: impl Fn(Vec<Tensor>) -> Result<Vec<Tensor>>,
     ) -> Result<Vec<Tensor>> {
         let goes_on = |i: &Tensor, s: &[Tensor]| -> Result<Tensor> {
             let small = (&s[0]).cast(DType::F64)?.sum_all()?.less(40.0)?;
-            i.less(rounds as i64)?.logical_and(&small)
+            i.less(iterations as i64)?.logical_and(&small)
         };
         if self.how == How::Loops {
             let start = (tensor(0i64)?, state);

@@ -1,4 +1,4 @@
-//! Functions that are computed again on the way back, and functions with a gradient of their own.
+//! Functions that are computed again in the backward pass, and functions with a gradient of their own.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
@@ -137,13 +137,13 @@ fn random_numbers_repeat_exactly_on_the_way_back() {
         };
         let mut seen = Vec::new();
         let planned = function(both);
-        for round in 0..4 {
-            let (y, dx) = match round < 2 {
+        for iteration in 0..4 {
+            let (y, dx) = match iteration < 2 {
                 true => both(x.clone()).unwrap(),
                 false => planned.call(x.clone()).unwrap(),
             };
             let (y, dx) = (y.to_vec::<f64>().unwrap(), dx.to_vec::<f64>().unwrap());
-            assert!(y == dx, "function {case}, round {round}");
+            assert!(y == dx, "function {case}, iteration {iteration}");
             assert!(!seen.contains(&y), "fresh numbers each time");
             seen.push(y);
         }
@@ -282,7 +282,7 @@ fn what_a_custom_gradient_does_not_speak_of_is_differentiated_as_usual() {
         (numbers(&dx), numbers(&dw), numbers(&d_other)),
         (vec![200.0], vec![15.0], vec![6.0])
     );
-    // The way back may use what it captured: as it was when the function was called.
+    // The backward pass may use what it captured: as it was when the function was called.
     let v = w.clone();
     let g = custom_gradient(|x: Tensor| Ok(((&x * 1.0)?, ())), move |(), g: Tensor| g * v.read()?);
     let mut tape = GradientTape::new();

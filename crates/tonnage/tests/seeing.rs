@@ -9,7 +9,7 @@
 mod common;
 
 use common::{alone, in_use};
-use tonnage::memory::{self, KeptBy};
+use tonnage::memory::{self, HeldBy};
 use tonnage::report::{Picture, Report, save, save_html};
 use tonnage::{
     Bytes, Container, DType, Elementwise, ErrorKind, GradientTape, Kind, Tensor, Variable,
@@ -119,9 +119,9 @@ fn who_holds_a_tensor_is_told_with_who_holds_that() {
     let w = container.enter(|| Variable::new("w", resident(64))).unwrap();
     let value = w.read().unwrap();
     let why = memory::why(&value).unwrap();
-    let KeptBy::Variable { name, within, .. } = &why.kept_by[0] else { panic!("{why}") };
+    let HeldBy::Variable { name, within, .. } = &why.held_by[0] else { panic!("{why}") };
     assert_eq!((name.as_str(), within.as_slice()), ("w", &["container `weights`".to_string()][..]));
-    assert_eq!(why.kept_by[1], KeptBy::Program { handles: 1 });
+    assert_eq!(why.held_by[1], HeldBy::Program { handles: 1 });
     assert_eq!(why.bytes, Bytes::new(64 * 64 * 4));
     assert_eq!(why.owner.as_ref().unwrap().kind, Kind::Variable);
 
@@ -133,15 +133,15 @@ fn who_holds_a_tensor_is_told_with_who_holds_that() {
     f.call(resident(64)).unwrap();
     let why = memory::why(&x).unwrap();
     // By the closure, which has a handle of its own, and by what was traced of it.
-    assert!(matches!(why.kept_by[0], KeptBy::Captured { what: "function", .. }), "{why}");
-    assert_eq!(why.kept_by[1], KeptBy::Program { handles: 2 });
+    assert!(matches!(why.held_by[0], HeldBy::Captured { what: "function", .. }), "{why}");
+    assert_eq!(why.held_by[1], HeldBy::Program { handles: 2 });
     drop(f);
-    assert_eq!(memory::why(&x).unwrap().kept_by, [KeptBy::Program { handles: 1 }]);
+    assert_eq!(memory::why(&x).unwrap().held_by, [HeldBy::Program { handles: 1 }]);
 
     let rows = x.t().unwrap();
     let why = memory::why(&rows).unwrap();
     assert!(why.is_view);
-    assert_eq!(why.kept_by, [KeptBy::Program { handles: 2 }]);
+    assert_eq!(why.held_by, [HeldBy::Program { handles: 2 }]);
     assert!(why.to_string().contains("seen through a view"), "{why}");
 
     let recipe = random_normal([64, 64], DType::F32).unwrap();
@@ -159,13 +159,13 @@ fn a_tape_says_what_it_keeps_a_tensor_for() {
     let z = y.matmul(&y).unwrap();
     let why = memory::why(&y).unwrap();
     let ops: Vec<&str> = why
-        .kept_by
+        .held_by
         .iter()
-        .filter_map(|k| if let KeptBy::Tape { op, .. } = k { Some(*op) } else { None })
+        .filter_map(|k| if let HeldBy::Tape { op, .. } = k { Some(*op) } else { None })
         .collect();
     assert!(ops.contains(&"tanh") && ops.contains(&"matmul"), "{why}");
     drop((tape, z));
-    assert_eq!(memory::why(&y).unwrap().kept_by, [KeptBy::Program { handles: 1 }]);
+    assert_eq!(memory::why(&y).unwrap().held_by, [HeldBy::Program { handles: 1 }]);
 }
 
 #[test]
@@ -179,23 +179,23 @@ fn what_lives_of_a_line_is_told_with_who_holds_it() {
     let why = memory::why_line(&line).unwrap();
     let bytes = Bytes::new(32 * 32 * 4);
     assert_eq!(why.bytes(), bytes + bytes + Bytes::new(4).rounded());
-    let of_tape = |k: &&KeptBy| matches!(k, KeptBy::Tape { .. });
-    assert_eq!(why.kept_by.iter().filter(of_tape).count(), 2, "{why}"); // tanh's result and exp's
+    let of_tape = |k: &&HeldBy| matches!(k, HeldBy::Tape { .. });
+    assert_eq!(why.held_by.iter().filter(of_tape).count(), 2, "{why}"); // tanh's result and exp's
     // The sum is the program's; of what the tape keeps no handle is told apart.
-    assert_eq!(why.kept_by.last(), Some(&KeptBy::Program { handles: 1 }), "{why}");
+    assert_eq!(why.held_by.last(), Some(&HeldBy::Program { handles: 1 }), "{why}");
     drop(tape);
     let why = memory::why_line(&line).unwrap();
-    assert_eq!(why.kept_by, [KeptBy::Program { handles: 2 }], "{why}");
+    assert_eq!(why.held_by, [HeldBy::Program { handles: 2 }], "{why}");
     drop((sum, handle));
     let short = line.rsplit('/').next().unwrap();
     let why = memory::why_line(short).unwrap();
-    assert_eq!((why.held.len(), why.kept_by.len()), (0, 0), "{why}");
+    assert_eq!((why.held.len(), why.held_by.len()), (0, 0), "{why}");
     assert!(why.to_string().contains("nothing of that line"), "{why}");
 
     let w = Variable::new("w", x).unwrap();
     let made = format!("seeing.rs:{}", w.made().line());
     let why = memory::why_line(&made).unwrap();
-    assert!(matches!(&why.kept_by[..], [KeptBy::Variable { name, .. }] if name == "w"), "{why}");
+    assert!(matches!(&why.held_by[..], [HeldBy::Variable { name, .. }] if name == "w"), "{why}");
 
     for wrong in ["", "12", "seeing.rs", "seeing.rs:0", ":3", "seeing.rs:x"] {
         let error = memory::why_line(wrong).unwrap_err().to_string();

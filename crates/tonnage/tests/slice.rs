@@ -129,11 +129,11 @@ fn a_traced_gradient_equals_the_eager_one() {
 fn a_loop_runs_in_the_memory_of_one_round() {
     let _turn = alone();
     let w = tensor(vec![vec![0.1f32; 64]; 64]).unwrap();
-    let run = |rounds: i32| {
+    let run = |iterations: i32| {
         function(move |(h, w): (Tensor, Tensor)| {
             let (_, h) = while_loop(
                 (constant(0i32, ())?, h),
-                |(i, _)| i.less(rounds),
+                |(i, _)| i.less(iterations),
                 |(i, h): (Tensor, Tensor)| Ok(((i + 1)?, h.matmul(&w)?.tanh()?)),
             )?;
             Ok(h)
@@ -156,14 +156,14 @@ fn the_gradient_of_a_loop_is_that_of_its_rounds() {
     let _turn = alone();
     let w = tensor([[0.3f64, -0.2], [0.5, 0.1]]).unwrap();
     let h = tensor([[1.0f64, 0.5]]).unwrap();
-    for rounds in [0i32, 1, 2, 5, 30, 100] {
+    for iterations in [0i32, 1, 2, 5, 30, 100] {
         let f = function(move |(h, w): (Tensor, Tensor)| {
             let mut tape = GradientTape::new();
             tape.watch(&w);
             tape.watch(&h);
             let (_, last) = while_loop(
                 (constant(0i32, ())?, h.clone()),
-                |(i, _)| i.less(rounds),
+                |(i, _)| i.less(iterations),
                 |(i, h): (Tensor, Tensor)| Ok(((i + 1)?, (h.matmul(&w)?.tanh()? + &h)?)),
             )?;
             let grads = tape.gradient(&last.square()?.sum_all()?, &[&w, &h])?;
@@ -174,7 +174,7 @@ fn the_gradient_of_a_loop_is_that_of_its_rounds() {
         tape.watch(&w);
         tape.watch(&h);
         let mut last = h.identity().unwrap();
-        for _ in 0..rounds {
+        for _ in 0..iterations {
             last = (last.matmul(&w).unwrap().tanh().unwrap() + &last).unwrap();
         }
         let loss = last.square().unwrap().sum_all().unwrap();

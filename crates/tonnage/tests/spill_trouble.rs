@@ -43,7 +43,7 @@ fn values(weights: &[Variable]) -> Vec<Vec<f32>> {
     weights.iter().map(|w| w.read().unwrap().to_vec().unwrap()).collect()
 }
 
-/// A step of training in which `between` runs when the way there is done, and the way back is not.
+/// A step of training in which `between` runs when the forward pass is done, and the backward pass is not.
 fn step(
     weights: &[Variable],
     between: fn(),

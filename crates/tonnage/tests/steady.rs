@@ -201,7 +201,7 @@ fn a_tape_that_is_dropped_holds_nothing() {
         let y = x.matmul(&w).unwrap().tanh().unwrap().relu().unwrap().softmax(1).unwrap();
         assert!(tape.held().bytes() > Bytes::ZERO);
         drop(y);
-        assert!(in_use() > start, "the tape holds what the way back needs");
+        assert!(in_use() > start, "the tape holds what the backward pass needs");
         drop(tape);
         assert_eq!(in_use(), start);
     }

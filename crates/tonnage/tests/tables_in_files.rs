@@ -17,9 +17,9 @@ fn table(in_files: bool) -> Result<Variable> {
 }
 
 /// Indices that repeat, the first and the last row among them.
-fn indices(round: u64) -> Result<Tensor> {
+fn indices(iteration: u64) -> Result<Tensor> {
     let mut all: Vec<i64> =
-        (0..320).map(|i| (i * 7919 + round as i64 * 104_729) % ROWS as i64).collect();
+        (0..320).map(|i| (i * 7919 + iteration as i64 * 104_729) % ROWS as i64).collect();
     all[..6].copy_from_slice(&[0, ROWS as i64 - 1, 5, 0, 5, 5]);
     tensor(all)?.reshape([16, 20])
 }
@@ -52,7 +52,7 @@ fn training_by_rows_gives_the_bits_that_it_gives_in_memory() -> Result<()> {
             let (table, optimizer) = (table(in_files)?, make());
             let step = training(&table, &optimizer);
             let losses: Vec<f32> = (0..4)
-                .map(|round| step.call(indices(round / 2)?)?.scalar())
+                .map(|iteration| step.call(indices(iteration / 2)?)?.scalar())
                 .collect::<Result<_>>()?;
             found.push((losses, table.read()?.to_vec::<f32>()?));
         }
@@ -67,15 +67,15 @@ fn the_table_is_never_in_memory_and_the_plan_says_what_is() -> Result<()> {
     let (table, optimizer) = (table(true)?, Optimizer::new(Adagrad::default(), 0.5));
     optimizer.build(std::slice::from_ref(&table))?;
     let step = training(&table, &optimizer).budget("2MiB")?;
-    for round in 0..3 {
-        let indices = indices(round)?;
+    for iteration in 0..3 {
+        let indices = indices(iteration)?;
         let plan = step.plan(&indices)?;
         assert!(plan.peak().get() < 2 << 20, "{}", plan.peak());
         // The table and what Adagrad remembers of it, whole, into places of their own.
         assert_eq!(plan.writes().get(), 2 * BYTES);
         assert!(plan.reads().get() >= 2 * BYTES);
         step.call(indices)?;
-        assert_eq!(step.last_run().unwrap().measured.used, plan.peak(), "round {round}");
+        assert_eq!(step.last_run().unwrap().measured.used, plan.peak(), "iteration {iteration}");
     }
     assert!(table.bytes().is_zero());
     Ok(())
@@ -92,7 +92,7 @@ fn rows_of_every_dtype_are_put_at_once_and_in_functions() -> Result<()> {
         let at = tensor([69_999i32, 0, 33, 33, 29_127])?;
         for v in [&here, &there] {
             v.assign_rows(&at, &rows)?;
-            // Several updates, of which the first is read in between; and stretched rows.
+            // Several updates, of which the first is read in between; and broadcast rows.
             let twice = function(|(at, rows): (Tensor, Tensor)| {
                 v.assign_rows(&(&at / 3)?, &rows)?;
                 let between = v.read()?.gather(&at, 0)?;

@@ -315,7 +315,7 @@ fn a_jacobian_takes_the_result_and_one_way_back() {
     assert_eq!(j.shape().to_string(), "[64, 64, 64]");
     let peak = memory::info("cpu:0").unwrap().peak - before;
     let (result, one) = (64 * 64 * 64 * 4u64, 64 * 64 * 4u64);
-    // Once as it is gathered, once in the order that it has; and what one way back works on.
+    // Once as it is gathered, once in the order that it has; and what one backward pass works on.
     assert!(peak.get() <= 2 * result + 16 * one, "{peak}");
 }
 

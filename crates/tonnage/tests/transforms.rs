@@ -138,12 +138,12 @@ fn forward_mode_holds_tangents_of_what_is_held() {
 #[test]
 fn a_loop_goes_forwards_in_the_memory_of_one_round() {
     let _turn = alone();
-    let f = |rounds: i32| {
+    let f = |iterations: i32| {
         function(move |(w, t): (Tensor, Tensor)| {
             let run = |w: Tensor| -> Result<Tensor> {
                 let start = (constant(0i32, ())?, constant(0.5f32, [32, 32])?);
                 let body = |(i, h): (Tensor, Tensor)| Ok(((i + 1)?, h.matmul(&w)?.tanh()?));
-                Ok(while_loop(start, |(i, _)| i.less(rounds), body)?.1)
+                Ok(while_loop(start, |(i, _)| i.less(iterations), body)?.1)
             };
             jvp(run, w, t)
         })

@@ -71,15 +71,15 @@ fn what_is_measured_is_what_was_planned_and_less_than_the_model() -> Result<()> 
     let step = training(&weights, &optimizer);
     let x = batch()?;
     let model = (DEEP * WIDE * WIDE * 4) as u64;
-    for round in 0..3 {
+    for iteration in 0..3 {
         let plan = step.plan(&x)?;
         // The weights and both moments.
-        assert_eq!(plan.writes().get(), 3 * model, "round {round}");
-        assert!(plan.reads().get() >= 2 * model, "round {round}");
-        assert!(plan.peak().get() < 2 * model, "round {round}: {}", plan.peak());
+        assert_eq!(plan.writes().get(), 3 * model, "iteration {iteration}");
+        assert!(plan.reads().get() >= 2 * model, "iteration {iteration}");
+        assert!(plan.peak().get() < 2 * model, "iteration {iteration}: {}", plan.peak());
         step.call(x.clone())?;
         let ran = step.last_run().unwrap();
-        assert_eq!(ran.measured.used, plan.peak(), "round {round}");
+        assert_eq!(ran.measured.used, plan.peak(), "iteration {iteration}");
         assert!(ran.measured.used.get() < 2 * model);
     }
     assert!(weights.iter().all(|w| w.bytes().is_zero()));

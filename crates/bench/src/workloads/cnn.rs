@@ -41,7 +41,7 @@ pub const CNN: Workload = Workload {
             }
             from = to;
         }
-        // What a convolution made is written once, and read by its norm and on the way back.
+        // What a convolution made is written once, and read by its norm and in the backward pass.
         Limit { flops, bytes: f32s(3.0 * kept) }
     },
 };

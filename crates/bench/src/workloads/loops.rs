@@ -41,7 +41,7 @@ fn make_gradient(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
     planned(f, start(sizes.get("n"))?, budget)
 }
 
-/// So many products a round.
+/// So many products an iteration.
 fn products(sizes: &Sizes, each: f64) -> Limit {
     let (iterations, n) = (sizes.float("iterations"), sizes.float("n"));
     Limit { flops: each * iterations * 2.0 * n.powi(3), bytes: f32s(2.0 * n * n) }

@@ -225,13 +225,15 @@ impl Dim {
         }
     }
 
-    /// Checkpoints that a loop of so many rounds keeps: see [`crate::looping::kept`].
+    /// Checkpoints that a loop of so many iterations keeps: see [`crate::looping::kept`].
     #[must_use]
-    pub fn checkpoints(rounds: &Dim, slots: Option<usize>) -> Dim {
-        match rounds {
-            Dim::Known(n) => Dim::Known(crate::looping::kept(*n as u64, slots) as usize),
+    pub fn checkpoints(iterations: &Dim, max_checkpoints: Option<usize>) -> Dim {
+        match iterations {
+            Dim::Known(n) => {
+                Dim::Known(crate::looping::checkpoint_rows(*n as u64, max_checkpoints) as usize)
+            }
             Dim::Expr(_) => {
-                let atom = Atom::Checkpoints(rounds.clone(), slots);
+                let atom = Atom::Checkpoints(iterations.clone(), max_checkpoints);
                 Expr::atom(atom).into_dim()
             }
         }
@@ -249,7 +251,9 @@ impl Dim {
                     Atom::Symbol(s) => find(s).unwrap_or_else(|| Dim::symbol(s.clone())),
                     Atom::Quotient(a, b) => a.substitute(find).divided_by(&b.substitute(find)),
                     Atom::Positive(a) => a.substitute(find).expr().positive().into_dim(),
-                    Atom::Checkpoints(n, slots) => Dim::checkpoints(&n.substitute(find), *slots),
+                    Atom::Checkpoints(n, max_checkpoints) => {
+                        Dim::checkpoints(&n.substitute(find), *max_checkpoints)
+                    }
                 };
                 term = term.multiply(&value.expr());
             }
@@ -272,9 +276,9 @@ impl Dim {
                     Atom::Symbol(s) => s.bound()?.most()?,
                     Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
                     Atom::Positive(a) => a.most()?,
-                    // More rounds never keep fewer.
-                    Atom::Checkpoints(n, slots) => {
-                        crate::looping::kept(n.most()? as u64, *slots) as usize
+                    // More iterations never keep fewer.
+                    Atom::Checkpoints(n, max_checkpoints) => {
+                        crate::looping::checkpoint_rows(n.most()? as u64, *max_checkpoints) as usize
                     }
                 };
                 term = term.saturating_mul(most);
@@ -425,10 +429,10 @@ mod tests {
 
     #[test]
     fn checkpoints_of_an_open_number_of_rounds_are_counted_when_it_is_known() {
-        let rounds = Symbol::new("n");
-        let kept = Dim::checkpoints(&Dim::symbol(rounds.clone()), None);
+        let iterations = Symbol::new("n");
+        let kept = Dim::checkpoints(&Dim::symbol(iterations.clone()), None);
         assert_eq!(kept.to_string(), "checkpoints(n)");
-        let at = |n: usize| kept.substitute(&|s| (*s == rounds).then(|| Dim::from(n)));
+        let at = |n: usize| kept.substitute(&|s| (*s == iterations).then(|| Dim::from(n)));
         assert_eq!([0, 1, 8, 4000].map(at), [0, 0, 7, 127].map(Dim::from));
         let bounded = Dim::symbol(Symbol::bounded("m", Dim::from(100)));
         assert_eq!(Dim::checkpoints(&bounded, Some(5)).most(), Some(5));

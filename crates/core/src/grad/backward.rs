@@ -11,11 +11,11 @@ use crate::emit::{Emit, Mark, Value};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Graph;
 use crate::kind::Kind;
-use crate::row::{Grad, Keep, OpDef};
+use crate::row::{Grad, OpDef, Save};
 use crate::shape::TensorType;
 use crate::source::Source;
 
-/// One op that was applied, and what its row keeps of it.
+/// One op that was applied, and what its row saves of it.
 #[derive(Debug, Clone)]
 pub struct Record<K> {
     /// The op.
@@ -36,8 +36,8 @@ pub struct Record<K> {
     pub outputs: SmallVec<[K; 1]>,
     /// Types of its outputs.
     pub output_types: SmallVec<[TensorType; 1]>,
-    /// What its row keeps.
-    pub kept: SmallVec<[(Keep, Value); 2]>,
+    /// What its row saves.
+    pub saved: SmallVec<[(Save, Value); 2]>,
 }
 
 /// Gradients of the seeds with respect to what is wanted; `None` where it does not depend on it.
@@ -51,8 +51,8 @@ pub fn backward<K: Copy + Eq + std::hash::Hash>(
     emit: &mut dyn Emit,
     ops: &'static GradOps,
 ) -> Result<Vec<Option<Cotangent>>> {
-    let keep: HashSet<K> = wanted.iter().copied().collect();
-    let mut reaches = keep.clone();
+    let save: HashSet<K> = wanted.iter().copied().collect();
+    let mut reaches = save.clone();
     for record in &records {
         if record.inputs.iter().any(|k| reaches.contains(k)) {
             reaches.extend(record.outputs.iter().copied());
@@ -66,7 +66,7 @@ pub fn backward<K: Copy + Eq + std::hash::Hash>(
         let mut out: SmallVec<[Option<Cotangent>; 1]> = SmallVec::new();
         for key in &record.outputs {
             // A wanted value keeps its gradient; the rule reads it too.
-            let grad = if keep.contains(key) { grads.get(key).cloned() } else { grads.remove(key) };
+            let grad = if save.contains(key) { grads.get(key).cloned() } else { grads.remove(key) };
             out.push(grad);
         }
         let needs: SmallVec<[bool; 4]> = record
@@ -125,7 +125,7 @@ fn step<K>(
         grads: &grads,
         needs,
         ops,
-        kept: &record.kept,
+        saved: &record.saved,
     };
     let made = rule(emit, &call)?;
     if made.len() != record.inputs.len() {

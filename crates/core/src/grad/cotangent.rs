@@ -1,4 +1,4 @@
-//! A gradient on its way back: dense, or rows of a table and their indices.
+//! A gradient in the backward pass: dense, or rows of a table and their indices.
 
 use crate::attrs::Attrs;
 use crate::emit::{Emit, Value};
@@ -33,7 +33,7 @@ pub struct Rows {
     pub values: Value,
 }
 
-/// A gradient on its way back.
+/// A gradient in the backward pass.
 #[derive(Debug, Clone)]
 pub enum Cotangent {
     /// Every element.

@@ -1,4 +1,4 @@
-//! Forward mode: tangents go along with values, an op at a time, and nothing is kept.
+//! Forward mode: tangents go along with values, an op at a time, and nothing is saved.
 //!
 //! What an op does to tangents is in its row: the op itself where it is linear, its backward rule where
 //! that is symmetric, a rule of its own, or the backward rule transposed: that rule is linear in the
@@ -14,7 +14,7 @@ use crate::emit::{Emit, Value};
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Builder, replay};
 use crate::kind::Kind;
-use crate::row::{Grad, Jvp, Keep, OpDef, Saved, kept};
+use crate::row::{Grad, Jvp, OpDef, Save, Saved, saved_values};
 use crate::scalar::Scalar;
 use crate::shape::TensorType;
 
@@ -38,9 +38,9 @@ pub fn push_forward(emit: &mut dyn Emit, call: &JvpCall, aux: bool) -> Result<Du
     }
     let alternative = alternative(op);
     let needs: SmallVec<[bool; 4]> = call.tangents.iter().map(Option::is_some).collect();
-    let reads = with_types(call, |c| kept(op, alternative, &needs, c, false))?;
+    let reads = with_types(call, |c| saved_values(op, alternative, &needs, c, false))?;
     let needs_aux = matches!(op.jvp, Jvp::FromGrad | Jvp::Symmetric)
-        && reads.iter().any(|k| matches!(k, Keep::Aux(_)));
+        && reads.iter().any(|k| matches!(k, Save::Aux(_)));
     let mut outputs = emit.emit(op, call.inputs.to_vec(), attrs, regions, aux || needs_aux)?;
     let extra = match aux || needs_aux {
         true => with_types(call, |c| (op.saves.aux)(c))?.len(),
@@ -135,29 +135,29 @@ fn linear(emit: &mut dyn Emit, call: &JvpCall, groups: &[&[usize]]) -> Result<Ve
 
 /// What a backward rule reads: the first alternative that takes no aux outputs, if there is one.
 fn alternative(op: &OpDef) -> &'static [Saved] {
-    let is_aux = |saved: &Saved| matches!(saved.keep, Keep::Aux(_) | Keep::Auxes);
+    let is_aux = |saved: &Saved| matches!(saved.save, Save::Aux(_) | Save::Auxes);
     let plain = |set: &&&'static [Saved]| !set.iter().any(is_aux);
     let all = op.saves.alternatives;
     all.iter().find(plain).or(all.first()).copied().unwrap_or(&[])
 }
 
-fn value_of(call: &JvpCall, plain: usize, keep: Keep) -> Option<Value> {
-    match keep {
-        Keep::Input(i) => call.inputs.get(i).cloned(),
-        Keep::Output(i) => call.outputs.get(i).cloned(),
-        Keep::Aux(i) => call.outputs.get(plain + i).cloned(),
-        Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => None,
+fn value_of(call: &JvpCall, plain: usize, save: Save) -> Option<Value> {
+    match save {
+        Save::Input(i) => call.inputs.get(i).cloned(),
+        Save::Output(i) => call.outputs.get(i).cloned(),
+        Save::Aux(i) => call.outputs.get(plain + i).cloned(),
+        Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => None,
     }
 }
 
-/// The backward rule of a call, emitted with these values for what it keeps.
+/// The backward rule of a call, emitted with these values for what it saves.
 fn apply_rule(
     emit: &mut dyn Emit,
     call: &JvpCall,
     plain: usize,
     needs: &[bool],
     grads: &[Option<Value>],
-    kept: &[(Keep, Value)],
+    saved: &[(Save, Value)],
 ) -> Result<Vec<Option<Value>>> {
     let rule = match call.op.grad {
         Grad::Rule(rule) => rule,
@@ -180,7 +180,7 @@ fn apply_rule(
             grads,
             needs,
             ops: call.ops,
-            kept,
+            saved,
         },
     )?;
     made.into_iter()
@@ -189,14 +189,14 @@ fn apply_rule(
         .collect()
 }
 
-fn keeps(
+fn saves(
     call: &JvpCall,
     plain: usize,
     needs: &[bool],
     set: &[Saved],
-) -> Result<Vec<(Keep, Value)>> {
-    let all = with_types(call, |c| kept(call.op, set, needs, c, true))?.into_iter();
-    Ok(all.filter_map(|keep| Some((keep, value_of(call, plain, keep)?))).collect())
+) -> Result<Vec<(Save, Value)>> {
+    let all = with_types(call, |c| saved_values(call.op, set, needs, c, true))?.into_iter();
+    Ok(all.filter_map(|save| Some((save, value_of(call, plain, save)?))).collect())
 }
 
 fn symmetric(
@@ -205,8 +205,8 @@ fn symmetric(
     plain: usize,
     set: &[Saved],
 ) -> Result<Vec<Option<Value>>> {
-    let kept = keeps(call, plain, &[true], set)?;
-    apply_rule(emit, call, plain, &[true], call.tangents, &kept)
+    let saved = saves(call, plain, &[true], set)?;
+    apply_rule(emit, call, plain, &[true], call.tangents, &saved)
 }
 
 /// The backward rule as a graph of the gradient that it is given; that graph's gradient with respect to
@@ -218,11 +218,11 @@ fn transposed(
     set: &[Saved],
 ) -> Result<Vec<Option<Value>>> {
     let needs: SmallVec<[bool; 4]> = call.tangents.iter().map(Option::is_some).collect();
-    let kept = keeps(call, plain, &needs, set)?;
+    let saved = saves(call, plain, &needs, set)?;
     let mut builder = Builder::new();
-    let inside: Vec<(Keep, Value)> = kept
+    let inside: Vec<(Save, Value)> = saved
         .iter()
-        .map(|(keep, v)| (*keep, builder.input(v.ty().clone(), Kind::Activation, None)))
+        .map(|(save, v)| (*save, builder.input(v.ty().clone(), Kind::Activation, None)))
         .collect();
     let given: Vec<Option<Value>> = call.outputs[..plain]
         .iter()
@@ -245,10 +245,10 @@ fn transposed(
     }
     let back = builder.finish(&results)?;
     let seeded = vec![true; results.len()];
-    let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= kept.len()).collect();
+    let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= saved.len()).collect();
     let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let forth = vjp_graph(&back, what, call.ops)?;
-    let mut inputs: Vec<Value> = kept.into_iter().map(|(_, value)| value).collect();
+    let mut inputs: Vec<Value> = saved.into_iter().map(|(_, value)| value).collect();
     for value in call.outputs[..plain].iter().filter(|v| v.ty().dtype.is_float()) {
         // A linear rule's gradient does not read it: the graph has no use for this input.
         inputs.push(zeros(emit, value.ty(), call.ops)?);

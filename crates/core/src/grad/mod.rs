@@ -7,16 +7,16 @@
 mod backward;
 mod cotangent;
 mod forward;
-mod keep;
 mod region;
 mod rows;
+mod saves;
 mod split;
 
 pub use backward::{Record, backward};
 pub use cotangent::{Cotangent, GradOps, Rows};
 pub use forward::{Dual, push_forward};
-pub use keep::{choose, decide};
 pub use region::{Recorder, VjpGraph, jvp_graph, reached, vjp_graph, vjp_parts};
+pub use saves::{choose, decide};
 pub use split::{Returned, Split, assemble, split};
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::attrs::Attrs;
 use crate::emit::Value;
 use crate::error::{ErrorKind, Result};
 use crate::graph::Graph;
-use crate::row::{Call, Keep, OpDef};
+use crate::row::{Call, OpDef, Save};
 use crate::shape::TensorType;
 
 /// What a backward rule is given.
@@ -46,7 +46,7 @@ pub struct GradCall<'a> {
     pub needs: &'a [bool],
     /// The ops that the walker itself uses.
     pub ops: &'static GradOps,
-    kept: &'a [(Keep, Value)],
+    saved: &'a [(Save, Value)],
 }
 
 impl GradCall<'_> {
@@ -63,30 +63,30 @@ impl GradCall<'_> {
         }
     }
 
-    /// An input's value, if the row keeps it.
+    /// An input's value, if the row saves it.
     pub fn input(&self, i: usize) -> Result<Value> {
-        self.kept(Keep::Input(i))
+        self.saved(Save::Input(i))
     }
 
-    /// An output's value, if the row keeps it.
+    /// An output's value, if the row saves it.
     pub fn output(&self, i: usize) -> Result<Value> {
-        self.kept(Keep::Output(i))
+        self.saved(Save::Output(i))
     }
 
-    /// An aux output's value, if the row keeps it.
+    /// An aux output's value, if the row saves it.
     pub fn aux(&self, i: usize) -> Result<Value> {
-        self.kept(Keep::Aux(i))
+        self.saved(Save::Aux(i))
     }
 
-    /// Whether that is what was kept, for rows that have alternatives.
-    pub fn keeps(&self, keep: Keep) -> bool {
-        self.kept.iter().any(|(k, _)| *k == keep)
+    /// Whether that is what was saved, for rows that have alternatives.
+    pub fn saves(&self, save: Save) -> bool {
+        self.saved.iter().any(|(k, _)| *k == save)
     }
 
-    fn kept(&self, keep: Keep) -> Result<Value> {
-        match self.kept.iter().find(|(k, _)| *k == keep) {
+    fn saved(&self, save: Save) -> Result<Value> {
+        match self.saved.iter().find(|(k, _)| *k == save) {
             Some((_, value)) => Ok(value.clone()),
-            None => Err(self.not_declared(format!("{keep:?}"))),
+            None => Err(self.not_declared(format!("{save:?}"))),
         }
     }
 

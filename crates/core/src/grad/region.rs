@@ -20,7 +20,7 @@ use crate::row::OpDef;
 pub struct Recorder<'a> {
     /// Where the nodes go.
     pub builder: &'a mut Builder,
-    /// One record a node; what is kept is decided later, by [`choose`].
+    /// One record a node; what is saved is decided later, by [`choose`].
     pub records: Vec<Record<ValueId>>,
     /// Values that depend on something whose gradient is wanted.
     pub tracked: HashSet<ValueId>,
@@ -57,7 +57,7 @@ impl Emit for Recorder<'_> {
             input_types: inputs.iter().map(|v| v.ty().clone()).collect(),
             outputs: made[..plain].iter().filter_map(Value::id).collect(),
             output_types: made[..plain].iter().map(|v| v.ty().clone()).collect(),
-            kept: SmallVec::new(),
+            saved: SmallVec::new(),
         });
         Ok(made)
     }
@@ -74,7 +74,7 @@ pub struct VjpGraph<'a> {
     pub seeded: &'a [bool],
     /// Which inputs' gradients are wanted; each adds an output to the result.
     pub wanted: &'a [bool],
-    /// Outputs whose values come in as inputs too, so that what the rules keep of them need not be
+    /// Outputs whose values come in as inputs too, so that what the rules save of them need not be
     /// computed again; none where it is empty.
     pub known: &'a [bool],
     /// Inputs whose gradients are added to what comes in: each adds an input to the result. Those of a
@@ -85,7 +85,7 @@ pub struct VjpGraph<'a> {
 
 /// A graph that takes the inputs of `graph`, its outputs that are known, gradients of the seeded
 /// outputs and sums to add to, and returns gradients of the wanted inputs. It computes again whatever of
-/// `graph` the rules keep, and nothing else.
+/// `graph` the rules save, and nothing else.
 pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result<Graph> {
     let (mut builder, grads) = differentiate(graph, what, ops)?;
     let wanted = graph.inputs.iter().zip(what.wanted).filter(|(_, w)| **w);
@@ -155,7 +155,7 @@ fn differentiate(
     let held: HashSet<ValueId> =
         given.iter().zip(&known).filter(|(_, k)| k.is_some()).map(|(id, _)| *id).collect();
     let mut records = choose(records, held, &mut builder)?;
-    for (_, value) in records.iter_mut().flat_map(|r| &mut r.kept) {
+    for (_, value) in records.iter_mut().flat_map(|r| &mut r.saved) {
         let mut outputs = given.iter().zip(&known).filter(|(id, _)| Some(**id) == value.id());
         if let Some(better) = outputs.find_map(|(_, known)| known.as_ref()) {
             *value = better.clone();

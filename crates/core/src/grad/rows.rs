@@ -2,7 +2,7 @@
 //!
 //! Where an op's output axis 0 runs along axis 0 of an input (its row's `axes` say so), the op on a few
 //! rows gives those rows of its result. All other rows of the gradient are zero, so the rule for the few
-//! rows, given the few rows of what it keeps, makes all of the gradient there is.
+//! rows, given the few rows of what it saves, makes all of the gradient there is.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::attrs::Attrs;
 use crate::dim::Dim;
 use crate::emit::{Emit, Value};
 use crate::error::Result;
-use crate::row::{AxisOf, Call, GradRule, Keep};
+use crate::row::{AxisOf, Call, GradRule, Save};
 use crate::shape::{Shape, TensorType};
 
 /// Gradients of the inputs where that of the only output is rows and can stay so; `None` where it must
@@ -48,7 +48,7 @@ fn along<K>(record: &Record<K>, needs: &[bool]) -> Option<Vec<Option<usize>>> {
         Attrs::Reduce { .. } | Attrs::Axis(_) => record.inputs.len() == 1,
         _ => false,
     };
-    let aux = record.kept.iter().any(|(keep, _)| matches!(keep, Keep::Aux(_)));
+    let aux = record.saved.iter().any(|(save, _)| matches!(save, Save::Aux(_)));
     if !plain || aux || !record.regions.is_empty() {
         return None;
     }
@@ -88,10 +88,10 @@ fn one<K>(
     let inputs: SmallVec<[TensorType; 2]> =
         record.input_types.iter().zip(along).map(|(ty, axis)| few(ty, *axis)).collect();
     let outputs = [few(&record.output_types[0], Some(0))];
-    let mut kept: SmallVec<[(Keep, Value); 2]> = SmallVec::new();
-    for (keep, value) in &record.kept {
-        let axis = match keep {
-            Keep::Input(i) => along[*i],
+    let mut saved: SmallVec<[(Save, Value); 2]> = SmallVec::new();
+    for (save, value) in &record.saved {
+        let axis = match save {
+            Save::Input(i) => along[*i],
             _ => Some(0),
         };
         let value = match axis {
@@ -101,7 +101,7 @@ fn one<K>(
             }
             None => value.clone(),
         };
-        kept.push((*keep, value));
+        saved.push((*save, value));
     }
     let call = GradCall {
         op: record.op,
@@ -112,7 +112,7 @@ fn one<K>(
         grads: &grads,
         needs,
         ops,
-        kept: &kept,
+        saved: &saved,
     };
     let made = rule(emit, &call)?;
     let mut all = Vec::new();

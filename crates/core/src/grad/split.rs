@@ -1,4 +1,4 @@
-//! A graph cut in two for its gradient: forwards with what the rules keep as further outputs, and the way
+//! A graph cut in two for its gradient: forwards with what the rules save as further outputs, and the way
 //! back from that. What lies between the two is what the rows declare, and nothing else.
 //!
 //! Decision: `docs/decisions/functions-under-a-tape.md`.
@@ -14,7 +14,7 @@ use crate::emit::{Emit, Mark, Value};
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Builder, Graph, ValueId};
 use crate::kind::Kind;
-use crate::row::{Keep, Lower, Mem};
+use crate::row::{Lower, Mem, Save};
 use crate::shape::TensorType;
 
 /// What a graph of gradients returns for one input.
@@ -83,10 +83,10 @@ pub fn assemble(
 /// A graph cut in two.
 #[derive(Debug, Clone)]
 pub struct Split {
-    /// The graph, with what is kept besides inputs and outputs as further outputs.
+    /// The graph, with what is saved besides inputs and outputs as further outputs.
     pub forward: Graph,
-    /// What the way back reads: inputs and outputs of `forward`.
-    pub saved: Vec<Keep>,
+    /// What the backward pass reads: inputs and outputs of `forward`.
+    pub saved: Vec<Save>,
     /// Takes what is saved and gradients of all float outputs of the graph.
     pub backward: Graph,
     /// What `backward` returns for each input of the graph.
@@ -105,8 +105,8 @@ pub fn split(graph: &Graph, wanted: &[bool], ops: &'static GradOps) -> Result<Sp
     let mut back = Builder::new();
     let (mut saved, mut known) = (Vec::new(), HashMap::<ValueId, Value>::new());
     let lazy = lazy(builder.graph());
-    // A rule is lent more than it may ever read: what the pruned way back reads is decided below.
-    for (_, value) in records.iter_mut().flat_map(|r| &mut r.kept) {
+    // A rule is lent more than it may ever read: what the pruned backward pass reads is decided below.
+    for (_, value) in records.iter_mut().flat_map(|r| &mut r.saved) {
         let Some(id) = value.id() else { continue };
         *value = match known.get(&id) {
             Some(inside) => inside.clone(),
@@ -118,11 +118,11 @@ pub fn split(graph: &Graph, wanted: &[bool], ops: &'static GradOps) -> Result<Sp
                 known.insert(id, inside.clone());
                 let place = |ids: &[ValueId]| ids.iter().position(|other| *other == id);
                 saved.push(match (place(&given), place(&results)) {
-                    (Some(i), _) => Keep::Input(i),
-                    (None, Some(i)) => Keep::Output(i),
+                    (Some(i), _) => Save::Input(i),
+                    (None, Some(i)) => Save::Output(i),
                     (None, None) => {
                         outputs.push(value.clone());
-                        Keep::Output(outputs.len() - 1)
+                        Save::Output(outputs.len() - 1)
                     }
                 });
                 inside
@@ -195,11 +195,11 @@ fn again(
     known.get(&id).cloned().ok_or_else(|| missing().into())
 }
 
-/// Takes what the way back does not read off both halves.
+/// Takes what the backward pass does not read off both halves.
 fn drop_unread(
     mut forward: Graph,
     results: usize,
-    saved: &mut Vec<Keep>,
+    saved: &mut Vec<Save>,
     backward: &mut Graph,
 ) -> Graph {
     let read: HashSet<ValueId> =
@@ -212,10 +212,10 @@ fn drop_unread(
     backward.inputs.extend(seeds);
     let mut flags = is_read.iter();
     saved.retain(|_| flags.next() == Some(&true));
-    // Outputs that are only there to be kept move up.
+    // Outputs that are only there to be saved move up.
     let mut outputs: Vec<ValueId> = forward.outputs[..results].to_vec();
-    for keep in saved.iter_mut() {
-        if let Keep::Output(i) = keep
+    for save in saved.iter_mut() {
+        if let Save::Output(i) = save
             && *i >= results
         {
             outputs.push(forward.outputs[*i]);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Graph, Node};
 use crate::attrs::Attrs;
-use crate::looping::{Loop, Rounds};
+use crate::looping::{Iterations, Loop};
 use crate::window::Window;
 
 impl fmt::Display for Graph {
@@ -158,13 +158,13 @@ fn print_loop(f: &mut fmt::Formatter<'_>, spec: &Loop) -> fmt::Result {
             write!(f, ", {count} {what}")?;
         }
     }
-    match &spec.rounds {
-        Rounds::While { most: None } => {}
-        Rounds::While { most: Some(n) } => write!(f, ", at most {n} rounds")?,
-        Rounds::Times(n) => write!(f, ", {n} rounds")?,
+    match &spec.iterations {
+        Iterations::While { most: None } => {}
+        Iterations::While { most: Some(n) } => write!(f, ", at most {n} iterations")?,
+        Iterations::Times(n) => write!(f, ", {n} iterations")?,
     }
     write!(f, "{}", if spec.reverse { ", from the last" } else { "" })?;
-    spec.slots.map_or(Ok(()), |n| write!(f, ", {n} slots"))?;
+    spec.max_checkpoints.map_or(Ok(()), |n| write!(f, ", {n} checkpoints"))?;
     write!(f, "{}", if spec.spills { ", states in a file" } else { "" })?;
     print_updates(f, spec.updates.iter().copied())
 }

@@ -62,7 +62,7 @@ fn repeat(node: &mut Node, live: &[bool]) {
     };
     let mut needed: Vec<bool> = node.outputs.iter().map(|id| live[id.index()]).collect();
     (0..carried).for_each(|i| needed[i] |= is_asked(i));
-    // What a needed value is made of in the body is needed in the next round.
+    // What a needed value is made of in the body is needed in the next iteration.
     loop {
         let made = reaches(body, &needed);
         let more = |i: &usize| !needed[*i] && made[body.inputs[*i].index()];
@@ -73,12 +73,12 @@ fn repeat(node: &mut Node, live: &[bool]) {
         more.into_iter().for_each(|i| needed[i] = true);
     }
     let mut test = condition.map(|graph| (**graph).clone());
-    let mut round = (**body).clone();
-    keep(&mut round.outputs, &needed);
+    let mut iteration = (**body).clone();
+    keep(&mut iteration.outputs, &needed);
     test.iter_mut().for_each(Graph::prune);
-    round.prune();
+    iteration.prune();
     // The condition takes no rows, and there are none where it is.
-    let mut read = read_by_any(std::slice::from_ref(&round), node.inputs.len());
+    let mut read = read_by_any(std::slice::from_ref(&iteration), node.inputs.len());
     for (read, asked) in read.iter_mut().zip(read_by_any(test.as_slice(), node.inputs.len())) {
         *read |= asked;
     }
@@ -88,7 +88,7 @@ fn repeat(node: &mut Node, live: &[bool]) {
     }
     keep(&mut node.outputs, &needed);
     keep(&mut node.inputs, &read);
-    for graph in test.iter_mut().chain([&mut round]) {
+    for graph in test.iter_mut().chain([&mut iteration]) {
         keep(&mut graph.inputs, &read);
     }
     let count = |flags: &[bool]| flags.iter().filter(|yes| **yes).count();
@@ -96,7 +96,7 @@ fn repeat(node: &mut Node, live: &[bool]) {
     let (states, stacked) = (count(&needed[..carried]), count(&needed[carried..]));
     let spec = Loop { carried: states, sliced, stacked, ..(**spec).clone() };
     node.attrs = Attrs::Loop(Box::new(spec));
-    node.regions = test.into_iter().chain([round]).map(Arc::new).collect();
+    node.regions = test.into_iter().chain([iteration]).map(Arc::new).collect();
 }
 
 /// Values that the needed outputs, or an effect, are made of.

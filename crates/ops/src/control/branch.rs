@@ -43,13 +43,13 @@ pub fn infer<'a>(call: &Call<'a>) -> Result<(&'a TensorType, Types)> {
     Ok((choice, first.into_iter().collect()))
 }
 
-/// That of the dearest branch.
+/// That of the most expensive branch.
 pub fn cost(call: &Call) -> Cost {
     let most = |a: Cost, b: Cost| Cost { flops: a.flops.max(b.flops), bytes: a.bytes.max(b.bytes) };
     call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), most)
 }
 
-/// Each branch's gradient computes again what it needs of its branch: the inputs are all that is kept.
+/// Each branch's gradient computes again what it needs of its branch: the inputs are all that is saved.
 pub fn grad(
     op: &'static OpDef,
     e: &mut dyn Emit,

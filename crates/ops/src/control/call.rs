@@ -1,8 +1,8 @@
 //! `call`: a graph as one op. It runs where it stands: the planner writes it out, after it has looked for
 //! values that are computed twice.
 //!
-//! Its gradient keeps the inputs and nothing else, and computes again whatever the rules inside of it
-//! read: a function that is checkpointed is such a call. The way back is a call too, so what it computes
+//! Its gradient saves the inputs and nothing else, and computes again whatever the rules inside of it
+//! read: a function that is checkpointed is such a call. The backward pass is a call too, so what it computes
 //! again is never taken for what was computed before.
 //!
 //! Decision: `docs/decisions/checkpointed-functions-are-calls.md`.
@@ -16,7 +16,7 @@ use tonnage_core::grad::{
 };
 use tonnage_core::graph::{Builder, Graph, replay};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{Attrs, DType, Kind, OpDef, TensorType};
 
@@ -30,7 +30,7 @@ pub static CALL: OpDef = OpDef {
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| call.regions.first().map_or(Cost::default(), |g| super::region_cost(g)),
     grad: Grad::Rule(grad),

@@ -1,9 +1,9 @@
 //! `custom`: a graph with a gradient that its user wrote.
 //!
-//! Regions: the graph, and the way back. The graph returns its results and what is there to be kept; the
-//! way back takes what is kept and gradients of the float results, and returns gradients of the arguments.
+//! Regions: the graph, and the backward pass. The graph returns its results and what is there to be saved; the
+//! backward pass takes what is saved and gradients of the float results, and returns gradients of the arguments.
 //! What the graph captured besides its arguments (variables, other tensors) is differentiated as usual,
-//! and so is what it keeps: a second derivative sees how that came about.
+//! and so is what it saves: a second derivative sees how that came about.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tonnage_core::grad::{
 };
 use tonnage_core::graph::{Graph, replay};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{Attrs, OpDef};
 
@@ -29,7 +29,7 @@ pub static CUSTOM: OpDef = OpDef {
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Declared.always()]]),
+    saves: Saves::one_of(&[&[Save::Declared.always()]]),
     remat: Remat::Costly,
     cost: |call| call.regions.first().map_or(Cost::default(), |g| super::region_cost(g)),
     grad: Grad::Rule(grad),
@@ -43,7 +43,7 @@ pub static CUSTOM: OpDef = OpDef {
 struct Custom<'a> {
     args: usize,
     results: usize,
-    saved: &'a [Keep],
+    saved: &'a [Save],
     returns: &'a [Returned],
     exact: bool,
 }
@@ -57,35 +57,39 @@ fn read<'a>(op: &'static str, attrs: &'a Attrs) -> Result<Custom<'a>> {
     }
 }
 
-fn saved(custom: &Custom, find: impl Fn(Keep) -> Result<Value>) -> Result<Vec<Value>> {
-    custom.saved.iter().map(|keep| find(*keep)).collect()
+fn saved(custom: &Custom, find: impl Fn(Save) -> Result<Value>) -> Result<Vec<Value>> {
+    custom.saved.iter().map(|save| find(*save)).collect()
 }
 
-fn not_kept(keep: Keep) -> tonnage_core::Error {
-    bad_argument("custom", format!("it keeps {keep:?}"), "keep inputs and outputs that it has")
+fn not_saved(save: Save) -> tonnage_core::Error {
+    bad_argument("custom", format!("it keeps {save:?}"), "keep inputs and outputs that it has")
 }
 
 fn infer(call: &Call) -> Result<Types> {
     let custom = read(call.op, call.attrs)?;
     let [body, back] = call.regions else {
-        return Err(bad_argument(call.op, "not two graphs", "give the graph and its way back"));
+        return Err(bad_argument(
+            call.op,
+            "not two graphs",
+            "give the graph and its backward pass",
+        ));
     };
     super::check_inputs(call, "graph", call.inputs, &body.input_types())?;
     let made = body.output_types();
     let mut taken = Vec::new();
-    for keep in custom.saved {
-        let found = match keep {
-            Keep::Input(i) => call.inputs.get(*i),
-            Keep::Output(i) => made.get(*i),
+    for save in custom.saved {
+        let found = match save {
+            Save::Input(i) => call.inputs.get(*i),
+            Save::Output(i) => made.get(*i),
             _ => None,
         };
         match found {
             Some(ty) => taken.push(ty.clone()),
-            None => return Err(not_kept(*keep)),
+            None => return Err(not_saved(*save)),
         }
     }
     taken.extend(made.iter().take(custom.results).filter(|ty| ty.dtype.is_float()).cloned());
-    super::check_inputs(call, "way back", &taken, &back.input_types())?;
+    super::check_inputs(call, "backward pass", &taken, &back.input_types())?;
     Ok(made.into_iter().collect())
 }
 
@@ -93,10 +97,10 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let custom = read(call.op.name, call.attrs)?;
     let mut grads: Vec<Option<Cotangent>> = vec![None; call.inputs.len()];
     if call.grads[..custom.results].iter().any(Option::is_some) {
-        let mut inputs = saved(&custom, |keep| match keep {
-            Keep::Input(i) => call.input(i),
-            Keep::Output(i) => call.output(i),
-            other => Err(not_kept(other)),
+        let mut inputs = saved(&custom, |save| match save {
+            Save::Input(i) => call.input(i),
+            Save::Output(i) => call.output(i),
+            other => Err(not_saved(other)),
         })?;
         for (seed, ty) in call.grads[..custom.results].iter().zip(call.outputs) {
             if ty.dtype.is_float() {
@@ -111,7 +115,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         let own = assemble(&returned, call.inputs, made)?;
         grads.iter_mut().zip(own).for_each(|(grad, own)| *grad = own);
     }
-    // What the rule does not speak of: captured values from the results, all from what was kept.
+    // What the rule does not speak of: captured values from the results, all from what was saved.
     let captured: Vec<bool> =
         call.needs.iter().enumerate().map(|(i, need)| *need && i >= custom.args).collect();
     let is_result = |i: usize| i < custom.results;
@@ -137,7 +141,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(grads)
 }
 
-/// The way back without the gradients that nobody asked for.
+/// The backward pass without the gradients that nobody asked for.
 fn needed(back: &Graph, returns: &[Returned], needs: &[bool]) -> (Graph, Vec<Returned>) {
     let (mut outputs, mut returned, mut at) = (Vec::new(), Vec::new(), 0);
     for (returns, need) in returns.iter().zip(needs) {
@@ -225,16 +229,16 @@ fn transposed(e: &mut dyn Emit, call: &JvpCall, custom: &Custom) -> Result<Vec<O
             }
         }
     }
-    let kept = custom.saved.len();
-    let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= kept).collect();
+    let count = custom.saved.len();
+    let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= count).collect();
     let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
     let forth = vjp_graph(back, what, call.ops)?;
-    let mut inputs = saved(custom, |keep| match keep {
-        Keep::Input(i) => call.inputs.get(i).cloned().ok_or_else(|| not_kept(keep)),
-        Keep::Output(i) => call.outputs.get(i).cloned().ok_or_else(|| not_kept(keep)),
-        other => Err(not_kept(other)),
+    let mut inputs = saved(custom, |save| match save {
+        Save::Input(i) => call.inputs.get(i).cloned().ok_or_else(|| not_saved(save)),
+        Save::Output(i) => call.outputs.get(i).cloned().ok_or_else(|| not_saved(save)),
+        other => Err(not_saved(other)),
     })?;
-    for id in &back.inputs[kept..] {
+    for id in &back.inputs[count..] {
         inputs.push(emit::zeros(e, back.ty(*id))?);
     }
     inputs.extend(seeds);

@@ -1,4 +1,4 @@
-//! Which values a gradient flows through: in a loop a value matters because of what a later round makes
+//! Which values a gradient flows through: in a loop a value matters because of what a later iteration makes
 //! of it, so the answer is a fixed point.
 
 use tonnage_core::graph::{Graph, ValueId};

@@ -2,7 +2,7 @@
 //!
 //! `cond` and `switch` are branches, `while_loop` is every loop there is, and `while_grad` goes back through
 //! one, with `second` for second derivatives. What they share is here and in `branch`, `flow` (which values a
-//! gradient flows through) and `trips` (loops whose number of rounds can be read off).
+//! gradient flows through) and `trips` (loops whose number of iterations can be read off).
 
 mod branch;
 pub mod call;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tonnage_core::TensorType;
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::graph::{Graph, Node, ValueId};
-use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::row::{AxisMap, Call, Cost, Types};
 
 use crate::rules;
@@ -99,11 +99,14 @@ fn plus(a: Cost, b: Cost) -> Cost {
     Cost { flops: a.flops.saturating_add(b.flops), bytes: a.bytes.saturating_add(b.bytes) }
 }
 
-/// So many rounds of something; one round where only the data know how many there are.
-fn all_rounds(spec: &Loop, round: Cost) -> Cost {
-    let rounds = match &spec.rounds {
-        Rounds::Times(dim) => dim.most().map_or(1, |n| n as u64),
-        Rounds::While { .. } => 1,
+/// So many iterations of something; one iteration where only the data know how many there are.
+fn all_iterations(spec: &Loop, iteration: Cost) -> Cost {
+    let iterations = match &spec.iterations {
+        Iterations::Times(dim) => dim.most().map_or(1, |n| n as u64),
+        Iterations::While { .. } => 1,
     };
-    Cost { flops: round.flops.saturating_mul(rounds), bytes: round.bytes.saturating_mul(rounds) }
+    Cost {
+        flops: iteration.flops.saturating_mul(iterations),
+        bytes: iteration.bytes.saturating_mul(iterations),
+    }
 }

@@ -1,4 +1,4 @@
-//! Loops to test with: one that a counter ends, and ones of a known number of rounds, with rows.
+//! Loops to test with: one that a counter ends, and ones of a known number of iterations, with rows.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Value;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Builder, Graph};
-use tonnage_core::looping::{Loop, LoopGrad, Rounds, row_of, stacked};
+use tonnage_core::looping::{Iterations, Loop, LoopGrad, row_of, stacked};
 use tonnage_core::recipe::Key;
 use tonnage_core::row::{Sample, Values};
 use tonnage_core::{DType, Dim, Kind, TensorType};
@@ -25,10 +25,10 @@ fn open(builder: &mut Builder, types: &[TensorType]) -> Vec<Value> {
     types.iter().map(|ty| builder.input(ty.clone(), Kind::Activation, None)).collect()
 }
 
-fn spec(carried: usize, sliced: usize, stacked: usize, rounds: Rounds) -> Loop {
+fn spec(carried: usize, sliced: usize, stacked: usize, iterations: Iterations) -> Loop {
     let key = Key::Fixed([1, 2]);
-    let (reverse, slots, spills, updates) = (false, None, false, Vec::new());
-    Loop { carried, sliced, stacked, rounds, reverse, slots, spills, key, updates }
+    let (reverse, max_checkpoints, spills, updates) = (false, None, false, Vec::new());
+    Loop { carried, sliced, stacked, iterations, reverse, max_checkpoints, spills, key, updates }
 }
 
 /// `h = tanh(h * w)` three times, as a counter says.
@@ -47,15 +47,15 @@ fn counted() -> Result<Example> {
     let product = emit::mul(&mut builder, inputs[1].clone(), inputs[2].clone())?;
     let state = emit::unary(&mut builder, &math::tanh::TANH, product)?;
     let body = Arc::new(builder.finish(&[next, state])?);
-    let rounds = Rounds::While { most: Some(5) };
-    Ok(Example { types, spec: spec(2, 0, 0, rounds), regions: vec![condition, body] })
+    let iterations = Iterations::While { most: Some(5) };
+    Ok(Example { types, spec: spec(2, 0, 0, iterations), regions: vec![condition, body] })
 }
 
 /// `h = tanh(h * w + x[i])`, `y[i] = h * x[i]`.
-fn rows(rounds: usize, reverse: bool) -> Result<Example> {
+fn rows(iterations: usize, reverse: bool) -> Result<Example> {
     let state = TensorType::new(DType::F32, [2, 3]);
     let row = TensorType::new(DType::F32, [3]);
-    let types = vec![state.clone(), stacked(&row, Dim::from(rounds)), state.clone()];
+    let types = vec![state.clone(), stacked(&row, Dim::from(iterations)), state.clone()];
     let mut builder = Builder::new();
     let taken = [state.clone(), row_of(&types[1]).unwrap_or(row), state];
     let inputs = open(&mut builder, &taken);
@@ -64,7 +64,7 @@ fn rows(rounds: usize, reverse: bool) -> Result<Example> {
     let next = emit::unary(&mut builder, &math::tanh::TANH, sum)?;
     let made = emit::mul(&mut builder, next.clone(), inputs[1].clone())?;
     let body = Arc::new(builder.finish(&[next, made])?);
-    let spec = Loop { reverse, ..spec(1, 1, 1, Rounds::Times(Dim::from(rounds))) };
+    let spec = Loop { reverse, ..spec(1, 1, 1, Iterations::Times(Dim::from(iterations))) };
     Ok(Example { types, spec, regions: vec![body] })
 }
 
@@ -110,7 +110,7 @@ fn gradient(example: Example) -> Result<Sample> {
         stacked: count(sliced),
     };
     let mut types = example.types.clone();
-    if let Rounds::Times(n) = &spec.rounds {
+    if let Iterations::Times(n) = &spec.iterations {
         let made = body.output_types();
         types.extend(made[spec.carried..].iter().map(|row| stacked(row, n.clone())));
     }

@@ -1,8 +1,8 @@
 //! Second derivatives through a loop: its gradient once more, as two loops.
 //!
 //! What `while_grad` computes is what two plain loops compute: one forwards that stacks the state of every
-//! round, and one backwards over those rows, whose body is the step. Both have gradients. That keeps the state of
-//! every round, where `while_grad` keeps a few; a loop that only the data end must say how many rounds it
+//! iteration, and one backwards over those rows, whose body is the step. Both have gradients. That keeps the state of
+//! every iteration, where `while_grad` keeps a few; a loop that only the data end must say how many iterations it
 //! may take at most, and runs that many, of which those behind its end do nothing.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall, JvpCall, VjpGraph, jvp_graph, reached, vjp_graph};
 use tonnage_core::graph::{Builder, Graph, replay};
-use tonnage_core::looping::{Loop, LoopGrad, Rounds, row_of};
+use tonnage_core::looping::{Iterations, Loop, LoopGrad, row_of};
 use tonnage_core::{Call, DType, Dim, Kind, TensorType};
 
 use super::call::CALL;
@@ -61,7 +61,7 @@ struct Parts<'a> {
     taken: Vec<TensorType>,
     /// Results of the body that the step reads.
     after: Vec<bool>,
-    rounds: Dim,
+    iterations: Dim,
 }
 
 /// The same forwards: tangents of the gradient, as the two loops have them.
@@ -93,11 +93,11 @@ fn two_loops(call: &Call, spec: &LoopGrad, given: &[TensorType]) -> Result<Graph
     else {
         return Err(crate::rules::infer::wrong_attrs(call));
     };
-    let rounds = match &spec.of.rounds {
-        Rounds::Times(n) => n.clone(),
-        Rounds::While { most: Some(most) } => Dim::Known(*most as usize),
-        Rounds::While { most: None } => {
-            let why = "second derivatives through a loop that only the data end; say how many rounds it may take at most"
+    let iterations = match &spec.of.iterations {
+        Iterations::Times(n) => n.clone(),
+        Iterations::While { most: Some(most) } => Dim::Known(*most as usize),
+        Iterations::While { most: None } => {
+            let why = "second derivatives through a loop that only the data end; say how many iterations it may take at most"
                 .into();
             return Err(ErrorKind::NoGradient { op: call.op, why }.into());
         }
@@ -110,7 +110,7 @@ fn two_loops(call: &Call, spec: &LoopGrad, given: &[TensorType]) -> Result<Graph
         step,
         taken: body.input_types(),
         after: known.iter().map(|id| reads(step, *id)).collect(),
-        rounds,
+        iterations,
     };
     let mut builder = Builder::new();
     let inputs: Vec<Value> =
@@ -118,7 +118,7 @@ fn two_loops(call: &Call, spec: &LoopGrad, given: &[TensorType]) -> Result<Graph
     let own = parts.body.inputs.len();
     let (of_loop, backwards) = inputs.split_at(own);
     let (seeds, back) = backwards.split_at(spec.seeds);
-    // Forwards: the states before every round, those behind it that the step reads, and whether it ran.
+    // Forwards: the states before every iteration, those behind it that the step reads, and whether it ran.
     let forwards = parts.forwards()?;
     let stacked_rows = forwards.outputs.len() - spec.of.carried;
     let rows_of = |stacked, reverse, carried, sliced| {
@@ -126,9 +126,9 @@ fn two_loops(call: &Call, spec: &LoopGrad, given: &[TensorType]) -> Result<Graph
             carried,
             sliced,
             stacked,
-            rounds: Rounds::Times(parts.rounds.clone()),
+            iterations: Iterations::Times(parts.iterations.clone()),
             reverse,
-            slots: spec.of.slots,
+            max_checkpoints: spec.of.max_checkpoints,
             spills: spec.of.spills,
             key: spec.of.key,
             updates: Vec::new(),
@@ -175,7 +175,7 @@ impl Parts<'_> {
         builder.finish(&outputs)
     }
 
-    /// The step, with what is carried backwards first; where a condition ended the loop, it runs for rounds
+    /// The step, with what is carried backwards first; where a condition ended the loop, it runs for iterations
     /// that were run.
     fn backwards(&self, seeds: &[Value]) -> Result<Graph> {
         let mut builder = Builder::new();

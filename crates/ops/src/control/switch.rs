@@ -7,7 +7,7 @@
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::recipe::Key;
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Sample, Saves, Types, Values,
+    Call, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Sample, Save, Saves, Types, Values,
     no_scratch,
 };
 use tonnage_core::{Attrs, DType, OpDef, TensorType};
@@ -23,7 +23,7 @@ pub static SWITCH: OpDef = OpDef {
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: branch::cost,
     grad: Grad::Rule(|e, call| branch::grad(&SWITCH, e, call)),

@@ -1,4 +1,4 @@
-//! How many rounds a loop will take, where its condition says so: a counter that starts at a known number,
+//! How many iterations a loop will take, where its condition says so: a counter that starts at a known number,
 //! grows by a known number and is compared with a known number.
 //!
 //! Such a loop needs no condition at all, and its gradient a schedule that knows the end.
@@ -9,7 +9,7 @@ use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::row::Lower;
 use tonnage_core::tile::{Close, Prim, TileProgram};
 
-/// The number of rounds, if it can be read off. `known` gives the number that an input of the condition and
+/// The number of iterations, if it can be read off. `known` gives the number that an input of the condition and
 /// the body is before the loop, where it is one; the first `carried` inputs change.
 pub fn trips(
     condition: &Graph,
@@ -51,8 +51,8 @@ pub fn trips(
     if step <= 0 || limit.checked_add(step)? > largest(dtype)? {
         return None;
     }
-    let rounds = ((limit - start).max(0) + step - 1) / step;
-    u64::try_from(rounds).ok()
+    let iterations = ((limit - start).max(0) + step - 1) / step;
+    u64::try_from(iterations).ok()
 }
 
 fn largest(dtype: DType) -> Option<i128> {

@@ -4,7 +4,7 @@
 //! step takes what the body took, what the body made of the carried values, rows of the stacked outputs'
 //! gradients, and what is carried backwards (gradients of the float values that the body made, sums so
 //! far); it returns what is carried backwards and rows of the sliced inputs' gradients. The executor goes back
-//! from checkpoint to checkpoint, running the rounds between them again.
+//! from checkpoint to checkpoint, running the iterations between them again.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{GradOps, VjpGraph, vjp_graph};
 use tonnage_core::graph::{Graph, ValueId};
-use tonnage_core::looping::{Loop, LoopGrad, Rounds, row_of, stacked};
+use tonnage_core::looping::{Iterations, Loop, LoopGrad, row_of, stacked};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{DType, OpDef, TensorType};
 
@@ -31,7 +31,7 @@ pub static WHILE_GRAD: OpDef = OpDef {
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost,
     grad: Grad::Rule(second::grad),
@@ -70,14 +70,19 @@ fn infer(call: &Call) -> Result<Types> {
         let given = &call.inputs[at.checkpoints];
         super::check_inputs(call, "checkpoints", &kept[..given.len()], given)?;
     }
-    if let Some(rounds) = at.rounds {
+    if let Some(iterations) = at.iterations {
         let count = TensorType::new(DType::I64, ());
-        super::check_inputs(call, "number of rounds", &[count], &call.inputs[rounds..=rounds])?;
+        super::check_inputs(
+            call,
+            "number of iterations",
+            &[count],
+            &call.inputs[iterations..=iterations],
+        )?;
     }
     let mut given: SmallVec<[TensorType; 8]> = taken.iter().chain(carried).cloned().collect();
     for ty in &call.inputs[at.seeds] {
         given.push(row_of(ty).ok_or_else(|| {
-            bad_argument(call.op, format!("{ty} has no rows"), "give one row a round")
+            bad_argument(call.op, format!("{ty} has no rows"), "give one row an iteration")
         })?);
     }
     let back = &call.inputs[at.back];
@@ -90,27 +95,27 @@ fn infer(call: &Call) -> Result<Types> {
     }
     super::check_inputs(call, "step's results", back, &made[..spec.back])?;
     let mut types: Types = back.iter().cloned().collect();
-    match &spec.of.rounds {
-        Rounds::Times(n) => {
+    match &spec.of.iterations {
+        Iterations::Times(n) => {
             types.extend(made[spec.back..].iter().map(|row| stacked(row, n.clone())));
         }
-        Rounds::While { .. } if spec.stacked > 0 || spec.seeds > 0 => {
-            let what = "rows of a loop whose number of rounds only the data know";
-            return Err(bad_argument(call.op, what, "say how many rounds there are"));
+        Iterations::While { .. } if spec.stacked > 0 || spec.seeds > 0 => {
+            let what = "rows of a loop whose number of iterations only the data know";
+            return Err(bad_argument(call.op, what, "say how many iterations there are"));
         }
-        Rounds::While { .. } => {}
+        Iterations::While { .. } => {}
     }
     Ok(types)
 }
 
 fn cost(call: &Call) -> Cost {
     let Ok(spec) = spec(call) else { return Cost::default() };
-    let round =
+    let iteration =
         call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), super::plus);
-    super::all_rounds(&spec.of, round)
+    super::all_iterations(&spec.of, iteration)
 }
 
-/// The body without its stacked rows, for rounds that are run again.
+/// The body without its stacked rows, for iterations that are run again.
 pub(super) fn carried_only(body: &Arc<Graph>, spec: &Loop) -> Result<Graph> {
     let mut again = (**body).clone();
     again.outputs.truncate(spec.carried);

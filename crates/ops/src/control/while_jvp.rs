@@ -1,5 +1,5 @@
 //! Forward mode of `while_loop`: one loop that carries values and tangents side by side, in the memory of
-//! one round. The condition looks at the values alone, so there are as many rounds as without tangents.
+//! one iteration. The condition looks at the values alone, so there are as many iterations as without tangents.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) fn jvp(e: &mut dyn Emit, call: &JvpCall) -> Result<(Vec<Value>, Vec<O
         return Err(rules::infer::wrong_attrs(&of_loop));
     };
 
-    // A carried value moves if it starts to, or if a round makes it depend on one that moves.
+    // A carried value moves if it starts to, or if an iteration makes it depend on one that moves.
     let mut active: Vec<bool> = call.tangents.iter().map(Option::is_some).collect();
     loop {
         let next = reached(body, &active);

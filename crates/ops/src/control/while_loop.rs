@@ -1,15 +1,15 @@
 //! `while_loop`: a body again and again, as long as a condition holds or so many times.
 //!
-//! Inputs: the carried values, those that each round sees a row of, and whatever condition and body only read.
-//! Regions: the condition, unless the number of rounds is known (takes what is carried and what is only read,
+//! Inputs: the carried values, those that each iteration sees a row of, and whatever condition and body only read.
+//! Regions: the condition, unless the number of iterations is known (takes what is carried and what is only read,
 //! returns a boolean), and the body (takes all, returns the carried values and a row of each stacked
 //! output). The body is planned once, carried values are updated in place and rows are written where they will
-//! stay, so memory does not depend on the number of rounds, but for the rows themselves.
+//! stay, so memory does not depend on the number of iterations, but for the rows themselves.
 //!
 //! A carried value may change the lengths that the body's input leaves to the data, up to their bound.
 //!
-//! Its extra outputs are checkpoints: carried states of some rounds, which its gradient starts from. A loop that spills
-//! has the number of its rounds alone, and the states of all of them in a file.
+//! Its extra outputs are checkpoints: carried states of some iterations, which its gradient starts from. A loop that spills
+//! has the number of its iterations alone, and the states of all of them in a file.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::graph::Graph;
-use tonnage_core::looping::{Loop, LoopGrad, Rounds, row_of, stacked};
+use tonnage_core::looping::{Iterations, Loop, LoopGrad, row_of, stacked};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Region, Remat, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{DType, OpDef, TensorType};
 
@@ -38,7 +38,7 @@ pub static WHILE_LOOP: OpDef = OpDef {
     mem: Mem::Regions,
     scratch: no_scratch,
     saves: Saves {
-        alternatives: &[&[Keep::Inputs.always(), Keep::Ends.always(), Keep::Auxes.always()]],
+        alternatives: &[&[Save::Inputs.always(), Save::Ends.always(), Save::Auxes.always()]],
         aux,
     },
     remat: Remat::Costly,
@@ -68,7 +68,7 @@ fn infer(call: &Call) -> Result<Types> {
             return Err(bad_argument(
                 call.op,
                 what,
-                "give a condition, unless rounds are known, and a body",
+                "give a condition, unless iterations are known, and a body",
             ));
         }
     };
@@ -91,12 +91,12 @@ fn infer(call: &Call) -> Result<Types> {
         let (before, after) = (&taken[i], &made[i]);
         if !stays(start, before, after) {
             let what = format!("loop variable {i} enters as {before} and leaves as {after}");
-            let help = "keep its dtype and shape the same in every round";
+            let help = "keep its dtype and shape the same in every iteration";
             return Err(bad_argument(call.op, what, help));
         }
         types.push(if before == start { before.clone() } else { renewed(before) });
     }
-    if let Rounds::Times(count) = &spec.rounds {
+    if let Iterations::Times(count) = &spec.iterations {
         types.extend(made[spec.carried..].iter().map(|row| stacked(row, count.clone())));
     }
     Ok(types)
@@ -115,16 +115,16 @@ pub(super) fn taken(call: &Call, spec: &Loop, body: &Graph) -> Result<Vec<Tensor
         return Err(bad_argument(call.op, what, "give every one of them"));
     }
     if spec.has_condition() && (spec.sliced > 0 || spec.stacked > 0) {
-        let what = "rows of a loop whose number of rounds only the data know";
-        return Err(bad_argument(call.op, what, "say how many rounds there are"));
+        let what = "rows of a loop whose number of iterations only the data know";
+        return Err(bad_argument(call.op, what, "say how many iterations there are"));
     }
     let mut expected = call.inputs.to_vec();
-    if let Rounds::Times(count) = &spec.rounds {
+    if let Iterations::Times(count) = &spec.iterations {
         for ty in &mut expected[first] {
             let row = row_of(ty).filter(|_| ty.shape.first() == Some(count));
             *ty = row.ok_or_else(|| {
                 let what = format!("{ty} has no {count} rows along its first axis");
-                bad_argument(call.op, what, "give every sliced input one row a round")
+                bad_argument(call.op, what, "give every sliced input one row an iteration")
             })?;
         }
     }
@@ -193,8 +193,8 @@ fn changes_size(spec: &Loop, body: &Graph) -> bool {
     body.input_types().iter().take(spec.carried).any(|ty| ty.shape.iter().any(Dim::depends_on_data))
 }
 
-/// Checkpoints of every carried value; behind them the number of rounds, where only the data know it. States that wait
-/// in a file are no values: the number of rounds stands for them.
+/// Checkpoints of every carried value; behind them the number of iterations, where only the data know it. States that wait
+/// in a file are no values: the number of iterations stands for them.
 fn aux(call: &Call) -> Result<Types> {
     let spec = spec(call)?;
     let Some((_, body)) = spec.regions(call.regions) else { return Ok(Types::new()) };
@@ -212,7 +212,7 @@ fn aux(call: &Call) -> Result<Types> {
 fn cost(call: &Call) -> Cost {
     let Ok(spec) = spec(call) else { return Cost::default() };
     spec.regions(call.regions)
-        .map_or(Cost::default(), |(_, body)| super::all_rounds(spec, super::region_cost(body)))
+        .map_or(Cost::default(), |(_, body)| super::all_iterations(spec, super::region_cost(body)))
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -7,7 +7,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, Kernel};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
     no_scratch,
 };
 use tonnage_core::walk::Walk;
@@ -28,7 +28,7 @@ pub static DYNAMIC_UPDATE: OpDef = OpDef {
     axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(2).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(2).always()]]),
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),

@@ -9,7 +9,7 @@ use tonnage_core::grad::{Cotangent, GradCall, Rows};
 use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
-    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
+    Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
@@ -30,7 +30,7 @@ pub static GATHER: OpDef = OpDef {
     axes: gather_axes,
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();
@@ -43,7 +43,7 @@ pub static GATHER: OpDef = OpDef {
         kernel,
         reads,
         staging: |call, _, threads| no_scratch(call, threads),
-        finishes: false,
+        has_epilogue: false,
     },
     samples,
 };

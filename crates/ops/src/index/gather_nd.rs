@@ -6,7 +6,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    AxisMap, Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+    AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{DType, OpDef, TensorType};
 
@@ -24,7 +24,7 @@ pub static GATHER_ND: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

@@ -129,7 +129,7 @@ pub fn put_rows<T: Element>(
     let count = indices.count();
     let (data, axes) = (rows.slice::<T>(), Axes::from(&rows.layout));
     let first_within = axes.sizes.len() - (out.sizes.len() - axis - 1);
-    // Rows may be stretched: each lies close together, but not one behind the other.
+    // Rows may be broadcast: each lies close together, but not one behind the other.
     let (numbers, within) = (axes.part(0..first_within), axes.part(first_within..axes.sizes.len()));
     let (in_order, in_runs) = (axes.is_contiguous(), within.is_contiguous());
     let pieces = match blocks {

@@ -9,7 +9,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
+    Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
 };
 use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType};
 
@@ -26,7 +26,7 @@ pub static SCATTER_ADD: OpDef = OpDef {
     axes: scatter_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         cost(call.inputs.get(2).map_or(0, elements), call.inputs.iter().chain(call.inputs))

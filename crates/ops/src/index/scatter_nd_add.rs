@@ -5,7 +5,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{DType, OpDef};
 
@@ -23,7 +23,7 @@ pub static SCATTER_ND_ADD: OpDef = OpDef {
     axes: nd::scatter_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(2)]]),
+    saves: Saves::one_of(&[&[Save::Input(1).needed_by(2)]]),
     remat: Remat::Cheap,
     cost: |call| {
         let flops = call.inputs.get(2).map_or(0, elements);

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use tonnage_core::OpDef;
 use tonnage_core::error::Result;
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
 };
 
 use super::nd;
@@ -25,10 +25,10 @@ pub static SCATTER_ND_MAX: OpDef = OpDef {
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
     saves: Saves::one_of(&[&[
-        Keep::Input(0).always(),
-        Keep::Input(1).always(),
-        Keep::Input(2).always(),
-        Keep::Output(0).always(),
+        Save::Input(0).always(),
+        Save::Input(1).always(),
+        Save::Input(2).always(),
+        Save::Output(0).always(),
     ]]),
     remat: Remat::Cheap,
     cost: |call| {

@@ -6,7 +6,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 use tonnage_core::{DType, Dim, OpDef, Scalar, Shape, TensorType};
 
@@ -26,7 +26,7 @@ pub static SCATTER_ND_UPDATE: OpDef = OpDef {
     axes: nd::scatter_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
@@ -80,9 +80,9 @@ fn of_rows(e: &mut dyn Emit, call: &GradCall, g: Value, indices: Value) -> Resul
     let rows = e.apply(&GATHER_ND, vec![g, indices], call.attrs.clone())?;
     // One number for each row.
     let ones: Vec<Dim> = vec![1.into(); table.rank() - batch - depth];
-    let stretched = infer::joined(&[&outer, &ones]);
+    let broadcast = infer::joined(&[&outer, &ones]);
     let (found, numbers) =
-        (emit::reshape(e, found, &stretched)?, emit::reshape(e, numbers, &stretched)?);
+        (emit::reshape(e, found, &broadcast)?, emit::reshape(e, numbers, &broadcast)?);
     let ty: &TensorType = &call.inputs[2];
     pass(e, [rows, found, numbers], Ending::Store(ty.dtype), |p, [row, found, number]| {
         let last = p.two(Prim::Eq, found, number);

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch};
 use tonnage_core::{Attrs, Call, Emit, OpDef, Scalar};
 
 use super::gather_last::GATHER_LAST;
@@ -24,7 +24,7 @@ pub static SCATTER_UPDATE: OpDef = OpDef {
     axes: scatter_axes,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call: &Call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),

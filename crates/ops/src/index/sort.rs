@@ -10,7 +10,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, Kernel};
 use tonnage_core::row::{
-    AxisOf, Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, OpDef, Shape, TensorType, Workers};
@@ -31,7 +31,7 @@ pub static SORT: OpDef = OpDef {
     axes: |call| one_output(leading_axes(call.inputs[0].shape.rank(), 1, AxisOf::Mixed)),
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let flops = call.inputs.first().map_or(0, elements).saturating_mul(20);

@@ -9,7 +9,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, TensorType, Workers};
 
@@ -31,7 +31,7 @@ pub static TOP_K: OpDef = OpDef {
     },
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Output(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Output(1).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

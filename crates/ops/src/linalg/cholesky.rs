@@ -10,7 +10,7 @@ use smallvec::smallvec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, Kernel};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values};
 use tonnage_core::{Attrs, Bytes, Call, DType, Emit, OpDef, Sizes, TensorType};
 
 use super::field::Field;
@@ -35,7 +35,7 @@ pub static CHOLESKY: OpDef = OpDef {
     axes: batch_axes,
     mem: Mem::Reuse(&[0]),
     scratch,
-    saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;

@@ -8,7 +8,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{AxisMap, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves};
+use tonnage_core::row::{AxisMap, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 
 use super::inv;
 use super::lu::Factor;
@@ -25,7 +25,7 @@ pub static DET: OpDef = OpDef {
     axes: |call| AxisMap { outputs: vec![batch_only(call)], summed: Vec::new() },
     mem: Mem::Alloc,
     scratch: factors_bytes,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Costly,
     cost: factor_cost,
     grad: Grad::Rule(grad),

@@ -12,7 +12,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values};
 use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
@@ -38,7 +38,7 @@ pub static EIGH: OpDef = OpDef {
     axes: |call| batch_of(call, &[1, 2]),
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Output(0).always(), Keep::Output(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Output(0).always(), Save::Output(1).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;

@@ -10,12 +10,14 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
 use tonnage_core::walk::{Walk, joined};
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType, bf16, f16};
 
-use super::gemm::{Finishing, Matrix, Output, Reads, Size, Strides, Target, gemm, scratch_bytes};
+use super::gemm::{
+    Matrix, Output, OutputEpilogue, Reads, Size, Strides, Target, gemm, scratch_bytes,
+};
 use super::staged::{self, Beside, Outside};
 use crate::{emit, rules};
 
@@ -27,13 +29,13 @@ pub static MATMUL: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
+    saves: Saves::one_of(&[&[Save::Input(1).needed_by(0), Save::Input(0).needed_by(1)]]),
     remat: Remat::Costly,
     cost,
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Streaming { kernel, reads, staging, finishes: true },
+    lower: Lower::Streaming { kernel, reads, staging, has_epilogue: true },
     samples,
 };
 
@@ -211,10 +213,10 @@ where
     }
     let a = Side::new(&k.inputs[0].layout, batch, transpose_a);
     let b = Side::new(&k.inputs[1].layout, batch, transpose_b);
-    let finish = k.finish;
+    let epilogue = k.epilogue;
     let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
         let (batch, row) = (size.rows * size.cols, size.cols);
-        let end = finish.map(|finish| Finishing { finish, start, batch, row });
+        let end = epilogue.map(|epilogue| OutputEpilogue { epilogue, start, batch, row });
         let outside = |input: &'a In<'a>| match input.data {
             Data::Stored(from) if from.mapped().is_none() => Some(from),
             _ => None,
@@ -263,7 +265,7 @@ where
     Ok(())
 }
 
-/// An operand as it is read, stretched over the batch.
+/// An operand as it is read, broadcast over the batch.
 struct Side<'a> {
     layout: &'a Layout,
     batch: &'a [usize],
@@ -287,7 +289,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The step along an axis of the batch: 0 where the operand is stretched.
+    /// The step along an axis of the batch: 0 where the operand is broadcast.
     fn stride(&self, axis: usize) -> isize {
         match (axis + self.layout.sizes.len()).checked_sub(self.batch.len() + 2) {
             Some(own) if self.layout.sizes[own] != 1 => self.layout.strides[own],

@@ -10,7 +10,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
+    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
 };
 use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, TensorType, Workers};
@@ -35,7 +35,7 @@ pub static QR: OpDef = OpDef {
     axes: |call| batch_of(call, &[2, 2]),
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Output(0).always(), Keep::Output(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Output(0).always(), Save::Output(1).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

@@ -10,7 +10,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types,
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types,
 };
 use tonnage_core::{Bytes, DType, OpDef, Shape, TensorType};
 
@@ -38,7 +38,7 @@ pub static SLOGDET: OpDef = OpDef {
         let dtype = call.inputs.first().map_or(DType::F64, |ty| ty.dtype);
         Bytes::of(pairs_bytes(batch, dtype)) + factors_bytes(call, threads)
     },
-    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Costly,
     cost: factor_cost,
     grad: Grad::Rule(grad),
@@ -126,8 +126,8 @@ pub(super) fn along_inverse(e: &mut dyn Emit, call: &GradCall, g: Value) -> Resu
     let mut order: tonnage_core::Sizes = (0..rank).collect();
     order.swap(rank - 2, rank - 1);
     let turned = emit::transpose(e, inverse, &order)?;
-    let stretched = g.ty().shape.iter().cloned().chain([1.into(), 1.into()]).collect();
-    let g = emit::reshape(e, g, &stretched)?;
+    let broadcast = g.ty().shape.iter().cloned().chain([1.into(), 1.into()]).collect();
+    let g = emit::reshape(e, g, &broadcast)?;
     let dtype: DType = call.inputs[0].dtype;
     pass(e, [turned, g], Ending::Store(dtype), |p, [inverse, g]| p.mul(inverse, g))
 }

@@ -9,7 +9,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, In, Kernel};
-use tonnage_core::row::{Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Values};
 use tonnage_core::{Bytes, DType, OpDef, TensorType, Workers};
 
 use super::lu::{self, Factor};
@@ -32,7 +32,7 @@ pub static SOLVE: OpDef = OpDef {
     axes: system::axes,
     mem: Mem::Reuse(&[1]),
     scratch: factors_bytes,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).needed_by(0)]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).needed_by(0)]]),
     remat: Remat::Costly,
     cost: |call| {
         let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;

@@ -14,7 +14,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
@@ -42,9 +42,9 @@ pub static SVD: OpDef = OpDef {
     mem: Mem::Alloc,
     scratch,
     saves: Saves::one_of(&[&[
-        Keep::Output(0).always(),
-        Keep::Output(1).always(),
-        Keep::Output(2).always(),
+        Save::Output(0).always(),
+        Save::Output(1).always(),
+        Save::Output(2).always(),
     ]]),
     remat: Remat::Costly,
     cost: |call| {
@@ -249,7 +249,7 @@ fn normalize<T: Field>(rows: &mut [T], lengths: &[T], order: &[u32], least: f64,
 }
 
 /// A row of numbers under every row of a matrix, or a column of them beside every column.
-fn stretched(e: &mut dyn Emit, x: &Value, column: bool) -> Result<Value> {
+fn broadcast(e: &mut dyn Emit, x: &Value, column: bool) -> Result<Value> {
     let shape = &x.ty().shape;
     let (batch, last) = shape.split_at(shape.rank() - 1);
     let one = [1.into()];
@@ -268,7 +268,7 @@ fn twisted(e: &mut dyn Emit, x: &Value, apart: &Value) -> Result<Value> {
 fn outside(e: &mut dyn Emit, w: &Value, g: &Value, inside: &Value, s: &Value) -> Result<Value> {
     let part = emit::matmul(e, w.clone(), inside.clone(), false, false)?;
     let rest = emit::sub(e, g.clone(), part)?;
-    let row = stretched(e, s, false)?;
+    let row = broadcast(e, s, false)?;
     emit::binary(e, &DIVIDE_NO_NAN, rest, row)
 }
 
@@ -289,7 +289,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     if let Some(g) = given(0) {
         let common = emit::matmul(e, u.clone(), g.clone(), true, false)?;
         let twisted = twisted(e, &common, &apart)?;
-        let row = stretched(e, &s, false)?;
+        let row = broadcast(e, &s, false)?;
         let part = emit::mul(e, twisted, row)?;
         inner = sum(e, inner, part)?;
         if m > k {
@@ -300,7 +300,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     if let Some(g) = given(2) {
         let common = emit::matmul(e, v.clone(), g.clone(), true, false)?;
         let twisted = twisted(e, &common, &apart)?;
-        let column = stretched(e, &s, true)?;
+        let column = broadcast(e, &s, true)?;
         let part = emit::mul(e, column, twisted)?;
         inner = sum(e, inner, part)?;
         if n > k {

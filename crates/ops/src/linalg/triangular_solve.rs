@@ -7,7 +7,7 @@
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, In, Kernel};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Values};
 use tonnage_core::{Attrs, Bytes, Call, DType, Emit, OpDef, TensorType};
 
 use super::field::Field;
@@ -30,7 +30,7 @@ pub static TRIANGULAR_SOLVE: OpDef = OpDef {
     axes: system::axes,
     mem: Mem::Reuse(&[1]),
     scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let n = call.inputs.first().and_then(|ty| ty.shape.last()?.most()).unwrap_or(0) as u64;

@@ -50,7 +50,7 @@ pub fn reduce<T: Field>(
                 let rows = &below[chunk * at_once * n..];
                 level().run(Times { rows, n, from, vector: own, out });
             })?;
-            level().run(Finish { put_off, from, own, factor, product: &mut product[from..] });
+            level().run(Epilogue { put_off, from, own, factor, product: &mut product[from..] });
         }
         room.vectors = others;
         if end < n {
@@ -112,7 +112,7 @@ fn add_both_in<I: Isa, T: Field>(to: &mut [T], (a, x): (T, &[T]), (b, y): (T, &[
 }
 
 /// Corrects a product with the matrix, and makes -w of it.
-struct Finish<'a, T> {
+struct Epilogue<'a, T> {
     put_off: PutOff<'a, T>,
     from: usize,
     own: &'a [T],
@@ -120,12 +120,12 @@ struct Finish<'a, T> {
     product: &'a mut [T],
 }
 
-impl<T: Field> Kernel for Finish<'_, T> {
+impl<T: Field> Kernel for Epilogue<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Finish { put_off, from, own, factor, product } = self;
+        let Epilogue { put_off, from, own, factor, product } = self;
         for (v, w) in put_off.pairs() {
             let (v, w) = (&v[from..], &w[from..]);
             let (by_w, by_v) = (dot_in::<I, T>(w, own), dot_in::<I, T>(v, own));

@@ -10,7 +10,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
 };
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
@@ -29,15 +29,15 @@ pub static CLIP: OpDef = OpDef {
     scratch: no_scratch,
     saves: Saves {
         alternatives: &[
-            &[Keep::Input(0).always(), Keep::Input(1).always(), Keep::Input(2).always()],
+            &[Save::Input(0).always(), Save::Input(1).always(), Save::Input(2).always()],
             &[
-                Keep::Aux(0).needed_by(0),
-                Keep::Input(0).needed_by(1),
-                Keep::Input(1).needed_by(1),
-                Keep::Input(2).needed_by(1),
-                Keep::Input(0).needed_by(2),
-                Keep::Input(1).needed_by(2),
-                Keep::Input(2).needed_by(2),
+                Save::Aux(0).needed_by(0),
+                Save::Input(0).needed_by(1),
+                Save::Input(1).needed_by(1),
+                Save::Input(2).needed_by(1),
+                Save::Input(0).needed_by(2),
+                Save::Input(1).needed_by(2),
+                Save::Input(2).needed_by(2),
             ],
         ],
         aux,
@@ -85,7 +85,7 @@ fn inside(p: &mut Chain, x: Reg, low: Reg, high: Reg) -> Reg {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let all = [Of::Grad, Of::Input(0), Of::Input(1), Of::Input(2)];
-    let of_x = match call.keeps(Keep::Aux(0)) {
+    let of_x = match call.saves(Save::Aux(0)) {
         true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, inside]| p.or_zero(inside, g))?,
         false => slope(e, call, 0, all, |p, [g, x, low, high]| {
             let inside = inside(p, x, low, high);

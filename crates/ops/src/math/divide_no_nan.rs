@@ -4,7 +4,7 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
 use crate::tile::{Chain, Of, slope};
@@ -18,7 +18,7 @@ pub static DIVIDE_NO_NAN: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always(), Keep::Output(0).needed_by(1)]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always(), Save::Output(0).needed_by(1)]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_float, Prim::Div.flops()),
     grad: Grad::Rule(grad),

@@ -6,7 +6,7 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{Of, slope};
@@ -21,9 +21,9 @@ pub static HYPOT: OpDef = OpDef {
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
     saves: Saves::one_of(&[&[
-        Keep::Input(0).needed_by(0),
-        Keep::Input(1).needed_by(1),
-        Keep::Output(0).always(),
+        Save::Input(0).needed_by(0),
+        Save::Input(1).needed_by(1),
+        Save::Output(0).always(),
     ]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_float, Prim::Hypot.flops()),

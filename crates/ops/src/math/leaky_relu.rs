@@ -9,7 +9,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 use tonnage_core::{OpDef, Scalar};
@@ -26,7 +26,7 @@ pub static LEAKY_RELU: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves { alternatives: &[&[Keep::Input(0).always()], &[Keep::Aux(0).always()]], aux },
+    saves: Saves { alternatives: &[&[Save::Input(0).always()], &[Save::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 3),
     grad: Grad::Rule(grad),
@@ -69,7 +69,7 @@ fn chosen(p: &mut Chain, positive: Reg, x: Reg, number: Scalar) -> Reg {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let number = number(&call.call())?;
-    Ok(vec![match call.keeps(Keep::Aux(0)) {
+    Ok(vec![match call.saves(Save::Aux(0)) {
         true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, positive]| {
             chosen(p, positive, g, number)
         })?,

@@ -9,7 +9,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::tile::{Prim, TileProgram};
 
@@ -27,8 +27,8 @@ pub static MINIMUM: OpDef = OpDef {
     scratch: no_scratch,
     saves: Saves {
         alternatives: &[
-            &[Keep::Input(0).always(), Keep::Input(1).always()],
-            &[Keep::Aux(0).always()],
+            &[Save::Input(0).always(), Save::Input(1).always()],
+            &[Save::Aux(0).always()],
         ],
         aux,
     },
@@ -55,7 +55,7 @@ fn program(call: &Call, bits: bool) -> Result<TileProgram> {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    if call.keeps(Keep::Aux(0)) {
+    if call.saves(Save::Aux(0)) {
         let reads = [Of::Grad, Of::Bits(0)];
         return Ok(vec![
             slope(e, call, 0, reads, |p, [g, right_wins]| p.zero_or(right_wins, g))?,

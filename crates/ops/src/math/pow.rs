@@ -7,7 +7,7 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{Of, slope};
@@ -22,9 +22,9 @@ pub static POW: OpDef = OpDef {
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
     saves: Saves::one_of(&[&[
-        Keep::Input(0).always(),
-        Keep::Input(1).always(),
-        Keep::Output(0).needed_by(1),
+        Save::Input(0).always(),
+        Save::Input(1).always(),
+        Save::Output(0).needed_by(1),
     ]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_number, Prim::Pow.flops()),

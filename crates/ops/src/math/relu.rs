@@ -9,7 +9,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
@@ -25,7 +25,7 @@ pub static RELU: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves { alternatives: &[&[Keep::Output(0).always()], &[Keep::Aux(0).always()]], aux },
+    saves: Saves { alternatives: &[&[Save::Output(0).always()], &[Save::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
@@ -57,7 +57,7 @@ fn tile(call: &Call, bits: bool) -> Result<TileProgram> {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let bits = match call.keeps(Keep::Aux(0)) {
+    let bits = match call.saves(Save::Aux(0)) {
         true => call.aux(0)?,
         false => {
             // The output is kept anyway: positive there is what the bit would say.

@@ -8,7 +8,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 
@@ -24,7 +24,7 @@ pub static RELU6: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves { alternatives: &[&[Keep::Output(0).always()], &[Keep::Aux(0).always()]], aux },
+    saves: Saves { alternatives: &[&[Save::Output(0).always()], &[Save::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 2),
     grad: Grad::Rule(grad),
@@ -47,7 +47,7 @@ fn program(call: &Call, bits: bool) -> Result<TileProgram> {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![match call.keeps(Keep::Aux(0)) {
+    Ok(vec![match call.saves(Save::Aux(0)) {
         true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, inside]| p.or_zero(inside, g))?,
         false => slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
             let inside = inside(p, y);

@@ -8,7 +8,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    AxisMap, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
+    AxisMap, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
     no_scratch,
 };
 use tonnage_core::tile::{Form, Prim, TileProgram};
@@ -24,7 +24,7 @@ pub static RELU_GRAD: OpDef = OpDef {
     axes: |call| AxisMap { ..rules::axes::mixed(&[call.inputs[0].shape.rank()]) },
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

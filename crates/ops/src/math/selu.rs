@@ -5,7 +5,7 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
 use crate::tile::{Chain, Of, slope};
@@ -20,7 +20,7 @@ pub static SELU: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 14),
     grad: Grad::Rule(grad),

@@ -4,7 +4,7 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{Of, slope};
@@ -18,7 +18,7 @@ pub static SOFTPLUS: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always()], &[Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always()], &[Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Softplus.flops()),
     grad: Grad::Rule(grad),
@@ -30,7 +30,7 @@ pub static SOFTPLUS: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     // sigmoid(x), which is 1 - exp(-y).
-    Ok(vec![match call.keeps(Keep::Input(0)) {
+    Ok(vec![match call.saves(Save::Input(0)) {
         true => slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
             let slope = p.one(Prim::Sigmoid, x);
             p.mul(g, slope)

@@ -5,7 +5,7 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
 use crate::tile::{Chain, Of, slope};
@@ -19,7 +19,7 @@ pub static SQUARED_DIFFERENCE: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_number, 2),
     grad: Grad::Rule(grad),

@@ -6,7 +6,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
 };
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
@@ -21,7 +21,7 @@ pub static WHERE: OpDef = OpDef {
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[1, 2]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),

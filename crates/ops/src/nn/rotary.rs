@@ -9,7 +9,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
+    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
 };
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Bytes, Call, DType, Element, Emit, OpDef, Scalar, TensorType};
@@ -32,7 +32,7 @@ pub static ROTARY_EMBEDDING: OpDef = OpDef {
     axes,
     mem: Mem::Reuse(&[0]),
     scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

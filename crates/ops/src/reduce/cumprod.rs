@@ -8,7 +8,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Values};
 
 use super::linear_recurrence::LINEAR_RECURRENCE;
 use super::scan::{self, Scan};
@@ -22,7 +22,7 @@ pub static CUMPROD: OpDef = OpDef {
     axes: scan::axes,
     mem: Mem::Reuse(&[0]),
     scratch: scan::scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| rules::cost::elementwise(call, &call.inputs[..1], 1),
     grad: Grad::Rule(grad),

@@ -11,7 +11,7 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
     no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
@@ -32,7 +32,7 @@ pub static LINEAR_RECURRENCE: OpDef = OpDef {
     axes,
     mem: Mem::Reuse(&[1]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).needed_by(0)]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).needed_by(0)]]),
     remat: Remat::Costly,
     cost: |call| rules::cost::elementwise(call, &call.inputs[..1], 2),
     grad: Grad::Rule(grad),

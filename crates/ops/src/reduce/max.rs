@@ -4,7 +4,7 @@
 //! the largest they share the gradient evenly; NaN gets none.
 
 use tonnage_core::OpDef;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Fold;
 
 use crate::{rules, tile};
@@ -17,7 +17,7 @@ pub static MAX: OpDef = OpDef {
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
     scratch: tile::fold_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_number, 1),
     grad: Grad::Rule(super::shared_among_equals),

@@ -36,5 +36,5 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let count = emit::size(e, &super::count(shape, axes), g.ty().dtype.compute())?;
     let share = emit::div(e, g, count)?;
     let share = emit::cast(e, share, call.inputs[0].dtype)?;
-    Ok(vec![emit::dense(super::stretch_back(e, share, call.attrs, shape)?)])
+    Ok(vec![emit::dense(super::broadcast_back(e, share, call.attrs, shape)?)])
 }

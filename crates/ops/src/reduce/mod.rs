@@ -91,8 +91,8 @@ fn count(shape: &Shape, axes: &[usize]) -> Dim {
     axes.iter().fold(Dim::Known(1), |n, axis| n.times(&shape[*axis]))
 }
 
-/// A reduced value stretched back over the axes that it lost.
-pub(crate) fn stretch_back(
+/// A reduced value broadcast back over the axes that it lost.
+pub(crate) fn broadcast_back(
     e: &mut dyn Emit,
     reduced: Value,
     attrs: &Attrs,

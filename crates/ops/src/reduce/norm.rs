@@ -10,7 +10,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    AxisMap, Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::tile::{Fold, Prim, Reg};
 use tonnage_core::{OpDef, Scalar, Sizes, TensorType};
@@ -26,7 +26,7 @@ pub static NORM: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always(), Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, infer, 3),
     grad: Grad::Rule(grad),

@@ -7,7 +7,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Values};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Values};
 use tonnage_core::tile::Fold;
 use tonnage_core::{OpDef, Shape, Sizes};
 
@@ -23,7 +23,7 @@ pub static PROD: OpDef = OpDef {
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
     scratch: tile::fold_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_number, 1),
     grad: Grad::Rule(grad),

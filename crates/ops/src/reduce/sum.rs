@@ -32,6 +32,6 @@ pub static SUM: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let g = call.grad()?;
-    let wide = super::stretch_back(e, g, call.attrs, &call.inputs[0].shape)?;
+    let wide = super::broadcast_back(e, g, call.attrs, &call.inputs[0].shape)?;
     Ok(vec![emit::dense(wide)])
 }

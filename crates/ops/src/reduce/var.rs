@@ -7,7 +7,7 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Fold, Prim};
 
 use crate::tile::{Ending, pass};
@@ -21,7 +21,7 @@ pub static VAR: OpDef = OpDef {
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_float, 4),
     grad: Grad::Rule(grad),

@@ -1,4 +1,4 @@
-//! `broadcast_to`: stretched to a shape; a view with strides of 0.
+//! `broadcast_to`: broadcast to a shape; a view with strides of 0.
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;

@@ -6,7 +6,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::JvpCall;
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::{Attrs, OpDef};
 
@@ -24,7 +24,7 @@ pub static ASSIGN_ROWS: OpDef = OpDef {
     axes: scatter_axes,
     mem: Mem::Update(0),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Never,
     cost: |call: &Call| cost(0, call.inputs.iter().skip(1).chain(call.inputs.get(2))),
     grad: Grad::Rule(scatter_update::grad),

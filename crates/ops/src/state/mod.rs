@@ -18,7 +18,7 @@ use tonnage_core::{DType, OpDef, TensorType};
 use crate::{emit, rules};
 
 /// The op that gives what an update would leave, and writes nothing; an update that is one already, or
-/// has none (`assign` gives its value, stretched), as it is.
+/// has none (`assign` gives its value, broadcast), as it is.
 pub fn pure(update: &'static OpDef) -> &'static OpDef {
     match update {
         op if *op == assign_add::ASSIGN_ADD => &crate::math::add::ADD,
@@ -29,7 +29,7 @@ pub fn pure(update: &'static OpDef) -> &'static OpDef {
     }
 }
 
-/// A variable and a value of its dtype that stretches to its shape; the variable's type comes out.
+/// A variable and a value of its dtype that broadcasts to its shape; the variable's type comes out.
 fn infer(call: &Call) -> Result<Types> {
     rules::infer::count(call, 2)?;
     let (variable, value) = (&call.inputs[0], &call.inputs[1]);
@@ -42,7 +42,7 @@ fn infer(call: &Call) -> Result<Types> {
         Ok(shape) if shape == variable.shape => Ok(smallvec![variable.clone()]),
         _ => {
             let (left, right) = (variable.shape.clone(), value.shape.clone());
-            let help = "the value must have the variable's shape, or stretch to it".into();
+            let help = "the value must have the variable's shape, or broadcast to it".into();
             Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into())
         }
     }
@@ -60,7 +60,7 @@ fn cost(call: &Call) -> Cost {
     rules::cost::elementwise(call, &call.inputs[..1], 1)
 }
 
-/// The tangents of the variable and of the value, which is stretched to its shape.
+/// The tangents of the variable and of the value, which is broadcast to its shape.
 fn tangents(e: &mut dyn Emit, call: &JvpCall) -> Result<(Option<Value>, Option<Value>)> {
     let wide = match call.tangents[1].clone() {
         Some(t) => Some(emit::broadcast_to(e, t, &call.outputs[0].ty().shape)?),

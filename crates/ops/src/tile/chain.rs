@@ -138,15 +138,15 @@ impl Chain {
 
 /// How a pass ends.
 pub enum Ending<'a> {
-    /// In that dtype, of the shape that all inputs stretch to.
+    /// In that dtype, of the shape that all inputs broadcast to.
     Store(DType),
-    /// Added up to, and in the dtype of, a type that stretches to that shape.
+    /// Added up to, and in the dtype of, a type that broadcasts to that shape.
     SumTo(&'a TensorType),
     /// Folded over axes.
     Fold {
         /// How.
         fold: Fold,
-        /// Which axes of the shape that all inputs stretch to.
+        /// Which axes of the shape that all inputs broadcast to.
         axes: &'a [usize],
         /// Kept as lengths of 1.
         keep_dims: bool,
@@ -219,13 +219,13 @@ fn run<const N: usize>(
     }
 }
 
-/// Closes a program over a domain with the sum over what was stretched to it.
+/// Closes a program over a domain with the sum over what was broadcast to it.
 pub(super) fn sum_to(program: &mut TileProgram, domain: &Shape, to: &Shape) {
     if domain != to {
         let new = domain.rank() - to.rank();
-        let stretched: Sizes =
+        let broadcast: Sizes =
             (0..domain.rank()).filter(|i| *i < new || to[*i - new] != domain[*i]).collect();
-        program.fold(Fold::Sum, &stretched);
+        program.fold(Fold::Sum, &broadcast);
     }
 }
 

@@ -48,7 +48,7 @@ pub fn chained<'a>(
 }
 
 /// `program` with the recipes among its inputs written out, and what it then loads. Each recipe is
-/// stretched to `domain`. `None` where one does not stretch to it.
+/// broadcast to `domain`. `None` where one does not broadcast to it.
 ///
 /// A recipe's value is rounded to its dtype as it would be if it lay in memory. Recipes that cannot be written
 /// out become `None` and are left as inputs, which the caller brings into memory: those that are read as bits, or from a

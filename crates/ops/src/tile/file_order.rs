@@ -29,7 +29,7 @@ impl FileOrder {
             return None;
         }
         let mut order: SmallVec<[usize; 4]> = (0..first.sizes.len()).collect();
-        // What is stretched is gone through again and again as a whole.
+        // What is broadcast is gone through again and again as a whole.
         order.sort_by_key(|&i| (first.strides[i] != 0, -first.strides[i]));
         let order = FileOrder(order);
         // Results stay in the order of their axes.
@@ -47,7 +47,7 @@ impl FileOrder {
         FileOrder::of(program, stored.map(|source| &source.layout))
     }
 
-    /// The same for recipes that are stretched to its domain.
+    /// The same for recipes that are broadcast to its domain.
     pub fn of_recipes(
         program: &TileProgram,
         recipes: &[Option<&Recipe>],

@@ -9,7 +9,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
+    AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
     Values,
 };
 use tonnage_core::tile::{Close, Fold, Form, Prim, Reg, TileProgram};
@@ -27,7 +27,7 @@ pub static FUSED: OpDef = OpDef {
     axes,
     mem: Mem::Reuse(&[0, 1, 2, 3, 4, 5, 6, 7]),
     scratch,
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Cheap,
     cost,
     grad: Grad::Rule(grad),
@@ -191,7 +191,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(made)
 }
 
-/// The gradient of what a program stores, over its whole domain: that of a fold, stretched back.
+/// The gradient of what a program stores, over its whole domain: that of a fold, broadcast back.
 fn unfolded(e: &mut dyn Emit, program: &TileProgram, g: Value, domain: &Shape) -> Result<Value> {
     let Close::Fold { fold, axes } = &program.close else { return Ok(g) };
     let count = axes.iter().fold(Dim::Known(1), |n, axis| n.times(&domain[*axis]));

@@ -27,12 +27,12 @@ pub static FUSED_UPDATE: OpDef = OpDef {
     samples,
 };
 
-/// What is written is the variable: nothing else may stretch it.
+/// What is written is the variable: nothing else may broadcast it.
 fn infer(call: &Call) -> Result<Types> {
     let made = fused::infer(call)?;
     match (call.inputs.first(), made.first()) {
         (Some(variable), Some(written)) => {
-            let help = "an update has the variable's shape, or one that stretches to it";
+            let help = "an update has the variable's shape, or one that broadcasts to it";
             shape(call.op, &written.shape, &variable.shape, help)?;
             Ok(made)
         }

@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
     /// Calls `visit` for rows of even runs among elements `start..start + len`.
     fn for_each(&self, start: usize, len: usize, mut visit: impl FnMut(Even)) {
         match self.uniform {
-            // Also where the domain is empty and a length of 1 was stretched to it.
+            // Also where the domain is empty and a length of 1 was broadcast to it.
             true => {
                 let at = self.rows.runs().start();
                 visit(Even { at, rows: 1, row_step: 0, count: len, step: 0 });

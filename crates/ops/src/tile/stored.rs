@@ -15,13 +15,13 @@ use super::source::{Read, Source};
 /// Elements side by side that are worth a read of their own.
 pub const RUN: usize = 64;
 
-/// What is stretched, and so read several times, is read once where it takes no more than this.
+/// What is broadcast, and so read several times, is read once where it takes no more than this.
 const SMALL: usize = 1 << 20;
 
 /// Bytes that are looked at together where elements lie apart.
 pub const SPAN: usize = 4096;
 
-/// Whether a recipe is small and read from outside, and stretched to a domain: it is brought into memory first.
+/// Whether a recipe is small and read from outside, and broadcast to a domain: it is brought into memory first.
 pub fn is_read_often(recipe: &Recipe, domain: &[usize]) -> bool {
     let count = |sizes: &[usize]| sizes.iter().fold(1usize, |n, size| n.saturating_mul(*size));
     let all = count(&recipe.sizes);

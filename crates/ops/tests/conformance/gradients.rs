@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tonnage_core::emit::Value;
 use tonnage_core::grad::{Record, VjpGraph, backward, vjp_graph};
 use tonnage_core::graph::{Builder, Graph};
-use tonnage_core::row::{Call, Grad, Keep, OpDef, Sample, Saved, Values, kept};
+use tonnage_core::row::{Call, Grad, OpDef, Sample, Save, Saved, Values, saved_values};
 use tonnage_core::source::Source;
 use tonnage_core::{Emit, ErrorKind, Kind};
 use tonnage_ops::GRAD_OPS;
@@ -111,12 +111,12 @@ fn by_rule(
 ) -> Result<Vec<Option<Plain>>, String> {
     let Case { sample, made, plain, seeds, .. } = case;
     let plain = *plain;
-    let find = |keep: Keep| -> Value {
-        let tensor = match keep {
-            Keep::Input(i) => &inputs[i],
-            Keep::Output(i) => &made[i],
-            Keep::Aux(i) => &made[plain + i],
-            Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => {
+    let find = |save: Save| -> Value {
+        let tensor = match save {
+            Save::Input(i) => &inputs[i],
+            Save::Output(i) => &made[i],
+            Save::Aux(i) => &made[plain + i],
+            Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => {
                 panic!("it was spelled out")
             }
         };
@@ -125,7 +125,7 @@ fn by_rule(
     let count = inputs.len();
     let types: Vec<_> = inputs.iter().map(Tensor::ty).collect();
     let call = Call { op: op.name, inputs: &types, attrs: &sample.attrs, regions: &sample.regions };
-    let keeps = kept(op, alternative, needs, &call, true).map_err(|e| e.to_string())?;
+    let saves = saved_values(op, alternative, needs, &call, true).map_err(|e| e.to_string())?;
     let record = Record {
         op,
         attrs: sample.attrs.clone(),
@@ -136,7 +136,7 @@ fn by_rule(
         input_types: inputs.iter().map(Tensor::ty).collect(),
         outputs: (count..count + plain).collect(),
         output_types: made[..plain].iter().map(Tensor::ty).collect(),
-        kept: keeps.into_iter().map(|k| (k, find(k))).collect::<SmallVec<_>>(),
+        saved: saves.into_iter().map(|k| (k, find(k))).collect::<SmallVec<_>>(),
     };
     let seeds = seeds.iter().enumerate().filter_map(|(i, seed)| {
         let seed = Tensor::from_plain(seed.as_ref()?).value();

@@ -1,6 +1,6 @@
 //! Costs, aux types, scratch and what a gradient keeps: figures that the planner builds on.
 
-use tonnage_core::row::{Call, Grad, Keep, Lower, Mem, OpDef, Remat, Sample};
+use tonnage_core::row::{Call, Grad, Lower, Mem, OpDef, Remat, Sample, Save};
 use tonnage_core::tile::Form;
 use tonnage_core::{Attrs, TensorType};
 
@@ -22,7 +22,7 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
         Lower::View(_) | Lower::Recipe(_) => say(cost.bytes != 0, "a description costs bytes")?,
         Lower::Tile(_)
         | Lower::Slices(_)
-        | Lower::Finishing(_)
+        | Lower::WithEpilogue(_)
         | Lower::Streaming { .. }
         | Lower::Composite(_) => {
             // An update leaves a variable, of which it may have written some rows alone.
@@ -40,11 +40,11 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
     say(three < one, "more threads ask for less scratch")?;
 
     for saved in op.saves.alternatives.iter().flat_map(|a| a.iter()) {
-        let there = match saved.keep {
-            Keep::Input(i) => i < types.len(),
-            Keep::Output(i) => i < made.len(),
-            Keep::Aux(i) => i < aux.len(),
-            Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => true,
+        let there = match saved.save {
+            Save::Input(i) => i < types.len(),
+            Save::Output(i) => i < made.len(),
+            Save::Aux(i) => i < aux.len(),
+            Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => true,
         };
         say(!there, "a gradient keeps something that is not there")?;
         say(saved.by.is_some_and(|i| i >= types.len()), "kept for an input that is not there")?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
 use tonnage_core::graph::{Builder, Graph};
-use tonnage_core::looping::{Loop, LoopGrad, Rounds};
+use tonnage_core::looping::{Iterations, Loop, LoopGrad};
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
@@ -34,20 +34,20 @@ pub fn all_attrs() -> Vec<Attrs> {
         Distribution::Below(0),
         Distribution::Below(u64::MAX),
     ];
-    let looping = |carried, sliced, stacked, rounds| Loop {
+    let looping = |carried, sliced, stacked, iterations| Loop {
         carried,
         sliced,
         stacked,
-        rounds,
+        iterations,
         reverse: true,
-        slots: Some(0),
+        max_checkpoints: Some(0),
         spills: false,
         key,
         updates: Vec::new(),
     };
-    let endless = Rounds::While { most: None };
+    let endless = Iterations::While { most: None };
     let loop_grad = |carried, handed, [seeds, back, stacked]: [usize; 3]| {
-        let of = looping(carried, 0, 0, Rounds::Times(2.into()));
+        let of = looping(carried, 0, 0, Iterations::Times(2.into()));
         Attrs::LoopGrad(Box::new(LoopGrad { of, handed, seeds, back, stacked }))
     };
     let range =
@@ -176,8 +176,8 @@ pub fn all_attrs() -> Vec<Attrs> {
         Attrs::Loop(Box::new(looping(1, 0, 0, endless.clone()))),
         Attrs::Loop(Box::new(looping(3, 1, usize::MAX, endless.clone()))),
         Attrs::Loop(Box::new(looping(usize::MAX, 0, 0, endless))),
-        Attrs::Loop(Box::new(looping(0, 1, 1, Rounds::Times(2.into())))),
-        Attrs::Loop(Box::new(looping(1, usize::MAX, 1, Rounds::Times(usize::MAX.into())))),
+        Attrs::Loop(Box::new(looping(0, 1, 1, Iterations::Times(2.into())))),
+        Attrs::Loop(Box::new(looping(1, usize::MAX, 1, Iterations::Times(usize::MAX.into())))),
         loop_grad(1, false, [0, 1, 0]),
         loop_grad(1, true, [1, 0, 1]),
         loop_grad(usize::MAX, true, [usize::MAX; 3]),

@@ -14,7 +14,7 @@ use crate::reference::{self, Asked};
 /// 16-bit floats, which are computed in f32 and rounded once; a few more where ops follow one another.
 fn allowed(op: &OpDef, dtype: DType) -> f64 {
     match (op.lower, dtype) {
-        // Sums over rounds, some of whose terms cancel.
+        // Sums over iterations, some of whose terms cancel.
         (_, DType::F32) if op.name == "while_grad" => 100.0,
         (Lower::Composite(_) | Lower::Region(_), _) => 16.0,
         (_, DType::F16 | DType::BF16) => 1.0,

@@ -9,7 +9,7 @@ use tonnage_core::{Bytes, DType, Element, Workers, bf16, f16};
 
 use tonnage_ops::linalg::gemm::forced::{Level, gemm_at, scratch_at};
 use tonnage_ops::linalg::gemm::{
-    Block, Epilogue, Matrix, Output, Packs, Reads, Rows, Size, Store, Strides, Target, gemm,
+    Block, BlockEpilogue, Matrix, Output, Packs, Reads, Rows, Size, Store, Strides, Target, gemm,
     scratch_bytes, scratch_bytes_within,
 };
 

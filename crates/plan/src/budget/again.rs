@@ -30,7 +30,7 @@ pub fn graph(program: &Graph, pressure: &Pressure, runs: &[Run]) -> Graph {
     for run in runs {
         match *run {
             Run::Node(node) => making.run(&program.nodes[node as usize], false),
-            Run::Again(node) => making.run(&program.nodes[node as usize], true),
+            Run::Recompute(node) => making.run(&program.nodes[node as usize], true),
             Run::Transfer(transfer, root) => {
                 making.transfer(transfer, ValueId::new(root as usize));
             }

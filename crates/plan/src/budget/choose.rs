@@ -1,20 +1,20 @@
 //! Which values are dropped, for a given number of bytes, and how: as few seconds as possible.
 //!
-//! Three steps. *Stretches*: the program's values are cut into stretches; what is alive between two stretches is
+//! Three steps. *Spans*: the program's values are cut into spans; what is alive between two spans is
 //! kept, so that each can be run again from there, and the rest is dropped, except what takes more seconds a byte than a
-//! threshold. Stretches are of about equal bytes, or the shorter the more of what is kept between them lives when they
+//! threshold. Spans are of about equal bytes, or the shorter the more of what is kept between them lives when they
 //! run again: of n equal values in a chain, sqrt(2n) live at once then instead of 2*sqrt(n). Every number of
-//! stretches and a few thresholds are tried, and the cheapest values alone, without stretches. *Files*: the
+//! spans and a few thresholds are tried, and the cheapest values alone, without spans. *Files*: the
 //! same with all that is not computed again spilled; each value in the cheaper way; and more and more of the values that
 //! are large and idle for long spilled, with nothing computed again. *Giving back* (`give`): starting from the quickest
 //! that fits, dropped values are kept again as long as it still fits. The result is checked by sketching, never by a
 //! formula.
 
 use super::draw::Sketch;
-use super::front::{Front, Point, by_seconds};
+use super::front::{ParetoFront, Priced, by_seconds};
 use super::give::give_back;
 use super::overlap::overlapped;
-use super::sketch::{Candidate, Fate, Program};
+use super::sketch::{Candidate, Program, RematDecision};
 
 /// Thresholds of seconds a byte that are tried.
 const THRESHOLDS: usize = 6;
@@ -27,13 +27,13 @@ pub struct Dropped {
     /// Which order of the program it is of.
     pub order: usize,
     /// For each candidate.
-    pub fates: Vec<Fate>,
+    pub decisions: Vec<RematDecision>,
 }
 
 impl Dropped {
     /// Whether a value waits in a file.
     pub fn spills(&self) -> bool {
-        self.fates.contains(&Fate::Spill)
+        self.decisions.contains(&RematDecision::Spill)
     }
 }
 
@@ -44,7 +44,7 @@ pub struct Choice {
     pub sketch: Sketch,
 }
 
-impl Point for Choice {
+impl Priced for Choice {
     fn seconds(&self) -> f64 {
         self.sketch.seconds
     }
@@ -67,12 +67,12 @@ impl Tried {
     /// The choice, sketched again.
     pub fn choice(&self, programs: &[Program]) -> Option<Choice> {
         let dropped = self.dropped.clone();
-        let sketch = programs[dropped.order].sketch(&dropped.fates)?;
+        let sketch = programs[dropped.order].sketch(&dropped.decisions)?;
         Some(Choice { dropped, sketch })
     }
 }
 
-impl Point for Tried {
+impl Priced for Tried {
     fn seconds(&self) -> f64 {
         self.seconds
     }
@@ -85,7 +85,7 @@ impl Point for Tried {
 /// All choices that are worth looking at, quickest first: those that no other beats in both seconds and peak; and those
 /// without a file that no other such beats, since what a file really adds is known only when it is drawn in full.
 pub fn found(programs: &[Program]) -> Vec<Tried> {
-    let (mut again, mut spills) = (Front::default(), Front::default());
+    let (mut again, mut spills) = (ParetoFront::default(), ParetoFront::default());
     for (order, program) in programs.iter().enumerate() {
         let mut tries = Tries { program, order, again: &mut again, spills: &mut spills };
         // Updates at the end are for what is read back from a file.
@@ -113,7 +113,7 @@ pub fn quickest(programs: &[Program], found: &[Tried], most: u64) -> Option<Choi
         let program = &programs[start.dropped.order];
         let mut choice = give_back(program, start.choice(programs)?, most);
         if choice.dropped.spills() {
-            choice.sketch = overlapped(program, &choice.dropped.fates, most)?;
+            choice.sketch = overlapped(program, &choice.dropped.decisions, most)?;
         }
         Some(choice)
     };
@@ -124,15 +124,15 @@ pub fn quickest(programs: &[Program], found: &[Tried], most: u64) -> Option<Choi
 struct Tries<'a> {
     program: &'a Program,
     order: usize,
-    again: &'a mut Front<Tried>,
-    spills: &'a mut Front<Tried>,
+    again: &'a mut ParetoFront<Tried>,
+    spills: &'a mut ParetoFront<Tried>,
 }
 
 impl Tries<'_> {
-    fn add(&mut self, fates: Vec<Fate>) {
-        if let Some(sketch) = self.program.sketch(&fates) {
+    fn add(&mut self, decisions: Vec<RematDecision>) {
+        if let Some(sketch) = self.program.sketch(&decisions) {
             let (seconds, peak) = (sketch.seconds, sketch.peak.bytes);
-            let tried = Tried { dropped: Dropped { order: self.order, fates }, seconds, peak };
+            let tried = Tried { dropped: Dropped { order: self.order, decisions }, seconds, peak };
             match tried.dropped.spills() {
                 true => self.spills.add(tried),
                 false => self.again.add(tried),
@@ -141,11 +141,11 @@ impl Tries<'_> {
     }
 
     fn again(&mut self) {
-        self.add(vec![Fate::Keep; self.program.candidates.len()]);
+        self.add(vec![RematDecision::Keep; self.program.candidates.len()]);
         self.cheapest();
         for limit in limits(self.program) {
-            self.cut(limit, Fate::Keep, Stretches::Even);
-            self.cut(limit, Fate::Keep, Stretches::Sloped);
+            self.cut(limit, RematDecision::Keep, Spans::Even);
+            self.cut(limit, RematDecision::Keep, Spans::Sloped);
         }
     }
 
@@ -153,31 +153,31 @@ impl Tries<'_> {
     fn cheapest(&mut self) {
         let candidates = &self.program.candidates;
         let mut order: Vec<usize> =
-            (0..candidates.len()).filter(|i| candidates[*i].can_again()).collect();
+            (0..candidates.len()).filter(|i| candidates[*i].can_recompute()).collect();
         order.sort_by(|a, b| candidates[*a].price().total_cmp(&candidates[*b].price()));
         for share in 1..=2 * SHARES {
-            let mut fates = vec![Fate::Keep; candidates.len()];
+            let mut decisions = vec![RematDecision::Keep; candidates.len()];
             for i in &order[..(order.len() * share).div_ceil(2 * SHARES)] {
-                fates[*i] = Fate::Again;
+                decisions[*i] = RematDecision::Recompute;
             }
-            self.add(fates);
+            self.add(decisions);
         }
     }
 
-    /// Every number of stretches; what is not computed again has the fate `rest`, where it can.
-    fn cut(&mut self, limit: f64, rest: Fate, stretches: Stretches) {
+    /// Every number of spans; what is not computed again has the decision `rest`, where it can.
+    fn cut(&mut self, limit: f64, rest: RematDecision, spans: Spans) {
         let mut cuts = 0;
         while cuts <= self.program.candidates.len() {
-            let Some(places) = places(self.program, cuts, stretches) else { return };
+            let Some(places) = places(self.program, cuts, spans) else { return };
             let again = dropped(self.program, &places, limit);
             let all = self.program.candidates.iter().zip(&again);
-            let fate = |(c, again): (&Candidate, &bool)| match (again, rest) {
-                (true, _) => Fate::Again,
-                (false, Fate::Spill) if c.can_spill() => Fate::Spill,
-                _ => Fate::Keep,
+            let decision = |(c, again): (&Candidate, &bool)| match (again, rest) {
+                (true, _) => RematDecision::Recompute,
+                (false, RematDecision::Spill) if c.can_spill() => RematDecision::Spill,
+                _ => RematDecision::Keep,
             };
-            self.add(all.map(fate).collect());
-            // Every small number, then ever larger steps: many short stretches are all alike.
+            self.add(all.map(decision).collect());
+            // Every small number, then ever larger steps: many short spans are all alike.
             cuts += 1 + cuts / 8;
         }
     }
@@ -185,8 +185,8 @@ impl Tries<'_> {
     fn files(&mut self) {
         let candidates = &self.program.candidates;
         let cheaper = |c: &Candidate| match c.disk < c.seconds {
-            true => Fate::Spill,
-            false => Fate::Again,
+            true => RematDecision::Spill,
+            false => RematDecision::Recompute,
         };
         self.add(candidates.iter().map(cheaper).collect());
         let mut order: Vec<usize> =
@@ -197,17 +197,17 @@ impl Tries<'_> {
         };
         order.sort_by_key(|i| (std::cmp::Reverse(idle(i)), *i));
         for share in 1..=SHARES {
-            let mut fates = vec![Fate::Keep; candidates.len()];
+            let mut decisions = vec![RematDecision::Keep; candidates.len()];
             for i in &order[..(order.len() * share).div_ceil(SHARES)] {
-                fates[*i] = Fate::Spill;
+                decisions[*i] = RematDecision::Spill;
             }
-            self.add(fates);
+            self.add(decisions);
         }
         let limits = limits(self.program);
         if let (Some(first), Some(last)) = (limits.first(), limits.last()) {
-            self.cut(*last, Fate::Spill, Stretches::Even);
+            self.cut(*last, RematDecision::Spill, Spans::Even);
             if first < last {
-                self.cut(*first, Fate::Spill, Stretches::Even);
+                self.cut(*first, RematDecision::Spill, Spans::Even);
             }
         }
     }
@@ -215,7 +215,7 @@ impl Tries<'_> {
 
 /// Thresholds of what it may take to compute a byte again.
 fn limits(program: &Program) -> Vec<f64> {
-    let able = program.candidates.iter().filter(|c| c.can_again());
+    let able = program.candidates.iter().filter(|c| c.can_recompute());
     let mut prices: Vec<f64> = able.map(Candidate::price).collect();
     prices.sort_by(f64::total_cmp);
     let mut limits: Vec<f64> = (1..=THRESHOLDS)
@@ -226,9 +226,9 @@ fn limits(program: &Program) -> Vec<f64> {
     limits
 }
 
-/// How long the stretches are.
+/// How long the spans are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stretches {
+enum Spans {
     /// Of equal bytes.
     Even,
     /// Each shorter than the one before by what is kept between two of them: when it runs again, so much more of that
@@ -236,8 +236,8 @@ enum Stretches {
     Sloped,
 }
 
-/// Everything but what is alive at one of these places, and what is too dear.
-fn dropped(program: &Program, places: &[usize], dearest: f64) -> Vec<bool> {
+/// Everything but what is alive at one of these places, and what is too expensive.
+fn dropped(program: &Program, places: &[usize], most_expensive: f64) -> Vec<bool> {
     program
         .candidates
         .iter()
@@ -245,17 +245,17 @@ fn dropped(program: &Program, places: &[usize], dearest: f64) -> Vec<bool> {
             // The first place behind where it is made: is it still to be read there?
             let place = places.partition_point(|p| *p <= c.made);
             let crosses = places.get(place).is_some_and(|p| *p <= c.from);
-            !crosses && c.price() <= dearest
+            !crosses && c.price() <= most_expensive
         })
         .collect()
 }
 
-/// Places that cut the candidates into stretches; each is moved, by less than half a stretch, to where the fewest bytes
-/// cross: between two blocks rather than inside of one. `None` where the last stretches would have no length.
-fn places(program: &Program, cuts: usize, stretches: Stretches) -> Option<Vec<usize>> {
+/// Places that cut the candidates into spans; each is moved, by less than half a span, to where the fewest bytes
+/// cross: between two blocks rather than inside of one. `None` where the last spans would have no length.
+fn places(program: &Program, cuts: usize, spans: Spans) -> Option<Vec<usize>> {
     let all = program.candidates.iter().zip(&program.crossing);
     let able: Vec<(&Candidate, u64)> =
-        all.filter(|(c, _)| c.can_again()).map(|(c, crossing)| (c, *crossing)).collect();
+        all.filter(|(c, _)| c.can_recompute()).map(|(c, crossing)| (c, *crossing)).collect();
     let mut sums = Vec::with_capacity(able.len());
     let mut total = 0;
     for (candidate, _) in &able {
@@ -263,9 +263,9 @@ fn places(program: &Program, cuts: usize, stretches: Stretches) -> Option<Vec<us
         sums.push(total);
     }
     let count = cuts as f64;
-    let shorter = match stretches {
-        Stretches::Even => 0.0,
-        Stretches::Sloped => narrow(&able),
+    let shorter = match spans {
+        Spans::Even => 0.0,
+        Spans::Sloped => narrow(&able),
     };
     let first = (total as f64 + shorter * count * (count + 1.0) / 2.0) / (count + 1.0);
     if first < shorter * count {

@@ -1,4 +1,4 @@
-//! How long work takes, from the rows' figures: what rungs of the ladder are compared by.
+//! How long work takes, from the rows' figures: what points of the frontier are compared by.
 //!
 //! The planner has no clock. A machine's figures are an argument; those that stand here are of a small server core,
 //! and a short calibration gives others.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node};
-use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::row::{Cost, Lower, Region};
 
 /// What a machine does in a second.
@@ -74,8 +74,8 @@ impl Machine {
         self.step + work + work.min(self.fork)
     }
 
-    /// Seconds that a node takes. One with bodies takes what their nodes take, in every round that there is; of
-    /// branches the longest; one round where only the data know how many there are.
+    /// Seconds that a node takes. One with bodies takes what their nodes take, in every iteration that there is; of
+    /// branches the longest; one iteration where only the data know how many there are.
     pub fn node(&self, graph: &Graph, node: &Node) -> f64 {
         let body = |body: &Arc<Graph>| -> f64 { self.graph(body) };
         match (&node.attrs, node.op.lower) {
@@ -86,12 +86,12 @@ impl Machine {
                 self.seconds(graph.with_call(node, node.op.cost), self.flops)
             }
             (Attrs::Loop(spec), _) => {
-                let round: f64 = node.regions.iter().map(body).sum();
-                self.step + round * rounds(spec)
+                let iteration: f64 = node.regions.iter().map(body).sum();
+                self.step + iteration * iterations(spec)
             }
             (Attrs::LoopGrad(spec), _) => {
-                let round: f64 = node.regions.iter().map(body).sum();
-                self.step + round * rounds(&spec.of)
+                let iteration: f64 = node.regions.iter().map(body).sum();
+                self.step + iteration * iterations(&spec.of)
             }
             (_, Lower::Region(Region::Branch)) => {
                 self.step + node.regions.iter().map(body).fold(0.0, f64::max)
@@ -107,9 +107,9 @@ impl Machine {
     }
 }
 
-fn rounds(spec: &Loop) -> f64 {
-    match &spec.rounds {
-        Rounds::Times(dim) => dim.most().map_or(1.0, |n| n as f64),
-        Rounds::While { .. } => 1.0,
+fn iterations(spec: &Loop) -> f64 {
+    match &spec.iterations {
+        Iterations::Times(dim) => dim.most().map_or(1.0, |n| n as f64),
+        Iterations::While { .. } => 1.0,
     }
 }

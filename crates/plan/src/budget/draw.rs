@@ -1,17 +1,17 @@
 //! A program with some values dropped, sketched: which nodes run, in which order, what they read and make, and what
-//! the disk lane does beside them. It is what the ladder tries thousands of; only the one that is chosen becomes a graph.
+//! the disk lane does beside them. It is what the frontier tries thousands of; only the one that is chosen becomes a graph.
 //!
-//! What reads a dropped value after its gap reads a second one: made just before by running its node again, with
+//! What reads a dropped value after its idle interval reads a second one: made just before by running its node again, with
 //! whatever of that node's inputs is not there any more, or read back from the file. A second value lives on to its own
-//! last use, so that within a stretch of dropped values each node runs again once.
+//! last use, so that within a span of dropped values each node runs again once.
 //!
-//! A value begins to be written as soon as it is made, and is awaited behind its last use before the gap; it is read
+//! A value begins to be written as soon as it is made, and is awaited behind its last use before the idle interval; it is read
 //! back where it is used. `overlap` moves these apart as far as memory allows.
 
 use smallvec::SmallVec;
 use tonnage_core::row::Transfer;
 
-use super::sketch::{Fate, Program};
+use super::sketch::{Program, RematDecision};
 use crate::order::pressure::{Needs, Peak, Pressure};
 
 /// A node of a sketch.
@@ -20,7 +20,7 @@ pub enum Run {
     /// A node of the program.
     Node(u32),
     /// A node of the program, once more.
-    Again(u32),
+    Recompute(u32),
     /// A root goes to the file, or back.
     Transfer(Transfer, u32),
 }
@@ -39,8 +39,8 @@ pub struct Sketch {
 /// A sketch in the making.
 pub struct Drawing<'p> {
     pub program: &'p Program,
-    /// For each root, the gap in which it is not held.
-    gap: Vec<(u32, u32)>,
+    /// For each root, the idle interval in which it is not held.
+    idle: Vec<(u32, u32)>,
     /// Whether it waits in a file then.
     spills: Vec<bool>,
     /// For each root, the one that stands for it now.
@@ -63,21 +63,21 @@ const NONE: (u32, u32) = (u32::MAX, u32::MAX);
 const DEEPEST: usize = 4_000;
 
 impl<'p> Drawing<'p> {
-    pub fn new(program: &'p Program, fates: &[Fate]) -> Drawing<'p> {
+    pub fn new(program: &'p Program, decisions: &[RematDecision]) -> Drawing<'p> {
         let roots = program.uses.len();
-        let (mut gap, mut spills) = (vec![NONE; roots], vec![false; roots]);
-        for (candidate, fate) in program.candidates.iter().zip(fates) {
-            if *fate != Fate::Keep {
+        let (mut idle, mut spills) = (vec![NONE; roots], vec![false; roots]);
+        for (candidate, decision) in program.candidates.iter().zip(decisions) {
+            if *decision != RematDecision::Keep {
                 let root = candidate.root as usize;
-                gap[root] = (candidate.from as u32, candidate.to as u32);
-                spills[root] = *fate == Fate::Spill;
+                idle[root] = (candidate.from as u32, candidate.to as u32);
+                spills[root] = *decision == RematDecision::Spill;
             }
         }
         let count = program.pressure.nodes.len();
         let known = &program.pressure;
         Drawing {
             program,
-            gap,
+            idle,
             spills,
             now: (0..roots as u32).collect(),
             made: vec![usize::MAX; roots],
@@ -108,7 +108,7 @@ impl<'p> Drawing<'p> {
             }
         }
         for root in needs.makes.iter().chain(&needs.reads) {
-            if self.spills[*root as usize] && self.gap[*root as usize].0 == at as u32 {
+            if self.spills[*root as usize] && self.idle[*root as usize].0 == at as u32 {
                 self.transfer(Transfer::Written, *root, *root);
             }
         }
@@ -119,7 +119,7 @@ impl<'p> Drawing<'p> {
     fn provide(&mut self, root: usize, at: usize, depth: usize) -> Option<()> {
         let program = self.program;
         let first = self.now[root] == root as u32;
-        let held = match (first, self.gap[root]) {
+        let held = match (first, self.idle[root]) {
             (true, NONE) => program.is_there(root, at),
             (true, (from, _)) => at <= from as usize,
             // A second one stays as long as the program itself still uses the first; beyond that it is only
@@ -182,7 +182,7 @@ impl<'p> Drawing<'p> {
             .collect();
         let (makes, scratch) = (self.stand_ins(&needs.makes), needs.scratch);
         self.pressure.nodes.push(Needs { reads, makes, reuses, scratch });
-        self.runs.push(if again { Run::Again(node as u32) } else { Run::Node(node as u32) });
+        self.runs.push(if again { Run::Recompute(node as u32) } else { Run::Node(node as u32) });
     }
 
     /// `held` is the root, or its second one, whose memory takes part.
@@ -202,8 +202,8 @@ impl<'p> Drawing<'p> {
         self.runs.push(Run::Transfer(transfer, root));
     }
 
-    /// What is drawn, as if computing hid all that it could of the lane: what rungs are looked for by. `overlap`
-    /// has the figure of the rung that is found.
+    /// What is drawn, as if computing hid all that it could of the lane: what points are looked for by. `overlap`
+    /// has the figure of the point that is found.
     pub fn finish(self) -> Sketch {
         let order: Vec<u32> = (0..self.pressure.nodes.len() as u32).collect();
         let longer = self.again + self.shared;

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 /// Something that takes seconds and bytes.
-pub trait Point {
+pub trait Priced {
     /// Seconds.
     fn seconds(&self) -> f64;
     /// Bytes at the peak.
@@ -13,21 +13,21 @@ pub trait Point {
 }
 
 /// The fewest seconds first; of equals the fewest bytes.
-pub fn by_seconds(a: &impl Point, b: &impl Point) -> Ordering {
+pub fn by_seconds(a: &impl Priced, b: &impl Priced) -> Ordering {
     a.seconds().total_cmp(&b.seconds()).then(a.peak().cmp(&b.peak()))
 }
 
 /// Points that no other beats in both, quickest first; of equals the one that came first.
 #[derive(Debug)]
-pub struct Front<T>(Vec<T>);
+pub struct ParetoFront<T>(Vec<T>);
 
-impl<T> Default for Front<T> {
-    fn default() -> Front<T> {
-        Front(Vec::new())
+impl<T> Default for ParetoFront<T> {
+    fn default() -> ParetoFront<T> {
+        ParetoFront(Vec::new())
     }
 }
 
-impl<T: Point> Front<T> {
+impl<T: Priced> ParetoFront<T> {
     /// Adds a point, unless it is beaten, and removes those that it beats.
     pub fn add(&mut self, point: T) {
         let at = self.0.partition_point(|known| by_seconds(known, &point).is_le());
@@ -54,7 +54,7 @@ impl<T: Point> Front<T> {
 mod tests {
     use super::*;
 
-    impl Point for (f64, u64, usize) {
+    impl Priced for (f64, u64, usize) {
         fn seconds(&self) -> f64 {
             self.0
         }
@@ -75,7 +75,7 @@ mod tests {
         for count in 0..60 {
             let points: Vec<(f64, u64, usize)> =
                 (0..count).map(|i| (next(12) as f64, next(12), i)).collect();
-            let mut front = Front::default();
+            let mut front = ParetoFront::default();
             points.iter().for_each(|p| front.add(*p));
             let beats = |a: &(f64, u64, usize), b: &(f64, u64, usize)| {
                 let is_no_worse = a.0 <= b.0 && a.1 <= b.1;

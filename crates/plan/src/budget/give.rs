@@ -1,7 +1,7 @@
-//! Giving back: a choice that fits with room to spare keeps again what is dearest to make again, as long as it fits.
+//! Giving back: a choice that fits with room to spare keeps again what is most expensive to make again, as long as it fits.
 //!
-//! What lives at each node is known from the sketch. A value that is kept again takes its bytes during its gap, so the
-//! dearest that fit beside each other are found by adding up, and one sketch checks them all. What adding up misses,
+//! What lives at each node is known from the sketch. A value that is kept again takes its bytes during its idle interval, so the
+//! most expensive that fit beside each other are found by adding up, and one sketch checks them all. What adding up misses,
 //! since keeping one value also spares others, is looked for by halves, with so many sketches as a graph of that size
 //! can afford.
 
@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 
 use super::choose::Choice;
 use super::draw::Run;
-use super::sketch::{Candidate, Fate, Program};
+use super::sketch::{Candidate, Program, RematDecision};
 
 /// Times that values are added up: each starts from what the one before came to.
-const ROUNDS: usize = 4;
+const ITERATIONS: usize = 4;
 /// Nodes that may be drawn in looking by halves, for each kind of change.
 const DRAWN: usize = 80_000;
 
@@ -23,10 +23,10 @@ pub fn give_back(program: &Program, choice: Choice, most: u64) -> Choice {
     let spills = choice.dropped.spills();
     let mut giving = Giving { program, best: choice, most };
     giving.keep();
-    giving.by_halves(Fate::Again, Fate::Keep);
-    giving.by_halves(Fate::Spill, Fate::Keep);
+    giving.by_halves(RematDecision::Recompute, RematDecision::Keep);
+    giving.by_halves(RematDecision::Spill, RematDecision::Keep);
     if spills {
-        giving.by_halves(Fate::Again, Fate::Spill);
+        giving.by_halves(RematDecision::Recompute, RematDecision::Spill);
     }
     giving.best
 }
@@ -38,22 +38,22 @@ struct Giving<'p> {
 }
 
 impl Giving<'_> {
-    /// Those that have a fate and could have another, the dearest first; of equals those that are idle for the
+    /// Those that have a decision and could have another, the most expensive first; of equals those that are idle for the
     /// shortest time.
-    fn dearest(&self, fates: &[Fate], other: Fate) -> Vec<usize> {
+    fn most_expensive(&self, decisions: &[RematDecision], other: RematDecision) -> Vec<usize> {
         let candidates = &self.program.candidates;
         let mut some: Vec<usize> = (0..candidates.len())
-            .filter(|i| fates.contains(&self.best.dropped.fates[*i]))
-            .filter(|i| other != Fate::Spill || candidates[*i].can_spill())
+            .filter(|i| decisions.contains(&self.best.dropped.decisions[*i]))
+            .filter(|i| other != RematDecision::Spill || candidates[*i].can_spill())
             .collect();
-        let price = |c: &Candidate, fate: Fate| match fate {
-            Fate::Spill => c.disk / c.bytes.max(1) as f64,
+        let price = |c: &Candidate, decision: RematDecision| match decision {
+            RematDecision::Spill => c.disk / c.bytes.max(1) as f64,
             _ => c.price(),
         };
         let by = |a: &usize, b: &usize| -> Ordering {
             let (ca, cb) = (&candidates[*a], &candidates[*b]);
-            price(cb, self.best.dropped.fates[*b])
-                .total_cmp(&price(ca, self.best.dropped.fates[*a]))
+            price(cb, self.best.dropped.decisions[*b])
+                .total_cmp(&price(ca, self.best.dropped.decisions[*a]))
                 .then((ca.to - ca.from).cmp(&(cb.to - cb.from)))
                 .then(a.cmp(b))
         };
@@ -63,7 +63,7 @@ impl Giving<'_> {
 
     /// What lives at each node of the program.
     fn live(&self) -> Option<Vec<u64>> {
-        let drawing = self.program.draw(&self.best.dropped.fates)?;
+        let drawing = self.program.draw(&self.best.dropped.decisions)?;
         let order: Vec<u32> = (0..drawing.runs.len() as u32).collect();
         let mut live = vec![0; self.program.pressure.nodes.len()];
         drawing.pressure.walk(&order, |at, bytes| {
@@ -76,34 +76,37 @@ impl Giving<'_> {
 
     /// Keeps what fits beside each other.
     fn keep(&mut self) {
-        for _ in 0..ROUNDS {
+        for _ in 0..ITERATIONS {
             let Some(mut live) = self.live() else { return };
             let mut fitting = Vec::new();
-            for i in self.dearest(&[Fate::Again, Fate::Spill], Fate::Keep) {
+            for i in self.most_expensive(
+                &[RematDecision::Recompute, RematDecision::Spill],
+                RematDecision::Keep,
+            ) {
                 let c = &self.program.candidates[i];
-                let gap = &mut live[c.from + 1..c.to];
-                if gap.iter().all(|held| held + c.bytes <= self.most) {
-                    gap.iter_mut().for_each(|held| *held += c.bytes);
+                let idle = &mut live[c.from + 1..c.to];
+                if idle.iter().all(|held| held + c.bytes <= self.most) {
+                    idle.iter_mut().for_each(|held| *held += c.bytes);
                     fitting.push(i);
                 }
             }
-            if fitting.is_empty() || !self.change(&fitting, Fate::Keep) {
+            if fitting.is_empty() || !self.change(&fitting, RematDecision::Keep) {
                 return;
             }
         }
     }
 
-    /// Gives all of them that fate if that fits and is no slower.
-    fn change(&mut self, some: &[usize], fate: Fate) -> bool {
-        let mut fates = self.best.dropped.fates.clone();
+    /// Gives all of them that decision if that fits and is no slower.
+    fn change(&mut self, some: &[usize], decision: RematDecision) -> bool {
+        let mut decisions = self.best.dropped.decisions.clone();
         for i in some {
-            fates[*i] = fate;
+            decisions[*i] = decision;
         }
-        match self.program.sketch(&fates) {
+        match self.program.sketch(&decisions) {
             Some(sketch)
                 if sketch.peak.bytes <= self.most && sketch.seconds <= self.best.sketch.seconds =>
             {
-                self.best.dropped.fates = fates;
+                self.best.dropped.decisions = decisions;
                 self.best.sketch = sketch;
                 true
             }
@@ -111,9 +114,9 @@ impl Giving<'_> {
         }
     }
 
-    /// Tries all of a fate, then each half of what does not go, and so on.
-    fn by_halves(&mut self, from: Fate, to: Fate) {
-        let all = self.dearest(&[from], to);
+    /// Tries all of a decision, then each half of what does not go, and so on.
+    fn by_halves(&mut self, from: RematDecision, to: RematDecision) {
+        let all = self.most_expensive(&[from], to);
         let mut open = VecDeque::from([&all[..]]);
         for _ in 0..DRAWN.div_ceil(self.program.pressure.nodes.len().max(1)) {
             let Some(some) = open.pop_front() else { return };

@@ -1,16 +1,16 @@
-//! What a ladder itself takes on the heap: sketches of all rungs, and the plans of those that were asked for.
+//! What a frontier itself takes on the heap: sketches of all points, and the plans of those that were asked for.
 
 use std::sync::PoisonError;
 
 use tonnage_core::heap::{Heap, Seen};
 
 use super::draw::Run;
-use super::variants::{Rung, Variant};
-use super::{Ladder, Planned};
+use super::variants::{FrontierPoint, Variant};
+use super::{Frontier, Planned};
 use crate::order::pressure::{Needs, Pressure};
 use crate::place::InputSpec;
 
-impl Heap for Ladder {
+impl Heap for Frontier {
     fn heap(&self, seen: &mut Seen) -> usize {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let made: usize = plans.iter().filter_map(|p| p.plan.as_ref()).map(|p| p.heap(seen)).sum();
@@ -18,14 +18,14 @@ impl Heap for Ladder {
             + self.variants.capacity() * size_of::<Variant>()
             + self.inputs.capacity() * size_of::<InputSpec>()
             + self.inputs.iter().map(|spec| input(spec, seen)).sum::<usize>()
-            + self.rungs.iter().map(|(_, of)| rung(of)).sum::<usize>()
-            + self.rungs.capacity() * size_of::<(usize, Rung)>()
+            + self.points.iter().map(|(_, of)| point(of)).sum::<usize>()
+            + self.points.capacity() * size_of::<(usize, FrontierPoint)>()
             + plans.capacity() * size_of::<Planned>()
             + made
     }
 }
 
-impl Ladder {
+impl Frontier {
     /// How many plans it holds: what it takes changes with that.
     pub fn planned(&self) -> usize {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,8 +47,8 @@ fn variant(variant: &Variant, seen: &mut Seen) -> usize {
         + within.map_or(0, |within| within.body.heap(seen) + pressure(&within.pressure))
 }
 
-fn rung(rung: &Rung) -> usize {
-    (rung.runs.capacity() + rung.within.capacity()) * size_of::<Run>()
+fn point(point: &FrontierPoint) -> usize {
+    (point.runs.capacity() + point.within.capacity()) * size_of::<Run>()
 }
 
 fn pressure(pressure: &Pressure) -> usize {

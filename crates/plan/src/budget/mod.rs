@@ -1,21 +1,21 @@
-//! The budget: a ladder of plans for one graph, from unlimited down, and the quickest rung that fits.
+//! The budget: a frontier of plans for one graph, from unlimited down, and the quickest point that fits.
 //!
 //! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
 //! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them computed again or
 //! spilled; `choose` looks for which, and `give` keeps again what fits; `overlap` says when the disk lane begins and is awaited; `again` makes the chosen
 //! sketch a graph, which is then fused and planned as any other.
 //!
-//! The ladder is the front of all variants' ladders. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
-//! quickest rung whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
-//! lowest rung's peak is the least budget that would do.
+//! The frontier is the front of all variants' frontiers. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
+//! quickest point whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
+//! lowest point's peak is the least budget that would do.
 //!
 //! Decision: `docs/decisions/one-frontier.md`.
 
 mod again;
+mod builder;
 mod choose;
 mod cost;
 mod draw;
-mod found;
 mod front;
 mod give;
 mod heap;
@@ -37,15 +37,15 @@ use crate::files::{seconds_of_files, uses_files};
 use crate::order;
 use crate::place::{InputSpec, Options, outline, plan_in_order};
 use crate::plan::Plan;
+use builder::FrontierBuilder;
 use choose::{Choice, Dropped};
-use found::Found;
 use sketch::Program;
-use variants::{Base, Rung, Variant};
+use variants::{Base, FrontierPoint, Variant};
 
-/// Rungs between unlimited and the lowest.
-const RUNGS: u64 = 24;
+/// Points between unlimited and the lowest.
+const POINTS: u64 = 24;
 
-/// What a rung does to take less, and what that costs.
+/// What a point does to take less, and what that costs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Fitted {
     /// Nodes that run again.
@@ -53,18 +53,18 @@ pub struct Fitted {
     /// What is written to a file and read back.
     pub spilled: Bytes,
     /// States that the gradients of loops keep at once, where the budget chose how many.
-    pub slots: Option<u64>,
-    /// Rounds of loops that are run again; `None` where only the data know.
-    pub rounds_again: Option<u64>,
-    /// Loops whose dear insides are kept for their gradients, so that nothing dear is computed again.
-    pub insides: usize,
+    pub max_checkpoints: Option<u64>,
+    /// Iterations of loops that are run again; `None` where only the data know.
+    pub recomputed_iterations: Option<u64>,
+    /// Loops whose expensive residuals are saved for their gradients, so that nothing expensive is computed again.
+    pub residuals: usize,
     /// Pieces that the batch runs in, one after the other, where it does: sums over it are added in another order.
     pub micro_batches: Option<usize>,
     /// Values of f32 that are kept as bf16 while they are idle.
     pub in_bf16: usize,
     /// Seconds that the call is expected to take on the machine that the planner was told of.
     pub seconds: f64,
-    /// Seconds that it would take with memory for everything: the quickest rung's.
+    /// Seconds that it would take with memory for everything: the quickest point's.
     pub unlimited_seconds: f64,
 }
 
@@ -73,23 +73,23 @@ pub struct Fitted {
 pub struct Price {
     /// The peak.
     pub peak: Bytes,
-    /// What the rung does.
+    /// What the point does.
     pub fitted: Fitted,
 }
 
 /// All ways to run one graph, quickest first.
-pub struct Ladder {
+pub struct Frontier {
     variants: Vec<Variant>,
     inputs: Vec<InputSpec>,
     options: Options,
     /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
     /// updates of variables at its end, so that values can be read back from a file for longer.
-    rungs: Vec<(usize, Rung)>,
-    /// What is known of the rungs that were looked at.
+    points: Vec<(usize, FrontierPoint)>,
+    /// What is known of the points that were looked at.
     plans: Mutex<Vec<Planned>>,
 }
 
-/// What is known of a rung. A plan that does not fit is not held on to: it takes more than all rungs together.
+/// What is known of a point. A plan that does not fit is not held on to: it takes more than all points together.
 #[derive(Clone, Default)]
 struct Planned {
     /// What it takes at least.
@@ -99,27 +99,27 @@ struct Planned {
     plan: Option<Arc<Plan>>,
 }
 
-impl Ladder {
-    /// The ladder of a lowered graph.
+impl Frontier {
+    /// The frontier of a lowered graph.
     pub fn of(
         graph: &Arc<Graph>,
         inputs: &[InputSpec],
         options: Options,
         machine: &Machine,
-    ) -> Result<Ladder> {
-        Ladder::allowing(Allowed::default(), graph, &[], inputs, options, machine)
+    ) -> Result<Frontier> {
+        Frontier::allowing(Allowed::default(), graph, &[], inputs, options, machine)
     }
 
-    /// The ladder of a lowered graph, with these levers; and of the same with insides of loops kept
-    /// ([`lower_keeping_insides`](crate::lower_keeping_insides)), where there are such graphs.
+    /// The frontier of a lowered graph, with these levers; and of the same with residuals of loops kept
+    /// ([`lower_with_residuals`](crate::lower_with_residuals)), where there are such graphs.
     pub fn allowing(
         allowed: Allowed,
         graph: &Arc<Graph>,
-        keeping_insides: &[Arc<Graph>],
+        with_residuals: &[Arc<Graph>],
         inputs: &[InputSpec],
         options: Options,
         machine: &Machine,
-    ) -> Result<Ladder> {
+    ) -> Result<Frontier> {
         let graph = order::low_peak(graph, inputs, options.threads);
         let updates_last = match machine.has_disk() {
             true => sketch::updates_last(&graph).map(Arc::new),
@@ -128,13 +128,13 @@ impl Ladder {
         let orders = [graph].into_iter().chain(updates_last);
         let (own, programs): (Vec<Variant>, Vec<Program>) =
             orders.map(|graph| Variant::of(graph, inputs, options.threads, machine)).unzip();
-        let mut found = Found::new(own.len());
+        let mut found = FrontierBuilder::new(own.len());
         let mut add = |choice: Choice| {
             let order = choice.dropped.order;
-            found.add_own(order, own[order].rung(choice.sketch));
+            found.add_own(order, own[order].point(choice.sketch));
             choice.dropped
         };
-        let dropped: Vec<Dropped> = rungs(&programs).into_iter().map(&mut add).collect();
+        let dropped: Vec<Dropped> = points(&programs).into_iter().map(&mut add).collect();
         let base = Base {
             inputs,
             threads: options.threads,
@@ -143,106 +143,106 @@ impl Ladder {
             dropped: &dropped,
             seconds: own[0].seconds,
         };
-        variants::all(&own, keeping_insides, &base, allowed, &mut found);
+        variants::all(&own, with_residuals, &base, allowed, &mut found);
         drop(programs);
-        let (variants, rungs) = found.finish(own);
-        let mut ladder = Ladder {
+        let (variants, points) = found.finish(own);
+        let mut frontier = Frontier {
             variants,
             inputs: inputs.to_vec(),
             options,
-            plans: Mutex::new(vec![Planned::default(); rungs.len()]),
-            rungs,
+            plans: Mutex::new(vec![Planned::default(); points.len()]),
+            points,
         };
-        if uses_files(&ladder.variants[0].graph, inputs) {
-            ladder.add_files(machine)?;
+        if uses_files(&frontier.variants[0].graph, inputs) {
+            frontier.add_files(machine)?;
         }
-        Ok(ladder)
+        Ok(frontier)
     }
 
-    /// Adds what comes from files and goes there, which takes its time whatever the budget, and orders the rungs by
+    /// Adds what comes from files and goes there, which takes its time whatever the budget, and orders the points by
     /// the sums: what is computed again may be read again.
     fn add_files(&mut self, machine: &Machine) -> Result<()> {
-        for rung in 0..self.rungs.len() {
-            let made = outline(&self.graph(rung)?, &self.inputs, self.options)?;
-            self.rungs[rung].1.seconds += seconds_of_files(made.reads, made.writes, machine);
+        for point in 0..self.points.len() {
+            let made = outline(&self.graph(point)?, &self.inputs, self.options)?;
+            self.points[point].1.seconds += seconds_of_files(made.reads, made.writes, machine);
         }
-        self.rungs.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        self.points.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
         Ok(())
     }
 
-    fn graph(&self, rung: usize) -> Result<Arc<Graph>> {
-        let (variant, way) = &self.rungs[rung];
+    fn graph(&self, point: usize) -> Result<Arc<Graph>> {
+        let (variant, way) = &self.points[point];
         self.variants[*variant].graph(way)
     }
 
-    /// How many rungs there are; the first is the quickest, the last takes the least memory.
-    pub fn rungs(&self) -> usize {
-        self.rungs.len()
+    /// How many points there are; the first is the quickest, the last takes the least memory.
+    pub fn points(&self) -> usize {
+        self.points.len()
     }
 
-    /// The plan of a rung.
-    pub fn plan(&self, rung: usize) -> Result<Arc<Plan>> {
-        if let Some(plan) = self.known(rung, |known| known.plan.clone()) {
+    /// The plan of a point.
+    pub fn plan(&self, point: usize) -> Result<Arc<Plan>> {
+        if let Some(plan) = self.known(point, |known| known.plan.clone()) {
             return Ok(plan);
         }
-        let (variant, way) = &self.rungs[rung];
+        let (variant, way) = &self.points[point];
         let variant = &self.variants[*variant];
-        let mut made = plan_in_order(&self.graph(rung)?, &self.inputs, &[], self.options)?;
+        let mut made = plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
             recomputed: way.again(),
             spilled: made.spilled(),
-            slots: variant.used.slots,
-            rounds_again: variant.used.rounds_again,
-            insides: variant.used.insides,
+            max_checkpoints: variant.used.max_checkpoints,
+            recomputed_iterations: variant.used.recomputed_iterations,
+            residuals: variant.used.residuals,
             micro_batches: variant.used.micro_batches,
             in_bf16: variant.used.in_bf16,
             seconds: way.seconds,
-            unlimited_seconds: self.rungs[0].1.seconds,
+            unlimited_seconds: self.points[0].1.seconds,
         });
         let made = Arc::new(made);
-        self.known(rung, |known| {
+        self.known(point, |known| {
             known.peak = Some(made.peak());
             known.plan = Some(made.clone());
         });
         Ok(made)
     }
 
-    /// Looks at what is known of a rung, or changes it.
-    fn known<R>(&self, rung: usize, look: impl FnOnce(&mut Planned) -> R) -> R {
-        look(&mut self.plans.lock().unwrap_or_else(PoisonError::into_inner)[rung])
+    /// Looks at what is known of a point, or changes it.
+    fn known<R>(&self, point: usize, look: impl FnOnce(&mut Planned) -> R) -> R {
+        look(&mut self.plans.lock().unwrap_or_else(PoisonError::into_inner)[point])
     }
 
-    /// Lets go of a rung's plan. Its peak stays known.
-    fn forget(&self, rung: usize) {
-        self.known(rung, |known| known.plan = None);
+    /// Lets go of a point's plan. Its peak stays known.
+    fn forget(&self, point: usize) {
+        self.known(point, |known| known.plan = None);
     }
 
-    /// What a rung takes at least: its peak where that is known. Otherwise it is found without addresses, in a fraction
+    /// What a point takes at least: its peak where that is known. Otherwise it is found without addresses, in a fraction
     /// of the time of a plan.
-    fn floor(&self, rung: usize) -> Result<Bytes> {
-        if let Some(floor) = self.known(rung, |known| known.peak.or(known.floor)) {
+    fn floor(&self, point: usize) -> Result<Bytes> {
+        if let Some(floor) = self.known(point, |known| known.peak.or(known.floor)) {
             return Ok(floor);
         }
-        let floor = outline(&self.graph(rung)?, &self.inputs, self.options)?.peak;
-        self.known(rung, |known| known.floor = Some(floor));
+        let floor = outline(&self.graph(point)?, &self.inputs, self.options)?.peak;
+        self.known(point, |known| known.floor = Some(floor));
         Ok(floor)
     }
 
-    /// The quickest rung whose peak is at most `budget`; where there is none, the plan with the least peak
+    /// The quickest point whose peak is at most `budget`; where there is none, the plan with the least peak
     /// as the error.
     ///
-    /// Estimates rule out no rung: one that is a tenth too high would pass over a plan that fits, and a lower budget
+    /// Estimates rule out no point: one that is a tenth too high would pass over a plan that fits, and a lower budget
     /// could then give a higher peak.
     pub fn fit(&self, budget: Bytes) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
-        for rung in 0..self.rungs.len() {
-            if self.floor(rung)? > budget {
+        for point in 0..self.points.len() {
+            if self.floor(point)? > budget {
                 continue;
             }
-            let plan = self.plan(rung)?;
+            let plan = self.plan(point)?;
             if plan.peak() <= budget {
                 return Ok(Ok(plan));
             }
-            self.forget(rung);
+            self.forget(point);
         }
         Ok(Err(self.least()?))
     }
@@ -257,33 +257,33 @@ impl Ladder {
         Ok(self.lowest()?.0)
     }
 
-    /// The least peak and its rung. At most one plan lives at a time.
+    /// The least peak and its point. At most one plan lives at a time.
     fn lowest(&self) -> Result<(Bytes, usize)> {
-        let floors = (0..self.rungs.len()).map(|rung| Ok((self.floor(rung)?, rung)));
+        let floors = (0..self.points.len()).map(|point| Ok((self.floor(point)?, point)));
         let mut floors = floors.collect::<Result<Vec<(Bytes, usize)>>>()?;
         floors.sort_unstable();
         let mut lowest: Option<(Bytes, usize)> = None;
-        for (floor, rung) in floors {
+        for (floor, point) in floors {
             if lowest.is_some_and(|(peak, _)| floor >= peak) {
                 break; // nor is any that follows below it
             }
-            let peak = self.plan(rung)?.peak();
-            self.forget(rung);
+            let peak = self.plan(point)?.peak();
+            self.forget(point);
             if lowest.is_none_or(|(least, _)| peak < least) {
-                lowest = Some((peak, rung));
+                lowest = Some((peak, point));
             }
         }
         Ok(lowest.unwrap_or((Bytes::ZERO, 0)))
     }
 
-    /// Peak and price of about a dozen rungs, from unlimited down to the least: what a byte less costs.
+    /// Peak and price of about a dozen points, from unlimited down to the least: what a byte less costs.
     pub fn prices(&self) -> Result<Vec<Price>> {
-        let step = self.rungs.len().div_ceil(12).max(1);
-        let last = self.rungs.len() - 1;
+        let step = self.points.len().div_ceil(12).max(1);
+        let last = self.points.len() - 1;
         let mut made: Vec<Price> = Vec::new();
-        for rung in (0..last).step_by(step).chain([last]) {
-            let plan = self.plan(rung)?;
-            self.forget(rung);
+        for point in (0..last).step_by(step).chain([last]) {
+            let plan = self.plan(point)?;
+            self.forget(point);
             let Some(fitted) = plan.fitted else { continue };
             if made.last().is_none_or(|before| plan.peak() < before.peak) {
                 made.push(Price { peak: plan.peak(), fitted });
@@ -294,22 +294,22 @@ impl Ladder {
 }
 
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.
-fn rungs(programs: &[Program]) -> Vec<Choice> {
+fn points(programs: &[Program]) -> Vec<Choice> {
     let found = choose::found(programs);
     let least = found.iter().map(|tried| tried.peak).min().unwrap_or(0);
     let first = found.first().and_then(|tried| tried.choice(programs));
     let Some(first) = first else { return Vec::new() };
     let most = first.sketch.peak.bytes;
     let mut made: Vec<Choice> = vec![first];
-    for i in 1..=RUNGS {
-        // Every rung is the same part of what is left above the least.
-        let size = least + (most - least) / RUNGS * (RUNGS - i);
+    for i in 1..=POINTS {
+        // Every point is the same part of what is left above the least.
+        let size = least + (most - least) / POINTS * (POINTS - i);
         let Some(choice) = choose::quickest(programs, &found, size) else { continue };
         if made.last().is_none_or(|before| choice.sketch.peak.bytes < before.sketch.peak.bytes) {
             made.push(choice);
         }
     }
-    // A dearer rung with a higher peak is none.
+    // A more expensive point with a higher peak is none.
     let mut kept: Vec<Choice> = Vec::new();
     for choice in made.into_iter().rev() {
         if kept.last().is_none_or(|next: &Choice| choice.sketch.seconds < next.sketch.seconds) {

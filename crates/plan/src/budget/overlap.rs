@@ -1,6 +1,6 @@
 //! The disk lane beside computing: when transfers begin and when they are awaited.
 //!
-//! A sketch awaits a write behind the value's last use before its gap, and begins to read where the value is used.
+//! A sketch awaits a write behind the value's last use before its idle interval, and begins to read where the value is used.
 //! Here both are moved apart, by as much as the lane needs by the machine's figures and as far as memory allows: a
 //! value whose write is not awaited yet, or whose reading has begun, takes its bytes. So the more a budget leaves, the
 //! more of the lane computing hides, and the peak is still known.
@@ -10,12 +10,12 @@ use std::collections::HashMap;
 use tonnage_core::row::Transfer;
 
 use super::draw::{Drawing, Run, Sketch};
-use super::sketch::{Fate, Program};
+use super::sketch::{Program, RematDecision};
 
-/// The program with the candidates dropped as `fates` says, in at most `most` bytes of the arena if the
+/// The program with the candidates dropped as `decisions` says, in at most `most` bytes of the arena if the
 /// plain sketch takes no more, with what the lane really adds.
-pub fn overlapped(program: &Program, fates: &[Fate], most: u64) -> Option<Sketch> {
-    let drawing = program.draw(fates)?;
+pub fn overlapped(program: &Program, decisions: &[RematDecision], most: u64) -> Option<Sketch> {
+    let drawing = program.draw(decisions)?;
     let plain: Vec<u32> = (0..drawing.runs.len() as u32).collect();
     let moved = Moving::new(&drawing, most).order();
     let order = match drawing.pressure.peak(&moved).bytes <= most {
@@ -33,7 +33,7 @@ fn clock(program: &Program, runs: &[Run]) -> f64 {
     let mut done: HashMap<(u32, bool), f64> = HashMap::new();
     for run in runs {
         match *run {
-            Run::Node(node) | Run::Again(node) => now += program.seconds[node as usize],
+            Run::Node(node) | Run::Recompute(node) => now += program.seconds[node as usize],
             Run::Transfer(transfer, root) => {
                 let bytes = program.pressure.size[root as usize];
                 let out = matches!(transfer, Transfer::Write | Transfer::Written);
@@ -78,7 +78,7 @@ impl<'d, 'p> Moving<'d, 'p> {
         let mut now = 0.0;
         for run in &drawing.runs {
             time.push(now);
-            if let Run::Node(node) | Run::Again(node) = run {
+            if let Run::Node(node) | Run::Recompute(node) = run {
                 now += drawing.program.seconds[*node as usize];
             }
         }

@@ -1,8 +1,8 @@
 //! What is known of a program before anything is dropped: which values are idle for long, and what it takes to
 //! compute each again or to write it to a file and back.
 //!
-//! A *gap* is the longest time between two uses of a value. A dropped value is not held during its gap: what reads
-//! it after the gap reads a second one. `draw` draws the program with values dropped.
+//! An *idle interval* is the longest time between two uses of a value. A dropped value is not held during its idle interval: what reads
+//! it after the idle interval reads a second one. `draw` draws the program with values dropped.
 //!
 //! A value can be read back only before the first update of a variable: reading may fail, and a call that fails leaves
 //! variables as they were.
@@ -20,13 +20,13 @@ use crate::order::pressure::Pressure;
 /// Values of fewer bytes are not spilled: the calls would take longer than the bytes are worth.
 const SPILLED: u64 = 64 << 10;
 
-/// What becomes of a value during its gap.
+/// What becomes of a value during its idle interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum RematDecision {
     /// It is held.
     Keep,
     /// It is computed again.
-    Again,
+    Recompute,
     /// It waits in a file.
     Spill,
 }
@@ -38,7 +38,7 @@ pub struct Candidate {
     pub root: u32,
     /// The node that makes it.
     pub made: usize,
-    /// The last use before the gap.
+    /// The last use before the idle interval.
     pub from: usize,
     /// The first use after it.
     pub to: usize,
@@ -57,7 +57,7 @@ impl Candidate {
         self.seconds / self.bytes.max(1) as f64
     }
 
-    pub fn can_again(&self) -> bool {
+    pub fn can_recompute(&self) -> bool {
         self.seconds.is_finite()
     }
 
@@ -86,8 +86,8 @@ pub struct Program {
     barrier: usize,
     /// Values that may be dropped, in the order in which they are made.
     pub candidates: Vec<Candidate>,
-    /// For each candidate, the bytes of candidates that are still to be read, before their gap, just after it is
-    /// made: what a stretch that starts there would have to start from.
+    /// For each candidate, the bytes of candidates that are still to be read, before their idle interval, just after it is
+    /// made: what a span that starts there would have to start from.
     pub crossing: Vec<u64>,
 }
 
@@ -158,12 +158,12 @@ impl Program {
                 && self.pressure.in_arena[root]
                 && !self.pressure.stays[root]
                 && self.updated[root] == usize::MAX;
-            let gap = self.uses[root]
+            let idle = self.uses[root]
                 .windows(2)
                 .map(|w| (w[0] as usize, w[1] as usize))
                 .max_by_key(|(a, b)| (b - a, usize::MAX - a))
                 .filter(|(a, b)| b - a > 1);
-            let (true, Some((from, to))) = (able, gap) else { continue };
+            let (true, Some((from, to))) = (able, idle) else { continue };
             let bytes = self.pressure.size[root];
             let seconds = self.price(root, to).unwrap_or(f64::INFINITY);
             let spills = self.machine.has_disk()
@@ -175,7 +175,7 @@ impl Program {
                 false => f64::INFINITY,
             };
             let found_one = Candidate { root: root as u32, made, from, to, bytes, seconds, disk };
-            if found_one.can_again() || found_one.can_spill() {
+            if found_one.can_recompute() || found_one.can_spill() {
                 found.push(found_one);
             }
         }
@@ -192,7 +192,7 @@ impl Program {
                 continue;
             }
             seen.push(node);
-            // A long way back is no bargain, and looking for it takes long too.
+            // A long chain is no bargain, and looking for it takes long too.
             if !self.again[node] || seen.len() > 64 {
                 return None;
             }
@@ -218,14 +218,14 @@ impl Program {
         self.uses[root].last().is_some_and(|last| *last as usize >= at)
     }
 
-    /// The program with the candidates dropped as `fates` says, transfers awaited at once; `None` where that
+    /// The program with the candidates dropped as `decisions` says, transfers awaited at once; `None` where that
     /// cannot be.
-    pub fn sketch(&self, fates: &[Fate]) -> Option<Sketch> {
-        Some(self.draw(fates)?.finish())
+    pub fn sketch(&self, decisions: &[RematDecision]) -> Option<Sketch> {
+        Some(self.draw(decisions)?.finish())
     }
 
-    pub fn draw(&self, fates: &[Fate]) -> Option<Drawing<'_>> {
-        let mut drawing = Drawing::new(self, fates);
+    pub fn draw(&self, decisions: &[RematDecision]) -> Option<Drawing<'_>> {
+        let mut drawing = Drawing::new(self, decisions);
         for at in 0..self.pressure.nodes.len() {
             drawing.node(at)?;
         }

@@ -1,4 +1,4 @@
-//! Nodes again from drafts: `fused`, `fused_update` and `store`, in the places of the nodes that they grew from.
+//! Nodes again from fusion groups: `fused`, `fused_update` and `store`, in the places of the nodes that they grew from.
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
@@ -12,11 +12,15 @@ use tonnage_ops::tile::fused_store::STORE;
 use tonnage_ops::tile::fused_update::FUSED_UPDATE;
 
 use super::constant;
-use super::draft::Draft;
+use super::group::FusionGroup;
 use crate::rewrite::checked;
 
-/// The graph with drafts that have grown in the places of their nodes, and without those that vanished.
-pub(super) fn emit(mut graph: Graph, drafts: Vec<Option<Draft>>, alive: &[bool]) -> Result<Graph> {
+/// The graph with fusion groups that have grown in the places of their nodes, and without those that fused.
+pub(super) fn emit(
+    mut graph: Graph,
+    groups: Vec<Option<FusionGroup>>,
+    alive: &[bool],
+) -> Result<Graph> {
     let nodes = std::mem::take(&mut graph.nodes);
     let mut constants = vec![None; graph.value_count()];
     for node in &nodes {
@@ -24,16 +28,16 @@ pub(super) fn emit(mut graph: Graph, drafts: Vec<Option<Draft>>, alive: &[bool])
             constants[out.index()] = constant(node);
         }
     }
-    for ((node, draft), alive) in nodes.into_iter().zip(drafts).zip(alive) {
-        match draft {
+    for ((node, group), alive) in nodes.into_iter().zip(groups).zip(alive) {
+        match group {
             _ if !alive => {}
-            Some(draft) if draft.grown => {
-                let (program, inputs) = draft
+            Some(group) if group.grown => {
+                let (program, inputs) = group
                     .finish(&|id| constants.get(id.index()).copied().flatten(), &|id| {
                         graph.ty(id).shape.clone()
                     });
                 let attrs = Attrs::Tile(Box::new(program));
-                push(&mut graph, Node { attrs, inputs, aux: false, ..node }, &draft);
+                push(&mut graph, Node { attrs, inputs, aux: false, ..node }, &group);
             }
             _ => graph.nodes.push(node),
         }
@@ -42,15 +46,15 @@ pub(super) fn emit(mut graph: Graph, drafts: Vec<Option<Draft>>, alive: &[bool])
 }
 
 /// Adds a fused node; one whose fold kept its axes is looked at in that shape.
-fn push(graph: &mut Graph, mut node: Node, draft: &Draft) {
+fn push(graph: &mut Graph, mut node: Node, group: &FusionGroup) {
     node.op = match node.op.mem {
         Mem::Update(_) => &FUSED_UPDATE,
         Mem::File => &STORE,
         _ => &FUSED,
     };
     let mut view = None;
-    if let Close::Fold { axes, .. } = &draft.close {
-        let kept = draft.domain.iter().enumerate().filter(|(i, _)| !axes.contains(i));
+    if let Close::Fold { axes, .. } = &group.close {
+        let kept = group.domain.iter().enumerate().filter(|(i, _)| !axes.contains(i));
         let shape: Shape = kept.map(|(_, d)| d.clone()).collect();
         let info = graph.value(node.outputs[0]).clone();
         if shape != info.ty.shape {

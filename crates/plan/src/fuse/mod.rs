@@ -2,7 +2,7 @@
 //! never exists. A chain may end in a fold, in the update of a variable or in a file.
 //!
 //! Nodes are looked at from the last to the first, so whoever reads a value is in its last form by then. A
-//! value is written into *all* its readers or into none: it vanishes, or it stays as it is. Where there are
+//! value is written into *all* its readers or into none: it is fused into its consumers, or it stays as it is. Where there are
 //! several, it is computed several times; `cone` says what that costs and what it would keep alive.
 //!
 //! The bits stay those of the single ops: each does what it did, in the same order, and a value of 16
@@ -10,9 +10,9 @@
 //!
 //! Decision: `docs/decisions/fuse-into-all-consumers.md`.
 
-mod cone;
-mod draft;
 mod emit;
+mod group;
+mod recompute_cone;
 mod views;
 
 use smallvec::SmallVec;
@@ -24,8 +24,8 @@ use tonnage_core::tile::Form;
 use tonnage_ops::shape::fill::FILL;
 
 use crate::rewrite::roots;
-use cone::Cones;
-use draft::Draft;
+use group::FusionGroup;
+use recompute_cone::RecomputeCones;
 pub(crate) use views::see_through;
 
 /// Instructions and loads beyond which a chain is cut: longer ones gain nothing more.
@@ -40,13 +40,13 @@ const MOST_READERS: usize = 8;
 pub fn fuse(graph: Graph) -> Result<Graph> {
     let mut fusing = Fusing::new(&graph)?;
     for at in (0..graph.nodes.len()).rev() {
-        match fusing.readers_of(at).filter(|readers| fusing.may_vanish(at, readers)) {
-            Some(readers) => fusing.vanish(at, &readers),
+        match fusing.readers_of(at).filter(|readers| fusing.may_fuse_into_consumers(at, readers)) {
+            Some(readers) => fusing.fuse_into_consumers(at, &readers),
             None => fusing.stays(at),
         }
     }
-    let (drafts, alive) = (fusing.drafts, fusing.alive);
-    emit::emit(graph, drafts, &alive)
+    let (groups, alive) = (fusing.groups, fusing.alive);
+    emit::emit(graph, groups, &alive)
 }
 
 /// Nodes that read a value.
@@ -54,7 +54,7 @@ type Readers = SmallVec<[u32; 4]>;
 
 struct Fusing<'g> {
     graph: &'g Graph,
-    drafts: Vec<Option<Draft>>,
+    groups: Vec<Option<FusionGroup>>,
     alive: Vec<bool>,
     /// For each node, the next one behind it that stays.
     next: Vec<u32>,
@@ -69,7 +69,7 @@ struct Fusing<'g> {
     last_read: Vec<u32>,
     /// For each such value, the nodes that update its bytes, in order.
     updates: std::collections::HashMap<ValueId, Vec<u32>>,
-    cones: Cones,
+    cones: RecomputeCones,
 }
 
 impl<'g> Fusing<'g> {
@@ -78,7 +78,7 @@ impl<'g> Fusing<'g> {
         let roots = roots(values, &graph.nodes);
         let mut fusing = Fusing {
             graph,
-            drafts: Vec::with_capacity(nodes),
+            groups: Vec::with_capacity(nodes),
             alive: vec![true; nodes],
             next: vec![u32::MAX; nodes],
             front: u32::MAX,
@@ -86,7 +86,7 @@ impl<'g> Fusing<'g> {
             readers: vec![Readers::new(); values],
             last_read: vec![0; values],
             updates: std::collections::HashMap::new(),
-            cones: Cones::default(),
+            cones: RecomputeCones::default(),
             roots,
         };
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -98,7 +98,7 @@ impl<'g> Fusing<'g> {
                 let root = fusing.roots[node.inputs[input].index()];
                 fusing.updates.entry(root).or_default().push(at);
             }
-            fusing.drafts.push(draft(graph, node)?);
+            fusing.groups.push(group(graph, node)?);
         }
         for id in &graph.outputs {
             fusing.is_output[id.index()] = true;
@@ -119,30 +119,30 @@ impl<'g> Fusing<'g> {
 
     /// Who would have to take in the result of a node, where that is possible at all.
     fn readers_of(&self, at: usize) -> Option<Readers> {
-        let value = self.vanishing(at)?;
+        let value = self.fused_into_consumers(at)?;
         let alive = |r: &&u32| self.alive[**r as usize];
         let readers: Readers = self.readers[value.index()].iter().filter(alive).copied().collect();
         (!readers.is_empty() && readers.len() <= MOST_READERS).then_some(readers)
     }
 
     /// The result of a node that may become part of others: the only one, as elements, of an elementwise op.
-    fn vanishing(&self, at: usize) -> Option<ValueId> {
-        let draft = self.drafts[at].as_ref()?;
+    fn fused_into_consumers(&self, at: usize) -> Option<ValueId> {
+        let group = self.groups[at].as_ref()?;
         let [value] = self.graph.nodes[at].outputs.as_slice() else { return None };
-        let kept = self.is_output[value.index()] || !draft.can_vanish();
-        (!kept && self.graph.ty(*value).shape == draft.domain).then_some(*value)
+        let kept = self.is_output[value.index()] || !group.can_fuse_into_consumers();
+        (!kept && self.graph.ty(*value).shape == group.domain).then_some(*value)
     }
 
     /// Whether a node could take in a value: it reads elements over the same domain.
     fn could_take(&self, reader: u32, value: ValueId) -> bool {
-        self.drafts[reader as usize].as_ref().is_some_and(|draft| {
-            draft.domain == self.graph.ty(value).shape
-                && draft.loads().all(|(id, form)| id != value || form != Form::Bits)
+        self.groups[reader as usize].as_ref().is_some_and(|group| {
+            group.domain == self.graph.ty(value).shape
+                && group.loads().all(|(id, form)| id != value || form != Form::Bits)
         })
     }
 
-    fn may_vanish(&self, at: usize, readers: &[u32]) -> bool {
-        let (Some(inner), Some(value)) = (&self.drafts[at], self.graph.nodes[at].outputs.first())
+    fn may_fuse_into_consumers(&self, at: usize, readers: &[u32]) -> bool {
+        let (Some(inner), Some(value)) = (&self.groups[at], self.graph.nodes[at].outputs.first())
         else {
             return false;
         };
@@ -155,7 +155,7 @@ impl<'g> Fusing<'g> {
     }
 
     /// What the inner op reads must be there still when the outer one runs, and as it was.
-    fn still_there(&self, at: u32, reader: u32, inner: &Draft) -> bool {
+    fn still_there(&self, at: u32, reader: u32, inner: &FusionGroup) -> bool {
         let target = match self.graph.nodes[reader as usize].op.mem {
             Mem::Update(input) => Some(self.graph.nodes[reader as usize].inputs[input]),
             _ => None,
@@ -173,13 +173,13 @@ impl<'g> Fusing<'g> {
     }
 
     /// What goes to a file is made in pieces, and bits stand eight to a byte: they have no pieces.
-    fn may_be_cut(&self, reader: u32, inner: &Draft) -> bool {
+    fn may_be_cut(&self, reader: u32, inner: &FusionGroup) -> bool {
         let to_file = self.graph.nodes[reader as usize].op.mem == Mem::File;
         !to_file || inner.loads().all(|(_, form)| form != Form::Bits)
     }
 
-    fn has_room(&self, reader: u32, value: ValueId, inner: &Draft) -> bool {
-        let Some(outer) = &self.drafts[reader as usize] else { return false };
+    fn has_room(&self, reader: u32, value: ValueId, inner: &FusionGroup) -> bool {
+        let Some(outer) = &self.groups[reader as usize] else { return false };
         let code = outer.len() + inner.len() + 1;
         let mut loads: SmallVec<[ValueId; 16]> = SmallVec::new();
         for (id, _) in outer.loads().chain(inner.loads()) {
@@ -205,15 +205,15 @@ impl<'g> Fusing<'g> {
     }
 
     /// Writes a node into all its readers.
-    fn vanish(&mut self, at: usize, readers: &[u32]) {
+    fn fuse_into_consumers(&mut self, at: usize, readers: &[u32]) {
         let (Some(inner), Some(value)) =
-            (self.drafts[at].take(), self.graph.nodes[at].outputs.first())
+            (self.groups[at].take(), self.graph.nodes[at].outputs.first())
         else {
             return;
         };
         self.alive[at] = false;
         for reader in readers {
-            if let Some(outer) = &mut self.drafts[*reader as usize] {
+            if let Some(outer) = &mut self.groups[*reader as usize] {
                 outer.absorb(*value, &inner);
             }
             for (id, _) in inner.loads() {
@@ -228,8 +228,8 @@ impl<'g> Fusing<'g> {
     }
 }
 
-/// A tile op as a draft, with the target of an update as its first load.
-fn draft(graph: &Graph, node: &Node) -> Result<Option<Draft>> {
+/// A tile op as a fusion group, with the target of an update as its first load.
+fn group(graph: &Graph, node: &Node) -> Result<Option<FusionGroup>> {
     let Lower::Tile(make) = node.op.lower else { return Ok(None) };
     let (program, domain) = graph.with_call(node, |call| {
         let program = make(call, node.aux)?;
@@ -240,7 +240,7 @@ fn draft(graph: &Graph, node: &Node) -> Result<Option<Draft>> {
         Mem::Update(input) => Some(node.inputs[input]),
         _ => None,
     };
-    Ok(Some(Draft::new(&program, &node.inputs, domain, first)))
+    Ok(Some(FusionGroup::new(&program, &node.inputs, domain, first)))
 }
 
 /// The number that a value is everywhere.

@@ -2,7 +2,7 @@
 //! the result is made of instead. The views take no bytes, and the chain is whole again.
 //!
 //! A transpose or a slice can be taken of anything. A reshape is taken of what lies close together, so that
-//! it stays a view. A stretched result is computed where it is stretched to, of a stretched input, so that the narrow one
+//! it stays a view. A broadcast result is computed where it is broadcast to, of a broadcast input, so that the narrow one
 //! never exists: where that costs no more work than [`cone`](super::cone) spends to save bytes. The program is the same and
 //! runs over the same elements: the bits stay.
 
@@ -21,7 +21,7 @@ use tonnage_ops::shape::reshape::RESHAPE;
 use tonnage_ops::shape::slice::SLICE;
 use tonnage_ops::shape::transpose::TRANSPOSE;
 
-use super::cone::may_repeat;
+use super::recompute_cone::may_repeat;
 use crate::rewrite::{checked, roots};
 
 /// How far up a chain a view is taken.
@@ -31,7 +31,7 @@ const MOST_FULL: usize = 2;
 
 /// The graph with views moved up.
 pub(crate) fn see_through(mut graph: Graph) -> Result<Graph> {
-    if !graph.nodes.iter().any(|node| is_view(node) || stretches(node)) {
+    if !graph.nodes.iter().any(|node| is_view(node) || broadcasts(node)) {
         return Ok(graph);
     }
     let nodes = std::mem::take(&mut graph.nodes);
@@ -39,12 +39,12 @@ pub(crate) fn see_through(mut graph: Graph) -> Result<Graph> {
     let mut instead = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         if is_view(node) && moving.only_tiles_read(node.outputs[0])
-            || stretches(node) && moving.is_made_whole(node.outputs[0])
+            || broadcasts(node) && moving.is_made_whole(node.outputs[0])
         {
             let view = View { op: node.op, attrs: &node.attrs };
             let made = moving.look(view, &Made::Known(node.inputs[0]), 0);
             let made =
-                made.filter(|made| !stretches(node) || moving.is_light(made, node.inputs[0]));
+                made.filter(|made| !broadcasts(node) || moving.is_light(made, node.inputs[0]));
             instead.extend(made.map(|made| (at, made)));
         }
     }
@@ -169,14 +169,14 @@ impl<'a> Moving<'a> {
         self.tiles[id.index()] && self.reads[id.index()] > 0
     }
 
-    /// Whether a stretched value is made of elements one way or another: by elementwise ops and folds that read it, or as
+    /// Whether a broadcast value is made of elements one way or another: by elementwise ops and folds that read it, or as
     /// a result.
     fn is_made_whole(&self, id: ValueId) -> bool {
         let leaves = || self.graph.outputs.iter().filter(|out| **out == id).count() as u32;
         self.only_tiles_read(id) || (self.reads[id.index()] == 1 && leaves() == 1)
     }
 
-    /// Whether what is computed for every stretched element, instead of once, is worth the bytes of `narrow`.
+    /// Whether what is computed for every broadcast element, instead of once, is worth the bytes of `narrow`.
     fn is_light(&self, made: &Made, narrow: ValueId) -> bool {
         may_repeat(self.work(made), self.graph.ty(narrow))
     }
@@ -290,7 +290,7 @@ impl<'a> Moving<'a> {
                 Some(self.viewed(&TRANSPOSE, Attrs::Order(order.clone()), wide))
             }
             Attrs::Slices(slices) => {
-                // An axis that is stretched has one element, whichever part of it is asked for.
+                // An axis that is broadcast has one element, whichever part of it is asked for.
                 let part = |(own, (slice, whole)): (&Dim, (&AxisSlice, &Dim))| match own == whole {
                     true => slice.clone(),
                     false => AxisSlice::all(Dim::Known(1)),
@@ -353,7 +353,7 @@ fn seen(attrs: &Attrs, from: &Shape) -> Shape {
     }
 }
 
-fn stretches(node: &Node) -> bool {
+fn broadcasts(node: &Node) -> bool {
     node.op == &BROADCAST_TO
 }
 

@@ -1,9 +1,9 @@
 //! Broadcasts that an elementwise op does by itself, or that can wait until it is done: it works on the
-//! narrow tensor instead of the stretched one.
+//! narrow tensor instead of the broadcast one.
 //!
 //! `x + broadcast_to(row, shape)` is `x + row`, `x * fill(2, shape)` is `x * 2`, new axes of length 1 in
 //! front are no new axes, and `exp(broadcast_to(row, shape))` is `broadcast_to(exp(row), shape)`. Elements
-//! meet the same elements, so the bits stay. What a kernel reads stays as it lay: there a stretched result
+//! meet the same elements, so the bits stay. What a kernel reads stays as it lay: there a broadcast result
 //! would have strides of 0 where it had none.
 
 use smallvec::SmallVec;
@@ -42,8 +42,8 @@ pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
         return walk.apply(given.op, &inputs, given.attrs.clone(), ty).map(Some);
     }
     let smaller = ty.shape.elements() != given.ty.shape.elements();
-    let stretches = ty.shape.broadcast(&given.ty.shape, given.op.name);
-    let fits = ty.dtype == given.ty.dtype && stretches.is_ok_and(|shape| shape == given.ty.shape);
+    let broadcasts = ty.shape.broadcast(&given.ty.shape, given.op.name);
+    let fits = ty.dtype == given.ty.dtype && broadcasts.is_ok_and(|shape| shape == given.ty.shape);
     if !smaller || !fits || walk.strict {
         return Ok(None);
     }
@@ -52,7 +52,7 @@ pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
     walk.apply(&BROADCAST_TO, &[narrow], attrs, given.ty.clone()).map(Some)
 }
 
-/// What a value is stretched from.
+/// What a value is broadcast from.
 fn narrower(walk: &mut Walk, id: ValueId) -> Result<Option<ValueId>> {
     let Some(node) = walk.maker(id) else { return Ok(None) };
     let below = node.inputs.first().copied();

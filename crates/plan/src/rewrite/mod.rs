@@ -14,7 +14,7 @@ mod fold;
 mod identity;
 mod implicit;
 mod inline;
-mod insides;
+mod loop_residuals;
 mod matmul;
 mod number;
 mod order;
@@ -31,7 +31,7 @@ use tonnage_core::graph::Graph;
 
 pub(crate) use carry::carry;
 pub(crate) use inline::inline;
-pub(crate) use insides::keep_insides;
+pub(crate) use loop_residuals::keep_residuals;
 pub(crate) use number::numbered;
 pub(crate) use parts::parts_alone;
 pub(crate) use updates::{copy_of, protect_reads, roots, shares, updates_wait};

@@ -1,4 +1,4 @@
-//! A part that is kept for the way back gets bytes of its own, where looking at it would keep a whole that nobody
+//! A part that is saved for the backward pass gets bytes of its own, where looking at it would keep a whole that nobody
 //! else needs: a third of a product's columns, say, once gates were split from it.
 //!
 //! A copy moves the part once more. It is worth that where at least half of the whole goes free.
@@ -16,8 +16,8 @@ use super::updates::roots;
 
 /// The graph with copies of such parts, each right behind where it is made.
 pub(crate) fn parts_alone(mut graph: Graph) -> Result<Graph> {
-    let kept = kept_parts(&graph);
-    if kept.is_empty() {
+    let saved = saved_parts(&graph);
+    if saved.is_empty() {
         return Ok(graph);
     }
     let mut copies: HashMap<ValueId, ValueId> = HashMap::new();
@@ -28,7 +28,7 @@ pub(crate) fn parts_alone(mut graph: Graph) -> Result<Graph> {
             }
         }
         let made: Vec<ValueId> =
-            node.outputs.iter().copied().filter(|id| kept.contains(id)).collect();
+            node.outputs.iter().copied().filter(|id| saved.contains(id)).collect();
         let source = node.source;
         graph.nodes.push(node);
         for part in made {
@@ -49,13 +49,13 @@ pub(crate) fn parts_alone(mut graph: Graph) -> Result<Graph> {
     checked(graph)
 }
 
-/// Whether a node is of the way back.
+/// Whether a node is of the backward pass.
 fn is_back(graph: &Graph, node: &Node) -> bool {
     node.outputs.first().is_some_and(|id| graph.value(*id).kind == Kind::Gradient)
 }
 
-/// Parts that the way back reads, of wholes that it reads nothing else of.
-fn kept_parts(graph: &Graph) -> Vec<ValueId> {
+/// Parts that the backward pass reads, of wholes that it reads nothing else of.
+fn saved_parts(graph: &Graph) -> Vec<ValueId> {
     let roots = roots(graph.value_count(), &graph.nodes);
     let bytes = |id: ValueId| graph.ty(id).bytes("part").ok().map_or(u64::MAX, |b| b.get());
     let mut read: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
@@ -72,13 +72,13 @@ fn kept_parts(graph: &Graph) -> Vec<ValueId> {
         read.remove(&roots[id.index()]);
     }
     let forward = graph.nodes.iter().filter(|node| !is_back(graph, node));
-    let mut kept = Vec::new();
+    let mut saved = Vec::new();
     for whole in forward.flat_map(|node| &node.outputs) {
         let Some(parts) = read.get(whole) else { continue };
         let all = parts.iter().fold(0u64, |sum, id| sum.saturating_add(bytes(*id)));
         if bytes(*whole) != u64::MAX && all <= bytes(*whole) / 2 {
-            kept.extend(parts.iter().copied());
+            saved.extend(parts.iter().copied());
         }
     }
-    kept
+    saved
 }

@@ -97,7 +97,7 @@ fn read_by_kernels(graph: &Graph) -> Vec<bool> {
             Lower::Tile(_) | Lower::Recipe(_) => false,
             Lower::View(_) => node.outputs.iter().any(|id| strict[id.index()]),
             Lower::Slices(_)
-            | Lower::Finishing(_)
+            | Lower::WithEpilogue(_)
             | Lower::Streaming { .. }
             | Lower::Composite(_)
             | Lower::Region(_)

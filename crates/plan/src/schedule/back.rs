@@ -1,4 +1,4 @@
-//! The way back: which rounds to run again, from where to where, and when to go back through which.
+//! The backward pass: which iterations to run again, from where to where, and when to go back through which.
 //!
 //! Nothing is copied. A state stays at the place where it was made: to keep it is to leave it there, and what a
 //! step back started from is what the next one ends at.
@@ -8,31 +8,34 @@ use super::revolve;
 /// Where a state lies: [`START`], [`LAST`], or one of the places that are handed in.
 pub type Place = usize;
 
-/// The place of the state before the first round, which is never written.
+/// The place of the state before the first iteration, which is never written.
 pub const START: Place = usize::MAX;
 
-/// The place of the state behind the last round, which is never written.
+/// The place of the state behind the last iteration, which is never written.
 pub const LAST: Place = usize::MAX - 1;
 
-/// Places that the way back needs at most besides those of the kept states: two to advance between, and the one
+/// Places that the backward pass needs at most besides those of the checkpointed states: two to advance between, and the one
 /// that the last step back started from.
 pub const SPARE: usize = 3;
 
-/// Rounds beyond which nobody counts them one by one.
+/// Iterations beyond which nobody counts them one by one.
 const COUNTED: u64 = 2_000_000;
 
-/// Places that the way back needs besides those of the states that the forward run kept, of so many rounds
-/// and slots.
-pub fn spare(rounds: u64, slots: u64) -> usize {
-    // The state before the last round is among those that were kept: a place fewer.
+/// Places that the backward pass needs besides those of the states that the forward run kept, of so many iterations
+/// and checkpoints.
+pub fn spare(iterations: u64, max_checkpoints: u64) -> usize {
+    // The state before the last iteration is among those that were kept: a place fewer.
     let most = SPARE - 1;
-    if revolve::steps(rounds, slots) > COUNTED {
+    if revolve::steps(iterations, max_checkpoints) > COUNTED {
         return most;
     }
-    let kept: Vec<(u64, Place)> =
-        revolve::kept(rounds, slots).into_iter().enumerate().map(|(i, r)| (r, i)).collect();
-    let rows = kept.len();
-    Back::new(rounds, slots, kept, free(rows..rows + most))
+    let checkpointed: Vec<(u64, Place)> = revolve::checkpointed(iterations, max_checkpoints)
+        .into_iter()
+        .enumerate()
+        .map(|(i, r)| (r, i))
+        .collect();
+    let rows = checkpointed.len();
+    Back::new(iterations, max_checkpoints, checkpointed, free(rows..rows + most))
         .map(|action| match action {
             Action::Forward { to, .. } => (to + 1).saturating_sub(rows),
             Action::Back { .. } => 0,
@@ -46,22 +49,22 @@ pub fn free(places: impl DoubleEndedIterator<Item = Place>) -> Vec<Place> {
     places.rev().collect()
 }
 
-/// One thing to do on the way back.
+/// One thing to do in the backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Run a round again.
+    /// Run an iteration again.
     Forward {
         /// Which.
-        round: u64,
+        iteration: u64,
         /// The state before it.
         from: Place,
         /// Where the state behind it goes.
         to: Place,
     },
-    /// Go back through a round.
+    /// Go back through an iteration.
     Back {
         /// Which.
-        round: u64,
+        iteration: u64,
         /// The state before it.
         before: Place,
         /// The state behind it.
@@ -69,14 +72,14 @@ pub enum Action {
     },
 }
 
-/// What is left of the way back. An iterator, since the list of all actions would grow with the rounds.
+/// What is left of the backward pass. An iterator, since the list of all actions would grow with the iterations.
 #[derive(Debug, Clone)]
 pub struct Back {
-    slots: u64,
-    /// Kept states: round and place, in order.
+    max_checkpoints: u64,
+    /// Kept states: iteration and place, in order.
     marks: Vec<(u64, Place)>,
     free: Vec<Place>,
-    /// Rounds from here on are done.
+    /// Iterations from here on are done.
     end: u64,
     /// The state behind the next round to go back through.
     after: Place,
@@ -85,31 +88,38 @@ pub struct Back {
 }
 
 impl Back {
-    /// The way back through so many rounds, with the kept states behind the first one in order, and other
+    /// The backward pass through so many iterations, with the checkpointed states behind the first one in order, and other
     /// places that are free, the next one last.
     pub fn new(
-        rounds: u64,
-        slots: u64,
-        kept: impl IntoIterator<Item = (u64, Place)>,
+        iterations: u64,
+        max_checkpoints: u64,
+        checkpointed: impl IntoIterator<Item = (u64, Place)>,
         free: Vec<Place>,
     ) -> Back {
-        let marks = std::iter::once((0, START)).chain(kept).collect();
-        Back { slots: slots.max(1), marks, free, end: rounds, after: LAST, moving: None }
+        let marks = std::iter::once((0, START)).chain(checkpointed).collect();
+        Back {
+            max_checkpoints: max_checkpoints.max(1),
+            marks,
+            free,
+            end: iterations,
+            after: LAST,
+            moving: None,
+        }
     }
 
     /// A step back; the place that it started from is the one that the next ends at.
-    fn back(&mut self, round: u64, before: Place) -> Action {
+    fn back(&mut self, iteration: u64, before: Place) -> Action {
         let after = std::mem::replace(&mut self.after, before);
         if is_ours(after) {
             self.free.push(after);
         }
-        self.end = round;
-        Action::Back { round, before, after }
+        self.end = iteration;
+        Action::Back { iteration, before, after }
     }
 
     /// How far to go from a kept state: to where the next one is kept, or to the end.
     fn goal(&self, start: u64) -> u64 {
-        let free = (self.slots + 1).saturating_sub(self.marks.len() as u64);
+        let free = (self.max_checkpoints + 1).saturating_sub(self.marks.len() as u64);
         match free > 1 {
             true => start + revolve::advance(self.end - start, free),
             false => self.end - 1,
@@ -127,24 +137,24 @@ impl Iterator for Back {
 
     fn next(&mut self) -> Option<Action> {
         loop {
-            if let Some((round, place, goal)) = self.moving {
-                if round + 1 == self.end {
+            if let Some((iteration, place, goal)) = self.moving {
+                if iteration + 1 == self.end {
                     self.moving = None;
-                    return Some(self.back(round, place));
+                    return Some(self.back(iteration, place));
                 }
-                if round == goal {
+                if iteration == goal {
                     self.moving = None;
-                    self.marks.push((round, place));
+                    self.marks.push((iteration, place));
                     continue;
                 }
                 let to = self.free.pop()?;
                 self.free.push(place);
-                self.moving = Some((round + 1, to, goal));
-                return Some(Action::Forward { round, from: place, to });
+                self.moving = Some((iteration + 1, to, goal));
+                return Some(Action::Forward { iteration, from: place, to });
             }
             let (start, place) = *self.marks.last()?;
             match self.end.saturating_sub(start) {
-                // Its rounds are done; its place is in use until the next step back is.
+                // Its iterations are done; its place is in use until the next step back is.
                 0 => {
                     self.marks.pop();
                     if place != self.after && is_ours(place) {
@@ -155,7 +165,7 @@ impl Iterator for Back {
                 _ => {
                     let to = self.free.pop()?;
                     self.moving = Some((start + 1, to, self.goal(start)));
-                    return Some(Action::Forward { round: start, from: place, to });
+                    return Some(Action::Forward { iteration: start, from: place, to });
                 }
             }
         }
@@ -167,86 +177,112 @@ mod tests {
     use super::super::Online;
     use super::*;
 
-    /// Plays the way back on states that are numbers of rounds; how often each round is run again.
-    fn play(rounds: u64, slots: u64, kept: &[(u64, Place)], places: usize) -> Vec<u64> {
+    /// Plays the backward pass on states that are numbers of iterations; how often each iteration is run again.
+    fn play(
+        iterations: u64,
+        max_checkpoints: u64,
+        checkpointed: &[(u64, Place)],
+        places: usize,
+    ) -> Vec<u64> {
         let mut memory = vec![None; places];
-        for (round, place) in kept {
-            memory[*place] = Some(*round);
+        for (iteration, place) in checkpointed {
+            memory[*place] = Some(*iteration);
         }
-        let free = free((0..places).filter(|p| kept.iter().all(|(_, k)| k != p)));
-        let mut again = vec![0; rounds as usize];
-        let mut end = rounds;
+        let free = free((0..places).filter(|p| checkpointed.iter().all(|(_, k)| k != p)));
+        let mut again = vec![0; iterations as usize];
+        let mut end = iterations;
         let state = |memory: &[Option<u64>], place: Place| match place {
             START => Some(0),
-            LAST => Some(rounds),
+            LAST => Some(iterations),
             place => memory[place],
         };
-        for action in Back::new(rounds, slots, kept.iter().copied(), free) {
+        for action in Back::new(iterations, max_checkpoints, checkpointed.iter().copied(), free) {
             match action {
-                Action::Forward { round, from, to } => {
+                Action::Forward { iteration, from, to } => {
                     assert_ne!(from, to);
-                    assert_eq!(state(&memory, from), Some(round), "the state before the round");
-                    memory[to] = Some(round + 1);
-                    again[round as usize] += 1;
+                    assert_eq!(
+                        state(&memory, from),
+                        Some(iteration),
+                        "the state before the iteration"
+                    );
+                    memory[to] = Some(iteration + 1);
+                    again[iteration as usize] += 1;
                 }
-                Action::Back { round, before, after } => {
-                    assert_eq!(round + 1, end, "rounds are gone back through in order");
-                    assert_eq!(state(&memory, before), Some(round), "the state before the round");
-                    assert_eq!(state(&memory, after), Some(round + 1), "the state behind it");
-                    end = round;
+                Action::Back { iteration, before, after } => {
+                    assert_eq!(iteration + 1, end, "iterations are gone back through in order");
+                    assert_eq!(
+                        state(&memory, before),
+                        Some(iteration),
+                        "the state before the iteration"
+                    );
+                    assert_eq!(state(&memory, after), Some(iteration + 1), "the state behind it");
+                    end = iteration;
                 }
             }
         }
-        assert_eq!(end, 0, "every round is gone back through");
+        assert_eq!(end, 0, "every iteration is gone back through");
         again
     }
 
-    fn known(rounds: u64, slots: u64) -> Vec<u64> {
-        let kept: Vec<(u64, Place)> =
-            revolve::kept(rounds, slots).into_iter().enumerate().map(|(i, r)| (r, i)).collect();
-        let places = kept.len() + spare(rounds, slots);
-        play(rounds, slots, &kept, places)
+    fn known(iterations: u64, max_checkpoints: u64) -> Vec<u64> {
+        let checkpointed: Vec<(u64, Place)> = revolve::checkpointed(iterations, max_checkpoints)
+            .into_iter()
+            .enumerate()
+            .map(|(i, r)| (r, i))
+            .collect();
+        let places = checkpointed.len() + spare(iterations, max_checkpoints);
+        play(iterations, max_checkpoints, &checkpointed, places)
     }
 
-    fn unknown(rounds: u64, slots: u64) -> Vec<u64> {
-        let mut online = Online::new(slots);
-        for round in 1..rounds {
-            online.keep(round);
+    fn unknown(iterations: u64, max_checkpoints: u64) -> Vec<u64> {
+        let mut online = Online::new(max_checkpoints);
+        for iteration in 1..iterations {
+            online.keep(iteration);
         }
-        let kept: Vec<_> = online.kept(rounds).collect();
-        play(rounds, slots, &kept, slots as usize - 1 + SPARE)
+        let checkpointed: Vec<_> = online.checkpointed(iterations).collect();
+        play(iterations, max_checkpoints, &checkpointed, max_checkpoints as usize - 1 + SPARE)
     }
 
     #[test]
     fn every_round_is_gone_back_through_in_as_few_steps_as_revolve_takes() {
-        for slots in 1..20 {
-            for rounds in 0..150 {
-                let again: u64 = known(rounds, slots).iter().sum();
-                assert_eq!(again, revolve::again(rounds, slots), "{rounds} rounds, {slots} slots");
+        for max_checkpoints in 1..20 {
+            for iterations in 0..150 {
+                let again: u64 = known(iterations, max_checkpoints).iter().sum();
+                assert_eq!(
+                    again,
+                    revolve::again(iterations, max_checkpoints),
+                    "{iterations} iterations, {max_checkpoints} checkpoints"
+                );
             }
         }
-        for (rounds, slots) in [(4000, 127), (1000, 7), (500, 300)] {
-            assert_eq!(known(rounds, slots).iter().sum::<u64>(), revolve::again(rounds, slots));
+        for (iterations, max_checkpoints) in [(4000, 127), (1000, 7), (500, 300)] {
+            assert_eq!(
+                known(iterations, max_checkpoints).iter().sum::<u64>(),
+                revolve::again(iterations, max_checkpoints)
+            );
         }
     }
 
     #[test]
     fn every_round_is_gone_back_through_whatever_the_slots_and_the_end() {
-        for slots in 1..20 {
-            for rounds in 0..150 {
-                unknown(rounds, slots);
+        for max_checkpoints in 1..20 {
+            for iterations in 0..150 {
+                unknown(iterations, max_checkpoints);
             }
         }
     }
 
     #[test]
     fn not_knowing_the_end_repeats_no_round_more_often() {
-        for slots in 2..20 {
-            for rounds in 2..400 {
+        for max_checkpoints in 2..20 {
+            for iterations in 2..400 {
                 // Once for the forward run.
-                let most = 1 + unknown(rounds, slots).into_iter().max().unwrap_or(0);
-                let known = revolve::times(rounds, slots).max(1);
-                assert!(most <= known + 1, "{rounds} rounds, {slots} slots: {most} and {known}");
+                let most = 1 + unknown(iterations, max_checkpoints).into_iter().max().unwrap_or(0);
+                let known = revolve::times(iterations, max_checkpoints).max(1);
+                assert!(
+                    most <= known + 1,
+                    "{iterations} iterations, {max_checkpoints} checkpoints: {most} and {known}"
+                );
             }
         }
     }
@@ -254,11 +290,15 @@ mod tests {
     #[test]
     fn not_knowing_the_end_costs_at_most_half_as_much_again() {
         let (mut sum, mut count) = (0.0, 0.0);
-        for slots in 2..20 {
-            for rounds in (slots + 1..400).step_by(7) {
-                let again: u64 = unknown(rounds, slots).iter().sum();
-                let ratio = (rounds - 1 + again) as f64 / revolve::steps(rounds, slots) as f64;
-                assert!(ratio <= 1.5, "{rounds} rounds, {slots} slots: {ratio}");
+        for max_checkpoints in 2..20 {
+            for iterations in (max_checkpoints + 1..400).step_by(7) {
+                let again: u64 = unknown(iterations, max_checkpoints).iter().sum();
+                let ratio = (iterations - 1 + again) as f64
+                    / revolve::steps(iterations, max_checkpoints) as f64;
+                assert!(
+                    ratio <= 1.5,
+                    "{iterations} iterations, {max_checkpoints} checkpoints: {ratio}"
+                );
                 (sum, count) = (sum + ratio, count + 1.0);
             }
         }

@@ -1,4 +1,4 @@
-//! Small training graphs, and what a solver that knows nothing of the ladder has to know of them.
+//! Small training graphs, and what a solver that knows nothing of the frontier has to know of them.
 #![allow(dead_code, reason = "not every binary uses all of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 

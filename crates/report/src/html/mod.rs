@@ -186,7 +186,7 @@ fn picture(picture: &Picture) -> Value {
     })
 }
 
-/// The points of a curve, or the highest and the lowest of each stretch where there are too many.
+/// The points of a curve, or the highest and the lowest of each span where there are too many.
 fn thinned(picture: &Picture) -> Vec<crate::Point> {
     let each = picture.curve.len().div_ceil(POINTS / 2);
     if picture.curve.len() <= POINTS {

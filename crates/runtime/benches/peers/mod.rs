@@ -81,7 +81,7 @@ impl Row {
                     outputs: &mut outs,
                     scratch: scratch.bytes_mut(),
                     workers,
-                    finish: None,
+                    epilogue: None,
                 })
             });
             assert!(done.is_ok(), "{done:?}");

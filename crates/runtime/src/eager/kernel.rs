@@ -80,7 +80,7 @@ pub(super) fn apply(
                 outputs: &mut outs,
                 scratch,
                 workers,
-                finish: None,
+                epilogue: None,
             })
         })?;
         real.extend(outs.into_iter().map(|out| out.sizes));
@@ -131,6 +131,6 @@ pub(super) fn update(
     let scratch = scratch.bytes_mut();
     pool().run(cost, |workers| {
         let (inputs, outputs) = (&ins[..], &mut outs[..]);
-        kernel(&mut Kernel { attrs: call.attrs, inputs, outputs, scratch, workers, finish: None })
+        kernel(&mut Kernel { attrs: call.attrs, inputs, outputs, scratch, workers, epilogue: None })
     })
 }

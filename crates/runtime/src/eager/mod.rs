@@ -100,7 +100,7 @@ fn run(
             let program = make(&call, aux)?;
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
-        Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming { kernel, .. } => {
+        Lower::Slices(kernel) | Lower::WithEpilogue(kernel) | Lower::Streaming { kernel, .. } => {
             kernel::apply(op, &call, args, &outputs, kernel, mark)
         }
         // A graph as one op is planned as one.
@@ -219,6 +219,6 @@ fn apply_view(
 }
 
 fn bad_layout(op: &'static OpDef) -> tonnage_core::Error {
-    let what = format!("the inputs of {} do not stretch to what it runs over", op.name);
+    let what = format!("the inputs of {} do not broadcast to what it runs over", op.name);
     tonnage_core::ErrorKind::BadGraph { what }.into()
 }

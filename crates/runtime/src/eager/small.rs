@@ -38,7 +38,7 @@ pub(super) fn apply(
         let layout = array.layout();
         let n = layout.count();
         *length = n;
-        // A shape of as many elements that stretches to the result's is the result's, but for lengths
+        // A shape of as many elements that broadcasts to the result's is the result's, but for lengths
         // of 1: the order is the same.
         if !stays || (n != count && n != 1) || !layout.is_contiguous() {
             return Ok(None);

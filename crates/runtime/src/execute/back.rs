@@ -1,21 +1,21 @@
-//! The way back through a loop, as the schedule says: rounds are run again from state to state, and gone back
+//! The backward pass through a loop, as the schedule says: iterations are run again from state to state, and gone back
 //! through one by one. No state is copied: each stays at the place where it was made.
 
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_plan::schedule::{self, Action, Back, LAST, Online, Place, START};
-use tonnage_plan::{Held, Keeps, LoopGradPlan, Step};
+use tonnage_plan::{CheckpointPolicy, Held, LoopGradPlan, Step};
 
 use super::frame::Frame;
-use super::looping::{Keeper, Rows, Runner, rows};
+use super::looping::{CheckpointSchedule, Rows, Runner, rows};
 use super::region::{Regions, copy, part, seconds};
 use crate::lend::{Lender, Region};
 
-/// The way back through a loop: what every step of it takes.
+/// The backward pass through a loop: what every step of it takes.
 pub(super) struct Way<'p> {
     pub runner: Runner<'p>,
     pub states: States<'p>,
-    /// What each round back takes a row of, whole.
+    /// What each iteration of the backward pass takes a row of, whole.
     seeds: Regions,
     stacked: SmallVec<[Rows; 4]>,
     /// What is carried backwards, and where the next step leaves it.
@@ -69,7 +69,7 @@ impl<'p> Frame<'p> {
             .iter()
             .map(|id| self.made_rows(*id))
             .collect::<Result<SmallVec<[Rows; 4]>>>()?;
-        if plan.spec.handed && plan.spec.of.known_rounds() == Some(0) {
+        if plan.spec.handed && plan.spec.of.known_iterations() == Some(0) {
             return Ok(()); // what is carried backwards stays what it is, and there is no scratch
         }
         let states = self.states(lender, step, plan, scratch)?;
@@ -80,13 +80,13 @@ impl<'p> Frame<'p> {
             .collect::<Result<_>>()?;
         let other = seconds(&plan.second, &homes, scratch)?;
         let mut way = Way { runner, states, seeds, stacked, now: homes.clone(), other };
-        let rounds = match (plan.spec.of.known_rounds(), inputs.rounds) {
+        let iterations = match (plan.spec.of.known_iterations(), inputs.iterations) {
             (_, Some(at)) => Some(self.integer(lender, node.inputs[at])?.max(0) as u64),
             (known, None) => known.filter(|_| plan.spec.handed),
         };
         match &plan.file {
-            Some(file) => self.back_from_file(lender, &mut way, file, rounds)?,
-            None => self.back_from_memory(lender, &mut way, rounds)?,
+            Some(file) => self.back_from_file(lender, &mut way, file, iterations)?,
+            None => self.back_from_memory(lender, &mut way, iterations)?,
         }
         for (now, home) in way.now.iter().zip(&homes) {
             copy(lender, *now, *home)?;
@@ -94,59 +94,61 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// Goes back as the schedule says, from the states that were kept.
+    /// Goes back as the schedule says, from the states that were checkpointed.
     fn back_from_memory(
         &mut self,
         lender: &mut Lender,
         way: &mut Way<'p>,
-        rounds: Option<u64>,
+        iterations: Option<u64>,
     ) -> Result<()> {
         let plan = way.states.plan;
-        let rounds = match rounds {
-            Some(rounds) => rounds,
+        let iterations = match iterations {
+            Some(iterations) => iterations,
             None => self.sweep(lender, &way.runner, &way.states)?,
         };
-        let kept: Vec<(u64, Place)> = match &plan.forward.keeps {
-            Keeps::Nothing | Keeps::File(_) => Vec::new(),
-            Keeps::These(these) => these.iter().enumerate().map(|(i, r)| (*r, i)).collect(),
-            Keeps::Online { slots } => {
-                let mut online = Online::new(*slots);
-                for round in 1..rounds {
-                    online.keep(round);
+        let checkpointed: Vec<(u64, Place)> = match &plan.forward.checkpoint_policy {
+            CheckpointPolicy::Nothing | CheckpointPolicy::File(_) => Vec::new(),
+            CheckpointPolicy::These(these) => {
+                these.iter().enumerate().map(|(i, r)| (*r, i)).collect()
+            }
+            CheckpointPolicy::Online { max_checkpoints } => {
+                let mut online = Online::new(*max_checkpoints);
+                for iteration in 1..iterations {
+                    online.keep(iteration);
                 }
-                online.kept(rounds).collect()
+                online.checkpointed(iterations).collect()
             }
         };
         let all = 0..plan.rows + plan.spare;
-        let free = schedule::free(all.filter(|place| kept.iter().all(|(_, k)| k != place)));
-        for action in Back::new(rounds, plan.slots, kept, free) {
+        let free = schedule::free(all.filter(|place| checkpointed.iter().all(|(_, k)| k != place)));
+        for action in Back::new(iterations, plan.max_checkpoints, checkpointed, free) {
             match action {
-                Action::Forward { round, from, to } => {
+                Action::Forward { iteration, from, to } => {
                     let (from, made) = (way.states.at(from)?, way.states.at(to)?);
                     let made = made.into_iter().collect();
-                    way.runner.round(self, lender, &from, &mut None, made, round)?;
+                    way.runner.round(self, lender, &from, &mut None, made, iteration)?;
                     self.again += 1;
                 }
-                Action::Back { round, before, after } => {
-                    self.step_back(lender, way, round, before, after)?;
+                Action::Back { iteration, before, after } => {
+                    self.step_back(lender, way, iteration, before, after)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Goes back through a round, from the state behind it to the one before.
+    /// Goes back through an iteration, from the state behind it to the one before.
     pub(super) fn step_back(
         &mut self,
         lender: &mut Lender,
         way: &mut Way<'p>,
-        round: u64,
+        iteration: u64,
         before: Place,
         after: Place,
     ) -> Result<()> {
         let Way { runner, states, .. } = &*way;
         let (plan, scratch) = (states.plan, states.scratch);
-        let row = runner.row(round);
+        let row = runner.row(iteration);
         let mut inputs = states.at(before)?;
         inputs.extend(runner.rows(self, lender, row)?);
         inputs.extend(runner.read.iter().copied());
@@ -157,7 +159,7 @@ impl<'p> Frame<'p> {
         let made = made.chain(way.stacked.iter().map(|rows| rows.row(row)));
         let made = made.collect::<Result<SmallVec<[Region; 4]>>>()?;
         made.iter().for_each(|region| self.lent(region));
-        // The same random numbers as the round itself.
+        // The same random numbers as the iteration itself.
         let key = self.key_of(plan.spec.of.key, 1, row);
         let arena = (scratch, plan.inner);
         let mut child = self.child(&plan.step, arena, inputs, made, key)?;
@@ -199,13 +201,13 @@ impl<'p> Frame<'p> {
         let mut checkpoints = SmallVec::new();
         for (j, at) in plan.checkpoints.iter().enumerate() {
             let ty = self.plan.graph.ty(node.inputs[j]);
-            let kept = plan.spec.of.checkpoint(ty);
+            let checkpointed = plan.spec.of.checkpoint(ty);
             let row = ty.bytes("while_grad")?.as_usize();
             let handed = plan.spec.inputs(node.inputs.len()).map(|at| at.checkpoints.start + j);
             let whole = match (at, handed) {
                 (None, Some(input)) => self.given(node.inputs[input])?,
                 (Some(at), input) => {
-                    let whole = part(scratch, *at, kept.bytes("while_grad")?.as_usize())?;
+                    let whole = part(scratch, *at, checkpointed.bytes("while_grad")?.as_usize())?;
                     self.lent(&whole);
                     if let Some(input) = input.filter(|_| plan.spec.handed) {
                         self.gather(lender, node.inputs[input], whole)?;
@@ -237,7 +239,7 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// Runs the loop once more, from its start to its end, keeping states; how many rounds there were.
+    /// Runs the loop once more, from its start to its end, keeping states; how many iterations there were.
     fn sweep(
         &mut self,
         lender: &mut Lender,
@@ -245,16 +247,18 @@ impl<'p> Frame<'p> {
         states: &States<'p>,
     ) -> Result<u64> {
         let plan = states.plan;
-        let known = plan.spec.of.known_rounds();
+        let known = plan.spec.of.known_iterations();
         let limit = runner.limit();
-        let mut keeper = Keeper::new(&plan.forward.keeps);
-        let (mut place, mut round) = (START, 0);
-        while round < limit && runner.holds(self, lender, &states.at(place)?, &None, round)? {
-            // Where the end is known, a state that is kept is made where it stays.
+        let mut schedule = CheckpointSchedule::new(&plan.forward.checkpoint_policy);
+        let (mut place, mut iteration) = (START, 0);
+        while iteration < limit
+            && runner.holds(self, lender, &states.at(place)?, &None, iteration)?
+        {
+            // Where the end is known, a state that is checkpointed is made where it stays.
             let spare = plan.rows + usize::from(place == plan.rows);
             let to = match known {
-                Some(rounds) if round + 1 == rounds => LAST,
-                Some(_) => keeper.keep(round + 1).unwrap_or(spare),
+                Some(iterations) if iteration + 1 == iterations => LAST,
+                Some(_) => schedule.keep(iteration + 1).unwrap_or(spare),
                 None => spare,
             };
             runner.round(
@@ -263,12 +267,12 @@ impl<'p> Frame<'p> {
                 &states.at(place)?,
                 &mut None,
                 states.at(to)?.into_iter().collect(),
-                round,
+                iteration,
             )?;
             self.again += 1;
-            (place, round) = (to, round + 1);
+            (place, iteration) = (to, iteration + 1);
             if known.is_none()
-                && let Some(row) = keeper.keep(round)
+                && let Some(row) = schedule.keep(iteration)
             {
                 for (from, to) in states.at(place)?.into_iter().zip(states.at(row)?) {
                     copy(lender, from, to)?;
@@ -281,6 +285,6 @@ impl<'p> Frame<'p> {
                 copy(lender, from, to)?;
             }
         }
-        Ok(round)
+        Ok(iteration)
     }
 }

@@ -16,7 +16,7 @@ use super::states::StateFile;
 use super::used::Used;
 use crate::interrupt::Stop;
 use crate::lend::{Lender, Region};
-use crate::spill::{DiskLane, Kept};
+use crate::spill::{DiskLane, FileValue};
 use crate::timeline::Ticks;
 
 /// One run of one graph.
@@ -31,12 +31,12 @@ pub struct Frame<'p> {
     /// What the inputs of the call bring, to bodies and branches too.
     pub brought: Given,
     /// Where values go that outlive the call in files; none in regions.
-    pub kept: Vec<Arc<Kept>>,
+    pub file_values: Vec<Arc<FileValue>>,
     /// Layouts of values whose size the data decided.
     pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
     pub decided: Vec<(Symbol, usize)>,
-    /// Rounds of loops that gradients ran again, in regions too.
+    /// Iterations of loops that gradients ran again, in regions too.
     pub again: u64,
     /// States of loops that wait for their gradients, by the value that stands for them.
     pub states: Vec<(ValueId, StateFile)>,
@@ -65,7 +65,7 @@ impl<'p> Frame<'p> {
             outputs,
             key,
             brought: Given::new(),
-            kept: Vec::new(),
+            file_values: Vec::new(),
             layouts: HashMap::new(),
             decided: Vec::new(),
             again: 0,
@@ -100,7 +100,7 @@ impl<'p> Frame<'p> {
             let updates = step.memory == StepMemory::Updates;
             if let Some(stop) = &mut self.stop {
                 stop.check()?;
-                stop.rounds_only = updates;
+                stop.iterations_only = updates;
             }
             let source = self.plan.graph.nodes.get(step.node).map(|n| n.source);
             let ran = match (&step.run, &mut lane) {
@@ -110,13 +110,13 @@ impl<'p> Frame<'p> {
                 _ if finished == Some(at) => Ok(()),
                 _ => self.step(lender, step),
             };
-            finished = step.finished_by.or(finished);
+            finished = step.epilogue.or(finished);
             ran.map_err(|e| match source {
                 Some(source) => e.at(source),
                 None => e,
             })?;
             if updates {
-                self.stop = None; // there is no way back
+                self.stop = None; // from here on it runs to its end
             }
             for id in &step.ends {
                 let region = self.buffer(*id);

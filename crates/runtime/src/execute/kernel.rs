@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use tonnage_core::TensorType;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::Result;
-use tonnage_core::kernel::{Data, Finish, In, Kernel, Out};
+use tonnage_core::kernel::{Data, Epilogue, In, Kernel, Out};
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, Cost};
 use tonnage_core::shape::Sizes;
@@ -55,7 +55,7 @@ impl Frame<'_> {
             from.push(From::of(self.read(*id)?, &writes[..outputs], &mut reads));
         }
         let mut cost = (op.cost)(&call);
-        let end = match step.finished_by.and_then(|at| self.plan.steps.get(at)) {
+        let end = match step.epilogue.and_then(|at| self.plan.steps.get(at)) {
             Some(Step { run: Run::Tile(run), reads: inputs, .. }) => {
                 let more = tile_cost(run);
                 cost = Cost { flops: cost.flops + more.flops, bytes: cost.bytes + more.bytes };
@@ -92,9 +92,9 @@ impl Frame<'_> {
                 .collect();
             let scratch: &mut [u8] = lent_writes.next().unwrap_or_else(nothing);
             let sources = end.as_ref().map(|(run, from)| sources(run, from, &lent.reads));
-            let mut finisher = end.as_ref().map(|(run, _)| tile::Finisher::of(&run.program));
-            if let (Some(finisher), Some(sources)) = (&mut finisher, &sources) {
-                finisher.resolve(sources)?;
+            let mut epilogue = end.as_ref().map(|(run, _)| tile::TileEpilogue::of(&run.program));
+            if let (Some(epilogue), Some(sources)) = (&mut epilogue, &sources) {
+                epilogue.resolve(sources)?;
             }
             pool().run_until(cost, stop.as_ref(), |workers| {
                 kernel(&mut Kernel {
@@ -103,7 +103,7 @@ impl Frame<'_> {
                     outputs: &mut outs,
                     scratch,
                     workers,
-                    finish: finisher.as_ref().map(|f| f as &dyn Finish),
+                    epilogue: epilogue.as_ref().map(|f| f as &dyn Epilogue),
                 })
             })?;
             inputs.iter().try_for_each(In::check)?;

@@ -1,13 +1,13 @@
-//! Loops: round after round of a body in the same scratch, with carried values in place or between two places.
+//! Loops: iteration after iteration of a body in the same scratch, with carried values in place or between two places.
 
 use smallvec::SmallVec;
 use tonnage_core::ValueId;
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::looping::Rounds;
+use tonnage_core::looping::Iterations;
 use tonnage_core::row::Cost;
 use tonnage_core::shape::Sizes;
 use tonnage_plan::schedule::Online;
-use tonnage_plan::{Keeps, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
+use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
 
 use super::frame::Frame;
 use super::region::{Regions, copy, part, seconds, span, undecided};
@@ -23,8 +23,8 @@ pub(super) struct Runner<'p> {
     /// What is only read.
     pub read: Regions,
     ids: &'p [ValueId],
-    /// How many rounds there are, where rows depend on it.
-    rounds: u64,
+    /// How many iterations there are, where rows depend on it.
+    iterations: u64,
 }
 
 /// Rows of a value that lie one after the other.
@@ -81,7 +81,7 @@ impl<'p> Frame<'p> {
         let kept = of(&checkpoints[..states], self)?;
         let runner = Runner::new(self, plan, scratch, &node.inputs)?;
         let limit = runner.limit();
-        // A loop of no rounds makes nothing, and has no scratch.
+        // A loop of no iterations makes nothing, and has no scratch.
         let second = match limit {
             0 => homes.clone(),
             _ => seconds(&plan.second, &homes, scratch)?,
@@ -92,49 +92,51 @@ impl<'p> Frame<'p> {
             stays: plan.body.written.iter().take(spec.carried).map(|written| !written).collect(),
         };
         let mut sizes = self.start_sizes(carried, &node.inputs)?;
-        let mut keeper = Keeper::new(&plan.keeps);
-        let mut round = 0;
-        let known = matches!(spec.rounds, Rounds::Times(_));
-        let mut file = match &plan.keeps {
-            Keeps::File(planned) => Some((planned.name, self.open_states(planned, known)?)),
+        let mut schedule = CheckpointSchedule::new(&plan.checkpoint_policy);
+        let mut iteration = 0;
+        let known = matches!(spec.iterations, Iterations::Times(_));
+        let mut file = match &plan.checkpoint_policy {
+            CheckpointPolicy::File(planned) => {
+                Some((planned.name, self.open_states(planned, known)?))
+            }
             _ => None,
         };
-        while round < limit && runner.holds(self, lender, &places.current, &sizes, round)? {
+        while iteration < limit && runner.holds(self, lender, &places.current, &sizes, iteration)? {
             if let Some(Err(stopped)) = self.stop.as_ref().map(Stop::check) {
-                // Variables that are carried have the values of the last whole round.
+                // Variables that are carried have the values of the last whole iteration.
                 for (now, home) in places.current.iter().zip(&homes) {
                     copy(lender, *now, *home)?;
                 }
                 return Err(stopped);
             }
-            if round > 0
+            if iteration > 0
                 && let Some((_, file)) = &mut file
             {
-                self.write_state(lender, file, round, &places.current)?;
+                self.write_state(lender, file, iteration, &places.current)?;
             }
-            if !known && let Some(row) = keeper.keep(round) {
+            if !known && let Some(row) = schedule.keep(iteration) {
                 for (now, rows) in places.current.iter().zip(&kept) {
                     copy(lender, *now, rows.row(row as u64)?)?;
                 }
             }
-            // Where the end is known, a state that is kept is made where it stays, if it can.
-            let keep = match known && round + 1 < limit {
-                true => keeper.keep(round + 1),
+            // Where the end is known, a state that is checkpointed is made where it stays, if it can.
+            let keep = match known && iteration + 1 < limit {
+                true => schedule.keep(iteration + 1),
                 false => None,
             };
             let at = |row: usize| kept.iter().map(|rows| rows.row(row as u64)).collect();
             let rows: Option<Regions> = keep.map(at).transpose()?;
             let next = places.next(rows.as_ref());
-            let row = spec.row(round, limit);
+            let row = spec.row(iteration, limit);
             let made = next.iter().map(|region| Ok(*region));
             let made = made.chain(stacked.iter().map(|rows| rows.row(row)));
             let made = made.collect::<Result<SmallVec<[Region; 4]>>>()?;
-            runner.round(self, lender, &places.current, &mut sizes, made, round)?;
+            runner.round(self, lender, &places.current, &mut sizes, made, iteration)?;
             for (now, row) in next.iter().zip(rows.iter().flatten()) {
                 copy(lender, *now, *row)?;
             }
             places.move_to(next, &homes, &second);
-            round += 1;
+            iteration += 1;
         }
         for (now, home) in places.current.iter().zip(&homes) {
             copy(lender, *now, *home)?;
@@ -143,12 +145,12 @@ impl<'p> Frame<'p> {
             self.decide(*id, sizes);
         }
         self.states.extend(file);
-        // Only the data knew how many rounds there would be; or that number stands for a file.
-        let rounds = checkpoints.get(if spec.spills { 0 } else { spec.carried });
-        if let Some(id) = rounds {
+        // Only the data knew how many iterations there would be; or that number stands for a file.
+        let iterations = checkpoints.get(if spec.spills { 0 } else { spec.carried });
+        if let Some(id) = iterations {
             let home = self.made(*id)?;
             let mut lent = lender.lend(&[], &[home.part(0, 8, home.align)?])?;
-            lent.writes[0].copy_from_slice(&(round as i64).to_le_bytes());
+            lent.writes[0].copy_from_slice(&(iteration as i64).to_le_bytes());
         }
         Ok(())
     }
@@ -168,7 +170,7 @@ impl<'p> Frame<'p> {
 struct Places {
     current: Regions,
     other: Regions,
-    /// Whether a round leaves the state that it starts from as it is. (One that overwrites it would spoil what is kept.)
+    /// Whether an iteration leaves the state that it starts from as it is. (One that overwrites it would spoil what is kept.)
     stays: SmallVec<[bool; 4]>,
 }
 
@@ -200,33 +202,37 @@ fn same(a: &Region, b: &Region) -> bool {
     a.base == b.base && a.offset == b.offset
 }
 
-/// Says which states are kept, and in which rows.
-pub(super) struct Keeper<'p> {
+/// Says which states are checkpointed, and in which rows.
+pub(super) struct CheckpointSchedule<'p> {
     these: &'p [u64],
     next: usize,
     online: Option<Online>,
 }
 
-impl<'p> Keeper<'p> {
-    pub fn new(keeps: &'p Keeps) -> Keeper<'p> {
-        match keeps {
-            Keeps::Nothing | Keeps::File(_) => Keeper { these: &[], next: 0, online: None },
-            Keeps::These(these) => Keeper { these, next: 0, online: None },
-            Keeps::Online { slots } => {
-                Keeper { these: &[], next: 0, online: Some(Online::new(*slots)) }
+impl<'p> CheckpointSchedule<'p> {
+    pub fn new(checkpoint_policy: &'p CheckpointPolicy) -> CheckpointSchedule<'p> {
+        match checkpoint_policy {
+            CheckpointPolicy::Nothing | CheckpointPolicy::File(_) => {
+                CheckpointSchedule { these: &[], next: 0, online: None }
             }
+            CheckpointPolicy::These(these) => CheckpointSchedule { these, next: 0, online: None },
+            CheckpointPolicy::Online { max_checkpoints } => CheckpointSchedule {
+                these: &[],
+                next: 0,
+                online: Some(Online::new(*max_checkpoints)),
+            },
         }
     }
 
-    /// The row for the state before a round; rounds come in order.
-    pub fn keep(&mut self, round: u64) -> Option<usize> {
-        if round == 0 {
+    /// The row for the state before an iteration; iterations come in order.
+    pub fn keep(&mut self, iteration: u64) -> Option<usize> {
+        if iteration == 0 {
             return None; // the first state is kept where it is
         }
         if let Some(online) = &mut self.online {
-            return online.keep(round);
+            return online.keep(iteration);
         }
-        let kept = self.these.get(self.next) == Some(&round);
+        let kept = self.these.get(self.next) == Some(&iteration);
         self.next += usize::from(kept);
         kept.then(|| self.next - 1)
     }
@@ -243,35 +249,35 @@ impl<'p> Runner<'p> {
         let given =
             |ids: &[ValueId]| ids.iter().map(|id| frame.given(*id)).collect::<Result<Regions>>();
         let (sliced, read) = ids[plan.spec.carried..].split_at(plan.spec.sliced);
-        let rounds = plan.spec.known_rounds().unwrap_or(0);
-        Ok(Runner { plan, scratch, sliced: given(sliced)?, read: given(read)?, ids, rounds })
+        let iterations = plan.spec.known_iterations().unwrap_or(0);
+        Ok(Runner { plan, scratch, sliced: given(sliced)?, read: given(read)?, ids, iterations })
     }
 
-    /// The most rounds there may be.
+    /// The most iterations there may be.
     pub fn limit(&self) -> u64 {
-        match &self.plan.spec.rounds {
-            Rounds::While { most } => most.unwrap_or(u64::MAX),
-            Rounds::Times(_) => self.rounds,
+        match &self.plan.spec.iterations {
+            Iterations::While { most } => most.unwrap_or(u64::MAX),
+            Iterations::Times(_) => self.iterations,
         }
     }
 
-    /// The row of a round; its number where there are no rows.
-    pub fn row(&self, round: u64) -> u64 {
-        self.plan.spec.row(round, self.rounds.max(round + 1))
+    /// The row of an iteration; its number where there are no rows.
+    pub fn row(&self, iteration: u64) -> u64 {
+        self.plan.spec.row(iteration, self.iterations.max(iteration + 1))
     }
 
-    /// Whether another round is to be run.
+    /// Whether another iteration is to be run.
     pub fn holds(
         &self,
         frame: &mut Frame<'p>,
         lender: &mut Lender,
         state: &[Region],
         sizes: &Option<Vec<Sizes>>,
-        round: u64,
+        iteration: u64,
     ) -> Result<bool> {
         let Some(condition) = &self.plan.condition else { return Ok(true) };
         let answer = part(self.scratch, self.plan.answer, 1)?;
-        let key = frame.key_of(self.plan.spec.key, 0, self.row(round));
+        let key = frame.key_of(self.plan.spec.key, 0, self.row(iteration));
         let inputs: Regions = state.iter().chain(&self.read).copied().collect();
         let arena = (self.scratch, self.plan.inner);
         let outputs = SmallVec::from_iter([answer]);
@@ -289,7 +295,7 @@ impl<'p> Runner<'p> {
         Ok(lent.reads[0][0] != 0)
     }
 
-    /// Runs a round, from a state to what it makes: the next state, and rows of the stacked outputs.
+    /// Runs an iteration, from a state to what it makes: the next state, and rows of the stacked outputs.
     pub fn round(
         &self,
         frame: &mut Frame<'p>,
@@ -297,9 +303,9 @@ impl<'p> Runner<'p> {
         state: &[Region],
         sizes: &mut Option<Vec<Sizes>>,
         made: SmallVec<[Region; 4]>,
-        round: u64,
+        iteration: u64,
     ) -> Result<()> {
-        let row = self.row(round);
+        let row = self.row(iteration);
         let mut inputs: Regions = state.into();
         inputs.extend(self.rows(frame, lender, row)?);
         inputs.extend(self.read.iter().copied());
@@ -316,7 +322,7 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// The rows that a round sees of the sliced inputs.
+    /// The rows that an iteration sees of the sliced inputs.
     pub fn rows(&self, frame: &mut Frame<'p>, lender: &mut Lender, row: u64) -> Result<Regions> {
         rows(frame, lender, &self.plan.sliced, &self.sliced, self.scratch, row)
     }
@@ -344,7 +350,7 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// The sizes that a round left the carried values with, which their bounds must hold.
+    /// The sizes that an iteration left the carried values with, which their bounds must hold.
     fn grow(&self, child: &Frame, sizes: &mut [Sizes]) -> Result<()> {
         let graph = &child.plan.graph;
         for (j, now) in sizes.iter_mut().enumerate() {

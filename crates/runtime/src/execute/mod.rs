@@ -1,13 +1,13 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
-//! `frame` says where the values of one graph lie (a call, or one round of a body); `step` runs one step
+//! `frame` says where the values of one graph lie (a call, or one iteration of a body); `step` runs one step
 //! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `back` goes back through them, with `states` where those wait in a file; `transfer` hands values to the
 //! disk lane, `keep` makes those that outlive the call in files.
 
 mod back;
+mod file_values;
 mod frame;
 mod given;
-mod keep;
 mod kernel;
 mod looping;
 mod region;
@@ -43,8 +43,8 @@ use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
 use crate::timeline::Ticks;
 
+pub use file_values::{keep, update_in_file};
 pub use given::{Given, Specs};
-pub use keep::{keep, update_kept};
 pub use room::{Room, plan_once};
 
 use frame::Frame;
@@ -59,8 +59,8 @@ pub struct Measured {
     pub at_once: Bytes,
     /// What was obtained from the ledger: the arena and the small results.
     pub obtained: Bytes,
-    /// Rounds of loops that gradients ran again.
-    pub rounds_again: u64,
+    /// Iterations of loops that gradients ran again.
+    pub recomputed_iterations: u64,
     /// What was written to a file.
     pub spilled: Bytes,
 }
@@ -103,8 +103,8 @@ pub fn execute_with(
         true => None,
         false => Some(SpillFile::create(plan.disk)?),
     };
-    let kept = keep::places(plan)?;
-    let brought = &keep::with_places(plan, brought, &kept);
+    let file_values = file_values::places(plan)?;
+    let brought = &file_values::with_places(plan, brought, &file_values);
     // What is pinned stays when room has to be made for the arena.
     let mut pins = Pins::new(plan, inputs, &plan.written, mark)?;
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
@@ -127,7 +127,7 @@ pub fn execute_with(
         }
         let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
         frame.brought = brought.clone();
-        frame.kept = kept;
+        frame.file_values = file_values;
         frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
         let top = plan.inputs + plan.own_outputs();
         let ran = match file {
@@ -145,8 +145,8 @@ pub fn execute_with(
         if let Some(ticks) = frame.ticks.take() {
             ledger.record_call(plan, ticks, ran.is_ok().then_some(used));
         }
-        let (at_once, rounds_again) = (frame.used.at_once().rounded(), frame.again);
-        (Measured { used, at_once, obtained, rounds_again, spilled: ran? }, frame.layouts)
+        let (at_once, recomputed_iterations) = (frame.used.at_once().rounded(), frame.again);
+        (Measured { used, at_once, obtained, recomputed_iterations, spilled: ran? }, frame.layouts)
     };
     drop(pins);
     let made = collect(plan, inputs, arena, results, &decided, (key, brought), mark)?;

@@ -1,7 +1,7 @@
 //! What a device's limit leaves for a call, and plans that fit into it.
 //!
 //! The limit is a budget for everything at once: a call may take what others do not hold. A plan that takes more
-//! gives way to a lower rung of its ladder; where the lowest is too high, tensors that can come back make room for
+//! gives way to a lower point of its frontier; where the lowest is too high, tensors that can come back make room for
 //! it (see `evict`), and only then is the call refused, before anything of it has run.
 //!
 //! Decision: `docs/decisions/limit-picks-a-plan-per-call.md`.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tonnage_core::error::{ErrorKind, Result, Shortage};
 use tonnage_core::{Bytes, Error, Graph};
-use tonnage_plan::{Allowed, InputSpec, Ladder, Options, Plan, plan};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Options, Plan, plan};
 
 use crate::array::Array;
 use crate::ledger::{Id, Ledger};
@@ -54,17 +54,17 @@ impl Room {
         Ok(())
     }
 
-    /// The quickest plan that fits, of the one that takes what it takes and of the ladder below it.
+    /// The quickest plan that fits, of the one that takes what it takes and of the frontier below it.
     pub fn fit(
         mut self,
         quickest: Arc<Plan>,
-        ladder: impl FnOnce() -> Result<Arc<Ladder>>,
+        frontier: impl FnOnce() -> Result<Arc<Frontier>>,
     ) -> Result<Arc<Plan>> {
         if quickest.peak() <= self.bytes() {
             return Ok(quickest);
         }
-        let ladder = ladder()?;
-        let least = match ladder.fit(self.bytes())? {
+        let frontier = frontier()?;
+        let least = match frontier.fit(self.bytes())? {
             Ok(plan) => return Ok(plan),
             Err(least) => least,
         };
@@ -98,9 +98,9 @@ pub fn plan_once(
         Some(room) => {
             // Nobody asked it to fit: nothing that changes a bit.
             let exact = Allowed::EXACT;
-            let ladder =
-                || Ladder::allowing(exact, graph, &[], specs, options, &machine()).map(Arc::new);
-            room.fit(quickest, ladder)
+            let frontier =
+                || Frontier::allowing(exact, graph, &[], specs, options, &machine()).map(Arc::new);
+            room.fit(quickest, frontier)
         }
     }
 }

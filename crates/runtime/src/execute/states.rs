@@ -1,4 +1,4 @@
-//! States of a loop that wait in a file for its gradient: one is written a round, and read back on the way back.
+//! States of a loop that wait in a file for its gradient: one is written an iteration, and read back in the backward pass.
 //!
 //! The invariant: a file lasts as long as the frame whose loop wrote it. It is gone when that frame is, however the
 //! call ends.
@@ -17,7 +17,7 @@ use super::region::copy;
 use crate::lend::{Lender, Region};
 use crate::spill::SpillFile;
 
-/// A file with a row for the state before each round but the first.
+/// A file with a row for the state before each iteration but the first.
 pub struct StateFile {
     file: SpillFile,
     state: u64,
@@ -25,7 +25,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// As long as the plan says from the start, so that a full disk shows before the first round; one that only the
+    /// As long as the plan says from the start, so that a full disk shows before the first iteration; one that only the
     /// data end grows.
     fn create(planned: &Planned, known: bool) -> Result<StateFile> {
         let file = match planned.bytes().filter(|len| known && !len.is_zero()) {
@@ -36,10 +36,10 @@ impl StateFile {
         Ok(StateFile { file, state: planned.state.get(), parts })
     }
 
-    /// Writes the state before a round.
-    fn write(&mut self, lender: &mut Lender, round: u64, state: &[Region]) -> Result<Bytes> {
+    /// Writes the state before an iteration.
+    fn write(&mut self, lender: &mut Lender, iteration: u64, state: &[Region]) -> Result<Bytes> {
         let mut written = Bytes::ZERO;
-        let first = self.state * (round - 1);
+        let first = self.state * (iteration - 1);
         for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
             let lent = lender.lend(&[*region], &[])?;
             self.file.write(first + part, lent.reads[0])?;
@@ -49,8 +49,8 @@ impl StateFile {
     }
 
     /// Reads it back.
-    fn read(&mut self, lender: &mut Lender, round: u64, state: &[Region]) -> Result<()> {
-        let first = self.state * (round - 1);
+    fn read(&mut self, lender: &mut Lender, iteration: u64, state: &[Region]) -> Result<()> {
+        let first = self.state * (iteration - 1);
         for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
             let mut lent = lender.lend(&[], &[*region])?;
             self.file.read(first + part, lent.writes[0])?;
@@ -62,7 +62,7 @@ impl StateFile {
 impl<'p> Frame<'p> {
     /// A file for the states of a loop.
     pub(super) fn open_states(&mut self, planned: &Planned, known: bool) -> Result<StateFile> {
-        // The same loop in a round before, or run again: what it wrote is not asked for any more.
+        // The same loop in an iteration before, or run again: what it wrote is not asked for any more.
         self.states.retain(|(name, _)| *name != planned.name);
         StateFile::create(planned, known)
     }
@@ -71,10 +71,10 @@ impl<'p> Frame<'p> {
         &mut self,
         lender: &mut Lender,
         file: &mut StateFile,
-        round: u64,
+        iteration: u64,
         state: &[Region],
     ) -> Result<()> {
-        self.spilled += file.write(lender, round, state)?;
+        self.spilled += file.write(lender, iteration, state)?;
         Ok(())
     }
 
@@ -87,28 +87,28 @@ impl<'p> Frame<'p> {
         })
     }
 
-    /// Goes back through all rounds with states from the file: two lie in memory at a time.
+    /// Goes back through all iterations with states from the file: two lie in memory at a time.
     pub(super) fn back_from_file(
         &mut self,
         lender: &mut Lender,
         way: &mut Way<'p>,
         planned: &Planned,
-        rounds: Option<u64>,
+        iterations: Option<u64>,
     ) -> Result<()> {
         let plan = way.states.plan;
-        let (mut file, rounds) = match (plan.written, rounds) {
-            (true, Some(rounds)) => (self.take_states(planned.name)?, rounds),
-            _ => self.run_again(lender, way, planned, rounds)?,
+        let (mut file, iterations) = match (plan.written, iterations) {
+            (true, Some(iterations)) => (self.take_states(planned.name)?, iterations),
+            _ => self.run_again(lender, way, planned, iterations)?,
         };
         let mut after = LAST;
-        for round in (0..rounds).rev() {
-            let before = if round == 0 { START } else { usize::from(after == 0) };
+        for iteration in (0..iterations).rev() {
+            let before = if iteration == 0 { START } else { usize::from(after == 0) };
             let state = way.states.at(before)?;
-            if round > 0 {
+            if iteration > 0 {
                 state.iter().for_each(|region| self.lent(region));
-                file.read(lender, round, &state)?;
+                file.read(lender, iteration, &state)?;
             }
-            self.step_back(lender, way, round, before, after)?;
+            self.step_back(lender, way, iteration, before, after)?;
             after = before;
         }
         // Another gradient of the same loop may ask for them.
@@ -116,44 +116,45 @@ impl<'p> Frame<'p> {
         Ok(())
     }
 
-    /// Runs the rounds of a loop once more and writes their states: of one whose end is at hand, all but the last.
+    /// Runs the iterations of a loop once more and writes their states: of one whose end is at hand, all but the last.
     fn run_again(
         &mut self,
         lender: &mut Lender,
         way: &Way<'p>,
         planned: &Planned,
-        rounds: Option<u64>,
+        iterations: Option<u64>,
     ) -> Result<(StateFile, u64)> {
         let (runner, states) = (&way.runner, &way.states);
         let handed = states.plan.spec.handed;
-        let limit = match rounds.filter(|_| handed) {
-            Some(rounds) => rounds.saturating_sub(1),
+        let limit = match iterations.filter(|_| handed) {
+            Some(iterations) => iterations.saturating_sub(1),
             None => runner.limit(),
         };
-        let mut file = self.open_states(planned, states.plan.spec.of.known_rounds().is_some())?;
-        let (mut place, mut round) = (START, 0);
-        while round < limit
-            && (handed || runner.holds(self, lender, &states.at(place)?, &None, round)?)
+        let mut file =
+            self.open_states(planned, states.plan.spec.of.known_iterations().is_some())?;
+        let (mut place, mut iteration) = (START, 0);
+        while iteration < limit
+            && (handed || runner.holds(self, lender, &states.at(place)?, &None, iteration)?)
         {
-            if round > 0 {
-                self.write_state(lender, &mut file, round, &states.at(place)?)?;
+            if iteration > 0 {
+                self.write_state(lender, &mut file, iteration, &states.at(place)?)?;
             }
             let to = usize::from(place == 0);
             let made = states.at(to)?.into_iter().collect();
-            runner.round(self, lender, &states.at(place)?, &mut None, made, round)?;
+            runner.round(self, lender, &states.at(place)?, &mut None, made, iteration)?;
             self.again += 1;
-            (place, round) = (to, round + 1);
+            (place, iteration) = (to, iteration + 1);
         }
-        if let Some(rounds) = rounds.filter(|_| handed) {
-            if round > 0 {
-                self.write_state(lender, &mut file, round, &states.at(place)?)?;
+        if let Some(iterations) = iterations.filter(|_| handed) {
+            if iteration > 0 {
+                self.write_state(lender, &mut file, iteration, &states.at(place)?)?;
             }
-            return Ok((file, rounds));
+            return Ok((file, iterations));
         }
         for (from, to) in states.at(place)?.into_iter().zip(states.at(LAST)?) {
             self.lent(&to);
             copy(lender, from, to)?;
         }
-        Ok((file, round))
+        Ok((file, iteration))
     }
 }

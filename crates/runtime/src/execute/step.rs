@@ -32,8 +32,10 @@ impl<'p> Frame<'p> {
             Run::Tile(run) => self.tile(lender, step, run, &[]),
             Run::Copy { run, from, to } => self.copy(lender, run, *from, to),
             Run::Kernel => self.kernel(lender, step),
-            Run::ToFile { run, kept } => self.keep_in_file(lender, step, run, *kept),
-            Run::RowsToFile { kept } => self.rows_in_file(lender, step, *kept),
+            Run::ToFile { run, file_value } => {
+                self.write_file_value(lender, step, run, *file_value)
+            }
+            Run::RowsToFile { file_value } => self.rows_in_file(lender, step, *file_value),
             Run::Branch { key, branches } => self.branch(lender, step, *key, branches),
             Run::Loop(plan) => self.while_loop(lender, step, plan),
             Run::LoopGrad(plan) => self.while_grad(lender, step, plan),
@@ -46,7 +48,7 @@ impl<'p> Frame<'p> {
 
     /// What stops the work of a step before its end: nothing where it updates a variable.
     pub(super) fn stop_inside(&self) -> Option<Stop> {
-        self.stop.clone().filter(|stop| !stop.rounds_only)
+        self.stop.clone().filter(|stop| !stop.iterations_only)
     }
 
     pub fn node(&self, step: &Step) -> Result<&'p Node> {
@@ -310,7 +312,7 @@ pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2], given: &Given) -> Arc<R
     Arc::new(made)
 }
 
-/// A key of its own for the n-th random op, or the n-th region, in its i-th round.
+/// A key of its own for the n-th random op, or the n-th region, in its i-th iteration.
 pub fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
     let words = philox::block(key, [n, i as u32, (i >> 32) as u32, 0x746f_6e6e]);
     [words[0], words[1]]

@@ -3,7 +3,7 @@
 //! A call that spills makes one file, as long as its plan says, and removes it when it ends. `folder` says where; `file` is the file with a checksum for every value; `lane` is the thread
 //! that writes and reads beside the kernels.
 //!
-//! Values that outlive their call are [`Kept`] in one file a process, in `ranges` of it; ops read them a tile at a time, as they read a
+//! Values that outlive their call are [`FileValue`] in one file a process, in `ranges` of it; ops read them a tile at a time, as they read a
 //! user's files (`pass` gathers small reads).
 //!
 //! The invariant: a value that is read back is the one that was written, or the call fails, before any variable is
@@ -12,16 +12,16 @@
 //! Decision: `docs/decisions/spill-files-are-named.md`.
 
 mod file;
+mod file_value;
 mod folder;
-mod kept;
 mod lane;
 mod pass;
 mod ranges;
 mod sum;
 
 pub use file::SpillFile;
+pub use file_value::FileValue;
 pub use folder::{folder, set_folder};
-pub use kept::Kept;
 pub use lane::DiskLane;
 pub use pass::Pass;
 pub(crate) use ranges::Ranges;

@@ -38,7 +38,7 @@ pub(super) fn branches_agree<R: Tree>(op: &'static str, parts: &[Part<R>]) -> Re
 }
 
 /// The body returns the loop variables as it took them: nested in the same way, of the same types.
-pub(super) fn body_keeps<S: Tree, R>(
+pub(super) fn body_saves<S: Tree, R>(
     op: &'static str,
     start: &S,
     types: &[TensorType],
@@ -58,9 +58,9 @@ pub(super) fn body_keeps<S: Tree, R>(
                 made_at(part.line(&after))
             );
             let help = if before.dtype == after.dtype() && before.shape.rank() == after.rank() {
-                "keep its dtype and shape the same in every round, or give it a bound with `Loop::bound`"
+                "keep its dtype and shape the same in every iteration, or give it a bound with `Loop::bound`"
             } else {
-                "keep its dtype and shape the same in every round"
+                "keep its dtype and shape the same in every iteration"
             };
             return Err(bad_argument(op, what, help));
         }

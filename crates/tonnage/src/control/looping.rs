@@ -2,11 +2,11 @@
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::looping::{Loop as Spec, Rounds, row_of};
+use tonnage_core::looping::{Iterations, Loop as Spec, row_of};
 use tonnage_core::{Dim, Kind, Mark, Result, Source, TensorType};
 use tonnage_ops::control::{trips, while_loop::WHILE_LOOP};
 
-use super::check::{body_keeps, condition_only_looks, rows_have_one_size};
+use super::check::{body_saves, condition_only_looks, rows_have_one_size};
 use super::eager::{self, Given};
 use super::options::Loop;
 use super::region::{Outside, Takes, add_written, arranged, begin, key, leaves, with_leaves};
@@ -17,8 +17,8 @@ use crate::tree::Tree;
 pub(super) enum Until<C> {
     /// When the condition does not hold.
     Condition(C),
-    /// After so many rounds.
-    Rounds(Dim),
+    /// After so many iterations.
+    Iterations(Dim),
 }
 
 /// Runs a loop: over loop variables, rows of `rows`, and a body that returns loop variables and a row of
@@ -42,28 +42,28 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
             condition_only_looks(op, &part)?;
             Ok(part)
         }
-        Until::Rounds(rounds) => Err(rounds),
+        Until::Iterations(iterations) => Err(iterations),
     };
     let variables = types.len();
     types.extend(sliced.iter().filter_map(|t| row_of(&t.ty())));
-    let round = begin(&types, source, |symbols| {
+    let iteration = begin(&types, source, |symbols| {
         let mut symbols = symbols.into_iter();
         let state = with_leaves(start.share(), &mut symbols)?;
         body(state, with_leaves(rows, &mut symbols)?)
     })?;
     types.truncate(variables);
-    body_keeps(op, &start, &types, &round, &round.result.0)?;
-    rows_have_one_size(op, &round, &round.result.1)?;
+    body_saves(op, &start, &types, &iteration, &iteration.result.0)?;
+    rows_have_one_size(op, &iteration, &iteration.result.1)?;
     // Variables that the body writes are carried too.
     let mut written = Vec::new();
-    add_written(&mut written, &round.trace);
-    let (state, made) = &round.result;
+    add_written(&mut written, &iteration.trace);
+    let (state, made) = &iteration.result;
     let (mut outputs, stacked) = (leaves(state), leaves(made));
     for variable in &written {
-        outputs.push(round.trace.read(variable)?);
+        outputs.push(iteration.trace.read(variable)?);
     }
     outputs.extend(stacked.iter().cloned());
-    let body = round.trace.finish(&outputs)?;
+    let body = iteration.trace.finish(&outputs)?;
     let condition = match &test {
         Ok(part) => Some(part.trace.finish(std::slice::from_ref(&part.result))?),
         Err(_) => None,
@@ -78,16 +78,18 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
             Takes::Tensor(tensor) => integer(tensor),
             Takes::Variable(_) => None,
         };
-        let (test, round) =
+        let (test, iteration) =
             (arranged(condition, variables, &order), arranged(&body, variables, &order));
-        trips::trips(&test, &round, variables, &known)
+        trips::trips(&test, &iteration, variables, &known)
     });
-    let rounds = match (test, counted) {
-        (Err(rounds), _) => Rounds::Times(rounds),
-        (Ok(_), Some(n)) => Rounds::Times(Dim::Known(n.min(options.most.unwrap_or(n)) as usize)),
-        (Ok(_), None) => Rounds::While { most: options.most },
+    let iterations = match (test, counted) {
+        (Err(iterations), _) => Iterations::Times(iterations),
+        (Ok(_), Some(n)) => {
+            Iterations::Times(Dim::Known(n.min(options.most.unwrap_or(n)) as usize))
+        }
+        (Ok(_), None) => Iterations::While { most: options.most },
     };
-    let condition = condition.filter(|_| matches!(rounds, Rounds::While { .. }));
+    let condition = condition.filter(|_| matches!(iterations, Iterations::While { .. }));
     drop(order);
     let all: Vec<_> = condition.iter().chain([&body]).collect();
     let outside = Outside::of(&all, &written);
@@ -103,9 +105,9 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
         carried: variables + written.len(),
         sliced: sliced.len(),
         stacked: stacked.len(),
-        rounds,
+        iterations,
         reverse: options.reverse,
-        slots: options.slots,
+        max_checkpoints: options.max_checkpoints,
         spills: options.spills,
         key: key(&regions),
         updates: Vec::new(),
@@ -122,7 +124,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
     drop(start);
     let mark = Mark { source, kind: Kind::Activation };
     let mut made = eager::apply(&WHILE_LOOP, inputs, attrs, regions, mark)?.into_iter();
-    let (state, rows) = round.result;
+    let (state, rows) = iteration.result;
     Ok((with_leaves(state, &mut made)?, with_leaves(rows, &mut made)?))
 }
 

@@ -21,7 +21,7 @@ use tonnage_core::{Result, TensorType};
 #[must_use]
 pub struct Loop {
     pub(super) most: Option<u64>,
-    pub(super) slots: Option<usize>,
+    pub(super) max_checkpoints: Option<usize>,
     pub(super) spills: bool,
     pub(super) reverse: bool,
     pub(super) length: Option<usize>,
@@ -35,23 +35,23 @@ impl Loop {
         Loop::default()
     }
 
-    /// Ends the loop after so many rounds, whatever its condition says.
-    pub fn at_most(mut self, rounds: u64) -> Loop {
-        self.most = Some(rounds);
+    /// Ends the loop after so many iterations, whatever its condition says.
+    pub fn at_most(mut self, iterations: u64) -> Loop {
+        self.most = Some(iterations);
         self
     }
 
-    /// Keeps so many states of the loop variables for a gradient, the first one included; the other rounds are
-    /// run again. All of up to 16 rounds by default, about twice the square root beyond. The fewer there
-    /// are, the less memory a gradient takes and the more rounds are run again: [`crate::Plan::rounds_again`].
+    /// Keeps so many states of the loop variables for a gradient, the first one included; the other iterations are
+    /// run again. All of up to 16 iterations by default, about twice the square root beyond. The fewer there
+    /// are, the less memory a gradient takes and the more iterations are run again: [`crate::Plan::recomputed_iterations`].
     pub fn checkpoints(mut self, states: usize) -> Loop {
-        self.slots = Some(states.max(1));
+        self.max_checkpoints = Some(states.max(1));
         self
     }
 
-    /// Lets the states of all rounds that a gradient needs wait in a spill file instead of memory, so that memory
-    /// does not depend on the number of rounds and no round is run again: one state is written a round, and read back
-    /// on the way back. In a function whose tape is inside of it the loop writes them as it runs. Under a tape around the
+    /// Lets the states of all iterations that a gradient needs wait in a spill file instead of memory, so that memory
+    /// does not depend on the number of iterations and no iteration is run again: one state is written an iteration, and read back
+    /// in the backward pass. In a function whose tape is inside of it the loop writes them as it runs. Under a tape around the
     /// loop the gradient runs all rounds once more for that: it is a call of its own, and a file lasts as long as a call.
     ///
     /// ```
@@ -63,7 +63,7 @@ impl Loop {
     ///     tape.gradient(&y, &x)?.tensor()
     /// });
     /// let plan = slope.plan(&tensor([0.5f32; 16])?)?;
-    /// assert_eq!(plan.rounds_again(), Some(0));
+    /// assert_eq!(plan.recomputed_iterations(), Some(0));
     /// assert_eq!(plan.spilled().get(), 99 * 64); // a state is 64 bytes
     /// # Ok::<(), tonnage::Error>(())
     /// ```
@@ -79,14 +79,14 @@ impl Loop {
         self
     }
 
-    /// The number of rounds of a [`scan`](Loop::scan) over nothing.
-    pub fn length(mut self, rounds: usize) -> Loop {
-        self.length = Some(rounds);
+    /// The number of iterations of a [`scan`](Loop::scan) over nothing.
+    pub fn length(mut self, iterations: usize) -> Loop {
+        self.length = Some(iterations);
         self
     }
 
     /// Lets a loop variable, counted in the order of the nested data, change its length along an axis from
-    /// round to round, up to `most`. The loop is planned for that most. It has no gradient then.
+    /// round to iteration, up to `most`. The loop is planned for that most. It has no gradient then.
     pub fn bound(mut self, variable: usize, axis: usize, most: usize) -> Loop {
         self.bounds.push((variable, axis, most));
         self

@@ -14,7 +14,7 @@ use crate::tree::Tree;
 
 /// Runs a body again and again, as long as a condition holds. Loop variables keep their dtype and shape.
 ///
-/// The body is planned once and runs in the memory of one round, whatever the number of rounds. A condition
+/// The body is planned once and runs in the memory of one iteration, whatever the number of iterations. A condition
 /// that only counts to a number is noticed: such a loop asks it once.
 ///
 /// ```
@@ -55,7 +55,7 @@ pub fn fori_loop<S: Tree>(
     Loop::new().fori_loop(start, stop, init, body)
 }
 
-/// Runs a body for every row of `xs`, with a state that it hands on, and stacks what it returns: each round
+/// Runs a body for every row of `xs`, with a state that it hands on, and stacks what it returns: each iteration
 /// writes its row where it stays.
 ///
 /// ```
@@ -133,15 +133,15 @@ impl Loop {
         let op = "fori_loop";
         self.without_rows(op)?;
         if let (Side::Number(start), Side::Number(stop)) = (&start, &stop) {
-            // Rows of a range: each round computes its own, and no counter is carried.
-            let rounds = usize::try_from(stop.saturating_sub(*start)).unwrap_or(0);
+            // Rows of a range: each iteration computes its own, and no counter is carried.
+            let iterations = usize::try_from(stop.saturating_sub(*start)).unwrap_or(0);
             let most = self.most.map_or(usize::MAX, |n| n as usize);
-            let len = Dim::Known(rounds.min(most));
+            let len = Dim::Known(iterations.min(most));
             let (first, step) = (Scalar::Int((*start).into()), Scalar::Int(1));
             let attrs = Attrs::Range { start: first, step, len: len.clone(), dtype: DType::I64 };
             let counts = dispatch::apply1(&RANGE, smallvec::smallvec![], attrs, source)?;
             let body = |state: S, i: Tensor| Ok((body(i, state)?, ()));
-            let until: Until<fn(S) -> Result<Tensor>> = Until::Rounds(len);
+            let until: Until<fn(S) -> Result<Tensor>> = Until::Iterations(len);
             let (state, ()) = run(op, self, init, counts, until, body, source)?;
             return Ok(state);
         }
@@ -194,8 +194,8 @@ impl Loop {
         body: impl FnOnce(S, X) -> Result<(S, Y)>,
     ) -> Result<(S, Y)> {
         let source = Source::here();
-        let made = self.rounds("scan", &xs).and_then(|rounds| {
-            let until: Until<fn(S) -> Result<Tensor>> = Until::Rounds(rounds);
+        let made = self.iterations("scan", &xs).and_then(|iterations| {
+            let until: Until<fn(S) -> Result<Tensor>> = Until::Iterations(iterations);
             run("scan", self, init, xs, until, body, source)
         });
         made.map_err(|e| e.at(source))
@@ -205,18 +205,18 @@ impl Loop {
     #[track_caller]
     pub fn map_fn<X: Tree, Y: Tree>(&self, xs: X, f: impl FnOnce(X) -> Result<Y>) -> Result<Y> {
         let source = Source::here();
-        let made = self.rounds("map_fn", &xs).and_then(|rounds| {
-            let until: Until<fn(()) -> Result<Tensor>> = Until::Rounds(rounds);
+        let made = self.iterations("map_fn", &xs).and_then(|iterations| {
+            let until: Until<fn(()) -> Result<Tensor>> = Until::Iterations(iterations);
             run("map_fn", self, (), xs, until, |(), x| Ok(((), f(x)?)), source)
         });
         made.map(|((), rows)| rows).map_err(|e| e.at(source))
     }
 
     /// How many rows everything has.
-    fn rounds<X: Tree>(&self, op: &'static str, xs: &X) -> Result<Dim> {
-        let mut rounds: Option<Dim> = self.length.map(Dim::Known);
+    fn iterations<X: Tree>(&self, op: &'static str, xs: &X) -> Result<Dim> {
+        let mut iterations: Option<Dim> = self.length.map(Dim::Known);
         if self.most.is_some() {
-            let what = "a most of rounds for a loop over rows";
+            let what = "a most of iterations for a loop over rows";
             return Err(bad_argument(op, what, "slice the rows that it should go through"));
         }
         for (i, x) in leaves(xs).iter().enumerate() {
@@ -224,16 +224,16 @@ impl Loop {
                 let what = format!("input {i} is a scalar, {}", x.ty());
                 return Err(bad_argument(op, what, "give it an axis to go along"));
             };
-            match &rounds {
+            match &iterations {
                 Some(expected) if *expected != rows => {
                     let what = format!("input {i} has {rows} rows, where {expected} are expected");
                     return Err(bad_argument(op, what, "give all the same number of rows"));
                 }
-                _ => rounds = Some(rows),
+                _ => iterations = Some(rows),
             }
         }
-        rounds.ok_or_else(|| {
-            bad_argument(op, "nothing says how many rounds", "give rows, or `Loop::length`")
+        iterations.ok_or_else(|| {
+            bad_argument(op, "nothing says how many iterations", "give rows, or `Loop::length`")
         })
     }
 

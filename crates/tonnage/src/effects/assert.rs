@@ -60,7 +60,7 @@ macro_rules! pairs {
     ($($(#[$doc:meta])* $name:ident: $compare:ident, $words:literal, $holds:expr;)*) => {$(
         $(#[$doc])*
         ///
-        /// They may be of different shapes that stretch to each other. The error says where the first two stand that
+        /// They may be of different shapes that broadcast to each other. The error says where the first two stand that
         /// break it, and how many do.
         ///
         /// # Errors
@@ -109,7 +109,7 @@ fn pair(
 
 /// Where the first pair stands that breaks a comparison, and how many do.
 fn first(left: &Lent, right: &Lent, words: &str, holds: fn(Option<Ordering>) -> bool) -> String {
-    let sizes = stretched(left.sizes(), right.sizes());
+    let sizes = broadcast(left.sizes(), right.sizes());
     let all = |lent: &Lent| -> Option<Vec<Scalar>> {
         Some(lent.scalars(&lent.layout().broadcast_to(&sizes)?))
     };
@@ -123,8 +123,8 @@ fn first(left: &Lent, right: &Lent, words: &str, holds: fn(Option<Ordering>) -> 
     format!("not {} {words} {} at {index:?}, and {} of {} in all", x[at], y[at], count, x.len())
 }
 
-/// The shape that two shapes, which fit, stretch to.
-fn stretched(left: &[usize], right: &[usize]) -> Vec<usize> {
+/// The shape that two shapes, which fit, broadcast to.
+fn broadcast(left: &[usize], right: &[usize]) -> Vec<usize> {
     let rank = left.len().max(right.len());
     let dim = |sizes: &[usize], axis: usize| match (axis + sizes.len()).checked_sub(rank) {
         Some(i) => sizes[i],

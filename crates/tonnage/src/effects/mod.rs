@@ -1,6 +1,6 @@
 //! What a program does besides computing: printing, assertions, and closures of the program around.
 //!
-//! Effects run in the order of the program, each once: eagerly, in a function, and in every round of a loop or in
+//! Effects run in the order of the program, each once: eagerly, in a function, and in every iteration of a loop or in
 //! the branch that is taken. They are rows like all others (`tonnage_ops::host`), whose kernel is a closure that is
 //! lent what kernels are lent: nothing is copied, and a plan's figures stay exact. What a closure obtains itself is in the
 //! ledger, and in no plan.

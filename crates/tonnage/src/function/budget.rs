@@ -14,7 +14,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     /// The most that a call may hold at once: arguments, variables, constants, gradients, everything on the way,
     /// results. Values that are idle for long are computed again instead of held, or wait in a file
     /// ([`Function::no_spill`] forbids that), as many as it takes and no more; gradients of loops keep as many states as
-    /// fit, and with room for more what is dear inside of rounds, unless the program says how many; and where every op lets the batch be cut, it runs in pieces. The quickest of
+    /// fit, and with room for more what is expensive inside of iterations, unless the program says how many; and where every op lets the batch be cut, it runs in pieces. The quickest of
     /// all that fit is taken, and the plan lists what it does. Results stay the same bit for bit, but for sums over a batch
     /// in pieces, which are added in another order: [`Function::exact`] forbids that. Where nothing helps, a call is
     /// refused before it starts, with the least budget that would do.
@@ -118,7 +118,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         self
     }
 
-    /// Lets a budget keep values of f32 as bf16 while they lie idle, from the way there to the way back, where that is
+    /// Lets a budget keep values of f32 as bf16 while they lie idle, from the forward pass to the backward pass, where that is
     /// the quickest way to fit: half the bytes, and 8 bits of mantissa for gradients. Without a budget it does
     /// nothing. Undoes [`Function::exact`].
     ///

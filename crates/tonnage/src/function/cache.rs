@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_plan::{Allowed, InputSpec, Ladder, Machine, Plan};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::captures::Captures;
@@ -60,8 +60,8 @@ struct Entry<V> {
 pub(crate) struct Cache<T> {
     traces: HashMap<Key, Entry<T>, QuickBuild>,
     plans: HashMap<PlanKey, Entry<Plan>, QuickBuild>,
-    /// Ladders of plans, for calls that had to take less than their plan.
-    ladders: HashMap<PlanKey, Entry<Ladder>, QuickBuild>,
+    /// frontiers of plans, for calls that had to take less than their plan.
+    frontiers: HashMap<PlanKey, Entry<Frontier>, QuickBuild>,
     /// Traces with open dims, by what their signatures have in common apart from sizes.
     open: HashMap<Key, Vec<Key>, QuickBuild>,
     /// What the entries take.
@@ -84,7 +84,7 @@ pub(crate) struct Cache<T> {
     captures: Arc<Captures>,
 }
 
-/// Traces and ladders of so many bytes are worth giving back to the system when they go.
+/// Traces and frontiers of so many bytes are worth giving back to the system when they go.
 pub(super) const WORTH_GIVING_BACK: usize = 1 << 20;
 
 impl<T> Drop for Cache<T> {
@@ -103,7 +103,7 @@ impl<T: Traced> Cache<T> {
         Cache {
             traces: HashMap::default(),
             plans: HashMap::default(),
-            ladders: HashMap::default(),
+            frontiers: HashMap::default(),
             open: HashMap::default(),
             bytes: 0,
             limit: LIMIT.as_usize(),
@@ -200,7 +200,7 @@ impl<T: Traced> Cache<T> {
         self.bytes
             + table::<Key, Entry<T>>(self.traces.capacity())
             + table::<PlanKey, Entry<Plan>>(self.plans.capacity())
-            + table::<PlanKey, Entry<Ladder>>(self.ladders.capacity())
+            + table::<PlanKey, Entry<Frontier>>(self.frontiers.capacity())
             + table::<Key, Vec<Key>>(self.open.capacity())
     }
 
@@ -271,21 +271,21 @@ impl<T: Traced> Cache<T> {
         made
     }
 
-    pub fn ladder(&mut self, key: &PlanKey) -> Option<Arc<Ladder>> {
+    pub fn frontier(&mut self, key: &PlanKey) -> Option<Arc<Frontier>> {
         self.clock += 1;
-        let entry = self.ladders.get_mut(key)?;
+        let entry = self.frontiers.get_mut(key)?;
         entry.used = self.clock;
         Some(entry.value.clone())
     }
 
-    /// Remembers a ladder, or counts it anew: it grows by the plans that are asked of it.
-    pub fn keep_ladder(&mut self, key: PlanKey, made: &Arc<Ladder>, mut shared: Seen) {
+    /// Remembers a frontier, or counts it anew: it grows by the plans that are asked of it.
+    pub fn keep_frontier(&mut self, key: PlanKey, made: &Arc<Frontier>, mut shared: Seen) {
         self.clock += 1;
-        self.bytes -= self.ladders.remove(&key).map_or(0, |before| before.bytes);
+        self.bytes -= self.frontiers.remove(&key).map_or(0, |before| before.bytes);
         let bytes = key.heap(&mut shared) + made.heap(&mut shared);
         if bytes <= self.limit {
             self.bytes += bytes;
-            self.ladders.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
+            self.frontiers.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
         }
         self.settle();
     }
@@ -294,7 +294,7 @@ impl<T: Traced> Cache<T> {
     pub fn clear(&mut self) {
         self.traces = HashMap::default();
         self.plans = HashMap::default();
-        self.ladders = HashMap::default();
+        self.frontiers = HashMap::default();
         self.open = HashMap::default();
         self.bytes = 0;
         self.captures.set(std::iter::empty());
@@ -307,7 +307,7 @@ impl<T: Traced> Cache<T> {
         if self.bytes() > self.limit {
             let mut all: Vec<(u64, usize)> = (self.traces.values().map(|e| (e.used, e.bytes)))
                 .chain(self.plans.values().map(|e| (e.used, e.bytes)))
-                .chain(self.ladders.values().map(|e| (e.used, e.bytes)))
+                .chain(self.frontiers.values().map(|e| (e.used, e.bytes)))
                 .collect();
             all.sort_unstable();
             let over = self.bytes().saturating_sub(self.limit - self.limit / 8);
@@ -334,14 +334,14 @@ impl<T: Traced> Cache<T> {
         let alive: std::collections::HashSet<u64> =
             self.traces.values().map(|e| e.value.program().number).collect();
         self.plans.retain(|key, e| e.used > before && alive.contains(&key.program));
-        self.ladders.retain(|key, e| e.used > before && alive.contains(&key.program));
+        self.frontiers.retain(|key, e| e.used > before && alive.contains(&key.program));
         self.traces.shrink_to_fit();
         self.plans.shrink_to_fit();
-        self.ladders.shrink_to_fit();
+        self.frontiers.shrink_to_fit();
         self.open.shrink_to_fit();
         self.bytes = self.traces.values().map(|e| e.bytes).sum::<usize>()
             + self.plans.values().map(|e| e.bytes).sum::<usize>()
-            + self.ladders.values().map(|e| e.bytes).sum::<usize>();
+            + self.frontiers.values().map(|e| e.bytes).sum::<usize>();
     }
 }
 

@@ -100,7 +100,7 @@ pub struct Function<A, R, F> {
 /// ```
 ///
 /// A gradient tape that is around a call sees into it: such a call is planned with what the rows of its
-/// ops keep as further results, which the tape holds, and the way back is planned as one call. With the
+/// ops keep as further results, which the tape holds, and the backward pass is planned as one call. With the
 /// tape inside of the function all of it is one plan.
 #[track_caller]
 pub fn function<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: F) -> Function<A, R, F> {

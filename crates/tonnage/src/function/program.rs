@@ -17,7 +17,7 @@ use tonnage_core::{
     Bytes, Dim, ErrorKind, Graph, Kind, Mark, Node, Result, Source, Symbol, Workers,
 };
 use tonnage_plan::{
-    Allowed, InputSpec, Ladder, Options, OutputPlan, Plan, Price, lower, lower_keeping_insides,
+    Allowed, Frontier, InputSpec, Options, OutputPlan, Plan, Price, lower, lower_with_residuals,
     plan,
 };
 use tonnage_runtime::eager::Arrays;
@@ -118,12 +118,12 @@ impl Program {
         }
     }
 
-    /// As it runs for inputs like these with insides of loops kept, where there are such graphs.
-    fn keeping_insides(&self, inputs: &[InputSpec]) -> Result<Vec<Arc<Graph>>> {
+    /// As it runs for inputs like these with residuals of loops kept, where there are such graphs.
+    fn with_residuals(&self, inputs: &[InputSpec]) -> Result<Vec<Arc<Graph>>> {
         let made = match &self.graph {
             Form::Closed(_, None) => Vec::new(),
-            Form::Closed(_, Some(traced)) => lower_keeping_insides(traced)?,
-            Form::Open(graph) => lower_keeping_insides(&self.closed(graph, inputs)?)?,
+            Form::Closed(_, Some(traced)) => lower_with_residuals(traced)?,
+            Form::Open(graph) => lower_with_residuals(&self.closed(graph, inputs)?)?,
         };
         Ok(made.into_iter().map(Arc::new).collect())
     }
@@ -182,14 +182,14 @@ impl Program {
                 let least = Least::of(&plan, beside);
                 drop(plan);
                 let least_with =
-                    |levers: &Levers| Ok(self.ladder(key, levers)?.least_peak()? + beside);
+                    |levers: &Levers| Ok(self.frontier(key, levers)?.least_peak()? + beside);
                 let help = would_help(budget, least.needed, levers, least_with)?;
                 Err(least.over_budget(budget, help))
             }
         }
     }
 
-    /// The quickest plan that fits, or the lowest. The ladder is in the ledger as long as it lives, and given back
+    /// The quickest plan that fits, or the lowest. The frontier is in the ledger as long as it lives, and given back
     /// to the system before anything runs.
     fn fitted(
         &self,
@@ -197,12 +197,12 @@ impl Program {
         levers: &Levers,
         budget: Bytes,
     ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
-        let ladder = self.ladder(key, levers)?;
+        let frontier = self.frontier(key, levers)?;
         let tally = Ledger::cpu().tally(Owner::new(Kind::Graph, "planning"));
-        let bytes = ladder.heap(&mut self.counted());
+        let bytes = frontier.heap(&mut self.counted());
         tally.set(Bytes::of(bytes));
-        let fitted = ladder.fit(budget)?;
-        drop(ladder);
+        let fitted = frontier.fit(budget)?;
+        drop(frontier);
         if bytes >= WORTH_GIVING_BACK {
             tonnage_runtime::system::give_back_heap();
         }
@@ -210,12 +210,12 @@ impl Program {
     }
 
     /// All ways to run it with inputs like these, quickest first.
-    fn ladder(&self, key: &PlanKey, levers: &Levers) -> Result<Ladder> {
+    fn frontier(&self, key: &PlanKey, levers: &Levers) -> Result<Frontier> {
         let options = Options { threads: key.threads, outputs_given: false };
         let graph = self.written_out(&key.specs)?;
-        let insides = self.keeping_insides(&key.specs)?;
+        let residuals = self.with_residuals(&key.specs)?;
         let Levers { allowed, machine, .. } = levers;
-        Ladder::allowing(*allowed, &graph, &insides, &key.specs, options, machine)
+        Frontier::allowing(*allowed, &graph, &residuals, &key.specs, options, machine)
     }
 
     /// The plan for inputs like these, remembered: under the function's own budget, and in the room that the
@@ -244,7 +244,7 @@ impl Program {
         }
     }
 
-    /// The rung that fits a room. The ladder is remembered, so that another room is another rung and not another
+    /// The point that fits a room. The frontier is remembered, so that another room is another point and not another
     /// search.
     fn planned_within<T: Traced>(
         &self,
@@ -253,25 +253,25 @@ impl Program {
         room: Room,
         quickest: Arc<Plan>,
     ) -> Result<Arc<Plan>> {
-        let mut used: Option<(Arc<Ladder>, usize)> = None;
-        let ladder = || {
-            let remembered = lock(cache).ladder(&key);
-            let (ladder, counted) = match remembered {
-                Some(ladder) => (ladder.clone(), ladder.planned()),
+        let mut used: Option<(Arc<Frontier>, usize)> = None;
+        let frontier = || {
+            let remembered = lock(cache).frontier(&key);
+            let (frontier, counted) = match remembered {
+                Some(frontier) => (frontier.clone(), frontier.planned()),
                 None => {
                     // Nobody asked this function to fit: nothing that changes a bit.
                     let levers = lock(cache).levers().exact();
-                    (Arc::new(self.ladder(&key, &levers)?), 0)
+                    (Arc::new(self.frontier(&key, &levers)?), 0)
                 }
             };
-            used = Some((ladder.clone(), counted));
-            Ok(ladder)
+            used = Some((frontier.clone(), counted));
+            Ok(frontier)
         };
-        let fitted = room.fit(quickest, ladder);
-        if let Some((ladder, counted)) = used
-            && ladder.planned() != counted
+        let fitted = room.fit(quickest, frontier);
+        if let Some((frontier, counted)) = used
+            && frontier.planned() != counted
         {
-            lock(cache).keep_ladder(key, &ladder, self.counted());
+            lock(cache).keep_frontier(key, &frontier, self.counted());
         }
         fitted
     }
@@ -310,7 +310,7 @@ impl Program {
             let cache = lock(cache);
             (cache.levers(), cache.is_settled())
         };
-        self.ladder(&self.foreseen(arguments, false, settled)?.0, &levers)?.prices()
+        self.frontier(&self.foreseen(arguments, false, settled)?.0, &levers)?.prices()
     }
 
     /// Whether a call with such arguments fits into that.
@@ -320,7 +320,7 @@ impl Program {
         let plain = self.plan_now(&key, None)?;
         match plain.peak() <= budget || plain.inputs > budget {
             true => Ok(plain.peak() <= budget),
-            false => Ok(self.ladder(&key, levers)?.fit(budget)?.is_ok()),
+            false => Ok(self.frontier(&key, levers)?.fit(budget)?.is_ok()),
         }
     }
 
@@ -383,7 +383,7 @@ impl Program {
                 Some(room) => {
                     let machine = crate::calibrate::machine();
                     let levers = Levers { machine, allowed: Allowed::EXACT, beside: Bytes::ZERO };
-                    room.fit(quickest, || self.ladder(&key, &levers).map(Arc::new))
+                    room.fit(quickest, || self.frontier(&key, &levers).map(Arc::new))
                 }
             }
         };

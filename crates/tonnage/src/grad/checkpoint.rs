@@ -1,4 +1,4 @@
-//! Functions that are computed again on the way back, so that nothing inside of them is kept.
+//! Functions that are computed again in the backward pass, so that nothing inside of them is saved.
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Kind, Mark, Result, Source};
@@ -8,7 +8,7 @@ use super::region;
 use crate::dispatch::{self, Input};
 use crate::tree::Tree;
 
-/// The same function, whose gradient keeps its arguments and nothing else: on the way back it is computed
+/// The same function, whose gradient saves its arguments and nothing else: in the backward pass it is computed
 /// again. Random numbers inside of it repeat exactly; variables that it reads get their gradients, and
 /// those that it writes are written once. It nests.
 ///

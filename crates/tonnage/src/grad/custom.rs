@@ -8,7 +8,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
 use tonnage_core::grad::Returned;
 use tonnage_core::graph::Graph;
-use tonnage_core::row::Keep;
+use tonnage_core::row::Save;
 use tonnage_core::{Kind, Mark, Result, Source, TensorType};
 use tonnage_ops::control::custom::CUSTOM;
 
@@ -22,9 +22,9 @@ use crate::tree::Tree;
 /// kept, and nothing else. `backward` takes it, and gradients of the results, and returns gradients of
 /// the arguments.
 ///
-/// Results or arguments that are needed are returned by `forward` as they are; they are kept without a
+/// Results or arguments that are needed are returned by `forward` as they are; they are saved without a
 /// copy. What `forward` uses besides its arguments, variables and captured tensors, is differentiated as
-/// usual; what `backward` uses besides is kept as it is when the function is called. Second derivatives are those of `backward`, and of what `forward` returned for it. Forward mode
+/// usual; what `backward` uses besides is saved as it is when the function is called. Second derivatives are those of `backward`, and of what `forward` returned for it. Forward mode
 /// is the transpose of `backward`. Where a result is no float, what stands for its gradient is zeros of
 /// its type.
 ///
@@ -60,7 +60,7 @@ pub fn custom_gradient<A: Tree, R: Tree, K: Tree>(
 }
 
 /// The same for a closure that returns its gradient as a closure, as other languages write it: what that one uses of
-/// the way there is found as it is traced, and kept.
+/// the forward pass is found as it is traced, and saved.
 ///
 /// ```
 /// use tonnage::{Elementwise, GradientTape, Tensor, bind, tensor};
@@ -89,12 +89,13 @@ pub fn custom_gradient_with<A: Tree, R: Tree, B: FnOnce(R) -> Result<A>>(
             let (result, backward) = forward(symbols)?;
             let like = (result.share(), ());
             let way = way_back(|(), grads| backward(grads), &arguments, &like, source, &types)?;
-            // In here, what it captured are values of the way there: they are what is kept.
-            let kept = way.captured.clone();
+            // In here, what it captured are values of the forward pass: they are what is saved.
+            let saved = way.captured.clone();
             back = Some(way);
-            Ok((result, kept))
+            Ok((result, saved))
         })?;
-        let mut back = back.ok_or_else(|| bad_argument("custom_gradient", "no way back", ""))?;
+        let mut back =
+            back.ok_or_else(|| bad_argument("custom_gradient", "no backward pass", ""))?;
         back.captured.clear();
         joined(body, back, arguments, types, source)
     };
@@ -121,12 +122,12 @@ fn joined<A: Tree, R: Tree, K: Tree>(
     types: Vec<TensorType>,
     source: Source,
 ) -> Result<R> {
-    let (results, kept) = (leaves(&body.result.0).len(), leaves(&body.result.1).len());
-    let mut saved = saved(&mut body.graph, results, kept);
+    let (results, count) = (leaves(&body.result.0).len(), leaves(&body.result.1).len());
+    let mut saved = saved(&mut body.graph, results, count);
     let mut inputs = body.inputs(arguments)?;
-    // What the way back uses besides goes in with the arguments, and is kept as it is now.
+    // What the backward pass uses besides goes in with the arguments, and is saved as it is now.
     for tensor in back.captured {
-        saved.push(Keep::Input(inputs.len()));
+        saved.push(Save::Input(inputs.len()));
         let unused = body.graph.add_unused_input(tensor.ty(), Kind::Constant);
         body.graph.inputs.push(unused);
         inputs.push(tensor);
@@ -142,20 +143,20 @@ fn joined<A: Tree, R: Tree, K: Tree>(
     body.result.0.map(&mut |traced| Ok(made.next().unwrap_or(traced)))
 }
 
-/// What is kept, as inputs and outputs of the graph: a kept value that is neither becomes an output.
-fn saved(graph: &mut Graph, results: usize, kept: usize) -> Vec<Keep> {
-    let written = graph.outputs.split_off(results + kept);
+/// What is saved, as inputs and outputs of the graph: a saved value that is neither becomes an output.
+fn saved(graph: &mut Graph, results: usize, count: usize) -> Vec<Save> {
+    let written = graph.outputs.split_off(results + count);
     let wanted = graph.outputs.split_off(results);
     let mut saved = Vec::new();
     for id in wanted {
         let input = graph.inputs.iter().position(|other| *other == id);
         let output = graph.outputs.iter().position(|other| *other == id);
         saved.push(match (input, output) {
-            (Some(i), _) => Keep::Input(i),
-            (None, Some(i)) => Keep::Output(i),
+            (Some(i), _) => Save::Input(i),
+            (None, Some(i)) => Save::Output(i),
             (None, None) => {
                 graph.outputs.push(id);
-                Keep::Output(graph.outputs.len() - 1)
+                Save::Output(graph.outputs.len() - 1)
             }
         });
     }
@@ -163,7 +164,7 @@ fn saved(graph: &mut Graph, results: usize, kept: usize) -> Vec<Keep> {
     saved
 }
 
-/// The way back: takes what is kept, what it captured, and gradients of the float results.
+/// The backward pass: takes what is saved, what it captured, and gradients of the float results.
 struct WayBack {
     graph: Graph,
     /// For each argument.
@@ -174,18 +175,18 @@ struct WayBack {
 fn way_back<A: Tree, R: Tree, K: Tree>(
     backward: impl FnOnce(K, R) -> Result<A>,
     arguments: &A,
-    (result, kept): &(R, K),
+    (result, saved): &(R, K),
     source: Source,
     types: &[TensorType],
 ) -> Result<WayBack> {
     let trace = Trace::begin_call(source);
-    let first_grad = leaves(kept).len();
-    let kept = kept.share().map(&mut |t| Ok(trace.argument(t.ty())))?;
+    let first_grad = leaves(saved).len();
+    let saved = saved.share().map(&mut |t| Ok(trace.argument(t.ty())))?;
     let grads = result.share().map(&mut |t| match t.dtype().is_float() {
         true => Ok(trace.argument(t.ty())),
         false => trace.within(|| crate::make::zeros_of(&t.ty(), source)),
     })?;
-    let made = trace.within(|| backward(kept, grads))?;
+    let made = trace.within(|| backward(saved, grads))?;
     let mut texts = [String::new(), String::new()];
     arguments.describe(&mut texts[0]);
     made.describe(&mut texts[1]);
@@ -211,7 +212,7 @@ fn way_back<A: Tree, R: Tree, K: Tree>(
     }
     let traced = trace.finish(&outputs)?;
     if let Some(used) = traced.variables.iter().find(|used| used.written) {
-        let what = format!("the way back writes variable `{}`", used.variable.name());
+        let what = format!("the backward pass writes variable `{}`", used.variable.name());
         return Err(bad_argument("custom_gradient", what, "write it in the forward function"));
     }
     let mut captured = traced.captured;

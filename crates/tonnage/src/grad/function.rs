@@ -1,7 +1,7 @@
-//! A planned function that someone differentiates: on the way there it makes what the way back needs.
+//! A planned function that someone differentiates: in the forward pass it makes what the backward pass needs.
 //!
 //! Its graph is cut in two for the inputs whose gradients may be asked for. The first half is planned with
-//! what the rows keep as further results, which the tape holds; the second half is the way back.
+//! what the rows keep as further results, which the tape holds; the second half is the backward pass.
 //!
 //! Decision: `docs/decisions/functions-under-a-tape.md`.
 

@@ -1,5 +1,5 @@
 //! Derivatives of functions: gradients, products with Jacobians from either side, functions that are
-//! computed again on the way back, and functions with a gradient of their own.
+//! computed again in the backward pass, and functions with a gradient of their own.
 //!
 //! All of it works on closures, on planned functions (call them in a closure) and inside of functions that
 //! are traced. A derivative of a derivative is taken by nesting.
@@ -96,8 +96,8 @@ pub fn value_and_grad_wrt<A: Tree, S: Tree>(
     }
 }
 
-/// A function's result, and its way back: from gradients of the results to those of the arguments.
-/// The way back can be gone once, and frees what it holds as it goes.
+/// A function's result, and its backward pass: from gradients of the results to those of the arguments.
+/// The backward pass can be gone once, and frees what it holds as it goes.
 ///
 /// ```
 /// use tonnage::{Elementwise, Tensor, tensor, vjp};
@@ -123,7 +123,7 @@ pub fn vjp<A: Tree, R: Tree>(
     Ok((result, back))
 }
 
-/// The way back through a function; see [`vjp`].
+/// The backward pass through a function; see [`vjp`].
 pub struct Vjp<A, R> {
     tape: GradientTape,
     arguments: A,
@@ -146,7 +146,7 @@ impl<A: Tree, R: Tree> Vjp<A, R> {
 }
 
 /// A function's result, and how it moves where its arguments move along `tangents`: forward mode. It keeps
-/// nothing, so a loop takes the memory of one round however long it is.
+/// nothing, so a loop takes the memory of one iteration however long it is.
 ///
 /// Arguments that are no floats do not move; what stands for them among the tangents is not looked at.
 ///

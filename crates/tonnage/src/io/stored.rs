@@ -84,7 +84,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Turns the bytes of elements round where the machine has them the other way. It is its own inverse.
+    /// Turns the bytes of elements iteration where the machine has them the other way. It is its own inverse.
     pub(super) fn turn(self, dtype: DType, bytes: &mut [u8]) {
         if self.big_endian == cfg!(target_endian = "little") && dtype.size() > 1 {
             bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);

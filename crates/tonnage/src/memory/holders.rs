@@ -4,7 +4,7 @@
 use tonnage_core::Source;
 use tonnage_runtime::storage::Storage;
 
-use super::why::KeptBy;
+use super::why::HeldBy;
 use crate::function::captures;
 use crate::scope;
 use crate::tape;
@@ -37,30 +37,30 @@ fn address(storage: &Storage) -> usize {
 
 /// Who holds them, and for each handle that those have the address of what it holds.
 pub(super) struct Known {
-    pub kept_by: Vec<KeptBy>,
+    pub held_by: Vec<HeldBy>,
     pub storages: Vec<usize>,
 }
 
 pub(super) fn known(asked: &Asked<'_>) -> Known {
-    let (mut kept_by, mut storages) = (Vec::new(), Vec::new());
+    let (mut held_by, mut storages) = (Vec::new(), Vec::new());
     for (variable, value) in Variable::holding(|value| asked.is_of(value.storage())) {
-        kept_by.push(KeptBy::Variable {
+        held_by.push(HeldBy::Variable {
             name: variable.name().to_string(),
             made: variable.made(),
             within: scope::holders(&variable),
         });
         storages.push(address(value.storage()));
     }
-    for (op, source, tensor) in tape::kept() {
+    for (op, source, tensor) in tape::saved() {
         let Ok(array) = tensor.array("tape") else { continue };
         if asked.is_of(array.storage()) {
-            kept_by.push(KeptBy::Tape { op, source });
+            held_by.push(HeldBy::Tape { op, source });
             storages.push(address(array.storage()));
         }
     }
     for (owner, held) in captures::holders(|held| asked.is(held.storage, held.from)) {
-        kept_by.push(KeptBy::Captured { what: owner.what, made: owner.source });
+        held_by.push(HeldBy::Captured { what: owner.what, made: owner.source });
         storages.extend(held.iter().map(|held| held.storage));
     }
-    Known { kept_by, storages }
+    Known { held_by, storages }
 }

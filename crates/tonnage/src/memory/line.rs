@@ -9,7 +9,7 @@ use tonnage_runtime::Ledger;
 use tonnage_runtime::ledger::Holder;
 
 use super::holders::{Asked, known};
-use super::why::KeptBy;
+use super::why::HeldBy;
 
 /// What lives of the bytes that a line obtained, and who holds it. Prints as a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct WhyLine {
     /// The ledger's entries of that line, largest first; none where nothing of it lives.
     pub held: Vec<Holder>,
     /// Who holds them.
-    pub kept_by: Vec<KeptBy>,
+    pub held_by: Vec<HeldBy>,
 }
 
 impl WhyLine {
@@ -31,7 +31,7 @@ impl WhyLine {
 /// hand. The line is a file's name, or the end of its path, and a number, as `memory::info` and errors print it.
 ///
 /// ```
-/// use tonnage::memory::{self, KeptBy};
+/// use tonnage::memory::{self, HeldBy};
 /// use tonnage::{Elementwise, GradientTape, tensor};
 /// let x = tensor(vec![0.5f32; 1024])?;
 /// let tape = GradientTape::new();
@@ -39,7 +39,7 @@ impl WhyLine {
 /// let line = line!() + 1;
 /// let sum = (&x).tanh()?.sum_all()?; // nobody holds tanh's result but the tape
 /// let why = memory::why_line(&format!("{}:{line}", file!()))?;
-/// assert!(why.kept_by.iter().any(|kept| matches!(kept, KeptBy::Tape { op: "tanh", .. })));
+/// assert!(why.held_by.iter().any(|kept| matches!(kept, HeldBy::Tape { op: "tanh", .. })));
 /// println!("{why}");
 /// # Ok::<(), tonnage::Error>(())
 /// ```
@@ -58,14 +58,14 @@ pub fn why_line(line: &str) -> Result<WhyLine> {
     let holders = Ledger::cpu().info().holders.into_iter();
     let held: Vec<Holder> = holders.filter(|holder| is_it(holder.owner.source)).collect();
     let asked = known(&Asked::Line(&is_it));
-    let mut kept_by = asked.kept_by;
+    let mut held_by = asked.held_by;
     let buffers: usize = held.iter().map(|holder| holder.buffers).sum();
     let explained: HashSet<usize> = asked.storages.into_iter().collect();
     let handles = buffers.saturating_sub(explained.len());
     if handles > 0 {
-        kept_by.push(KeptBy::Program { handles });
+        held_by.push(HeldBy::Program { handles });
     }
-    Ok(WhyLine { held, kept_by })
+    Ok(WhyLine { held, held_by })
 }
 
 /// Whether a path ends in that name, whole parts of it.
@@ -83,6 +83,6 @@ impl fmt::Display for WhyLine {
             let plural = if *buffers == 1 { "" } else { "s" };
             writeln!(f, "{bytes} in {buffers} buffer{plural} of {owner}")?;
         }
-        self.kept_by.iter().try_for_each(|kept| writeln!(f, "  {kept}"))
+        self.held_by.iter().try_for_each(|kept| writeln!(f, "  {kept}"))
     }
 }

@@ -9,7 +9,7 @@ mod why;
 
 pub use line::{WhyLine, why_line};
 pub use steady::assert_steady;
-pub use why::{KeptBy, Why, why};
+pub use why::{HeldBy, Why, why};
 
 pub use tonnage_runtime::events::{Action, Event, Report, Scope};
 pub use tonnage_runtime::ledger::{Holder, Info, leak_check};

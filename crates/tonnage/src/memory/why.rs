@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 /// Someone who holds bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum KeptBy {
+pub enum HeldBy {
     /// It is the value of a variable.
     Variable {
         /// Its name.
@@ -53,25 +53,25 @@ pub struct Why {
     /// Whether the tensor sees them in another way than they lie: as a view.
     pub is_view: bool,
     /// Who holds them.
-    pub kept_by: Vec<KeptBy>,
+    pub held_by: Vec<HeldBy>,
 }
 
 /// Who holds the bytes of a tensor: variables with what holds those, gradient tapes of this thread, functions and sessions
 /// that captured it, and as many handles of the program as are left over.
 ///
 /// ```
-/// use tonnage::memory::{self, KeptBy};
+/// use tonnage::memory::{self, HeldBy};
 /// use tonnage::{Elementwise, GradientTape, tensor};
 /// let x = tensor(vec![0.5f32; 1024])?;
 /// let tape = GradientTape::new();
 /// tape.watch(&x);
 /// let y = (&x).tanh()?;
 /// let why = memory::why(&y)?;
-/// assert!(matches!(why.kept_by[0], KeptBy::Tape { op: "tanh", .. }));
-/// assert_eq!(why.kept_by[1], KeptBy::Program { handles: 1 }); // `y` itself
+/// assert!(matches!(why.held_by[0], HeldBy::Tape { op: "tanh", .. }));
+/// assert_eq!(why.held_by[1], HeldBy::Program { handles: 1 }); // `y` itself
 /// println!("{why}");
 /// drop(tape);
-/// assert_eq!(memory::why(&y)?.kept_by, [KeptBy::Program { handles: 1 }]);
+/// assert_eq!(memory::why(&y)?.held_by, [HeldBy::Program { handles: 1 }]);
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 ///
@@ -81,15 +81,15 @@ pub struct Why {
 pub fn why(tensor: &Tensor) -> Result<Why> {
     let array = tensor.array("why").map_err(|e| e.at(Source::here()))?;
     let asked = known(&Asked::Storage(std::ptr::from_ref(array.storage()) as usize));
-    let mut kept_by = asked.kept_by;
+    let mut held_by = asked.held_by;
     // Each of those holds a handle, or a view that holds one.
     let handles = array.handles().saturating_sub(asked.storages.len()).max(1);
-    kept_by.push(KeptBy::Program { handles });
+    held_by.push(HeldBy::Program { handles });
     Ok(Why {
         owner: array.storage().owner(),
         bytes: array.storage().reserved(),
         is_view: array.is_view(),
-        kept_by,
+        held_by,
     })
 }
 
@@ -100,26 +100,26 @@ impl fmt::Display for Why {
             None => write!(f, "a recipe, which takes no bytes")?,
         }
         writeln!(f, "{}", if self.is_view { ", seen through a view" } else { "" })?;
-        for kept in &self.kept_by {
+        for kept in &self.held_by {
             writeln!(f, "  {kept}")?;
         }
         Ok(())
     }
 }
 
-impl fmt::Display for KeptBy {
+impl fmt::Display for HeldBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KeptBy::Variable { name, made, within } => {
+            HeldBy::Variable { name, made, within } => {
                 write!(f, "the value of variable `{name}`, made at {made}")?;
                 within.iter().try_for_each(|holder| write!(f, ", which {holder} holds"))
             }
-            KeptBy::Tape { op, source } => {
+            HeldBy::Tape { op, source } => {
                 write!(f, "kept by a gradient tape for the gradient of {op} at {source}")
             }
-            KeptBy::Captured { what, made } => write!(f, "captured by the {what} made at {made}"),
-            KeptBy::Program { handles: 1 } => write!(f, "1 handle of the program"),
-            KeptBy::Program { handles } => {
+            HeldBy::Captured { what, made } => write!(f, "captured by the {what} made at {made}"),
+            HeldBy::Program { handles: 1 } => write!(f, "1 handle of the program"),
+            HeldBy::Program { handles } => {
                 write!(f, "{handles} handles of the program, views among them")
             }
         }

@@ -68,7 +68,7 @@ impl MultiHeadAttention {
         self
     }
 
-    /// Attention of `x` to `to`, both `[batch, length, width]`; a mask stretches to `[batch, heads, queries, keys]`.
+    /// Attention of `x` to `to`, both `[batch, length, width]`; a mask broadcasts to `[batch, heads, queries, keys]`.
     #[track_caller]
     pub fn attend(&self, x: &Tensor, to: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
         let whole = width("attention", x)?;
@@ -108,7 +108,7 @@ fn by_head(x: &Tensor, heads: usize, each: usize) -> Result<Tensor> {
 }
 
 impl Layer for MultiHeadAttention {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 

@@ -86,7 +86,7 @@ impl Convolution {
 parameters!(Convolution { kernel, bias });
 
 impl Layer for Convolution {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 

@@ -80,7 +80,7 @@ impl Parameters for Dense {
 }
 
 impl Layer for Dense {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 

@@ -49,7 +49,7 @@ impl Embedding {
 parameters!(Embedding { table });
 
 impl Layer for Embedding {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 

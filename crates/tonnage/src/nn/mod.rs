@@ -69,14 +69,14 @@ pub trait Layer: Parameters {
     /// Whether the lines of its ops are a user's. Those of a layer of this crate are not: what it does is done for the line
     /// where it was put.
     #[doc(hidden)]
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         true
     }
 }
 
 impl<L: Layer + ?Sized> Layer for &L {
-    fn has_lines(&self) -> bool {
-        (**self).has_lines()
+    fn is_user_code(&self) -> bool {
+        (**self).is_user_code()
     }
 
     #[track_caller]
@@ -86,8 +86,8 @@ impl<L: Layer + ?Sized> Layer for &L {
 }
 
 impl<L: Layer + ?Sized> Layer for Box<L> {
-    fn has_lines(&self) -> bool {
-        (**self).has_lines()
+    fn is_user_code(&self) -> bool {
+        (**self).is_user_code()
     }
 
     #[track_caller]

@@ -60,7 +60,7 @@ impl BatchNorm {
 parameters!(BatchNorm { scale, bias, mean, variance });
 
 impl Layer for BatchNorm {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -112,7 +112,7 @@ impl LayerNorm {
 parameters!(LayerNorm { scale, bias });
 
 impl Layer for LayerNorm {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -149,7 +149,7 @@ impl RmsNorm {
 parameters!(RmsNorm { scale });
 
 impl Layer for RmsNorm {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -187,7 +187,7 @@ impl GroupNorm {
 parameters!(GroupNorm { scale, bias });
 
 impl Layer for GroupNorm {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 

@@ -81,7 +81,7 @@ pub enum Activation {
 parameters!(Activation {});
 
 impl Layer for Activation {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -118,7 +118,7 @@ pub struct MaxPool(
 parameters!(MaxPool {});
 
 impl Layer for MaxPool {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -138,7 +138,7 @@ pub struct AvgPool(
 parameters!(AvgPool {});
 
 impl Layer for AvgPool {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -160,7 +160,7 @@ pub enum GlobalPool {
 parameters!(GlobalPool {});
 
 impl Layer for GlobalPool {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -193,7 +193,7 @@ pub struct Dropout(
 parameters!(Dropout {});
 
 impl Layer for Dropout {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -213,7 +213,7 @@ pub struct Flatten;
 parameters!(Flatten {});
 
 impl Layer for Flatten {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -239,7 +239,7 @@ pub struct Reshape(
 parameters!(Reshape {});
 
 impl Layer for Reshape {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 

@@ -1,4 +1,4 @@
-//! Layers that go along a sequence `[batch, time, features]`, as loops: a round is planned once, and the gradient of a long
+//! Layers that go along a sequence `[batch, time, features]`, as loops: an iteration is planned once, and the gradient of a long
 //! sequence keeps a few states and runs the rest again.
 
 use tonnage_core::error::bad_argument;
@@ -130,7 +130,7 @@ impl Recurrent {
 }
 
 impl Layer for Recurrent {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 
@@ -203,7 +203,7 @@ impl Bidirectional {
 parameters!(Bidirectional { forwards, backwards });
 
 impl Layer for Bidirectional {
-    fn has_lines(&self) -> bool {
+    fn is_user_code(&self) -> bool {
         false
     }
 

@@ -71,7 +71,7 @@ impl Layer for Sequential {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         self.0.iter().try_fold(x.clone(), |x, Placed { layer, at, name }| {
             // A user's own layer has lines of its own.
-            Source::for_layer(name, || match layer.has_lines() {
+            Source::for_layer(name, || match layer.is_user_code() {
                 true => layer.forward(&x, mode),
                 false => at.stand_for(|| layer.forward(&x, mode)),
             })
@@ -92,8 +92,8 @@ impl<L: Parameters> Parameters for Frozen<L> {
 }
 
 impl<L: Layer> Layer for Frozen<L> {
-    fn has_lines(&self) -> bool {
-        self.0.has_lines()
+    fn is_user_code(&self) -> bool {
+        self.0.is_user_code()
     }
 
     #[track_caller]

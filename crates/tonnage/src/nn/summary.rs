@@ -25,7 +25,7 @@ pub struct Summary {
     pub gradients: Bytes,
     /// What the optimizer remembers.
     pub optimizer: Bytes,
-    /// What is kept between the way there and the way back for that input.
+    /// What is kept between the forward pass and the backward pass for that input.
     pub activations: Bytes,
     /// The most that forward and backward take together, over parameters and input: what a budget is compared with.
     pub peak: Bytes,
@@ -75,7 +75,7 @@ pub fn summary<M: Layer>(model: &M, optimizer: &Optimizer, input: &Tensor) -> Re
         weights: model.weight_bytes()?,
         gradients,
         optimizer: optimizer.bytes(&model.trainable())?,
-        activations: plan.kept_bytes(),
+        activations: plan.saved_bytes(),
         peak: plan.peak(),
         input: input.ty(),
         parameters: all.into_iter().map(|p| (p.path, p.variable.ty(), p.trainable)).collect(),

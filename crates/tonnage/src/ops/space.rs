@@ -127,7 +127,7 @@ impl Tensor {
     }
 }
 
-/// Vectors stretched over a grid of all of them: the i-th result varies along axis i. Views that take no bytes.
+/// Vectors broadcast over a grid of all of them: the i-th result varies along axis i. Views that take no bytes.
 ///
 /// ```
 /// use tonnage::{meshgrid, tensor};
@@ -149,10 +149,10 @@ pub fn meshgrid(vectors: &[&Tensor]) -> Result<Vec<Tensor>> {
         dims.push(length.clone());
     }
     let whole: Shape = dims.iter().cloned().collect();
-    let stretched = |(i, vector): (usize, &&Tensor)| {
+    let broadcast = |(i, vector): (usize, &&Tensor)| {
         let mut ones: Vec<Dim> = vec![1.into(); vectors.len()];
         ones[i] = dims[i].clone();
         shaped(vector, ones)?.broadcast_to(&whole)
     };
-    vectors.iter().enumerate().map(stretched).collect()
+    vectors.iter().enumerate().map(broadcast).collect()
 }

@@ -88,7 +88,7 @@ fn into_blocks(x: &Tensor, ty: &TensorType) -> Result<Tensor> {
     whole.reshape([blocks, BLOCK])
 }
 
-/// The way back.
+/// The backward pass.
 fn out_of_blocks(x: &Tensor, ty: &TensorType) -> Result<Tensor> {
     let (count, blocks) = (count(ty), blocks(ty));
     let flat = x.reshape([blocks * BLOCK])?;

@@ -7,7 +7,7 @@ use tonnage_core::{Result, Scalar, Shape, Source, TensorType};
 use super::{Optimizer, Slot, computed_in};
 use crate::make;
 use crate::ops::Elementwise;
-use crate::variable::{Role, Variable, kept_in_files};
+use crate::variable::{Role, Variable, held_in_files};
 
 /// Everything that is remembered.
 #[derive(Debug, Default)]
@@ -106,7 +106,7 @@ impl Optimizer {
             // It belongs to the layer of what it is of.
             let source = source.in_layer_of(variable.made());
             // And where that is kept, it is too.
-            kept_in_files(variable.is_in_files(), || {
+            held_in_files(variable.is_in_files(), || {
                 Variable::new_at(&name, value, Role::Optimizer, source)
             })
         };

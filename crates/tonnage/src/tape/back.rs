@@ -53,7 +53,7 @@ pub(super) fn check_outputs(targets: &[Tensor], outputs: Option<&[Tensor]>) -> R
 }
 
 impl Way {
-    /// Decides what the records of a trace keep, now that it is known what else is kept.
+    /// Decides what the records of a trace keep, now that it is known what else is saved.
     pub fn choose(&mut self) -> Result<()> {
         let Some(trace) = trace::enclosing(self.trace) else { return Ok(()) };
         let records = std::mem::take(&mut self.records);
@@ -168,6 +168,6 @@ fn renamed<K: Copy, L>(
         input_types: record.input_types,
         outputs: record.outputs.iter().map(|id| key(*id)).collect(),
         output_types: record.output_types,
-        kept: record.kept.into_iter().map(|(keep, v)| (keep, value(v))).collect(),
+        saved: record.saved.into_iter().map(|(save, v)| (save, value(v))).collect(),
     }
 }

@@ -109,7 +109,7 @@ fn way(trace: &Trace, sources: &impl Sources) -> Result<Way> {
             input_types: node.inputs.iter().map(ty).collect(),
             outputs: plain.iter().map(|id| key(*id)).collect(),
             output_types: plain.iter().map(ty).collect(),
-            kept: SmallVec::new(),
+            saved: SmallVec::new(),
         });
     }
     drop(state);

@@ -1,11 +1,11 @@
-//! What a tape holds for the way back, op by op and line by line.
+//! What a tape holds for the backward pass, op by op and line by line.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use tonnage_core::grad::{Record, decide};
 use tonnage_core::graph::ValueId;
-use tonnage_core::row::{Call, Keep, kept};
+use tonnage_core::row::{Call, Save, saved_values};
 use tonnage_core::{Bytes, Source, Value};
 
 use super::{GradientTape, Log, back};
@@ -19,7 +19,7 @@ pub struct HeldBy {
     pub op: &'static str,
     /// The user's line.
     pub source: Source,
-    /// What its row keeps, without what an earlier op keeps already.
+    /// What its row saves, without what an earlier op keeps already.
     pub bytes: Bytes,
     /// How much of that is there without the tape: variables, what it was told to watch and, in a function,
     /// what comes in from outside.
@@ -35,7 +35,7 @@ pub struct HeldBy {
 /// tape.watch(&x);
 /// let y = ((&x).tanh()? + 1.0)?;
 /// let held = tape.held();
-/// assert_eq!(held.bytes().get(), 4096); // the output of tanh; a sum keeps nothing
+/// assert_eq!(held.bytes().get(), 4096); // the output of tanh; a sum saves nothing
 /// println!("{held}");
 /// # Ok::<(), tonnage::Error>(())
 /// ```
@@ -82,7 +82,7 @@ impl fmt::Display for Held {
 }
 
 impl GradientTape {
-    /// What it holds for the way back: each op with its line and the bytes that its row keeps. In a
+    /// What it holds for the backward pass: each op with its line and the bytes that its row saves. In a
     /// function that is traced: what a gradient would keep.
     ///
     /// ```
@@ -91,7 +91,7 @@ impl GradientTape {
     /// let tape = GradientTape::new();
     /// tape.watch(&x);
     /// let y = (&x).tanh()?.sum_all()?;
-    /// assert_eq!(tape.held().bytes(), Bytes::new(4096)); // tanh keeps its output, sum nothing
+    /// assert_eq!(tape.held().bytes(), Bytes::new(4096)); // tanh saves its output, sum nothing
     /// println!("{}", tape.held());
     /// # Ok::<(), tonnage::Error>(())
     /// ```
@@ -128,7 +128,7 @@ fn in_memory(record: &Record<u64>, sources: &HashSet<u64>, seen: &mut HashSet<us
         let first = seen.insert(std::ptr::from_ref(storage) as usize);
         first.then(|| (storage.reserved(), sources.contains(&tensor.id())))
     };
-    let parts: Vec<(Bytes, bool)> = record.kept.iter().map(|(_, v)| v).filter_map(part).collect();
+    let parts: Vec<(Bytes, bool)> = record.saved.iter().map(|(_, v)| v).filter_map(part).collect();
     entry(record, parts.into_iter())
 }
 
@@ -151,13 +151,13 @@ fn in_graph(log: &Log, trace: &Trace, sources: &HashSet<u64>) -> Held {
             let bytes = |ty: &tonnage_core::TensorType| {
                 ty.bytes(op.name).map_or(Bytes::ZERO, Bytes::rounded)
             };
-            let keep = kept(op, set, &record.needs, &call, false).unwrap_or_default();
-            let parts = keep.into_iter().filter_map(|keep| {
-                let id = match keep {
-                    Keep::Input(i) => record.inputs.get(i).copied()?,
-                    Keep::Output(i) => record.outputs.get(i).copied()?,
-                    Keep::Aux(i) => return aux.get(i).map(|ty| (bytes(ty), false)),
-                    Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => return None,
+            let save = saved_values(op, set, &record.needs, &call, false).unwrap_or_default();
+            let parts = save.into_iter().filter_map(|save| {
+                let id = match save {
+                    Save::Input(i) => record.inputs.get(i).copied()?,
+                    Save::Output(i) => record.outputs.get(i).copied()?,
+                    Save::Aux(i) => return aux.get(i).map(|ty| (bytes(ty), false)),
+                    Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => return None,
                 };
                 let first = seen.insert(id);
                 first.then(|| (bytes(graph.ty(id)), is_source(id)))

@@ -1,8 +1,8 @@
-//! Jacobians: one way back for each element of the target, in a planned loop that holds the result and the
-//! memory of one way back.
+//! Jacobians: one backward pass for each element of the target, in a planned loop that holds the result and the
+//! memory of one backward pass.
 //!
 //! Where the rows' `axes` prove that each row of the target depends on that row of the source alone, all
-//! rows of a batch go back together: as many rounds as one row of the target has elements.
+//! rows of a batch go back together: as many iterations as one row of the target has elements.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl GradientTape {
     /// the first axis that both have, the rest of the target's shape, then the rest of the source's.
     ///
     /// Where a row of the target depends on other rows too, those derivatives are left out; finding the
-    /// others then takes a way back for every element of the target.
+    /// others then takes a backward pass for every element of the target.
     #[track_caller]
     pub fn batch_jacobian(&mut self, target: &Tensor, source: &Tensor) -> Result<Tensor> {
         let line = Source::here();
@@ -146,7 +146,7 @@ fn known(parts: &[&[usize]]) -> Shape {
     parts.concat().into_iter().map(Dim::Known).collect()
 }
 
-/// The gradients of all rounds: for each source a tensor of the rounds, then its shape.
+/// The gradients of all iterations: for each source a tensor of the iterations, then its shape.
 fn rows(
     way: back::Way,
     target: &Tensor,
@@ -160,7 +160,7 @@ fn rows(
     let whole =
         |shape: &&Vec<usize>| make::fill(0.into(), dtype, known(&[&[count], shape]), source);
     let start = shapes.iter().map(whole).collect::<Result<Vec<Tensor>>>()?;
-    let round = |(i, all): (Tensor, Vec<Tensor>)| {
+    let iteration = |(i, all): (Tensor, Vec<Tensor>)| {
         let number = make::range(0i64, count as i64, 1)?;
         let hot = number.equal(&i)?.cast(dtype)?;
         let hot = match by_row {
@@ -180,7 +180,7 @@ fn rows(
         Ok(((i + 1)?, next))
     };
     let first = make::fill(0.into(), DType::I64, Shape::scalar(), source)?;
-    Ok(while_loop((first, start), |(i, _)| i.less(count as i64), round)?.1)
+    Ok(while_loop((first, start), |(i, _)| i.less(count as i64), iteration)?.1)
 }
 
 /// Elements of one row of the target, and of one row of the source.
@@ -188,7 +188,7 @@ fn inner(to: &[usize], from: &[usize]) -> (usize, usize) {
     (to[1..].iter().product(), from[1..].iter().product())
 }
 
-/// From rounds of batches to batches of rounds.
+/// From iterations of batches to batches of iterations.
 fn by_batch(rows: &Tensor, to: &[usize], from: &[usize]) -> Result<Tensor> {
     let (inner, rest) = inner(to, from);
     rows.reshape(lengths(&[&[inner, to[0], rest]]))?.transpose(&[1, 0, 2])

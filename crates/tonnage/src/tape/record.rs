@@ -1,4 +1,4 @@
-//! Recording: what the tapes write down as ops are applied. A record keeps what the op's row declares, the
+//! Recording: what the tapes write down as ops are applied. A record saves what the op's row declares, the
 //! cheapest of its alternatives, and nothing else.
 //!
 //! Decision: `docs/decisions/tapes-see-into-calls.md`.
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::Record;
 use tonnage_core::graph::Graph;
-use tonnage_core::row::{Call, Grad, Keep, kept};
+use tonnage_core::row::{Call, Grad, Save, saved_values};
 use tonnage_core::{Bytes, Dim, OpDef, Result, Source, Symbol, TensorType, Value};
 
 use super::{Log, TAPES};
@@ -28,8 +28,8 @@ use crate::variable::Variable;
 pub(crate) struct Recording {
     logs: SmallVec<[Rc<RefCell<Log>>; 1]>,
     record: Record<u64>,
-    keep: SmallVec<[Keep; 2]>,
-    /// The output that would do instead of the aux ones that are kept.
+    save: SmallVec<[Save; 2]>,
+    /// The output that would do instead of the aux ones that are saved.
     instead: Option<usize>,
     inputs: SmallVec<[Option<Value>; 3]>,
     tracked: SmallVec<[u64; 3]>,
@@ -101,12 +101,12 @@ fn begin(
         input_types: ids.iter().map(|(_, ty)| ty.clone()).collect(),
         outputs: SmallVec::new(),
         output_types: SmallVec::new(),
-        kept: SmallVec::new(),
+        saved: SmallVec::new(),
     };
     Some(Recording {
         logs,
         record,
-        keep: SmallVec::new(),
+        save: SmallVec::new(),
         instead: None,
         inputs: SmallVec::new(),
         tracked: all,
@@ -114,7 +114,7 @@ fn begin(
     })
 }
 
-/// An eager op that a tape will want; decides what is kept, which may be an aux output.
+/// An eager op that a tape will want; decides what is saved, which may be an aux output.
 pub(crate) fn eager(
     op: &'static OpDef,
     inputs: &Inputs,
@@ -133,7 +133,7 @@ pub(crate) fn eager(
     Ok(Some(recording))
 }
 
-/// A traced op that a tape will want. What it keeps is decided when a gradient is asked for.
+/// A traced op that a tape will want. What it saves is decided when a gradient is asked for.
 pub(crate) fn symbolic(
     op: &'static OpDef,
     inputs: &[Tensor],
@@ -201,43 +201,43 @@ impl Recording {
         };
         let Record { needs, input_types, .. } = &self.record;
         let twice = self.logs.len() > 1 || !dual::quiet();
-        let mut best: Option<(u64, SmallVec<[Keep; 2]>)> = None;
+        let mut best: Option<(u64, SmallVec<[Save; 2]>)> = None;
         let mut alone = None;
         for set in op.saves.alternatives {
-            let keep = kept(op, set, needs, &self.call(), twice)?;
-            if let [Keep::Output(output)] = keep[..] {
+            let save = saved_values(op, set, needs, &self.call(), twice)?;
+            if let [Save::Output(output)] = save[..] {
                 alone = Some(output);
             }
-            let price = keep
+            let price = save
                 .iter()
-                .map(|keep| match keep {
-                    Keep::Input(i) => bytes(input_types.get(*i)),
-                    Keep::Output(i) => bytes(made.get(*i)),
-                    Keep::Aux(i) => bytes(aux.get(*i)),
+                .map(|save| match save {
+                    Save::Input(i) => bytes(input_types.get(*i)),
+                    Save::Output(i) => bytes(made.get(*i)),
+                    Save::Aux(i) => bytes(aux.get(*i)),
                     // Spelled out.
-                    Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => 0,
+                    Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => 0,
                 })
                 .fold(0, u64::saturating_add);
             if best.as_ref().is_none_or(|(least, _)| price < *least) {
-                best = Some((price, keep));
+                best = Some((price, save));
             }
         }
-        self.keep = best.map(|(_, keep)| keep).unwrap_or_default();
+        self.save = best.map(|(_, save)| save).unwrap_or_default();
         self.instead = alone.filter(|_| self.wants_aux());
         Ok(())
     }
 
-    /// Takes hold of the inputs that are kept, before the op may overwrite them.
+    /// Takes hold of the inputs that are saved, before the op may overwrite them.
     fn hold<'t>(&mut self, inputs: impl Iterator<Item = &'t Tensor>) {
-        let keep = &self.keep;
+        let save = &self.save;
         self.inputs = inputs
             .enumerate()
-            .map(|(i, tensor)| keep.contains(&Keep::Input(i)).then(|| hold(tensor.clone())))
+            .map(|(i, tensor)| save.contains(&Save::Input(i)).then(|| hold(tensor.clone())))
             .collect();
     }
 
     pub fn wants_aux(&self) -> bool {
-        self.keep.iter().any(|k| matches!(k, Keep::Aux(_)))
+        self.save.iter().any(|k| matches!(k, Save::Aux(_)))
     }
 
     /// How many of an eager op's outputs are no aux ones.
@@ -293,14 +293,14 @@ impl Recording {
                 self.plain
             }
         };
-        for keep in &self.keep {
-            let kept = match *keep {
-                Keep::Input(i) => self.inputs.get(i).cloned().flatten(),
-                Keep::Output(i) => made.get(i).cloned().map(hold),
-                Keep::Aux(i) => made.get(plain + i).cloned().map(hold),
-                Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => None,
+        for save in &self.save {
+            let saved = match *save {
+                Save::Input(i) => self.inputs.get(i).cloned().flatten(),
+                Save::Output(i) => made.get(i).cloned().map(hold),
+                Save::Aux(i) => made.get(plain + i).cloned().map(hold),
+                Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => None,
             };
-            self.record.kept.extend(kept.map(|value| (*keep, value)));
+            self.record.saved.extend(saved.map(|value| (*save, value)));
         }
         for tensor in &made[..plain] {
             self.record.outputs.push(tensor.id());
@@ -327,13 +327,13 @@ impl Log {
     /// A record that keeps the result of an earlier one keeps it for that one too: aux outputs, such as the bits of
     /// a relu, are not needed beside it. Only later records know, so they are let go then.
     fn lighten(&mut self, later: &Record<u64>) {
-        for (keep, value) in &later.kept {
-            let Keep::Input(i) = keep else { continue };
+        for (save, value) in &later.saved {
+            let Save::Input(i) = save else { continue };
             let Some(id) = later.inputs.get(*i) else { continue };
             let Some(at) = self.instead.remove(id) else { continue };
             let Some(record) = self.records.get_mut(at) else { continue };
             if let Some(output) = record.outputs.iter().position(|made| made == id) {
-                record.kept = SmallVec::from_iter([(Keep::Output(output), value.clone())]);
+                record.saved = SmallVec::from_iter([(Save::Output(output), value.clone())]);
             }
         }
     }

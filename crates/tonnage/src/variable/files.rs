@@ -53,11 +53,11 @@ thread_local! {
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub fn variables_in_files<R>(f: impl FnOnce() -> R) -> R {
-    kept_in_files(true, f)
+    held_in_files(true, f)
 }
 
 /// The same, or in memory.
-pub(crate) fn kept_in_files<R>(in_files: bool, f: impl FnOnce() -> R) -> R {
+pub(crate) fn held_in_files<R>(in_files: bool, f: impl FnOnce() -> R) -> R {
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -123,7 +123,7 @@ impl Variable {
         values: &[&Array],
         source: Source,
     ) -> Result<Array> {
-        execute::update_kept(op, &self.shown(old), values, self.mark(source))
+        execute::update_in_file(op, &self.shown(old), values, self.mark(source))
     }
 
     /// What a plan sees of a value that will be in a file, and is not there yet.

@@ -25,8 +25,8 @@ use crate::dispatch::{self, Input};
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
+pub(crate) use files::{held_in_files, store_outputs};
 pub use files::{keep_in_files, variables_in_files};
-pub(crate) use files::{kept_in_files, store_outputs};
 pub(crate) use first::First;
 pub(crate) use held::Held;
 
@@ -289,7 +289,7 @@ impl Variable {
                 let types = [self.ty(), value.ty()];
                 (op.infer)(&tonnage_core::Call::new(op, &types, &Attrs::None))
                     .map_err(|e| e.at(source))?;
-                // The value, stretched to the variable's shape, straight into its bytes.
+                // The value, broadcast to the variable's shape, straight into its bytes.
                 let to = Attrs::Shape(self.ty().shape);
                 let wide = eager::apply(
                     &tonnage_ops::shape::broadcast_to::BROADCAST_TO,

@@ -87,7 +87,7 @@ fn nets() -> Vec<Case> {
 
 fn loops() -> Vec<Case> {
     let mut all = Vec::new();
-    for rounds in [1, 2, 17, 100] {
+    for iterations in [1, 2, 17, 100] {
         for (width, options) in [
             (3usize, Loop::new()),
             (33, Loop::new().checkpoints(1)),
@@ -95,15 +95,19 @@ fn loops() -> Vec<Case> {
             (120, Loop::new().checkpoints(4)),
             (120, Loop::new().spill()),
         ] {
-            let name = format!("{rounds} iterations of {width} with {options:?}");
+            let name = format!("{iterations} iterations of {width} with {options:?}");
             let arguments = vec![rows([width, width]), rows([width, width])];
             all.push(gradients(&name, arguments, move |a| {
-                let round = |_, y: Tensor| y.matmul(&a[1])?.tanh();
-                options.clone().fori_loop(0, rounds, a[0].clone(), round)?.square()?.sum_all()
+                let iteration = |_, y: Tensor| y.matmul(&a[1])?.tanh();
+                options
+                    .clone()
+                    .fori_loop(0, iterations, a[0].clone(), iteration)?
+                    .square()?
+                    .sum_all()
             }));
         }
-        let arguments = vec![rows([rounds as usize, 9, 50]), rows([50, 160]), rows([40, 160])];
-        all.push(gradients(&format!("an lstm of {rounds} steps"), arguments, |a| {
+        let arguments = vec![rows([iterations as usize, 9, 50]), rows([50, 160]), rows([40, 160])];
+        all.push(gradients(&format!("an lstm of {iterations} steps"), arguments, |a| {
             let start = (zeros([9, 40])?, zeros([9, 40])?);
             let step = |state: (Tensor, Tensor), x: Tensor| {
                 let (h, c) = lstm(state, &x, &a[1], &a[2])?;
@@ -113,13 +117,13 @@ fn loops() -> Vec<Case> {
             hs.square()?.sum_all()
         }));
         let arguments = vec![rows([31, 37]), rows([37, 37])];
-        all.push(gradients(&format!("{rounds} iterations in 3"), arguments, move |a| {
+        all.push(gradients(&format!("{iterations} iterations in 3"), arguments, move |a| {
             let inner = |_, y: Tensor| (y.matmul(&a[1])? * 0.3)?.sin();
-            let outer = |_, y: Tensor| fori_loop(0, rounds, y, inner)?.tanh();
+            let outer = |_, y: Tensor| fori_loop(0, iterations, y, inner)?.tanh();
             fori_loop(0, 3, a[0].clone(), outer)?.square()?.sum_all()
         }));
-        let arguments = vec![rows([rounds as usize, 45, 45])];
-        all.push(case(&format!("a map over {rounds} rows"), arguments, |a| {
+        let arguments = vec![rows([iterations as usize, 45, 45])];
+        all.push(case(&format!("a map over {iterations} rows"), arguments, |a| {
             let sorted = |x: Tensor| x.matmul(&x.t()?)?.softmax(-1)?.matmul(&x)?.sort(0, false);
             Ok(vec![map_fn(a[0].clone(), sorted)?])
         }));

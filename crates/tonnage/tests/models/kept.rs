@@ -1,4 +1,4 @@
-//! What lies between the way there and the way back: what the rows declare, and no more.
+//! What lies between the forward pass and the backward pass: what the rows declare, and no more.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ fn planned(net: Net, x: &Tensor) -> (Held, Bytes, String) {
     });
     let plan = step.plan(x).unwrap();
     let held = held.borrow_mut().take().unwrap();
-    (held, plan.kept_bytes(), plan.to_string())
+    (held, plan.saved_bytes(), plan.to_string())
 }
 
 /// Bytes that are kept in eager mode: as the tape says, and as the ledger has it.

@@ -125,7 +125,7 @@ class MultiHeadAttention(Layer):
         return _t.reshape(_t.transpose(x, [*others, *axes, x.ndim - 1]), [-1, long, x.lengths[-1]])
 
     def _back(self, made, query):
-        """The way back for what was made of the query's rows."""
+        """The backward pass for what was made of the query's rows."""
         if query.ndim == 3:
             return made
         axes, others = self._axes(query)

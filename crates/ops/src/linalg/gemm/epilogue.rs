@@ -8,14 +8,14 @@
 use std::marker::PhantomData;
 
 use bytemuck::{Pod, cast_slice_mut};
-use tonnage_core::kernel::{Finish, Parts};
+use tonnage_core::kernel::{Epilogue, Parts};
 
 /// Work on finished blocks: a bias, an activation.
 ///
 /// It sees every element of the result once, before the result is rounded to its dtype. How the result is cut
 /// into blocks is open (it varies with threads), so what it does to an element may depend on the
 /// element's position and value alone.
-pub trait Epilogue<C>: Sync {
+pub trait BlockEpilogue<C>: Sync {
     /// Works on a block in place.
     fn finish(&self, block: &mut Block<'_, C>);
 }
@@ -24,16 +24,16 @@ pub trait Epilogue<C>: Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Store;
 
-impl<C> Epilogue<C> for Store {
+impl<C> BlockEpilogue<C> for Store {
     #[inline(always)]
     fn finish(&self, _: &mut Block<'_, C>) {}
 }
 
 /// Hands finished rows over to the step behind this one.
 #[derive(Clone, Copy)]
-pub struct Finishing<'a> {
+pub struct OutputEpilogue<'a> {
     /// That step.
-    pub finish: &'a dyn Finish,
+    pub epilogue: &'a dyn Epilogue,
     /// The position of the result's first element, from one matrix of the batch to the next, and from one row to the next.
     pub start: usize,
     /// See `start`.
@@ -42,7 +42,7 @@ pub struct Finishing<'a> {
     pub row: usize,
 }
 
-impl<C: Pod> Epilogue<C> for Option<Finishing<'_>> {
+impl<C: Pod> BlockEpilogue<C> for Option<OutputEpilogue<'_>> {
     #[inline(always)]
     fn finish(&self, block: &mut Block<'_, C>) {
         let Some(to) = self else { return };
@@ -51,8 +51,8 @@ impl<C: Pod> Epilogue<C> for Option<Finishing<'_>> {
         // Whole rows that follow each other are one run.
         let whole_rows = block.cols == to.row;
         match block.whole().filter(|_| whole_rows) {
-            Some(all) => to.finish.finish(&mut (first, cast_slice_mut(all))),
-            None => to.finish.finish(&mut Lines { block, first, row: to.row }),
+            Some(all) => to.epilogue.apply(&mut (first, cast_slice_mut(all))),
+            None => to.epilogue.apply(&mut Lines { block, first, row: to.row }),
         }
     }
 }

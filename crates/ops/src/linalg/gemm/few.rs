@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::compute::{Compute, Output};
-use super::epilogue::{Epilogue, Position};
+use super::epilogue::{BlockEpilogue, Position};
 use super::kernel::{FEW, Flushed, SIDE_BY_SIDE, Stream, Tile, TileFn};
 use super::operand::{Direct, Operand};
 use super::plan::{ALIGN, FEW_CHAIN, FEW_DEPTH, Path, chunk_of_few, packed_of_few};
@@ -23,7 +23,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     /// All lines of `few` by the given lines of `many`. `turned` where `many` is the left operand: its
     /// lines are the rows of the result then.

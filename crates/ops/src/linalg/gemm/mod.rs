@@ -32,7 +32,7 @@ mod tiles;
 
 pub use band::{Band, Walk};
 pub use compute::{Compute, Output, Reads};
-pub use epilogue::{Block, Epilogue, Finishing, Position, Store};
+pub use epilogue::{Block, BlockEpilogue, OutputEpilogue, Position, Store};
 pub use operand::{Direct, Matrix, Narrow, Operand, Packs, Strides, Strip, pack_with};
 pub use pack::{Source, strided as pack_strided};
 pub use plan::Size;
@@ -242,7 +242,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     gemm_at(Level::best(), size, a, b, c, epilogue, scratch, workers)
 }
@@ -267,7 +267,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     let c = c.sink(at, size, whole.rows, add);
     run_at(Level::best(), whole, size, a, b, c, epilogue, scratch, workers)
@@ -297,7 +297,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     run_at(level, size, size, a, b, c.sink(size)?, epilogue, scratch, workers)
 }
@@ -318,7 +318,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     if size.is_empty() {
         return Ok(());

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use super::compute::Output;
-use super::epilogue::{Epilogue, Position};
+use super::epilogue::{BlockEpilogue, Position};
 use super::kernel::FEW;
 use super::kernel::amx::{BLOCK, SIDE, STEP, Unit};
 use super::operand::Operand;
@@ -97,7 +97,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     /// Both operands hold `bf16`, sums are `f32`, and depth is not 0.
     pub(super) fn pairs(

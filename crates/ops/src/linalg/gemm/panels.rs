@@ -42,7 +42,7 @@ pub(super) enum Access<'a, C> {
     /// Where it lies: too few strips of tiles read it to pay for packing.
     InPlace(Direct<'a, C>),
     /// The first strip of tiles reads it where it lies and packs it for the others, if its tiles can.
-    Kept(Direct<'a, C>),
+    FileValue(Direct<'a, C>),
     /// Packed beforehand.
     Packed,
 }

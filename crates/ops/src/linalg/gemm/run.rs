@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tonnage_core::Workers;
 
 use super::compute::Output;
-use super::epilogue::{Block, Epilogue, Position};
+use super::epilogue::{Block, BlockEpilogue, Position};
 use super::kernel::{Kernel, Level};
 use super::operand::Operand;
 use super::plan::{Path, Plan, Size, TOLD_APART};
@@ -95,7 +95,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     /// Runs `count` pieces from `first` on; `space` has a slot for each.
     pub fn pieces(&self, first: usize, count: usize, space: &mut [O::Compute]) {

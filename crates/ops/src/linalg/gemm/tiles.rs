@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::compute::{Compute, Output};
-use super::epilogue::{Block, Epilogue, Position};
+use super::epilogue::{Block, BlockEpilogue, Position};
 use super::kernel::{ALONG, FEW, Flushed, Tile, TileFn};
 use super::operand::{Direct, Operand, Packs, Strip};
 use super::panels::{Access, Left, Panels, Right, packed};
@@ -42,7 +42,7 @@ where
     A: Operand<O::Compute>,
     B: Operand<O::Compute>,
     O: Output,
-    E: Epilogue<O::Compute>,
+    E: BlockEpilogue<O::Compute>,
 {
     /// Sums are kept in the result itself, which has their dtype and even rows.
     pub(super) fn in_place(
@@ -355,7 +355,7 @@ where
             Some(direct) if direct.depth.unsigned_abs() <= self.kernel.cols => {
                 Access::InPlace(direct)
             }
-            Some(direct) if direct.is_near(deep) => Access::Kept(direct),
+            Some(direct) if direct.is_near(deep) => Access::FileValue(direct),
             _ => Access::Packed,
         }
     }
@@ -374,7 +374,7 @@ where
             Access::InPlace(direct) => {
                 Right { first: direct.panels(&lines, depth, width), kept: None, packed: false }
             }
-            Access::Kept(direct) if strip >= self.kernel.keeps => {
+            Access::FileValue(direct) if strip >= self.kernel.keeps => {
                 let out = &mut space[..lines.len().next_multiple_of(width) * depth.len()];
                 let kept = Some(Panels::packed(out, depth.len(), width));
                 Right { first: direct.panels(&lines, depth, width), kept, packed: true }

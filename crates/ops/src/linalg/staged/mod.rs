@@ -20,7 +20,7 @@ use tonnage_core::{Bytes, ErrorKind, Result};
 
 use super::gemm::forced::Level;
 use super::gemm::{
-    Area, Compute, Finishing, InParts, Matrix, Output, Reads, Size, Strides, gemm_part,
+    Area, Compute, InParts, Matrix, Output, OutputEpilogue, Reads, Size, Strides, gemm_part,
 };
 use super::stored::{Side, StoredMatrix};
 pub(super) use cut::space;
@@ -66,7 +66,7 @@ struct Staged<'a, T> {
     of: Outside<'a>,
     beside: Beside<'a, T>,
     whole: Size,
-    finish: Option<Finishing<'a>>,
+    epilogue: Option<OutputEpilogue<'a>>,
     lies: Lies,
     cut: Cut,
     /// From one run to the next in the file.
@@ -81,7 +81,7 @@ pub(super) fn multiply<T, C>(
     beside: Beside<'_, T>,
     whole: Size,
     out: &mut [T],
-    finish: Option<Finishing<'_>>,
+    epilogue: Option<OutputEpilogue<'_>>,
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()>
@@ -108,7 +108,7 @@ where
     let unit = parts.unit_of_depth(Level::best());
     let matrices = if shared || !follow { 1 } else { whole.batch };
     let cut = Cut::of((matrices, lines, depth), lines_first, size_of::<T>(), unit);
-    let staged = Staged { of, beside, whole, finish, lies, cut, apart, shared };
+    let staged = Staged { of, beside, whole, epilogue, lies, cut, apart, shared };
     let (area, threads) = (&mut Area::all(out, whole.cols), workers.threads());
     // Rows of a batch lie in each of its matrices, columns in all.
     let apart = if of.left { whole.batch == 1 } else { shared };
@@ -237,7 +237,8 @@ where
         let to = (out, (row, col), now.depth.0 > 0);
         // When nothing more is added.
         let last = now.depth.0 + now.depth.1 == whole.depth;
-        let end = self.finish.filter(|_| last).map(|f| Finishing { start: f.start + at, ..f });
+        let end =
+            self.epilogue.filter(|_| last).map(|f| OutputEpilogue { start: f.start + at, ..f });
         let size = Size { batch: now.batch.1, depth: now.depth.1, ..whole };
         if self.of.left {
             let size = Size { rows: now.lines.1, ..size };

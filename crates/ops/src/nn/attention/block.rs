@@ -102,7 +102,7 @@ impl<'a, T: tonnage_core::Element> Rows<'a, T> {
     }
 }
 
-/// What hides keys, or is added to scores; stretched to `[batch, heads, queries, keys]`.
+/// What hides keys, or is added to scores; broadcast to `[batch, heads, queries, keys]`.
 pub(super) struct Mask<'a> {
     input: &'a In<'a>,
     layout: Layout,

@@ -10,7 +10,7 @@
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType, Workers};
 
@@ -38,10 +38,10 @@ pub static ATTENTION: OpDef = OpDef {
     mem: Mem::Alloc,
     scratch,
     saves: Saves::one_of(&[&[
-        Keep::Inputs.always(),
-        Keep::Output(0).always(),
-        Keep::Output(1).always(),
-        Keep::Output(2).always(),
+        Save::Inputs.always(),
+        Save::Output(0).always(),
+        Save::Output(1).always(),
+        Save::Output(2).always(),
     ]]),
     remat: Remat::Costly,
     cost: |call| super::costs(call, 2, &infer(call).unwrap_or_default()),

@@ -10,7 +10,7 @@ use std::ops::Range;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::workers::{Single, for_each_chunk};
 use tonnage_core::{Bytes, Call, DType, Emit, OpDef, Workers};
 
@@ -36,7 +36,7 @@ pub static ATTENTION_GRAD: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| super::costs(call, 5, &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),

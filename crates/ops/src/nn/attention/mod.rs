@@ -56,7 +56,7 @@ fn check(op: &'static str, q: &TensorType, k: &TensorType, v: &TensorType) -> Re
     if even { Ok(()) } else { differ(q, k, "heads of keys divide those of queries") }
 }
 
-/// Refuses a mask that does not stretch to a score for every query and key.
+/// Refuses a mask that does not broadcast to a score for every query and key.
 fn check_mask(op: &'static str, q: &TensorType, k: &TensorType, mask: &TensorType) -> Result<()> {
     let fits = |d: DType| d == DType::Bool || d == q.dtype;
     dtype(op, mask, fits, "bool (true is seen), or the dtype of the queries, to be added")?;
@@ -66,7 +66,7 @@ fn check_mask(op: &'static str, q: &TensorType, k: &TensorType, mask: &TensorTyp
         return Ok(());
     }
     let what = format!("a mask of shape {} for scores of shape {scores}", mask.shape);
-    Err(bad_argument(op, what, "use a mask that stretches to [batch, heads, queries, keys]"))
+    Err(bad_argument(op, what, "use a mask that broadcasts to [batch, heads, queries, keys]"))
 }
 
 /// How batch, heads and queries of `q` run along those of the inputs: `(input, axis)` of the first `inputs` inputs.
@@ -145,7 +145,7 @@ fn cases() -> Vec<Case> {
         of(F32, [1, 2, 2], [5, 5, 3, 7], true, None),
         of(F16, [1, 1, 1], [3, 4, 4, 4], false, None),
         of(BF16, [1, 2, 1], [3, 4, 4, 3], true, None),
-        // Queries in groups; more keys than queries; masks that are added, that hide, and that stretch.
+        // Queries in groups; more keys than queries; masks that are added, that hide, and that broadcast.
         of(F32, [2, 4, 2], [3, 6, 4, 5], true, None),
         of(F32, [1, 6, 2], [4, 7, 3, 2], false, Some((F32, &[4, 7]))),
         of(F32, [2, 2, 2], [3, 11, 2, 3], false, Some((Bool, &[2, 1, 1, 11]))),

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, TensorType};
 
 use super::depthwise::{self, Gather};
@@ -17,7 +17,7 @@ use super::transpose::CONV_TRANSPOSE;
 use super::windows::packs;
 use super::{Known, channels, divides, filter_lengths, floats, image_is_input, mismatch};
 use crate::infer::{along, inputs, joined};
-use crate::linalg::gemm::{Finishing, Rows, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::linalg::gemm::{OutputEpilogue, Rows, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
 
 const NAME: &str = "conv";
@@ -30,13 +30,13 @@ pub static CONV: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
+    saves: Saves::one_of(&[&[Save::Input(1).needed_by(0), Save::Input(0).needed_by(1)]]),
     remat: Remat::Costly,
     cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Finishing(kernel),
+    lower: Lower::WithEpilogue(kernel),
     samples: || {
         let sample = |(dtype, image, filter, conv)| super::sample(dtype, &image, &filter, conv);
         super::cases().into_iter().map(sample).collect()
@@ -127,8 +127,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     if known.is_depthwise() {
         let gather = Gather::forward(image, &known);
         gather.run(filter, out.slice::<T>(), k.scratch, k.workers)?;
-        if let Some(finish) = k.finish {
-            crate::tile::finish_all::<T>(finish, out.slice::<T>(), k.workers)?;
+        if let Some(epilogue) = k.epilogue {
+            crate::tile::apply_epilogue::<T>(epilogue, out.slice::<T>(), k.workers)?;
         }
         return Ok(());
     }
@@ -142,6 +142,6 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         add: false,
     };
     let (batch, row) = (size.cols, known.outputs);
-    let end = k.finish.map(|finish| Finishing { finish, start: 0, batch, row });
+    let end = k.epilogue.map(|epilogue| OutputEpilogue { epilogue, start: 0, batch, row });
     gemm(size, &left, &right, target, &end, k.scratch, k.workers)
 }

@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, Shape, TensorType};
 
@@ -41,7 +41,7 @@ pub static CONV_TRANSPOSE: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).needed_by(0), Keep::Input(0).needed_by(1)]]),
+    saves: Saves::one_of(&[&[Save::Input(1).needed_by(0), Save::Input(0).needed_by(1)]]),
     remat: Remat::Costly,
     cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),

@@ -9,7 +9,7 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types,
+    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
 use tonnage_core::{Attrs, Bytes, Call, DType, Dim, Element, Emit, OpDef, Shape, TensorType};
 
@@ -36,10 +36,10 @@ pub static GROUP_NORM: OpDef = OpDef {
     mem: Mem::Alloc,
     scratch,
     saves: Saves::one_of(&[&[
-        Keep::Input(0).always(),
-        Keep::Input(1).always(),
-        Keep::Output(1).always(),
-        Keep::Output(2).always(),
+        Save::Input(0).always(),
+        Save::Input(1).always(),
+        Save::Output(1).always(),
+        Save::Output(2).always(),
     ]]),
     remat: Remat::Costly,
     cost: |call| {

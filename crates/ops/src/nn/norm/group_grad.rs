@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, Values,
+    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
 };
 use tonnage_core::{Attrs, Bytes, Call, Element, OpDef, TensorType};
 
@@ -30,7 +30,7 @@ pub static GROUP_NORM_GRAD: OpDef = OpDef {
     axes,
     mem: Mem::Alloc,
     scratch,
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Normalization. `layer_norm` brings each row to a mean of 0 and a deviation of 1 (`rms_norm`: to a mean square of 1);
 //! `group_norm` each group of channels of each image, which is `batch_norm` where a batch is one image.
 //!
-//! A row is read into cache once, so that its statistics are computed again on the way back rather than kept. Those of an
+//! A row is read into cache once, so that its statistics are computed again in the backward pass rather than kept. Those of an
 //! image are too far from its end for that, and are kept: two numbers a group.
 //!
 //! Variances are those of the numbers at hand (divided by their count), from differences to their mean, never from

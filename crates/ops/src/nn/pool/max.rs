@@ -9,7 +9,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
-    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
@@ -32,7 +32,7 @@ pub static MAX_POOL: OpDef = OpDef {
     axes: |call| axes(call.inputs[0].shape.rank(), 1),
     mem: Mem::Alloc,
     scratch: no_scratch,
-    saves: Saves { alternatives: &[&[Keep::Aux(0).always()]], aux },
+    saves: Saves { alternatives: &[&[Save::Aux(0).always()]], aux },
     remat: Remat::Costly,
     cost: |call| {
         let made = infer(call).unwrap_or_default();

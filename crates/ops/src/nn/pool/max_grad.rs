@@ -9,7 +9,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::{
-    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, SampleInput, Saves, Types, Values,
+    Fails, Grad, Jvp, Lower, Mem, Remat, Sample, SampleInput, Save, Saves, Types, Values,
     no_scratch,
 };
 use tonnage_core::workers::for_each_chunk;
@@ -34,7 +34,7 @@ pub static MAX_POOL_GRAD: OpDef = OpDef {
     axes: |call| axes(call.inputs[0].shape.rank(), 3),
     mem: Mem::Reuse(&[0]),
     scratch: no_scratch,
-    saves: Saves::one_of(&[&[Keep::Input(1).always()]]),
+    saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Costly,
     cost: |call| {
         cost(call.inputs.get(2).map_or(0, elements), call.inputs.iter().chain(call.inputs))

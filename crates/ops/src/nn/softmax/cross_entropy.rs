@@ -8,7 +8,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, SampleInput, Saves, Types, Values,
+    Fails, Grad, Jvp, Lower, Mem, Remat, Sample, SampleInput, Save, Saves, Types, Values,
 };
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, Shape, Sizes, TensorType};
 
@@ -32,7 +32,7 @@ pub static CROSS_ENTROPY: OpDef = OpDef {
     axes: |call| rows_axes(call, &[0, 1], false),
     mem: Mem::Alloc,
     scratch: |call, threads| rows_scratch(call, 2, threads),
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| costs(call, 15, &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),

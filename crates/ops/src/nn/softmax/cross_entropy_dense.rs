@@ -7,7 +7,7 @@ use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, Element, Emit, OpDef, Scalar, TensorType};
 
 use super::cross_entropy::losses;
@@ -34,7 +34,7 @@ pub static CROSS_ENTROPY_DENSE: OpDef = OpDef {
     axes: |call| rows_axes(call, &[0, 1], false),
     mem: Mem::Alloc,
     scratch: |call, threads| rows_scratch(call, 3, threads),
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| costs(call, 20, &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, DType, Dim, Element, OpDef, Shape, TensorType};
 
 use super::cross_entropy::{labels_to_test, leading, losses};
@@ -32,7 +32,7 @@ pub static CROSS_ENTROPY_GRAD: OpDef = OpDef {
     axes: |call| rows_axes(call, &[0, 1, 2], true),
     mem: Mem::Reuse(&[0]),
     scratch: |call, threads| rows_scratch(call, 2, threads),
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| costs(call, 15, &call.inputs[..1]),
     grad: Grad::Rule(|e, call| by_formula(e, call, formula)),

@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, Emit, OpDef};
 
 use super::log_grad::LOG_SOFTMAX_GRAD;
@@ -25,7 +25,7 @@ pub static LOG_SOFTMAX: OpDef = OpDef {
     axes: |call| rows_axes(call, &[0], true),
     mem: Mem::Reuse(&[0]),
     scratch: |call, threads| rows_scratch(call, 2, threads),
-    saves: Saves::one_of(&[&[Keep::Output(0).always()]]),
+    saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| costs(call, 15, &call.inputs[..1]),
     grad: Grad::Rule(grad),

@@ -4,7 +4,7 @@ use smallvec::smallvec;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Keep, Lower, Mem, Remat, Saves, Types};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, OpDef};
 
 use super::plain_grad::SOFTMAX_GRAD;
@@ -26,7 +26,7 @@ pub static LOG_SOFTMAX_GRAD: OpDef = OpDef {
     axes: |call| rows_axes(call, &[0, 1], true),
     mem: Mem::Reuse(&[0]),
     scratch: |call, threads| rows_scratch(call, 3, threads),
-    saves: Saves::one_of(&[&[Keep::Inputs.always()]]),
+    saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Cheap,
     cost: |call| costs(call, 15, &call.inputs[..1]),
     grad: Grad::Rule(|e, call| by_formula(e, call, formula)),

@@ -81,9 +81,9 @@ impl<'w> Engine<'w> {
                 let program = program(&call, aux)?;
                 self.tile(op, &call, &program, inputs, &made)?
             }
-            Lower::Slices(kernel) | Lower::Finishing(kernel) | Lower::Streaming { kernel, .. } => {
-                self.slices(op, &call, kernel, inputs, &made)?
-            }
+            Lower::Slices(kernel)
+            | Lower::WithEpilogue(kernel)
+            | Lower::Streaming { kernel, .. } => self.slices(op, &call, kernel, inputs, &made)?,
             Lower::View(view) => vec![self.view(&call, view, inputs)?],
             Lower::Recipe(recipe) => vec![Tensor::recipe(recipe(&call)?)],
             Lower::Composite(expand) => {

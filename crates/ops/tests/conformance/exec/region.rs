@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, replay};
-use tonnage_core::looping::{Loop, LoopGrad, Rounds, row_of, stacked};
+use tonnage_core::looping::{Iterations, Loop, LoopGrad, row_of, stacked};
 use tonnage_core::row::{Region, Types};
 use tonnage_core::{Dim, TensorType};
 
@@ -14,7 +14,7 @@ use super::Engine;
 use super::tensor::Tensor;
 use crate::plain::Plain;
 
-/// A loop that was run: the carried values before every round and at the end, and rows by their place.
+/// A loop that was run: the carried values before every iteration and at the end, and rows by their place.
 struct Ran {
     states: Vec<Vec<Tensor>>,
     rows: Vec<Vec<Tensor>>,
@@ -61,13 +61,13 @@ impl Engine<'_> {
 
     fn run_loop(&mut self, regions: &[Arc<Graph>], inputs: &[Tensor], spec: &Loop) -> Result<Ran> {
         let (condition, body) = spec.regions(regions).expect("a body");
-        let most = match &spec.rounds {
-            Rounds::While { most } => most.unwrap_or(u64::MAX),
-            Rounds::Times(n) => n.known().expect("a number") as u64,
+        let most = match &spec.iterations {
+            Iterations::While { most } => most.unwrap_or(u64::MAX),
+            Iterations::Times(n) => n.known().expect("a number") as u64,
         };
         let (sliced, fixed) = inputs[spec.carried..].split_at(spec.sliced);
         let mut ran = Ran { states: vec![inputs[..spec.carried].to_vec()], rows: Vec::new() };
-        for round in 0..most {
+        for iteration in 0..most {
             let now = ran.states.last().expect("a state").clone();
             if let Some(condition) = condition {
                 let goes_on = self.replay(condition, [&now[..], fixed].concat())?.remove(0);
@@ -75,7 +75,7 @@ impl Engine<'_> {
                     break;
                 }
             }
-            let at = spec.row(round, most) as usize;
+            let at = spec.row(iteration, most) as usize;
             let rows: Vec<Tensor> = sliced.iter().map(|whole| row(whole, at)).collect();
             let mut made = self.replay(body, [&now[..], &rows, fixed].concat())?;
             ran.rows.push(made.split_off(spec.carried));
@@ -99,14 +99,14 @@ impl Engine<'_> {
         let step = regions.last().expect("a step");
         let (sliced, fixed) = own[spec.of.carried..].split_at(spec.of.sliced);
         let mut back = inputs[at.back].to_vec();
-        let rounds = ran.states.len() - 1;
-        let mut rows: Vec<Option<Vec<Tensor>>> = vec![None; rounds];
-        for round in (0..rounds).rev() {
-            let place = spec.of.row(round as u64, rounds as u64) as usize;
+        let iterations = ran.states.len() - 1;
+        let mut rows: Vec<Option<Vec<Tensor>>> = vec![None; iterations];
+        for iteration in (0..iterations).rev() {
+            let place = spec.of.row(iteration as u64, iterations as u64) as usize;
             let of = |all: &[Tensor]| -> Vec<Tensor> {
                 all.iter().map(|whole| row(whole, place)).collect()
             };
-            let (before, after) = (&ran.states[round][..], &ran.states[round + 1][..]);
+            let (before, after) = (&ran.states[iteration][..], &ran.states[iteration + 1][..]);
             let seeds = of(&inputs[at.seeds.clone()]);
             let taken = [before, &of(sliced), fixed, after, &seeds, &back].concat();
             back = self.replay(step, taken)?;
@@ -114,9 +114,9 @@ impl Engine<'_> {
         }
         for k in 0..spec.stacked {
             let parts: Vec<Tensor> =
-                rows.iter().map(|row| row.as_ref().expect("every round")[k].clone()).collect();
+                rows.iter().map(|row| row.as_ref().expect("every iteration")[k].clone()).collect();
             let row = step.output_types()[spec.back + k].clone();
-            back.push(join(parts, &stacked(&row, Dim::from(rounds))));
+            back.push(join(parts, &stacked(&row, Dim::from(iterations))));
         }
         Ok(back)
     }

@@ -48,7 +48,7 @@ impl Engine<'_> {
             outputs: &mut outs,
             scratch: scratch.bytes_mut(),
             workers: self.workers,
-            finish: None,
+            epilogue: None,
         };
         nothing_allocated(op.name, || kernel(&mut lent))?;
         let sizes: Vec<_> = lent.outputs.iter().map(|out| out.sizes.clone()).collect();

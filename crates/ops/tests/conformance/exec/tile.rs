@@ -38,7 +38,7 @@ impl Engine<'_> {
         let recipes: Vec<_> = inputs.iter().map(recipe_of).collect();
         let mut written: Vec<Option<&Recipe>> = recipes.iter().map(|r| r.as_deref()).collect();
         let composed = compose(program, &mut written, &domain);
-        let (composed, sources) = composed.expect("recipes that stretch to the domain");
+        let (composed, sources) = composed.expect("recipes that broadcast to the domain");
         assert!(fits(&composed), "a program of {} instructions", composed.code.len());
 
         // Recipes that were not written out are in memory before it runs.
@@ -69,7 +69,7 @@ impl Engine<'_> {
                 Composed::Input(i) => {
                     let layout = match program.loads[*i] {
                         Form::Bits => Layout::contiguous(domain.clone()),
-                        _ => inputs[*i].layout.broadcast_to(&domain).expect("it stretches"),
+                        _ => inputs[*i].layout.broadcast_to(&domain).expect("it broadcasts"),
                     };
                     let read = match taken {
                         Some((input, output)) if input == *i => Read::Output(output),

@@ -1,6 +1,6 @@
 //! Control flow, over graphs that the references run.
 
-use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::{Attrs, DType};
 
 use super::{Asked, run_graph};
@@ -35,24 +35,24 @@ fn row(whole: &Plain, at: usize) -> Plain {
     Plain { dtype: whole.dtype, sizes, values }
 }
 
-/// What is carried at the end, and the rows that every round gave.
+/// What is carried at the end, and the rows that every iteration gave.
 fn run_loop(asked: &Asked, inputs: &[Plain], spec: &Loop) -> (Vec<Plain>, Vec<Vec<Plain>>) {
-    let has_condition = matches!(spec.rounds, Rounds::While { .. });
+    let has_condition = matches!(spec.iterations, Iterations::While { .. });
     let body = &asked.regions[usize::from(has_condition)];
-    let limit = match &spec.rounds {
-        Rounds::While { most } => most.map_or(usize::MAX, |n| n as usize),
-        Rounds::Times(n) => n.known().expect("a number"),
+    let limit = match &spec.iterations {
+        Iterations::While { most } => most.map_or(usize::MAX, |n| n as usize),
+        Iterations::Times(n) => n.known().expect("a number"),
     };
     let mut now = inputs[..spec.carried].to_vec();
     let fixed = &inputs[spec.carried + spec.sliced..];
     let mut rows = Vec::new();
-    for round in 0..limit {
+    for iteration in 0..limit {
         if has_condition
             && run_graph(&asked.regions[0], &[&now[..], fixed].concat())[0].values[0] == 0.0
         {
             break;
         }
-        let at = if spec.reverse { limit - 1 - round } else { round };
+        let at = if spec.reverse { limit - 1 - iteration } else { iteration };
         let sliced = inputs[spec.carried..spec.carried + spec.sliced].iter();
         let mut taken = now.clone();
         taken.extend(sliced.map(|whole| row(whole, at)));
@@ -87,18 +87,18 @@ pub fn while_grad(asked: &Asked) -> Vec<Answer> {
     let at = spec.inputs(asked.inputs.len()).expect("enough inputs");
     let own = &asked.inputs[at.own];
     let step = asked.regions.last().expect("a step");
-    let rounds = run_loop(asked, own, &spec.of).1.len();
-    let states: Vec<Vec<Plain>> = (0..=rounds)
+    let iterations = run_loop(asked, own, &spec.of).1.len();
+    let states: Vec<Vec<Plain>> = (0..=iterations)
         .map(|n| {
-            // So many rounds and no more; sliced rows are found from the end where they are taken so.
+            // So many iterations and no more; sliced rows are found from the end where they are taken so.
             let mut fewer = spec.of.clone();
             let mut own = own.to_vec();
-            match &mut fewer.rounds {
-                Rounds::While { most } => *most = Some(n as u64),
-                Rounds::Times(times) => {
+            match &mut fewer.iterations {
+                Iterations::While { most } => *most = Some(n as u64),
+                Iterations::Times(times) => {
                     *times = n.into();
                     for whole in &mut own[spec.of.sliced_inputs()] {
-                        let first = if spec.of.reverse { rounds - n } else { 0 };
+                        let first = if spec.of.reverse { iterations - n } else { 0 };
                         let count: usize = whole.sizes[1..].iter().product();
                         whole.values = whole.values[first * count..(first + n) * count].to_vec();
                         whole.sizes[0] = n;
@@ -110,8 +110,8 @@ pub fn while_grad(asked: &Asked) -> Vec<Answer> {
         .collect();
     let mut back = asked.inputs[at.back].to_vec();
     let mut rows = Vec::new();
-    for n in (0..rounds).rev() {
-        let place = if spec.of.reverse { rounds - 1 - n } else { n };
+    for n in (0..iterations).rev() {
+        let place = if spec.of.reverse { iterations - 1 - n } else { n };
         let mut taken = states[n].clone();
         taken.extend(own[spec.of.sliced_inputs()].iter().map(|whole| row(whole, place)));
         taken.extend_from_slice(&own[spec.of.sliced_inputs().end..]);
@@ -126,7 +126,7 @@ pub fn while_grad(asked: &Asked) -> Vec<Answer> {
     }
     for (k, ty) in step.output_types()[spec.back..].iter().enumerate() {
         let own = ty.shape.sizes().expect("known sizes");
-        let sizes: Vec<usize> = std::iter::once(rounds).chain(own.iter().copied()).collect();
+        let sizes: Vec<usize> = std::iter::once(iterations).chain(own.iter().copied()).collect();
         let values = rows.iter().flat_map(|row| row[k].values.clone()).collect();
         back.push(Plain { dtype: ty.dtype, sizes, values });
     }

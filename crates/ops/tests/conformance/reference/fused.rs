@@ -97,7 +97,7 @@ pub fn fused(asked: &Asked) -> Vec<Answer> {
         let mut registers: Vec<f64> = Vec::new();
         for (x, form) in asked.inputs.iter().zip(&program.loads) {
             registers.push(match form {
-                Form::Elements(_) => x.stretched(index),
+                Form::Elements(_) => x.broadcast(index),
                 Form::Bits => f64::from(x.values[at / 8] as u8 >> (at % 8) & 1),
             });
         }

@@ -5,11 +5,11 @@ use tonnage_core::{Attrs, DType};
 use super::{Asked, common, indices};
 use crate::plain::{Answer, held};
 
-/// Every element of all inputs, stretched to one shape, with a dtype for the result.
+/// Every element of all inputs, broadcast to one shape, with a dtype for the result.
 pub(super) fn map(asked: &Asked, dtype: DType, f: impl Fn(&[f64]) -> f64) -> Vec<Answer> {
     let sizes = common(asked.inputs.iter().map(|x| &x.sizes));
     let value = |index: &Vec<usize>| {
-        let args: Vec<f64> = asked.inputs.iter().map(|x| x.stretched(index)).collect();
+        let args: Vec<f64> = asked.inputs.iter().map(|x| x.broadcast(index)).collect();
         f(&args)
     };
     let values = indices(&sizes).iter().map(value).collect();

@@ -306,8 +306,8 @@ impl Plain {
         self.values[flat]
     }
 
-    /// The element that an index of a shape it stretches to reads.
-    pub fn stretched(&self, index: &[usize]) -> f64 {
+    /// The element that an index of a shape it broadcasts to reads.
+    pub fn broadcast(&self, index: &[usize]) -> f64 {
         let own = &index[index.len() - self.sizes.len()..];
         let own: Vec<usize> =
             own.iter().zip(&self.sizes).map(|(i, n)| if *n == 1 { 0 } else { *i }).collect();
@@ -315,7 +315,7 @@ impl Plain {
     }
 }
 
-/// The shape that all stretch to.
+/// The shape that all broadcast to.
 pub fn common<'a>(shapes: impl Iterator<Item = &'a Vec<usize>> + Clone) -> Vec<usize> {
     let rank = shapes.clone().map(Vec::len).max().unwrap_or(0);
     let length = |axis: usize| {

@@ -50,7 +50,7 @@ impl<'a> Call<'a> {
         let terms: Vec<f64> = (0..self.q.sizes[3]).map(|d| term(d) * self.scale).collect();
         let (sum, scale) = (terms.iter().sum::<f64>(), terms.iter().map(|x| x.abs()).sum::<f64>());
         let Some(mask) = self.mask else { return Some((sum, scale)) };
-        let mask_at = mask.stretched(&[query, &[key]].concat());
+        let mask_at = mask.broadcast(&[query, &[key]].concat());
         match mask.dtype {
             DType::Bool => (mask_at != 0.0).then_some((sum, scale)),
             _ => Some((sum + mask_at, scale + mask_at.abs())),

@@ -62,7 +62,7 @@ pub fn reshape(asked: &Asked) -> Vec<Answer> {
 pub fn broadcast_to(asked: &Asked) -> Vec<Answer> {
     let Attrs::Shape(shape) = asked.attrs else { panic!("no shape") };
     let (x, sizes) = (&asked.inputs[0], shape.sizes().expect("known").to_vec());
-    let values = indices(&sizes).iter().map(|index| x.stretched(index)).collect();
+    let values = indices(&sizes).iter().map(|index| x.broadcast(index)).collect();
     vec![Answer::new(x.dtype, sizes, values)]
 }
 

@@ -31,7 +31,7 @@ fn no_depth_gives_zeros_or_leaves_the_result() {
 /// Adds `1000 * row + col` and counts visits.
 struct Positions;
 
-impl Epilogue<f32> for Positions {
+impl BlockEpilogue<f32> for Positions {
     fn finish(&self, block: &mut Block<'_, f32>) {
         let at = block.at();
         for i in 0..block.rows() {
@@ -83,7 +83,7 @@ fn an_epilogue_comes_before_rounding_to_16_bits() {
     let (a, b) = (vec![f16::from_f32(200.0); 60], vec![f16::from_f32(200.0); 60]);
     let mut c = vec![f16::ZERO; 400];
     struct Scale;
-    impl Epilogue<f32> for Scale {
+    impl BlockEpilogue<f32> for Scale {
         fn finish(&self, block: &mut Block<'_, f32>) {
             (0..block.rows()).for_each(|i| block.row(i).iter_mut().for_each(|c| *c /= 1000.0));
         }

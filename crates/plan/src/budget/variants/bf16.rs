@@ -1,7 +1,7 @@
 //! Kept in half: values of f32 that lie idle for long are held as bf16 meanwhile, which rounds them to 8 bits of
 //! mantissa. Only where the user allows it; the plan lists how many.
 //!
-//! A value is cast just behind its last use before the gap and cast back just before the first one behind it; what
+//! A value is cast just behind its last use before the idle interval and cast back just before the first one behind it; what
 //! reads it before, and what it is made from, stay exact.
 
 use std::collections::HashMap;
@@ -19,14 +19,14 @@ use crate::order::pressure::Pressure;
 const SHARES: [f64; 2] = [0.5, 1.0];
 /// Values below this are not worth two more steps.
 const LEAST: u64 = 4096;
-/// Nodes that a gap must be long, at least.
+/// Nodes that an idle interval must be long, at least.
 const IDLE: usize = 4;
 
 /// A value that is idle.
 #[derive(Debug, Clone, Copy)]
 struct Idle {
     root: ValueId,
-    /// The last node that uses it before the gap.
+    /// The last node that uses it before the idle interval.
     from: usize,
     /// The first one behind it.
     to: usize,
@@ -57,9 +57,9 @@ pub fn variants(graph: &Arc<Graph>, pressure: &Pressure, base: &Base, sink: &mut
         let (mut variant, program) = Variant::of(halved, base.inputs, base.threads, base.machine);
         variant.seconds = base.slower(variant.seconds);
         variant.used = Used { in_bf16: count, ..variant.used };
-        let choices = super::super::rungs(std::slice::from_ref(&program));
-        let rungs = choices.into_iter().map(|choice| variant.rung(choice.sketch)).collect();
-        sink.add(variant, rungs);
+        let choices = super::super::points(std::slice::from_ref(&program));
+        let points = choices.into_iter().map(|choice| variant.point(choice.sketch)).collect();
+        sink.add(variant, points);
     }
 }
 
@@ -78,14 +78,14 @@ fn idle(graph: &Graph, pressure: &Pressure) -> Vec<Idle> {
     }
     let of = |(root, uses): (usize, &Vec<usize>)| {
         let id = ValueId::new(root);
-        let gap = uses.windows(2).map(|w| (w[0], w[1])).max_by_key(|(a, b)| b - a)?;
+        let idle = uses.windows(2).map(|w| (w[0], w[1])).max_by_key(|(a, b)| b - a)?;
         let fits = pressure.in_arena[root]
             && !pressure.stays[root]
             && !written[root]
             && graph.ty(id).dtype == DType::F32
             && pressure.size[root] >= LEAST
-            && gap.1 - gap.0 >= IDLE;
-        fits.then_some(Idle { root: id, from: gap.0, to: gap.1, bytes: pressure.size[root] })
+            && idle.1 - idle.0 >= IDLE;
+        fits.then_some(Idle { root: id, from: idle.0, to: idle.1, bytes: pressure.size[root] })
     };
     uses.iter().enumerate().filter_map(of).collect()
 }

@@ -1,6 +1,6 @@
-//! Variants of a graph: the same results by another graph, over each of which the ladder of recomputation runs.
+//! Variants of a graph: the same results by another graph, over each of which the frontier of recomputation runs.
 //!
-//! `slots` changes how many states the gradients of loops keep, and `insides` keeps more than states; `batch` runs the batch in pieces; `bf16` keeps
+//! `max_checkpoints` changes how many states the gradients of loops keep, and `residuals` keeps more than states; `batch` runs the batch in pieces; `bf16` keeps
 //! idle values in half, where the user allows it. A variant knows what it does (`Used`), which the plan lists, and what it takes in time with nothing computed again. None of them depends
 //! on a budget.
 //!
@@ -8,8 +8,8 @@
 
 mod batch;
 mod bf16;
-mod insides;
-mod slots;
+mod loop_checkpoints;
+mod loop_residuals;
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::again;
 use super::choose::Dropped;
 use super::cost::Machine;
 use super::draw::{Run, Sketch};
-use super::front::Point;
+use super::front::Priced;
 use super::sketch::Program;
 use crate::fuse::fuse;
 use crate::order::pressure::Pressure;
@@ -51,11 +51,11 @@ impl Default for Allowed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Used {
     /// States that gradients of loops keep at once, where that is not what they keep without a budget.
-    pub slots: Option<u64>,
-    /// Rounds of loops that are run again; `None` where only the data know.
-    pub rounds_again: Option<u64>,
-    /// Loops whose dear insides are kept for their gradients.
-    pub insides: usize,
+    pub max_checkpoints: Option<u64>,
+    /// Iterations of loops that are run again; `None` where only the data know.
+    pub recomputed_iterations: Option<u64>,
+    /// Loops whose expensive residuals are saved for their gradients.
+    pub residuals: usize,
     /// Pieces that the batch runs in.
     pub micro_batches: Option<usize>,
     /// Values that are kept as bf16 while they are idle.
@@ -85,7 +85,7 @@ pub struct Within {
 
 /// One way to run a variant.
 #[derive(Debug, Clone)]
-pub struct Rung {
+pub struct FrontierPoint {
     /// Nodes in the order in which they run.
     pub runs: Vec<Run>,
     /// Those of the body in which values are dropped.
@@ -96,7 +96,7 @@ pub struct Rung {
     pub peak: u64,
 }
 
-impl Point for Rung {
+impl Priced for FrontierPoint {
     fn seconds(&self) -> f64 {
         self.seconds
     }
@@ -106,10 +106,10 @@ impl Point for Rung {
     }
 }
 
-impl Rung {
+impl FrontierPoint {
     /// Nodes that run again.
     pub fn again(&self) -> usize {
-        let again = |run: &&Run| matches!(run, Run::Again(_));
+        let again = |run: &&Run| matches!(run, Run::Recompute(_));
         self.runs.iter().chain(&self.within).filter(again).count()
     }
 
@@ -129,14 +129,15 @@ impl Variant {
     ) -> (Variant, Program) {
         let pressure = Pressure::of(&graph, inputs, threads);
         let program = Program::of(&graph, pressure.clone(), machine);
-        let seconds = (program.seconds() + slots::correction(&graph, machine)).max(0.0);
-        let used = Used { rounds_again: slots::again(&graph), ..Used::default() };
+        let seconds = (program.seconds() + loop_checkpoints::correction(&graph, machine)).max(0.0);
+        let used =
+            Used { recomputed_iterations: loop_checkpoints::again(&graph), ..Used::default() };
         (Variant { graph, pressure, used, seconds, within: None }, program)
     }
 
-    /// The rung of a sketch.
-    pub fn rung(&self, sketch: Sketch) -> Rung {
-        Rung {
+    /// The point of a sketch.
+    pub fn point(&self, sketch: Sketch) -> FrontierPoint {
+        FrontierPoint {
             runs: sketch.runs,
             within: Vec::new(),
             seconds: self.seconds + sketch.seconds,
@@ -144,18 +145,18 @@ impl Variant {
         }
     }
 
-    /// The graph of a rung.
-    pub fn graph(&self, rung: &Rung) -> Result<Arc<Graph>> {
+    /// The graph of a point.
+    pub fn graph(&self, point: &FrontierPoint) -> Result<Arc<Graph>> {
         let mut graph = self.graph.clone();
-        if let Some(within) = self.within.as_ref().filter(|_| is_changed(&rung.within)) {
-            let body = fuse(again::graph(&within.body, &within.pressure, &rung.within))?;
+        if let Some(within) = self.within.as_ref().filter(|_| is_changed(&point.within)) {
+            let body = fuse(again::graph(&within.body, &within.pressure, &point.within))?;
             let mut changed = (*graph).clone();
             changed.nodes[within.node].regions = vec![Arc::new(body)];
             graph = Arc::new(changed);
         }
-        if is_changed(&rung.runs) {
+        if is_changed(&point.runs) {
             // What is computed again may now be written into what reads it.
-            graph = Arc::new(fuse(again::graph(&graph, &self.pressure, &rung.runs))?);
+            graph = Arc::new(fuse(again::graph(&graph, &self.pressure, &point.runs))?);
         }
         Ok(graph)
     }
@@ -172,7 +173,7 @@ pub struct Base<'a> {
     pub machine: &'a Machine,
     /// The graph as it is, in each of its orders.
     pub programs: &'a [Program],
-    /// What is dropped in its rungs.
+    /// What is dropped in its points.
     pub dropped: &'a [Dropped],
     /// Seconds that it takes with nothing dropped.
     pub seconds: f64,
@@ -186,25 +187,25 @@ impl Base<'_> {
     }
 }
 
-/// What the other variants of a graph are handed to as they are made, each with its rungs: only those that are worth
+/// What the other variants of a graph are handed to as they are made, each with its points: only those that are worth
 /// it are held.
 pub trait Sink {
     /// Takes a variant.
-    fn add(&mut self, variant: Variant, rungs: Vec<Rung>);
+    fn add(&mut self, variant: Variant, points: Vec<FrontierPoint>);
 }
 
 /// The other variants of a graph.
 pub fn all(
     own: &[Variant],
-    keeping_insides: &[Arc<Graph>],
+    with_residuals: &[Arc<Graph>],
     base: &Base,
     allowed: Allowed,
     sink: &mut impl Sink,
 ) {
-    slots::variants(own, base, sink);
+    loop_checkpoints::variants(own, base, sink);
     let Some(first) = own.first() else { return };
-    for graph in keeping_insides {
-        insides::variant(graph, &first.graph, base, sink);
+    for graph in with_residuals {
+        loop_residuals::variant(graph, &first.graph, base, sink);
     }
     if allowed.micro_batches {
         batch::variants(&first.graph, base, sink);

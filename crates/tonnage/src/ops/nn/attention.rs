@@ -36,7 +36,7 @@ impl Attention {
         Attention { causal: true, ..self }
     }
 
-    /// Keys are seen where a boolean mask is true; a mask of numbers is added to the scores. It stretches to
+    /// Keys are seen where a boolean mask is true; a mask of numbers is added to the scores. It broadcasts to
     /// `[batch, heads, queries, keys]`.
     #[must_use]
     pub fn mask(self, mask: &Tensor) -> Attention {

@@ -162,7 +162,7 @@ impl<'g> Making<'g> {
     }
 
     /// The node that makes a value which the body makes for itself, as it is or a piece of it: fills, and what is
-    /// stretched; with what it reads.
+    /// broadcast; with what it reads.
     fn inside(&self, id: ValueId, cut: Option<usize>) -> Option<(&'g Node, Option<Read>)> {
         let node = &self.graph.nodes[*self.makers.get(&id)?];
         if node.op == &FILL {

@@ -1,4 +1,4 @@
-//! The graph in pieces: one loop with a round for each, whose body is all that depends on the batch. Sums are
+//! The graph in pieces: one loop with an iteration for each, whose body is all that depends on the batch. Sums are
 //! carried and start from zero, what each piece has rows of is stacked, and the rest stays before or behind the loop.
 //!
 //! The types of a piece are inferred anew; where they are not the whole's, cut, the graph is left as it is.
@@ -11,7 +11,7 @@ use tonnage_core::dim::Dim;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Builder, Graph, Node, ValueId};
-use tonnage_core::looping::{Loop, Rounds};
+use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::recipe::Key;
 use tonnage_core::shape::Shape;
 use tonnage_core::tile::{Close, Fold, Form, TileProgram};
@@ -105,7 +105,7 @@ impl Outer<'_> {
 
     /// The loop, and what its results are outside; returns the node that it is.
     fn pieces(&mut self, body: &Body) -> Result<usize> {
-        let rounds = self.parts.pieces;
+        let iterations = self.parts.pieces;
         let mut inputs = Vec::new();
         for id in &body.sums {
             self.builder.mark(Mark {
@@ -116,7 +116,7 @@ impl Outer<'_> {
         }
         for (id, axis) in &body.sliced {
             let value = self.value(*id)?;
-            inputs.push(cut(&mut self.builder, value, *axis, rounds)?);
+            inputs.push(cut(&mut self.builder, value, *axis, iterations)?);
         }
         for id in &body.reads {
             inputs.push(self.value(*id)?);
@@ -125,9 +125,9 @@ impl Outer<'_> {
             carried: body.sums.len(),
             sliced: body.sliced.len(),
             stacked: body.joined.len(),
-            rounds: Rounds::Times(Dim::Known(rounds)),
+            iterations: Iterations::Times(Dim::Known(iterations)),
             reverse: false,
-            slots: None,
+            max_checkpoints: None,
             spills: false,
             // Nothing in it draws: random numbers come in as rows of what the whole draws.
             key: Key::Fixed([0, 0]),

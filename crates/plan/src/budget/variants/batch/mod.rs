@@ -1,4 +1,4 @@
-//! Micro-batches: the batch in equal pieces, one after the other, so that what is kept for the way back is kept for
+//! Micro-batches: the batch in equal pieces, one after the other, so that what is saved for the backward pass is kept for
 //! one piece at a time. What is added up over the batch is added up over the pieces, in another order: the plan
 //! lists it, and who wants the same bits forbids it.
 //!
@@ -21,8 +21,8 @@ use tonnage_core::looping::row_of;
 
 use super::super::choose::Dropped;
 use super::super::draw::Sketch;
-use super::super::sketch::{Fate, Program};
-use super::{Base, Rung, Sink, Used, Variant, Within};
+use super::super::sketch::{Program, RematDecision};
+use super::{Base, FrontierPoint, Sink, Used, Variant, Within};
 use crate::order;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
@@ -32,8 +32,8 @@ use parts::{Parts, batches};
 /// Numbers of pieces that are tried at most; fewer of a large graph.
 const MOST: usize = 12;
 const NODES: usize = 10_000;
-/// Rungs of a body that are tried with every number of pieces: all of a small one's, a few of a large one's.
-const RUNGS: usize = 6;
+/// Points of a body that are tried with every number of pieces: all of a small one's, a few of a large one's.
+const POINTS: usize = 6;
 const SMALL: usize = 500;
 
 /// The graph with its batch in pieces, for several numbers of them.
@@ -45,8 +45,8 @@ pub fn variants(graph: &Arc<Graph>, base: &Base, sink: &mut impl Sink) {
         for pieces in numbers {
             let Some(parts) = Parts::of(graph, &batch, pieces) else { continue };
             let Ok(made) = build::in_pieces(graph, &parts) else { continue };
-            if let Ok((variant, rungs)) = variant(made, base, pieces, &mut shared) {
-                sink.add(variant, rungs);
+            if let Ok((variant, points)) = variant(made, base, pieces, &mut shared) {
+                sink.add(variant, points);
                 any = true;
             }
         }
@@ -79,7 +79,7 @@ fn variant(
     base: &Base,
     pieces: usize,
     shared: &mut Option<(usize, Vec<Dropped>)>,
-) -> Result<(Variant, Vec<Rung>)> {
+) -> Result<(Variant, Vec<FrontierPoint>)> {
     let InPieces { mut graph, node } = made;
     let specs = specs(&graph.nodes[node])?;
     let body = order::low_peak(&graph.nodes[node].regions[0], &specs, base.threads);
@@ -90,19 +90,21 @@ fn variant(
     let machine = base.machine.without_disk();
     let program = Program::of(&body, pressure.clone(), &machine);
     let sketches = sketches(&program, shared);
-    let round = program.seconds();
+    let iteration = program.seconds();
     let (mut variant, outer) = Variant::of(Arc::new(graph), base.inputs, base.threads, &machine);
     let own = machine.node(&variant.graph, &variant.graph.nodes[node]);
-    variant.seconds = base.slower(variant.seconds + pieces as f64 * round - own);
+    variant.seconds = base.slower(variant.seconds + pieces as f64 * iteration - own);
     variant.used = Used { micro_batches: Some(pieces), ..variant.used };
-    let runs =
-        outer.sketch(&vec![Fate::Keep; outer.candidates.len()]).map(|s| s.runs).unwrap_or_default();
+    let runs = outer
+        .sketch(&vec![RematDecision::Keep; outer.candidates.len()])
+        .map(|s| s.runs)
+        .unwrap_or_default();
     let order: Vec<u32> = (0..variant.graph.nodes.len() as u32).collect();
-    let mut rungs = Vec::new();
+    let mut points = Vec::new();
     let drawn = drawn(&variant, node);
     for sketch in sketches {
         variant.pressure.nodes[node].scratch = sketch.peak.bytes + drawn;
-        rungs.push(Rung {
+        points.push(FrontierPoint {
             runs: runs.clone(),
             seconds: variant.seconds + pieces as f64 * sketch.seconds,
             peak: variant.pressure.peak(&order).bytes,
@@ -110,31 +112,31 @@ fn variant(
         });
     }
     variant.within = Some(Within { node, body, pressure });
-    Ok((variant, rungs))
+    Ok((variant, points))
 }
 
 /// What is dropped in the body: looked for with the first number of pieces, and the same with all others, since they
 /// differ in sizes alone.
 fn sketches(program: &Program, shared: &mut Option<(usize, Vec<Dropped>)>) -> Vec<Sketch> {
     let (candidates, found) = shared.get_or_insert_with(|| {
-        let found = super::super::rungs(std::slice::from_ref(program));
+        let found = super::super::points(std::slice::from_ref(program));
         (program.candidates.len(), found.into_iter().map(|choice| choice.dropped).collect())
     });
     let step = match program.pressure.nodes.len() < SMALL {
         true => 1,
-        false => found.len().div_ceil(RUNGS).max(1),
+        false => found.len().div_ceil(POINTS).max(1),
     };
     let last = found.last().filter(|_| found.len() > 1);
-    let nothing = vec![Fate::Keep; program.candidates.len()];
-    let tried = found.iter().step_by(step).chain(last).map(|dropped| &dropped.fates);
+    let nothing = vec![RematDecision::Keep; program.candidates.len()];
+    let tried = found.iter().step_by(step).chain(last).map(|dropped| &dropped.decisions);
     tried
         .filter(|_| *candidates == program.candidates.len())
         .chain([&nothing])
-        .filter_map(|fates| program.sketch(fates))
+        .filter_map(|decisions| program.sketch(decisions))
         .collect()
 }
 
-/// Bytes of the pieces that each round computes because the whole is a recipe.
+/// Bytes of the pieces that each iteration computes because the whole is a recipe.
 fn drawn(variant: &Variant, node: usize) -> u64 {
     let node = &variant.graph.nodes[node];
     let Attrs::Loop(spec) = &node.attrs else { return 0 };

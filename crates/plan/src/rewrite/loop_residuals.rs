@@ -1,7 +1,7 @@
-//! The dear insides of a loop's rounds, kept for its gradient.
+//! The expensive residuals of a loop's iterations, saved for its gradient.
 //!
-//! A step back through a round starts from the state before it and computes again what the round computed in between.
-//! Here the loop hands over a row of each such value that is dear, a product say, and of the state; the way back is
+//! A step back through an iteration starts from the state before it and computes again what the iteration computed in between.
+//! Here the loop hands over a row of each such value that is expensive, a product say, and of the state; the backward pass is
 //! then a loop like any other, over those rows in the other direction. That takes the most memory and the least time,
 //! so only a budget with room for it asks for this graph. The bits stay: both compute the same from the same.
 //!
@@ -19,19 +19,19 @@ use tonnage_ops::control::while_loop::WHILE_LOOP;
 
 use super::checked;
 use super::same::same_regions;
-use crate::slots::origin;
+use crate::loop_checkpoints::origin;
 
-/// The graph with insides of its loops kept where something dear is computed again otherwise: all of them, and then half as
+/// The graph with residuals of its loops kept where something expensive is computed again otherwise: all of them, and then half as
 /// many again and again, those that save the most work a byte. A loop whose states were counted by hand, or wait in a
 /// file, stays as it is.
-pub(crate) fn keep_insides(graph: &Graph) -> Result<Vec<Graph>> {
+pub(crate) fn keep_residuals(graph: &Graph) -> Result<Vec<Graph>> {
     let (mut all, mut part) = (Vec::new(), usize::MAX);
     while part > 0 {
         let (mut made, mut most) = (graph.clone(), 0);
         for back in 0..made.nodes.len() {
             let Some(pair) = Pair::of(&made, back) else { continue };
             if let Some(cut) = Cut::of(&made, &pair, part) {
-                most = most.max(cut.kept.len());
+                most = most.max(cut.saved.len());
                 pair.apply(&mut made, &cut)?;
             }
         }
@@ -56,14 +56,14 @@ impl Pair {
     fn of(graph: &Graph, back: usize) -> Option<Pair> {
         let node = &graph.nodes[back];
         let Attrs::LoopGrad(spec) = &node.attrs else { return None };
-        let free = spec.handed && !spec.of.spills && spec.of.slots.is_none();
+        let free = spec.handed && !spec.of.spills && spec.of.max_checkpoints.is_none();
         let at = spec.inputs(node.inputs.len()).filter(|_| free)?;
-        spec.of.known_rounds().filter(|rounds| *rounds > 1)?;
+        spec.of.known_iterations().filter(|iterations| *iterations > 1)?;
         let first = origin(graph, *node.inputs.get(at.checkpoints.start)?);
         let there = graph.nodes.iter().position(|n| n.aux && n.outputs.contains(&first))?;
         let Attrs::Loop(loops) = &graph.nodes[there].attrs else { return None };
         let alike = loops.carried == spec.of.carried
-            && loops.rounds == spec.of.rounds
+            && loops.iterations == spec.of.iterations
             && loops.reverse == spec.of.reverse
             && loops.updates.is_empty();
         let readers = graph.nodes.iter().filter(|n| takes_states_of(graph, n, first)).count();
@@ -97,20 +97,22 @@ impl Pair {
 
     /// Writes both loops anew.
     fn apply(&self, graph: &mut Graph, cut: &Cut) -> Result<()> {
-        let Some(rounds) = self.spec.of.known_rounds().and_then(|n| usize::try_from(n).ok()) else {
+        let Some(iterations) =
+            self.spec.of.known_iterations().and_then(|n| usize::try_from(n).ok())
+        else {
             return Err(ErrorKind::BadGraph { what: "a loop of unknown length".into() }.into());
         };
         let carried = self.loops.carried;
         // There: a row of each state and of each value more.
         let mut body = (*graph.nodes[self.there].regions[0]).clone();
         let states = cut.before.iter().map(|j| body.inputs[*j]);
-        let rows: Vec<ValueId> = states.chain(cut.kept.iter().map(|(_, inner)| *inner)).collect();
+        let rows: Vec<ValueId> = states.chain(cut.saved.iter().map(|(_, inner)| *inner)).collect();
         body.outputs.extend(&rows);
         let like = graph.nodes[self.there].outputs[carried + self.loops.stacked];
-        let kept: Vec<ValueId> = rows
+        let saved: Vec<ValueId> = rows
             .iter()
             .map(|id| {
-                let ty = stacked(body.ty(*id), rounds.into());
+                let ty = stacked(body.ty(*id), iterations.into());
                 let info = ValueInfo { ty, ..graph.value(like).clone() };
                 graph.add_value(info)
             })
@@ -120,19 +122,19 @@ impl Pair {
         node.attrs = Attrs::Loop(Box::new(Loop { stacked: more, ..self.loops.clone() }));
         node.aux = false;
         node.outputs.truncate(carried + self.loops.stacked);
-        node.outputs.extend(&kept);
+        node.outputs.extend(&saved);
         node.regions = vec![Arc::new(body)];
-        self.turn(graph, cut, &kept)
+        self.turn(graph, cut, &saved)
     }
 
-    /// The way back as a loop. What it carries: gradients and sums, and the state behind each round, which is the state
-    /// before the round that came last.
-    fn turn(&self, graph: &mut Graph, cut: &Cut, kept: &[ValueId]) -> Result<()> {
+    /// The backward pass as a loop. What it carries: gradients and sums, and the state behind each iteration, which is the state
+    /// before the iteration that came last.
+    fn turn(&self, graph: &mut Graph, cut: &Cut, saved: &[ValueId]) -> Result<()> {
         let old = graph.nodes[self.back].clone();
         let mut step = (*old.regions[old.regions.len() - 1]).clone();
         let given = step.inputs.clone();
         let (own, carried) = (self.at.own.end, self.loops.carried);
-        step.nodes.retain(|n| !n.outputs.iter().any(|id| cut.kept.iter().any(|(k, _)| k == id)));
+        step.nodes.retain(|n| !n.outputs.iter().any(|id| cut.saved.iter().any(|(k, _)| k == id)));
         let first_seed = own + carried;
         let first_back = first_seed + self.spec.seeds;
         let rows = self.spec.of.sliced_inputs().chain(first_seed..first_back);
@@ -150,9 +152,9 @@ impl Pair {
         let carries: Vec<usize> = (first_back..given.len()).chain(states).collect();
         let inner = |all: &[usize]| all.iter().map(|i| given[*i]).collect::<Vec<_>>();
         let outers = |all: &[usize]| all.iter().map(|i| outer(*i)).collect::<Vec<_>>();
-        let insides = cut.kept.iter().map(|(id, _)| *id).collect();
+        let residuals = cut.saved.iter().map(|(id, _)| *id).collect();
         step.inputs =
-            [inner(&carries), inner(&cut.before), insides, inner(&rows), inner(&reads)].concat();
+            [inner(&carries), inner(&cut.before), residuals, inner(&rows), inner(&reads)].concat();
         let (back, stacks) = step.outputs.split_at(self.spec.back);
         step.outputs = [back.to_vec(), inner(&cut.after), stacks.to_vec()].concat();
         step.prune();
@@ -161,13 +163,13 @@ impl Pair {
         let ends: Vec<ValueId> = starts.into_iter().map(|info| graph.add_value(info)).collect();
         let spec = Loop {
             carried: carries.len(),
-            sliced: cut.before.len() + cut.kept.len() + rows.len(),
+            sliced: cut.before.len() + cut.saved.len() + rows.len(),
             stacked: self.spec.stacked,
             reverse: !self.loops.reverse,
             ..self.loops.clone()
         };
         let (back, stacks) = old.outputs.split_at(self.spec.back);
-        let inputs = [outers(&carries), kept.to_vec(), outers(&rows), outers(&reads)].concat();
+        let inputs = [outers(&carries), saved.to_vec(), outers(&rows), outers(&reads)].concat();
         let outputs = [back.to_vec(), ends, stacks.to_vec()].concat();
         let attrs = Attrs::Loop(Box::new(spec));
         let regions = vec![Arc::new(step)];
@@ -188,8 +190,8 @@ fn takes_states_of(graph: &Graph, node: &Node, first: ValueId) -> bool {
 /// Where a step back is cut: what it takes from the loop instead of computing it.
 struct Cut {
     /// Dear values: in the step, and in the body.
-    kept: Vec<(ValueId, ValueId)>,
-    /// Carried values whose state before a round is needed, and those whose state behind it is.
+    saved: Vec<(ValueId, ValueId)>,
+    /// Carried values whose state before an iteration is needed, and those whose state behind it is.
     before: Vec<usize>,
     after: Vec<usize>,
     /// Values of the step that are still needed.
@@ -197,20 +199,20 @@ struct Cut {
 }
 
 impl Cut {
-    /// With at most so many dear values; `None` where nothing dear is computed again.
+    /// With at most so many expensive values; `None` where nothing expensive is computed again.
     fn of(graph: &Graph, pair: &Pair, most: usize) -> Option<Cut> {
         let (there, back) = (&graph.nodes[pair.there], &graph.nodes[pair.back]);
         let (body, step) = (&there.regions[0], back.regions.last()?);
         let given = pair.given(graph);
         let same = matched(body, step, &given);
         let changes = changing(step, pair);
-        let dear = |node: &Node, wanted: &[ValueId]| {
+        let is_expensive = |node: &Node, wanted: &[ValueId]| {
             node.op.remat == Remat::Costly
                 && wanted.first().is_some_and(|id| changes[id.index()])
                 && wanted.iter().all(|id| same.contains_key(id))
         };
-        let cut = Cut::with(pair, step, &same, &dear)?;
-        if cut.kept.len() <= most {
+        let cut = Cut::with(pair, step, &same, &is_expensive)?;
+        if cut.saved.len() <= most {
             return Some(cut);
         }
         // Work that a byte saves.
@@ -219,11 +221,11 @@ impl Cut {
             let bytes = step.ty(*id).bytes(node.op.name).ok()?;
             Some(step.with_call(node, node.op.cost).flops as f64 / bytes.get().max(1) as f64)
         };
-        let mut best: Vec<ValueId> = cut.kept.iter().map(|(id, _)| *id).collect();
+        let mut best: Vec<ValueId> = cut.saved.iter().map(|(id, _)| *id).collect();
         best.sort_by(|a, b| worth(b).unwrap_or(0.0).total_cmp(&worth(a).unwrap_or(0.0)));
         best.truncate(most);
         let keeps = |node: &Node, wanted: &[ValueId]| {
-            dear(node, wanted) && wanted.iter().all(|id| best.contains(id))
+            is_expensive(node, wanted) && wanted.iter().all(|id| best.contains(id))
         };
         Cut::with(pair, step, &same, &keeps)
     }
@@ -237,7 +239,7 @@ impl Cut {
     ) -> Option<Cut> {
         let mut needed = vec![false; step.value_count()];
         step.outputs.iter().for_each(|id| needed[id.index()] = true);
-        let mut kept = Vec::new();
+        let mut saved = Vec::new();
         for node in step.nodes.iter().rev() {
             let wanted: Vec<ValueId> =
                 node.outputs.iter().copied().filter(|id| needed[id.index()]).collect();
@@ -245,11 +247,11 @@ impl Cut {
                 continue;
             }
             match keeps(node, &wanted) {
-                true => kept.extend(wanted.iter().map(|id| (*id, same[id]))),
+                true => saved.extend(wanted.iter().map(|id| (*id, same[id]))),
                 false => node.inputs.iter().for_each(|id| needed[id.index()] = true),
             }
         }
-        if kept.is_empty() {
+        if saved.is_empty() {
             return None;
         }
         let own = pair.at.own.end;
@@ -257,7 +259,7 @@ impl Cut {
         let is_needed = |i: usize| needed[step.inputs[i].index()];
         let after: Vec<usize> = states.clone().filter(|j| is_needed(own + j)).collect();
         let before = states.filter(|j| is_needed(*j) || after.contains(j)).collect();
-        Some(Cut { kept, before, after, needed })
+        Some(Cut { saved, before, after, needed })
     }
 
     fn needs(&self, id: ValueId) -> bool {
@@ -265,7 +267,7 @@ impl Cut {
     }
 }
 
-/// The values of a step back that a round of the loop computes too, each with what it is there.
+/// The values of a step back that an iteration of the loop computes too, each with what it is there.
 fn matched(body: &Graph, step: &Graph, given: &[Option<ValueId>]) -> HashMap<ValueId, ValueId> {
     let mut same: HashMap<ValueId, ValueId> =
         step.inputs.iter().zip(given).filter_map(|(id, inner)| Some((*id, (*inner)?))).collect();
@@ -293,7 +295,7 @@ fn matched(body: &Graph, step: &Graph, given: &[Option<ValueId>]) -> HashMap<Val
     same
 }
 
-/// Which values of a step differ from round to round: the others are the same in every row.
+/// Which values of a step differ from iteration to iteration: the others are the same in every row.
 fn changing(step: &Graph, pair: &Pair) -> Vec<bool> {
     let mut changes = vec![false; step.value_count()];
     let reads = pair.spec.of.sliced_inputs().end..pair.at.own.end;

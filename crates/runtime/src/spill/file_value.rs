@@ -60,17 +60,17 @@ impl Drop for Shelf {
 ///
 /// ```
 /// use tonnage_core::recipe::Elements;
-/// use tonnage_runtime::spill::Kept;
-/// let kept = Kept::reserve(1024, 4)?; //   so many elements of 4 bytes
-/// kept.write(10, &[1; 8])?; //             the two from the tenth on
+/// use tonnage_runtime::spill::FileValue;
+/// let file_value = FileValue::reserve(1024, 4)?; //   so many elements of 4 bytes
+/// file_value.write(10, &[1; 8])?; //             the two from the tenth on
 /// let mut back = [0; 4];
-/// kept.read(11, &mut back);
-/// kept.check()?;
+/// file_value.read(11, &mut back);
+/// file_value.check()?;
 /// assert_eq!(back, [1; 4]);
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Kept {
+pub struct FileValue {
     shelf: Arc<Shelf>,
     at: u64,
     len: u64,
@@ -81,12 +81,12 @@ pub struct Kept {
     failed: OnceLock<Error>,
 }
 
-impl Kept {
+impl FileValue {
     /// A place for so many elements of so many bytes. A disk that is too full shows here.
     ///
     /// # Errors
     /// Where the folder cannot be written, or the disk has no room.
-    pub fn reserve(count: usize, size: usize) -> Result<Kept> {
+    pub fn reserve(count: usize, size: usize) -> Result<FileValue> {
         let shelf = Shelf::open()?;
         // Whole pages: two that lie side by side share none.
         let len = Bytes::of(count).checked_mul(size as u64).map_or(u64::MAX, Bytes::get);
@@ -99,7 +99,7 @@ impl Kept {
             (ranges.take(len), ranges.end().checked_sub(before).filter(|more| *more > 0))
         };
         let (pass, failed) = (Pass::default(), OnceLock::new());
-        let made = Kept { shelf, at, len, size: size as u64, pass, failed };
+        let made = FileValue { shelf, at, len, size: size as u64, pass, failed };
         if grows.is_some() {
             reserve(&made.shelf.file, at + len).map_err(|e| no_room(&made.shelf.path, len, &e))?;
         }
@@ -117,7 +117,7 @@ impl Kept {
     }
 }
 
-impl Elements for Kept {
+impl Elements for FileValue {
     fn read(&self, from: u64, out: &mut [u8]) {
         let at = self.at + from * self.size;
         let fill = |at: u64, out: &mut [u8]| read_at(&self.shelf.file, at, out);
@@ -143,7 +143,7 @@ impl Elements for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for FileValue {
     fn drop(&mut self) {
         // The disk has room for the next value: nothing leaves the file before all do. Nobody may take a place meanwhile.
         let mut ranges = self.shelf.ranges();
@@ -170,16 +170,16 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
 mod tests {
     use super::*;
 
-    fn filled(byte: u8, count: usize) -> Kept {
-        let kept = Kept::reserve(count, 4).unwrap();
-        kept.write(0, &vec![byte; count * 4]).unwrap();
-        kept
+    fn filled(byte: u8, count: usize) -> FileValue {
+        let file_value = FileValue::reserve(count, 4).unwrap();
+        file_value.write(0, &vec![byte; count * 4]).unwrap();
+        file_value
     }
 
-    fn back(kept: &Kept, from: u64, count: usize) -> Vec<u8> {
+    fn back(file_value: &FileValue, from: u64, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count * 4];
-        kept.read(from, &mut bytes);
-        kept.check().unwrap();
+        file_value.read(from, &mut bytes);
+        file_value.check().unwrap();
         bytes
     }
 
@@ -197,10 +197,10 @@ mod tests {
 
     #[test]
     fn nothing_and_too_much_are_no_accident() {
-        let none = Kept::reserve(0, 4).unwrap();
+        let none = FileValue::reserve(0, 4).unwrap();
         none.write(0, &[]).unwrap();
         assert!(back(&none, 0, 0).is_empty());
-        let error = Kept::reserve(usize::MAX, 8).unwrap_err().to_string();
+        let error = FileValue::reserve(usize::MAX, 8).unwrap_err().to_string();
         assert!(error.contains("cannot be written"), "{error}");
     }
 }

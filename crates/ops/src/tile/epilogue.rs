@@ -6,7 +6,7 @@ use bytemuck::cast_slice_mut;
 use smallvec::smallvec;
 use tonnage_core::Element;
 use tonnage_core::error::Result;
-use tonnage_core::kernel::{Finish, Parts};
+use tonnage_core::kernel::{Epilogue, Parts};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::workers::{Workers, for_each_chunk};
 
@@ -16,12 +16,12 @@ use super::store::each_tile;
 
 /// A program with one store, in place: it reads the kernel's output as [`Read::Output(0)`](super::Read::Output). It is large and
 /// stays where it is made.
-pub struct Finisher<'a>(Ready<'a>);
+pub struct TileEpilogue<'a>(Ready<'a>);
 
-impl<'a> Finisher<'a> {
+impl<'a> TileEpilogue<'a> {
     /// Of a program that is not resolved yet.
-    pub fn of(program: &'a TileProgram) -> Finisher<'a> {
-        Finisher(Ready::empty(program))
+    pub fn of(program: &'a TileProgram) -> TileEpilogue<'a> {
+        TileEpilogue(Ready::empty(program))
     }
 
     /// Resolves the program for what it reads.
@@ -45,8 +45,8 @@ impl<'a> Finisher<'a> {
     }
 }
 
-impl Finish for Finisher<'_> {
-    fn finish(&self, parts: &mut dyn Parts) {
+impl Epilogue for TileEpilogue<'_> {
+    fn apply(&self, parts: &mut dyn Parts) {
         match self.0.slots {
             0..=2 => self.run::<2>(parts),
             3..=6 => self.run::<6>(parts),
@@ -57,14 +57,14 @@ impl Finish for Finisher<'_> {
 }
 
 /// Finishes an output that is whole, for a kernel that has no better moment for it.
-pub fn finish_all<T: Element>(
-    finish: &dyn Finish,
+pub fn apply_epilogue<T: Element>(
+    epilogue: &dyn Epilogue,
     out: &mut [T],
     workers: &dyn Workers,
 ) -> Result<()> {
     /// Elements of a part: as much as a thread is worth.
     const PART: usize = 16 * 1024;
     for_each_chunk(workers, out, PART, &|i, part| {
-        finish.finish(&mut (i * PART, cast_slice_mut(part)));
+        epilogue.apply(&mut (i * PART, cast_slice_mut(part)));
     })
 }

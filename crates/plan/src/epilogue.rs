@@ -16,12 +16,12 @@ pub(crate) fn join(graph: &Graph, places: &[Option<Placed>], steps: &mut [Step])
     for at in 0..steps.len() {
         match &steps[at].run {
             Run::Nothing if !steps[at].dynamic => {}
-            Run::Kernel => kernel = finishes(graph, &steps[at]).map(|dtype| (at, dtype)),
+            Run::Kernel => kernel = has_epilogue(graph, &steps[at]).map(|dtype| (at, dtype)),
             Run::Tile(_) => {
                 if let Some((by, dtype)) = kernel.take()
                     && fits(places, &steps[by], dtype, &steps[at])
                 {
-                    steps[by].finished_by = Some(at);
+                    steps[by].epilogue = Some(at);
                 }
             }
             _ => kernel = None,
@@ -31,12 +31,12 @@ pub(crate) fn join(graph: &Graph, places: &[Option<Placed>], steps: &mut [Step])
 
 /// The dtype of what a kernel hands over as it is stored. (Numbers of 16 bits are summed in more, and would be rounded once
 /// where two steps round twice.)
-fn finishes(graph: &Graph, step: &Step) -> Option<DType> {
+fn has_epilogue(graph: &Graph, step: &Step) -> Option<DType> {
     let (node, [made]) = (graph.nodes.get(step.node)?, step.writes.as_slice()) else {
         return None;
     };
     let dtype = graph.ty(*made).dtype;
-    let hands_over = node.op.lower.finishes() && !step.dynamic;
+    let hands_over = node.op.lower.has_epilogue() && !step.dynamic;
     (hands_over && matches!(dtype, DType::F32 | DType::F64)).then_some(dtype)
 }
 

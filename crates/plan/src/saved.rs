@@ -1,6 +1,6 @@
-//! What a plan keeps between the way there and the way back: values that the one makes and the other reads.
+//! What a plan keeps between the forward pass and the backward pass: values that the one makes and the other reads.
 //!
-//! A node is of the way back if its results are gradients, as whoever emitted it said. What comes in from
+//! A node is of the backward pass if its results are gradients, as whoever emitted it said. What comes in from
 //! outside is there anyway; recipes and views take nothing.
 
 use std::collections::{HashMap, HashSet};
@@ -13,9 +13,9 @@ use crate::explain::Holder;
 use crate::plan::{At, Plan};
 
 impl Plan {
-    /// What is kept in the arena for the way back, by the line that made it, largest first. Nothing where
+    /// What is kept in the arena for the backward pass, by the line that made it, largest first. Nothing where
     /// there is no gradient.
-    pub fn kept(&self) -> Vec<Holder> {
+    pub fn saved(&self) -> Vec<Holder> {
         let made_by: HashMap<ValueId, &Node> = self
             .graph
             .nodes
@@ -61,8 +61,8 @@ impl Plan {
         holders
     }
 
-    /// All of what is kept in the arena for the way back.
-    pub fn kept_bytes(&self) -> Bytes {
-        self.kept().iter().map(|holder| holder.bytes).sum()
+    /// All of what is kept in the arena for the backward pass.
+    pub fn saved_bytes(&self) -> Bytes {
+        self.saved().iter().map(|holder| holder.bytes).sum()
     }
 }

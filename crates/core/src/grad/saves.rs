@@ -1,4 +1,4 @@
-//! Which of the alternatives that a row declares is kept.
+//! Which of the alternatives that a row declares is saved.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,9 @@ use super::Record;
 use crate::emit::Value;
 use crate::error::Result;
 use crate::graph::{Builder, Graph, ValueId};
-use crate::row::{Call, Keep, Saved, kept};
+use crate::row::{Call, Save, Saved, saved_values};
 
-/// Decides for every record what is kept: where a row has alternatives, the one that adds the fewest
+/// Decides for every record what is saved: where a row has alternatives, the one that adds the fewest
 /// bytes to what is `held` and to what other rows keep anyway.
 pub fn decide(
     records: &[Record<ValueId>],
@@ -19,21 +19,21 @@ pub fn decide(
 ) -> Result<Vec<&'static [Saved]>> {
     for record in records {
         if let [only] = record.op.saves.alternatives {
-            let kept = kept(record.op, only, &record.needs, &call(record), false)?;
-            held.extend(kept.into_iter().filter_map(|k| value_of(record, k)));
+            let saved = saved_values(record.op, only, &record.needs, &call(record), false)?;
+            held.extend(saved.into_iter().filter_map(|k| value_of(record, k)));
         }
     }
     let mut sets = Vec::new();
     for record in records {
         let set = cheapest(record, &held, graph)?;
-        let needed = kept(record.op, set, &record.needs, &call(record), false)?;
+        let needed = saved_values(record.op, set, &record.needs, &call(record), false)?;
         held.extend(needed.iter().filter_map(|k| value_of(record, *k)));
         sets.push(set);
     }
     Ok(sets)
 }
 
-/// Gives every record what is kept, as [`decide`] has it. Aux outputs among that are made by their node.
+/// Gives every record what is saved, as [`decide`] has it. Aux outputs among that are made by their node.
 pub fn choose(
     mut records: Vec<Record<ValueId>>,
     held: HashSet<ValueId>,
@@ -42,21 +42,21 @@ pub fn choose(
     let sets = decide(&records, held, builder.graph())?;
     for (record, set) in records.iter_mut().zip(sets) {
         // In a graph, what nobody reads is not kept: a rule may be lent what a second gradient takes.
-        let set = kept(record.op, set, &record.needs, &call(record), true)?;
-        let aux = match set.iter().any(|k| matches!(k, Keep::Aux(_))) {
+        let set = saved_values(record.op, set, &record.needs, &call(record), true)?;
+        let aux = match set.iter().any(|k| matches!(k, Save::Aux(_))) {
             true => builder.aux(record.outputs[0])?,
             false => Vec::new(),
         };
-        record.kept = set
+        record.saved = set
             .iter()
-            .filter_map(|keep| {
-                let value = match keep {
-                    Keep::Aux(i) => aux.get(*i).cloned()?,
-                    keep => builder.value(value_of(record, *keep)?),
+            .filter_map(|save| {
+                let value = match save {
+                    Save::Aux(i) => aux.get(*i).cloned()?,
+                    save => builder.value(value_of(record, *save)?),
                 };
-                Some((*keep, value))
+                Some((*save, value))
             })
-            .collect::<SmallVec<[(Keep, Value); 2]>>();
+            .collect::<SmallVec<[(Save, Value); 2]>>();
     }
     Ok(records)
 }
@@ -79,12 +79,12 @@ fn cheapest(
     };
     let mut best: Option<(u128, &'static [Saved])> = None;
     for set in alternatives {
-        let price = kept(record.op, set, &record.needs, &call, false)?
+        let price = saved_values(record.op, set, &record.needs, &call, false)?
             .into_iter()
-            .map(|keep| match (keep, value_of(record, keep)) {
+            .map(|save| match (save, value_of(record, save)) {
                 (_, Some(id)) if held.contains(&id) => 0,
                 (_, Some(id)) => weight(graph.ty(id)),
-                (Keep::Aux(i), None) => aux.get(i).map_or(0, weight),
+                (Save::Aux(i), None) => aux.get(i).map_or(0, weight),
                 _ => 0,
             })
             .sum();
@@ -104,11 +104,11 @@ fn call(record: &Record<ValueId>) -> Call<'_> {
     }
 }
 
-fn value_of(record: &Record<ValueId>, keep: Keep) -> Option<ValueId> {
-    match keep {
-        Keep::Input(i) => record.inputs.get(i).copied(),
-        Keep::Output(i) => record.outputs.get(i).copied(),
+fn value_of(record: &Record<ValueId>, save: Save) -> Option<ValueId> {
+    match save {
+        Save::Input(i) => record.inputs.get(i).copied(),
+        Save::Output(i) => record.outputs.get(i).copied(),
         // The others were spelled out.
-        Keep::Aux(_) | Keep::Inputs | Keep::Ends | Keep::Auxes | Keep::Declared => None,
+        Save::Aux(_) | Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => None,
     }
 }

@@ -1,4 +1,4 @@
-//! What is dear in the rounds of a loop, kept for its gradient where a budget has room for it.
+//! What is expensive in the iterations of a loop, saved for its gradient where a budget has room for it.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use tonnage::{
     function, random_normal, random_uniform, set_seed, tensor,
 };
 
-const ROUNDS: usize = 24;
+const ITERATIONS: usize = 24;
 const BATCH: usize = 4;
 const WIDTH: usize = 8;
 
@@ -62,7 +62,7 @@ fn what_is_dear_in_a_round_is_kept_where_there_is_room_and_the_bits_stay() {
     let _turn = alone();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();
-    let xs = drawn(&[ROUNDS, BATCH, WIDTH]);
+    let xs = drawn(&[ITERATIONS, BATCH, WIDTH]);
     for options in [Loop::new(), Loop::new().reverse()] {
         let lean = cell(&w, options.clone());
         set_seed(9);
@@ -72,21 +72,24 @@ fn what_is_dear_in_a_round_is_kept_where_there_is_room_and_the_bits_stay() {
         let quick = cell(&w, options.clone()).budget("1GiB").unwrap();
         let plan = quick.plan(&xs).unwrap();
         let fitted = plan.fitted.unwrap();
-        assert_eq!((fitted.insides, fitted.slots), (1, None), "{plan}");
-        assert!(plan.to_string().contains("a loop keeps what is dear in its rounds"), "{plan}");
-        assert_eq!(plan.rounds_again(), Some(0));
+        assert_eq!((fitted.residuals, fitted.max_checkpoints), (1, None), "{plan}");
+        assert!(
+            plan.to_string().contains("a loop saves its residuals for the backward pass"),
+            "{plan}"
+        );
+        assert_eq!(plan.recomputed_iterations(), Some(0));
         set_seed(9);
         assert_eq!(call_checked(&quick, &xs).to_vec::<f32>().unwrap(), expected);
 
-        // With less room the dearest are kept, then states alone, then a few of those.
+        // With less room the most expensive are kept, then states alone, then a few of those.
         let most = plan.peak();
         let less = cell(&w, options.clone()).budget(most - tonnage::Bytes::new(64)).unwrap();
         let plan = less.plan(&xs).unwrap();
-        assert!(plan.peak() < most && plan.fitted.unwrap().insides == 1, "{plan}");
+        assert!(plan.peak() < most && plan.fitted.unwrap().residuals == 1, "{plan}");
         set_seed(9);
         assert_eq!(call_checked(&less, &xs).to_vec::<f32>().unwrap(), expected);
         let prices = quick.prices(&xs).unwrap();
-        assert_eq!(prices.last().unwrap().fitted.insides, 0);
+        assert_eq!(prices.last().unwrap().fitted.residuals, 0);
         for price in prices {
             let less = cell(&w, options.clone()).budget(price.peak).unwrap();
             set_seed(9);
@@ -100,7 +103,7 @@ fn a_loop_whose_states_are_all_that_its_gradient_needs_keeps_those_alone() {
     let _turn = alone();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();
-    let xs = drawn(&[ROUNDS, BATCH, WIDTH]);
+    let xs = drawn(&[ITERATIONS, BATCH, WIDTH]);
     let f = function({
         let w = w.clone();
         move |xs: Tensor| {
@@ -115,7 +118,7 @@ fn a_loop_whose_states_are_all_that_its_gradient_needs_keeps_those_alone() {
     });
     let plan = f.budget("1GiB").unwrap().plan(&xs).unwrap();
     let fitted = plan.fitted.unwrap();
-    assert_eq!((fitted.insides, fitted.rounds_again), (0, Some(0)), "{plan}");
+    assert_eq!((fitted.residuals, fitted.recomputed_iterations), (0, Some(0)), "{plan}");
 }
 
 #[test]
@@ -123,9 +126,9 @@ fn states_that_were_counted_by_hand_or_wait_in_a_file_stay_as_they_are() {
     let _turn = alone();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();
-    let xs = drawn(&[ROUNDS, BATCH, WIDTH]);
+    let xs = drawn(&[ITERATIONS, BATCH, WIDTH]);
     for options in [Loop::new().checkpoints(5), Loop::new().spill()] {
         let plan = cell(&w, options).budget("1GiB").unwrap().plan(&xs).unwrap();
-        assert_eq!(plan.fitted.unwrap().insides, 0, "{plan}");
+        assert_eq!(plan.fitted.unwrap().residuals, 0, "{plan}");
     }
 }

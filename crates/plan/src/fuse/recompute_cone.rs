@@ -5,7 +5,7 @@
 //!
 //! * Cheap cones (at most [`CHEAP`] flops an element more, in all: sums, products, a quotient) are computed
 //!   again freely: a pass over memory costs more.
-//! * Dearer ones (an exponential) up to [`DEAR`] are computed again only if bytes that matter are saved:
+//! * Dearer ones (an exponential) up to [`EXPENSIVE`] are computed again only if bytes that matter are saved:
 //!   the value has at least [`MATTERS`] bytes, and it would live across a step that needs memory of its own, or
 //!   nobody could take over its bytes at the end.
 //!
@@ -24,7 +24,7 @@ use super::{Fusing, constant};
 /// Flops an element that are spent freely to save a pass over memory.
 const CHEAP: u64 = 8;
 /// Flops an element that are spent at most to save bytes.
-const DEAR: u64 = 64;
+const EXPENSIVE: u64 = 64;
 /// Bytes that matter.
 const MATTERS: u64 = 64 * 1024;
 /// Steps that are looked at to find one that needs memory; beyond, one is taken for granted.
@@ -37,7 +37,7 @@ const OPEN: usize = 64;
 
 /// What a value is computed from.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Cone {
+pub(super) struct RecomputeCone {
     /// Flops an element, all the way up.
     work: u64,
     /// Nodes in it.
@@ -46,14 +46,14 @@ pub(super) struct Cone {
     leaves: SmallVec<[ValueId; 4]>,
 }
 
-/// The cone of every value that may vanish.
+/// The cone of every value that may be fused into its consumers.
 #[derive(Debug, Default)]
-pub(super) struct Cones {
-    cones: Vec<Option<Cone>>,
+pub(super) struct RecomputeCones {
+    cones: Vec<Option<RecomputeCone>>,
     constants: Vec<Option<Scalar>>,
 }
 
-impl Cones {
+impl RecomputeCones {
     pub fn constant(&self, id: ValueId) -> Option<Scalar> {
         self.constants[id.index()]
     }
@@ -67,14 +67,14 @@ pub(super) fn weight(ty: &TensorType) -> u64 {
 
 /// Whether so many flops an element more may be spent so that a value of this type need not exist.
 pub(super) fn may_repeat(work: u64, ty: &TensorType) -> bool {
-    work <= CHEAP || (work <= DEAR && weight(ty) >= MATTERS)
+    work <= CHEAP || (work <= EXPENSIVE && weight(ty) >= MATTERS)
 }
 
 impl Fusing<'_> {
     /// Cones from the front to the back: those of a node's inputs are known when it is looked at.
-    pub fn cones(&self) -> Cones {
+    pub fn cones(&self) -> RecomputeCones {
         let values = self.graph.value_count();
-        let mut made = Cones { cones: vec![None; values], constants: vec![None; values] };
+        let mut made = RecomputeCones { cones: vec![None; values], constants: vec![None; values] };
         // Bytes that are there anyway: the arguments', and those of recipes, which have none.
         let mut free = vec![false; values];
         for id in &self.graph.inputs {
@@ -86,15 +86,16 @@ impl Fusing<'_> {
                 free[id.index()] = true;
                 made.constants[id.index()] = constant(node);
             }
-            let Some((value, draft)) = self.vanishing(at).zip(self.drafts[at].as_ref()) else {
+            let Some((value, group)) = self.fused_into_consumers(at).zip(self.groups[at].as_ref())
+            else {
                 continue;
             };
             let mut readers = self.readers[value.index()].iter();
             if !readers.all(|reader| self.could_take(*reader, value)) {
                 continue;
             }
-            let mut cone = Cone { work: draft.work(), nodes: 1, leaves: SmallVec::new() };
-            for (id, _) in draft.loads() {
+            let mut cone = RecomputeCone { work: group.work(), nodes: 1, leaves: SmallVec::new() };
+            for (id, _) in group.loads() {
                 match &made.cones[id.index()] {
                     Some(above)
                         if cone.nodes + above.nodes <= DEEPEST
@@ -135,17 +136,17 @@ impl Fusing<'_> {
         }
         let more = cone.work.saturating_mul(readers.len() as u64 - 1);
         more <= CHEAP
-            || (more <= DEAR && own >= MATTERS && (between || !self.takes_over(last, value)))
+            || (more <= EXPENSIVE && own >= MATTERS && (between || !self.takes_over(last, value)))
     }
 
     /// Whether the last reader of a value can work in its bytes.
     fn takes_over(&self, reader: u32, value: ValueId) -> bool {
         let node = &self.graph.nodes[reader as usize];
-        let (Some(draft), Some(out)) = (&self.drafts[reader as usize], node.outputs.first()) else {
+        let (Some(group), Some(out)) = (&self.groups[reader as usize], node.outputs.first()) else {
             return false;
         };
         let (from, to) = (self.graph.ty(value), self.graph.ty(*out));
-        draft.close == Close::Store
+        group.close == Close::Store
             && !matches!(node.op.mem, Mem::Update(_) | Mem::File)
             && from.shape == to.shape
             && from.dtype.size() == to.dtype.size()
@@ -162,7 +163,7 @@ impl Fusing<'_> {
             let node = &self.graph.nodes[next as usize];
             let needs = match node.op.lower {
                 Lower::Slices(_)
-                | Lower::Finishing(_)
+                | Lower::WithEpilogue(_)
                 | Lower::Streaming { .. }
                 | Lower::Region(_) => true,
                 Lower::Tile(_) if !matches!(node.op.mem, Mem::Update(_) | Mem::File) => {
@@ -180,7 +181,7 @@ impl Fusing<'_> {
     }
 }
 
-impl Cone {
+impl RecomputeCone {
     fn add(&mut self, leaf: ValueId) {
         if !self.leaves.contains(&leaf) {
             self.leaves.push(leaf);

@@ -21,7 +21,7 @@ use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::state;
 use tonnage_ops::tile::fused_store::{PIECE, STORE, as_it_is};
 use tonnage_ops::tile::{self, Pieces, Source};
-use tonnage_plan::{KeptPlan, Options, Plan, Step, TileRun, lower};
+use tonnage_plan::{FileValuePlan, Options, Plan, Step, TileRun, lower};
 
 use super::frame::Frame;
 use super::given::{Given, Specs};
@@ -30,33 +30,35 @@ use super::{execute_with, missing, plan_once};
 use crate::array::Array;
 use crate::lend::{Lender, Region};
 use crate::pool::pool;
-use crate::spill::Kept;
+use crate::spill::FileValue;
 
 /// The places that a plan's values go to. A disk without room is an error before anything has happened.
-pub(super) fn places(plan: &Plan) -> Result<Vec<Arc<Kept>>> {
-    let place = |kept: &KeptPlan| Kept::reserve(kept.count, kept.dtype.size()).map(Arc::new);
-    plan.kept.iter().map(place).collect()
+pub(super) fn places(plan: &Plan) -> Result<Vec<Arc<FileValue>>> {
+    let place = |file_value: &FileValuePlan| {
+        FileValue::reserve(file_value.count, file_value.dtype.size()).map(Arc::new)
+    };
+    plan.file_values.iter().map(place).collect()
 }
 
 /// What a call brings, and behind that the places that it makes: as its plan numbers them.
-pub(super) fn with_places(plan: &Plan, given: &Given, places: &[Arc<Kept>]) -> Given {
-    let made = plan.kept.iter().zip(places).map(|(kept, place)| Generator::Stored {
+pub(super) fn with_places(plan: &Plan, given: &Given, places: &[Arc<FileValue>]) -> Given {
+    let made = plan.file_values.iter().zip(places).map(|(file_value, place)| Generator::Stored {
         elements: Stored(place.clone()),
-        dtype: kept.dtype,
+        dtype: file_value.dtype,
     });
     given.iter().cloned().chain(made).collect()
 }
 
 impl<'p> Frame<'p> {
     /// Makes a value a piece at a time, each thread its own pieces: while one writes, the others compute.
-    pub(super) fn keep_in_file(
+    pub(super) fn write_file_value(
         &mut self,
         lender: &mut Lender,
         step: &Step,
         run: &TileRun,
-        kept: usize,
+        file_value: usize,
     ) -> Result<()> {
-        let to = self.kept.get(kept).cloned().ok_or_else(missing)?;
+        let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
         let room = step.scratch.map(|id| Region { align: ALIGN, ..self.buffer(id) });
         let Some(room) = room else { return Ok(()) }; // nothing to write
         self.lent(&room);
@@ -64,7 +66,7 @@ impl<'p> Frame<'p> {
         let from = self.loads(run, &step.reads, &[], &mut reads)?;
         let mut lent = lender.lend(&reads, &[room])?;
         let all = sources(run, &from, &lent.reads);
-        let size = self.plan.kept[kept].dtype.size();
+        let size = self.plan.file_values[file_value].dtype.size();
         let pieces = Pieces::of(&run.domain, PIECE / size);
         let one = |number: usize, room: &mut [u8]| -> Result<()> {
             let piece = pieces.piece(number);
@@ -85,10 +87,10 @@ impl<'p> Frame<'p> {
         &mut self,
         lender: &mut Lender,
         step: &Step,
-        kept: usize,
+        file_value: usize,
     ) -> Result<()> {
         let node = self.node(step)?;
-        let to = self.kept.get(kept).cloned().ok_or_else(missing)?;
+        let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
         let table = step.streamed.first().ok_or_else(missing)?.recipe.clone();
         let (generator, _) = table.as_stored().ok_or_else(missing)?;
         let Generator::Stored { elements: old, dtype } = self.fixed(generator) else {
@@ -172,11 +174,11 @@ impl Rooms<'_> {
 
 /// The same values in a file, which is read as they are needed; as they are, where they are in one or are one number.
 pub fn keep(array: &Array, mark: Mark) -> Result<Array> {
-    kept(&[array], mark, |_, mut inputs| Ok(inputs.swap_remove(0)))
+    file_value(&[array], mark, |_, mut inputs| Ok(inputs.swap_remove(0)))
 }
 
 /// What a value in a file is after an update, in a place of its own: who holds the old one keeps it.
-pub fn update_kept(
+pub fn update_in_file(
     op: &'static OpDef,
     old: &Array,
     values: &[&Array],
@@ -185,13 +187,13 @@ pub fn update_kept(
     let shape = old.ty().shape;
     let inputs: SmallVec<[&Array; 3]> =
         std::iter::once(old).chain(values.iter().copied()).collect();
-    kept(&inputs, mark, |builder, mut inputs| match *op == state::assign::ASSIGN {
+    file_value(&inputs, mark, |builder, mut inputs| match *op == state::assign::ASSIGN {
         true => builder.apply(&BROADCAST_TO, vec![inputs.swap_remove(1)], Attrs::Shape(shape)),
         false => builder.apply(state::pure(op), inputs, Attrs::None),
     })
 }
 
-fn kept(
+fn file_value(
     inputs: &[&Array],
     mark: Mark,
     make: impl FnOnce(&mut Builder, Vec<Value>) -> Result<Value>,

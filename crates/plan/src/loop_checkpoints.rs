@@ -1,5 +1,5 @@
 //! How many states the gradients of loops keep, as something that can be asked and changed: fewer states take
-//! less memory and run more rounds again.
+//! less memory and run more iterations again.
 //!
 //! The invariant: a loop and every gradient that it hands states to say the same number.
 
@@ -15,45 +15,54 @@ use crate::schedule::revolve;
 
 /// The gradient of a loop, as far as its states go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptStates {
+pub struct LoopCheckpoints {
     /// The node of the graph that goes back.
     pub node: usize,
-    /// How many rounds the loop has; `None` where only the data know.
-    pub rounds: Option<u64>,
+    /// How many iterations the loop has; `None` where only the data know.
+    pub iterations: Option<u64>,
     /// States that are kept at once, the first one included.
-    pub slots: u64,
+    pub max_checkpoints: u64,
     /// What one takes.
     pub state: Bytes,
 }
 
-impl KeptStates {
-    /// Rounds that would be run again with so many slots; `None` where only the data know.
-    pub fn again(&self, slots: u64) -> Option<u64> {
-        self.rounds.map(|rounds| revolve::again(rounds, slots))
+impl LoopCheckpoints {
+    /// Iterations that would be run again with so many checkpoints; `None` where only the data know.
+    pub fn again(&self, max_checkpoints: u64) -> Option<u64> {
+        self.iterations.map(|iterations| revolve::again(iterations, max_checkpoints))
     }
 }
 
 /// The gradients of loops in a graph of known sizes that keep states in memory, regions not included.
-pub fn kept_states(graph: &Graph) -> Vec<KeptStates> {
+pub fn loop_checkpoints(graph: &Graph) -> Vec<LoopCheckpoints> {
     let of = |(node, n): (usize, &Node)| {
         let Attrs::LoopGrad(spec) = &n.attrs else { return None };
         if spec.of.spills {
             return None;
         }
-        let rounds = spec.of.known_rounds();
+        let iterations = spec.of.known_iterations();
         let carried = n.inputs[..spec.of.carried].iter();
         let state = carried.map(|id| graph.ty(*id).bytes(n.op.name).ok()).sum::<Option<Bytes>>()?;
-        Some(KeptStates { node, rounds, slots: spec.of.slots(rounds), state })
+        Some(LoopCheckpoints {
+            node,
+            iterations,
+            max_checkpoints: spec.of.max_checkpoints(iterations),
+            state,
+        })
     };
     graph.nodes.iter().enumerate().filter_map(of).collect()
 }
 
-/// The graph with another number of slots, at least 1, for the gradient of a loop; and for the loop, and every other
+/// The graph with another number of checkpoints, at least 1, for the gradient of a loop; and for the loop, and every other
 /// gradient that it hands states to.
 ///
 /// # Errors
 /// Where that node is not the gradient of a loop.
-pub fn with_slots(graph: &Arc<Graph>, node: usize, slots: usize) -> Result<Arc<Graph>> {
+pub fn with_max_checkpoints(
+    graph: &Arc<Graph>,
+    node: usize,
+    max_checkpoints: usize,
+) -> Result<Arc<Graph>> {
     let mut made = (**graph).clone();
     let Some((handed, checkpoints)) = made.nodes.get(node).and_then(handed) else {
         let what = format!("node {node} is not the gradient of a loop");
@@ -66,7 +75,7 @@ pub fn with_slots(graph: &Arc<Graph>, node: usize, slots: usize) -> Result<Arc<G
     for at in 0..made.nodes.len() {
         let n = &made.nodes[at];
         if at == node || is_loop(n) || takes(n) {
-            set(&mut made, at, slots.max(1));
+            set(&mut made, at, max_checkpoints.max(1));
         }
         // What goes on as it is.
         if made.nodes[at].op == &IDENTITY {
@@ -93,17 +102,17 @@ fn handed(node: &Node) -> Option<(bool, Vec<ValueId>)> {
     Some((spec.handed, node.inputs[at.checkpoints].to_vec()))
 }
 
-fn set(graph: &mut Graph, at: usize, slots: usize) {
+fn set(graph: &mut Graph, at: usize, max_checkpoints: usize) {
     let node = &mut graph.nodes[at];
     let (spec, checkpoints) = match &mut node.attrs {
         Attrs::Loop(spec) => {
             let first = spec.carried + spec.stacked;
             let ids = node.outputs.get(first..first + spec.carried).unwrap_or_default().to_vec();
-            spec.slots = Some(slots);
+            spec.max_checkpoints = Some(max_checkpoints);
             ((**spec).clone(), ids)
         }
         Attrs::LoopGrad(spec) => {
-            spec.of.slots = Some(slots);
+            spec.of.max_checkpoints = Some(max_checkpoints);
             return;
         }
         _ => return,

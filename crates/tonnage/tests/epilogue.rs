@@ -21,7 +21,7 @@ fn joined<A: Tree>(f: impl Fn(A) -> Result<Tensor> + Copy + 'static, args: &A) -
     let got = call_checked(&planned, args).cast(DType::F64).unwrap().to_vec::<f64>().unwrap();
     assert!(got.iter().zip(&eager).all(|(a, b)| a.to_bits() == b.to_bits()));
     let plan = planned.plan(args).unwrap();
-    plan.steps.iter().filter(|step| step.finished_by.is_some()).count()
+    plan.steps.iter().filter(|step| step.epilogue.is_some()).count()
 }
 
 #[test]

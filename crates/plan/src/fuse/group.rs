@@ -2,7 +2,7 @@
 //!
 //! A producer is written into its consumer by pointing the consumer's operand at the producer's last
 //! instruction; nothing is renumbered, so a chain grows in time proportional to its length. When all is
-//! in, [`Draft::finish`] puts instructions and loads in the order in which the result needs them, each once:
+//! in, [`FusionGroup::finish`] puts instructions and loads in the order in which the result needs them, each once:
 //! an order that follows from what is computed, not from how it was written.
 
 use smallvec::SmallVec;
@@ -31,7 +31,7 @@ struct Code {
 
 /// A node as a program that can still grow.
 #[derive(Debug, Clone)]
-pub(super) struct Draft {
+pub(super) struct FusionGroup {
     sources: Vec<Source>,
     code: Vec<Code>,
     stores: SmallVec<[(u16, Form); 1]>,
@@ -44,16 +44,16 @@ pub(super) struct Draft {
     first: Option<ValueId>,
 }
 
-impl Draft {
+impl FusionGroup {
     pub fn new(
         program: &TileProgram,
         inputs: &[ValueId],
         domain: Shape,
         first: Option<ValueId>,
-    ) -> Draft {
+    ) -> FusionGroup {
         let loads = inputs.iter().zip(&program.loads).map(|(id, form)| Source::Load(*id, *form));
         let code = (0..program.code.len()).map(|i| Source::Code(i as u16));
-        Draft {
+        FusionGroup {
             sources: loads.chain(code).collect(),
             code: program
                 .code
@@ -77,7 +77,7 @@ impl Draft {
     }
 
     /// Whether another can load its only result as elements and drop it.
-    pub fn can_vanish(&self) -> bool {
+    pub fn can_fuse_into_consumers(&self) -> bool {
         self.close == Close::Store
             && matches!(self.stores.as_slice(), [(_, Form::Elements(_))])
             && self.first.is_none()
@@ -94,7 +94,7 @@ impl Draft {
     }
 
     /// Writes in the program of a value that it loads.
-    pub fn absorb(&mut self, value: ValueId, inner: &Draft) {
+    pub fn absorb(&mut self, value: ValueId, inner: &FusionGroup) {
         let (sources, code) = (self.sources.len() as u16, self.code.len() as u16);
         self.sources.extend(inner.sources.iter().map(|source| match source {
             Source::Code(at) => Source::Code(at + code),
