@@ -113,7 +113,7 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
     (best, height <= proved)
 }
 
-/// A packing within `capacity` units by what takes few nodes: the crowded span first, or items joined to blocks. Most
+/// A packing within `capacity` units by what takes few nodes: the crowded interval first, or items joined to blocks. Most
 /// steps of training that the heuristics miss are solved here, with a hundredth of the nodes that the search of all items
 /// takes.
 fn quickly(part: &Part, capacity: u64, budget: &mut Budget) -> Option<Vec<u64>> {

@@ -4,7 +4,7 @@
 //! The problem is known as dynamic storage allocation, and is NP-hard. Three steps, each only where
 //! the one before did not reach the bound (the largest sum of live sizes): `greedy` places in
 //! several fixed orders and keeps the best; `search` looks for a packing within a capacity, exactly, up to
-//! a number of nodes, first (`peak`) in the crowded span alone and with items `joined` to blocks, then of all items; `improve`
+//! a number of nodes, first (`peak`) in the crowded interval alone and with items `joined` to blocks, then of all items; `improve`
 //! chooses the capacities to ask it for. Parts of the timeline that share no buffer are packed apart (`sections`).
 //!
 //! Invariants: a packing passes [`check`]; no byte of an arena is never taken (`settle`); the same items and effort give the same packing, unless
