@@ -3,7 +3,7 @@
 use tonnage::nn::{
     Dense, Embedding, Initializer, Layer, LayerNorm, Mode, MultiHeadAttention, Param,
 };
-use tonnage::{DType, Elementwise, Part, Result, Tensor, parameters};
+use tonnage::{DType, Elementwise, Part, Result, Source, Tensor, parameters};
 
 /// Numbers of a head.
 const HEAD: usize = 16;
@@ -45,11 +45,13 @@ impl Layer for Gpt {
         let seen = x.shape().get(1).and_then(|n| n.known()).unwrap_or(self.length);
         let places = self.places.read(&[self.length, self.width], DType::F32)?;
         let places = places.slice(&[Part::from(0..seen as i64), Part::ALL])?;
-        let mut x = (self.tokens.forward(x, mode)? + places)?.cast(self.dtype)?;
-        for block in &self.blocks {
-            x = block.forward(&x, mode)?;
+        let mut x = Source::for_layer("embedding", || {
+            (self.tokens.forward(x, mode)? + places)?.cast(self.dtype)
+        })?;
+        for (i, block) in self.blocks.iter().enumerate() {
+            x = Source::for_layer(&format!("blocks.{i}"), || block.forward(&x, mode))?;
         }
-        self.head.forward(&self.norm.forward(&x, mode)?, mode)
+        Source::for_layer("head", || self.head.forward(&self.norm.forward(&x, mode)?, mode))
     }
 }
 

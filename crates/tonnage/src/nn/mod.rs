@@ -63,7 +63,9 @@ pub enum Mode {
 /// ```
 pub trait Layer: Parameters {
     /// What it makes of its input.
-    #[track_caller]
+    ///
+    /// Ops in a user's own layer are told by their lines in it. The layers of this crate pass on the line of whoever calls
+    /// them: their `forward` is `#[track_caller]`, which this declaration must not be, since it would hold for all of them.
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor>;
 
     /// Whether the lines of its ops are a user's. Those of a layer of this crate are not: what it does is done for the line

@@ -82,7 +82,7 @@ impl Param {
 impl Parameters for Param {
     fn walk(&self, walk: &mut Walk) {
         if let Some(variable) = &*self.built() {
-            walk.variable(variable);
+            walk.built(variable);
         }
     }
 }

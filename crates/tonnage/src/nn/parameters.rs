@@ -47,6 +47,12 @@ impl Walk {
         self.frozen = before;
     }
 
+    /// Notes a variable that a layer made, and names it by its path.
+    pub(super) fn built(&mut self, variable: &Variable) {
+        variable.name_by(&self.path);
+        self.variable(variable);
+    }
+
     /// Notes a variable; one that is in several places counts once, at the first.
     pub fn variable(&mut self, variable: &Variable) {
         if self.seen.insert(variable.number()) {

@@ -102,12 +102,15 @@ impl Optimizer {
             return Ok(slots.clone());
         }
         let make = |owner: &str, slot: &Slot, value| {
-            let name = format!("{}/{owner}.{}", variable.name(), slot.name);
+            let end = format!("{owner}.{}", slot.name);
+            let name = format!("{}/{end}", variable.own_name());
             // It belongs to the layer of what it is of.
             let source = source.in_layer_of(variable.made());
             // And where that is kept, it is too.
             held_in_files(variable.is_in_files(), || {
-                Variable::new_at(&name, value, Role::Optimizer, source)
+                let made = Variable::new_at(&name, value, Role::Optimizer, source)?;
+                made.name_after(variable, &end);
+                Ok(made)
             })
         };
         let (kept, copies) = self.wanted(variable);

@@ -361,6 +361,12 @@ impl Trace {
             .chain(variables.iter().map(|u| &u.input))
             .filter_map(Value::id)
             .collect();
+        // A variable may have got its name in this trace, when the model's parameters were asked for.
+        for used in &variables {
+            if let Some(id) = used.input.id() {
+                graph.value_mut(id).name = Some(used.variable.name().into());
+            }
+        }
         Ok(Traced { graph, captured, variables })
     }
 }

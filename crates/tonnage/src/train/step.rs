@@ -71,7 +71,7 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
 
     fn gradients(&self, (x, y): Batch) -> Result<(Tensor, Vec<Variable>, Vec<Gradient>)> {
         let mut tape = GradientTape::new();
-        let losses = (self.loss)(&self.model.forward(&x, Mode::Training)?, &y)?;
+        let losses = (self.loss)(&self.forward(&x)?, &y)?;
         self.source.stand_for(|| {
             let loss = losses.mean_all()?;
             // Updates stand behind what can fail: where the loss is no number, parameters are as before the step.
@@ -86,6 +86,14 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
         })
     }
 
+    /// The model's forward pass. One that is a layer of this crate has no lines of its own.
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        match self.model.is_user_code() {
+            true => self.model.forward(x, Mode::Training),
+            false => self.source.stand_for(|| self.model.forward(x, Mode::Training)),
+        }
+    }
+
     fn apply(&self, variables: &[Variable], gradients: &[Gradient]) -> Result<()> {
         match self.scale {
             Some(scale) => scale.apply(self.optimizer, variables, gradients).map(|_| ()),
@@ -96,7 +104,8 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
     /// Everything that training goes on from, by names that do not depend on where it was made.
     pub fn named(&self) -> Vec<(String, Variable)> {
         let of_optimizer = self.optimizer.variables().into_iter().enumerate();
-        let of_optimizer = of_optimizer.map(|(i, v)| (format!("optimizer.{i}.{}", v.name()), v));
+        let of_optimizer =
+            of_optimizer.map(|(i, v)| (format!("optimizer.{i}.{}", v.own_name()), v));
         let of_scale = self.scale.iter().flat_map(|scale| scale.variables());
         let of_scale = of_scale.map(|v| (v.name().to_string(), v));
         of_model(self.model).into_iter().chain(of_optimizer).chain(of_scale).collect()
@@ -120,7 +129,7 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
         } else {
             let again = || -> Result<()> {
                 let _tape = GradientTape::new();
-                (self.loss)(&self.model.forward(&x, Mode::Training)?, &y)?.mean_all()?;
+                (self.loss)(&self.forward(&x)?, &y)?.mean_all()?;
                 Ok(())
             };
             match finite::first_not_finite(again) {

@@ -2,7 +2,7 @@
 //! sessions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{ErrorKind, Result, Source, TensorType};
@@ -131,9 +131,10 @@ impl Variable {
     fn named(name: String, ty: TensorType, role: Role, made: Source) -> Variable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let state = Mutex::new(State::Waiting);
+        let (state, path) = (Mutex::new(State::Waiting), OnceLock::new());
         let in_files = files::is_wanted(&ty);
-        let variable = Variable(Arc::new(Shared { number, name, ty, made, role, in_files, state }));
+        let variable =
+            Variable(Arc::new(Shared { number, name, path, ty, made, role, in_files, state }));
         super::all::list(&variable);
         variable
     }

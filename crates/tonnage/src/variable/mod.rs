@@ -11,7 +11,7 @@ mod files;
 mod first;
 mod held;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -47,6 +47,8 @@ pub struct Variable(Arc<Shared>);
 struct Shared {
     number: u64,
     name: String,
+    /// Where it is in the model that a walk first found it in, with slashes.
+    path: OnceLock<String>,
     ty: TensorType,
     made: Source,
     role: Role,
@@ -101,9 +103,29 @@ pub(crate) enum Foreseen {
 }
 
 impl Variable {
-    /// Its full name, scopes included.
+    /// Its full name, scopes included. A layer's parameter is called by its path in the model (`encoder/kernel`) once the
+    /// model's parameters were asked for, and by its layer (`dense/kernel`) before.
     pub fn name(&self) -> &str {
+        self.0.path.get().unwrap_or(&self.0.name)
+    }
+
+    /// The name that it was made with. Files know it by this: it does not depend on whether the model was walked.
+    pub(crate) fn own_name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Is called after another, where that has a path: `encoder/kernel/adam.m`.
+    pub(crate) fn name_after(&self, other: &Variable, end: &str) {
+        if let Some(path) = other.0.path.get() {
+            self.0.path.get_or_init(|| format!("{path}/{end}"));
+        }
+    }
+
+    /// Takes its path in a model for its name. The first one stays, and it has to lead into a part of the model.
+    pub(crate) fn name_by(&self, path: &str) {
+        if path.contains('.') {
+            self.0.path.get_or_init(|| path.replace('.', "/"));
+        }
     }
 
     /// Its type.

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod names;
 
 use common::{alone, call_checked, in_use};
 use tonnage::nn::{
