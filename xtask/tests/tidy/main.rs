@@ -13,6 +13,7 @@ mod style;
 mod tree;
 mod turns;
 mod unsafe_code;
+mod vocabulary;
 
 /// Fails with the whole list, so that one run shows all there is to mend.
 #[track_caller]

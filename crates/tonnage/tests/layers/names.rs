@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tonnage::data::Dataset;
-use tonnage::nn::{Dense, Layer, LayerNorm, Mode, Parameters, Sequential};
+use tonnage::nn::{Dense, Layer, LayerNorm, Mode, Sequential};
 use tonnage::optim::Optimizer;
 use tonnage::train::Fit;
 use tonnage::{
