@@ -267,7 +267,7 @@ fn rounds_run_again_are_as_many_as_revolve_says() {
     }
     let text = power(60, 5).plan(&x).unwrap().to_string();
     let again = revolve::again(60, 5);
-    assert!(text.contains(&format!("gradients run {again} iterations of loops again")), "{text}");
+    assert!(text.contains(&format!("gradients recompute {again} loop iterations")), "{text}");
     assert!(text.contains("back through 60 iterations, 5 checkpoints of 64 B"), "{text}");
 }
 
