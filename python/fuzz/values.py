@@ -47,7 +47,8 @@ def literal(array):
     return f"np.array({text}, {array.dtype.name!r}).reshape({list(array.shape)})"
 
 
-def _difference(a, b, where):
+def difference(a, b, where):
+    """Where two arrays differ, in words."""
     at = tuple(int(i) for i in np.argwhere(where)[0])
     return f"{a[at]!r} and {b[at]!r} at {list(at)}, {int(where.sum())} of {a.size} elements"
 
@@ -60,7 +61,13 @@ def bits_differ(a, b):
         wrong = a != b
     else:
         wrong = ((a != b) & ~(np.isnan(a) & np.isnan(b))) | ((a == b) & (np.signbit(a) != np.signbit(b)))
-    return _difference(a, b, wrong) if wrong.any() else None
+    return difference(a, b, wrong) if wrong.any() else None
+
+
+def apart(a, b, tolerance):
+    """Where two arrays of floats and one shape are further apart than a tolerance: a mask. All NaN are the same."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance))
 
 
 def far_apart(a, b, tolerance):
@@ -71,6 +78,5 @@ def far_apart(a, b, tolerance):
         wrong = a != b
     else:
         a, b = a.astype("float64"), b.astype("float64")
-        with np.errstate(invalid="ignore", over="ignore"):
-            wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance))
-    return _difference(a, b, wrong) if wrong.any() else None
+        wrong = apart(a, b, tolerance)
+    return difference(a, b, wrong) if wrong.any() else None

@@ -500,3 +500,44 @@ def test_squeeze_of_all_axes_with_open_lengths_is_right_or_refused(shape, opened
             f(x)
     else:
         np.testing.assert_array_equal(f(x), np.squeeze(x.numpy()))
+
+
+def test_an_axis_that_the_data_decide_is_split_where_the_lengths_make_it_up():
+    f = tf.function(lambda x, m: tf.split(tf.boolean_mask(x, m), [2, 1], axis=0))
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+    front, rest = f(x, tf.constant([True, False, True, True]))
+    np.testing.assert_array_equal(front, [[1, 2], [5, 6]])
+    np.testing.assert_array_equal(rest, [[7, 8]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the data decided these sizes"):
+        f(x, tf.constant([True, False, False, True]))
+
+
+@pytest.mark.parametrize("shape", [[2], [1, 2], [2, 1], [1, 2, 1]])
+@pytest.mark.parametrize("inside", [False, True])
+def test_gradients_go_through_reshapes_of_sizes_that_the_data_decide(shape, inside):
+    def masked(x, m):
+        return tf.reshape(tf.boolean_mask(x, m), shape)
+
+    def gradient(f):
+        def run(x, m):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x, m)
+            return tape.gradient(y, x)
+
+        return run
+
+    f = tf.function(gradient(masked)) if inside else gradient(tf.function(masked))
+    made = f(tf.constant([1.0, 2.0, 3.0]), tf.constant([True, False, True]))
+    np.testing.assert_array_equal(made, [1, 0, 1])
+
+
+def test_half_of_a_sum_of_squares_is_a_number_where_the_sum_is_none():
+    x = tf.constant([9.223372036854776e18] * 4)
+    assert tf.nn.l2_loss(x).numpy() == np.float32(1.7014118e38)
+
+
+def test_batch_normalization_keeps_the_digits_of_a_small_difference():
+    x = tf.constant([1e30, 1e30 * (1 + 2**-20)])
+    made = tf.nn.batch_normalization(x, tf.constant([1e30, 1e30]), tf.constant([1.0, 1.0]), tf.constant([0.5, 0.5]), None, 0.0)
+    np.testing.assert_allclose(made, (x.numpy().astype("float64") - np.float32(1e30)) + 0.5, rtol=1e-6)

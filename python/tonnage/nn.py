@@ -120,7 +120,8 @@ def sigmoid_cross_entropy_with_logits(labels=None, logits=None, name=None):
 def l2_loss(t, name=None):
     """Half of the sum of squares."""
     t = _t.to_tensor(t, None, None)
-    return _t.reduce_sum(t * t, None, False) / 2
+    # Halved first: the sum may be as large as a number can be.
+    return _t.reduce_sum(t * (t * 0.5), None, False)
 
 
 @_ignores("moments", "shift")
@@ -154,7 +155,7 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
     inverse = rsqrt(_t.to_tensor(variance, None, x.dtype) + variance_epsilon)
     if scale is not None:
         inverse = inverse * scale
-    made = x * inverse - mean * inverse
+    made = (x - mean) * inverse
     return made if offset is None else made + offset
 
 

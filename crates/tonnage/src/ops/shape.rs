@@ -240,9 +240,15 @@ impl Tensor {
     #[track_caller]
     pub fn split(&self, lengths: &[usize], axis: i64) -> Result<Vec<Tensor>> {
         let source = Source::here();
-        let axis = self.shape().axis("split", axis).map_err(|e| e.at(source))?;
-        let lengths = lengths.iter().map(|n| Dim::Known(*n)).collect();
-        self.cut(axis, lengths, source)
+        let mut shape = self.shape();
+        let axis = shape.axis("split", axis).map_err(|e| e.at(source))?;
+        let pieces = lengths.iter().map(|n| Dim::Known(*n)).collect();
+        if !shape[axis].depends_on_data() {
+            return self.cut(axis, pieces, source);
+        }
+        // Whether the pieces make up the axis shows when the data have decided how long it is.
+        shape[axis] = Dim::Known(lengths.iter().sum());
+        source.stand_for(|| self.reshape(shape))?.cut(axis, pieces, source)
     }
 
     /// Cut along an axis into so many equal pieces; without a copy.

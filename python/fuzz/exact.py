@@ -1,0 +1,79 @@
+"""TensorFlow's namespace with some of its functions written another way: by their definition, where TensorFlow's own way
+loses digits that the inputs have, and with their limits, where it says NaN. And ``linspace``, which takes no number beside
+a tensor of float64, and so would have no truth."""
+
+import numpy as np
+import tensorflow
+
+
+def _gelu(x):
+    """Without the constants of float32 that TensorFlow's has in float64, and without the difference 1 + erf."""
+    made = 0.5 * x * tensorflow.math.erfc(-x * tensorflow.constant(np.sqrt(0.5), x.dtype))
+    return _with_limits(x, made, {-np.inf: -0.0})
+
+
+def _erfinv(x):
+    """TensorFlow's is the quantile of (1 + x) / 2, which has no digits of a small x; a step of Newton's brings them back."""
+    y = tensorflow.math.erfinv(x)
+    step = (tensorflow.math.erf(y) - x) * tensorflow.exp(y * y) * tensorflow.constant(np.sqrt(np.pi) / 2, x.dtype)
+    return tensorflow.where(tensorflow.abs(x) < 0.5, y - step, y)
+
+
+def _batch_normalization(x, mean, variance, offset, scale, variance_epsilon):
+    """TensorFlow's is x * inverse + (offset - mean * inverse), in which a small offset is lost."""
+    return (x - mean) * (tensorflow.math.rsqrt(variance + variance_epsilon) * scale) + offset
+
+
+def _cumulative_logsumexp(x, axis, exclusive, reverse):
+    """One sum of powers for each place: the gradient of TensorFlow's is made of exp(x - result), which is off by the
+    rounding of the result."""
+    rows = tensorflow.experimental.numpy.moveaxis(x, axis, -1)
+    at = np.arange(rows.shape[-1])
+    first, last = (at[:, None], at) if reverse else (at, at[:, None])
+    seen = (first < last) if exclusive else (first <= last)
+    terms = tensorflow.where(seen, rows[..., tensorflow.newaxis, :], tensorflow.constant(-np.inf, x.dtype))
+    return tensorflow.experimental.numpy.moveaxis(tensorflow.reduce_logsumexp(terms, axis=-1), -1, axis)
+
+
+def _with_limits(x, made, limits):
+    """A function's values, with others where its argument is one of those."""
+    for at, value in limits.items():
+        made = tensorflow.where(x == at, tensorflow.constant(value, x.dtype), made)
+    return made
+
+
+def _limited(function, limits):
+    return lambda x: _with_limits(x, function(x), limits)
+
+
+class _Namespace:
+    def __init__(self, module, replaced):
+        self._module = module
+        self.__dict__.update(replaced)
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
+
+
+_math = _Namespace(tensorflow.math, {
+    "erf": _limited(tensorflow.math.erf, {-np.inf: -1.0, np.inf: 1.0}),
+    "digamma": _limited(tensorflow.math.digamma, {0.0: -np.inf}),
+    "erfinv": _erfinv,
+    "cumulative_logsumexp": _cumulative_logsumexp,
+})
+_nn = _Namespace(tensorflow.nn, {
+    "gelu": _gelu,
+    "silu": _limited(tensorflow.nn.silu, {-np.inf: -0.0}),
+    "softsign": _limited(tensorflow.nn.softsign, {-np.inf: -1.0, np.inf: 1.0}),
+    "batch_normalization": _batch_normalization,
+})
+
+
+def _linspace(start, stop, num):
+    stop = tensorflow.convert_to_tensor(stop)
+    return tensorflow.linspace(tensorflow.cast(start, stop.dtype), stop, num)
+
+
+NAMESPACE = _Namespace(tensorflow, {"math": _math, "nn": _nn, "linspace": _linspace})
+# The ops of programs whose functions are written another way.
+OPS = {"erf", "digamma", "erfinv", "cumulative_logsumexp", "gelu", "silu", "softsign", "normalized", "linspace"}
