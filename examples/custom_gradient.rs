@@ -24,9 +24,9 @@ pub fn main() -> Result<()> {
         let mut tape = GradientTape::new();
         tape.watch(at);
         let y = f(at)?;
-        let kept = tape.held().bytes();
+        let saved = tape.held().bytes();
         let gradient = tape.gradient(&y, &[at])?[0].tensor()?;
-        Ok((gradient.slice(&[(0..1).into()])?.to_vec::<f32>()?[0], kept))
+        Ok((gradient.slice(&[(0..1).into()])?.to_vec::<f32>()?[0], saved))
     };
     let ours = |x: &Tensor| ours(x.clone());
     let high = tensor([100.0f32])?;

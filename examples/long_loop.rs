@@ -25,9 +25,9 @@ pub fn main() -> Result<()> {
         let plan = f.plan(&h)?;
         let (gradient, measured) = f.call_measured(h.clone())?;
         let used = measured.map(|m| m.used.to_string()).unwrap_or_default();
-        let again = plan.recomputed_iterations().unwrap_or(0);
+        let recomputed = plan.recomputed_iterations().unwrap_or(0);
         let first = gradient.slice(&[(0..1).into()])?.to_vec::<f32>()?[0];
-        println!("{iterations:>5} iterations: planned {}, used {used}, {again} of them again, gradient {first:.6}", plan.peak());
+        println!("{iterations:>5} iterations: planned {}, used {used}, {recomputed} of them again, gradient {first:.6}", plan.peak());
     }
     Ok(())
 }

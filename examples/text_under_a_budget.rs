@@ -22,13 +22,13 @@ const ROWS: usize = 96;
 
 pub fn main() -> Result<()> {
     set_seed(1);
-    let kinds: Vec<char> = TEXT.chars().collect::<BTreeSet<char>>().into_iter().collect();
-    let numbers: Vec<i64> = TEXT.chars().filter_map(|c| kinds.binary_search(&c).ok()).map(|i| i as i64).collect();
-    println!("{} characters, {} of them different", numbers.len(), kinds.len());
-    let rows = |shift: usize| tensor(&numbers[shift..shift + ROWS * LENGTH])?.reshape([ROWS as i64, LENGTH as i64]);
+    let vocabulary: Vec<char> = TEXT.chars().collect::<BTreeSet<char>>().into_iter().collect();
+    let tokens: Vec<i64> = TEXT.chars().filter_map(|c| vocabulary.binary_search(&c).ok()).map(|i| i as i64).collect();
+    println!("{} characters, {} of them different", tokens.len(), vocabulary.len());
+    let rows = |shift: usize| tensor(&tokens[shift..shift + ROWS * LENGTH])?.reshape([ROWS as i64, LENGTH as i64]);
     let data = Dataset::of((rows(0)?, rows(1)?))?;
 
-    let mut model = Sequential::new().then(Embedding::new(kinds.len(), 32));
+    let mut model = Sequential::new().then(Embedding::new(vocabulary.len(), 32));
     for _ in 0..3 {
         model = model
             .then(LayerNorm::new())
@@ -37,7 +37,7 @@ pub fn main() -> Result<()> {
             .then(Activation::Gelu)
             .then(Dense::new(32));
     }
-    let model = model.then(Dense::new(kinds.len()));
+    let model = model.then(Dense::new(vocabulary.len()));
     let optimizer = Optimizer::adam(0.01);
     let loss = |logits: &Tensor, next: &Tensor| logits.sparse_cross_entropy(next);
     let fit = Fit::new(2, 16);

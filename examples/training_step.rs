@@ -31,11 +31,11 @@ pub fn main() -> Result<()> {
     let y = x.slice(&[Part::ALL, (0..2).into()])?.sum_keep([1])?;
     let plan = step.plan(&(x.clone(), y.clone()))?;
     println!("one plan of {} steps, peak {}", plan.explain().steps.len(), plan.peak());
-    for round in 0..=100 {
+    for iteration in 0..=100 {
         let (loss, measured) = step.call_measured((x.clone(), y.clone()))?;
-        if round % 100 == 0 {
+        if iteration % 100 == 0 {
             let same = measured.is_some_and(|m| m.used == plan.peak());
-            println!("round {round:>3}: loss {:.5}, used as predicted: {same}", loss.scalar::<f32>()?);
+            println!("round {iteration:>3}: loss {:.5}, used as predicted: {same}", loss.scalar::<f32>()?);
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::step::Outcome;
+use crate::step::StepOutcome;
 
 /// One call of cargo, before it runs.
 pub struct Cargo {
@@ -33,12 +33,12 @@ impl Cargo {
     }
 
     /// Runs it with its output on the terminal.
-    pub fn run(mut self) -> Outcome {
+    pub fn run(mut self) -> StepOutcome {
         println!("$ {}", self.typed);
         match self.command.status() {
-            Ok(status) if status.success() => Outcome::Passed,
-            Ok(status) => Outcome::Failed(format!("`{}`: {status}", self.typed)),
-            Err(error) => Outcome::Failed(format!("`{}`: {error}", self.typed)),
+            Ok(status) if status.success() => StepOutcome::Passed,
+            Ok(status) => StepOutcome::Failed(format!("`{}`: {status}", self.typed)),
+            Err(error) => StepOutcome::Failed(format!("`{}`: {error}", self.typed)),
         }
     }
 

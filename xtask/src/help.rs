@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use crate::{COMMANDS, Command};
+use crate::{COMMANDS, Subcommand};
 
 /// The row of this command.
-pub const COMMAND: Command = Command { name: "help", doc: "shows this list", words: "", run };
+pub const COMMAND: Subcommand = Subcommand { name: "help", doc: "shows this list", words: "", run };
 
 fn run(_words: &[String]) -> ExitCode {
     println!("{}", text());

@@ -15,7 +15,7 @@ mod unsound;
 use std::process::ExitCode;
 
 /// A command, as its file declares it.
-struct Command {
+struct Subcommand {
     /// The word after `cargo xtask`.
     name: &'static str,
     /// What it does, on one line.
@@ -27,7 +27,7 @@ struct Command {
 }
 
 /// Every command, in the order that help lists them.
-const COMMANDS: &[Command] =
+const COMMANDS: &[Subcommand] =
     &[test::COMMAND, python::COMMAND, bench::COMMAND, soak::COMMAND, help::COMMAND];
 
 /// The exit code for a command line that can't be understood, apart from 1 for a failed check.

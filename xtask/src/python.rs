@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::cargo::{Cargo, root, target};
-use crate::step::{self, Outcome, Step};
+use crate::step::{self, CheckStep, StepOutcome};
 
 /// The row of this command.
-pub const COMMAND: crate::Command = crate::Command {
+pub const COMMAND: crate::Subcommand = crate::Subcommand {
     name: "python",
     doc: "builds the Python package into an environment of its own and tests it",
     words: "",
@@ -21,7 +21,7 @@ pub const COMMAND: crate::Command = crate::Command {
 };
 
 fn run(_words: &[String]) -> ExitCode {
-    match step::run(&[Step { name: "Python", run: tests }], &mut io::stdout()) {
+    match step::run(&[CheckStep { name: "Python", run: tests }], &mut io::stdout()) {
         Ok(true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
@@ -31,8 +31,8 @@ fn run(_words: &[String]) -> ExitCode {
 const PACKAGES: [&str; 3] = ["mypy", "numpy", "pytest"];
 
 /// Builds, installs, tests.
-pub fn tests() -> Outcome {
-    if let built @ (Outcome::Failed(_) | Outcome::Skipped(_)) =
+pub fn tests() -> StepOutcome {
+    if let built @ (StepOutcome::Failed(_) | StepOutcome::Skipped(_)) =
         Cargo::new("build --package tonnage-python").run()
     {
         return built;
@@ -40,19 +40,19 @@ pub fn tests() -> Outcome {
     let home = target().join("python");
     let python = match environment(&home) {
         Ok(python) => python,
-        Err(why) => return Outcome::Skipped(why),
+        Err(why) => return StepOutcome::Skipped(why),
     };
     if let Err(error) = install(&python) {
-        return Outcome::Failed(format!("the package could not be put in place: {error}"));
+        return StepOutcome::Failed(format!("the package could not be put in place: {error}"));
     }
     let tests = root().join("python").join("tests");
     let mut run = Command::new(&python);
     run.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(&tests).current_dir(&home);
     println!("$ {} -m pytest -q {}", python.display(), tests.display());
     match run.status() {
-        Ok(status) if status.success() => Outcome::Passed,
-        Ok(status) => Outcome::Failed(format!("pytest: {status}")),
-        Err(error) => Outcome::Failed(format!("pytest: {error}")),
+        Ok(status) if status.success() => StepOutcome::Passed,
+        Ok(status) => StepOutcome::Failed(format!("pytest: {status}")),
+        Err(error) => StepOutcome::Failed(format!("pytest: {error}")),
     }
 }
 

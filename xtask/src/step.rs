@@ -8,15 +8,15 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 /// One thing to check.
-pub struct Step {
+pub struct CheckStep {
     /// What the header calls it.
     pub name: &'static str,
     /// Checks it.
-    pub run: fn() -> Outcome,
+    pub run: fn() -> StepOutcome,
 }
 
 /// How a step ended.
-pub enum Outcome {
+pub enum StepOutcome {
     /// It holds.
     Passed,
     /// It could not be checked here, and why.
@@ -26,7 +26,7 @@ pub enum Outcome {
 }
 
 /// Runs the steps and writes headers, durations and the count; `true` where none failed.
-pub fn run(steps: &[Step], out: &mut dyn Write) -> io::Result<bool> {
+pub fn run(steps: &[CheckStep], out: &mut dyn Write) -> io::Result<bool> {
     let mut passed = 0;
     let mut skipped = Vec::new();
     for (number, step) in (1..).zip(steps) {
@@ -35,16 +35,16 @@ pub fn run(steps: &[Step], out: &mut dyn Write) -> io::Result<bool> {
         let outcome = (step.run)();
         let seconds = start.elapsed().as_secs_f64();
         match outcome {
-            Outcome::Passed => {
+            StepOutcome::Passed => {
                 passed += 1;
                 writeln!(out, "-- {} passed in {seconds:.1} s", step.name)?;
             }
-            Outcome::Skipped(reason) => {
+            StepOutcome::Skipped(reason) => {
                 let line = format!("SKIPPED: {}: {reason}", step.name);
                 writeln!(out, "{line} ({seconds:.1} s)")?;
                 skipped.push(line);
             }
-            Outcome::Failed(reason) => {
+            StepOutcome::Failed(reason) => {
                 writeln!(out, "-- {} FAILED in {seconds:.1} s", step.name)?;
                 writeln!(out, "steps: {passed} passed, 1 failed: {}: {reason}", step.name)?;
                 return Ok(false);
@@ -62,12 +62,14 @@ pub fn run(steps: &[Step], out: &mut dyn Write) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    const PASSES: Step = Step { name: "good", run: || Outcome::Passed };
-    const SKIPS: Step = Step { name: "absent", run: || Outcome::Skipped("no tool".into()) };
-    const FAILS: Step = Step { name: "bad", run: || Outcome::Failed("exit status: 101".into()) };
+    const PASSES: CheckStep = CheckStep { name: "good", run: || StepOutcome::Passed };
+    const SKIPS: CheckStep =
+        CheckStep { name: "absent", run: || StepOutcome::Skipped("no tool".into()) };
+    const FAILS: CheckStep =
+        CheckStep { name: "bad", run: || StepOutcome::Failed("exit status: 101".into()) };
 
     /// Whether all went well, and the lines without the ones that hold a duration.
-    fn check(steps: &[Step]) -> (bool, Vec<String>) {
+    fn check(steps: &[CheckStep]) -> (bool, Vec<String>) {
         let mut out = Vec::new();
         let good = run(steps, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -14,30 +14,30 @@
 use std::io;
 use std::process::ExitCode;
 
-use crate::Command;
+use crate::Subcommand;
 use crate::cargo::Cargo;
 use crate::python;
-use crate::step::{self, Step};
+use crate::step::{self, CheckStep};
 use crate::unsound;
 
 /// The row of this command.
-pub const COMMAND: Command =
-    Command { name: "test", doc: "checks everything, up to the first failure", words: "", run };
+pub const COMMAND: Subcommand =
+    Subcommand { name: "test", doc: "checks everything, up to the first failure", words: "", run };
 
-const STEPS: &[Step] = &[
-    Step { name: "format", run: || Cargo::new("fmt --all --check").run() },
-    Step {
+const STEPS: &[CheckStep] = &[
+    CheckStep { name: "format", run: || Cargo::new("fmt --all --check").run() },
+    CheckStep {
         name: "clippy",
         run: || Cargo::new("clippy --workspace --all-targets -- -D warnings").run(),
     },
-    Step {
+    CheckStep {
         name: "docs",
         run: || Cargo::new("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(),
     },
-    Step { name: "tests", run: || Cargo::new("test --workspace --no-fail-fast").run() },
-    Step { name: "Python", run: python::tests },
-    Step { name: "AddressSanitizer", run: unsound::address_sanitizer },
-    Step { name: "Miri", run: unsound::miri },
+    CheckStep { name: "tests", run: || Cargo::new("test --workspace --no-fail-fast").run() },
+    CheckStep { name: "Python", run: python::tests },
+    CheckStep { name: "AddressSanitizer", run: unsound::address_sanitizer },
+    CheckStep { name: "Miri", run: unsound::miri },
 ];
 
 fn run(_words: &[String]) -> ExitCode {

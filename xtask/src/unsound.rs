@@ -6,19 +6,19 @@
 //! switch the check off unseen.
 
 use crate::cargo::{self, Cargo};
-use crate::step::Outcome;
+use crate::step::StepOutcome;
 
 const PACKAGE: &str = "tonnage-runtime";
 const MANIFEST: &str = "crates/runtime/Cargo.toml";
 const MODULE: &str = "lend::";
 
 /// The module's tests with every load and store checked.
-pub fn address_sanitizer() -> Outcome {
+pub fn address_sanitizer() -> StepOutcome {
     let Some(version) = Cargo::new("+nightly --version --verbose").stdout() else {
-        return Outcome::Skipped("no nightly toolchain is installed".into());
+        return StepOutcome::Skipped("no nightly toolchain is installed".into());
     };
     let Some(host) = host(&version) else {
-        return Outcome::Failed("`cargo +nightly --version --verbose` names no host".into());
+        return StepOutcome::Failed("`cargo +nightly --version --verbose` names no host".into());
     };
     // Without an explicit target the flags would reach build scripts and macros too; without a
     // directory of its own, every such run would throw the usual build away.
@@ -34,27 +34,27 @@ pub fn address_sanitizer() -> Outcome {
 }
 
 /// The module's tests in the interpreter that knows the aliasing rules.
-pub fn miri() -> Outcome {
+pub fn miri() -> StepOutcome {
     if Cargo::new("+nightly miri --version").stdout().is_none() {
-        return Outcome::Skipped("Miri is not installed for a nightly toolchain".into());
+        return StepOutcome::Skipped("Miri is not installed for a nightly toolchain".into());
     }
     let build = format!("+nightly miri test --package {PACKAGE} --lib");
     watched(|arguments| Cargo::new(&format!("{build} {arguments}")))
 }
 
 /// Runs the module's tests by a call of cargo that takes these last arguments.
-fn watched(call: impl Fn(&str) -> Cargo) -> Outcome {
+fn watched(call: impl Fn(&str) -> Cargo) -> StepOutcome {
     if !cargo::root().join(MANIFEST).exists() {
-        return Outcome::Skipped(format!("there is no package {PACKAGE} yet"));
+        return StepOutcome::Skipped(format!("there is no package {PACKAGE} yet"));
     }
     // Built aloud first: the list below is read quietly, and a build is long and may fail.
     match call("--no-run").run() {
-        Outcome::Passed => {}
+        StepOutcome::Passed => {}
         broken => return broken,
     }
     let list = call(&format!("-- --list {MODULE}")).stdout().unwrap_or_default();
     if !list.lines().any(|line| line.ends_with(": test")) {
-        return Outcome::Failed(format!("{PACKAGE} has no test in `{MODULE}`"));
+        return StepOutcome::Failed(format!("{PACKAGE} has no test in `{MODULE}`"));
     }
     call(&format!("-- {MODULE}")).run()
 }

@@ -16,8 +16,8 @@ mod workloads;
 
 use std::process::ExitCode;
 
-use measure::{Job, Settings};
-use sizes::Sizes;
+use measure::{PreparedWorkload, Settings};
+use sizes::WorkloadSizes;
 use tonnage::Result;
 use workloads::{ALL, Workload};
 
@@ -72,8 +72,11 @@ fn described(workload: &Workload) -> String {
 }
 
 /// Lengths and settings as the command line has them.
-fn settings(workload: &Workload, words: &[&str]) -> std::result::Result<(Sizes, Settings), String> {
-    let mut sizes = Sizes::of(workload.sizes);
+fn settings(
+    workload: &Workload,
+    words: &[&str],
+) -> std::result::Result<(WorkloadSizes, Settings), String> {
+    let mut sizes = WorkloadSizes::of(workload.sizes);
     let mut settings = Settings { budget: None, seconds: 2.0 };
     for word in words {
         let wrong = || format!("`{word}` is not a dimension, `budget` or `seconds` with its value");
@@ -89,7 +92,7 @@ fn settings(workload: &Workload, words: &[&str]) -> std::result::Result<(Sizes, 
     Ok((sizes, settings))
 }
 
-fn plan(workload: &Workload, job: &Job) -> Result<()> {
+fn plan(workload: &Workload, job: &PreparedWorkload) -> Result<()> {
     match &job.plan {
         Some(plan) => println!("{}", plan()?),
         None => println!("a step of {} is not planned as a whole", workload.name),
@@ -97,7 +100,7 @@ fn plan(workload: &Workload, job: &Job) -> Result<()> {
     Ok(())
 }
 
-fn run(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<()> {
+fn run(workload: &Workload, sizes: &WorkloadSizes, settings: &Settings) -> Result<()> {
     let figures = measure::measure(workload, sizes, settings)?;
     println!("first {:e}", figures.first);
     println!("step {:e}", figures.step);

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tonnage::{Bytes, Plan, Result, memory};
 
-use crate::sizes::Sizes;
+use crate::sizes::WorkloadSizes;
 use crate::workloads::Workload;
 
 /// What `run` was told.
@@ -19,7 +19,7 @@ pub struct Settings {
 }
 
 /// A workload that is ready to run.
-pub struct Job {
+pub struct PreparedWorkload {
     /// Runs once.
     pub step: Box<dyn FnMut() -> Result<()>>,
     /// What it holds between steps, once it ran: parameters, optimizer state and inputs.
@@ -31,7 +31,7 @@ pub struct Job {
 }
 
 /// What was measured.
-pub struct Figures {
+pub struct Measurement {
     pub first: f64,
     pub step: f64,
     /// What the threads ran in a step, added up, where the system says it: on a machine that others use as well it says more
@@ -52,7 +52,11 @@ const MOST: usize = 20_000;
 /// Steps end after so many times the seconds that they were to be repeated for, however few there were.
 const LONG: f64 = 4.0;
 
-pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Result<Figures> {
+pub fn measure(
+    workload: &Workload,
+    sizes: &WorkloadSizes,
+    settings: &Settings,
+) -> Result<Measurement> {
     let mut tiny = (workload.make)(&sizes.tiny(), None)?;
     (tiny.step)()?;
     drop(tiny);
@@ -79,7 +83,7 @@ pub fn measure(workload: &Workload, sizes: &Sizes, settings: &Settings) -> Resul
     let cpu = cpu().zip(ran).map(|(now, before)| (now - before) / calls);
     times.sort_by(f64::total_cmp);
     let state = (job.state)()?.get();
-    Ok(Figures {
+    Ok(Measurement {
         first,
         step: times[times.len() / 2],
         cpu,

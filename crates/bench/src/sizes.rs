@@ -2,12 +2,12 @@
 
 /// Lengths by name: those that the workload has, some of them changed.
 #[derive(Clone)]
-pub struct Sizes(Vec<(&'static str, usize)>);
+pub struct WorkloadSizes(Vec<(&'static str, usize)>);
 
-impl Sizes {
+impl WorkloadSizes {
     /// As the workload has them.
-    pub fn of(all: &[(&'static str, usize)]) -> Sizes {
-        Sizes(all.to_vec())
+    pub fn of(all: &[(&'static str, usize)]) -> WorkloadSizes {
+        WorkloadSizes(all.to_vec())
     }
 
     /// A length. Workloads ask for names that they declare themselves; another would be a length of 0.
@@ -28,7 +28,7 @@ impl Sizes {
     }
 
     /// A small case of the same workload, which loads all code that it runs.
-    pub fn tiny(&self) -> Sizes {
-        Sizes(self.0.iter().map(|(name, length)| (*name, (*length).min(8))).collect())
+    pub fn tiny(&self) -> WorkloadSizes {
+        WorkloadSizes(self.0.iter().map(|(name, length)| (*name, (*length).min(8))).collect())
     }
 }

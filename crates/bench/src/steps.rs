@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use tonnage::{Plan, Result, memory};
 
-use crate::measure::Job;
+use crate::measure::PreparedWorkload;
 
 /// Calls that are recorded; the median of each part counts.
 const CALLS: usize = 21;
 
 /// Prints the parts that take longest, as many as asked for.
-pub fn print(job: &mut Job, most: usize) -> Result<()> {
+pub fn print(job: &mut PreparedWorkload, most: usize) -> Result<()> {
     (job.step)()?;
     let recording = memory::record("cpu:0")?;
     for _ in 0..CALLS {

@@ -6,14 +6,14 @@ use tonnage::Machine;
 
 /// What it is told.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct CalibrateArgs {
     /// Print the figures that are in use, and measure nothing.
     #[arg(long)]
     show: bool,
 }
 
 /// Measures and prints.
-pub fn run(args: &Args) -> Result<ExitCode, String> {
+pub fn run(args: &CalibrateArgs) -> Result<ExitCode, String> {
     let (name, machine) = match args.show {
         true => ("in use", tonnage::machine()),
         false => ("measured", tonnage::calibrate().map_err(|error| error.to_string())?),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tonnage::io::can_save;
 use tonnage::report::{Picture, Report, is_coloured, save, save_html};
 
-use crate::train::{self, Job, answer};
+use crate::train::{self, TrainJob, answer};
 
 /// Columns and lines of the chart.
 const CHART: (usize, usize) = (80, 14);
@@ -16,9 +16,9 @@ const CHART: (usize, usize) = (80, 14);
 #[derive(clap::Args)]
 // Those of the job are a group of that name already.
 #[group(id = "explain")]
-pub struct Args {
+pub struct ExplainArgs {
     #[command(flatten)]
-    job: train::Args,
+    job: train::TrainArgs,
     /// A file to save it as, by the end of its name: .html a page, .csv, .json, .trace.json for Perfetto, .pb.gz for pprof. May be given several
     /// times.
     #[arg(long, value_name = "FILE")]
@@ -29,12 +29,12 @@ pub struct Args {
 }
 
 /// Explains.
-pub fn run(args: &Args) -> Result<ExitCode, String> {
+pub fn run(args: &ExplainArgs) -> Result<ExitCode, String> {
     let say = |error: tonnage::Error| error.to_string();
     for path in &args.save {
         can_save(path).map_err(say)?;
     }
-    let job = Job::new(&args.job)?;
+    let job = TrainJob::new(&args.job)?;
     let plan = match job.plan() {
         Ok(plan) => plan,
         Err(error) => return answer(&error),

@@ -16,7 +16,7 @@ pub struct Inspect {
 
 /// Arguments of `tonnage stats`.
 #[derive(clap::Args)]
-pub struct Stats {
+pub struct StatsArgs {
     /// A file of tensors, as for `tonnage inspect`.
     file: PathBuf,
     /// Only this tensor. May be given several times.
@@ -95,7 +95,7 @@ pub fn inspect(args: &Inspect) -> Result<ExitCode, String> {
 }
 
 /// `tonnage stats`.
-pub fn stats(args: &Stats) -> Result<ExitCode, String> {
+pub fn stats(args: &StatsArgs) -> Result<ExitCode, String> {
     let file = open(&args.file)?;
     let names: Vec<&str> = match args.tensor.is_empty() {
         true => file.names(),

@@ -34,33 +34,33 @@ const DEFAULT: [&str; 5] = ["tonnage", "train", "cnn", "--budget", "1MiB"];
 )]
 struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     /// Train a small model on pictures, text or ratings, under a budget.
-    Train(train::Args),
+    Train(train::TrainArgs),
     /// Tell what training would take, step by step, and run nothing.
-    Plan(train::Args),
+    Plan(train::TrainArgs),
     /// Tell why training takes what it takes, and what would save the most; with a chart, and files for other tools.
-    Explain(explain::Args),
+    Explain(explain::ExplainArgs),
     /// Tell how well a trained model does on what was held out.
     Eval(used::Eval),
     /// Write text with a trained model.
-    Sample(used::Sample),
+    Sample(used::SampleArgs),
     /// Pack buffers with known lifetimes into the smallest arena.
-    Pack(pack::Args),
+    Pack(pack::PackArgs),
     /// Measure this machine, so that budgets are kept in the way that is quickest on it.
-    Calibrate(calibrate::Args),
+    Calibrate(calibrate::CalibrateArgs),
     /// List the tensors of a file with their types and bytes, and load nothing.
     Inspect(files::Inspect),
     /// Tell the least, the largest, the mean and the NaNs of every tensor of a file, a piece at a time.
-    Stats(files::Stats),
+    Stats(files::StatsArgs),
     /// Turn a file of tensors into one of another format, a piece at a time.
     Convert(files::Convert),
     /// List the ops, with the dtypes that they take and what they do to memory; or tell all about one.
-    Ops(ops::Args),
+    Ops(ops::OpsArgs),
 }
 
 fn say(text: std::fmt::Arguments<'_>) {
@@ -78,17 +78,17 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let done = match command {
-        Command::Train(args) => train::run(&args),
-        Command::Plan(args) => train::plan(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Eval(args) => used::eval(&args),
-        Command::Sample(args) => used::sample(&args),
-        Command::Pack(args) => pack::run(&args),
-        Command::Calibrate(args) => calibrate::run(&args),
-        Command::Inspect(args) => files::inspect(&args),
-        Command::Stats(args) => files::stats(&args),
-        Command::Convert(args) => files::convert(&args),
-        Command::Ops(args) => ops::run(&args),
+        CliCommand::Train(args) => train::run(&args),
+        CliCommand::Plan(args) => train::plan(&args),
+        CliCommand::Explain(args) => explain::run(&args),
+        CliCommand::Eval(args) => used::eval(&args),
+        CliCommand::Sample(args) => used::sample(&args),
+        CliCommand::Pack(args) => pack::run(&args),
+        CliCommand::Calibrate(args) => calibrate::run(&args),
+        CliCommand::Inspect(args) => files::inspect(&args),
+        CliCommand::Stats(args) => files::stats(&args),
+        CliCommand::Convert(args) => files::convert(&args),
+        CliCommand::Ops(args) => ops::run(&args),
     };
     match done {
         Ok(code) => code,

@@ -6,13 +6,13 @@ use tonnage_ops::page::{Entry, entry, page};
 
 /// Arguments of `tonnage ops`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct OpsArgs {
     /// An op to tell everything about.
     name: Option<String>,
 }
 
 /// Prints the page, or one op.
-pub fn run(args: &Args) -> Result<ExitCode, String> {
+pub fn run(args: &OpsArgs) -> Result<ExitCode, String> {
     match &args.name {
         None => {
             let all = page();

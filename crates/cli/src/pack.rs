@@ -21,7 +21,7 @@ const COLUMNS: [&str; 4] = ["id", "lower", "upper", "size"];
 
 /// Arguments of `tonnage pack`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct PackArgs {
     /// A CSV file with the columns id, lower, upper and size, in any order: a buffer takes
     /// `size` bytes from step `lower` up to, not including, step `upper`.
     file: PathBuf,
@@ -42,7 +42,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Runs the command; an `Err` is a mistake in the input, on one line.
-pub fn run(args: &Args) -> Result<ExitCode, String> {
+pub fn run(args: &PackArgs) -> Result<ExitCode, String> {
     if let Some(output) = &args.output {
         can_save(output).map_err(|error| error.to_string())?;
     }
@@ -110,7 +110,7 @@ fn best(
 /// The table as read, and the items it stands for.
 struct Buffers {
     header: Vec<String>,
-    rows: Vec<table::Row>,
+    rows: Vec<table::CsvRow>,
     items: Vec<Item>,
 }
 
@@ -127,12 +127,12 @@ impl Buffers {
         let Some(header) = rows.next() else {
             return Err(at(1, "empty; the first line should be id,lower,upper,size"));
         };
-        let mut places = [0; 4];
-        for (place, column) in places.iter_mut().zip(COLUMNS) {
+        let mut indices = [0; 4];
+        for (index, column) in indices.iter_mut().zip(COLUMNS) {
             let mut found =
                 header.fields.iter().enumerate().filter(|(_, field)| field.trim() == column);
-            *place = match (found.next(), found.next()) {
-                (Some((place, _)), None) => place,
+            *index = match (found.next(), found.next()) {
+                (Some((index, _)), None) => index,
                 (None, _) => return Err(at(header.line, &format!("no column `{column}`"))),
                 _ => return Err(at(header.line, &format!("two columns `{column}`"))),
             };
@@ -140,7 +140,7 @@ impl Buffers {
         if header.fields.iter().any(|field| field.trim() == "offset") {
             return Err(at(header.line, "there is a column `offset` already; remove it"));
         }
-        let rows: Vec<table::Row> = rows.collect();
+        let rows: Vec<table::CsvRow> = rows.collect();
         let mut spans = Vec::with_capacity(rows.len());
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for row in &rows {
@@ -149,12 +149,12 @@ impl Buffers {
                 let what = format!("{fields} fields where the header has {width}");
                 return Err(at(row.line, &what));
             }
-            let id = row.fields[places[0]].as_str();
+            let id = row.fields[indices[0]].as_str();
             if let Some(first) = seen.insert(id, row.line) {
                 return Err(at(row.line, &format!("id `{id}` was used on line {first} already")));
             }
             let number = |column: usize| {
-                let text = row.fields[places[column]].trim();
+                let text = row.fields[indices[column]].trim();
                 number(text)
                     .map_err(|why| at(row.line, &format!("{} `{text}` {why}", COLUMNS[column])))
             };

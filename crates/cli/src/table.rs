@@ -4,7 +4,7 @@
 //! mark at the start is dropped. Written by hand: `csv` would bring four crates for what is a page here.
 
 /// A row, and the line of the file that it starts on, counted from one.
-pub struct Row {
+pub struct CsvRow {
     /// Where it stands.
     pub line: usize,
     /// Its fields, unquoted.
@@ -20,13 +20,13 @@ pub struct Mistake {
 }
 
 /// Splits a text into rows. Empty lines are no rows.
-pub fn read(text: &str) -> Result<Vec<Row>, Mistake> {
+pub fn read(text: &str) -> Result<Vec<CsvRow>, Mistake> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut rows = Vec::new();
     let mut chars = text.chars().peekable();
     let mut line = 1;
     while chars.peek().is_some() {
-        let mut row = Row { line, fields: Vec::new() };
+        let mut row = CsvRow { line, fields: Vec::new() };
         let mut blank = true;
         loop {
             let mut field = String::new();

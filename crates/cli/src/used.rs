@@ -8,7 +8,7 @@ use tonnage::train::{Checkpoints, Which, predictor};
 use tonnage::{DType, Elementwise, RandomKey, Tensor, tensor, zeros};
 
 use crate::datasets::{self, Wanted, text};
-use crate::models::{self, Sizes, Task};
+use crate::models::{self, ModelConfig, Task};
 use crate::train::{described, found};
 
 /// Arguments of `tonnage eval`.
@@ -27,7 +27,7 @@ pub struct Eval {
 
 /// Arguments of `tonnage sample`.
 #[derive(clap::Args)]
-pub struct Sample {
+pub struct SampleArgs {
     /// A folder that `tonnage train gpt|gru --checkpoint` wrote.
     #[arg(long, value_name = "FOLDER")]
     checkpoint: PathBuf,
@@ -50,7 +50,7 @@ pub struct Sample {
 
 /// A model with the parameters of a checkpoint.
 fn loaded(
-    sizes: &Sizes,
+    sizes: &ModelConfig,
     folder: &Path,
     best: bool,
     first: &Tensor,
@@ -73,8 +73,8 @@ pub fn eval(args: &Eval) -> Result<ExitCode, String> {
     let characters = (task == Task::Text).then_some(sizes.characters.as_str());
     let wanted = Wanted { path: args.data.as_deref(), length: sizes.length, characters };
     let data = datasets::load(task, &wanted)?;
-    if data.kinds.iter().zip(&sizes.kinds).any(|(there, known)| there > known) {
-        let (there, known) = (&data.kinds, &sizes.kinds);
+    if data.classes.iter().zip(&sizes.classes).any(|(there, known)| there > known) {
+        let (there, known) = (&data.classes, &sizes.classes);
         return Err(format!("the data have {there:?} kinds, and the model knows {known:?}"));
     }
     let first = data.held_out.batches(1).next().ok_or("nothing is held out")?;
@@ -85,7 +85,7 @@ pub fn eval(args: &Eval) -> Result<ExitCode, String> {
 }
 
 /// `tonnage sample`.
-pub fn sample(args: &Sample) -> Result<ExitCode, String> {
+pub fn sample(args: &SampleArgs) -> Result<ExitCode, String> {
     let sizes = described(&args.checkpoint)?;
     if sizes.model.task() != Task::Text {
         return Err(format!("{}: no model of text", args.checkpoint.display()));
@@ -110,9 +110,9 @@ pub fn sample(args: &Sample) -> Result<ExitCode, String> {
 /// Goes on writing, a character at a time. What is behind the last one is never looked at, so that one plan serves every place.
 fn write(
     model: &dyn Layer,
-    sizes: &Sizes,
+    sizes: &ModelConfig,
     mut numbers: Vec<i64>,
-    args: &Sample,
+    args: &SampleArgs,
 ) -> tonnage::Result<Vec<i64>> {
     let length = sizes.length;
     let next = tonnage::function(|(seen, at): (Tensor, Tensor)| {

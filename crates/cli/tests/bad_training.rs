@@ -93,7 +93,7 @@ fn files_that_are_missing_empty_cut_short_or_of_another_kind_are_named() {
 }
 
 #[test]
-fn labels_that_are_no_kinds_are_refused() {
+fn labels_that_are_no_classes_are_refused() {
     use tonnage::io::save_npz;
     use tonnage::{DType, Elementwise, Tensor, tensor, zeros};
     let folder = tempfile::tempdir().unwrap();

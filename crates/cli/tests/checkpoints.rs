@@ -83,18 +83,18 @@ fn a_byte_that_changes_in_any_file_of_a_checkpoint_is_an_error_that_names_it() {
         let file = path.join("saved").join(&name);
         let good = fs::read(&file).unwrap();
         // In the length of the header, the header, the first tensor, the last; of a text: a key, a value, the end.
-        for place in [2, 9, 40, good.len() / 2, good.len() - 4] {
+        for offset in [2, 9, 40, good.len() / 2, good.len() - 4] {
             let mut bad = good.clone();
-            bad[place] ^= 4;
+            bad[offset] ^= 4;
             fs::write(&file, &bad).unwrap();
             for line in ["eval --checkpoint saved", &format!("{train} --resume")] {
                 let output = tonnage(path, &words(line));
                 let text = String::from_utf8(output.stderr).unwrap();
                 // What only training goes on from is not read to evaluate.
                 let is_used = line.starts_with("train") || !name.ends_with("safetensors");
-                assert!(output.status.code() == Some(2) || !is_used, "{line}, {name}, {place}");
+                assert!(output.status.code() == Some(2) || !is_used, "{line}, {name}, {offset}");
                 if output.status.code() == Some(2) {
-                    assert!(text.contains(&name), "{line}, {name}, {place}: {text}");
+                    assert!(text.contains(&name), "{line}, {name}, {offset}: {text}");
                 } else {
                     assert_eq!(String::from_utf8(output.stdout).unwrap(), before);
                 }

@@ -21,28 +21,41 @@ pub trait Work {
 macro_rules! no_work {
     ($($T:ty),*) => {$(impl Work for $T {})*};
 }
-no_work!(bool, i64, f64, usize, String, u64, AxesArg, Lengths, Dt, Number, Vec<i64>, Vec<usize>);
+no_work!(
+    bool,
+    i64,
+    f64,
+    usize,
+    String,
+    u64,
+    AxesArg,
+    ShapeArg,
+    Dt,
+    ScalarArg,
+    Vec<i64>,
+    Vec<usize>
+);
 no_work!(Vec<[usize; 2]>, Option<f64>, Option<usize>, Option<Dt>, [usize; 2], [[usize; 2]; 2]);
 
 /// An argument that is a tensor, or becomes one.
-pub struct In(pub Tensor);
+pub struct TensorArg(pub Tensor);
 
-impl Work for In {
+impl Work for TensorArg {
     fn work(&self) -> usize {
         self.0.shape().count().unwrap_or(0)
     }
 }
 
-impl FromPyObject<'_, '_> for In {
+impl FromPyObject<'_, '_> for TensorArg {
     type Error = PyErr;
-    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<In> {
-        convert::tensor(&given, Want::default()).map(In)
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<TensorArg> {
+        convert::tensor(&given, Want::default()).map(TensorArg)
     }
 }
 
-impl Work for Option<In> {
+impl Work for Option<TensorArg> {
     fn work(&self) -> usize {
-        self.as_ref().map_or(0, In::work)
+        self.as_ref().map_or(0, TensorArg::work)
     }
 }
 
@@ -129,24 +142,28 @@ pub fn values(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
 }
 
 /// Lengths of axes; `None` where one is to be found out.
-pub struct Lengths(pub Vec<Option<Dim>>);
+pub struct ShapeArg(pub Vec<Option<Dim>>);
 
-impl FromPyObject<'_, '_> for Lengths {
+impl FromPyObject<'_, '_> for ShapeArg {
     type Error = PyErr;
-    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Lengths> {
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<ShapeArg> {
         if let Ok(tensor) = given.cast::<PyTensor>()
             && let Some(dims) = &tensor.get().dims
         {
-            return Ok(Lengths(dims.iter().cloned().map(Some).collect()));
+            return Ok(ShapeArg(dims.iter().cloned().map(Some).collect()));
         }
         if given.cast::<PyTensor>().is_ok() || given.extract::<i64>().is_ok() {
-            return integers(&given)?.into_iter().map(length).collect::<PyResult<_>>().map(Lengths);
+            return integers(&given)?
+                .into_iter()
+                .map(length)
+                .collect::<PyResult<_>>()
+                .map(ShapeArg);
         }
         let Ok(items) = given.try_iter() else {
             let all = integers(&given)?;
-            return all.into_iter().map(length).collect::<PyResult<_>>().map(Lengths);
+            return all.into_iter().map(length).collect::<PyResult<_>>().map(ShapeArg);
         };
-        items.map(|item| one(&item?)).collect::<PyResult<_>>().map(Lengths)
+        items.map(|item| one(&item?)).collect::<PyResult<_>>().map(ShapeArg)
     }
 }
 
@@ -178,7 +195,7 @@ fn length(number: i64) -> PyResult<Option<Dim>> {
     }
 }
 
-impl Lengths {
+impl ShapeArg {
     /// As a shape with nothing open.
     pub fn shape(self) -> PyResult<Shape> {
         let all: Option<Vec<Dim>> = self.0.into_iter().collect();
@@ -201,7 +218,7 @@ impl Lengths {
     }
 
     /// With an unknown first length as the batch, one size wherever it stands: programs compute with such tensors side by side.
-    pub fn with_batch(mut self) -> Lengths {
+    pub fn with_batch(mut self) -> ShapeArg {
         if let Some(first @ None) = self.0.first_mut() {
             *first = Some(Dim::open("batch"));
         }
@@ -228,19 +245,19 @@ impl FromPyObject<'_, '_> for Dt {
 
 /// A number, or a tensor of one element that has its value.
 #[derive(Clone, Copy)]
-pub struct Number(pub Scalar);
+pub struct ScalarArg(pub Scalar);
 
-impl FromPyObject<'_, '_> for Number {
+impl FromPyObject<'_, '_> for ScalarArg {
     type Error = PyErr;
-    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Number> {
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<ScalarArg> {
         if let Some(number) = dtype::number(&given) {
-            return Ok(Number(number));
+            return Ok(ScalarArg(number));
         }
         let tensor = convert::tensor(&given, Want::default())?;
         if tensor.is_symbolic() {
             return Err(crate::errors::data_decide(given.py(), "a number"));
         }
-        scalar_of(given.py(), &tensor).map(Number)
+        scalar_of(given.py(), &tensor).map(ScalarArg)
     }
 }
 

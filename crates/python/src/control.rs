@@ -3,10 +3,10 @@
 use pyo3::prelude::*;
 use tonnage::{Loop, Result, Tensor, bind};
 
-use crate::args::In;
+use crate::args::TensorArg;
 use crate::convert::{self, Want};
 use crate::errors::carry;
-use crate::nest::{As, Nest};
+use crate::nest::{LeafPolicy, Nest};
 use crate::run::run_attached;
 
 /// Calls a callable with values that are spread as its arguments; what it returns is a tree of tensors.
@@ -15,7 +15,7 @@ fn call(f: &Bound<'_, PyAny>, given: &[&Nest]) -> Result<Nest> {
         let py = f.py();
         let args = given.iter().map(|nest| nest.object(py)).collect::<PyResult<Vec<_>>>()?;
         let made = f.call1(pyo3::types::PyTuple::new(py, args)?)?;
-        Nest::of(&made, As::Tensors)
+        Nest::of(&made, LeafPolicy::Tensors)
     };
     go().map_err(carry)
 }
@@ -58,7 +58,7 @@ pub fn while_loop(
     checkpoints: Option<usize>,
     spill: bool,
 ) -> PyResult<Py<PyAny>> {
-    let start = Nest::of(start, As::Tensors)?;
+    let start = Nest::of(start, LeafPolicy::Tensors)?;
     let made = run_attached(py, || {
         options(most, checkpoints, false, spill).while_loop(
             start,
@@ -80,13 +80,14 @@ pub fn scan(
     reverse: bool,
     spill: bool,
 ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-    let (start, rows) = (Nest::of(start, As::Tensors)?, Nest::of(rows, As::Tensors)?);
+    let (start, rows) =
+        (Nest::of(start, LeafPolicy::Tensors)?, Nest::of(rows, LeafPolicy::Tensors)?);
     let (state, made) = run_attached(py, || {
         options(None, None, reverse, spill).scan(start, rows, |state, row| {
             let go = || -> PyResult<(Nest, Nest)> {
                 let made = body.call1((state.object(py)?, row.object(py)?))?;
                 let (state, row): (Bound<'_, PyAny>, Bound<'_, PyAny>) = made.extract()?;
-                Ok((Nest::of(&state, As::Tensors)?, Nest::of(&row, As::Tensors)?))
+                Ok((Nest::of(&state, LeafPolicy::Tensors)?, Nest::of(&row, LeafPolicy::Tensors)?))
             };
             go().map_err(carry)
         })
@@ -103,7 +104,7 @@ pub fn map_rows(
     rows: &Bound<'_, PyAny>,
     spill: bool,
 ) -> PyResult<Py<PyAny>> {
-    let rows = Nest::of(rows, As::Tensors)?;
+    let rows = Nest::of(rows, LeafPolicy::Tensors)?;
     let options = options(None, None, false, spill);
     let made = run_attached(py, || options.map_fn(rows, |row| call(f, &[&row])))?;
     Ok(made.object(py)?.unbind())
@@ -113,7 +114,7 @@ pub fn map_rows(
 #[pyfunction]
 pub fn cond(
     py: Python<'_>,
-    condition: In,
+    condition: TensorArg,
     yes: &Bound<'_, PyAny>,
     no: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
@@ -124,7 +125,11 @@ pub fn cond(
 
 /// One of several results, as an integer scalar says; the last one where there is none of that number.
 #[pyfunction]
-pub fn switch(py: Python<'_>, index: In, branches: Vec<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+pub fn switch(
+    py: Python<'_>,
+    index: TensorArg,
+    branches: Vec<Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
     let closures: Vec<_> = branches.iter().map(|f| move || call(f, &[])).collect();
     let all: Vec<&dyn Fn() -> Result<Nest>> = closures.iter().map(|f| f as _).collect();
     let made = run_attached(py, || tonnage::switch(&index.0, &all))?;
@@ -139,17 +144,17 @@ pub fn custom_gradient(
     forward: &Bound<'_, PyAny>,
     arguments: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let arguments = Nest::of(arguments, As::Tensors)?;
+    let arguments = Nest::of(arguments, LeafPolicy::Tensors)?;
     let made = run_attached(py, || {
         bind::custom_gradient_with(arguments, |symbols: Nest| {
             let go = || -> PyResult<(Nest, Py<PyAny>)> {
                 let made = forward.call1((symbols.object(py)?,))?;
                 let (result, back): (Bound<'_, PyAny>, Py<PyAny>) = made.extract()?;
-                Ok((Nest::of(&result, As::Tensors)?, back))
+                Ok((Nest::of(&result, LeafPolicy::Tensors)?, back))
             };
             let (result, back) = go().map_err(carry)?;
-            let way = move |grads: Nest| call(back.bind(py), &[&grads, &symbols]);
-            Ok((result, way))
+            let backward = move |grads: Nest| call(back.bind(py), &[&grads, &symbols]);
+            Ok((result, backward))
         })
     })?;
     Ok(made.object(py)?.unbind())
@@ -162,7 +167,7 @@ pub fn checkpoint(
     f: &Bound<'_, PyAny>,
     arguments: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let arguments = Nest::of(arguments, As::Tensors)?;
+    let arguments = Nest::of(arguments, LeafPolicy::Tensors)?;
     let made =
         run_attached(py, || tonnage::checkpoint(|given: Nest| call(f, &[&given]))(arguments))?;
     Ok(made.object(py)?.unbind())
@@ -173,7 +178,7 @@ pub fn checkpoint(
 pub fn host_callback(
     py: Python<'_>,
     f: Py<PyAny>,
-    inputs: Vec<In>,
+    inputs: Vec<TensorArg>,
     results: Vec<(crate::args::Dt, Vec<usize>)>,
 ) -> PyResult<Vec<crate::tensor::PyTensor>> {
     let inputs: Vec<&Tensor> = inputs.iter().map(|i| &i.0).collect();

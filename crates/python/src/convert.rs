@@ -142,14 +142,14 @@ fn fits(number: Scalar, dtype: DType) -> bool {
 
 /// The elements of nested lists, in order, and the lengths.
 #[derive(Default)]
-struct Elements {
+struct NestedElements {
     values: Vec<Scalar>,
     sizes: Vec<usize>,
 }
 
 /// Nested lists: of numbers, or of tensors, which are stacked.
 fn nested(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Tensor> {
-    let mut all = Elements::default();
+    let mut all = NestedElements::default();
     if !gather(given, 0, &mut all)? {
         return stacked(given, want);
     }
@@ -194,7 +194,7 @@ fn unreachable_tensor() -> PyResult<Tensor> {
 }
 
 /// Collects the numbers; false where there is something else among them.
-fn gather(given: &Bound<'_, PyAny>, depth: usize, all: &mut Elements) -> PyResult<bool> {
+fn gather(given: &Bound<'_, PyAny>, depth: usize, all: &mut NestedElements) -> PyResult<bool> {
     if let Some(number) = dtype::number(given) {
         if depth < all.sizes.len() {
             return Err(ragged());

@@ -15,7 +15,7 @@ use tonnage::{Bytes, Dim, Function, Result, Tensor, TensorType, bind};
 use crate::errors::carry;
 use crate::line;
 use crate::memory::{PyPlan, ran};
-use crate::nest::{As, Nest};
+use crate::nest::{LeafPolicy, Nest};
 use crate::run::{Calling, MUCH, current_graph, run, run_attached};
 use crate::variable::PyVariable;
 
@@ -91,7 +91,7 @@ fn body(callable: Callable) -> Body {
                         callable.bind(py).call(args, Some(&kwargs))?
                     }
                 };
-                Nest::of(&made, As::Tensors)
+                Nest::of(&made, LeafPolicy::Tensors)
             };
             go().map_err(carry)
         })

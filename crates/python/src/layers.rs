@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use tonnage::{Conv, Padding};
 
-use crate::args::In;
+use crate::args::TensorArg;
 use crate::run::{MUCH, run};
 use crate::tensor::PyTensor;
 
@@ -11,9 +11,9 @@ use crate::tensor::PyTensor;
 #[pyfunction]
 pub fn batch_norm(
     py: Python<'_>,
-    x: In,
-    scale: In,
-    bias: In,
+    x: TensorArg,
+    scale: TensorArg,
+    bias: TensorArg,
     epsilon: f64,
 ) -> PyResult<(PyTensor, PyTensor, PyTensor)> {
     let made = run(py, MUCH, || x.0.batch_norm(&scale.0, &bias.0, epsilon))?;
@@ -24,10 +24,10 @@ pub fn batch_norm(
 #[pyfunction]
 pub fn group_norm(
     py: Python<'_>,
-    x: In,
+    x: TensorArg,
     groups: usize,
-    scale: In,
-    bias: In,
+    scale: TensorArg,
+    bias: TensorArg,
     epsilon: f64,
 ) -> PyResult<PyTensor> {
     run(py, MUCH, || x.0.group_norm(groups, &scale.0, &bias.0, epsilon)).map(PyTensor::from)
@@ -35,7 +35,12 @@ pub fn group_norm(
 
 /// Each row by the root of its mean square.
 #[pyfunction]
-pub fn rms_norm(py: Python<'_>, x: In, scale: In, epsilon: f64) -> PyResult<PyTensor> {
+pub fn rms_norm(
+    py: Python<'_>,
+    x: TensorArg,
+    scale: TensorArg,
+    epsilon: f64,
+) -> PyResult<PyTensor> {
     run(py, MUCH, || x.0.rms_norm(&scale.0, epsilon)).map(PyTensor::from)
 }
 
@@ -43,8 +48,8 @@ pub fn rms_norm(py: Python<'_>, x: In, scale: In, epsilon: f64) -> PyResult<PyTe
 #[pyfunction]
 pub fn conv_transpose(
     py: Python<'_>,
-    x: In,
-    filter: In,
+    x: TensorArg,
+    filter: TensorArg,
     lengths: Vec<usize>,
     strides: Vec<usize>,
     same: bool,

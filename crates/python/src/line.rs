@@ -18,9 +18,9 @@ const MOST: usize = 20_000;
 
 /// Addresses and lines are not chosen by an enemy: a product spreads them well enough, in a fraction of the time.
 #[derive(Default)]
-struct Spread(u64);
+struct AddressHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for AddressHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
     }
@@ -42,17 +42,17 @@ impl Hasher for Spread {
     }
 }
 
-type Map<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
 
 #[derive(Default)]
-struct Known {
+struct KnownLines {
     /// Code objects, held so that no other one takes the address, and whether they are this package's.
     codes: Map<usize, (Py<PyAny>, bool)>,
     lines: Map<(usize, i32), Source>,
 }
 
 thread_local! {
-    static KNOWN: RefCell<Known> = RefCell::default();
+    static KNOWN: RefCell<KnownLines> = RefCell::default();
 }
 
 static GET_FRAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -91,7 +91,7 @@ fn is_ours(code: &Bound<'_, PyAny>) -> bool {
             return *ours;
         }
         if known.codes.len() >= MOST {
-            *known = Known::default();
+            *known = KnownLines::default();
         }
         let folder = FOLDER.get(code.py()).map_or("", String::as_str);
         let file = file(code);

@@ -18,7 +18,7 @@ use crate::variable::PyVariable;
 
 /// What numbers and variables among the values are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum As {
+pub enum LeafPolicy {
     /// Numbers are part of the signature; variables are themselves.
     Arguments,
     /// Everything that can be a tensor is one.
@@ -28,39 +28,39 @@ pub enum As {
 /// A nested Python value, its tensors apart.
 pub struct Nest {
     pub tensors: Vec<Tensor>,
-    shape: Arc<Shape>,
+    shape: Arc<NestStructure>,
 }
 
-struct Shape {
+struct NestStructure {
     text: String,
-    node: Node,
+    node: NestNode,
 }
 
-enum Node {
+enum NestNode {
     Tensor,
     Plain(Py<PyAny>),
-    List(Vec<Node>),
-    Tuple(Vec<Node>),
-    Dict(Vec<(Py<PyAny>, Node)>),
+    List(Vec<NestNode>),
+    Tuple(Vec<NestNode>),
+    Dict(Vec<(Py<PyAny>, NestNode)>),
     /// What is made of the parts by a call: a named tuple by its class, others by what they said.
     Made {
         by: Py<PyAny>,
-        parts: Vec<Node>,
+        parts: Vec<NestNode>,
     },
 }
 
-struct Walk {
-    how: As,
+struct NestWalk {
+    how: LeafPolicy,
     tensors: Vec<Tensor>,
     text: String,
 }
 
 impl Nest {
     /// A Python value as a tree.
-    pub fn of(given: &Bound<'_, PyAny>, how: As) -> PyResult<Nest> {
-        let mut walk = Walk { how, tensors: Vec::new(), text: String::new() };
+    pub fn of(given: &Bound<'_, PyAny>, how: LeafPolicy) -> PyResult<Nest> {
+        let mut walk = NestWalk { how, tensors: Vec::new(), text: String::new() };
         let node = walk.node(given, 0)?;
-        let shape = Arc::new(Shape { text: walk.text, node });
+        let shape = Arc::new(NestStructure { text: walk.text, node });
         Ok(Nest { tensors: walk.tensors, shape })
     }
 
@@ -69,12 +69,13 @@ impl Nest {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Nest> {
-        let mut walk = Walk { how: As::Arguments, tensors: Vec::new(), text: String::new() };
+        let mut walk =
+            NestWalk { how: LeafPolicy::Arguments, tensors: Vec::new(), text: String::new() };
         let mut parts = vec![walk.node(args.as_any(), 0)?];
         if let Some(kwargs) = kwargs.filter(|k| !k.is_empty()) {
             parts.push(walk.node(kwargs.as_any(), 0)?);
         }
-        let shape = Arc::new(Shape { text: walk.text, node: Node::Tuple(parts) });
+        let shape = Arc::new(NestStructure { text: walk.text, node: NestNode::Tuple(parts) });
         Ok(Nest { tensors: walk.tensors, shape })
     }
 
@@ -87,35 +88,35 @@ impl Nest {
 
 fn build<'py>(
     py: Python<'py>,
-    node: &Node,
+    node: &NestNode,
     tensors: &mut std::slice::Iter<'_, Tensor>,
 ) -> PyResult<Bound<'py, PyAny>> {
     Ok(match node {
-        Node::Tensor => match tensors.next() {
+        NestNode::Tensor => match tensors.next() {
             Some(tensor) => Bound::new(py, PyTensor::from(tensor.clone()))?.into_any(),
             None => py.None().into_bound(py),
         },
-        Node::Plain(value) => value.bind(py).clone(),
-        Node::List(parts) => {
+        NestNode::Plain(value) => value.bind(py).clone(),
+        NestNode::List(parts) => {
             let made = PyList::empty(py);
             for part in parts {
                 made.append(build(py, part, tensors)?)?;
             }
             made.into_any()
         }
-        Node::Tuple(parts) => {
+        NestNode::Tuple(parts) => {
             let parts =
                 parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
             PyTuple::new(py, parts)?.into_any()
         }
-        Node::Dict(parts) => {
+        NestNode::Dict(parts) => {
             let made = PyDict::new(py);
             for (key, part) in parts {
                 made.set_item(key, build(py, part, tensors)?)?;
             }
             made.into_any()
         }
-        Node::Made { by, parts } => {
+        NestNode::Made { by, parts } => {
             let parts =
                 parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
             by.bind(py).call1(PyTuple::new(py, parts)?)?
@@ -123,29 +124,29 @@ fn build<'py>(
     })
 }
 
-impl Walk {
-    fn tensor(&mut self, tensor: Tensor) -> Node {
+impl NestWalk {
+    fn tensor(&mut self, tensor: Tensor) -> NestNode {
         self.tensors.push(tensor);
         self.text.push('T');
-        Node::Tensor
+        NestNode::Tensor
     }
 
-    fn plain(&mut self, given: &Bound<'_, PyAny>, text: std::fmt::Arguments<'_>) -> Node {
+    fn plain(&mut self, given: &Bound<'_, PyAny>, text: std::fmt::Arguments<'_>) -> NestNode {
         let _ = write!(self.text, "{text};");
-        Node::Plain(given.clone().unbind())
+        NestNode::Plain(given.clone().unbind())
     }
 
     fn parts<'py>(
         &mut self,
         items: impl Iterator<Item = Bound<'py, PyAny>>,
         depth: usize,
-    ) -> PyResult<Vec<Node>> {
+    ) -> PyResult<Vec<NestNode>> {
         let made = items.map(|item| self.node(&item, depth + 1)).collect();
         self.text.push(')');
         made
     }
 
-    fn node(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Node> {
+    fn node(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<NestNode> {
         if let Ok(tensor) = given.cast::<PyTensor>() {
             return Ok(self.tensor(tensor.get().tensor.clone()));
         }
@@ -163,22 +164,22 @@ impl Walk {
                 let _ = write!(self.text, "{}(", class.name()?);
                 let by = class.getattr("_make")?;
                 let by = crate::tensor::sugar(py, "from_parts")?.call1((by,))?.unbind();
-                return Ok(Node::Made { by, parts: self.parts(tuple.iter(), depth)? });
+                return Ok(NestNode::Made { by, parts: self.parts(tuple.iter(), depth)? });
             }
             self.text.push('(');
-            return Ok(Node::Tuple(self.parts(tuple.iter(), depth)?));
+            return Ok(NestNode::Tuple(self.parts(tuple.iter(), depth)?));
         }
         if let Ok(list) = given.cast::<PyList>() {
             self.text.push('[');
-            return Ok(Node::List(self.parts(list.iter(), depth)?));
+            return Ok(NestNode::List(self.parts(list.iter(), depth)?));
         }
         if let Ok(dict) = given.cast::<PyDict>() {
             return self.dict(dict, depth);
         }
         if let Ok(variable) = given.cast::<PyVariable>() {
             return match self.how {
-                As::Tensors => Ok(self.tensor(variable.get().read(py)?)),
-                As::Arguments => {
+                LeafPolicy::Tensors => Ok(self.tensor(variable.get().read(py)?)),
+                LeafPolicy::Arguments => {
                     let number = bind::variable_number(&variable.get().variable);
                     Ok(self.plain(given, format_args!("variable {number}")))
                 }
@@ -187,7 +188,7 @@ impl Walk {
         self.other(given, depth)
     }
 
-    fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<Node> {
+    fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<NestNode> {
         // In the order of the keys, where they have one: two dictionaries of the same values are the same.
         let keys = dict.keys();
         let _ = keys.sort();
@@ -200,10 +201,10 @@ impl Walk {
             }
         }
         self.text.push('}');
-        Ok(Node::Dict(parts))
+        Ok(NestNode::Dict(parts))
     }
 
-    fn other(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<Node> {
+    fn other(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<NestNode> {
         let py = given.py();
         if given.is_instance_of::<PyString>() {
             return Ok(self.plain(given, format_args!("{}", given.repr()?)));
@@ -211,16 +212,16 @@ impl Walk {
         if let Ok(flatten) = given.getattr(pyo3::intern!(py, "_tonnage_flatten")) {
             let (parts, by): (Vec<Bound<'_, PyAny>>, Py<PyAny>) = flatten.call0()?.extract()?;
             let _ = write!(self.text, "{}(", given.get_type().name()?);
-            return Ok(Node::Made { by, parts: self.parts(parts.into_iter(), depth)? });
+            return Ok(NestNode::Made { by, parts: self.parts(parts.into_iter(), depth)? });
         }
         let is_number = given.is_instance_of::<PyBool>()
             || given.is_instance_of::<PyInt>()
             || given.is_instance_of::<PyFloat>();
-        if is_number && self.how == As::Arguments {
+        if is_number && self.how == LeafPolicy::Arguments {
             let class = given.get_type();
             return Ok(self.plain(given, format_args!("{} {}", class.name()?, given.repr()?)));
         }
-        if self.how == As::Arguments {
+        if self.how == LeafPolicy::Arguments {
             if let Ok(spec) = given.getattr(pyo3::intern!(py, "_tonnage_spec")) {
                 let spec = spec.cast_into::<PyTensor>()?;
                 return Ok(self.tensor(spec.get().tensor.clone()));
@@ -267,30 +268,32 @@ impl Tree for Nest {
         let before = path.len();
         match &self.shape.node {
             // A call's: the arguments by their numbers.
-            Node::Tuple(parts) => parts.iter().for_each(|part| places(part, path, f)),
-            node => places(node, path, f),
+            NestNode::Tuple(parts) => parts.iter().for_each(|part| leaf_paths(part, path, f)),
+            node => leaf_paths(node, path, f),
         }
         path.truncate(before);
     }
 }
 
-fn places(node: &Node, path: &mut String, f: &mut dyn FnMut(&str)) {
+fn leaf_paths(node: &NestNode, path: &mut String, f: &mut dyn FnMut(&str)) {
     let before = path.len();
-    let within =
-        |part: &Node, name: std::fmt::Arguments<'_>, path: &mut String, f: &mut dyn FnMut(&str)| {
-            let _ = write!(path, "[{name}]");
-            places(part, path, f);
-            path.truncate(before);
-        };
+    let within = |part: &NestNode,
+                  name: std::fmt::Arguments<'_>,
+                  path: &mut String,
+                  f: &mut dyn FnMut(&str)| {
+        let _ = write!(path, "[{name}]");
+        leaf_paths(part, path, f);
+        path.truncate(before);
+    };
     match node {
-        Node::Tensor => f(path),
-        Node::Plain(_) => {}
-        Node::List(parts) | Node::Tuple(parts) | Node::Made { parts, .. } => {
+        NestNode::Tensor => f(path),
+        NestNode::Plain(_) => {}
+        NestNode::List(parts) | NestNode::Tuple(parts) | NestNode::Made { parts, .. } => {
             for (i, part) in parts.iter().enumerate() {
                 within(part, format_args!("{i}"), path, f);
             }
         }
-        Node::Dict(parts) => {
+        NestNode::Dict(parts) => {
             for (i, (key, part)) in parts.iter().enumerate() {
                 let name = Python::try_attach(|py| key.bind(py).repr().map(|r| r.to_string()));
                 match name {

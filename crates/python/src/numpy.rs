@@ -9,15 +9,15 @@ use tonnage::{DType, Source, Tensor, bind};
 use crate::run::run;
 
 /// A tensor's bytes where they lie.
-#[pyclass(frozen, module = "tonnage")]
-pub struct Export(tonnage_runtime::Export);
+#[pyclass(frozen, name = "Export", module = "tonnage")]
+pub struct PyExport(tonnage_runtime::Export);
 
-impl Export {
-    pub fn new(py: Python<'_>, tensor: &Tensor) -> PyResult<Export> {
+impl PyExport {
+    pub fn new(py: Python<'_>, tensor: &Tensor) -> PyResult<PyExport> {
         let work = tensor.shape().count().unwrap_or(0);
         run(py, work, || {
             let array = bind::array(tensor, "reading the values")?;
-            tonnage_runtime::Export::new(array, "numpy", Source::here()).map(Export)
+            tonnage_runtime::Export::new(array, "numpy", Source::here()).map(PyExport)
         })
     }
 }
@@ -42,7 +42,7 @@ fn code(dtype: DType) -> &'static str {
 }
 
 #[pymethods]
-impl Export {
+impl PyExport {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let array = self.0.array();

@@ -80,16 +80,16 @@ impl PyTensor {
         py: Python<'_>,
         op: &'static OpDef,
         other: &Bound<'_, PyAny>,
-        turned: bool,
+        reflected: bool,
     ) -> PyResult<Py<PyAny>> {
         let Some((other, dims)) = side(other, self.tensor.dtype())? else {
             return Ok(py.NotImplemented());
         };
-        let dims = match turned {
+        let dims = match reflected {
             false => combined(op, &self.dims, &dims),
             true => combined(op, &dims, &self.dims),
         };
-        let (a, b) = if turned { (&other, &self.tensor) } else { (&self.tensor, &other) };
+        let (a, b) = if reflected { (&other, &self.tensor) } else { (&self.tensor, &other) };
         let tensor = match *op == math::div::DIV && !a.dtype().is_float() {
             true => {
                 same_dtype(py, op, a, b)?;

@@ -7,38 +7,38 @@ use tonnage::{
     Tensor,
 };
 
-use crate::args::{AxesArg, Dt, In, InRange, Lengths, Number, Several, Work};
+use crate::args::{AxesArg, Dt, InRange, ScalarArg, Several, ShapeArg, TensorArg, Work};
 use crate::run::run;
 use crate::tensor::PyTensor;
 
 /// What an op makes, for Python.
-pub trait Out: Send {
+pub trait IntoObject: Send {
     type Object;
     fn out(self) -> Self::Object;
 }
 
-impl Out for Tensor {
+impl IntoObject for Tensor {
     type Object = PyTensor;
     fn out(self) -> PyTensor {
         self.into()
     }
 }
 
-impl Out for Vec<Tensor> {
+impl IntoObject for Vec<Tensor> {
     type Object = Vec<PyTensor>;
     fn out(self) -> Vec<PyTensor> {
         self.into_iter().map(Into::into).collect()
     }
 }
 
-impl Out for (Tensor, Tensor) {
+impl IntoObject for (Tensor, Tensor) {
     type Object = (PyTensor, PyTensor);
     fn out(self) -> (PyTensor, PyTensor) {
         (self.0.into(), self.1.into())
     }
 }
 
-impl Out for (Tensor, Tensor, Tensor) {
+impl IntoObject for (Tensor, Tensor, Tensor) {
     type Object = (PyTensor, PyTensor, PyTensor);
     fn out(self) -> (PyTensor, PyTensor, PyTensor) {
         (self.0.into(), self.1.into(), self.2.into())
@@ -50,10 +50,10 @@ macro_rules! ops {
         $(
             #[pyfunction]
             #[allow(clippy::too_many_arguments, reason = "they are what the op takes")]
-            fn $name(py: Python<'_>, $($arg: InRange<$T>),*) -> PyResult<<$R as Out>::Object> {
+            fn $name(py: Python<'_>, $($arg: InRange<$T>),*) -> PyResult<<$R as IntoObject>::Object> {
                 $(let $arg = $arg.0;)*
                 let work = 0usize $(.saturating_add($arg.work()))*;
-                run(py, work, move || -> tonnage::Result<$R> { $body }).map(Out::out)
+                run(py, work, move || -> tonnage::Result<$R> { $body }).map(IntoObject::out)
             }
         )*
 
@@ -65,9 +65,9 @@ macro_rules! ops {
     };
 }
 
-macro_rules! folded {
-    ($x:expr, $axes:expr, $keep:expr, $fold:ident, $kept:ident) => {
-        if $keep { $x.0.$kept($axes.0) } else { $x.0.$fold($axes.0) }
+macro_rules! reduced {
+    ($x:expr, $axes:expr, $keep:expr, $reduce:ident, $reduce_keep:ident) => {
+        if $keep { $x.0.$reduce_keep($axes.0) } else { $x.0.$reduce($axes.0) }
     };
 }
 
@@ -76,12 +76,12 @@ fn refs(several: &Several) -> Vec<&Tensor> {
 }
 
 /// Lengths that must be known by now.
-fn shape(lengths: Lengths) -> tonnage::Result<Shape> {
+fn shape(lengths: ShapeArg) -> tonnage::Result<Shape> {
     lengths.shape().map_err(crate::errors::carry)
 }
 
 /// So many lengths that must be known by now.
-fn known<const N: usize>(op: &'static str, lengths: Lengths) -> tonnage::Result<[Dim; N]> {
+fn known<const N: usize>(op: &'static str, lengths: ShapeArg) -> tonnage::Result<[Dim; N]> {
     <[Dim; N]>::try_from(shape(lengths)?.to_vec()).map_err(|given| {
         let what = format!("{} lengths", given.len());
         tonnage_core::error::bad_argument(op, what, format!("give {N}"))
@@ -115,225 +115,225 @@ fn matmul(a: &Tensor, b: &Tensor, transpose_a: bool, transpose_b: bool) -> tonna
 }
 
 ops! {
-    reduce_sum(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, sum, sum_keep);
-    reduce_mean(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, mean, mean_keep);
-    reduce_prod(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, prod, prod_keep);
-    reduce_max(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, max, max_keep);
-    reduce_min(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, min, min_keep);
-    reduce_any(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, any, any_keep);
-    reduce_all(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, all, all_keep);
-    reduce_variance(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, var, var_keep);
-    reduce_std(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, std, std_keep);
-    reduce_logsumexp(x: In, axes: AxesArg, keep: bool) -> Tensor =
-        folded!(x, axes, keep, logsumexp, logsumexp_keep);
-    count_nonzero(x: In, axes: AxesArg, keep: bool) -> Tensor =
-        folded!(x, axes, keep, count_nonzero, count_nonzero_keep);
-    norm(x: In, axes: AxesArg, keep: bool) -> Tensor = folded!(x, axes, keep, norm, norm_keep);
-    norm_of_power(x: In, power: f64, axes: AxesArg) -> Tensor = x.0.norm_of_power(power, axes.0);
-    argmax(x: In, axis: i64) -> Tensor = x.0.argmax(axis);
-    argmin(x: In, axis: i64) -> Tensor = x.0.argmin(axis);
-    cumsum(x: In, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
+    reduce_sum(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, sum, sum_keep);
+    reduce_mean(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, mean, mean_keep);
+    reduce_prod(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, prod, prod_keep);
+    reduce_max(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, max, max_keep);
+    reduce_min(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, min, min_keep);
+    reduce_any(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, any, any_keep);
+    reduce_all(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, all, all_keep);
+    reduce_variance(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, var, var_keep);
+    reduce_std(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, std, std_keep);
+    reduce_logsumexp(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor =
+        reduced!(x, axes, keep, logsumexp, logsumexp_keep);
+    count_nonzero(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor =
+        reduced!(x, axes, keep, count_nonzero, count_nonzero_keep);
+    norm(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, norm, norm_keep);
+    norm_of_power(x: TensorArg, power: f64, axes: AxesArg) -> Tensor = x.0.norm_of_power(power, axes.0);
+    argmax(x: TensorArg, axis: i64) -> Tensor = x.0.argmax(axis);
+    argmin(x: TensorArg, axis: i64) -> Tensor = x.0.argmin(axis);
+    cumsum(x: TensorArg, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
         x.0.cumsum_by(axis, Scan { exclusive, reverse });
-    cumprod(x: In, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
+    cumprod(x: TensorArg, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
         x.0.cumprod_by(axis, Scan { exclusive, reverse });
-    cast(x: In, dtype: Dt) -> Tensor = x.0.cast(dtype.0);
-    leaky_relu(x: In, slope: f64) -> Tensor = x.0.leaky_relu(slope);
-    elu(x: In, alpha: f64) -> Tensor = x.0.elu(alpha);
-    polygamma(x: In, order: usize) -> Tensor = x.0.polygamma(order);
-    transpose(x: In, order: Vec<i64>) -> Tensor = x.0.transpose(&order);
-    reshape(x: In, lengths: Lengths) -> Tensor = {
+    cast(x: TensorArg, dtype: Dt) -> Tensor = x.0.cast(dtype.0);
+    leaky_relu(x: TensorArg, slope: f64) -> Tensor = x.0.leaky_relu(slope);
+    elu(x: TensorArg, alpha: f64) -> Tensor = x.0.elu(alpha);
+    polygamma(x: TensorArg, order: usize) -> Tensor = x.0.polygamma(order);
+    transpose(x: TensorArg, order: Vec<i64>) -> Tensor = x.0.transpose(&order);
+    reshape(x: TensorArg, lengths: ShapeArg) -> Tensor = {
         let to = lengths.of(&x.0).map_err(crate::errors::carry)?;
         x.0.reshape(to)
     };
-    broadcast_to(x: In, lengths: Lengths) -> Tensor = {
+    broadcast_to(x: TensorArg, lengths: ShapeArg) -> Tensor = {
         let to = shape(lengths)?;
         x.0.broadcast_to(to)
     };
-    expand_dims(x: In, axis: i64) -> Tensor = x.0.expand_dims(axis);
-    squeeze(x: In, axes: AxesArg) -> Tensor = x.0.squeeze(axes.0);
-    reverse(x: In, axes: AxesArg) -> Tensor = x.0.reverse(axes.0);
-    split_evenly(x: In, parts: usize, axis: i64) -> Vec<Tensor> = x.0.split_evenly(parts, axis);
-    split(x: In, lengths: Vec<usize>, axis: i64) -> Vec<Tensor> = x.0.split(&lengths, axis);
-    unstack(x: In, axis: i64) -> Vec<Tensor> = x.0.unstack(axis);
-    pad(x: In, widths: Vec<[usize; 2]>, value: Number) -> Tensor =
+    expand_dims(x: TensorArg, axis: i64) -> Tensor = x.0.expand_dims(axis);
+    squeeze(x: TensorArg, axes: AxesArg) -> Tensor = x.0.squeeze(axes.0);
+    reverse(x: TensorArg, axes: AxesArg) -> Tensor = x.0.reverse(axes.0);
+    split_evenly(x: TensorArg, parts: usize, axis: i64) -> Vec<Tensor> = x.0.split_evenly(parts, axis);
+    split(x: TensorArg, lengths: Vec<usize>, axis: i64) -> Vec<Tensor> = x.0.split(&lengths, axis);
+    unstack(x: TensorArg, axis: i64) -> Vec<Tensor> = x.0.unstack(axis);
+    pad(x: TensorArg, widths: Vec<[usize; 2]>, value: ScalarArg) -> Tensor =
         x.0.pad(&widths, PadMode::Constant(value.0));
-    pad_mirrored(x: In, widths: Vec<[usize; 2]>, symmetric: bool) -> Tensor = {
+    pad_mirrored(x: TensorArg, widths: Vec<[usize; 2]>, symmetric: bool) -> Tensor = {
         let how = if symmetric { PadMode::Symmetric } else { PadMode::Reflect };
         x.0.pad(&widths, how)
     };
-    tile(x: In, counts: Vec<usize>) -> Tensor = x.0.tile(&counts);
-    repeat(x: In, count: usize, axis: i64) -> Tensor = x.0.repeat(count, axis);
-    roll(x: In, shift: i64, axis: i64) -> Tensor = x.0.roll(shift, axis);
-    one_hot(x: In, depth: usize, dtype: Dt, on: Number, off: Number) -> Tensor =
+    tile(x: TensorArg, counts: Vec<usize>) -> Tensor = x.0.tile(&counts);
+    repeat(x: TensorArg, count: usize, axis: i64) -> Tensor = x.0.repeat(count, axis);
+    roll(x: TensorArg, shift: i64, axis: i64) -> Tensor = x.0.roll(shift, axis);
+    one_hot(x: TensorArg, depth: usize, dtype: Dt, on: ScalarArg, off: ScalarArg) -> Tensor =
         x.0.one_hot_of(depth, dtype.0, on.0, off.0);
-    tril(x: In, diagonal: i64) -> Tensor = x.0.tril(diagonal);
-    triu(x: In, diagonal: i64) -> Tensor = x.0.triu(diagonal);
-    diag(x: In, diagonal: i64) -> Tensor = x.0.diag(diagonal);
-    diag_part(x: In, diagonal: i64) -> Tensor = x.0.diag_part(diagonal);
+    tril(x: TensorArg, diagonal: i64) -> Tensor = x.0.tril(diagonal);
+    triu(x: TensorArg, diagonal: i64) -> Tensor = x.0.triu(diagonal);
+    diag(x: TensorArg, diagonal: i64) -> Tensor = x.0.diag(diagonal);
+    diag_part(x: TensorArg, diagonal: i64) -> Tensor = x.0.diag_part(diagonal);
     concat(parts: Several, axis: i64) -> Tensor = tonnage::concat(&refs(&parts), axis);
     stack(parts: Several, axis: i64) -> Tensor = tonnage::stack(&refs(&parts), axis);
     meshgrid(vectors: Several) -> Vec<Tensor> = tonnage::meshgrid(&refs(&vectors));
     einsum(text: String, operands: Several) -> Tensor = tonnage::einsum(&text, &refs(&operands));
-    where_(condition: In, yes: In, no: In) -> Tensor = condition.0.where_(&yes.0, &no.0);
-    nonzero(x: In) -> Tensor = x.0.nonzero();
-    gather(x: In, indices: In, axis: i64, batch: usize) -> Tensor = match batch {
+    where_(condition: TensorArg, yes: TensorArg, no: TensorArg) -> Tensor = condition.0.where_(&yes.0, &no.0);
+    nonzero(x: TensorArg) -> Tensor = x.0.nonzero();
+    gather(x: TensorArg, indices: TensorArg, axis: i64, batch: usize) -> Tensor = match batch {
         0 => x.0.gather(&indices.0, axis),
         _ => x.0.gather_batched(&indices.0, axis, batch),
     };
-    gather_nd(x: In, indices: In, batch: usize) -> Tensor = match batch {
+    gather_nd(x: TensorArg, indices: TensorArg, batch: usize) -> Tensor = match batch {
         0 => x.0.gather_nd(&indices.0),
         _ => x.0.gather_nd_batched(&indices.0, batch),
     };
-    take_along_axis(x: In, indices: In, axis: i64) -> Tensor = x.0.take_along_axis(&indices.0, axis);
-    scatter_nd_add(x: In, indices: In, updates: In) -> Tensor = x.0.scatter_nd_add(&indices.0, &updates.0);
-    scatter_nd_update(x: In, indices: In, updates: In) -> Tensor =
+    take_along_axis(x: TensorArg, indices: TensorArg, axis: i64) -> Tensor = x.0.take_along_axis(&indices.0, axis);
+    scatter_nd_add(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor = x.0.scatter_nd_add(&indices.0, &updates.0);
+    scatter_nd_update(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor =
         x.0.scatter_nd_update(&indices.0, &updates.0);
-    scatter_nd_max(x: In, indices: In, updates: In) -> Tensor = x.0.scatter_nd_max(&indices.0, &updates.0);
-    scatter_nd_min(x: In, indices: In, updates: In) -> Tensor = x.0.scatter_nd_min(&indices.0, &updates.0);
-    top_k(x: In, k: usize) -> (Tensor, Tensor) = x.0.top_k(k);
-    boolean_mask(x: In, mask: In) -> Tensor = x.0.boolean_mask(&mask.0);
-    sort(x: In, axis: i64, descending: bool) -> Tensor = x.0.sort(axis, descending);
-    argsort(x: In, axis: i64, descending: bool) -> Tensor = x.0.argsort(axis, descending);
-    searchsorted(x: In, values: In, right: bool) -> Tensor = x.0.searchsorted(&values.0, right);
-    unique(x: In) -> (Tensor, Tensor) = x.0.unique();
-    unique_with_counts(x: In) -> (Tensor, Tensor, Tensor) = x.0.unique_with_counts();
-    bincount(x: In, bins: usize) -> Tensor = x.0.bincount(bins);
-    histogram(x: In, low: f64, high: f64, bins: usize) -> Tensor = x.0.histogram(low, high, bins);
-    dynamic_slice(x: In, start: In, lengths: Lengths) -> Tensor = {
+    scatter_nd_max(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor = x.0.scatter_nd_max(&indices.0, &updates.0);
+    scatter_nd_min(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor = x.0.scatter_nd_min(&indices.0, &updates.0);
+    top_k(x: TensorArg, k: usize) -> (Tensor, Tensor) = x.0.top_k(k);
+    boolean_mask(x: TensorArg, mask: TensorArg) -> Tensor = x.0.boolean_mask(&mask.0);
+    sort(x: TensorArg, axis: i64, descending: bool) -> Tensor = x.0.sort(axis, descending);
+    argsort(x: TensorArg, axis: i64, descending: bool) -> Tensor = x.0.argsort(axis, descending);
+    searchsorted(x: TensorArg, values: TensorArg, right: bool) -> Tensor = x.0.searchsorted(&values.0, right);
+    unique(x: TensorArg) -> (Tensor, Tensor) = x.0.unique();
+    unique_with_counts(x: TensorArg) -> (Tensor, Tensor, Tensor) = x.0.unique_with_counts();
+    bincount(x: TensorArg, bins: usize) -> Tensor = x.0.bincount(bins);
+    histogram(x: TensorArg, low: f64, high: f64, bins: usize) -> Tensor = x.0.histogram(low, high, bins);
+    dynamic_slice(x: TensorArg, start: TensorArg, lengths: ShapeArg) -> Tensor = {
         let lengths = shape(lengths)?;
         x.0.dynamic_slice(&start.0, lengths)
     };
-    dynamic_update(x: In, part: In, start: In) -> Tensor = x.0.dynamic_update(&part.0, &start.0);
-    segment_sum(x: In, segments: In, count: usize) -> Tensor = x.0.segment_sum(&segments.0, count);
-    segment_mean(x: In, segments: In, count: usize) -> Tensor = x.0.segment_mean(&segments.0, count);
-    segment_max(x: In, segments: In, count: usize) -> Tensor = x.0.segment_max(&segments.0, count);
-    segment_min(x: In, segments: In, count: usize) -> Tensor = x.0.segment_min(&segments.0, count);
-    mat_mul(a: In, b: In, ta: bool, tb: bool) -> Tensor = matmul(&a.0, &b.0, ta, tb);
-    tensordot(a: In, b: In, axes: Vec<i64>, other: Vec<i64>) -> Tensor = a.0.tensordot(&b.0, &axes, &other);
-    cholesky(x: In) -> Tensor = x.0.cholesky();
-    triangular_solve(x: In, right: In, transposed: bool) -> Tensor =
+    dynamic_update(x: TensorArg, part: TensorArg, start: TensorArg) -> Tensor = x.0.dynamic_update(&part.0, &start.0);
+    segment_sum(x: TensorArg, segments: TensorArg, count: usize) -> Tensor = x.0.segment_sum(&segments.0, count);
+    segment_mean(x: TensorArg, segments: TensorArg, count: usize) -> Tensor = x.0.segment_mean(&segments.0, count);
+    segment_max(x: TensorArg, segments: TensorArg, count: usize) -> Tensor = x.0.segment_max(&segments.0, count);
+    segment_min(x: TensorArg, segments: TensorArg, count: usize) -> Tensor = x.0.segment_min(&segments.0, count);
+    mat_mul(a: TensorArg, b: TensorArg, ta: bool, tb: bool) -> Tensor = matmul(&a.0, &b.0, ta, tb);
+    tensordot(a: TensorArg, b: TensorArg, axes: Vec<i64>, other: Vec<i64>) -> Tensor = a.0.tensordot(&b.0, &axes, &other);
+    cholesky(x: TensorArg) -> Tensor = x.0.cholesky();
+    triangular_solve(x: TensorArg, right: TensorArg, transposed: bool) -> Tensor =
         x.0.triangular_solve(&right.0, transposed);
-    solve(x: In, right: In) -> Tensor = x.0.solve(&right.0);
-    lstsq(x: In, right: In) -> Tensor = x.0.lstsq(&right.0);
-    inv(x: In) -> Tensor = x.0.inv();
-    det(x: In) -> Tensor = x.0.det();
-    slogdet(x: In) -> (Tensor, Tensor) = x.0.slogdet();
-    qr(x: In) -> (Tensor, Tensor) = x.0.qr();
-    eigh(x: In) -> (Tensor, Tensor) = x.0.eigh();
-    svd(x: In) -> (Tensor, Tensor, Tensor) = x.0.svd();
-    matrix_trace(x: In) -> Tensor = x.0.trace(0);
-    cross(x: In, other: In) -> Tensor = x.0.cross(&other.0);
-    rfft(x: In, axis: i64) -> (Tensor, Tensor) = x.0.rfft(axis);
-    irfft(re: In, im: In, n: Lengths, axis: i64) -> Tensor = {
+    solve(x: TensorArg, right: TensorArg) -> Tensor = x.0.solve(&right.0);
+    lstsq(x: TensorArg, right: TensorArg) -> Tensor = x.0.lstsq(&right.0);
+    inv(x: TensorArg) -> Tensor = x.0.inv();
+    det(x: TensorArg) -> Tensor = x.0.det();
+    slogdet(x: TensorArg) -> (Tensor, Tensor) = x.0.slogdet();
+    qr(x: TensorArg) -> (Tensor, Tensor) = x.0.qr();
+    eigh(x: TensorArg) -> (Tensor, Tensor) = x.0.eigh();
+    svd(x: TensorArg) -> (Tensor, Tensor, Tensor) = x.0.svd();
+    matrix_trace(x: TensorArg) -> Tensor = x.0.trace(0);
+    cross(x: TensorArg, other: TensorArg) -> Tensor = x.0.cross(&other.0);
+    rfft(x: TensorArg, axis: i64) -> (Tensor, Tensor) = x.0.rfft(axis);
+    irfft(re: TensorArg, im: TensorArg, n: ShapeArg, axis: i64) -> Tensor = {
         let [n] = known("irfft", n)?;
         re.0.irfft(&im.0, n, axis)
     };
-    fft(re: In, im: In, axis: i64) -> (Tensor, Tensor) = re.0.fft(&im.0, axis);
-    ifft(re: In, im: In, axis: i64) -> (Tensor, Tensor) = re.0.ifft(&im.0, axis);
-    softmax(x: In, axis: i64) -> Tensor = x.0.softmax(axis);
-    log_softmax(x: In, axis: i64) -> Tensor = x.0.log_softmax(axis);
-    sparse_cross_entropy(x: In, labels: In) -> Tensor = x.0.sparse_cross_entropy(&labels.0);
-    cross_entropy(x: In, labels: In, smoothing: f64) -> Tensor =
+    fft(re: TensorArg, im: TensorArg, axis: i64) -> (Tensor, Tensor) = re.0.fft(&im.0, axis);
+    ifft(re: TensorArg, im: TensorArg, axis: i64) -> (Tensor, Tensor) = re.0.ifft(&im.0, axis);
+    softmax(x: TensorArg, axis: i64) -> Tensor = x.0.softmax(axis);
+    log_softmax(x: TensorArg, axis: i64) -> Tensor = x.0.log_softmax(axis);
+    sparse_cross_entropy(x: TensorArg, labels: TensorArg) -> Tensor = x.0.sparse_cross_entropy(&labels.0);
+    cross_entropy(x: TensorArg, labels: TensorArg, smoothing: f64) -> Tensor =
         x.0.cross_entropy_smoothed(&labels.0, smoothing);
-    sigmoid_cross_entropy(x: In, labels: In) -> Tensor = x.0.sigmoid_cross_entropy(&labels.0);
-    dropout(x: In, rate: f64) -> Tensor = x.0.dropout(rate);
-    l2_normalize(x: In, axis: i64, epsilon: f64) -> Tensor = x.0.l2_normalize(axis, epsilon);
-    layer_norm(x: In, scale: In, bias: In, epsilon: f64) -> Tensor = x.0.layer_norm(&scale.0, &bias.0, epsilon);
-    batch_norm_by(x: In, mean: In, variance: In, scale: In, bias: In, epsilon: f64) -> Tensor =
+    sigmoid_cross_entropy(x: TensorArg, labels: TensorArg) -> Tensor = x.0.sigmoid_cross_entropy(&labels.0);
+    dropout(x: TensorArg, rate: f64) -> Tensor = x.0.dropout(rate);
+    l2_normalize(x: TensorArg, axis: i64, epsilon: f64) -> Tensor = x.0.l2_normalize(axis, epsilon);
+    layer_norm(x: TensorArg, scale: TensorArg, bias: TensorArg, epsilon: f64) -> Tensor = x.0.layer_norm(&scale.0, &bias.0, epsilon);
+    batch_norm_by(x: TensorArg, mean: TensorArg, variance: TensorArg, scale: TensorArg, bias: TensorArg, epsilon: f64) -> Tensor =
         x.0.batch_norm_by(&mean.0, &variance.0, &scale.0, &bias.0, epsilon);
-    attention(q: In, k: In, v: In, mask: Option<In>, causal: bool, scale: Option<f64>) -> Tensor = {
+    attention(q: TensorArg, k: TensorArg, v: TensorArg, mask: Option<TensorArg>, causal: bool, scale: Option<f64>) -> Tensor = {
         let mut how = Attention::new();
         if causal { how = how.causal(); }
         if let Some(mask) = &mask { how = how.mask(&mask.0); }
         if let Some(scale) = scale { how = how.scale(scale); }
         q.0.scaled_dot_product_attention(&k.0, &v.0, &how)
     };
-    conv1d(x: In, f: In, s: Vec<usize>, same: bool, pads: Vec<[usize; 2]>, d: Vec<usize>, groups: usize) -> Tensor =
+    conv1d(x: TensorArg, f: TensorArg, s: Vec<usize>, same: bool, pads: Vec<[usize; 2]>, d: Vec<usize>, groups: usize) -> Tensor =
         x.0.conv1d(&f.0, &conv(&s, same, pads, &d, groups));
-    conv2d(x: In, f: In, s: Vec<usize>, same: bool, pads: Vec<[usize; 2]>, d: Vec<usize>, groups: usize) -> Tensor =
+    conv2d(x: TensorArg, f: TensorArg, s: Vec<usize>, same: bool, pads: Vec<[usize; 2]>, d: Vec<usize>, groups: usize) -> Tensor =
         x.0.conv2d(&f.0, &conv(&s, same, pads, &d, groups));
-    conv3d(x: In, f: In, s: Vec<usize>, same: bool, pads: Vec<[usize; 2]>, d: Vec<usize>, groups: usize) -> Tensor =
+    conv3d(x: TensorArg, f: TensorArg, s: Vec<usize>, same: bool, pads: Vec<[usize; 2]>, d: Vec<usize>, groups: usize) -> Tensor =
         x.0.conv3d(&f.0, &conv(&s, same, pads, &d, groups));
-    conv2d_transpose(x: In, f: In, to: Vec<usize>, s: Vec<usize>, same: bool) -> Tensor =
+    conv2d_transpose(x: TensorArg, f: TensorArg, to: Vec<usize>, s: Vec<usize>, same: bool) -> Tensor =
         x.0.conv2d_transpose(&f.0, &conv(&s, same, Vec::new(), &[1], 1).lengths(&to[..]));
-    depthwise_conv2d(x: In, f: In, s: Vec<usize>, same: bool, d: Vec<usize>) -> Tensor =
+    depthwise_conv2d(x: TensorArg, f: TensorArg, s: Vec<usize>, same: bool, d: Vec<usize>) -> Tensor =
         x.0.depthwise_conv2d(&f.0, &conv(&s, same, Vec::new(), &d, 1));
-    max_pool(x: In, size: Vec<usize>, strides: Vec<usize>, same: bool) -> Tensor =
+    max_pool(x: TensorArg, size: Vec<usize>, strides: Vec<usize>, same: bool) -> Tensor =
         x.0.max_pool(&pool(&size, &strides, same));
-    avg_pool(x: In, size: Vec<usize>, strides: Vec<usize>, same: bool) -> Tensor =
+    avg_pool(x: TensorArg, size: Vec<usize>, strides: Vec<usize>, same: bool) -> Tensor =
         x.0.avg_pool(&pool(&size, &strides, same));
-    resize(x: In, lengths: Lengths, nearest: bool) -> Tensor = {
+    resize(x: TensorArg, lengths: ShapeArg, nearest: bool) -> Tensor = {
         let lengths = shape(lengths)?;
         x.0.resize(lengths, if nearest { Between::Nearest } else { Between::Linear })
     };
-    space_to_depth(x: In, block: usize) -> Tensor = x.0.space_to_depth(block);
-    depth_to_space(x: In, block: usize) -> Tensor = x.0.depth_to_space(block);
-    space_to_batch(x: In, block: [usize; 2], pads: [[usize; 2]; 2]) -> Tensor = x.0.space_to_batch(block, pads);
-    batch_to_space(x: In, block: [usize; 2], crops: [[usize; 2]; 2]) -> Tensor = x.0.batch_to_space(block, crops);
-    fill(lengths: Lengths, value: Number, dtype: Dt) -> Tensor = {
+    space_to_depth(x: TensorArg, block: usize) -> Tensor = x.0.space_to_depth(block);
+    depth_to_space(x: TensorArg, block: usize) -> Tensor = x.0.depth_to_space(block);
+    space_to_batch(x: TensorArg, block: [usize; 2], pads: [[usize; 2]; 2]) -> Tensor = x.0.space_to_batch(block, pads);
+    batch_to_space(x: TensorArg, block: [usize; 2], crops: [[usize; 2]; 2]) -> Tensor = x.0.batch_to_space(block, crops);
+    fill(lengths: ShapeArg, value: ScalarArg, dtype: Dt) -> Tensor = {
         let to = shape(lengths)?;
         tonnage::full(value.0, dtype.0, to)
     };
-    zeros_like(x: In) -> Tensor = x.0.zeros_like();
-    ones_like(x: In) -> Tensor = x.0.ones_like();
-    count(start: Number, step: Number, length: Lengths, dtype: Dt) -> Tensor = {
+    zeros_like(x: TensorArg) -> Tensor = x.0.zeros_like();
+    ones_like(x: TensorArg) -> Tensor = x.0.ones_like();
+    count(start: ScalarArg, step: ScalarArg, length: ShapeArg, dtype: Dt) -> Tensor = {
         let [len] = known("range", length)?;
         let attrs = tonnage_core::attrs::Attrs::Range { start: start.0, step: step.0, len, dtype: dtype.0 };
         Ok(tonnage::bind::apply(&tonnage_ops::shape::range::RANGE, &[], attrs)?.swap_remove(0))
     };
     linspace(start: f64, stop: f64, len: usize, dtype: Dt) -> Tensor = tonnage::linspace(start, stop, len, dtype.0);
-    eye(lengths: Lengths, dtype: Dt) -> Tensor = {
+    eye(lengths: ShapeArg, dtype: Dt) -> Tensor = {
         let [rows, columns] = known("eye", lengths)?;
         tonnage::eye_of(rows, columns, 0, dtype.0)
     };
-    random_normal(lengths: Lengths, dtype: Dt, seed: Option<Seed>) -> Tensor = {
+    random_normal(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
         let (to, dtype) = (shape(lengths)?, dtype.0);
         match seed { Some(s) => s.key().normal(to, dtype), None => tonnage::random_normal(to, dtype) }
     };
-    random_truncated_normal(lengths: Lengths, dtype: Dt, seed: Option<Seed>) -> Tensor = {
+    random_truncated_normal(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
         let (to, dtype) = (shape(lengths)?, dtype.0);
         match seed {
             Some(s) => s.key().truncated_normal(to, dtype),
             None => tonnage::random_truncated_normal(to, dtype),
         }
     };
-    random_uniform(low: f64, high: f64, lengths: Lengths, dtype: Dt, seed: Option<Seed>) -> Tensor = {
+    random_uniform(low: f64, high: f64, lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
         let (to, dtype) = (shape(lengths)?, dtype.0);
         match seed {
             Some(s) => s.key().uniform_between(low, high, to, dtype),
             None => tonnage::random_uniform_between(low, high, to, dtype),
         }
     };
-    random_int(low: i64, high: i64, lengths: Lengths, dtype: Dt, seed: Option<Seed>) -> Tensor = {
+    random_int(low: i64, high: i64, lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
         let (to, dtype) = (shape(lengths)?, dtype.0);
         match seed {
             Some(s) => s.key().int(low, high, to, dtype),
             None => tonnage::random_int(low, high, to, dtype),
         }
     };
-    random_bits(lengths: Lengths, dtype: Dt, seed: Option<Seed>) -> Tensor = {
+    random_bits(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
         let (to, dtype) = (shape(lengths)?, dtype.0);
         match seed { Some(s) => s.key().bits(to, dtype), None => tonnage::random_bits(to, dtype) }
     };
-    random_shuffle(x: In, seed: Option<Seed>) -> Tensor = match seed {
+    random_shuffle(x: TensorArg, seed: Option<Seed>) -> Tensor = match seed {
         Some(s) => s.key().shuffle(&x.0),
         None => tonnage::random_shuffle(&x.0),
     };
-    random_categorical(x: In, samples: usize, seed: Option<Seed>) -> Tensor = match seed {
+    random_categorical(x: TensorArg, samples: usize, seed: Option<Seed>) -> Tensor = match seed {
         Some(s) => s.key().categorical(&x.0, samples),
         None => tonnage::random_categorical(&x.0, samples),
     };
-    random_gamma(x: In, seed: Option<Seed>) -> Tensor = match seed {
+    random_gamma(x: TensorArg, seed: Option<Seed>) -> Tensor = match seed {
         Some(s) => s.key().gamma(&x.0),
         None => tonnage::random_gamma(&x.0),
     };
-    random_poisson(x: In, seed: Option<Seed>) -> Tensor = match seed {
+    random_poisson(x: TensorArg, seed: Option<Seed>) -> Tensor = match seed {
         Some(s) => s.key().poisson(&x.0),
         None => tonnage::random_poisson(&x.0),
     };
-    stop_gradient(x: In) -> Tensor = x.0.stop_gradient();
-    identity(x: In) -> Tensor = x.0.identity();
-    clip(x: In, low: In, high: In) -> Tensor = x.0.clip(&low.0, &high.0);
+    stop_gradient(x: TensorArg) -> Tensor = x.0.stop_gradient();
+    identity(x: TensorArg) -> Tensor = x.0.identity();
+    clip(x: TensorArg, low: TensorArg, high: TensorArg) -> Tensor = x.0.clip(&low.0, &high.0);
     clip_by_global_norm(parts: Several, most: f64) -> Vec<Tensor> = clip_all(parts.0, most);
 }
 
@@ -399,7 +399,7 @@ pub fn set_seed(seed: u64) {
 
 /// The lengths of a tensor, as a tensor that a reshape understands while they are open.
 #[pyfunction]
-pub fn shape_of(py: Python<'_>, x: In, dtype: Dt) -> PyResult<PyTensor> {
+pub fn shape_of(py: Python<'_>, x: TensorArg, dtype: Dt) -> PyResult<PyTensor> {
     let dims: std::sync::Arc<[Dim]> = x.0.shape().iter().cloned().collect();
     let attrs = tonnage_core::attrs::Attrs::Lengths { of: x.0.shape(), dtype: dtype.0 };
     let row = &tonnage_ops::shape::lengths::LENGTHS;
@@ -422,7 +422,7 @@ fn known_cast(tensor: Tensor, dtype: DType) -> tonnage::Result<Tensor> {
 
 /// A tensor of that type without values: what signatures are written in.
 #[pyfunction]
-pub fn spec(dtype: Dt, lengths: Lengths, lead: &str) -> PyTensor {
+pub fn spec(dtype: Dt, lengths: ShapeArg, lead: &str) -> PyTensor {
     Tensor::spec(dtype.0, lengths.with_batch().open(lead)).into()
 }
 

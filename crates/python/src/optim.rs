@@ -21,13 +21,13 @@ use crate::variable::PyVariable;
 pub struct PyOptimizer {
     optimizer: Optimizer,
     /// Numbers of the variables that are not pulled to 0.
-    kept: Arc<Mutex<HashSet<u64>>>,
+    no_decay: Arc<Mutex<HashSet<u64>>>,
 }
 
 /// The numbers of a rule by their names; each is asked for, and a name that nobody asked for is a mistake.
-struct Numbers(HashMap<String, f64>);
+struct Hyperparameters(HashMap<String, f64>);
 
-impl Numbers {
+impl Hyperparameters {
     fn take(&mut self, name: &str, usual: f64) -> f64 {
         self.0.remove(name).unwrap_or(usual)
     }
@@ -48,7 +48,7 @@ impl Numbers {
 }
 
 fn made(rule: &str, rate: f64, numbers: HashMap<String, f64>) -> PyResult<Optimizer> {
-    let mut n = Numbers(numbers);
+    let mut n = Hyperparameters(numbers);
     let made = match rule {
         "sgd" => {
             let rule = Sgd { momentum: n.take("momentum", 0.0), nesterov: n.flag("nesterov") };
@@ -123,12 +123,12 @@ impl PyOptimizer {
         averages: Option<f64>,
     ) -> PyResult<PyOptimizer> {
         let mut optimizer = made(rule, rate, numbers)?;
-        let kept: Arc<Mutex<HashSet<u64>>> = Arc::default();
+        let no_decay: Arc<Mutex<HashSet<u64>>> = Arc::default();
         if let Some(decay) = decay {
-            let kept = kept.clone();
+            let no_decay = no_decay.clone();
             optimizer = optimizer.weight_decay(decay).decay_only(move |v| {
-                let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                !kept.contains(&bind::variable_number(v))
+                let no_decay = no_decay.lock().unwrap_or_else(PoisonError::into_inner);
+                !no_decay.contains(&bind::variable_number(v))
             });
         }
         if let Some((how, most)) = clip {
@@ -141,13 +141,13 @@ impl PyOptimizer {
         if let Some(share) = averages {
             optimizer = optimizer.averages(share);
         }
-        Ok(PyOptimizer { optimizer, kept })
+        Ok(PyOptimizer { optimizer, no_decay })
     }
 
     /// Leaves variables alone that would be pulled to 0.
     fn keep_from_decay(&self, variables: Vec<PyRef<'_, PyVariable>>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(variables.iter().map(|v| bind::variable_number(&v.variable)));
+        let mut no_decay = self.no_decay.lock().unwrap_or_else(PoisonError::into_inner);
+        no_decay.extend(variables.iter().map(|v| bind::variable_number(&v.variable)));
     }
 
     /// Makes what is remembered of variables, outside of what is traced.

@@ -125,14 +125,14 @@ fn within_graph<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
     match current_graph() {
         None => f(),
         Some(graph) => graph.build(|| {
-            struct Done;
-            impl Drop for Done {
+            struct StopBuilding;
+            impl Drop for StopBuilding {
                 fn drop(&mut self) {
                     BUILDING.set(false);
                 }
             }
             BUILDING.set(true);
-            let _done = Done;
+            let _done = StopBuilding;
             f()
         }),
     }
@@ -161,13 +161,13 @@ pub fn is_symbolic() -> bool {
 }
 
 /// What began to run at once inside of traces or graphs, until it is left.
-struct Apart {
+struct EagerScope {
     building: bool,
     _outside: tonnage::bind::Outside,
 }
 
 thread_local! {
-    static APART: RefCell<Vec<Apart>> = const { RefCell::new(Vec::new()) };
+    static APART: RefCell<Vec<EagerScope>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Lets ops run at once, whatever is traced or built, until [`leave_eager`].
@@ -175,7 +175,7 @@ thread_local! {
 pub fn enter_eager() {
     enter_graph(None);
     let apart =
-        Apart { building: BUILDING.replace(false), _outside: tonnage::bind::Outside::begin() };
+        EagerScope { building: BUILDING.replace(false), _outside: tonnage::bind::Outside::begin() };
     APART.with_borrow_mut(|all| all.push(apart));
 }
 
@@ -202,14 +202,14 @@ pub fn check_numerics(on: bool) {
 
 /// Runs as if nothing were traced and no graph built.
 pub fn eagerly<R>(f: impl FnOnce() -> R) -> R {
-    struct Back(bool);
-    impl Drop for Back {
+    struct RestoreBuilding(bool);
+    impl Drop for RestoreBuilding {
         fn drop(&mut self) {
             BUILDING.set(self.0);
             leave_graph();
         }
     }
     enter_graph(None);
-    let _back = Back(BUILDING.replace(false));
+    let _back = RestoreBuilding(BUILDING.replace(false));
     tonnage::bind::outside_of_traces(f)
 }

@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use tonnage::{Graph, Session, Tensor, bind};
 
-use crate::args::{Dt, Lengths};
-use crate::nest::{As, Nest};
+use crate::args::{Dt, ShapeArg};
+use crate::nest::{LeafPolicy, Nest};
 use crate::run::{self, MUCH, run, run_attached};
 use crate::tensor::PyTensor;
 use crate::variable::PyVariable;
@@ -40,7 +40,7 @@ impl PyGraph {
         py: Python<'_>,
         name: &str,
         dtype: Dt,
-        shape: Lengths,
+        shape: ShapeArg,
     ) -> PyResult<PyTensor> {
         let shape = shape.with_batch().open(&format!("{name}_"));
         // Not through the graph that is built: this is it.
@@ -124,7 +124,7 @@ impl PySession {
         updates: Vec<PyRef<'py, PyTensor>>,
         feeds: Vec<(String, PyRef<'py, PyTensor>)>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let fetches = Nest::of(fetches, As::Tensors)?;
+        let fetches = Nest::of(fetches, LeafPolicy::Tensors)?;
         let updates: Vec<Tensor> = updates.iter().map(|t| t.tensor.clone()).collect();
         let updates: Vec<&Tensor> = updates.iter().collect();
         let feeds: Vec<(String, Tensor)> =

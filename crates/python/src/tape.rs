@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tonnage::{Gradient, GradientTape, Result, Rows, Sources, Tensor, Variable, Watched};
+use tonnage::{Gradient, GradientTape, IndexedSlices, Result, Sources, Tensor, Variable, Watched};
 
 use crate::run::{MUCH, run, run_attached};
 use crate::tensor::{PyTensor, sugar};
@@ -26,18 +26,18 @@ pub struct PyTape {
 }
 
 /// A source of gradients: a tensor or a variable.
-enum Of {
+enum GradientSource {
     Tensor(Tensor),
     Variable(Variable),
 }
 
-impl Of {
-    fn extract(given: &Bound<'_, PyAny>) -> PyResult<Of> {
+impl GradientSource {
+    fn extract(given: &Bound<'_, PyAny>) -> PyResult<GradientSource> {
         if let Ok(variable) = given.cast::<PyVariable>() {
-            return Ok(Of::Variable(variable.get().variable.clone()));
+            return Ok(GradientSource::Variable(variable.get().variable.clone()));
         }
         match given.cast::<PyTensor>() {
-            Ok(tensor) => Ok(Of::Tensor(tensor.get().tensor.clone())),
+            Ok(tensor) => Ok(GradientSource::Tensor(tensor.get().tensor.clone())),
             Err(_) => {
                 let class = given.get_type();
                 let text = format!("a tape watches tensors and variables, not {class}");
@@ -48,15 +48,15 @@ impl Of {
 
     fn watched(&self) -> &dyn Watched {
         match self {
-            Of::Tensor(tensor) => tensor,
-            Of::Variable(variable) => variable,
+            GradientSource::Tensor(tensor) => tensor,
+            GradientSource::Variable(variable) => variable,
         }
     }
 }
 
-struct All(Vec<Of>);
+struct SourceList(Vec<GradientSource>);
 
-impl Sources for All {
+impl Sources for SourceList {
     type Gradients = Vec<Gradient>;
     fn for_each(&self, f: &mut dyn FnMut(&dyn Watched)) {
         self.0.iter().for_each(|of| f(of.watched()));
@@ -129,7 +129,7 @@ impl PyTape {
 
     /// Watches a tensor or a variable.
     fn watch(&self, py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<()> {
-        let of = Of::extract(source)?;
+        let of = GradientSource::extract(source)?;
         run_attached(py, || {
             self.with(|tape| {
                 tape.watch(of.watched());
@@ -153,7 +153,7 @@ impl PyTape {
         outputs: Option<Vec<PyRef<'_, PyTensor>>>,
     ) -> PyResult<Vec<Py<PyAny>>> {
         let (targets, outputs) = (plain(&targets), outputs.as_deref().map(plain));
-        let sources = sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?;
+        let sources = sources.iter().map(GradientSource::extract).collect::<PyResult<Vec<_>>>()?;
         let made = run(py, MUCH, || {
             self.with(|tape| {
                 let known: Vec<bool> = sources.iter().map(|s| tape.watches(s.watched())).collect();
@@ -163,7 +163,7 @@ impl PyTape {
                         wanted.push(source);
                     }
                 }
-                let wanted = All(wanted);
+                let wanted = SourceList(wanted);
                 let made = match outputs {
                     Some(outputs) => tape.gradient_from(&targets, &outputs, wanted)?,
                     None => tape.gradient(&targets, wanted)?,
@@ -187,7 +187,8 @@ impl PyTape {
         sources: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Py<PyAny>>> {
         let target = target.tensor.clone();
-        let sources = All(sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?);
+        let sources =
+            SourceList(sources.iter().map(GradientSource::extract).collect::<PyResult<Vec<_>>>()?);
         let made = run(py, MUCH, || self.with(|tape| tape.jacobian(&target, sources)))?;
         made.into_iter().map(|g| gradient(py, g)).collect()
     }
@@ -238,13 +239,14 @@ pub fn graph_gradients(
     outputs: Option<Vec<PyRef<'_, PyTensor>>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let (targets, outputs) = (plain(&targets), outputs.as_deref().map(plain));
-    let sources = All(sources.iter().map(Of::extract).collect::<PyResult<Vec<_>>>()?);
+    let sources =
+        SourceList(sources.iter().map(GradientSource::extract).collect::<PyResult<Vec<_>>>()?);
     let made = run_attached(py, || tonnage::bind::gradients(&targets, outputs, sources))?;
     made.into_iter().map(|g| gradient(py, g)).collect()
 }
 
 /// Rows that an update takes, where `IndexedSlices` are given.
-pub fn delta(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Option<Rows>> {
+pub fn delta(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Option<IndexedSlices>> {
     if given.cast::<PyTensor>().is_ok() || !given.is_instance(&sugar(py, "IndexedSlices")?)? {
         return Ok(None);
     }

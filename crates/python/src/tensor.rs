@@ -10,7 +10,7 @@ use tonnage_ops::{linalg, math};
 
 use crate::args::{self, Dims, values};
 use crate::convert::{self, Want};
-use crate::numpy::Export;
+use crate::numpy::PyExport;
 use crate::operators::{AND, OR, XOR, binary, same_dtype, side};
 use crate::run::{run, run_attached};
 use crate::{dtype, index};
@@ -321,8 +321,8 @@ impl PyTensor {
     }
 
     /// Its bytes where they lie, for NumPy.
-    fn export(&self, py: Python<'_>) -> PyResult<Export> {
-        Export::new(py, &self.tensor)
+    fn export(&self, py: Python<'_>) -> PyResult<PyExport> {
+        PyExport::new(py, &self.tensor)
     }
 
     /// Its only element as a Python number.

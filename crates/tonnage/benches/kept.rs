@@ -1,6 +1,6 @@
 //! Bytes that are kept between the forward pass and the backward pass, beside a peer: as the rows declare (the tape, in
 //! eager mode) and as a plan of the whole step has it. Variables and arguments are not counted.
-//! `cargo bench -p tonnage --bench kept`; `benches/kept.py` and `benches/kept_jax.py` count what
+//! `cargo bench -p tonnage --bench saved`; `benches/saved.py` and `benches/kept_jax.py` count what
 //! PyTorch and JAX save for the same models.
 
 use std::cell::RefCell;
@@ -97,8 +97,8 @@ fn gru(p: &mut Params, xs: Tensor) -> Result<Tensor> {
         let reset = (&of_x[0] + &of_h[0])?.sigmoid()?;
         let update = (&of_x[1] + &of_h[1])?.sigmoid()?;
         let new = (&of_x[2] + (reset * &of_h[2])?)?.tanh()?;
-        let kept = (&update * (&h - &new)?)?;
-        h = (new + kept)?;
+        let saved = (&update * (&h - &new)?)?;
+        h = (new + saved)?;
     }
     loss(&p.dense(&h, 128, 10)?, 32)
 }
@@ -127,14 +127,14 @@ fn figures(name: &str, net: Net, x: Tensor) -> Result<()> {
         }
         Ok(loss)
     });
-    let kept = step.plan(&x)?.saved_bytes();
+    let saved = step.plan(&x)?.saved_bytes();
     let mut params = Params::default();
     let tape = GradientTape::new();
     net(&mut params, x)?;
     let held = tape.held();
     let eager = (held.bytes() - held.of_sources()).saturating_sub(own);
     println!(
-        "{name:<10} eager {eager:>10}   declared in a plan {:>10}   kept {kept:>10}",
+        "{name:<10} eager {eager:>10}   declared in a plan {:>10}   kept {saved:>10}",
         planned.borrow()
     );
     Ok(())

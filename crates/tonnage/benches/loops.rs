@@ -26,7 +26,7 @@ fn best(runs: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
 
 /// The sine transform, which turns and does not stretch. A random matrix shrinks or stretches what goes through it
 /// thousands of times until it is subnormal or infinite, and products of subnormal numbers take a hundred times as long.
-fn turn(n: usize) -> Result<Tensor> {
+fn rotation(n: usize) -> Result<Tensor> {
     let (step, scale) = (std::f64::consts::PI / (n + 1) as f64, (2.0 / (n + 1) as f64).sqrt());
     let at = |i: usize, j: usize| (scale * ((i * j) as f64 * step).sin()) as f32;
     let rows: Vec<Vec<f32>> = (1..=n).map(|i| (1..=n).map(|j| at(i, j)).collect()).collect();
@@ -39,7 +39,7 @@ fn start(n: usize) -> Result<Tensor> {
 }
 
 fn forward(iterations: i64) -> Result<()> {
-    let (h, w) = (start(512)?, turn(512)?);
+    let (h, w) = (start(512)?, rotation(512)?);
     let f = function(move |(h, w): (Tensor, Tensor)| {
         fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())
     });
@@ -59,7 +59,7 @@ fn forward(iterations: i64) -> Result<()> {
 
 /// With default settings, or with a budget: what a peer takes for it.
 fn gradient(iterations: i64, budget: Option<&str>) -> Result<()> {
-    let (h, w) = (start(256)?, turn(256)?);
+    let (h, w) = (start(256)?, rotation(256)?);
     let mut f = function(move |(h, w): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
         tape.watch(&w);
@@ -77,13 +77,14 @@ fn gradient(iterations: i64, budget: Option<&str>) -> Result<()> {
     let (_, measured) = f.call_measured(args.clone())?;
     let after = resident().saturating_sub(before);
     let reserved = memory::info("cpu:0")?.peak - held;
-    let (used, again) = measured.map_or((Bytes::ZERO, 0), |m| (m.used, m.recomputed_iterations));
+    let (used, recomputed) =
+        measured.map_or((Bytes::ZERO, 0), |m| (m.used, m.recomputed_iterations));
     let time = best(3, || f.call(args.clone()).map(drop))?;
     println!(
-        "gradient {iterations:>4} {:>8}: {time:>9.1?}, predicted {}, measured {used}, reserved {reserved}, resident above the start {after}; {} iterations, {again} of them again, predicted {}",
+        "gradient {iterations:>4} {:>8}: {time:>9.1?}, predicted {}, measured {used}, reserved {reserved}, resident above the start {after}; {} iterations, {recomputed} of them again, predicted {}",
         budget.unwrap_or("default"),
         plan.peak(),
-        iterations as u64 + again,
+        iterations as u64 + recomputed,
         plan.recomputed_iterations().map_or("?".to_string(), |n| n.to_string()),
     );
     Ok(())

@@ -8,7 +8,7 @@ use tonnage_core::{OpDef, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
 use crate::dispatch::{self, Input};
-use crate::tape::{Gradient, Rows};
+use crate::tape::{Gradient, IndexedSlices};
 use crate::tensor::Tensor;
 use crate::trace;
 use crate::variable::Variable;
@@ -88,11 +88,11 @@ pub fn variable_number(variable: &Variable) -> u64 {
 
 /// Some rows of a gradient of a type, as an optimizer takes them.
 pub fn gradient_rows(whole: TensorType, indices: Tensor, values: Tensor) -> Gradient {
-    Gradient::Rows(Rows::from_parts(whole, vec![(indices, values)]))
+    Gradient::Rows(IndexedSlices::from_parts(whole, vec![(indices, values)]))
 }
 
 /// Rows along the first axis, as an update takes them.
-pub fn rows(indices: Tensor, values: Tensor) -> Rows {
+pub fn rows(indices: Tensor, values: Tensor) -> IndexedSlices {
     let ty = values.ty();
-    Rows::from_parts(ty, vec![(indices, values)])
+    IndexedSlices::from_parts(ty, vec![(indices, values)])
 }

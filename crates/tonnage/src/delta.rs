@@ -2,7 +2,7 @@
 
 use tonnage_core::{Result, Source};
 
-use crate::tape::{Gradient, Rows, unconnected};
+use crate::tape::{Gradient, IndexedSlices, unconnected};
 use crate::tensor::Tensor;
 
 /// What a variable can grow or shrink by: a tensor, or a gradient. One that is rows changes just those rows.
@@ -18,32 +18,32 @@ use crate::tensor::Tensor;
 /// ```
 pub trait Delta {
     #[doc(hidden)]
-    fn parts(&self, source: Source) -> Result<Parts<'_>>;
+    fn parts(&self, source: Source) -> Result<DeltaParts<'_>>;
 }
 
 #[doc(hidden)]
-pub enum Parts<'a> {
+pub enum DeltaParts<'a> {
     Whole(&'a Tensor),
-    Rows(&'a Rows),
+    Rows(&'a IndexedSlices),
 }
 
 impl Delta for Tensor {
-    fn parts(&self, _: Source) -> Result<Parts<'_>> {
-        Ok(Parts::Whole(self))
+    fn parts(&self, _: Source) -> Result<DeltaParts<'_>> {
+        Ok(DeltaParts::Whole(self))
     }
 }
 
-impl Delta for Rows {
-    fn parts(&self, _: Source) -> Result<Parts<'_>> {
-        Ok(Parts::Rows(self))
+impl Delta for IndexedSlices {
+    fn parts(&self, _: Source) -> Result<DeltaParts<'_>> {
+        Ok(DeltaParts::Rows(self))
     }
 }
 
 impl Delta for Gradient {
-    fn parts(&self, source: Source) -> Result<Parts<'_>> {
+    fn parts(&self, source: Source) -> Result<DeltaParts<'_>> {
         match self {
-            Gradient::Dense(tensor) => Ok(Parts::Whole(tensor)),
-            Gradient::Rows(rows) => Ok(Parts::Rows(rows)),
+            Gradient::Dense(tensor) => Ok(DeltaParts::Whole(tensor)),
+            Gradient::Rows(rows) => Ok(DeltaParts::Rows(rows)),
             Gradient::Unconnected => Err(unconnected(source)),
         }
     }

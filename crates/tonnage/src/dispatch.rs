@@ -10,7 +10,7 @@ use tonnage_runtime::eager::{self, Arg, Args};
 
 use crate::grad::dual;
 use crate::tape;
-use crate::tensor::{Repr, Tensor};
+use crate::tensor::{Tensor, TensorRepr};
 use crate::trace;
 
 /// An input of an op: borrowed, or moved in.
@@ -120,7 +120,7 @@ fn apply_whole(
         args.push(match input {
             Input::Borrowed(tensor) => Arg::Borrowed(tensor.array(op.name)?),
             Input::Owned(tensor) => match tensor.into_repr() {
-                Repr::Array(array) => Arg::Owned(array),
+                TensorRepr::Array(array) => Arg::Owned(array),
                 _ => return Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into()),
             },
         });

@@ -64,8 +64,8 @@ pub use grad::{
 };
 pub use make::{constant, eye, eye_of, full, linspace, ones, positions, range, tensor, zeros};
 pub use ops::{
-    Attention, BatchNorm, Elementwise, Index, Lengths, Operand, Scan, concat, einsum, meshgrid,
-    stack,
+    Attention, BatchNormOutput, Elementwise, Index, Lengths, Operand, Scan, concat, einsum,
+    meshgrid, stack,
 };
 pub use part::{Axes, Part};
 pub use random::{
@@ -74,9 +74,10 @@ pub use random::{
     random_uniform, random_uniform_between, set_seed,
 };
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
-pub use sharded::{Chunk, Rows as ChunkRows, Sharded};
+pub use sharded::{Chunk, ChunkRows, Sharded};
 pub use tape::{
-    Gradient, GradientTape, Held, HeldBy, Rows, Sources, Watched, clip_by_global_norm, global_norm,
+    Gradient, GradientTape, IndexedSlices, SavedByOp, SavedForBackward, Sources, Watched,
+    clip_by_global_norm, global_norm,
 };
 pub use tensor::Tensor;
 pub use tonnage_core::attrs::PadMode;

@@ -16,7 +16,7 @@ pub enum Notice {
         /// How often it was traced.
         traces: usize,
         /// What was different from the trace before.
-        changes: Vec<Change>,
+        changes: Vec<ArgumentChange>,
     },
     /// The figures of this machine could not be kept, or those that were kept cannot be used.
     Calibration {
@@ -27,7 +27,7 @@ pub enum Notice {
 
 /// An argument that changed from one trace to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct ArgumentChange {
     /// Which: a path such as `.1[0].weight`; empty for an only argument.
     pub argument: String,
     /// What it was.
@@ -41,7 +41,7 @@ impl fmt::Display for Notice {
         match self {
             Notice::Retracing { function, traces, changes } => {
                 write!(f, "the function at {function} was traced {traces} times; ")?;
-                for (i, Change { argument, from, to }) in changes.iter().enumerate() {
+                for (i, ArgumentChange { argument, from, to }) in changes.iter().enumerate() {
                     let comma = if i > 0 { ", " } else { "" };
                     let argument = crate::function::signature::argument(argument);
                     write!(f, "{comma}{argument} went from {from} to {to}")?;

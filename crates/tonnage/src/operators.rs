@@ -21,46 +21,51 @@ use crate::ops::number;
 use crate::tensor::Tensor;
 
 /// One side of an operator.
-pub(crate) enum Side<'a> {
+pub(crate) enum OperatorSide<'a> {
     Tensor(Input<'a>),
     Number(tonnage_core::Scalar),
     Failed(tonnage_core::Error),
 }
 
-impl From<Tensor> for Side<'_> {
+impl From<Tensor> for OperatorSide<'_> {
     fn from(tensor: Tensor) -> Self {
-        Side::Tensor(Input::Owned(tensor))
+        OperatorSide::Tensor(Input::Owned(tensor))
     }
 }
 
-impl<'a> From<&'a Tensor> for Side<'a> {
-    fn from(tensor: &'a Tensor) -> Side<'a> {
-        Side::Tensor(Input::Borrowed(tensor))
+impl<'a> From<&'a Tensor> for OperatorSide<'a> {
+    fn from(tensor: &'a Tensor) -> OperatorSide<'a> {
+        OperatorSide::Tensor(Input::Borrowed(tensor))
     }
 }
 
-impl From<Result<Tensor>> for Side<'_> {
+impl From<Result<Tensor>> for OperatorSide<'_> {
     fn from(result: Result<Tensor>) -> Self {
         match result {
-            Ok(tensor) => Side::Tensor(Input::Owned(tensor)),
-            Err(error) => Side::Failed(error),
+            Ok(tensor) => OperatorSide::Tensor(Input::Owned(tensor)),
+            Err(error) => OperatorSide::Failed(error),
         }
     }
 }
 
-fn operate(op: &'static OpDef, left: Side, right: Side, source: Source) -> Result<Tensor> {
+fn operate(
+    op: &'static OpDef,
+    left: OperatorSide,
+    right: OperatorSide,
+    source: Source,
+) -> Result<Tensor> {
     let (left, right) = match (left, right) {
-        (Side::Failed(error), _) | (_, Side::Failed(error)) => return Err(error),
-        (Side::Tensor(left), Side::Tensor(right)) => (left, right),
-        (Side::Tensor(left), Side::Number(value)) => {
+        (OperatorSide::Failed(error), _) | (_, OperatorSide::Failed(error)) => return Err(error),
+        (OperatorSide::Tensor(left), OperatorSide::Tensor(right)) => (left, right),
+        (OperatorSide::Tensor(left), OperatorSide::Number(value)) => {
             let right = number(op, value, left.tensor().dtype(), source)?;
             (left, Input::Owned(right))
         }
-        (Side::Number(value), Side::Tensor(right)) => {
+        (OperatorSide::Number(value), OperatorSide::Tensor(right)) => {
             let left = number(op, value, right.tensor().dtype(), source)?;
             (Input::Owned(left), right)
         }
-        (Side::Number(a), Side::Number(b)) => {
+        (OperatorSide::Number(a), OperatorSide::Number(b)) => {
             let help = "use Rust's own operators";
             return Err(tonnage_core::error::bad_argument(op.name, format!("{a} and {b}"), help));
         }
@@ -109,9 +114,9 @@ macro_rules! numbers {
 
 macro_rules! number_sides {
     ($($T:ty)*) => {$(
-        impl From<$T> for Side<'_> {
+        impl From<$T> for OperatorSide<'_> {
             fn from(value: $T) -> Self {
-                Side::Number(value.into())
+                OperatorSide::Number(value.into())
             }
         }
     )*};

@@ -7,7 +7,7 @@ use tonnage_runtime::Array;
 
 use crate::convert::{self, Native};
 use crate::display;
-use crate::tensor::{Repr, Tensor};
+use crate::tensor::{Tensor, TensorRepr};
 
 impl Tensor {
     /// Its elements in logical order. The dtype must be `T`'s.
@@ -48,9 +48,9 @@ impl Tensor {
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.repr() {
-            Repr::Array(array) => display::format(array, f, display::Options::default()),
-            Repr::Symbol(_) => write!(f, "Tensor({}, symbolic)", self.ty()),
-            Repr::Spec(_) => write!(f, "Tensor({}, without values)", self.ty()),
+            TensorRepr::Array(array) => display::format(array, f, display::PrintOptions::default()),
+            TensorRepr::Symbolic(_) => write!(f, "Tensor({}, symbolic)", self.ty()),
+            TensorRepr::Spec(_) => write!(f, "Tensor({}, without values)", self.ty()),
         }
     }
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Tensor {
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.repr() {
-            Repr::Array(array) => display::debug(array, f),
+            TensorRepr::Array(array) => display::debug(array, f),
             _ => fmt::Display::fmt(self, f),
         }
     }

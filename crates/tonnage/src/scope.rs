@@ -12,9 +12,9 @@ use crate::variable::{Role, Variable};
 
 thread_local! {
     static SCOPES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-    static CONTAINERS: RefCell<Vec<Rc<Held>>> = const { RefCell::new(Vec::new()) };
+    static CONTAINERS: RefCell<Vec<Rc<ContainerInner>>> = const { RefCell::new(Vec::new()) };
     /// Every container of this thread, open or not.
-    static MADE: RefCell<Vec<Weak<Held>>> = const { RefCell::new(Vec::new()) };
+    static MADE: RefCell<Vec<Weak<ContainerInner>>> = const { RefCell::new(Vec::new()) };
     /// Variables by full name, of no container.
     static LOOSE: RefCell<HashMap<String, Variable>> = RefCell::new(HashMap::new());
 }
@@ -41,8 +41,8 @@ pub enum Reuse {
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub fn name_scope<R>(name: &str, f: impl FnOnce() -> R) -> R {
-    struct Leave;
-    impl Drop for Leave {
+    struct LeaveScope;
+    impl Drop for LeaveScope {
         fn drop(&mut self) {
             SCOPES.with_borrow_mut(|scopes| {
                 scopes.pop();
@@ -50,7 +50,7 @@ pub fn name_scope<R>(name: &str, f: impl FnOnce() -> R) -> R {
         }
     }
     SCOPES.with_borrow_mut(|scopes| scopes.push(name.to_string()));
-    let _leave = Leave;
+    let _leave = LeaveScope;
     Source::for_layer(name, f)
 }
 
@@ -135,7 +135,7 @@ pub fn forget_variables() {
     LOOSE.with_borrow_mut(HashMap::clear);
 }
 
-struct Held {
+struct ContainerInner {
     name: String,
     variables: RefCell<Vec<Variable>>,
     named: RefCell<HashMap<String, Variable>>,
@@ -153,12 +153,12 @@ struct Held {
 /// assert!(v.read().is_err());
 /// # Ok::<(), tonnage::Error>(())
 /// ```
-pub struct Container(Rc<Held>);
+pub struct Container(Rc<ContainerInner>);
 
 impl Container {
     /// An open container.
     pub fn new(name: &str) -> Container {
-        let held = Rc::new(Held {
+        let held = Rc::new(ContainerInner {
             name: name.to_string(),
             variables: RefCell::default(),
             named: RefCell::default(),
@@ -179,8 +179,8 @@ impl Container {
             let kind = ErrorKind::Closed { what, help: "make another one".into() };
             return Err(tonnage_core::Error::from(kind).at(Source::here()));
         }
-        struct Leave;
-        impl Drop for Leave {
+        struct LeaveContainer;
+        impl Drop for LeaveContainer {
             fn drop(&mut self) {
                 CONTAINERS.with_borrow_mut(|open| {
                     open.pop();
@@ -188,7 +188,7 @@ impl Container {
             }
         }
         CONTAINERS.with_borrow_mut(|open| open.push(self.0.clone()));
-        let _leave = Leave;
+        let _leave = LeaveContainer;
         f()
     }
 
@@ -221,9 +221,10 @@ impl Drop for Container {
 
 /// Containers and tables of names that hold a variable, in words.
 pub(crate) fn holders(variable: &Variable) -> Vec<String> {
-    let made: Vec<Rc<Held>> =
+    let made: Vec<Rc<ContainerInner>> =
         MADE.with_borrow(|made| made.iter().filter_map(Weak::upgrade).collect());
-    let holds = |held: &&Rc<Held>| held.variables.borrow().iter().any(|v| v.same(variable));
+    let holds =
+        |held: &&Rc<ContainerInner>| held.variables.borrow().iter().any(|v| v.same(variable));
     let containers = made.iter().filter(holds).map(|held| format!("container `{}`", held.name));
     let mut found: Vec<String> = containers.collect();
     if LOOSE.with_borrow(|loose| loose.values().any(|v| v.same(variable))) {

@@ -3,14 +3,14 @@
 //! A record keeps what the op's row declares and nothing else. While a function is traced the records are
 //! of its graph, so the gradient becomes more graph and the planner sees it all.
 
-mod back;
+mod backward;
 mod clip;
 pub(crate) mod finite;
 mod gradient;
 mod graph;
-mod held;
 mod jacobian;
 mod record;
+mod saved;
 mod sources;
 
 use std::cell::RefCell;
@@ -28,12 +28,12 @@ use crate::variable::Variable;
 
 pub use clip::{clip_by_global_norm, global_norm};
 pub(crate) use gradient::unconnected;
-pub use gradient::{Gradient, Rows};
+pub use gradient::{Gradient, IndexedSlices};
 pub use graph::gradients;
-pub use held::{Held, HeldBy};
 pub(crate) use record::{
     aux_count, eager, is_quiet, record, sees, symbolic, tracked, variable_read,
 };
+pub use saved::{SavedByOp, SavedForBackward};
 pub use sources::{Sources, Watched};
 
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.
@@ -53,12 +53,12 @@ pub use sources::{Sources, Watched};
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub struct GradientTape {
-    log: Rc<RefCell<Log>>,
+    log: Rc<RefCell<TapeLog>>,
     persistent: bool,
 }
 
 /// What a tape holds.
-struct Log {
+struct TapeLog {
     /// Tapes and forward passes that were made later are inside of it.
     level: u64,
     /// The trace that it was made in; none where ops run at once. Bodies and branches inside of that
@@ -80,7 +80,7 @@ struct Log {
     used: Option<Source>,
 }
 
-impl Log {
+impl TapeLog {
     fn records(&self) -> bool {
         !self.paused && self.used.is_none()
     }
@@ -92,7 +92,7 @@ impl Log {
 }
 
 thread_local! {
-    static TAPES: RefCell<Vec<Rc<RefCell<Log>>>> = const { RefCell::new(Vec::new()) };
+    static TAPES: RefCell<Vec<Rc<RefCell<TapeLog>>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl GradientTape {
@@ -109,7 +109,7 @@ impl GradientTape {
     }
 
     fn make(persistent: bool) -> GradientTape {
-        let log = Rc::new(RefCell::new(Log {
+        let log = Rc::new(RefCell::new(TapeLog {
             level: level::next(),
             trace: trace::current().map(|t| t.number()),
             records: Vec::new(),
@@ -160,14 +160,14 @@ impl GradientTape {
 
     /// Runs `f` without recording it.
     pub fn stop_recording<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Restore<'a>(&'a RefCell<Log>, bool);
-        impl Drop for Restore<'_> {
+        struct ResumeRecording<'a>(&'a RefCell<TapeLog>, bool);
+        impl Drop for ResumeRecording<'_> {
             fn drop(&mut self) {
                 self.0.borrow_mut().paused = self.1;
             }
         }
         let was = std::mem::replace(&mut self.log.borrow_mut().paused, true);
-        let _restore = Restore(&self.log, was);
+        let _restore = ResumeRecording(&self.log, was);
         f()
     }
 
@@ -287,25 +287,25 @@ impl GradientTape {
     ) -> Result<Vec<Gradient>> {
         let mut all = Vec::new();
         targets.for_each(&mut |tensor| all.push(tensor.clone()));
-        back::check_outputs(&all, outputs.as_deref())?;
-        let way = self.way_back(&all, sources, source)?;
+        backward::check_outputs(&all, outputs.as_deref())?;
+        let pass = self.backward_pass(&all, sources, source)?;
         // Other tapes record the backward pass (second derivatives); this one does not.
-        self.stop_recording(|| way.go(&all, outputs, source))
+        self.stop_recording(|| pass.go(&all, outputs, source))
     }
 
     /// What it takes to go back from these targets; a tape that is not persistent gives it up.
-    fn way_back(
+    fn backward_pass(
         &self,
         targets: &[Tensor],
         sources: &impl Sources,
         source: Source,
-    ) -> Result<back::Way> {
+    ) -> Result<backward::BackwardPass> {
         let mut log = self.log.borrow_mut();
         if let Some(used) = log.used {
             let what = format!("it gave its gradient at {used} and freed what it held");
             return Err(tape_error(what, "use `GradientTape::persistent` for several, or `reset`"));
         }
-        back::check_targets(targets)?;
+        backward::check_targets(targets)?;
         let groups = sources::keys(sources, &log)?;
         let records = match self.persistent {
             true => log.records.clone(),
@@ -315,7 +315,7 @@ impl GradientTape {
             }
         };
         let trace = log.trace;
-        Ok(back::Way { records, groups, aliases: log.aliases.clone(), trace })
+        Ok(backward::BackwardPass { records, groups, aliases: log.aliases.clone(), trace })
     }
 }
 

@@ -21,31 +21,31 @@ use crate::trace::Trace;
 /// ```
 #[derive(Clone)]
 pub struct Tensor {
-    repr: Repr,
+    repr: TensorRepr,
     id: u64,
 }
 
 #[derive(Clone)]
-pub(crate) enum Repr {
+pub(crate) enum TensorRepr {
     Array(Array),
-    Symbol(Arc<Symbol>),
+    Symbolic(Arc<TracedValue>),
     Spec(Arc<TensorType>),
 }
 
 /// A value of a graph in the making.
-pub(crate) struct Symbol {
+pub(crate) struct TracedValue {
     pub value: Value,
     pub trace: Trace,
 }
 
 impl Tensor {
     pub(crate) fn from_array(array: Array) -> Tensor {
-        Tensor { repr: Repr::Array(array), id: next_id() }
+        Tensor { repr: TensorRepr::Array(array), id: next_id() }
     }
 
     pub(crate) fn from_symbol(value: Value, trace: Trace) -> Tensor {
         let id = symbol_key(&trace, &value);
-        Tensor { repr: Repr::Symbol(Arc::new(Symbol { value, trace })), id }
+        Tensor { repr: TensorRepr::Symbolic(Arc::new(TracedValue { value, trace })), id }
     }
 
     /// A tensor of that type without values: what a signature is written in, and what a plan can be asked
@@ -66,27 +66,27 @@ impl Tensor {
     }
 
     pub(crate) fn from_spec(ty: TensorType) -> Tensor {
-        Tensor { repr: Repr::Spec(Arc::new(ty)), id: next_id() }
+        Tensor { repr: TensorRepr::Spec(Arc::new(ty)), id: next_id() }
     }
 
     /// The type of a tensor without values.
     pub(crate) fn spec_type(&self) -> Option<&TensorType> {
         match &self.repr {
-            Repr::Spec(ty) => Some(ty),
+            TensorRepr::Spec(ty) => Some(ty),
             _ => None,
         }
     }
 
     /// The same bytes under an identity of its own: a variable keeps its identity from read to read.
     pub(crate) fn with_id(array: Array, id: u64) -> Tensor {
-        Tensor { repr: Repr::Array(array), id }
+        Tensor { repr: TensorRepr::Array(array), id }
     }
 
-    pub(crate) fn repr(&self) -> &Repr {
+    pub(crate) fn repr(&self) -> &TensorRepr {
         &self.repr
     }
 
-    pub(crate) fn into_repr(self) -> Repr {
+    pub(crate) fn into_repr(self) -> TensorRepr {
         self.repr
     }
 
@@ -98,9 +98,9 @@ impl Tensor {
     /// Dtype of its elements.
     pub fn dtype(&self) -> DType {
         match &self.repr {
-            Repr::Array(array) => array.dtype(),
-            Repr::Symbol(symbol) => symbol.value.ty().dtype,
-            Repr::Spec(ty) => ty.dtype,
+            TensorRepr::Array(array) => array.dtype(),
+            TensorRepr::Symbolic(symbol) => symbol.value.ty().dtype,
+            TensorRepr::Spec(ty) => ty.dtype,
         }
     }
 
@@ -112,42 +112,42 @@ impl Tensor {
     /// Dtype and shape.
     pub fn ty(&self) -> TensorType {
         match &self.repr {
-            Repr::Array(array) => array.ty(),
-            Repr::Symbol(symbol) => symbol.value.ty().clone(),
-            Repr::Spec(ty) => (**ty).clone(),
+            TensorRepr::Array(array) => array.ty(),
+            TensorRepr::Symbolic(symbol) => symbol.value.ty().clone(),
+            TensorRepr::Spec(ty) => (**ty).clone(),
         }
     }
 
     /// How many axes.
     pub fn rank(&self) -> usize {
         match &self.repr {
-            Repr::Array(array) => array.sizes().len(),
-            Repr::Symbol(symbol) => symbol.value.ty().shape.rank(),
-            Repr::Spec(ty) => ty.shape.rank(),
+            TensorRepr::Array(array) => array.sizes().len(),
+            TensorRepr::Symbolic(symbol) => symbol.value.ty().shape.rank(),
+            TensorRepr::Spec(ty) => ty.shape.rank(),
         }
     }
 
     /// Whether it is a description that takes no bytes.
     pub fn is_recipe(&self) -> bool {
-        matches!(&self.repr, Repr::Array(array) if array.as_recipe().is_some())
+        matches!(&self.repr, TensorRepr::Array(array) if array.as_recipe().is_some())
     }
 
     /// Whether it stands for values to come: inside of a function that is traced.
     pub fn is_symbolic(&self) -> bool {
-        matches!(self.repr, Repr::Symbol(_))
+        matches!(self.repr, TensorRepr::Symbolic(_))
     }
 
     /// Whether it has values, or a recipe for them.
     #[inline]
     pub(crate) fn is_concrete(&self) -> bool {
-        matches!(self.repr, Repr::Array(_))
+        matches!(self.repr, TensorRepr::Array(_))
     }
 
     pub(crate) fn array(&self, what: &'static str) -> Result<&Array> {
         match &self.repr {
-            Repr::Array(array) => Ok(array),
-            Repr::Symbol(_) => Err(Error::from(ErrorKind::Symbolic { what })),
-            Repr::Spec(_) => Err(self.no_values(what)),
+            TensorRepr::Array(array) => Ok(array),
+            TensorRepr::Symbolic(_) => Err(Error::from(ErrorKind::Symbolic { what })),
+            TensorRepr::Spec(_) => Err(self.no_values(what)),
         }
     }
 

@@ -167,16 +167,16 @@ fn what_killed_processes_leave_is_removed_by_the_next_and_nothing_else_is() {
 /// Calls `look` with a bit of every byte of a file changed, one at a time; the file is then as it was.
 fn with_every_byte_changed(path: &Path, look: impl Fn(usize, &str)) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
-    for (place, byte) in fs::read(path).unwrap().into_iter().enumerate() {
-        let bit = place % 8;
-        file.write_all_at(&[byte ^ 1 << bit], place as u64).unwrap();
-        look(place, &format!("byte {place}, bit {bit} of {}", path.display()));
-        file.write_all_at(&[byte], place as u64).unwrap();
+    for (offset, byte) in fs::read(path).unwrap().into_iter().enumerate() {
+        let bit = offset % 8;
+        file.write_all_at(&[byte ^ 1 << bit], offset as u64).unwrap();
+        look(offset, &format!("byte {offset}, bit {bit} of {}", path.display()));
+        file.write_all_at(&[byte], offset as u64).unwrap();
     }
 }
 
 /// The places of a text in a file: where its key changes a checksum is not found, and all else is as it was.
-fn places(path: &Path, text: &str) -> std::ops::Range<usize> {
+fn offsets(path: &Path, text: &str) -> std::ops::Range<usize> {
     let bytes = fs::read(path).unwrap();
     let at = bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
     at..at + text.len()
@@ -194,8 +194,8 @@ fn a_bit_that_changes_anywhere_in_a_checkpoint_is_an_error_and_changes_nothing()
         [("step-000000010.safetensors", "tonnage.checksums"), ("checkpoint.json", "checksum")]
     {
         let path = folder.join(file);
-        let key = places(&path, key);
-        with_every_byte_changed(&path, |place, what| {
+        let key = offsets(&path, key);
+        with_every_byte_changed(&path, |offset, what| {
             let blank = variables(2.0);
             match checkpoints.restore(&own) {
                 Err(error) => {
@@ -203,7 +203,7 @@ fn a_bit_that_changes_anywhere_in_a_checkpoint_is_an_error_and_changes_nothing()
                     assert_eq!(values(&own), values(&blank), "{what}");
                 }
                 Ok(position) => {
-                    assert!(key.contains(&place), "{what} loads as if nothing had happened");
+                    assert!(key.contains(&offset), "{what} loads as if nothing had happened");
                     assert_eq!(position, Some(at(10)), "{what}");
                     assert_eq!(values(&own), values(&saved), "{what}");
                     for (own, blank) in own.iter().zip(&blank) {
@@ -242,8 +242,8 @@ fn a_bit_that_changes_in_a_tensor_shows_wherever_it_is_read_whole() {
     ];
     ways.iter().for_each(|(_, way)| way().unwrap());
     let length = fs::metadata(&path).unwrap().len() as usize;
-    with_every_byte_changed(&path, |place, what| {
-        if place >= length - 4 * VALUES.len() {
+    with_every_byte_changed(&path, |offset, what| {
+        if offset >= length - 4 * VALUES.len() {
             for (name, way) in &ways {
                 let error = way().expect_err(what).to_string();
                 assert!(error.contains("`w` is not as it was saved"), "{name}, {what}: {error}");

@@ -90,7 +90,7 @@ fn a_callback_has_the_gradient_that_its_user_says_and_no_other() {
 }
 
 #[test]
-fn a_callback_with_an_effect_is_never_run_again_for_a_gradient() {
+fn a_callback_with_an_effect_is_never_recomputed_for_a_gradient() {
     let _turn = alone();
     let f = function(|x: Tensor| {
         let mut tape = GradientTape::new();
@@ -128,7 +128,7 @@ fn a_function_that_a_tape_looks_into_prints_once() {
 }
 
 #[test]
-fn a_budget_computes_again_what_was_printed_and_prints_it_once() {
+fn a_budget_recomputes_what_was_printed_and_prints_it_once() {
     let _turn = alone();
     let seen = listening();
     let values: Vec<f32> = (0..256 * 16).map(|i| (i % 17) as f32 / 17.0).collect();

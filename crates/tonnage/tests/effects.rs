@@ -45,7 +45,7 @@ fn effects_keep_the_order_of_the_program() {
 }
 
 #[test]
-fn effects_run_once_a_round_and_in_the_branch_that_is_taken() {
+fn effects_run_once_an_iteration_and_in_the_branch_that_is_taken() {
     let _turn = alone();
     let seen = listening();
     let to = seen.clone();
@@ -203,13 +203,13 @@ fn a_callback_that_fails_or_panics_ends_the_call_and_not_the_program() {
     let v = Variable::new("v", tensor(1.0f32).unwrap()).unwrap();
     let held = v.clone();
     let how = Arc::new(Mutex::new(0));
-    let turn = how.clone();
+    let case = how.clone();
     let line = line!() + 4;
     let f = function(move |x: Tensor| {
         held.assign_add(&x)?;
-        let turn = turn.clone();
+        let case = case.clone();
         let made = host_callback(&[&x], &[number(DType::F32)], move |args| {
-            match *turn.lock().unwrap_or_else(PoisonError::into_inner) {
+            match *case.lock().unwrap_or_else(PoisonError::into_inner) {
                 0 => Ok(vec![args[0].tensor()?]),
                 1 => Ok(vec![tensor([1.0f32, 2.0])?]),
                 2 => Ok(vec![]),

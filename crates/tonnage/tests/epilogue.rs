@@ -30,11 +30,11 @@ fn a_bias_and_an_activation_run_as_part_of_the_product() {
     // Tiles with a rest, several blocks of columns and of depth, few rows, few columns, one number.
     let sizes =
         [(37, 50, 29), (30, 1100, 40), (20, 33, 1200), (3, 200, 70), (90, 3, 70), (1, 1, 1)];
-    for (rows, cols, depth) in sizes {
+    for (rows, cols, k) in sizes {
         for dtype in [DType::F32, DType::F64] {
             let args = (
-                drawn(&[rows, depth], dtype),
-                drawn(&[depth, cols], dtype),
+                drawn(&[rows, k], dtype),
+                drawn(&[k, cols], dtype),
                 drawn(&[cols], dtype),
                 drawn(&[rows, 1], dtype),
             );
@@ -42,7 +42,7 @@ fn a_bias_and_an_activation_run_as_part_of_the_product() {
                 let y = (x.matmul(&w)? + b)?.tanh()?;
                 (y * c)? + 1.0
             };
-            assert_eq!(joined(dense, &args), 1, "{rows} x {depth} x {cols} of {dtype}");
+            assert_eq!(joined(dense, &args), 1, "{rows} x {k} x {cols} of {dtype}");
         }
     }
 }
@@ -57,11 +57,11 @@ fn batches_are_finished_matrix_by_matrix() {
         let args = (drawn(&[2, 3, 11, 9], DType::F32), drawn(&w, DType::F32), b.share());
         assert_eq!(joined(f, &args), 1, "{w:?}");
     }
-    let turned = |(x, w, b): (Tensor, Tensor, Tensor)| {
+    let transposed = |(x, w, b): (Tensor, Tensor, Tensor)| {
         (x.matmul(&w)?.reshape([66, 20])?.tanh()? * 2.0)?.reshape([2, 3, 11, 20])? + b
     };
     let args = (drawn(&[2, 3, 11, 9], DType::F32), drawn(&[2, 3, 9, 20], DType::F32), b);
-    assert_eq!(joined(turned, &args), 1, "through views");
+    assert_eq!(joined(transposed, &args), 1, "through views");
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn a_product_that_is_read_again_stays_as_it_is() {
     let args = (drawn(&[20, 20], DType::F32), drawn(&[20, 20], DType::F32));
     assert_eq!(joined(both, &args), 0);
     // Element by element, but not its own.
-    let turned = |(x, w): (Tensor, Tensor)| {
+    let transposed = |(x, w): (Tensor, Tensor)| {
         let y = x.matmul(&w)?;
         y.transpose(&[1, 0])? + y
     };
-    assert_eq!(joined(turned, &args), 0);
+    assert_eq!(joined(transposed, &args), 0);
 }

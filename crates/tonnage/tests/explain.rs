@@ -98,7 +98,7 @@ fn an_argument_that_is_moved_in_saves_what_was_said() {
 }
 
 #[test]
-fn what_is_computed_again_saves_what_was_said() {
+fn what_is_recomputed_saves_what_was_said() {
     let _turn = alone();
     let weights: Vec<Variable> = (0..4)
         .map(|i| {
@@ -106,7 +106,7 @@ fn what_is_computed_again_saves_what_was_said() {
             Variable::new("w", resident(a, b)).unwrap()
         })
         .collect();
-    let net = |again: bool| {
+    let net = |recompute: bool| {
         let w = weights.clone();
         function(move |x: Tensor| {
             let v = w.clone();
@@ -115,7 +115,7 @@ fn what_is_computed_again_saves_what_was_said() {
                 wide.matmul(&v[1].read()?)
             };
             let mut tape = GradientTape::new();
-            let h = if again { checkpoint(first)(x)? } else { first(x)? };
+            let h = if recompute { checkpoint(first)(x)? } else { first(x)? };
             let h = h.matmul(&w[2].read()?)?.tanh()?.matmul(&w[3].read()?)?;
             let loss = h.square()?.mean_all()?;
             for (v, gradient) in w.iter().zip(tape.gradient(&loss, &w)?) {
@@ -135,8 +135,8 @@ fn what_is_computed_again_saves_what_was_said() {
     assert_eq!(with.len(), 1, "the line that multiplies it: {found}");
     assert!(*nodes >= 2 && *times_the_time > 1.0 && *times_the_time < 2.0, "{found}");
     // What runs again is told as that.
-    let again = carried_out.plan(&resident(512, 64)).unwrap().explain();
-    assert!(again.steps.iter().filter(|line| line.recomputed).count() >= 2, "{again:#}");
+    let recompute = carried_out.plan(&resident(512, 64)).unwrap().explain();
+    assert!(recompute.steps.iter().filter(|line| line.recomputed).count() >= 2, "{recompute:#}");
     assert!(plan.explain().steps.iter().all(|line| !line.recomputed));
 }
 

@@ -186,29 +186,29 @@ fn batches_of_different_lengths_have_plans_of_their_own() {
 }
 
 /// Rows of three words each, of which a few are never used; and a label.
-fn words(rows: usize, kinds: i64) -> Dataset<(Tensor, Tensor)> {
-    let x = RandomKey::new(4).int(0, kinds - 3, [rows, 3], DType::I64).unwrap();
+fn words(rows: usize, vocabulary: i64) -> Dataset<(Tensor, Tensor)> {
+    let x = RandomKey::new(4).int(0, vocabulary - 3, [rows, 3], DType::I64).unwrap();
     let y = x.sum(1).unwrap().modulo(2i64).unwrap();
     let all = range(0i64, rows as i64, 1).unwrap();
     Dataset::of(Dataset::of((x, y)).unwrap().rows(&all).unwrap()).unwrap()
 }
 
 fn trained_on_words(
-    kinds: i64,
+    vocabulary: i64,
     (batch, parts): (usize, usize),
     optimizer: &Optimizer,
     scale: Option<LossScale>,
 ) -> (Vec<Vec<f32>>, History) {
     set_seed(5);
     let model = Sequential::new()
-        .then(Embedding::new(kinds as usize, 8))
+        .then(Embedding::new(vocabulary as usize, 8))
         .then(Apply(|x: &Tensor| x.mean(1)))
         .then(Dense::new(2));
     let mut fit = Fit::new(3, batch).accumulate(parts).seed(4);
     if let Some(scale) = scale {
         fit = fit.loss_scale(scale);
     }
-    let data = words(64, kinds);
+    let data = words(64, vocabulary);
     let planned = fit.predict(&model, optimizer, &data, loss).unwrap().peak();
     let history = fit.run(&model, optimizer, &data, loss, |_| Go::On).unwrap();
     assert_eq!((history.predicted, history.position.step), (planned, 12));
@@ -219,26 +219,27 @@ fn trained_on_words(
 fn rows_of_several_batches_change_the_rows_that_one_batch_of_all_would() {
     let _turn = alone();
     // A table with more rows than all parts use together, and one with fewer; by a rule that moves a row on while its gradient is 0.
-    for (kinds, table) in [(5000i64, 5000 * 8 * 4u64), (20, 20 * 8 * 4)] {
+    for (vocabulary, table) in [(5000i64, 5000 * 8 * 4u64), (20, 20 * 8 * 4)] {
         let of = |sizes, scale: Option<LossScale>| {
-            let (values, history) = trained_on_words(kinds, sizes, &Optimizer::adam(0.02), scale);
+            let (values, history) =
+                trained_on_words(vocabulary, sizes, &Optimizer::adam(0.02), scale);
             // Scaled losses have a branch, whose memory is a bound.
             assert!(history.measured <= history.predicted);
             (values, history)
         };
         let (whole, _) = of((16, 1), None);
         let (parts, history) = of((4, 4), None);
-        assert_eq!(history.measured, history.predicted, "{kinds}");
+        assert_eq!(history.measured, history.predicted, "{vocabulary}");
         let scaled = of((4, 4), Some(LossScale::starting_at(8.0, 100).unwrap())).0;
         for (name, other) in [("parts", &parts), ("scaled", &scaled)] {
             for (a, b) in whole.iter().flatten().zip(other.iter().flatten()) {
-                assert!((a - b).abs() < 1e-4, "{name} {kinds}: {a} {b}");
+                assert!((a - b).abs() < 1e-4, "{name} {vocabulary}: {a} {b}");
             }
         }
         // Rows that are never used stay as they were, to the bit.
         let last = |values: &[Vec<f32>]| values[0][values[0].len() - 24..].to_vec();
         assert_eq!(last(&parts), last(&whole));
-        if kinds == 5000 {
+        if vocabulary == 5000 {
             // The table and Adam's two; a table of sums would be a fourth.
             let all = 3 * table;
             assert!(history.predicted.get() < all + table / 2, "{}", history.predicted);

@@ -165,7 +165,7 @@ fn softmax_by_hand_takes_no_more_than_the_op_and_a_number_a_row() {
 }
 
 #[test]
-fn what_is_stretched_at_the_end_is_never_narrow() {
+fn what_is_broadcast_at_the_end_is_never_narrow() {
     let _turn = alone();
     let row = tensor(vec![0.5f32; 64 * 1024]).unwrap();
     let f = function(|row: Tensor| (row.broadcast_to([16, 64 * 1024])?.exp()? * 2.0)? + 1.0);

@@ -280,14 +280,14 @@ fn some(count: usize, by: usize) -> Vec<f64> {
 fn expected(op: &Op, axis: i64, x: &[f64], g: &[f64]) -> Made {
     let rows = rows(axis);
     let (mut values, mut back) = (vec![0.0; g.len()], vec![0.0; x.len()]);
-    for (number, places) in rows.iter().enumerate() {
-        let row: Vec<f64> = places.iter().map(|at| x[*at]).collect();
+    for (number, positions) in rows.iter().enumerate() {
+        let row: Vec<f64> = positions.iter().map(|at| x[*at]).collect();
         // One result a row, or one an element.
-        let to = if g.len() == x.len() { places.clone() } else { vec![number] };
+        let to = if g.len() == x.len() { positions.clone() } else { vec![number] };
         let of_row: Vec<f64> = to.iter().map(|at| g[*at]).collect();
         let (made, slopes) = (op.reference)(&row, number, &of_row);
         to.iter().zip(made).for_each(|(at, made)| values[*at] = made);
-        places.iter().zip(slopes).for_each(|(at, slope)| back[*at] = slope);
+        positions.iter().zip(slopes).for_each(|(at, slope)| back[*at] = slope);
     }
     (values, back)
 }

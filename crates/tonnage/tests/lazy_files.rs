@@ -131,18 +131,18 @@ fn one_matrix_for_a_batch_is_read_once_and_two_files_are_multiplied() {
     let (many, all) = both(&folder.0, "many", &[40, 60, 70]);
     let x = (random_normal([6, 500, 9], DType::F32).unwrap() + 0.0).unwrap();
     let y = (random_normal([40, 70, 5], DType::F32).unwrap() + 0.0).unwrap();
-    let turned = |x: &Tensor| x.transpose(&[0, 2, 1]);
+    let transposed = |x: &Tensor| x.transpose(&[0, 2, 1]);
     for (got, expected) in [
         (w.matmul(&x), whole.matmul(&x)),
         (
-            turned(&x).unwrap().matmul(&w.t().unwrap()),
-            turned(&x).unwrap().matmul(&whole.t().unwrap()),
+            transposed(&x).unwrap().matmul(&w.t().unwrap()),
+            transposed(&x).unwrap().matmul(&whole.t().unwrap()),
         ),
         (w.matmul(&v), whole.matmul(&whole_v)),
         (many.matmul(&y), all.matmul(&y)),
         (
-            turned(&y).unwrap().matmul(&turned(&many).unwrap()),
-            turned(&y).unwrap().matmul(&turned(&all).unwrap()),
+            transposed(&y).unwrap().matmul(&transposed(&many).unwrap()),
+            transposed(&y).unwrap().matmul(&transposed(&all).unwrap()),
         ),
     ] {
         assert_eq!(bits(&got.unwrap()), bits(&expected.unwrap()));
@@ -153,7 +153,7 @@ fn one_matrix_for_a_batch_is_read_once_and_two_files_are_multiplied() {
 }
 
 #[test]
-fn a_plan_counts_what_rounds_read_and_how_long_that_takes() {
+fn a_plan_counts_what_iterations_read_and_how_long_that_takes() {
     let _turn = alone();
     let folder = Folder::new("lazy-iterations");
     let (lazy, _) = both(&folder.0, "x", &[300, 400]);
@@ -246,7 +246,7 @@ fn a_mapped_file_gives_the_same_bits_and_what_cannot_be_mapped_says_so() {
 }
 
 #[test]
-fn other_orders_and_byte_orders_are_turned_on_the_way() {
+fn other_orders_and_byte_orders_are_converted_on_reading() {
     let _turn = alone();
     let folder = Folder::new("lazy-order");
     let path = folder.0.join("raw");
@@ -261,15 +261,19 @@ fn other_orders_and_byte_orders_are_turned_on_the_way() {
         let file = FileTensor::raw(&path, 0, DType::F32, &[90, 130, 7], order).unwrap();
         assert_eq!(bits(&file.lazy()), bits(&x), "{order:?}");
         assert_eq!(bits(&(file.lazy() + 1.0).unwrap()), bits(&(&x + 1.0).unwrap()));
-        let turned = |x: &Tensor| {
+        let transposed = |x: &Tensor| {
             x.transpose(&[2, 0, 1])?.slice(&[Part::ALL, Part::from(3..80), Part::ALL.by(-1)])
         };
-        assert_eq!(bits(&turned(&file.lazy()).unwrap()), bits(&turned(&x).unwrap()), "{order:?}");
+        assert_eq!(
+            bits(&transposed(&file.lazy()).unwrap()),
+            bits(&transposed(&x).unwrap()),
+            "{order:?}"
+        );
     }
 }
 
 #[test]
-fn folds_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
+fn reductions_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
     let _turn = alone();
     let folder = Folder::new("lazy-turned");
     let path = folder.0.join("raw");
@@ -277,11 +281,11 @@ fn folds_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
     let y = (random_normal([70, 90, 130], DType::F32).unwrap() + 0.0).unwrap();
     let order = Order { columns_first: true, big_endian: false };
     save_raw(&path, &x, order).unwrap();
-    let turned = FileTensor::raw(&path, 0, DType::F32, &[70, 90, 130], order).unwrap();
+    let transposed = FileTensor::raw(&path, 0, DType::F32, &[70, 90, 130], order).unwrap();
     let (_, same) = both(&folder.0, "straight", &[70, 90, 130]);
     let straight = FileTensor::npy(folder.0.join("straight.npy")).unwrap();
-    type Fold = fn([&Tensor; 3]) -> Result<Tensor>;
-    let folds: [(&str, bool, Fold); 10] = [
+    type Reduction = fn([&Tensor; 3]) -> Result<Tensor>;
+    let reductions: [(&str, bool, Reduction); 10] = [
         ("all", true, |[x, ..]| x.sum_all()),
         ("first", false, |[x, ..]| x.sum(0)),
         ("first and second", true, |[x, ..]| x.mean([0, 1])),
@@ -293,16 +297,16 @@ fn folds_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
         ("beside memory", false, |[x, y, _]| (x * y)?.sum([0, 1])),
         ("of two orders", false, |[x, _, z]| (x * z)?.sum([0, 1])),
     ];
-    for (name, in_place, fold) in folds {
-        let expected = fold([&x, &y, &same]).unwrap().to_vec::<f32>().unwrap();
+    for (name, in_place, reduction) in reductions {
+        let expected = reduction([&x, &y, &same]).unwrap().to_vec::<f32>().unwrap();
         let expected: Vec<f64> = expected.into_iter().map(f64::from).collect();
-        let (got, took) = taken(|| fold([&turned.lazy(), &y, &straight.lazy()]).unwrap());
+        let (got, took) = taken(|| reduction([&transposed.lazy(), &y, &straight.lazy()]).unwrap());
         common::close(&got, &expected, 1e-4);
         // Two axes that are kept would come out in another order: that takes the whole file. So does what is computed first.
         let little = Bytes::new(256 << 10);
         assert_eq!(took < little, in_place, "{name}: {took}");
-        let (file, other) = (turned.lazy(), straight.lazy());
-        let f = function(move |x: Tensor| fold([&file, &x, &other]));
+        let (file, other) = (transposed.lazy(), straight.lazy());
+        let f = function(move |x: Tensor| reduction([&file, &x, &other]));
         common::close(&call_checked(&f, &y), &expected, 1e-4);
         // In a function that is part of the fold.
         let takes = f.plan(&y).unwrap().obtains();
@@ -387,15 +391,15 @@ fn results_of_files_are_saved_a_piece_at_a_time() {
     assert!(took <= Bytes::mib(1), "{took}");
     assert_eq!(bits(&read_npy(&path).unwrap()), bits(&((&whole * 3.0).unwrap() + 1.0).unwrap()));
     // From columns to rows: some rows at a time.
-    let (raw, turned) = (folder.0.join("raw"), folder.0.join("turned.npy"));
+    let (raw, transposed) = (folder.0.join("raw"), folder.0.join("turned.npy"));
     let x = (random_normal([3000, 40, 60], DType::F32).unwrap() + 0.0).unwrap();
     let order = Order { columns_first: true, big_endian: false };
     save_raw(&raw, &x, order).unwrap();
     let file = FileTensor::raw(&raw, 0, DType::F32, &[3000, 40, 60], order).unwrap();
-    let (saved, took) = taken(|| save_npy(&turned, &file.lazy()));
+    let (saved, took) = taken(|| save_npy(&transposed, &file.lazy()));
     saved.unwrap();
     assert!(took <= Bytes::mib(16), "{took}");
-    assert_eq!(bits(&read_npy(&turned).unwrap()), bits(&x));
+    assert_eq!(bits(&read_npy(&transposed).unwrap()), bits(&x));
     // Onto itself: the old file is read until the new one is whole.
     let path = folder.0.join("x.npy");
     save_npy(&path, &(&lazy * 2.0).unwrap()).unwrap();

@@ -58,7 +58,7 @@ fn recurrent(
 }
 
 #[test]
-fn a_budget_says_how_many_states_a_loop_keeps_and_the_bits_stay() {
+fn a_budget_says_how_many_checkpoints_a_loop_has_and_the_bits_stay() {
     let _turn = alone();
     set_seed(5);
     let w = Variable::new("w", drawn(&[16, 16], 0.2)).unwrap();
@@ -322,7 +322,7 @@ fn an_op_that_mixes_the_batch_keeps_it_whole() {
 }
 
 #[test]
-fn images_folds_of_every_kind_and_values_that_are_only_read_go_through_pieces() {
+fn images_reductions_of_every_kind_and_values_that_are_only_read_go_through_pieces() {
     let _turn = alone();
     set_seed(21);
     let filters = Variable::new("f", drawn(&[3, 3, 2, 6], 0.3)).unwrap();

@@ -99,13 +99,13 @@ fn trained(limit: Option<u64>) -> (Vec<f32>, Vec<Vec<f32>>, usize) {
 #[test]
 fn a_function_without_a_budget_is_planned_into_what_the_limit_leaves() {
     let _turn = alone();
-    let (losses, values, again) = trained(None);
-    assert_eq!(again, 0);
+    let (losses, values, recomputed) = trained(None);
+    assert_eq!(recomputed, 0);
     for percent in [100, 80, 60, 55] {
-        let (less, same, again) = trained(Some(percent));
+        let (less, same, recomputed) = trained(Some(percent));
         assert_eq!(less, losses, "at {percent}%");
         assert_eq!(same, values, "at {percent}%");
-        assert_eq!(again > 0, percent < 100, "at {percent}%: {again} nodes ran again");
+        assert_eq!(recomputed > 0, percent < 100, "at {percent}%: {recomputed} nodes ran again");
     }
 }
 
@@ -267,7 +267,7 @@ fn eager_tensors_leave_memory_under_a_limit_and_come_back_as_they_were() {
 }
 
 #[test]
-fn a_recipe_that_became_resident_leaves_first_and_is_computed_again() {
+fn a_recipe_that_became_resident_leaves_first_and_is_recomputed() {
     let _turn = alone();
     let drawn = range(0.0f32, 1024.0, 1.0).unwrap().reshape([32, 32]).unwrap();
     let wide = range(0.0f32, 32_768.0, 1.0).unwrap().reshape([32, 1024]).unwrap();
@@ -280,8 +280,8 @@ fn a_recipe_that_became_resident_leaves_first_and_is_computed_again() {
     let more = numbers(256, 128, 2);
     assert_eq!(memory::info("cpu:0").unwrap().away, Bytes::new(128 * KIB));
     assert_eq!((in_use(), wide.is_recipe()), (held, false));
-    let again = drawn.matmul(&wide).unwrap();
-    assert_eq!(again.to_vec::<f32>().unwrap(), first.to_vec::<f32>().unwrap());
+    let recomputed = drawn.matmul(&wide).unwrap();
+    assert_eq!(recomputed.to_vec::<f32>().unwrap(), first.to_vec::<f32>().unwrap());
     drop(limited);
     drop((other, more));
 }

@@ -82,7 +82,7 @@ fn states_in_a_file_give_the_gradients_of_states_in_memory() {
 }
 
 #[test]
-fn memory_does_not_depend_on_the_rounds_and_the_file_is_as_long_as_was_said() {
+fn memory_does_not_depend_on_the_iterations_and_the_file_is_as_long_as_was_said() {
     let _turn = alone();
     let (x, w) = (start(1000), start(1000));
     let mut peaks = Vec::new();
@@ -106,7 +106,7 @@ fn memory_does_not_depend_on_the_rounds_and_the_file_is_as_long_as_was_said() {
 }
 
 #[test]
-fn a_loop_inside_of_a_loop_writes_a_file_each_round() {
+fn a_loop_inside_of_a_loop_writes_a_file_each_iteration() {
     let _turn = alone();
     let nested = |spill: bool| {
         let options = move || if spill { Loop::new().spill() } else { Loop::new() };
@@ -161,8 +161,8 @@ fn a_loop_that_does_not_end_stops_where_the_host_asks_for_it() {
 }
 
 #[test]
-fn a_call_that_is_stopped_leaves_variables_as_they_were_and_a_loop_of_updates_after_a_whole_round()
-{
+fn a_call_that_is_stopped_leaves_variables_as_they_were_and_a_loop_of_updates_after_a_whole_iteration()
+ {
     let _turn = alone();
     let [one, two] =
         ["one", "two"].map(|name| Variable::new(name, tensor(0.0f64).unwrap()).unwrap());

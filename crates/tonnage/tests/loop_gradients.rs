@@ -207,7 +207,7 @@ fn variables_that_a_body_reads_and_writes_have_gradients() {
 }
 
 #[test]
-fn a_round_that_is_run_again_draws_the_same_random_numbers() {
+fn a_recomputed_iteration_draws_the_same_random_numbers() {
     let _turn = alone();
     // y = x * noise_0 * ... * noise_n, so dy/dx = y / x, if both saw the same noise.
     for max_checkpoints in [1usize, 2, 100] {
@@ -247,7 +247,7 @@ fn power(
 }
 
 #[test]
-fn rounds_run_again_are_as_many_as_revolve_says() {
+fn recomputed_iterations_are_as_many_as_revolve_says() {
     let _turn = alone();
     let x = tensor([0.5f64, -0.25]).unwrap();
     for (iterations, max_checkpoints) in
@@ -266,13 +266,13 @@ fn rounds_run_again_are_as_many_as_revolve_says() {
         call_checked(&f, &x);
     }
     let text = power(60, 5).plan(&x).unwrap().to_string();
-    let again = revolve::again(60, 5);
-    assert!(text.contains(&format!("gradients recompute {again} loop iterations")), "{text}");
+    let recomputed = revolve::again(60, 5);
+    assert!(text.contains(&format!("gradients recompute {recomputed} loop iterations")), "{text}");
     assert!(text.contains("back through 60 iterations, 5 checkpoints of 64 B"), "{text}");
 }
 
 #[test]
-fn a_gradient_keeps_the_states_that_it_was_given_and_no_more() {
+fn a_gradient_checkpoints_the_states_that_it_was_given_and_no_more() {
     let _turn = alone();
     let state = 64 * 1024u64;
     let x = numbers(&[8192], 1);
@@ -294,7 +294,7 @@ fn a_gradient_keeps_the_states_that_it_was_given_and_no_more() {
 }
 
 #[test]
-fn second_derivatives_through_loops_are_those_of_the_rounds() {
+fn second_derivatives_through_loops_are_those_of_the_iterations() {
     let _turn = alone();
     let second = |f: &dyn Fn(&Tensor) -> Result<Tensor>, x: &Tensor| -> Result<Tensor> {
         let mut outer = GradientTape::new();
@@ -375,8 +375,8 @@ fn one_trace_serves_any_number_of_rows() {
         close(&dx, &values(&expected[0]), 1e-9);
         close(&dw, &values(&expected[1]), 1e-9);
         let max_checkpoints = tonnage_core::looping::default_max_checkpoints(rows as u64);
-        let again = f.plan(&arguments).unwrap().recomputed_iterations();
-        assert_eq!(again, Some(revolve::again(rows as u64, max_checkpoints)));
+        let recomputed = f.plan(&arguments).unwrap().recomputed_iterations();
+        assert_eq!(recomputed, Some(revolve::again(rows as u64, max_checkpoints)));
     }
     assert_eq!(f.traces(), 1);
 }

@@ -58,7 +58,7 @@ fn cell(
 }
 
 #[test]
-fn what_is_dear_in_a_round_is_kept_where_there_is_room_and_the_bits_stay() {
+fn what_is_expensive_in_an_iteration_is_saved_where_there_is_room_and_the_bits_stay() {
     let _turn = alone();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();
@@ -99,7 +99,7 @@ fn what_is_dear_in_a_round_is_kept_where_there_is_room_and_the_bits_stay() {
 }
 
 #[test]
-fn a_loop_whose_states_are_all_that_its_gradient_needs_keeps_those_alone() {
+fn a_loop_whose_states_are_all_that_its_gradient_needs_saves_those_alone() {
     let _turn = alone();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();

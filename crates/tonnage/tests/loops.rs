@@ -20,7 +20,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
 }
 
 #[test]
-fn a_scan_stacks_what_its_rounds_return() {
+fn a_scan_stacks_what_its_iterations_return() {
     let _turn = alone();
     let step = |h: Tensor, x: Tensor| -> Result<(Tensor, Tensor)> {
         let next = ((h * 0.5)? + &x)?;
@@ -71,7 +71,7 @@ fn rows_of_any_view_are_found() {
 }
 
 #[test]
-fn loops_of_no_rounds_return_what_they_start_with() {
+fn loops_of_no_iterations_return_what_they_start_with() {
     let _turn = alone();
     let f = function(|(h, xs): (Tensor, Tensor)| {
         let (last, ys) = scan(h.clone(), xs, |h: Tensor, x: Tensor| Ok(((h + &x)?, x)))?;
@@ -104,7 +104,7 @@ fn a_loop_counts_from_numbers_and_from_data() {
 }
 
 #[test]
-fn memory_does_not_depend_on_the_number_of_rounds() {
+fn memory_does_not_depend_on_the_number_of_iterations() {
     let _turn = alone();
     let peak = |iterations: i64| {
         let f = function(move |(h, w): (Tensor, Tensor)| {

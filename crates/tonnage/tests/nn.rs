@@ -175,7 +175,7 @@ fn the_memory_of_attention_is_linear_in_its_length() {
 }
 
 #[test]
-fn dropout_keeps_a_key_and_no_mask() {
+fn dropout_saves_a_key_and_no_mask() {
     let _turn = alone();
     let x = draw(&[1000, 100]);
     let tape = GradientTape::new();
@@ -203,7 +203,7 @@ fn dropout_keeps_a_key_and_no_mask() {
 }
 
 #[test]
-fn cross_entropy_keeps_the_logits_once() {
+fn cross_entropy_saves_the_logits_once() {
     let _turn = alone();
     let x = draw(&[64, 1000]);
     let labels = tensor((0..64).map(|i| i * 3).collect::<Vec<i32>>()).unwrap();
@@ -225,11 +225,11 @@ fn cross_entropy_keeps_the_logits_once() {
 }
 
 #[test]
-fn norms_keep_their_input_and_statistics() {
+fn norms_save_their_input_and_statistics() {
     let _turn = alone();
     let (x, scale, bias) = (draw(&[32, 16, 64]), draw(&[64]), draw(&[64]));
     let input = 32 * 16 * 64 * 4;
-    let kept = |f: &dyn Fn() -> Result<Tensor>| {
+    let saved = |f: &dyn Fn() -> Result<Tensor>| {
         let tape = GradientTape::new();
         tape.watch(&x);
         let made = f().unwrap();
@@ -237,9 +237,9 @@ fn norms_keep_their_input_and_statistics() {
         drop(made);
         bytes
     };
-    let layer = kept(&|| x.layer_norm(&scale, &bias, 1e-5));
+    let layer = saved(&|| x.layer_norm(&scale, &bias, 1e-5));
     assert!(layer <= input + 512, "{layer} for {input}");
-    let batch = kept(&|| Ok(x.batch_norm(&scale, &bias, 1e-5)?.output));
+    let batch = saved(&|| Ok(x.batch_norm(&scale, &bias, 1e-5)?.output));
     assert!(batch <= input + 2048, "{batch} for {input}");
 }
 

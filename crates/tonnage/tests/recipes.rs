@@ -90,7 +90,7 @@ fn a_recipe_that_is_computed_in_another_dtype_is_read_in_its_own() {
 }
 
 #[test]
-fn a_fold_of_one_value_has_the_bits_of_the_same_value_in_memory() {
+fn a_reduction_of_one_value_has_the_bits_of_the_same_value_in_memory() {
     let _turn = alone();
     // Among them one whose partial sums are ties, and some that grow out of their numbers.
     let tie = (1u64 << 52) as f64 + 1.0;
@@ -100,8 +100,8 @@ fn a_fold_of_one_value_has_the_bits_of_the_same_value_in_memory() {
             let (fill, held) =
                 (constant(value, [count]).unwrap(), tensor(vec![value; count]).unwrap());
             let (fill, held) = (&fill, &held);
-            let folds = |of: &Tensor| [of.sum_all(), of.mean_all(), of.max([0]), of.prod([0])];
-            for (of_fill, of_held) in folds(fill).into_iter().zip(folds(held)) {
+            let reductions = |of: &Tensor| [of.sum_all(), of.mean_all(), of.max([0]), of.prod([0])];
+            for (of_fill, of_held) in reductions(fill).into_iter().zip(reductions(held)) {
                 let bits = |of: Result<Tensor>| of.unwrap().scalar::<f64>().unwrap().to_bits();
                 assert_eq!(bits(of_fill), bits(of_held), "{value} {count} times");
             }

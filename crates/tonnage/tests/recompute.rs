@@ -31,7 +31,7 @@ fn block(x: Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn a_checkpointed_function_keeps_its_arguments_and_gives_the_same_gradient() {
+fn a_checkpointed_function_saves_its_arguments_and_gives_the_same_gradient() {
     let _turn = alone();
     let x = resident([64, 64]);
     let one = Bytes::new(64 * 64 * 4);
@@ -114,19 +114,19 @@ fn dropout(x: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn random_numbers_repeat_exactly_on_the_way_back() {
+fn random_numbers_repeat_exactly_in_the_backward_pass() {
     let _turn = alone();
     let x = tensor(vec![1.0f64; 1000]).unwrap();
     let ones = tensor(true).unwrap();
     let within_branch = move |x: Tensor| cond(&ones, || dropout(&x), || Ok(x.clone()));
     type F<'a> = &'a dyn Fn(Tensor) -> Result<Tensor>;
     let plain: F = &|x| dropout(&x);
-    let again: F = &|x| checkpoint(|x: Tensor| dropout(&x))(x);
+    let checkpointed: F = &|x| checkpoint(|x: Tensor| dropout(&x))(x);
     let twice: F =
         &|x| checkpoint(|x: Tensor| checkpoint(|x: Tensor| dropout(&x))(dropout(&x)?))(x);
     let branch: F = &within_branch;
     let both: F = &|x| checkpoint(|x: Tensor| within_branch(x))(x);
-    for (case, f) in [plain, again, twice, branch, both].into_iter().enumerate() {
+    for (case, f) in [plain, checkpointed, twice, branch, both].into_iter().enumerate() {
         // y = x * mask, and the gradient of its sum is that same mask.
         let both = |x: Tensor| -> Result<(Tensor, Tensor)> {
             let mut tape = GradientTape::new();
@@ -219,7 +219,7 @@ fn forward_mode_goes_through_checkpoints_and_custom_gradients() {
 }
 
 #[test]
-fn a_custom_gradient_keeps_what_it_says_and_second_derivatives_are_its_own() {
+fn a_custom_gradient_saves_what_it_says_and_second_derivatives_are_its_own() {
     let _turn = alone();
     let x = resident([64, 64]);
     let one = Bytes::new(64 * 64 * 4);

@@ -250,8 +250,8 @@ fn views_in_a_chain_are_read_through() {
     });
     // A transposed argument has to be copied to be reshaped: as many bytes as the chain in between had.
     let _turn = alone();
-    let turned = large(ROWS, COLS).t().unwrap();
-    gives_of(&turned, 4 * ROWS * COLS + 4096, |x| {
+    let transposed = large(ROWS, COLS).t().unwrap();
+    gives_of(&transposed, 4 * ROWS * COLS + 4096, |x| {
         let a = x.exp()?.reshape([-1])?;
         (a * 0.5)? + 1.0
     });
@@ -373,11 +373,11 @@ fn an_update_through_a_view_of_itself_reads_what_was_there() {
     let v = Variable::new("v", large(30, 30)).unwrap();
     let w = v.clone();
     let before = v.read().unwrap().to_vec::<f32>().unwrap();
-    let turn = function(move |_: Tensor| {
+    let transpose = function(move |_: Tensor| {
         w.assign(&w.read()?.t()?)?;
         w.read()?.sum_all()
     });
-    turn.call(tensor(0.0f32).unwrap()).unwrap();
+    transpose.call(tensor(0.0f32).unwrap()).unwrap();
     let after = v.read().unwrap().to_vec::<f32>().unwrap();
     for (i, x) in after.iter().enumerate() {
         assert_eq!(*x, before[i % 30 * 30 + i / 30]);

@@ -150,7 +150,7 @@ fn who_holds_a_tensor_is_told_with_who_holds_that() {
 }
 
 #[test]
-fn a_tape_says_what_it_keeps_a_tensor_for() {
+fn a_tape_says_what_it_saves_a_tensor_for() {
     let _turn = alone();
     let x = resident(32);
     let tape = GradientTape::new();

@@ -126,7 +126,7 @@ fn a_traced_gradient_equals_the_eager_one() {
 }
 
 #[test]
-fn a_loop_runs_in_the_memory_of_one_round() {
+fn a_loop_runs_in_the_memory_of_one_iteration() {
     let _turn = alone();
     let w = tensor(vec![vec![0.1f32; 64]; 64]).unwrap();
     let run = |iterations: i32| {
@@ -152,7 +152,7 @@ fn a_loop_runs_in_the_memory_of_one_round() {
 }
 
 #[test]
-fn the_gradient_of_a_loop_is_that_of_its_rounds() {
+fn the_gradient_of_a_loop_is_that_of_its_iterations() {
     let _turn = alone();
     let w = tensor([[0.3f64, -0.2], [0.5, 0.1]]).unwrap();
     let h = tensor([[1.0f64, 0.5]]).unwrap();
@@ -293,7 +293,7 @@ fn a_result_whose_size_the_data_decide_is_as_large_as_they_say() {
 }
 
 #[test]
-fn random_numbers_are_fresh_in_every_round_and_every_call() {
+fn random_numbers_are_fresh_in_every_iteration_and_every_call() {
     let _turn = alone();
     let draw = || -> Result<Tensor> {
         let start = (constant(0i32, ())?, zeros([3])?);

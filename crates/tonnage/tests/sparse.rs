@@ -10,7 +10,7 @@ mod common;
 
 use common::{alone, call_checked, close, in_use};
 use tonnage::{
-    Bytes, DType, Elementwise, Gradient, GradientTape, Result, Rows, Tensor, Variable,
+    Bytes, DType, Elementwise, Gradient, GradientTape, IndexedSlices, Result, Tensor, Variable,
     clip_by_global_norm, function, global_norm, memory, random_normal, tensor, zeros,
 };
 
@@ -23,7 +23,7 @@ fn table() -> Variable {
     Variable::new("table", tensor(values).unwrap().reshape(shape).unwrap()).unwrap()
 }
 
-fn rows(gradient: &Gradient) -> &Rows {
+fn rows(gradient: &Gradient) -> &IndexedSlices {
     match gradient {
         Gradient::Rows(rows) => rows,
         other => panic!("no rows: {other:?}"),
@@ -233,8 +233,8 @@ fn where_rows_become_whole_is_told_with_its_bytes() {
     let grad = |table: &Variable| -> Result<Tensor> {
         let mut tape = GradientTape::new();
         let all = table.read()?;
-        let turned = all.t()?; // mixes rows and columns: no rows any more
-        let loss = (turned.t()?.gather(&indices(), 0)?).square()?.sum_all()?;
+        let transposed = all.t()?; // mixes rows and columns: no rows any more
+        let loss = (transposed.t()?.gather(&indices(), 0)?).square()?.sum_all()?;
         tape.gradient(&loss, table)?.tensor()
     };
     let scope = memory::scope();

@@ -128,7 +128,7 @@ fn with_branch() -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor>> 
 }
 
 #[test]
-fn a_value_that_may_not_be_computed_again_waits_in_a_file() {
+fn a_value_that_may_not_be_recomputed_waits_in_a_file() {
     let _turn = alone();
     let x = drawn([256, 256], 0.1);
     let expected = with_branch().call(x.clone()).unwrap().scalar::<f32>().unwrap();

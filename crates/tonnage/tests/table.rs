@@ -169,7 +169,7 @@ fn linear_systems_are_solved_and_matrices_without_an_inverse_refused() {
 }
 
 #[test]
-fn the_cross_product_stands_upright_on_both() {
+fn the_cross_product_is_orthogonal_to_both() {
     let _turn = alone();
     let (a, b) = (numbers(&[5, 3]), numbers(&[5, 3]).roll(1, 0).unwrap());
     let c = a.cross(&b).unwrap();
@@ -248,7 +248,7 @@ fn triangles_of_ones_and_unit_matrices_take_no_bytes() {
 }
 
 #[test]
-fn segments_are_folded_in_any_order() {
+fn segments_are_reduced_in_any_order() {
     let _turn = alone();
     let x = tensor([[1.0f32, 2.0], [3.0, 4.0], [5.0, 0.0]]).unwrap();
     let by = tensor([2, 0, 2]).unwrap();
@@ -287,21 +287,21 @@ fn rows_of_a_batch_are_gathered_together() {
 }
 
 #[test]
-fn sorting_along_any_axis_agrees_with_its_places() {
+fn sorting_along_any_axis_agrees_with_its_indices() {
     let _turn = alone();
     let x = numbers(&[4, 5, 3]);
     for axis in 0..3 {
         for down in [false, true] {
-            let (sorted, places) = (x.sort(axis, down).unwrap(), x.argsort(axis, down).unwrap());
-            let taken = x.take_along_axis(&places, axis).unwrap();
+            let (sorted, indices) = (x.sort(axis, down).unwrap(), x.argsort(axis, down).unwrap());
+            let taken = x.take_along_axis(&indices, axis).unwrap();
             assert_eq!(values(&sorted), values(&taken), "axis {axis}");
         }
     }
     let nan = tensor([2.0f32, f32::NAN, 1.0]).unwrap();
     assert_eq!(nan.argsort(0, false).unwrap().to_vec::<i32>().unwrap(), [2, 0, 1]);
     assert_eq!(nan.argsort(0, true).unwrap().to_vec::<i32>().unwrap(), [1, 0, 2]);
-    let places = tensor([1.0f32, 3.0, 5.0]).unwrap();
-    let found = places.searchsorted(&tensor([0.0f32, 3.0, 9.0]).unwrap(), true).unwrap();
+    let indices = tensor([1.0f32, 3.0, 5.0]).unwrap();
+    let found = indices.searchsorted(&tensor([0.0f32, 3.0, 9.0]).unwrap(), true).unwrap();
     assert_eq!(found.to_vec::<i32>().unwrap(), [0, 2, 3]);
 }
 
@@ -310,12 +310,12 @@ fn a_long_row_is_sorted_on_all_threads_as_on_one() {
     let _turn = alone();
     let all: Vec<f32> =
         (0..50_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 18) as f32).collect();
-    let mut places: Vec<i32> = (0..50_000).collect();
-    places.sort_by(|a, b| all[*a as usize].total_cmp(&all[*b as usize]));
-    let sorted: Vec<f32> = places.iter().map(|i| all[*i as usize]).collect();
+    let mut indices: Vec<i32> = (0..50_000).collect();
+    indices.sort_by(|a, b| all[*a as usize].total_cmp(&all[*b as usize]));
+    let sorted: Vec<f32> = indices.iter().map(|i| all[*i as usize]).collect();
     let x = tensor(all).unwrap();
     assert_eq!(x.sort(0, false).unwrap().to_vec::<f32>().unwrap(), sorted);
-    assert_eq!(x.argsort(0, false).unwrap().to_vec::<i32>().unwrap(), places);
+    assert_eq!(x.argsort(0, false).unwrap().to_vec::<i32>().unwrap(), indices);
     let down: Vec<f32> = sorted.iter().rev().copied().collect();
     assert_eq!(x.sort(0, true).unwrap().to_vec::<f32>().unwrap(), down);
 }
@@ -324,9 +324,9 @@ fn a_long_row_is_sorted_on_all_threads_as_on_one() {
 fn what_the_data_decide_has_its_size() {
     let _turn = alone();
     let x = tensor([3, 0, 3, 7]).unwrap();
-    let (values, places, counts) = x.unique_with_counts().unwrap();
+    let (values, indices, counts) = x.unique_with_counts().unwrap();
     assert_eq!(values.to_vec::<i32>().unwrap(), [3, 0, 7]);
-    assert_eq!(places.to_vec::<i32>().unwrap(), [0, 1, 0, 2]);
+    assert_eq!(indices.to_vec::<i32>().unwrap(), [0, 1, 0, 2]);
     assert_eq!(counts.to_vec::<i64>().unwrap(), [2, 1, 1]);
     assert_eq!(x.nonzero().unwrap().to_vec::<i64>().unwrap(), [0, 2, 3]);
     assert_eq!(x.bincount(8).unwrap().to_vec::<i64>().unwrap(), [1, 0, 0, 2, 0, 0, 0, 1]);
@@ -405,9 +405,9 @@ fn keys_repeat_their_numbers_and_seeds_theirs() {
     assert!(all[2].iter().all(|x| (-2.0..3.0).contains(x)));
     assert!(all[3].iter().all(|x| (-3.0..4.0).contains(x)));
     assert!(all[5].iter().all(|x| (0.0..4.0).contains(x)));
-    let mut places = all[4].clone();
-    places.sort_by(f64::total_cmp);
-    assert_eq!(places, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let mut indices = all[4].clone();
+    indices.sort_by(f64::total_cmp);
+    assert_eq!(indices, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
 
     set_seed(3);
     let first = values(&random_int(0, 1000, [8], DType::I64).unwrap());

@@ -160,7 +160,7 @@ fn a_loop_of_matmuls_holds_what_the_rows_declare_and_says_how_much() {
 }
 
 #[test]
-fn the_way_back_frees_what_it_has_passed() {
+fn the_backward_pass_frees_what_it_has_passed() {
     let _turn = alone();
     let x = resident([256, 256]);
     let one = Bytes::new(256 * 256 * 4);
@@ -303,7 +303,7 @@ fn jacobians_are_those_of_mathematics_row_by_row_or_not() {
 }
 
 #[test]
-fn a_jacobian_takes_the_result_and_one_way_back() {
+fn a_jacobian_takes_the_result_and_one_backward_pass() {
     let _turn = alone();
     let (x, w) = (resident([64, 64]), resident([64, 64]));
     let mut tape = GradientTape::new();
@@ -346,7 +346,7 @@ fn an_unconnected_source_has_no_jacobian() {
 }
 
 #[test]
-fn bits_give_way_to_a_result_that_is_kept_anyway() {
+fn bits_give_way_to_a_result_that_is_saved_anyway() {
     let _turn = alone();
     let (x, w) = (resident([32, 64]), resident([64, 16]));
     let bits = |then: &dyn Fn(&Tensor) -> Result<Tensor>| {

@@ -136,7 +136,7 @@ fn forward_mode_holds_tangents_of_what_is_held() {
 }
 
 #[test]
-fn a_loop_goes_forwards_in_the_memory_of_one_round() {
+fn a_loop_goes_forwards_in_the_memory_of_one_iteration() {
     let _turn = alone();
     let f = |iterations: i32| {
         function(move |(w, t): (Tensor, Tensor)| {
@@ -199,7 +199,7 @@ fn tapes_and_forward_passes_nest_either_way() {
 }
 
 #[test]
-fn a_planned_function_under_a_tape_has_a_gradient_and_keeps_what_its_rows_declare() {
+fn a_planned_function_under_a_tape_has_a_gradient_and_saves_what_its_rows_declare() {
     let _turn = alone();
     let w = Variable::new("w", tensor(vec![vec![0.1f32; 64]; 64]).unwrap()).unwrap();
     let v = w.clone();

@@ -168,19 +168,19 @@ fn a_value_that_was_read_stays_what_it_was_in_planned_calls_too() {
     // What it was, a view of what it was, and what it is: in one call.
     let f = function(move |by: Tensor| {
         let before = w.read()?;
-        let turned = before.reshape([2, 1])?;
+        let transposed = before.reshape([2, 1])?;
         w.assign_add(&by)?;
-        Ok((before, turned, w.read()?))
+        Ok((before, transposed, w.read()?))
     });
-    let (before, turned, now) = f.call(resident(&[10.0, 10.0])).unwrap();
+    let (before, transposed, now) = f.call(resident(&[10.0, 10.0])).unwrap();
     assert_eq!(before.to_vec::<f32>().unwrap(), [1.0, 2.0]);
-    assert_eq!(turned.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    assert_eq!(transposed.to_vec::<f32>().unwrap(), [1.0, 2.0]);
     assert_eq!(now.to_vec::<f32>().unwrap(), [11.0, 12.0]);
     // And they keep it in the next one.
     f.call(resident(&[100.0, 100.0])).unwrap();
     assert_eq!(snapshot.to_vec::<f32>().unwrap(), [1.0, 2.0]);
     assert_eq!(before.to_vec::<f32>().unwrap(), [1.0, 2.0]);
-    assert_eq!(turned.to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    assert_eq!(transposed.to_vec::<f32>().unwrap(), [1.0, 2.0]);
     assert_eq!(now.to_vec::<f32>().unwrap(), [11.0, 12.0]);
     assert_eq!(values(&v), [111.0, 112.0]);
 }
@@ -189,14 +189,14 @@ fn a_value_that_was_read_stays_what_it_was_in_planned_calls_too() {
 fn a_variable_can_be_assigned_from_itself() {
     let _turn = alone();
     let v = Variable::new("v", resident(&[1.0, 2.0, 3.0, 4.0])).unwrap();
-    let turned = |v: &Variable| v.read()?.reshape([2, 2])?.t()?.reshape([4]);
-    v.assign(&turned(&v).unwrap()).unwrap();
+    let transposed = |v: &Variable| v.read()?.reshape([2, 2])?.t()?.reshape([4]);
+    v.assign(&transposed(&v).unwrap()).unwrap();
     assert_eq!(values(&v), [1.0, 3.0, 2.0, 4.0]);
     v.assign_add(&v.read().unwrap()).unwrap();
     assert_eq!(values(&v), [2.0, 6.0, 4.0, 8.0]);
     let w = v.clone();
     let f = function(move |(): ()| {
-        w.assign(&turned(&w)?)?;
+        w.assign(&transposed(&w)?)?;
         w.assign_add(&w.read()?)
     });
     f.call(()).unwrap();

@@ -10,12 +10,12 @@ mod tables;
 use std::process::ExitCode;
 
 use crate::cargo::{Cargo, target};
-use crate::step::Outcome;
+use crate::step::StepOutcome;
 use peers::Peer;
-use runs::{Figures, Ran, best, figures, lines};
+use runs::{PeerFigures, ProcessFigures, best, figures, lines};
 
 /// The row of this command.
-pub const COMMAND: crate::Command = crate::Command {
+pub const COMMAND: crate::Subcommand = crate::Subcommand {
     name: "bench",
     doc: "measures workloads beside the peers; `doubled` measures each with its dimensions doubled",
     words: "[doubled] [WORKLOAD ...]",
@@ -55,13 +55,13 @@ fn run(words: &[String]) -> ExitCode {
 }
 
 /// A workload as `tonnage-bench list` has it: its name, and its dimensions with their lengths.
-struct Workload {
+struct ListedWorkload {
     name: String,
     sizes: Vec<(String, u64)>,
 }
 
 fn measured(words: &[String]) -> Result<(), String> {
-    if let Outcome::Failed(why) = Cargo::new("build --release --package tonnage-bench").run() {
+    if let StepOutcome::Failed(why) = Cargo::new("build --release --package tonnage-bench").run() {
         return Err(why);
     }
     let all = workloads()?;
@@ -71,8 +71,8 @@ fn measured(words: &[String]) -> Result<(), String> {
         let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         return Err(format!("there is no workload `{name}`; there are {}", known.join(", ")));
     }
-    let is_chosen = |one: &&Workload| names.is_empty() || names.contains(&one.name);
-    let chosen: Vec<&Workload> = all.iter().filter(is_chosen).collect();
+    let is_chosen = |one: &&ListedWorkload| names.is_empty() || names.contains(&one.name);
+    let chosen: Vec<&ListedWorkload> = all.iter().filter(is_chosen).collect();
     if doubled { doubling(&chosen) } else { beside(&chosen) }
 }
 
@@ -81,7 +81,7 @@ fn ours(words: &[&str]) -> Result<String, String> {
     lines(&program, words)
 }
 
-fn workloads() -> Result<Vec<Workload>, String> {
+fn workloads() -> Result<Vec<ListedWorkload>, String> {
     let text = ours(&["list"])?;
     let parsed = text.lines().map(|line| {
         let mut words = line.split(' ');
@@ -90,7 +90,7 @@ fn workloads() -> Result<Vec<Workload>, String> {
             let (name, length) = word.split_once('=')?;
             Some((name.to_string(), length.parse().ok()?))
         };
-        Some(Workload { name, sizes: words.map(size).collect::<Option<_>>()? })
+        Some(ListedWorkload { name, sizes: words.map(size).collect::<Option<_>>()? })
     });
     parsed.collect::<Option<_>>().ok_or_else(|| format!("not a list of workloads:\n{text}"))
 }
@@ -105,7 +105,7 @@ fn limits() -> Result<(f64, f64), String> {
 }
 
 /// All workloads in turns with the peers, then those with a budget.
-fn beside(chosen: &[&Workload]) -> Result<(), String> {
+fn beside(chosen: &[&ListedWorkload]) -> Result<(), String> {
     let peers = peers::found();
     let (flops, bytes) = limits()?;
     println!(
@@ -121,8 +121,9 @@ fn beside(chosen: &[&Workload]) -> Result<(), String> {
         let modes: Vec<(&Peer, &str)> =
             peers.iter().flat_map(|peer| peer.modes(name).map(move |mode| (peer, mode))).collect();
         let budgets = BUDGETED.contains(&name);
-        let (mut own, mut unlimited): (Vec<Figures>, Vec<Figures>) = Default::default();
-        let mut of_peers: Vec<Vec<Figures>> = vec![Vec::new(); modes.len()];
+        let (mut own, mut unlimited): (Vec<ProcessFigures>, Vec<ProcessFigures>) =
+            Default::default();
+        let mut of_peers: Vec<Vec<ProcessFigures>> = vec![Vec::new(); modes.len()];
         for _ in 0..TURNS {
             own.push(figures(&ours(&["run", name])?)?);
             if budgets {
@@ -137,9 +138,9 @@ fn beside(chosen: &[&Workload]) -> Result<(), String> {
         }
         let own = best(&own).ok_or("nothing was measured")?;
         let ran = modes.iter().zip(&of_peers).filter_map(|((peer, mode), of)| {
-            Some(Ran { peer: peer.name, mode: (*mode).to_string(), figures: best(of)? })
+            Some(PeerFigures { peer: peer.name, mode: (*mode).to_string(), figures: best(of)? })
         });
-        let mut ran: Vec<Ran> = ran.collect();
+        let mut ran: Vec<PeerFigures> = ran.collect();
         ran.sort_by(|a, b| a.figures.step.total_cmp(&b.figures.step));
         tables::row(name, &own, best(&unlimited).as_ref(), &ran, (flops, bytes));
         if let Some(first) = ran.first().filter(|_| budgets) {
@@ -165,14 +166,14 @@ fn beside(chosen: &[&Workload]) -> Result<(), String> {
 }
 
 /// Each dimension of each workload doubled, beside what has to be computed and moved then.
-fn doubling(chosen: &[&Workload]) -> Result<(), String> {
+fn doubling(chosen: &[&ListedWorkload]) -> Result<(), String> {
     tables::doubled_head();
     for workload in chosen {
         let name = workload.name.as_str();
         let more: Vec<String> =
             workload.sizes.iter().map(|(name, length)| format!("{name}={}", 2 * length)).collect();
-        let mut once: Vec<Figures> = Vec::new();
-        let mut twice: Vec<Vec<Figures>> = vec![Vec::new(); more.len()];
+        let mut once: Vec<ProcessFigures> = Vec::new();
+        let mut twice: Vec<Vec<ProcessFigures>> = vec![Vec::new(); more.len()];
         for _ in 0..TURNS {
             once.push(figures(&ours(&["run", name])?)?);
             for (more, twice) in more.iter().zip(&mut twice) {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process;
 
-use super::runs::{Figures, figures, lines};
+use super::runs::{ProcessFigures, figures, lines};
 use crate::cargo::{root, target};
 
 /// A peer's name, the variable that says which Python has it, its script and the module's name.
@@ -36,7 +36,7 @@ impl Peer {
     }
 
     /// A fresh process.
-    pub fn run(&self, workload: &str, mode: &str) -> Result<Figures, String> {
+    pub fn run(&self, workload: &str, mode: &str) -> Result<ProcessFigures, String> {
         let script = self.script.to_string_lossy();
         figures(&lines(&self.python, &[&script, "run", workload, mode])?)
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// What one process measured: seconds and bytes.
 #[derive(Clone, Copy)]
-pub struct Figures {
+pub struct ProcessFigures {
     pub first: f64,
     pub step: f64,
     /// What all threads ran in a step, added up; none where the system does not say.
@@ -19,10 +19,10 @@ pub struct Figures {
 }
 
 /// A peer's figures.
-pub struct Ran {
+pub struct PeerFigures {
     pub peer: &'static str,
     pub mode: String,
-    pub figures: Figures,
+    pub figures: ProcessFigures,
 }
 
 /// What a program printed.
@@ -48,14 +48,14 @@ pub fn named(text: &str) -> HashMap<String, f64> {
 }
 
 /// The figures of one process.
-pub fn figures(text: &str) -> Result<Figures, String> {
+pub fn figures(text: &str) -> Result<ProcessFigures, String> {
     let of = named(text);
     let get = |name: &str| of.get(name).copied();
     let (Some(first), Some(step), Some(peak)) = (get("first"), get("step"), get("peak")) else {
         return Err(format!("no figures in what was printed:\n{text}"));
     };
     let or_none = |name: &str| get(name).unwrap_or(0.0);
-    Ok(Figures {
+    Ok(ProcessFigures {
         first,
         step,
         cpu: or_none("cpu"),
@@ -67,8 +67,8 @@ pub fn figures(text: &str) -> Result<Figures, String> {
 }
 
 /// The least of several processes, each figure by itself: what disturbs only ever adds.
-pub fn best(all: &[Figures]) -> Option<Figures> {
-    let least = |a: Figures, b: Figures| Figures {
+pub fn best(all: &[ProcessFigures]) -> Option<ProcessFigures> {
+    let least = |a: ProcessFigures, b: ProcessFigures| ProcessFigures {
         first: a.first.min(b.first),
         step: a.step.min(b.step),
         cpu: a.cpu.min(b.cpu),

@@ -2,7 +2,7 @@
 
 use super::TURNS;
 use super::peers::Peer;
-use super::runs::{Figures, Ran};
+use super::runs::{PeerFigures, ProcessFigures};
 
 /// Seconds, with a unit that suits them.
 fn time(seconds: f64) -> String {
@@ -58,9 +58,9 @@ pub fn head() {
 /// time to theirs, by the clock and by what all threads ran; threads that wait by turning around count as running.
 pub fn row(
     name: &str,
-    own: &Figures,
-    unlimited: Option<&Figures>,
-    peers: &[Ran],
+    own: &ProcessFigures,
+    unlimited: Option<&ProcessFigures>,
+    peers: &[PeerFigures],
     (flops, bytes): (f64, f64),
 ) {
     let limit = (own.flops / flops).max(own.bytes / bytes);
@@ -80,7 +80,7 @@ pub fn row(
             ratio(figures.step, limit),
         );
     }
-    for Ran { peer, mode, figures } in peers {
+    for PeerFigures { peer, mode, figures } in peers {
         println!(
             "{:<15} {:<24} {:>11} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>6}",
             "",
@@ -118,9 +118,9 @@ pub fn budget(
     name: &str,
     share: u64,
     above: u64,
-    ran: Option<&Figures>,
-    own: &Figures,
-    peer: &Figures,
+    ran: Option<&ProcessFigures>,
+    own: &ProcessFigures,
+    peer: &ProcessFigures,
 ) {
     let Some(ran) = ran else { return };
     println!(
@@ -143,7 +143,7 @@ pub fn doubled_head() {
 }
 
 /// One of its rows: how many times as much time and memory, and how many times as much there is to compute and move.
-pub fn doubled(name: &str, dimension: &str, once: &Figures, twice: &Figures) {
+pub fn doubled(name: &str, dimension: &str, once: &ProcessFigures, twice: &ProcessFigures) {
     println!(
         "{name:<15} {dimension:<10} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8}",
         time(once.step),

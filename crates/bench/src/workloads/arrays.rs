@@ -3,8 +3,8 @@
 use tonnage::{DType, Elementwise, Result, Tensor, constant, function, random_normal};
 
 use super::{Limit, Workload, f32s, normal};
-use crate::measure::Job;
-use crate::sizes::Sizes;
+use crate::measure::PreparedWorkload;
+use crate::sizes::WorkloadSizes;
 
 /// `sum(fill * 2 + 1)`.
 pub const SPLAT: Workload = Workload {
@@ -12,7 +12,7 @@ pub const SPLAT: Workload = Workload {
     sizes: &[("n", 1000)],
     make: |sizes, budget| {
         let n = sizes.get("n");
-        folded(budget, move || ((constant(1.0f32, [n, n, n])? * 2.0)? + 1.0)?.sum_all())
+        reduced(budget, move || ((constant(1.0f32, [n, n, n])? * 2.0)? + 1.0)?.sum_all())
     },
     limit: |_| Limit { flops: 0.0, bytes: 0.0 },
 };
@@ -23,7 +23,7 @@ pub const RANDOM: Workload = Workload {
     sizes: &[("n", 1000)],
     make: |sizes, budget| {
         let n = sizes.get("n");
-        folded(budget, move || random_normal([n, n, n], DType::F32)?.mean_all())
+        reduced(budget, move || random_normal([n, n, n], DType::F32)?.mean_all())
     },
     limit: |_| Limit { flops: 0.0, bytes: 0.0 },
 };
@@ -47,17 +47,20 @@ pub const CHAIN_ACT: Workload = Workload {
 const CHAIN: &[(&str, usize)] = &[("rows", 4096), ("columns", 4096)];
 
 /// Read once, written once.
-fn pass(sizes: &Sizes) -> Limit {
+fn pass(sizes: &WorkloadSizes) -> Limit {
     let count = sizes.float("rows") * sizes.float("columns");
     Limit { flops: 0.0, bytes: f32s(2.0 * count) }
 }
 
-fn folded(budget: Option<&str>, f: impl Fn() -> Result<Tensor> + 'static) -> Result<Job> {
+fn reduced(
+    budget: Option<&str>,
+    f: impl Fn() -> Result<Tensor> + 'static,
+) -> Result<PreparedWorkload> {
     let mut planned = function(move |()| f());
     if let Some(budget) = budget {
         planned = planned.budget(budget)?;
     }
-    Ok(Job {
+    Ok(PreparedWorkload {
         step: Box::new(move || planned.call(()).map(drop)),
         state: Box::new(|| Ok(tonnage::Bytes::ZERO)),
         plan: None,
@@ -65,7 +68,11 @@ fn folded(budget: Option<&str>, f: impl Fn() -> Result<Tensor> + 'static) -> Res
     })
 }
 
-fn chain(sizes: &Sizes, budget: Option<&str>, f: fn(Tensor) -> Result<Tensor>) -> Result<Job> {
+fn chain(
+    sizes: &WorkloadSizes,
+    budget: Option<&str>,
+    f: fn(Tensor) -> Result<Tensor>,
+) -> Result<PreparedWorkload> {
     let x = normal(&[sizes.get("rows"), sizes.get("columns")])?;
     super::training::planned(function(f), x, budget)
 }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use tonnage::{Bytes, Result, Tensor, function};
 
 use super::{Limit, Workload, normal};
-use crate::measure::Job;
+use crate::measure::PreparedWorkload;
 
 /// Calls between two looks at the clock.
 const CALLS: usize = 10_000;
@@ -33,12 +33,12 @@ pub const CALL: Workload = Workload {
     limit: nothing,
 };
 
-fn nothing(_: &crate::sizes::Sizes) -> Limit {
+fn nothing(_: &crate::sizes::WorkloadSizes) -> Limit {
     Limit { flops: 0.0, bytes: 0.0 }
 }
 
-fn many(mut f: impl FnMut() -> Result<()> + 'static) -> Job {
-    Job {
+fn many(mut f: impl FnMut() -> Result<()> + 'static) -> PreparedWorkload {
+    PreparedWorkload {
         step: Box::new(move || (0..CALLS).try_for_each(|_| black_box(f()))),
         state: Box::new(|| Ok(Bytes::ZERO)),
         plan: None,

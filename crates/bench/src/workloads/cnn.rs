@@ -22,10 +22,10 @@ pub const CNN: Workload = Workload {
     },
     limit: |sizes| {
         let (batch, side) = (sizes.float("batch"), sizes.float("side"));
-        let (mut flops, mut kept, mut from, mut pixels) = (0.0, 0.0, 3.0, side * side);
+        let (mut flops, mut saved, mut from, mut pixels) = (0.0, 0.0, 3.0, side * side);
         let mut conv = |from: f64, to: f64, pixels: f64, window: f64, ways: f64| {
             flops += ways * 2.0 * batch * pixels * window * from * to;
-            kept += batch * pixels * to;
+            saved += batch * pixels * to;
         };
         conv(from, 16.0, pixels, 9.0, 2.0);
         from = 16.0;
@@ -42,7 +42,7 @@ pub const CNN: Workload = Workload {
             from = to;
         }
         // What a convolution made is written once, and read by its norm and in the backward pass.
-        Limit { flops, bytes: f32s(3.0 * kept) }
+        Limit { flops, bytes: f32s(3.0 * saved) }
     },
 };
 
@@ -68,15 +68,15 @@ impl Layer for Normed {
 }
 
 /// Two of them, added to what they read, or to a projection of it.
-struct Block {
+struct ResidualBlock {
     first: Normed,
     second: Normed,
     skip: Option<Convolution>,
 }
 
-parameters!(Block { first, second, skip });
+parameters!(ResidualBlock { first, second, skip });
 
-impl Layer for Block {
+impl Layer for ResidualBlock {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let inner = self.second.forward(&self.first.forward(x, mode)?.relu()?, mode)?;
         match &self.skip {
@@ -88,7 +88,7 @@ impl Layer for Block {
 
 struct Net {
     first: Normed,
-    blocks: Vec<Block>,
+    blocks: Vec<ResidualBlock>,
     head: Dense,
 }
 
@@ -102,7 +102,7 @@ impl Net {
                 let stride = if stage > 0 && block == 0 { 2 } else { 1 };
                 let project =
                     || Convolution::new(to, &[1, 1], Conv::same().stride(stride)).no_bias();
-                blocks.push(Block {
+                blocks.push(ResidualBlock {
                     first: Normed::new(to, stride),
                     second: Normed::new(to, 1),
                     skip: (stride == 2).then(project),

@@ -6,8 +6,8 @@ use tonnage::{Elementwise, Result, Tensor, parameters};
 
 use super::training::trained;
 use super::{Limit, Workload, below, f32s, normal};
-use crate::measure::Job;
-use crate::sizes::Sizes;
+use crate::measure::PreparedWorkload;
+use crate::sizes::WorkloadSizes;
 
 pub const SGD: Workload = Workload {
     name: "embed_sgd",
@@ -27,12 +27,16 @@ pub const ADAGRAD: Workload = Workload {
 
 const SIZES: &[(&str, usize)] = &[("rows", 2_000_000), ("width", 64), ("batch", 4096), ("ids", 16)];
 
-fn rows(sizes: &Sizes, passes: f64) -> Limit {
+fn rows(sizes: &WorkloadSizes, passes: f64) -> Limit {
     let touched = sizes.float("batch") * sizes.float("ids") * sizes.float("width");
     Limit { flops: 0.0, bytes: f32s(passes * touched) }
 }
 
-fn make(sizes: &Sizes, optimizer: Optimizer, budget: Option<&str>) -> Result<Job> {
+fn make(
+    sizes: &WorkloadSizes,
+    optimizer: Optimizer,
+    budget: Option<&str>,
+) -> Result<PreparedWorkload> {
     let [rows, width, batch, ids] = ["rows", "width", "batch", "ids"].map(|name| sizes.get(name));
     let start = Initializer::Normal(0.0, 0.02);
     let model = Pooled { table: Embedding::new(rows, width).starting(start), head: Dense::new(1) };

@@ -19,7 +19,7 @@ pub const GPT: Workload = Workload {
         let [batch, length, width, layers, tokens] =
             ["batch", "length", "width", "layers", "tokens"].map(|name| sizes.get(name));
         let data = (below(tokens, &[batch, length])?, below(tokens, &[batch, length])?);
-        let model = Gpt::new(length, width, layers, tokens);
+        let model = BenchGpt::new(length, width, layers, tokens);
         trained(model, Optimizer::adamw(3e-4, 0.01), data, cross_entropy, budget)
     },
     limit: |sizes| {
@@ -34,37 +34,37 @@ pub const GPT: Workload = Workload {
     },
 };
 
-struct Gpt {
+struct BenchGpt {
     length: usize,
     width: usize,
     tokens: Embedding,
-    places: Param,
-    blocks: Vec<Block>,
+    positions: Param,
+    blocks: Vec<DecoderBlock>,
     norm: LayerNorm,
     head: Dense,
 }
 
-parameters!(Gpt { tokens, places, blocks, norm, head });
+parameters!(BenchGpt { tokens, positions, blocks, norm, head });
 
-impl Gpt {
-    fn new(length: usize, width: usize, layers: usize, tokens: usize) -> Gpt {
+impl BenchGpt {
+    fn new(length: usize, width: usize, layers: usize, tokens: usize) -> BenchGpt {
         let start = Initializer::Normal(0.0, 0.02);
-        Gpt {
+        BenchGpt {
             length,
             width,
             tokens: Embedding::new(tokens, width).starting(start),
-            places: Param::new("gpt/places", start),
-            blocks: (0..layers).map(|_| Block::new(width)).collect(),
+            positions: Param::new("gpt/places", start),
+            blocks: (0..layers).map(|_| DecoderBlock::new(width)).collect(),
             norm: LayerNorm::new(),
             head: Dense::new(tokens).no_bias(),
         }
     }
 }
 
-impl Layer for Gpt {
+impl Layer for BenchGpt {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let places = self.places.read(&[self.length, self.width], DType::F32)?;
-        let mut x = (self.tokens.forward(x, mode)? + places)?;
+        let positions = self.positions.read(&[self.length, self.width], DType::F32)?;
+        let mut x = (self.tokens.forward(x, mode)? + positions)?;
         for block in &self.blocks {
             x = block.forward(&x, mode)?;
         }
@@ -73,7 +73,7 @@ impl Layer for Gpt {
 }
 
 /// Attention to what came before, then two dense layers at each place; each is added to what it read.
-struct Block {
+struct DecoderBlock {
     before: LayerNorm,
     attention: MultiHeadAttention,
     between: LayerNorm,
@@ -81,11 +81,11 @@ struct Block {
     narrow: Dense,
 }
 
-parameters!(Block { before, attention, between, wide, narrow });
+parameters!(DecoderBlock { before, attention, between, wide, narrow });
 
-impl Block {
-    fn new(width: usize) -> Block {
-        Block {
+impl DecoderBlock {
+    fn new(width: usize) -> DecoderBlock {
+        DecoderBlock {
             before: LayerNorm::new(),
             attention: MultiHeadAttention::new((width / HEAD).max(1)).causal(),
             between: LayerNorm::new(),
@@ -95,7 +95,7 @@ impl Block {
     }
 }
 
-impl Layer for Block {
+impl Layer for DecoderBlock {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let x = (x + self.attention.forward(&self.before.forward(x, mode)?, mode)?)?;
         let wide = self.wide.forward(&self.between.forward(&x, mode)?, mode)?.gelu_tanh()?;

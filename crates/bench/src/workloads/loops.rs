@@ -4,8 +4,8 @@ use tonnage::{Elementwise, GradientTape, Result, Tensor, fori_loop, function, te
 
 use super::training::planned;
 use super::{Limit, Workload, f32s, normal};
-use crate::measure::Job;
-use crate::sizes::Sizes;
+use crate::measure::PreparedWorkload;
+use crate::sizes::WorkloadSizes;
 
 /// The loop alone.
 pub const FORWARD: Workload = Workload {
@@ -30,7 +30,7 @@ const fn gradient(name: &'static str, sizes: &'static [(&'static str, usize)]) -
     Workload { name, sizes, make: make_gradient, limit: |sizes| products(sizes, 3.0) }
 }
 
-fn make_gradient(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
+fn make_gradient(sizes: &WorkloadSizes, budget: Option<&str>) -> Result<PreparedWorkload> {
     let iterations = sizes.get("iterations") as i64;
     let f = function(move |(h, w): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
@@ -42,7 +42,7 @@ fn make_gradient(sizes: &Sizes, budget: Option<&str>) -> Result<Job> {
 }
 
 /// So many products an iteration.
-fn products(sizes: &Sizes, each: f64) -> Limit {
+fn products(sizes: &WorkloadSizes, each: f64) -> Limit {
     let (iterations, n) = (sizes.float("iterations"), sizes.float("n"));
     Limit { flops: each * iterations * 2.0 * n.powi(3), bytes: f32s(2.0 * n * n) }
 }

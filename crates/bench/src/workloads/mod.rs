@@ -13,8 +13,8 @@ mod training;
 
 use tonnage::{DType, Result, Tensor, random_int, random_normal, tensor};
 
-use crate::measure::Job;
-use crate::sizes::Sizes;
+use crate::measure::PreparedWorkload;
+use crate::sizes::WorkloadSizes;
 
 /// What no implementation comes under: operations that have to be computed, bytes that have to be moved.
 pub struct Limit {
@@ -28,8 +28,8 @@ pub struct Workload {
     /// Its dimensions, which can be changed.
     pub sizes: &'static [(&'static str, usize)],
     /// Makes it, under a budget where one is given.
-    pub make: fn(&Sizes, Option<&str>) -> Result<Job>,
-    pub limit: fn(&Sizes) -> Limit,
+    pub make: fn(&WorkloadSizes, Option<&str>) -> Result<PreparedWorkload>,
+    pub limit: fn(&WorkloadSizes) -> Limit,
 }
 
 /// All, in the order of the table.

@@ -9,8 +9,8 @@ use tonnage::{DType, Elementwise, Result, Tensor, function, random_normal};
 
 use super::training::planned;
 use super::{Limit, Workload, f32s, normal};
-use crate::measure::Job;
-use crate::sizes::Sizes;
+use crate::measure::PreparedWorkload;
+use crate::sizes::WorkloadSizes;
 
 /// What a call may take, where nothing else is said: a twelfth of the weights.
 const BUDGET: &str = "96MiB";
@@ -23,8 +23,11 @@ pub const STREAM: Workload =
 pub const STREAM_MAPPED: Workload =
     workload("stream_mapped", |sizes, budget| make(sizes, budget, FileTensor::mapped));
 
-const fn workload(name: &'static str, make: fn(&Sizes, Option<&str>) -> Result<Job>) -> Workload {
-    let limit = |sizes: &Sizes| {
+const fn workload(
+    name: &'static str,
+    make: fn(&WorkloadSizes, Option<&str>) -> Result<PreparedWorkload>,
+) -> Workload {
+    let limit = |sizes: &WorkloadSizes| {
         let weights = sizes.float("layers") * sizes.float("width").powi(2);
         Limit { flops: 2.0 * sizes.float("batch") * weights, bytes: f32s(weights) }
     };
@@ -43,10 +46,10 @@ impl Drop for Files {
 }
 
 fn make(
-    sizes: &Sizes,
+    sizes: &WorkloadSizes,
     budget: Option<&str>,
     open: fn(&FileTensor) -> Result<Tensor>,
-) -> Result<Job> {
+) -> Result<PreparedWorkload> {
     let (width, process) = (sizes.get("width"), std::process::id());
     let name = |i: usize| format!("tonnage-stream-{process}-{width}-{i}.npy");
     let paths = (0..sizes.get("layers")).map(|i| std::env::temp_dir().join(name(i)));

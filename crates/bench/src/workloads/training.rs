@@ -6,10 +6,14 @@ use tonnage::nn::{Layer, Mode, Parameters};
 use tonnage::optim::Optimizer;
 use tonnage::{DType, Function, GradientTape, Result, Tensor, Tree, function, memory, tensor};
 
-use crate::measure::Job;
+use crate::measure::PreparedWorkload;
 
 /// A function called with the same arguments every time.
-pub fn planned<A, R, F>(f: Function<A, R, F>, args: A, budget: Option<&str>) -> Result<Job>
+pub fn planned<A, R, F>(
+    f: Function<A, R, F>,
+    args: A,
+    budget: Option<&str>,
+) -> Result<PreparedWorkload>
 where
     A: Tree + Clone + 'static,
     R: Tree + 'static,
@@ -21,7 +25,7 @@ where
     };
     let f = Rc::new(f);
     let (planned, known) = (f.clone(), args.clone());
-    Ok(Job {
+    Ok(PreparedWorkload {
         step: Box::new(move || f.call(args.clone()).map(drop)),
         // Results are dropped, so what is in use between steps is state and arguments.
         state: Box::new(|| Ok(memory::info("cpu:0")?.in_use)),
@@ -38,7 +42,7 @@ pub fn trained<M: Layer + Parameters + 'static>(
     (x, y): (Tensor, Tensor),
     loss: fn(&Tensor, &Tensor) -> Result<Tensor>,
     budget: Option<&str>,
-) -> Result<Job> {
+) -> Result<PreparedWorkload> {
     model.forward(&x.gather(&tensor([0i32])?, 0)?, Mode::Inference)?;
     optimizer.build(&model.trainable())?;
     let all = model.trainable().into_iter().chain(optimizer.variables());

@@ -12,14 +12,14 @@ use tonnage::data::Dataset;
 use crate::models::Task;
 
 /// Rows: what goes in, and what should come out.
-pub type Rows = Dataset<(Tensor, Tensor)>;
+pub type Examples = Dataset<(Tensor, Tensor)>;
 
 /// What to learn from, with a part held out.
-pub struct Data {
-    pub learn: Rows,
-    pub held_out: Rows,
+pub struct TrainTestData {
+    pub learn: Examples,
+    pub held_out: Examples,
     /// Kinds of pictures, characters, or people and things.
-    pub kinds: Vec<usize>,
+    pub classes: Vec<usize>,
     /// The characters of a text, in the order of their numbers.
     pub characters: String,
     /// What ratings are on average.
@@ -37,7 +37,7 @@ pub struct Wanted<'a> {
 }
 
 /// Reads it.
-pub fn load(task: Task, wanted: &Wanted<'_>) -> Result<Data, String> {
+pub fn load(task: Task, wanted: &Wanted<'_>) -> Result<TrainTestData, String> {
     match task {
         Task::Pictures => pictures::load(wanted.path),
         Task::Text => text::load(wanted),

@@ -9,7 +9,7 @@ use tonnage::data::Dataset;
 use tonnage::io::{Csv, Npz, parse_idx, read_idx, read_npy};
 use tonnage::{DType, Elementwise, Part, Tensor};
 
-use super::{Data, said};
+use super::{TrainTestData, said};
 
 /// Names that people give to the two files, or to the two tensors of an npz file.
 const FILES: [(&str, &str); 4] = [
@@ -25,7 +25,7 @@ const NAMES: [(&str, &str); 4] =
 const MOST: i64 = 100_000;
 
 /// The pictures in a folder or a file, or those of the program.
-pub fn load(path: Option<&Path>) -> Result<Data, String> {
+pub fn load(path: Option<&Path>) -> Result<TrainTestData, String> {
     let (images, labels) = match path {
         None => (
             parse_idx(include_bytes!("../../data/digits-images.idx")).map_err(said)?,
@@ -98,7 +98,7 @@ fn table(path: &Path) -> Result<(Tensor, Tensor), String> {
 }
 
 /// Pictures, `[rows, height, width, channels]` of 0 to 1, and their labels; a tenth is held out.
-fn prepared(images: &Tensor, labels: &Tensor) -> Result<Data, String> {
+fn prepared(images: &Tensor, labels: &Tensor) -> Result<TrainTestData, String> {
     let (shape, rows) = (images.shape(), labels.shape());
     if !(3..=4).contains(&images.rank()) || labels.rank() != 1 || shape[0] != rows[0] {
         return Err(format!(
@@ -122,7 +122,7 @@ fn prepared(images: &Tensor, labels: &Tensor) -> Result<Data, String> {
     if least < 0 || most >= MOST {
         return Err(format!("labels from {least} to {most}: give kinds counted from 0"));
     }
-    let made = || -> tonnage::Result<Data> {
+    let made = || -> tonnage::Result<TrainTestData> {
         let images = images.cast(DType::F32)?;
         let most_light = images.max_all()?.scalar::<f32>()?.max(1.0);
         let mut x = images.div(most_light)?;
@@ -130,8 +130,8 @@ fn prepared(images: &Tensor, labels: &Tensor) -> Result<Data, String> {
             x = x.expand_dims(3)?;
         }
         let (learn, held_out) = Dataset::of((x, labels.clone()))?.hold_out(10)?;
-        let kinds = vec![most as usize + 1];
-        Ok(Data { learn, held_out, kinds, characters: String::new(), mean: 0.0 })
+        let classes = vec![most as usize + 1];
+        Ok(TrainTestData { learn, held_out, classes, characters: String::new(), mean: 0.0 })
     };
     made().map_err(said)
 }

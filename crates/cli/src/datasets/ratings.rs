@@ -9,7 +9,7 @@ use tonnage::data::Dataset;
 use tonnage::io::Csv;
 use tonnage::{DType, Elementwise, Part, RandomKey, Tensor, concat};
 
-use super::{Data, said};
+use super::{TrainTestData, said};
 
 const PEOPLE: usize = 600;
 const THINGS: usize = 400;
@@ -19,7 +19,7 @@ const RATINGS: usize = 20_000;
 const MOST: f64 = 1e8;
 
 /// A table with the columns person, thing and rating in this order (more are left alone); people and things are numbers from 0 on.
-pub fn load(path: Option<&Path>) -> Result<Data, String> {
+pub fn load(path: Option<&Path>) -> Result<TrainTestData, String> {
     let made = match path {
         None => drawn(),
         Some(path) => read(path),
@@ -27,7 +27,7 @@ pub fn load(path: Option<&Path>) -> Result<Data, String> {
     made.map_err(said)
 }
 
-fn read(path: &Path) -> tonnage::Result<Data> {
+fn read(path: &Path) -> tonnage::Result<TrainTestData> {
     let csv = Csv::new().dtype(DType::F64);
     // A table of numbers has names only where its first line is none.
     let names = csv.names(path)?;
@@ -42,7 +42,7 @@ fn read(path: &Path) -> tonnage::Result<Data> {
     }
     let column = |i: i64| table.slice(&[Part::ALL, Part::from(i..i + 1)])?.squeeze([1]);
     let (person, thing) = (column(0)?, column(1)?);
-    let mut kinds = Vec::new();
+    let mut classes = Vec::new();
     for (name, numbers) in [("person", &person), ("thing", &thing)] {
         let whole = numbers.floor()?.equal(numbers)?.logical_and(numbers.greater_equal(0.0)?)?;
         let most = numbers.max_all()?.scalar::<f64>()?;
@@ -51,12 +51,12 @@ fn read(path: &Path) -> tonnage::Result<Data> {
             let help = "number people and things from 0, without large gaps";
             return Err(tonnage_core::error::bad_argument("recommender", what, help));
         }
-        kinds.push(most as usize + 1);
+        classes.push(most as usize + 1);
     }
-    prepared(&person.cast(DType::I64)?, &thing.cast(DType::I64)?, &column(2)?, kinds)
+    prepared(&person.cast(DType::I64)?, &thing.cast(DType::I64)?, &column(2)?, classes)
 }
 
-fn drawn() -> tonnage::Result<Data> {
+fn drawn() -> tonnage::Result<TrainTestData> {
     let key = RandomKey::new(0x7261_7465);
     let [a, rest] = key.split();
     let [b, rest] = rest.split();
@@ -78,11 +78,11 @@ fn prepared(
     person: &Tensor,
     thing: &Tensor,
     rating: &Tensor,
-    kinds: Vec<usize>,
-) -> tonnage::Result<Data> {
+    classes: Vec<usize>,
+) -> tonnage::Result<TrainTestData> {
     let pairs = concat(&[&person.expand_dims(1)?, &thing.expand_dims(1)?], 1)?;
     let rating = rating.cast(DType::F32)?;
     let (learn, held_out) = Dataset::of((pairs, rating))?.hold_out(10)?;
     let mean = learn.whole().1.mean_all()?.scalar::<f32>()?;
-    Ok(Data { learn, held_out, kinds, characters: String::new(), mean })
+    Ok(TrainTestData { learn, held_out, classes, characters: String::new(), mean })
 }

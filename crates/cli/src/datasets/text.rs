@@ -10,7 +10,7 @@ use tonnage::data::Dataset;
 use tonnage::io::read_text;
 use tonnage::{Tensor, tensor};
 
-use super::{Data, Wanted, said};
+use super::{TrainTestData, Wanted, said};
 
 const OWN: &str = include_str!("../../data/coriolanus.txt");
 
@@ -18,7 +18,7 @@ const OWN: &str = include_str!("../../data/coriolanus.txt");
 const MOST: usize = 4096;
 
 /// Rows of `length` characters, and of those that come next. The last tenth is held out.
-pub fn load(wanted: &Wanted<'_>) -> Result<Data, String> {
+pub fn load(wanted: &Wanted<'_>) -> Result<TrainTestData, String> {
     let text = match wanted.path {
         None => OWN.to_string(),
         Some(path) => read(path)?,
@@ -28,9 +28,9 @@ pub fn load(wanted: &Wanted<'_>) -> Result<Data, String> {
         Some(characters) => characters.to_string(),
         None => text.chars().collect::<BTreeSet<char>>().into_iter().collect(),
     };
-    let kinds = characters.chars().count();
-    if kinds > MOST {
-        return Err(format!("{name}: {kinds} different characters; is it a text?"));
+    let classes = characters.chars().count();
+    if classes > MOST {
+        return Err(format!("{name}: {classes} different characters; is it a text?"));
     }
     let numbers = numbers(&text, &characters)
         .map_err(|c| format!("{name}: `{c}` is no character that the model knows"))?;
@@ -44,7 +44,7 @@ pub fn load(wanted: &Wanted<'_>) -> Result<Data, String> {
         ));
     }
     let learn = rows - rows / 10;
-    let part = |from: usize, to: usize| -> Result<super::Rows, String> {
+    let part = |from: usize, to: usize| -> Result<super::Examples, String> {
         let cut = |shift: usize| -> tonnage::Result<Tensor> {
             tensor(&numbers[from * length + shift..to * length + shift])?
                 .reshape([to - from, length])
@@ -52,7 +52,7 @@ pub fn load(wanted: &Wanted<'_>) -> Result<Data, String> {
         Dataset::of((cut(0).map_err(said)?, cut(1).map_err(said)?)).map_err(said)
     };
     let (learn, held_out) = (part(0, learn)?, part(learn, rows)?);
-    Ok(Data { learn, held_out, kinds: vec![kinds], characters, mean: 0.0 })
+    Ok(TrainTestData { learn, held_out, classes: vec![classes], characters, mean: 0.0 })
 }
 
 /// The numbers of a text's characters, or the first that has none.

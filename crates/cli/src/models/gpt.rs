@@ -15,7 +15,7 @@ pub struct Gpt {
     dtype: DType,
     tokens: Embedding,
     places: Param,
-    blocks: Vec<Block>,
+    blocks: Vec<TransformerBlock>,
     norm: LayerNorm,
     head: Dense,
 }
@@ -24,18 +24,18 @@ parameters!(Gpt { tokens, places, blocks, norm, head });
 
 impl Gpt {
     /// Of so many characters, numbers a vector, blocks, and characters seen at once.
-    pub fn new(kinds: usize, width: usize, layers: usize, length: usize, dtype: DType) -> Gpt {
+    pub fn new(vocabulary: usize, width: usize, layers: usize, length: usize, dtype: DType) -> Gpt {
         let start = Initializer::Normal(0.0, 0.02);
         let heads = (width / HEAD).max(1);
         Gpt {
             length,
             width,
             dtype,
-            tokens: Embedding::new(kinds, width).starting(start),
+            tokens: Embedding::new(vocabulary, width).starting(start),
             places: Param::new("gpt/places", start),
-            blocks: (0..layers).map(|_| Block::new(heads, width)).collect(),
+            blocks: (0..layers).map(|_| TransformerBlock::new(heads, width)).collect(),
             norm: LayerNorm::new(),
-            head: Dense::new(kinds).no_bias(),
+            head: Dense::new(vocabulary).no_bias(),
         }
     }
 }
@@ -56,7 +56,7 @@ impl Layer for Gpt {
 }
 
 /// Attention to what came before, then two dense layers at each place; each is added to what it read.
-struct Block {
+struct TransformerBlock {
     before: LayerNorm,
     attention: MultiHeadAttention,
     between: LayerNorm,
@@ -64,11 +64,11 @@ struct Block {
     narrow: Dense,
 }
 
-parameters!(Block { before, attention, between, wide, narrow });
+parameters!(TransformerBlock { before, attention, between, wide, narrow });
 
-impl Block {
-    fn new(heads: usize, width: usize) -> Block {
-        Block {
+impl TransformerBlock {
+    fn new(heads: usize, width: usize) -> TransformerBlock {
+        TransformerBlock {
             before: LayerNorm::new(),
             attention: MultiHeadAttention::new(heads).causal(),
             between: LayerNorm::new(),
@@ -78,7 +78,7 @@ impl Block {
     }
 }
 
-impl Layer for Block {
+impl Layer for TransformerBlock {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let x = (x + self.attention.forward(&self.before.forward(x, mode)?, mode)?)?;
         let wide = self.wide.forward(&self.between.forward(&x, mode)?, mode)?.gelu()?;

@@ -78,11 +78,12 @@ impl Precision {
 
 /// All that a model is built from: what a checkpoint has to say beside its tensors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sizes {
+pub struct ModelConfig {
     pub model: Model,
     pub precision: Precision,
     /// Kinds of pictures, characters, or people and things.
-    pub kinds: Vec<usize>,
+    #[serde(rename = "kinds")]
+    pub classes: Vec<usize>,
     /// Numbers in a vector.
     pub width: usize,
     /// Blocks of a transformer.
@@ -98,18 +99,18 @@ pub struct Sizes {
 }
 
 /// Builds it.
-pub fn build(sizes: &Sizes) -> Box<dyn Layer> {
-    let (kinds, dtype) = (sizes.kinds.first().copied().unwrap_or(1), sizes.precision.dtype());
+pub fn build(sizes: &ModelConfig) -> Box<dyn Layer> {
+    let (classes, dtype) = (sizes.classes.first().copied().unwrap_or(1), sizes.precision.dtype());
     match sizes.model {
-        Model::Mlp => Box::new(pictures::mlp(kinds, dtype)),
-        Model::Cnn => Box::new(pictures::cnn(kinds, dtype)),
+        Model::Mlp => Box::new(pictures::mlp(classes, dtype)),
+        Model::Cnn => Box::new(pictures::cnn(classes, dtype)),
         Model::Gpt => {
-            Box::new(gpt::Gpt::new(kinds, sizes.width, sizes.layers, sizes.length, dtype))
+            Box::new(gpt::Gpt::new(classes, sizes.width, sizes.layers, sizes.length, dtype))
         }
-        Model::Gru => Box::new(recurrent::Gru::new(kinds, sizes.width, dtype)),
+        Model::Gru => Box::new(recurrent::Gru::new(classes, sizes.width, dtype)),
         Model::Recommender => {
-            let things = sizes.kinds.get(1).copied().unwrap_or(1);
-            Box::new(recommender::Recommender::new(kinds, things, sizes.width, sizes.mean))
+            let things = sizes.classes.get(1).copied().unwrap_or(1);
+            Box::new(recommender::Recommender::new(classes, things, sizes.width, sizes.mean))
         }
     }
 }

@@ -4,12 +4,16 @@ use tonnage::nn::{Activation, Apply, Convolution, Dense, Dropout, Flatten, MaxPo
 use tonnage::{Conv, DType, Elementwise, Pool};
 
 /// Two dense layers.
-pub fn mlp(kinds: usize, dtype: DType) -> Sequential {
-    start(dtype).then(Flatten).then(Dense::new(128)).then(Activation::Relu).then(Dense::new(kinds))
+pub fn mlp(classes: usize, dtype: DType) -> Sequential {
+    start(dtype)
+        .then(Flatten)
+        .then(Dense::new(128))
+        .then(Activation::Relu)
+        .then(Dense::new(classes))
 }
 
 /// Two convolutions and two dense layers.
-pub fn cnn(kinds: usize, dtype: DType) -> Sequential {
+pub fn cnn(classes: usize, dtype: DType) -> Sequential {
     start(dtype)
         .then(Convolution::new(16, &[3, 3], Conv::same()))
         .then(Activation::Relu)
@@ -20,7 +24,7 @@ pub fn cnn(kinds: usize, dtype: DType) -> Sequential {
         .then(Dropout(0.25))
         .then(Dense::new(64))
         .then(Activation::Relu)
-        .then(Dense::new(kinds))
+        .then(Dense::new(classes))
 }
 
 /// Layers compute in the dtype of what comes in.

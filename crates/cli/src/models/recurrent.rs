@@ -15,9 +15,14 @@ parameters!(Gru { tokens, layer, head });
 
 impl Gru {
     /// Of so many characters, and numbers in the state.
-    pub fn new(kinds: usize, width: usize, dtype: DType) -> Gru {
-        let tokens = Embedding::new(kinds, width);
-        Gru { dtype, tokens, layer: Recurrent::gru(width).sequences(), head: Dense::new(kinds) }
+    pub fn new(vocabulary: usize, width: usize, dtype: DType) -> Gru {
+        let tokens = Embedding::new(vocabulary, width);
+        Gru {
+            dtype,
+            tokens,
+            layer: Recurrent::gru(width).sequences(),
+            head: Dense::new(vocabulary),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tonnage::optim::{Adafactor, Adagrad, Adam8Bit, Lion, Optimizer, RmsProp, Sch
 use crate::models::{Model, Precision, Task};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Rule {
+pub enum OptimizerName {
     Sgd,
     Momentum,
     Adam,
@@ -23,7 +23,7 @@ pub enum Rule {
 
 /// Arguments of `tonnage train` and `tonnage plan`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct TrainArgs {
     /// The model.
     #[arg(default_value = "cnn")]
     pub model: Model,
@@ -47,7 +47,7 @@ pub struct Args {
     pub patience: Option<u64>,
     /// How gradients change the parameters.
     #[arg(long, default_value = "adam")]
-    pub optimizer: Rule,
+    pub optimizer: OptimizerName,
     /// The learning rate at first; it falls to 0 as half a wave of the cosine [default: 0.003, of ratings 0.01].
     #[arg(long)]
     pub rate: Option<f64>,
@@ -84,7 +84,7 @@ pub struct Args {
     pub report: PathBuf,
 }
 
-impl Args {
+impl TrainArgs {
     /// What the model is called.
     pub fn name(&self) -> String {
         name(self.model)
@@ -166,16 +166,16 @@ fn name(model: Model) -> String {
     model.to_possible_value().map_or_else(String::new, |m| m.get_name().into())
 }
 
-fn optimizer(rule: Rule, rate: Schedule) -> Optimizer {
+fn optimizer(rule: OptimizerName, rate: Schedule) -> Optimizer {
     match rule {
-        Rule::Sgd => Optimizer::sgd(rate),
-        Rule::Momentum => Optimizer::new(Sgd { momentum: 0.9, nesterov: false }, rate),
-        Rule::Adam => Optimizer::adam(rate),
-        Rule::Adamw => Optimizer::adamw(rate, 0.01),
-        Rule::Adam8bit => Optimizer::new(Adam8Bit::default(), rate),
-        Rule::Adagrad => Optimizer::new(Adagrad::default(), rate),
-        Rule::Rmsprop => Optimizer::new(RmsProp::default(), rate),
-        Rule::Adafactor => Optimizer::new(Adafactor::default(), rate),
-        Rule::Lion => Optimizer::new(Lion::default(), rate),
+        OptimizerName::Sgd => Optimizer::sgd(rate),
+        OptimizerName::Momentum => Optimizer::new(Sgd { momentum: 0.9, nesterov: false }, rate),
+        OptimizerName::Adam => Optimizer::adam(rate),
+        OptimizerName::Adamw => Optimizer::adamw(rate, 0.01),
+        OptimizerName::Adam8bit => Optimizer::new(Adam8Bit::default(), rate),
+        OptimizerName::Adagrad => Optimizer::new(Adagrad::default(), rate),
+        OptimizerName::Rmsprop => Optimizer::new(RmsProp::default(), rate),
+        OptimizerName::Adafactor => Optimizer::new(Adafactor::default(), rate),
+        OptimizerName::Lion => Optimizer::new(Lion::default(), rate),
     }
 }

@@ -9,34 +9,34 @@ use tonnage::optim::{LossScale, Optimizer};
 use tonnage::train::{Checkpoints, Fit};
 use tonnage::{Plan, Price, set_seed};
 
-use super::args::Args;
-use crate::datasets::{self, Data, Wanted};
-use crate::models::{self, Precision, Sizes, Task};
+use super::args::TrainArgs;
+use crate::datasets::{self, TrainTestData, Wanted};
+use crate::models::{self, ModelConfig, Precision, Task};
 
 /// The file beside checkpoints that says what model they are of.
 const NAME: &str = "model.json";
 
 /// What `tonnage train` runs and `tonnage plan` plans.
-pub struct Job {
+pub struct TrainJob {
     pub fit: Fit,
     pub task: Task,
-    pub sizes: Sizes,
+    pub sizes: ModelConfig,
     pub model: Box<dyn Layer>,
     pub optimizer: Optimizer,
-    pub data: Data,
+    pub data: TrainTestData,
     checkpoints: Option<Checkpoints>,
 }
 
-impl Job {
-    pub fn new(args: &Args) -> Result<Job, String> {
+impl TrainJob {
+    pub fn new(args: &TrainArgs) -> Result<TrainJob, String> {
         args.check()?;
         let task = args.model.task();
         let wanted = Wanted { path: args.data.as_deref(), length: args.length(), characters: None };
         let data = datasets::load(task, &wanted)?;
-        let sizes = Sizes {
+        let sizes = ModelConfig {
             model: args.model,
             precision: args.precision(),
-            kinds: data.kinds.clone(),
+            classes: data.classes.clone(),
             width: args.width(),
             layers: args.layers(),
             length: args.length(),
@@ -66,7 +66,7 @@ impl Job {
         if args.resume {
             fit = fit.resume();
         }
-        Ok(Job { fit, task, sizes, model, optimizer, data, checkpoints })
+        Ok(TrainJob { fit, task, sizes, model, optimizer, data, checkpoints })
     }
 
     /// What a step takes.
@@ -97,7 +97,7 @@ impl Job {
 }
 
 /// The model that a folder of checkpoints is of.
-pub fn described(folder: &Path) -> Result<Sizes, String> {
+pub fn described(folder: &Path) -> Result<ModelConfig, String> {
     let path = folder.join(NAME);
     read_json(&path, "model").map_err(|e: tonnage::Error| {
         format!("{e}; name a folder that `tonnage train --checkpoint` wrote")

@@ -13,8 +13,8 @@ use tonnage::io::can_save;
 use tonnage::train::{EarlyStopping, Go, Log, Progress};
 use tonnage::{ErrorKind, memory};
 
-pub use args::Args;
-pub use job::{Job, described};
+pub use args::TrainArgs;
+pub use job::{TrainJob, described};
 use page::Page;
 pub use report::found;
 
@@ -33,8 +33,8 @@ pub fn answer(error: &tonnage::Error) -> Result<ExitCode, String> {
 }
 
 /// `tonnage plan`: runs nothing.
-pub fn plan(args: &Args) -> Result<ExitCode, String> {
-    let job = Job::new(args)?;
+pub fn plan(args: &TrainArgs) -> Result<ExitCode, String> {
+    let job = TrainJob::new(args)?;
     match job.plan() {
         Ok(plan) => {
             say!("{plan}");
@@ -45,12 +45,12 @@ pub fn plan(args: &Args) -> Result<ExitCode, String> {
 }
 
 /// `tonnage train`.
-pub fn run(args: &Args) -> Result<ExitCode, String> {
+pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
     // Now, and not when all is learned.
     for path in [&args.report, &args.page()] {
         can_save(path).map_err(|e| e.to_string())?;
     }
-    let job = Job::new(args)?;
+    let job = TrainJob::new(args)?;
     let plan = match job.plan() {
         Ok(plan) => plan,
         Err(error) => return answer(&error),

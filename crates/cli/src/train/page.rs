@@ -4,13 +4,13 @@ use tonnage::report::{Report, save_html};
 use tonnage::train::History;
 use tonnage::{Plan, memory};
 
-use super::args::Args;
-use super::job::Job;
+use super::args::TrainArgs;
+use super::job::TrainJob;
 
 /// What is on it.
 pub struct Page<'a> {
-    pub args: &'a Args,
-    pub job: &'a Job,
+    pub args: &'a TrainArgs,
+    pub job: &'a TrainJob,
     pub plan: &'a Plan,
     pub timeline: memory::Timeline,
 }

@@ -8,10 +8,10 @@ use tonnage::nn::{Layer, Parameters};
 use tonnage::train::{History, evaluate, mean_loss};
 use tonnage::{Bytes, Plan};
 
-use super::args::Args;
-use super::job::Job;
+use super::args::TrainArgs;
+use super::job::TrainJob;
 use super::page::Page;
-use crate::datasets::Rows;
+use crate::datasets::Examples;
 use crate::models::Task;
 
 /// Rows looked at together.
@@ -19,7 +19,7 @@ const BATCH: usize = 256;
 
 /// How well a model does on what was held out.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Found {
+pub struct Evaluation {
     loss: f64,
     /// Of pictures and characters.
     accuracy: Option<f64>,
@@ -29,19 +29,19 @@ pub struct Found {
 }
 
 /// Looks.
-pub fn found(task: Task, model: &dyn Layer, rows: &Rows) -> tonnage::Result<Found> {
+pub fn found(task: Task, model: &dyn Layer, rows: &Examples) -> tonnage::Result<Evaluation> {
     let (len, batch) = (rows.len(), BATCH.min(rows.len().max(1)));
     if task == Task::Ratings {
         let loss = mean_loss(&model, rows, batch, |said, truth| task.loss(said, truth))?;
-        return Ok(Found { loss, accuracy: None, off_by: Some(loss.sqrt()), rows: len });
+        return Ok(Evaluation { loss, accuracy: None, off_by: Some(loss.sqrt()), rows: len });
     }
     let seen = evaluate(&model, rows, batch)?;
-    Ok(Found { loss: seen.loss, accuracy: Some(seen.accuracy), off_by: None, rows: len })
+    Ok(Evaluation { loss: seen.loss, accuracy: Some(seen.accuracy), off_by: None, rows: len })
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { loss, accuracy, off_by, rows } = self;
+        let Evaluation { loss, accuracy, off_by, rows } = self;
         match (accuracy, off_by) {
             (Some(share), _) => {
                 write!(
@@ -58,11 +58,11 @@ impl fmt::Display for Found {
 
 /// What a run came to, for the file.
 #[derive(Serialize)]
-struct Report<'a> {
+struct TrainReport<'a> {
     model: String,
     parameters: u64,
     #[serde(flatten)]
-    found: Found,
+    found: Evaluation,
     losses: &'a [f64],
     steps: u64,
     seconds: f64,
@@ -77,8 +77,8 @@ struct Report<'a> {
 
 /// Says what came of a run, and writes the report. What was learned is said before anything is written, which can fail.
 pub fn write(
-    args: &Args,
-    job: &Job,
+    args: &TrainArgs,
+    job: &TrainJob,
     plan: &Plan,
     history: &History,
     page: &Page<'_>,
@@ -97,7 +97,7 @@ pub fn write(
         Some(measured) => say!("peak: predicted {predicted}, measured {measured}"),
         None => say!("peak: predicted {predicted}, not measured: no step was made"),
     }
-    let report = Report {
+    let report = TrainReport {
         model: args.name(),
         parameters,
         found,

@@ -8,7 +8,9 @@ use tonnage_ops::control;
 
 use super::check::branches_agree;
 use super::eager;
-use super::region::{Outside, Part, Takes, add_written, arranged, begin, key, leaves, with_leaves};
+use super::region::{
+    RegionCaptures, RegionTrace, Takes, add_written, arranged, begin, key, leaves, with_leaves,
+};
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 
@@ -65,7 +67,7 @@ pub fn switch<R: Tree>(index: &Tensor, branches: &[&dyn Fn() -> Result<R>]) -> R
 fn run<R: Tree>(
     op: &'static OpDef,
     choice: &Tensor,
-    mut parts: Vec<Part<R>>,
+    mut parts: Vec<RegionTrace<R>>,
     source: Source,
 ) -> Result<R> {
     branches_agree(op.name, &parts)?;
@@ -82,7 +84,7 @@ fn run<R: Tree>(
         }
         traced.push(part.trace.finish(&outputs)?);
     }
-    let outside = Outside::of(&traced.iter().collect::<Vec<_>>(), &written);
+    let outside = RegionCaptures::of(&traced.iter().collect::<Vec<_>>(), &written);
     let order: Vec<Takes> = written
         .iter()
         .map(Takes::Variable)
@@ -94,14 +96,14 @@ fn run<R: Tree>(
         return Err(bad_argument(op.name, "no branches", "give at least one"));
     };
     let results = leaves(&result).len();
-    let mut inputs: SmallVec<[eager::Given; 3]> = SmallVec::new();
-    inputs.push(eager::Given::Tensor(choice.clone()));
+    let mut inputs: SmallVec<[eager::RegionInput; 3]> = SmallVec::new();
+    inputs.push(eager::RegionInput::Tensor(choice.clone()));
     for (k, variable) in written.iter().enumerate() {
-        inputs.push(eager::Given::Written(variable.clone(), results + k));
+        inputs.push(eager::RegionInput::Written(variable.clone(), results + k));
     }
-    inputs.extend(outside.captured.into_iter().map(eager::Given::Tensor));
+    inputs.extend(outside.captured.into_iter().map(eager::RegionInput::Tensor));
     for variable in &outside.variables {
-        inputs.push(eager::Given::Tensor(variable.read()?));
+        inputs.push(eager::RegionInput::Tensor(variable.read()?));
     }
     let attrs = Attrs::Branch { key: Some(key(&regions)), updates: Vec::new() };
     let mark = Mark { source, kind: Kind::Activation };

@@ -4,7 +4,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result, Source, TensorType};
 use tonnage_ops::control::while_loop::stays;
 
-use super::region::{Part, leaves, text};
+use super::region::{RegionTrace, leaves, text};
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 
@@ -13,7 +13,7 @@ fn made_at(line: Option<Source>) -> String {
 }
 
 /// Branches return the same structure, of the same types.
-pub(super) fn branches_agree<R: Tree>(op: &'static str, parts: &[Part<R>]) -> Result<()> {
+pub(super) fn branches_agree<R: Tree>(op: &'static str, parts: &[RegionTrace<R>]) -> Result<()> {
     let Some((first, others)) = parts.split_first() else { return Ok(()) };
     for (i, other) in others.iter().enumerate() {
         if text(&first.result) != text(&other.result) {
@@ -42,7 +42,7 @@ pub(super) fn body_saves<S: Tree, R>(
     op: &'static str,
     start: &S,
     types: &[TensorType],
-    part: &Part<R>,
+    part: &RegionTrace<R>,
     made: &S,
 ) -> Result<()> {
     if text(start) != text(made) {
@@ -69,7 +69,7 @@ pub(super) fn body_saves<S: Tree, R>(
 }
 
 /// A condition may not change anything: nobody says how often it is asked.
-pub(super) fn condition_only_looks<R>(op: &'static str, part: &Part<R>) -> Result<()> {
+pub(super) fn condition_only_looks<R>(op: &'static str, part: &RegionTrace<R>) -> Result<()> {
     if !part.trace.written().is_empty() {
         let help = "write variables in the body";
         return Err(bad_argument(op, "the condition writes a variable", help));
@@ -91,7 +91,7 @@ pub(super) fn condition_only_looks<R>(op: &'static str, part: &Part<R>) -> Resul
 /// Rows that are stacked have one size, which is known before the loop runs.
 pub(super) fn rows_have_one_size<R, Y: Tree>(
     op: &'static str,
-    part: &Part<R>,
+    part: &RegionTrace<R>,
     rows: &Y,
 ) -> Result<()> {
     for (i, row) in leaves(rows).iter().enumerate() {

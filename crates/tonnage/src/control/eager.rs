@@ -17,12 +17,12 @@ use tonnage_runtime::{execute, pool};
 
 use crate::dispatch::{self, Input};
 use crate::tape;
-use crate::tensor::{Repr, Tensor};
+use crate::tensor::{Tensor, TensorRepr};
 use crate::trace;
-use crate::variable::{Held, Variable};
+use crate::variable::{LockedVariables, Variable};
 
 /// An input of an op with regions.
-pub(super) enum Given {
+pub(super) enum RegionInput {
     Tensor(Tensor),
     /// A variable that becomes the op's output of that number. These outputs are the last ones, or the last
     /// before those of stacked rows, and are not returned.
@@ -32,14 +32,16 @@ pub(super) enum Given {
 /// Applies the op and writes the variables; returns the other outputs.
 pub(super) fn apply(
     op: &'static OpDef,
-    inputs: SmallVec<[Given; 3]>,
+    inputs: SmallVec<[RegionInput; 3]>,
     attrs: Attrs,
     regions: Vec<Arc<Graph>>,
     mark: Mark,
 ) -> Result<SmallVec<[Tensor; 1]>> {
     // What is kept in files is written as a value, behind the op.
-    let in_place = |given: &Given| matches!(given, Given::Written(v, _) if !v.is_in_files());
-    let in_files = |given: &Given| matches!(given, Given::Written(v, _) if v.is_in_files());
+    let in_place =
+        |given: &RegionInput| matches!(given, RegionInput::Written(v, _) if !v.is_in_files());
+    let in_files =
+        |given: &RegionInput| matches!(given, RegionInput::Written(v, _) if v.is_in_files());
     let writes = inputs.iter().any(in_place) && !inputs.iter().any(in_files);
     if writes && trace::current().is_none() && tape::is_quiet() {
         return at_once(op, inputs, attrs, regions, mark);
@@ -48,8 +50,8 @@ pub(super) fn apply(
     let mut given: SmallVec<[Input; 3]> = SmallVec::new();
     for input in inputs {
         given.push(Input::Owned(match input {
-            Given::Tensor(tensor) => tensor,
-            Given::Written(variable, output) => {
+            RegionInput::Tensor(tensor) => tensor,
+            RegionInput::Written(variable, output) => {
                 let value = variable.read()?;
                 written.push((variable, output));
                 value
@@ -67,7 +69,7 @@ pub(super) fn apply(
 /// The op and its assignments as one graph, planned and run now.
 fn at_once(
     op: &'static OpDef,
-    inputs: SmallVec<[Given; 3]>,
+    inputs: SmallVec<[RegionInput; 3]>,
     attrs: Attrs,
     regions: Vec<Arc<Graph>>,
     mark: Mark,
@@ -77,26 +79,26 @@ fn at_once(
     let variables: Vec<(Variable, bool)> = inputs
         .iter()
         .filter_map(|given| match given {
-            Given::Written(variable, _) => Some((variable.clone(), true)),
-            Given::Tensor(_) => None,
+            RegionInput::Written(variable, _) => Some((variable.clone(), true)),
+            RegionInput::Tensor(_) => None,
         })
         .collect();
-    let mut held = Held::take(&variables)?;
+    let mut held = LockedVariables::take(&variables)?;
     let mut taken = held.arrays().into_iter();
     let (mut values, mut arrays, mut donated) = (Vec::new(), Vec::new(), Vec::new());
     let mut written: Vec<(usize, Value)> = Vec::new();
     for input in inputs {
         let value = match input {
-            Given::Tensor(tensor) => {
+            RegionInput::Tensor(tensor) => {
                 let value = builder.input(tensor.ty(), Kind::Input, None);
                 tensor.array(op.name)?;
-                if let Repr::Array(array) = tensor.into_repr() {
+                if let TensorRepr::Array(array) = tensor.into_repr() {
                     arrays.push(array);
                 }
                 donated.push(arrays.last().is_some_and(tonnage_runtime::Array::is_sole));
                 value
             }
-            Given::Written(variable, output) => {
+            RegionInput::Written(variable, output) => {
                 let name = Some(variable.name().into());
                 let value = builder.input(variable.ty(), variable.kind(), name);
                 arrays.extend(taken.next());

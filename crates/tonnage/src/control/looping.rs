@@ -7,10 +7,12 @@ use tonnage_core::{Dim, Kind, Mark, Result, Source, TensorType};
 use tonnage_ops::control::{trips, while_loop::WHILE_LOOP};
 
 use super::check::{body_saves, condition_only_looks, rows_have_one_size};
-use super::eager::{self, Given};
+use super::eager::{self, RegionInput};
 use super::options::Loop;
-use super::region::{Outside, Takes, add_written, arranged, begin, key, leaves, with_leaves};
-use crate::tensor::{Repr, Tensor};
+use super::region::{
+    RegionCaptures, Takes, add_written, arranged, begin, key, leaves, with_leaves,
+};
+use crate::tensor::{Tensor, TensorRepr};
 use crate::tree::Tree;
 
 /// When a loop ends.
@@ -70,7 +72,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
     };
     // A loop that counts up to a number needs no condition.
     let all: Vec<_> = condition.iter().chain([&body]).collect();
-    let outside = Outside::of(&all, &written);
+    let outside = RegionCaptures::of(&all, &written);
     let order = order(variables, &written, &outside, 0);
     let counted = condition.as_ref().and_then(|condition| {
         let known = |i: usize| match order.get(i)? {
@@ -92,7 +94,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
     let condition = condition.filter(|_| matches!(iterations, Iterations::While { .. }));
     drop(order);
     let all: Vec<_> = condition.iter().chain([&body]).collect();
-    let outside = Outside::of(&all, &written);
+    let outside = RegionCaptures::of(&all, &written);
     let mut regions = Vec::new();
     if let Some(condition) = &condition {
         let order = self::order(variables, &written, &outside, 0);
@@ -112,13 +114,14 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
         key: key(&regions),
         updates: Vec::new(),
     }));
-    let mut inputs: SmallVec<[Given; 3]> = carried.into_iter().map(Given::Tensor).collect();
+    let mut inputs: SmallVec<[RegionInput; 3]> =
+        carried.into_iter().map(RegionInput::Tensor).collect();
     for (k, variable) in written.into_iter().enumerate() {
-        inputs.push(Given::Written(variable, variables + k));
+        inputs.push(RegionInput::Written(variable, variables + k));
     }
-    inputs.extend(sliced.into_iter().chain(outside.captured).map(Given::Tensor));
+    inputs.extend(sliced.into_iter().chain(outside.captured).map(RegionInput::Tensor));
     for variable in &outside.variables {
-        inputs.push(Given::Tensor(variable.read()?));
+        inputs.push(RegionInput::Tensor(variable.read()?));
     }
     // The loop variables are the loop's alone from here on.
     drop(start);
@@ -132,7 +135,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
 fn order<'a>(
     variables: usize,
     written: &'a [crate::Variable],
-    outside: &'a Outside,
+    outside: &'a RegionCaptures,
     rows: usize,
 ) -> Vec<Takes<'a>> {
     (0..variables)
@@ -147,11 +150,11 @@ fn order<'a>(
 /// The integer that a scalar is, where that is known now.
 fn integer(tensor: &Tensor) -> Option<i128> {
     match tensor.repr() {
-        Repr::Symbol(symbol) => {
+        TensorRepr::Symbolic(symbol) => {
             let state = symbol.trace.state();
             trips::constant(state.builder.graph(), symbol.value.id()?)
         }
-        Repr::Array(array) if array.dtype().is_integer() && array.sizes().is_empty() => {
+        TensorRepr::Array(array) if array.dtype().is_integer() && array.sizes().is_empty() => {
             let mut bytes = [0u8; 8];
             let size = array.dtype().size();
             array.copy_to(&mut bytes[..size]).ok()?;
@@ -160,6 +163,6 @@ fn integer(tensor: &Tensor) -> Option<i128> {
             let bits = u64::from_le_bytes(bytes) << shift;
             Some(if signed { i128::from(bits as i64 >> shift) } else { i128::from(bits >> shift) })
         }
-        Repr::Array(_) | Repr::Spec(_) => None,
+        TensorRepr::Array(_) | TensorRepr::Spec(_) => None,
     }
 }

@@ -8,13 +8,13 @@ use tonnage_core::recipe::Key;
 use tonnage_core::{Kind, Result, Source, TensorType};
 
 use crate::random::next_key;
-use crate::tensor::{Repr, Tensor};
-use crate::trace::{Trace, Traced};
+use crate::tensor::{Tensor, TensorRepr};
+use crate::trace::{FinishedTrace, Trace};
 use crate::tree::Tree;
 use crate::variable::Variable;
 
 /// A region in the making.
-pub(super) struct Part<R> {
+pub(super) struct RegionTrace<R> {
     pub trace: Trace,
     pub result: R,
 }
@@ -24,17 +24,17 @@ pub(super) fn begin<R>(
     types: &[TensorType],
     source: Source,
     f: impl FnOnce(Vec<Tensor>) -> Result<R>,
-) -> Result<Part<R>> {
+) -> Result<RegionTrace<R>> {
     let trace = Trace::begin_region(source);
     let arguments = types.iter().map(|ty| trace.argument(ty.clone())).collect();
     let result = trace.within(|| f(arguments))?;
-    Ok(Part { trace, result })
+    Ok(RegionTrace { trace, result })
 }
 
-impl<R> Part<R> {
+impl<R> RegionTrace<R> {
     /// The line that made a value of the region.
     pub fn line(&self, tensor: &Tensor) -> Option<Source> {
-        let Repr::Symbol(symbol) = tensor.repr() else { return None };
+        let TensorRepr::Symbolic(symbol) = tensor.repr() else { return None };
         let id = symbol.value.id().filter(|_| symbol.trace.number() == self.trace.number())?;
         Some(self.trace.state().builder.graph().value(id).source)
     }
@@ -77,15 +77,15 @@ fn add(all: &mut Vec<Variable>, variable: &Variable) {
 
 /// What regions use from outside, each once.
 #[derive(Default)]
-pub(super) struct Outside {
+pub(super) struct RegionCaptures {
     pub captured: Vec<Tensor>,
     pub variables: Vec<Variable>,
 }
 
-impl Outside {
+impl RegionCaptures {
     /// What these regions use, without variables that are listed apart.
-    pub fn of(parts: &[&Traced], apart: &[Variable]) -> Outside {
-        let mut all = Outside::default();
+    pub fn of(parts: &[&FinishedTrace], apart: &[Variable]) -> RegionCaptures {
+        let mut all = RegionCaptures::default();
         for part in parts {
             for tensor in &part.captured {
                 if !all.captured.iter().any(|t| t.id() == tensor.id()) {
@@ -111,7 +111,7 @@ pub(super) enum Takes<'a> {
 }
 
 /// A region's graph with inputs in that order; what it does not use it takes all the same.
-pub(super) fn arranged(part: &Traced, arguments: usize, order: &[Takes]) -> Arc<Graph> {
+pub(super) fn arranged(part: &FinishedTrace, arguments: usize, order: &[Takes]) -> Arc<Graph> {
     let mut graph = part.graph.clone();
     let own = graph.inputs.clone();
     let inputs = order

@@ -124,15 +124,15 @@ impl Loop {
 
     fn count<S: Tree>(
         &self,
-        start: Side,
-        stop: Side,
+        start: BoundValue,
+        stop: BoundValue,
         init: S,
         body: impl FnOnce(Tensor, S) -> Result<S>,
         source: Source,
     ) -> Result<S> {
         let op = "fori_loop";
         self.without_rows(op)?;
-        if let (Side::Number(start), Side::Number(stop)) = (&start, &stop) {
+        if let (BoundValue::Number(start), BoundValue::Number(stop)) = (&start, &stop) {
             // Rows of a range: each iteration computes its own, and no counter is carried.
             let iterations = usize::try_from(stop.saturating_sub(*start)).unwrap_or(0);
             let most = self.most.map_or(usize::MAX, |n| n as usize);
@@ -146,20 +146,20 @@ impl Loop {
             return Ok(state);
         }
         let dtype = match (&start, &stop) {
-            (Side::Tensor(tensor), _) | (_, Side::Tensor(tensor)) => tensor.dtype(),
+            (BoundValue::Tensor(tensor), _) | (_, BoundValue::Tensor(tensor)) => tensor.dtype(),
             _ => DType::I64,
         };
-        let scalar = |side: Side| match side {
-            Side::Tensor(tensor)
+        let scalar = |side: BoundValue| match side {
+            BoundValue::Tensor(tensor)
                 if tensor.dtype() == dtype && tensor.rank() == 0 && dtype.is_integer() =>
             {
                 Ok(tensor)
             }
-            Side::Tensor(tensor) => {
+            BoundValue::Tensor(tensor) => {
                 let what = format!("a bound of type {}", tensor.ty());
                 Err(bad_argument(op, what, "count between integer scalars of one dtype"))
             }
-            Side::Number(n) => {
+            BoundValue::Number(n) => {
                 let value = Scalar::Int(n.into());
                 if !value.fits(dtype) {
                     let what = format!("{n} does not fit the counter of dtype {dtype}");
@@ -251,29 +251,29 @@ impl Loop {
 /// Where [`fori_loop`] starts or stops: a number, or an integer scalar that the data decide.
 pub trait LoopBound {
     #[doc(hidden)]
-    fn side(self) -> Side;
+    fn side(self) -> BoundValue;
 }
 
 #[doc(hidden)]
-pub enum Side {
+pub enum BoundValue {
     Number(i64),
     Tensor(Tensor),
 }
 
 impl LoopBound for i64 {
-    fn side(self) -> Side {
-        Side::Number(self)
+    fn side(self) -> BoundValue {
+        BoundValue::Number(self)
     }
 }
 
 impl LoopBound for Tensor {
-    fn side(self) -> Side {
-        Side::Tensor(self)
+    fn side(self) -> BoundValue {
+        BoundValue::Tensor(self)
     }
 }
 
 impl LoopBound for &Tensor {
-    fn side(self) -> Side {
-        Side::Tensor(self.clone())
+    fn side(self) -> BoundValue {
+        BoundValue::Tensor(self.clone())
     }
 }

@@ -83,18 +83,18 @@ fn counts(sizes: [usize; 3]) -> [Array; 3] {
     let whole = Array::from_slice(&(0..n).collect::<Vec<_>>(), &sizes, mark(), "test").unwrap();
     let [a, b, c] = sizes;
     let base = Layout::contiguous(Sizes::from_slice(&[a, c, b]));
-    let mut turned = vec![0; n as usize];
+    let mut transposed = vec![0; n as usize];
     let mut next = 0;
     base.transpose(&[0, 2, 1]).for_each(|at| {
-        turned[at] = next;
+        transposed[at] = next;
         next += 1;
     });
-    let turned = Array::from_slice(&turned, &[a, c, b], mark(), "test").unwrap();
-    let turned = turned.view(base.transpose(&[0, 2, 1]));
+    let transposed = Array::from_slice(&transposed, &[a, c, b], mark(), "test").unwrap();
+    let transposed = transposed.view(base.transpose(&[0, 2, 1]));
     let counter =
         Generator::Count { start: Scalar::Int(0), step: Scalar::Int(1), dtype: DType::I32 };
     let recipe = Recipe::generate(counter, Sizes::from_slice(&sizes));
-    [whole, turned, Array::from_recipe(Arc::new(recipe))]
+    [whole, transposed, Array::from_recipe(Arc::new(recipe))]
 }
 
 #[test]

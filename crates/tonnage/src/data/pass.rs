@@ -34,7 +34,7 @@ pub(crate) fn total(holds: &[Holds]) -> Bytes {
 
 /// One time through a pipeline.
 #[derive(Clone)]
-pub(super) struct Pass {
+pub(super) struct PipelinePass {
     /// Counted from 0.
     pub number: u64,
     look: Option<Look>,
@@ -54,15 +54,15 @@ impl Look {
     }
 }
 
-impl Pass {
-    pub fn new(number: u64) -> Pass {
-        Pass { number, look: None }
+impl PipelinePass {
+    pub fn new(number: u64) -> PipelinePass {
+        PipelinePass { number, look: None }
     }
 
     /// A look, and where it writes down what it finds.
-    pub fn looking() -> (Pass, Look) {
+    pub fn looking() -> (PipelinePass, Look) {
         let look = Look::default();
-        (Pass { number: 0, look: Some(look.clone()) }, look)
+        (PipelinePass { number: 0, look: Some(look.clone()) }, look)
     }
 
     /// Whether steps should hold nothing back and start no thread.
@@ -71,8 +71,11 @@ impl Pass {
     }
 
     /// One of so many times that are one for whoever comes behind.
-    pub fn part(&self, number: u64, of: u64) -> Pass {
-        Pass { number: self.number.wrapping_mul(of).wrapping_add(number), look: self.look.clone() }
+    pub fn part(&self, number: u64, of: u64) -> PipelinePass {
+        PipelinePass {
+            number: self.number.wrapping_mul(of).wrapping_add(number),
+            look: self.look.clone(),
+        }
     }
 
     /// Elements as they come; a look notes by the first of them what a step takes that holds so many.

@@ -12,7 +12,7 @@ use tonnage_core::{Dim, Result, Scalar, Source};
 use tonnage_runtime::random;
 
 use super::Dataset;
-use super::pass::{Holds, Pass};
+use super::pass::{Holds, PipelinePass};
 use crate::io::FileTensor;
 use crate::make;
 use crate::ops::stack;
@@ -24,7 +24,7 @@ use crate::tree::{Tree, leaves};
 pub type Elements<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
 /// One time through it.
-type Make<T> = dyn Fn(&Pass) -> Elements<T> + Send + Sync;
+type Make<T> = dyn Fn(&PipelinePass) -> Elements<T> + Send + Sync;
 
 /// Steps from a source of elements to batches.
 ///
@@ -74,7 +74,9 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
         Pipeline::of(move |pass| Box::new(make(pass.number)))
     }
 
-    pub(super) fn of(make: impl Fn(&Pass) -> Elements<T> + Send + Sync + 'static) -> Pipeline<T> {
+    pub(super) fn of(
+        make: impl Fn(&PipelinePass) -> Elements<T> + Send + Sync + 'static,
+    ) -> Pipeline<T> {
         Pipeline { make: Arc::new(make), passes: Arc::default() }
     }
 
@@ -85,10 +87,10 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
 
     /// Goes through it as it is the time of that number, counted from 0: what is shuffled comes in the order of that time.
     pub fn pass(&self, number: u64) -> Elements<T> {
-        self.elements(&Pass::new(number))
+        self.elements(&PipelinePass::new(number))
     }
 
-    pub(super) fn elements(&self, pass: &Pass) -> Elements<T> {
+    pub(super) fn elements(&self, pass: &PipelinePass) -> Elements<T> {
         (self.make)(pass)
     }
 
@@ -115,7 +117,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
 
     /// Its first element, if it has one, and what its steps hold.
     pub(super) fn look(&self) -> Result<(Option<T>, Vec<Holds>)> {
-        let (pass, look) = Pass::looking();
+        let (pass, look) = PipelinePass::looking();
         let first = self.elements(&pass).next().transpose()?;
         Ok((first, look.found()))
     }

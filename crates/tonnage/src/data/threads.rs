@@ -50,7 +50,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
                 let made = Box::new(elements.map(move |element| f(element?)));
                 return pass.noted("parallel_map", 2 * threads, made);
             }
-            let state = State {
+            let state = MapState {
                 elements: Some(elements),
                 taken: 0,
                 given: 0,
@@ -58,7 +58,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
                 workers: 0,
                 dropped: false,
             };
-            let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+            let shared = Arc::new(MapShared { state: Mutex::new(state), changed: Condvar::new() });
             for _ in 0..threads {
                 let (own, f) = (shared.clone(), f.clone());
                 shared.lock().workers += 1;
@@ -68,18 +68,18 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
                     shared.lock().workers -= 1;
                 }
             }
-            Box::new(Mapped(shared))
+            Box::new(MapOutput(shared))
         })
     }
 }
 
 /// What threads and the iterator share.
-struct Shared<T, U> {
-    state: Mutex<State<T, U>>,
+struct MapShared<T, U> {
+    state: Mutex<MapState<T, U>>,
     changed: Condvar,
 }
 
-struct State<T, U> {
+struct MapState<T, U> {
     /// `None` at the end.
     elements: Option<Elements<T>>,
     taken: u64,
@@ -89,18 +89,18 @@ struct State<T, U> {
     dropped: bool,
 }
 
-impl<T, U> Shared<T, U> {
-    fn lock(&self) -> MutexGuard<'_, State<T, U>> {
+impl<T, U> MapShared<T, U> {
+    fn lock(&self) -> MutexGuard<'_, MapState<T, U>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State<T, U>>) -> MutexGuard<'a, State<T, U>> {
+    fn wait<'a>(&self, state: MutexGuard<'a, MapState<T, U>>) -> MutexGuard<'a, MapState<T, U>> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self, f: &dyn Fn(T) -> Result<U>, ahead: u64) {
         /// One worker fewer, also where `f` panics: nobody waits for it then.
-        struct Gone<'a, T, U>(&'a Shared<T, U>);
+        struct Gone<'a, T, U>(&'a MapShared<T, U>);
         impl<T, U> Drop for Gone<'_, T, U> {
             fn drop(&mut self) {
                 self.0.lock().workers -= 1;
@@ -132,9 +132,9 @@ impl<T, U> Shared<T, U> {
 }
 
 /// What comes out, in order.
-struct Mapped<T, U>(Arc<Shared<T, U>>);
+struct MapOutput<T, U>(Arc<MapShared<T, U>>);
 
-impl<T, U> Iterator for Mapped<T, U> {
+impl<T, U> Iterator for MapOutput<T, U> {
     type Item = Result<U>;
 
     fn next(&mut self) -> Option<Result<U>> {
@@ -158,7 +158,7 @@ impl<T, U> Iterator for Mapped<T, U> {
     }
 }
 
-impl<T, U> Drop for Mapped<T, U> {
+impl<T, U> Drop for MapOutput<T, U> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.dropped = true;

@@ -12,28 +12,28 @@ use tonnage_core::{ErrorKind, Kind, Result, Symbol};
 use super::{Placeholder, Session};
 use crate::function::program::{Program, lock};
 use crate::function::signature::Signature;
-use crate::function::{Cache, Key, Traced};
-use crate::tensor::{Repr, Tensor};
-use crate::trace::Origin;
+use crate::function::{CallKey, HasProgram, TraceCache};
+use crate::tensor::{Tensor, TensorRepr};
+use crate::trace::InputOrigin;
 use crate::tree::Tree;
 
 /// A program for some fetches.
-pub(super) struct Fetch {
+pub(super) struct FetchProgram {
     pub program: Program,
     /// The placeholders that it needs, in the order of its arguments.
     pub placeholders: Vec<Placeholder>,
 }
 
 /// Programs for fetches, remembered.
-type Fetches = Arc<Mutex<Cache<Fetch>>>;
+type Fetches = Arc<Mutex<TraceCache<FetchProgram>>>;
 
-impl Traced for Fetch {
+impl HasProgram for FetchProgram {
     fn program(&self) -> &Program {
         &self.program
     }
 }
 
-impl Heap for Fetch {
+impl Heap for FetchProgram {
     fn heap(&self, seen: &mut Seen) -> usize {
         let own = self.placeholders.capacity() * size_of::<Placeholder>();
         own + self.program.heap(seen)
@@ -43,7 +43,11 @@ impl Heap for Fetch {
 
 impl Session {
     /// What is fed, in the order of the fetch's arguments.
-    pub(super) fn feeds(&self, fetch: &Fetch, feeds: Vec<(&str, Tensor)>) -> Result<Vec<Tensor>> {
+    pub(super) fn feeds(
+        &self,
+        fetch: &FetchProgram,
+        feeds: Vec<(&str, Tensor)>,
+    ) -> Result<Vec<Tensor>> {
         let known = self.graph.placeholders();
         let mut given: HashMap<&str, Tensor> = HashMap::new();
         for (name, tensor) in feeds {
@@ -83,7 +87,7 @@ impl Session {
         &self,
         fetches: &T,
         updates: &[&Tensor],
-    ) -> Result<(Arc<Fetch>, Fetches)> {
+    ) -> Result<(Arc<FetchProgram>, Fetches)> {
         let cache = match &*lock(&self.open) {
             Some(open) => open.cache.clone(),
             None => return Err(self.closed()),
@@ -100,7 +104,7 @@ impl Session {
         }
         let mut results = 0;
         fetches.for_each(&mut |tensor| results += usize::from(tensor.is_symbolic()));
-        let mut key = Key::default();
+        let mut key = CallKey::default();
         key.words.push(results as u64);
         key.words.extend(ids.iter().map(|id| id.index() as u64));
         let found = lock(&cache).trace(&key);
@@ -108,30 +112,32 @@ impl Session {
             return Ok((found, cache));
         }
         let made = Arc::new(self.program(&ids, results)?);
-        let kept = lock(&cache).keep_trace(key, made, false);
-        Ok((kept, cache))
+        let cached = lock(&cache).insert_trace(key, made, false);
+        Ok((cached, cache))
     }
 
     /// The graph's value of a tensor; none for one that has values already.
     fn value(&self, tensor: &Tensor) -> Result<Option<ValueId>> {
         match tensor.repr() {
-            Repr::Array(_) => Ok(None),
-            Repr::Symbol(symbol) if symbol.trace.is(&self.graph.0.trace) => Ok(symbol.value.id()),
-            Repr::Symbol(_) => Err(ErrorKind::Escaped { op: "session" }.into()),
-            Repr::Spec(_) => Err(tensor.no_values("session")),
+            TensorRepr::Array(_) => Ok(None),
+            TensorRepr::Symbolic(symbol) if symbol.trace.is(&self.graph.0.trace) => {
+                Ok(symbol.value.id())
+            }
+            TensorRepr::Symbolic(_) => Err(ErrorKind::Escaped { op: "session" }.into()),
+            TensorRepr::Spec(_) => Err(tensor.no_values("session")),
         }
     }
 
     /// The part of the graph that computes these values, the first so many of which are results.
-    fn program(&self, ids: &[ValueId], results: usize) -> Result<Fetch> {
+    fn program(&self, ids: &[ValueId], results: usize) -> Result<FetchProgram> {
         let (part, origins) = self.graph.0.trace.part(ids);
         let mut graph = part.graph;
         let (mut arguments, mut captures, mut reads) = (Vec::new(), Vec::new(), Vec::new());
         for (origin, id) in origins.into_iter().zip(&graph.inputs) {
             match origin {
-                Origin::Argument(at) => arguments.push((at, *id)),
-                Origin::Captured(tensor) => captures.push((tensor, *id)),
-                Origin::Variable(variable) => reads.push((variable, *id)),
+                InputOrigin::Argument(at) => arguments.push((at, *id)),
+                InputOrigin::Captured(tensor) => captures.push((tensor, *id)),
+                InputOrigin::Variable(variable) => reads.push((variable, *id)),
             }
         }
         // The last update of each variable that is part of this is what it leaves with.
@@ -168,7 +174,7 @@ impl Session {
         signature.check()?;
         let captured = captures.into_iter().map(|(tensor, _)| tensor).collect();
         let program = Program::new(graph, signature, captured, variables, results)?;
-        Ok(Fetch { program, placeholders })
+        Ok(FetchProgram { program, placeholders })
     }
 }
 

@@ -37,19 +37,19 @@ pub use session::Session;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Graph(Arc<Shared>);
+pub struct Graph(Arc<DeferredGraph>);
 
-struct Shared {
+struct DeferredGraph {
     made: Source,
     trace: Trace,
     home: Arc<Home>,
-    inputs: Mutex<Inputs>,
+    inputs: Mutex<GraphInputs>,
     /// What its nodes take, in the ledger.
     tally: Tally,
 }
 
 #[derive(Default)]
-struct Inputs {
+struct GraphInputs {
     placeholders: Vec<Placeholder>,
     /// Open dims by name: the same name is the same size in all of the graph.
     symbols: Vec<Symbol>,
@@ -72,7 +72,7 @@ impl Graph {
         let (trace, home) = (Trace::begin(made), Home::of_graph(made));
         let owner = Owner { kind: Kind::Graph, what: "graph", name: None, source: made };
         let tally = Ledger::cpu().tally(owner);
-        Graph(Arc::new(Shared { made, trace, home, inputs: Mutex::default(), tally }))
+        Graph(Arc::new(DeferredGraph { made, trace, home, inputs: Mutex::default(), tally }))
     }
 
     /// Runs `f`, whose ops become part of the graph. Variables that it makes are the graph's: each session
@@ -90,7 +90,7 @@ impl Graph {
         let made = self.0.trace.within(f);
         self.0.tally.set(self.graph_bytes()); // what failed may have left nodes
         let made = made?;
-        entered.keep();
+        entered.commit();
         Ok(made)
     }
 

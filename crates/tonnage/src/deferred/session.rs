@@ -13,9 +13,9 @@ use tonnage_runtime::Owner;
 use tonnage_runtime::execute::Measured;
 
 use super::Graph;
-use super::fetch::Fetch;
+use super::fetch::FetchProgram;
 use crate::function::program::lock;
-use crate::function::{Cache, give_up};
+use crate::function::{TraceCache, give_up};
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 use crate::variable::Variable;
@@ -49,11 +49,11 @@ pub struct Session {
     pub(super) graph: Graph,
     made: Source,
     /// None once it is closed.
-    pub(super) open: Mutex<Option<Open>>,
+    pub(super) open: Mutex<Option<OpenSession>>,
 }
 
-pub(super) struct Open {
-    pub(super) cache: Arc<Mutex<Cache<Fetch>>>,
+pub(super) struct OpenSession {
+    pub(super) cache: Arc<Mutex<TraceCache<FetchProgram>>>,
     /// Its own variables, by the numbers of those that the graph declares.
     variables: HashMap<u64, Variable>,
 }
@@ -64,8 +64,8 @@ impl Session {
     pub fn new(graph: &Graph) -> Session {
         let made = Source::here();
         let owner = Owner { kind: Kind::Graph, what: "session", name: None, source: made };
-        let cache = Arc::new(Mutex::new(Cache::new(owner)));
-        let open = Some(Open { cache, variables: HashMap::new() });
+        let cache = Arc::new(Mutex::new(TraceCache::new(owner)));
+        let open = Some(OpenSession { cache, variables: HashMap::new() });
         Session { graph: graph.clone(), made, open: Mutex::new(open) }
     }
 

@@ -1,28 +1,33 @@
 //! Words set in brackets: one line for each row, wrapped where it is too long, and an empty line more
 //! between the blocks of each further axis.
 
-use super::Options;
+use super::PrintOptions;
 
 /// What stands for the elements that are not shown.
 const GAP: &str = "...";
 
 /// Sets words, in logical order, as a tensor of these sizes. An axis that is `cut` has a gap after its
 /// first `edge` elements.
-pub(super) fn frame(words: &[String], sizes: &[usize], cut: &[bool], options: Options) -> String {
-    let mut frame = Frame { words: words.iter(), sizes, cut, options, text: String::new() };
+pub(super) fn frame(
+    words: &[String],
+    sizes: &[usize],
+    cut: &[bool],
+    options: PrintOptions,
+) -> String {
+    let mut frame = TextFrame { words: words.iter(), sizes, cut, options, text: String::new() };
     frame.axis(0);
     frame.text
 }
 
-struct Frame<'a> {
+struct TextFrame<'a> {
     words: std::slice::Iter<'a, String>,
     sizes: &'a [usize],
     cut: &'a [bool],
-    options: Options,
+    options: PrintOptions,
     text: String,
 }
 
-impl Frame<'_> {
+impl TextFrame<'_> {
     fn axis(&mut self, axis: usize) {
         let inner = self.sizes.len().saturating_sub(axis + 1);
         let Some(len) = self.sizes.get(axis) else {

@@ -22,7 +22,7 @@ pub(crate) use read::Fetch;
 
 /// How much is shown, and how wide. The default is NumPy's.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Options {
+pub(crate) struct PrintOptions {
     /// Most digits after the point. `None`: 8, and as many as it takes for a tensor without axes.
     pub precision: Option<usize>,
     /// Tensors of more elements are cut short.
@@ -33,34 +33,38 @@ pub(crate) struct Options {
     pub width: usize,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { precision: None, threshold: 1000, edge: 3, width: 75 }
+impl Default for PrintOptions {
+    fn default() -> PrintOptions {
+        PrintOptions { precision: None, threshold: 1000, edge: 3, width: 75 }
     }
 }
 
 /// Writes a tensor's values. The formatter's own precision, as in `{:.3}`, goes before the options'.
-pub(crate) fn format(array: &Array, f: &mut fmt::Formatter<'_>, options: Options) -> fmt::Result {
+pub(crate) fn format(
+    array: &Array,
+    f: &mut fmt::Formatter<'_>,
+    options: PrintOptions,
+) -> fmt::Result {
     let precision = f.precision().or(options.precision);
-    f.write_str(&shown(array, Options { precision, ..options }))
+    f.write_str(&shown(array, PrintOptions { precision, ..options }))
 }
 
 /// Writes type, state and values: `Tensor(f32[2], resident, [1. 2.])`.
 pub(crate) fn debug(array: &Array, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let state = if array.as_recipe().is_some() { "recipe" } else { "resident" };
-    let values = shown(array, Options { precision: f.precision(), ..Options::default() });
+    let values = shown(array, PrintOptions { precision: f.precision(), ..PrintOptions::default() });
     // Rows stand below each other only where the first one starts a line.
     let gap = if values.contains('\n') { "\n" } else { " " };
     write!(f, "Tensor({}, {state},{gap}{values})", array.ty())
 }
 
-fn shown(array: &Array, options: Options) -> String {
+fn shown(array: &Array, options: PrintOptions) -> String {
     // A failed read has no way through `fmt`: `fmt::Error` would say nothing, and make `to_string`
     // panic.
     text(array, options).unwrap_or_else(|error| format!("<{error}>"))
 }
 
-fn text(array: &Array, options: Options) -> Result<String> {
+fn text(array: &Array, options: PrintOptions) -> Result<String> {
     laid_out(array.sizes(), array.dtype(), options, &|part| read::elements(array, part))
 }
 
@@ -68,7 +72,7 @@ fn text(array: &Array, options: Options) -> Result<String> {
 pub(crate) fn laid_out(
     sizes: &[usize],
     dtype: DType,
-    options: Options,
+    options: PrintOptions,
     fetch: Fetch,
 ) -> Result<String> {
     if sizes.contains(&0) {

@@ -5,7 +5,7 @@ use tonnage_core::layout::Slice;
 use tonnage_core::{FromScalar, Layout, Result, Scalar, Sizes, with_element};
 use tonnage_runtime::Array;
 
-use super::Options;
+use super::PrintOptions;
 use crate::convert::part;
 
 /// The shown elements, close together.
@@ -23,7 +23,7 @@ pub(crate) type Fetch<'a> = &'a dyn Fn(&[Slice]) -> Result<Vec<Scalar>>;
 
 /// A run of elements along one axis: where it starts in the tensor and among those that are shown.
 #[derive(Clone, Copy)]
-struct Piece {
+struct AxisRun {
     from: usize,
     to: usize,
     len: usize,
@@ -31,17 +31,17 @@ struct Piece {
 
 /// Reads what is shown of a tensor of these sizes, block by block: each axis is one piece, or two edges. `fetch` reads
 /// one block.
-pub(super) fn read(whole: &[usize], options: Options, fetch: Fetch) -> Result<Shown> {
+pub(super) fn read(whole: &[usize], options: PrintOptions, fetch: Fetch) -> Result<Shown> {
     let edge = options.edge;
     let cut_short = whole.iter().product::<usize>() > options.threshold;
     let cut: SmallVec<[bool; 4]> = whole.iter().map(|len| cut_short && *len > 2 * edge).collect();
-    let axes: SmallVec<[SmallVec<[Piece; 2]>; 4]> = (whole.iter().zip(&cut))
+    let axes: SmallVec<[SmallVec<[AxisRun; 2]>; 4]> = (whole.iter().zip(&cut))
         .map(|(len, cut)| match cut {
             true => smallvec![
-                Piece { from: 0, to: 0, len: edge },
-                Piece { from: len - edge, to: edge, len: edge }
+                AxisRun { from: 0, to: 0, len: edge },
+                AxisRun { from: len - edge, to: edge, len: edge }
             ],
-            false => smallvec![Piece { from: 0, to: 0, len: *len }],
+            false => smallvec![AxisRun { from: 0, to: 0, len: *len }],
         })
         .collect();
     let sizes: Sizes =

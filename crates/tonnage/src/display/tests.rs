@@ -11,7 +11,7 @@ use tonnage_runtime::{Array, Ledger};
 use super::*;
 
 /// A tensor as its users print it.
-struct Printed(Array, Options);
+struct Printed(Array, PrintOptions);
 
 impl fmt::Display for Printed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,7 +26,7 @@ impl fmt::Debug for Printed {
 }
 
 fn print(array: &Array) -> Printed {
-    Printed(array.clone(), Options::default())
+    Printed(array.clone(), PrintOptions::default())
 }
 
 fn resident(dtype: DType, sizes: &[usize], values: impl Iterator<Item = Scalar>) -> Array {
@@ -117,9 +117,9 @@ fn a_precision_of_the_formatter_limits_the_digits() {
 #[test]
 fn options_say_where_to_cut_and_wrap() {
     let array = resident(DType::I32, &[8], (0..8).map(Scalar::from));
-    let options = Options { threshold: 7, edge: 2, ..Options::default() };
+    let options = PrintOptions { threshold: 7, edge: 2, ..PrintOptions::default() };
     assert_eq!(Printed(array.clone(), options).to_string(), "[0 1 ... 6 7]");
-    let options = Options { width: 8, ..Options::default() };
+    let options = PrintOptions { width: 8, ..PrintOptions::default() };
     assert_eq!(Printed(array, options).to_string(), "[0 1 2\n 3 4 5\n 6 7]");
 }
 
@@ -137,10 +137,10 @@ fn debug_says_type_and_state() {
 #[test]
 fn views_print_what_they_show() {
     let base = resident(DType::I32, &[40, 50], (0..2000).map(Scalar::from));
-    let turned = base.view(base.layout().transpose(&[1, 0]));
+    let transposed = base.view(base.layout().transpose(&[1, 0]));
     let copy = (0..2000).map(|i| Scalar::from(i % 40 * 50 + i / 40));
     let copy = resident(DType::I32, &[50, 40], copy);
-    assert_eq!(print(&turned).to_string(), print(&copy).to_string());
+    assert_eq!(print(&transposed).to_string(), print(&copy).to_string());
     let part = base
         .layout()
         .slice(&[Slice { start: 39, len: 2, step: -2 }, Slice { start: 1, len: 3, step: 20 }]);

@@ -9,7 +9,7 @@ use tonnage_core::{DType, Dim, Error, ErrorKind, Result, Scalar, Source};
 use tonnage_ops::host::assertion::ASSERTION;
 
 use super::{Lent, host};
-use crate::display::Options;
+use crate::display::PrintOptions;
 use crate::ops::Elementwise;
 use crate::part::Axes;
 use crate::tensor::Tensor;
@@ -241,7 +241,7 @@ fn failed(what: String) -> Error {
 
 /// The values of a tensor on one line.
 fn short(lent: &Lent) -> String {
-    let options = Options { threshold: 24, edge: 3, width: 10_000, ..Options::default() };
+    let options = PrintOptions { threshold: 24, edge: 3, width: 10_000, ..PrintOptions::default() };
     let text = lent.text(options);
     text.split('\n').map(str::trim_start).collect::<Vec<_>>().join(" ")
 }

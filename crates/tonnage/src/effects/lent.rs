@@ -11,7 +11,7 @@ use tonnage_core::{
 use tonnage_runtime::{Array, Buffer, Ledger, Owner};
 
 use crate::convert::Native;
-use crate::display::{self, Options};
+use crate::display::{self, PrintOptions};
 use crate::tensor::Tensor;
 
 /// A tensor that is lent to a closure: its values where they lie, not a copy. It ends with the closure; what is
@@ -124,7 +124,7 @@ impl<'a> Lent<'a> {
     }
 
     /// Its values as text, shown as the options say.
-    pub(super) fn text(&self, options: Options) -> String {
+    pub(super) fn text(&self, options: PrintOptions) -> String {
         let fetch = |part: &[Slice]| Ok(self.scalars(&self.0.layout.slice(part)));
         display::laid_out(self.sizes(), self.dtype(), options, &fetch)
             .unwrap_or_else(|error| format!("<{error}>"))
@@ -133,7 +133,9 @@ impl<'a> Lent<'a> {
 
 impl fmt::Display for Lent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(Options { precision: f.precision(), ..Options::default() }))
+        f.write_str(
+            &self.text(PrintOptions { precision: f.precision(), ..PrintOptions::default() }),
+        )
     }
 }
 

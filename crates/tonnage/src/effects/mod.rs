@@ -43,21 +43,21 @@ thread_local! {
 }
 
 /// A closure that runs, until this is dropped.
-struct Entered;
+struct CallbackScope;
 
-impl Entered {
+impl CallbackScope {
     /// A closure may call the function that it is in, and without an end: that is an error before the stack overflows.
-    fn new(source: Source) -> Result<Entered> {
+    fn new(source: Source) -> Result<CallbackScope> {
         let depth = DEPTH.get();
         if is_stack_low() {
             return Err(ErrorKind::Recursion { function: source, depth }.into());
         }
         DEPTH.set(depth + 1);
-        Ok(Entered)
+        Ok(CallbackScope)
     }
 }
 
-impl Drop for Entered {
+impl Drop for CallbackScope {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
     }
@@ -77,7 +77,7 @@ where
 {
     let call = HostCall::new(label, move |inputs: &[In], outputs: &mut [Out]| {
         let lent: SmallVec<[Lent; 4]> = inputs.iter().map(Lent::new).collect();
-        let _entered = Entered::new(source)?;
+        let _entered = CallbackScope::new(source)?;
         // Who records or traces on this thread looks at the program, not at what a closure of it does.
         trace::outside(|| level::apart(|| run(&lent, outputs)))
     });

@@ -5,7 +5,7 @@ use tonnage_core::{Result, Source};
 use tonnage_ops::host::print::PRINT;
 
 use super::{host, prints};
-use crate::display::Options;
+use crate::display::PrintOptions;
 use crate::tensor::Tensor;
 
 /// Prints a line each time that the program comes here: `{}` in the text stands for the values, in order.
@@ -53,7 +53,7 @@ fn print_at(text: &str, values: &[&Tensor], source: Source) -> Result<()> {
     host(&PRINT, values, &[], text.to_string(), source, move |lent, _| {
         let mut line = parts[0].clone();
         for (value, text) in lent.iter().zip(&parts[1..]) {
-            let value = value.text(Options::default());
+            let value = value.text(PrintOptions::default());
             // Rows stand below each other only where the first one starts a line.
             if value.contains('\n') && !line.is_empty() && !line.ends_with('\n') {
                 line.push('\n');

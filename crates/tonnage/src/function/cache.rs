@@ -13,7 +13,7 @@ use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::captures::Captures;
-use super::key::{Key, QuickBuild};
+use super::key::{CallKey, QuickBuild};
 use super::program::Program;
 use super::ran::Ran;
 
@@ -21,7 +21,7 @@ use super::ran::Ran;
 pub(crate) const LIMIT: Bytes = Bytes::mib(64);
 
 /// Something that was traced.
-pub(crate) trait Traced: Heap {
+pub(crate) trait HasProgram: Heap {
     fn program(&self) -> &Program;
 }
 
@@ -49,7 +49,7 @@ impl Levers {
     }
 }
 
-struct Entry<V> {
+struct CacheEntry<V> {
     value: Arc<V>,
     bytes: usize,
     /// When it was last asked for.
@@ -57,13 +57,13 @@ struct Entry<V> {
 }
 
 /// The traces and plans of one function, or of one session.
-pub(crate) struct Cache<T> {
-    traces: HashMap<Key, Entry<T>, QuickBuild>,
-    plans: HashMap<PlanKey, Entry<Plan>, QuickBuild>,
+pub(crate) struct TraceCache<T> {
+    traces: HashMap<CallKey, CacheEntry<T>, QuickBuild>,
+    plans: HashMap<PlanKey, CacheEntry<Plan>, QuickBuild>,
     /// frontiers of plans, for calls that had to take less than their plan.
-    frontiers: HashMap<PlanKey, Entry<Frontier>, QuickBuild>,
+    frontiers: HashMap<PlanKey, CacheEntry<Frontier>, QuickBuild>,
     /// Traces with open dims, by what their signatures have in common apart from sizes.
-    open: HashMap<Key, Vec<Key>, QuickBuild>,
+    open: HashMap<CallKey, Vec<CallKey>, QuickBuild>,
     /// What the entries take.
     bytes: usize,
     limit: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Cache<T> {
 /// Traces and frontiers of so many bytes are worth giving back to the system when they go.
 pub(super) const WORTH_GIVING_BACK: usize = 1 << 20;
 
-impl<T> Drop for Cache<T> {
+impl<T> Drop for TraceCache<T> {
     /// Many small pieces: the allocator would keep their pages for the next ones.
     fn drop(&mut self) {
         self.traces.clear();
@@ -98,9 +98,9 @@ impl<T> Drop for Cache<T> {
     }
 }
 
-impl<T: Traced> Cache<T> {
-    pub fn new(owner: Owner) -> Cache<T> {
-        Cache {
+impl<T: HasProgram> TraceCache<T> {
+    pub fn new(owner: Owner) -> TraceCache<T> {
+        TraceCache {
             traces: HashMap::default(),
             plans: HashMap::default(),
             frontiers: HashMap::default(),
@@ -198,14 +198,14 @@ impl<T: Traced> Cache<T> {
     /// What all of it takes, tables included.
     pub fn bytes(&self) -> usize {
         self.bytes
-            + table::<Key, Entry<T>>(self.traces.capacity())
-            + table::<PlanKey, Entry<Plan>>(self.plans.capacity())
-            + table::<PlanKey, Entry<Frontier>>(self.frontiers.capacity())
-            + table::<Key, Vec<Key>>(self.open.capacity())
+            + table::<CallKey, CacheEntry<T>>(self.traces.capacity())
+            + table::<PlanKey, CacheEntry<Plan>>(self.plans.capacity())
+            + table::<PlanKey, CacheEntry<Frontier>>(self.frontiers.capacity())
+            + table::<CallKey, Vec<CallKey>>(self.open.capacity())
     }
 
     /// The trace for just that signature.
-    pub fn trace(&mut self, key: &Key) -> Option<Arc<T>> {
+    pub fn trace(&mut self, key: &CallKey) -> Option<Arc<T>> {
         self.clock += 1;
         let entry = self.traces.get_mut(key)?;
         entry.used = self.clock;
@@ -213,12 +213,12 @@ impl<T: Traced> Cache<T> {
     }
 
     /// A trace with open dims that such a call fits.
-    pub fn open_trace(&mut self, key: &Key) -> Option<Arc<T>> {
+    pub fn open_trace(&mut self, key: &CallKey) -> Option<Arc<T>> {
         if self.open.is_empty() {
             return None;
         }
         let keys = self.open.get(&key.coarse())?;
-        let fits = |k: &&Key| {
+        let fits = |k: &&CallKey| {
             let entry = self.traces.get(*k);
             entry.is_some_and(|e| e.value.program().signature.bind(key).is_some())
         };
@@ -228,7 +228,7 @@ impl<T: Traced> Cache<T> {
 
     /// Remembers a trace; where another thread was quicker, its trace stays and is returned. One that is
     /// open is found by every call that fits its signature.
-    pub fn keep_trace(&mut self, key: Key, made: Arc<T>, is_open: bool) -> Arc<T> {
+    pub fn insert_trace(&mut self, key: CallKey, made: Arc<T>, is_open: bool) -> Arc<T> {
         if let Some(first) = self.trace(&key) {
             return first;
         }
@@ -239,12 +239,12 @@ impl<T: Traced> Cache<T> {
         }
         if is_open {
             let coarse = key.coarse();
-            bytes += key.heap(&mut seen) + size_of::<Key>() + coarse.heap(&mut seen);
+            bytes += key.heap(&mut seen) + size_of::<CallKey>() + coarse.heap(&mut seen);
             self.open.entry(coarse).or_default().push(key.clone());
         }
         self.bytes += bytes;
         self.captures.add(made.program());
-        self.traces.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
+        self.traces.insert(key, CacheEntry { value: made.clone(), bytes, used: self.clock });
         self.settle();
         made
     }
@@ -257,7 +257,7 @@ impl<T: Traced> Cache<T> {
     }
 
     /// Remembers a plan; `shared` is what its trace has counted already.
-    pub fn keep_plan(&mut self, key: PlanKey, made: Arc<Plan>, mut shared: Seen) -> Arc<Plan> {
+    pub fn insert_plan(&mut self, key: PlanKey, made: Arc<Plan>, mut shared: Seen) -> Arc<Plan> {
         if let Some(first) = self.plan(&key) {
             return first;
         }
@@ -266,7 +266,7 @@ impl<T: Traced> Cache<T> {
             return made;
         }
         self.bytes += bytes;
-        self.plans.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
+        self.plans.insert(key, CacheEntry { value: made.clone(), bytes, used: self.clock });
         self.settle();
         made
     }
@@ -279,13 +279,13 @@ impl<T: Traced> Cache<T> {
     }
 
     /// Remembers a frontier, or counts it anew: it grows by the plans that are asked of it.
-    pub fn keep_frontier(&mut self, key: PlanKey, made: &Arc<Frontier>, mut shared: Seen) {
+    pub fn insert_frontier(&mut self, key: PlanKey, made: &Arc<Frontier>, mut shared: Seen) {
         self.clock += 1;
         self.bytes -= self.frontiers.remove(&key).map_or(0, |before| before.bytes);
         let bytes = key.heap(&mut shared) + made.heap(&mut shared);
         if bytes <= self.limit {
             self.bytes += bytes;
-            self.frontiers.insert(key, Entry { value: made.clone(), bytes, used: self.clock });
+            self.frontiers.insert(key, CacheEntry { value: made.clone(), bytes, used: self.clock });
         }
         self.settle();
     }
@@ -351,9 +351,9 @@ fn table<K, V>(capacity: usize) -> usize {
     match capacity {
         0 => 0,
         n => {
-            let places =
+            let buckets =
                 if n < 8 { (n + 1).next_power_of_two() } else { (n * 8 / 7).next_power_of_two() };
-            places * (size_of::<(K, V)>() + 1) + 16
+            buckets * (size_of::<(K, V)>() + 1) + 16
         }
     }
 }

@@ -12,7 +12,7 @@ use super::program::{Program, lock};
 
 /// A storage that is held: its address, and the line that its bytes are from, where it has any.
 #[derive(Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct HeldStorage {
     pub storage: usize,
     pub from: Option<Source>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Held {
 /// The storages that one cache holds.
 pub(crate) struct Captures {
     owner: Owner,
-    held: Mutex<Vec<Held>>,
+    held: Mutex<Vec<HeldStorage>>,
 }
 
 static ALL: Mutex<Vec<Weak<Captures>>> = Mutex::new(Vec::new());
@@ -48,11 +48,11 @@ impl Captures {
     }
 }
 
-fn storages(program: &Program) -> impl Iterator<Item = Held> + '_ {
+fn storages(program: &Program) -> impl Iterator<Item = HeldStorage> + '_ {
     let arrays = program.captured.iter().filter_map(|tensor| tensor.array("captured").ok());
     arrays.map(|array| {
         let storage = array.storage();
-        Held {
+        HeldStorage {
             storage: std::ptr::from_ref(storage) as usize,
             from: storage.owner().map(|owner| owner.source),
         }
@@ -60,10 +60,11 @@ fn storages(program: &Program) -> impl Iterator<Item = Held> + '_ {
 }
 
 /// The functions and sessions that hold something, each with what of it.
-pub(crate) fn holders(is_it: impl Fn(Held) -> bool) -> Vec<(Owner, Vec<Held>)> {
+pub(crate) fn holders(is_it: impl Fn(HeldStorage) -> bool) -> Vec<(Owner, Vec<HeldStorage>)> {
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     let of = |one: Arc<Captures>| {
-        let held: Vec<Held> = lock(&one.held).iter().copied().filter(|held| is_it(*held)).collect();
+        let held: Vec<HeldStorage> =
+            lock(&one.held).iter().copied().filter(|held| is_it(*held)).collect();
         (!held.is_empty()).then(|| (one.owner.clone(), held))
     };
     all.iter().filter_map(Weak::upgrade).filter_map(of).collect()

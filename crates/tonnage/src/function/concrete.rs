@@ -9,7 +9,7 @@ use tonnage_core::{Bytes, ErrorKind, Result, Source, TensorType};
 use tonnage_plan::Plan;
 use tonnage_runtime::execute::Measured;
 
-use super::cache::{Cache, Traced};
+use super::cache::{HasProgram, TraceCache};
 use super::key::with_key;
 use super::program::{self, Program};
 use super::{Signature, give_up};
@@ -29,7 +29,7 @@ impl<R: Tree> Concrete<R> {
     /// Runs it with arguments that fit, which are given up.
     pub fn call<A: Tree>(
         &self,
-        cache: &Mutex<Cache<Concrete<R>>>,
+        cache: &Mutex<TraceCache<Concrete<R>>>,
         arguments: A,
         source: Source,
     ) -> Result<(R, Measured)> {
@@ -45,7 +45,7 @@ impl<R: Tree> Concrete<R> {
     }
 }
 
-impl<R: Tree> Traced for Concrete<R> {
+impl<R: Tree> HasProgram for Concrete<R> {
     fn program(&self) -> &Program {
         &self.program
     }
@@ -80,14 +80,14 @@ impl<R: Tree> Heap for Concrete<R> {
 /// ```
 pub struct ConcreteFunction<A, R> {
     concrete: Arc<Concrete<R>>,
-    cache: Arc<Mutex<Cache<Concrete<R>>>>,
+    cache: Arc<Mutex<TraceCache<Concrete<R>>>>,
     arguments: PhantomData<fn(A)>,
 }
 
 impl<A: Tree, R: Tree> ConcreteFunction<A, R> {
     pub(crate) fn new(
         concrete: Arc<Concrete<R>>,
-        cache: Arc<Mutex<Cache<Concrete<R>>>>,
+        cache: Arc<Mutex<TraceCache<Concrete<R>>>>,
     ) -> ConcreteFunction<A, R> {
         ConcreteFunction { concrete, cache, arguments: PhantomData }
     }

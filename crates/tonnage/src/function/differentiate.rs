@@ -7,7 +7,7 @@ use tonnage_core::{ErrorKind, Result, Source};
 use super::concrete::Concrete;
 use super::program::lock;
 use super::signature::Signature;
-use super::{Function, Key, home};
+use super::{CallKey, Function, home};
 use crate::grad::function::Whole;
 use crate::tree::{Tree, leaves};
 
@@ -24,14 +24,14 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         source: Source,
     ) -> Result<R> {
         let signature = Signature::of(&arguments);
-        let key = Key::of_types(&signature.text, &signature.types);
+        let key = CallKey::of_types(&signature.text, &signature.types);
         let known = lock(&self.wholes).iter().find(|(k, _)| *k == key).map(|(_, w)| w.clone());
         let whole = match known {
             Some(whole) => whole,
             None => {
                 let entered = home::enter(&self.home)?;
                 let (traced, result) = self.run_traced(&arguments, &signature.types, source)?;
-                entered.keep();
+                entered.commit();
                 let whole = Arc::new(Whole::new(traced, leaves(&result).len(), self.made));
                 let mut all = lock(&self.wholes);
                 if all.len() >= WHOLES {

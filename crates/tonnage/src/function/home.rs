@@ -2,7 +2,7 @@
 //! order of their making, so that later traces find them again. A deferred graph is such a home too.
 //!
 //! Frames nest as functions call functions, on the thread that runs them. A frame that is left without
-//! [`Entered::keep`] takes back what was made in it: a closure that fails leaves nothing behind.
+//! [`HomeScope::commit`] takes back what was made in it: a closure that fails leaves nothing behind.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ const DEEPEST: usize = 64;
 const GROWTHS: usize = 32;
 
 /// The line, the name, and which of several of that name at that line.
-type Place = (Source, String, usize);
+type DeclarationSite = (Source, String, usize);
 
 /// Where variables belong.
 pub(crate) struct Home {
@@ -28,25 +28,25 @@ pub(crate) struct Home {
     pub made: Source,
     /// Whether it is a deferred graph: its variables live in sessions.
     is_graph: bool,
-    state: Mutex<State>,
+    state: Mutex<HomeState>,
 }
 
 #[derive(Default)]
-struct State {
-    found: HashMap<Place, Variable>,
+struct HomeState {
+    found: HashMap<DeclarationSite, Variable>,
     /// In the order of their making.
     variables: Vec<Variable>,
     growths: usize,
 }
 
-struct Frame {
+struct HomeFrame {
     home: Arc<Home>,
     counts: HashMap<(Source, String), usize>,
-    made: Vec<Place>,
+    made: Vec<DeclarationSite>,
 }
 
 thread_local! {
-    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    static FRAMES: RefCell<Vec<HomeFrame>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Home {
@@ -68,48 +68,48 @@ impl Home {
         self.state().variables.iter().find(|v| v.name() == name).cloned()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HomeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Inside of a home, until it is dropped.
-pub(crate) struct Entered {
-    keep: bool,
+pub(crate) struct HomeScope {
+    commit: bool,
 }
 
 /// Enters a home. Recursion that does not end ends here.
-pub(crate) fn enter(home: &Arc<Home>) -> Result<Entered> {
+pub(crate) fn enter(home: &Arc<Home>) -> Result<HomeScope> {
     FRAMES.with_borrow_mut(|frames| {
         if frames.len() >= DEEPEST {
             let kind = ErrorKind::Recursion { function: home.made, depth: frames.len() };
             return Err(tonnage_core::Error::from(kind).at(home.made));
         }
-        frames.push(Frame { home: home.clone(), counts: HashMap::new(), made: Vec::new() });
-        Ok(Entered { keep: false })
+        frames.push(HomeFrame { home: home.clone(), counts: HashMap::new(), made: Vec::new() });
+        Ok(HomeScope { commit: false })
     })
 }
 
-impl Entered {
+impl HomeScope {
     /// What was made here stays.
-    pub fn keep(mut self) {
-        self.keep = true;
+    pub fn commit(mut self) {
+        self.commit = true;
     }
 }
 
-impl Drop for Entered {
+impl Drop for HomeScope {
     fn drop(&mut self) {
         let Some(frame) = FRAMES.with_borrow_mut(Vec::pop) else { return };
         if frame.made.is_empty() {
             return;
         }
         let mut state = frame.home.state();
-        if self.keep {
+        if self.commit {
             state.growths += 1;
             return;
         }
-        for place in &frame.made {
-            if let Some(variable) = state.found.remove(place) {
+        for site in &frame.made {
+            if let Some(variable) = state.found.remove(site) {
                 state.variables.retain(|v| !v.same(&variable));
                 scope::forget(&variable);
             }
@@ -136,11 +136,11 @@ pub(crate) fn variable(
     ty: Option<&TensorType>,
     make: impl FnOnce() -> Result<Variable>,
 ) -> Result<Variable> {
-    let Some((home, place)) = here(name, made) else { return make() };
+    let Some((home, site)) = here(name, made) else { return make() };
     if home.is_graph {
-        return declare(&home, place, make);
+        return declare(&home, site, make);
     }
-    let found = home.state().found.get(&place).cloned();
+    let found = home.state().found.get(&site).cloned();
     if let Some(found) = found {
         return match ty {
             Some(ty) if found.ty() != *ty => {
@@ -163,44 +163,48 @@ pub(crate) fn variable(
     let variable = make()?;
     let mut state = home.state();
     // Another thread may have traced it meanwhile: the first one stays.
-    if let Some(first) = state.found.get(&place) {
+    if let Some(first) = state.found.get(&site) {
         return Ok(first.clone());
     }
-    state.found.insert(place.clone(), variable.clone());
+    state.found.insert(site.clone(), variable.clone());
     state.variables.push(variable.clone());
     drop(state);
-    note(place);
+    note(site);
     Ok(variable)
 }
 
 /// A variable of a deferred graph: a new one wherever it is made, with a name of its own.
-fn declare(home: &Home, place: Place, make: impl FnOnce() -> Result<Variable>) -> Result<Variable> {
-    if let Some(first) = home.named(&place.1) {
-        let (second, first) = (place.0, first.made());
+fn declare(
+    home: &Home,
+    site: DeclarationSite,
+    make: impl FnOnce() -> Result<Variable>,
+) -> Result<Variable> {
+    if let Some(first) = home.named(&site.1) {
+        let (second, first) = (site.0, first.made());
         let help = "use another name or a `name_scope`".into();
-        let kind = ErrorKind::NameTaken { name: place.1, first, second, help };
+        let kind = ErrorKind::NameTaken { name: site.1, first, second, help };
         return Err(tonnage_core::Error::from(kind).at(second));
     }
     let variable = make()?;
     let mut state = home.state();
-    state.found.insert(place.clone(), variable.clone());
+    state.found.insert(site.clone(), variable.clone());
     state.variables.push(variable.clone());
     drop(state);
-    note(place);
+    note(site);
     Ok(variable)
 }
 
 /// Remembers what the innermost frame made.
-fn note(place: Place) {
+fn note(site: DeclarationSite) {
     FRAMES.with_borrow_mut(|frames| {
         if let Some(frame) = frames.last_mut() {
-            frame.made.push(place);
+            frame.made.push(site);
         }
     });
 }
 
 /// The innermost home, and which place of it the next variable of that name and line has.
-fn here(name: &str, made: Source) -> Option<(Arc<Home>, Place)> {
+fn here(name: &str, made: Source) -> Option<(Arc<Home>, DeclarationSite)> {
     FRAMES.with_borrow_mut(|frames| {
         let frame = frames.last_mut()?;
         let count = frame.counts.entry((made, name.to_string())).or_insert(0);

@@ -8,12 +8,12 @@ use smallvec::SmallVec;
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{DType, Dim, Symbol, TensorType};
 
-use crate::tensor::{Repr, Tensor};
+use crate::tensor::{Tensor, TensorRepr};
 use crate::tree::Tree;
 
 /// The signature of a call, as words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct CallKey {
     pub text: String,
     /// For every tensor its [`head`], then its sizes; an open size is [`OPEN`] less the number of its symbol.
     pub words: SmallVec<[u64; 16]>,
@@ -29,7 +29,7 @@ pub(crate) fn head(dtype: DType, rank: usize) -> u64 {
     dtype as u64 | (rank as u64) << 8
 }
 
-impl Key {
+impl CallKey {
     /// The key of these arguments, in place of what was here.
     pub fn set<A: Tree>(&mut self, arguments: &A) {
         self.text.clear();
@@ -41,7 +41,7 @@ impl Key {
     }
 
     fn push(&mut self, tensor: &Tensor, symbols: &mut SmallVec<[Symbol; 4]>) {
-        if let Repr::Array(array) = tensor.repr() {
+        if let TensorRepr::Array(array) = tensor.repr() {
             self.words.push(head(array.dtype(), array.sizes().len()));
             self.words.extend(array.sizes().iter().map(|n| *n as u64));
             return;
@@ -61,22 +61,22 @@ impl Key {
     }
 
     /// The key of arguments of these types.
-    pub fn of_types(text: &str, types: &[TensorType]) -> Key {
-        let mut key = Key { text: text.to_string(), ..Key::default() };
+    pub fn of_types(text: &str, types: &[TensorType]) -> CallKey {
+        let mut key = CallKey { text: text.to_string(), ..CallKey::default() };
         let mut symbols = SmallVec::new();
         types.iter().for_each(|ty| key.push_type(ty, &mut symbols));
         key
     }
 
     /// Without sizes: what signatures that differ in sizes alone have in common.
-    pub fn coarse(&self) -> Key {
+    pub fn coarse(&self) -> CallKey {
         let mut words = SmallVec::new();
         let mut at = 0;
         while let Some(head) = self.words.get(at) {
             words.push(*head);
             at += 1 + (head >> 8) as usize;
         }
-        Key { text: self.text.clone(), words, symbolic: false }
+        CallKey { text: self.text.clone(), words, symbolic: false }
     }
 }
 
@@ -93,18 +93,18 @@ fn number(dim: &Dim, symbols: &mut SmallVec<[Symbol; 4]>) -> u64 {
     at as u64
 }
 
-impl Heap for Key {
+impl Heap for CallKey {
     fn heap(&self, seen: &mut Seen) -> usize {
         self.text.capacity() + self.words.heap(seen)
     }
 }
 
 thread_local! {
-    static SPARE: Cell<Option<Box<Key>>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<Box<CallKey>>> = const { Cell::new(None) };
 }
 
 /// Calls `use_key` with the key of the arguments, in memory that is kept for the next call.
-pub(crate) fn with_key<A: Tree, R>(arguments: &A, use_key: impl FnOnce(&Key) -> R) -> R {
+pub(crate) fn with_key<A: Tree, R>(arguments: &A, use_key: impl FnOnce(&CallKey) -> R) -> R {
     // Taken out while it is used: what `use_key` runs may ask for a key itself.
     let mut key = SPARE.take().unwrap_or_default();
     key.set(arguments);

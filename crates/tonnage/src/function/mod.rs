@@ -22,9 +22,9 @@ mod relax;
 mod retrace;
 pub(crate) mod signature;
 
-pub(crate) use cache::{Cache, Traced};
+pub(crate) use cache::{HasProgram, TraceCache};
 pub use concrete::ConcreteFunction;
-pub(crate) use key::Key;
+pub(crate) use key::CallKey;
 pub use ran::Ran;
 
 use std::marker::PhantomData;
@@ -37,8 +37,8 @@ use tonnage_runtime::execute::Measured;
 use tonnage_runtime::{Array, Owner};
 
 use crate::grad::function::{Whole, is_watched};
-use crate::tensor::{Repr, Tensor};
-use crate::trace::{self, Trace, Traced as TracedGraph};
+use crate::tensor::{Tensor, TensorRepr};
+use crate::trace::{self, FinishedTrace, Trace};
 use crate::tree::{Tree, leaves};
 use crate::variable::Variable;
 use concrete::Concrete;
@@ -57,9 +57,9 @@ pub struct Function<A, R, F> {
     signature: Option<Signature>,
     /// Sizes that were seen, where dims are opened by themselves.
     families: Option<Mutex<Families>>,
-    cache: Arc<Mutex<Cache<Concrete<R>>>>,
+    cache: Arc<Mutex<TraceCache<Concrete<R>>>>,
     /// For those who differentiate its calls.
-    wholes: Mutex<Vec<(Key, Arc<Whole>)>>,
+    wholes: Mutex<Vec<(CallKey, Arc<Whole>)>>,
     home: Arc<Home>,
     retraces: Retraces,
     /// Whether it runs eagerly: as all functions do, or as it was told itself.
@@ -111,7 +111,7 @@ pub fn function<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: F) -> Function<A, R,
         made,
         signature: None,
         families: None,
-        cache: Arc::new(Mutex::new(Cache::new(owner))),
+        cache: Arc::new(Mutex::new(TraceCache::new(owner))),
         wholes: Mutex::default(),
         home: Home::of_function(made),
         retraces: Retraces::default(),
@@ -245,7 +245,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         }
         let entered = home::enter(&self.home)?;
         let made = (self.f)(arguments)?;
-        entered.keep();
+        entered.commit();
         Ok(made)
     }
 
@@ -351,7 +351,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         if let Some(families) = &self.families
             && given.symbols.is_empty()
         {
-            let coarse = Key::of_types(&given.text, &given.types).coarse();
+            let coarse = CallKey::of_types(&given.text, &given.types).coarse();
             let relaxed = lock(families).relaxed(&given, coarse.clone());
             if let Some(signature) = relaxed {
                 match self.trace(arguments, signature, source) {
@@ -370,7 +370,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         arguments: &A,
         types: &[TensorType],
         source: Source,
-    ) -> Result<(TracedGraph, R)> {
+    ) -> Result<(FinishedTrace, R)> {
         let trace = Trace::begin(source);
         let mut types = types.iter();
         let symbols = arguments
@@ -392,14 +392,14 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let (traced, result) = self.run_traced(arguments, &signature.types, source)?;
         let results = leaves(&result).len();
         let variables = traced.variables.into_iter().map(|u| (u.variable, u.written)).collect();
-        let key = Key::of_types(&signature.text, &signature.types);
+        let key = CallKey::of_types(&signature.text, &signature.types);
         let is_open = !signature.symbols.is_empty();
         let program = Program::new(traced.graph, signature, traced.captured, variables, results)?;
         // Only types are kept of the result: what was traced is in the program.
         let result = result.map(&mut |tensor| Ok(Tensor::from_spec(tensor.ty())))?;
         let concrete = Arc::new(Concrete { program, result });
-        entered.keep();
-        Ok(lock(&self.cache).keep_trace(key, concrete, is_open))
+        entered.commit();
+        Ok(lock(&self.cache).insert_trace(key, concrete, is_open))
     }
 }
 
@@ -415,7 +415,7 @@ pub(crate) fn give_up<A: Tree>(arguments: A, op: &'static str) -> Result<Vec<Arr
     arguments.take(&mut |tensor| match tensor.spec_type() {
         Some(_) => failed = Some(tensor.no_values(op)),
         None => match tensor.into_repr() {
-            Repr::Array(array) => arrays.push(array),
+            TensorRepr::Array(array) => arrays.push(array),
             _ => failed = Some(ErrorKind::Escaped { op }.into()),
         },
     });

@@ -25,12 +25,12 @@ use tonnage_runtime::execute::{Measured, Room, Specs};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, Ledger, Owner, execute, pool};
 
-use super::cache::{Cache, Levers, PlanKey, Traced, WORTH_GIVING_BACK};
+use super::cache::{HasProgram, Levers, PlanKey, TraceCache, WORTH_GIVING_BACK};
 use super::ran::Ran;
-use super::refuse::{Least, would_help};
+use super::refuse::{LeastPlan, would_help};
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
-use crate::variable::{Foreseen, Held, Variable, store_outputs};
+use crate::variable::{Foreseen, LockedVariables, Variable, store_outputs};
 
 /// A traced graph with all that it takes from outside.
 pub(crate) struct Program {
@@ -42,10 +42,10 @@ pub(crate) struct Program {
     pub variables: Vec<(Variable, bool)>,
     /// Outputs that are results; the rest are new values of variables.
     pub results: usize,
-    graph: Form,
+    graph: ProgramForm,
 }
 
-enum Form {
+enum ProgramForm {
     /// Without open dims, as it runs; and as it was traced, where gradients of loops may be written otherwise.
     Closed(Arc<Graph>, Option<Arc<Graph>>),
     /// As it was traced.
@@ -67,11 +67,11 @@ impl Program {
                 let lowered = Arc::new(lower(&graph)?);
                 let has_way_back = |node: &Node| matches!(node.attrs, Attrs::LoopGrad(_));
                 let traced = lowered.nodes.iter().any(has_way_back).then(|| Arc::new(graph));
-                Form::Closed(lowered, traced)
+                ProgramForm::Closed(lowered, traced)
             }
             false => {
                 graph.prune();
-                Form::Open(Arc::new(graph))
+                ProgramForm::Open(Arc::new(graph))
             }
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -89,8 +89,10 @@ impl Program {
             .map(|(variable, written)| Ok((f(variable)?, *written)))
             .collect::<Result<_>>()?;
         let graph = match &self.graph {
-            Form::Closed(graph, traced) => Form::Closed(graph.clone(), traced.clone()),
-            Form::Open(graph) => Form::Open(graph.clone()),
+            ProgramForm::Closed(graph, traced) => {
+                ProgramForm::Closed(graph.clone(), traced.clone())
+            }
+            ProgramForm::Open(graph) => ProgramForm::Open(graph.clone()),
         };
         let (signature, captured) = (self.signature.clone(), self.captured.clone());
         Ok(Program {
@@ -106,24 +108,24 @@ impl Program {
     /// As it was traced, open dims and all; or as it runs, where there are none.
     pub fn graph(&self) -> &Graph {
         match &self.graph {
-            Form::Closed(graph, _) | Form::Open(graph) => graph,
+            ProgramForm::Closed(graph, _) | ProgramForm::Open(graph) => graph,
         }
     }
 
     /// As it runs for inputs like these.
     pub fn written_out(&self, inputs: &[InputSpec]) -> Result<Arc<Graph>> {
         match &self.graph {
-            Form::Closed(graph, _) => Ok(graph.clone()),
-            Form::Open(graph) => Ok(Arc::new(lower(&self.closed(graph, inputs)?)?)),
+            ProgramForm::Closed(graph, _) => Ok(graph.clone()),
+            ProgramForm::Open(graph) => Ok(Arc::new(lower(&self.closed(graph, inputs)?)?)),
         }
     }
 
     /// As it runs for inputs like these with residuals of loops kept, where there are such graphs.
     fn with_residuals(&self, inputs: &[InputSpec]) -> Result<Vec<Arc<Graph>>> {
         let made = match &self.graph {
-            Form::Closed(_, None) => Vec::new(),
-            Form::Closed(_, Some(traced)) => lower_with_residuals(traced)?,
-            Form::Open(graph) => lower_with_residuals(&self.closed(graph, inputs)?)?,
+            ProgramForm::Closed(_, None) => Vec::new(),
+            ProgramForm::Closed(_, Some(traced)) => lower_with_residuals(traced)?,
+            ProgramForm::Open(graph) => lower_with_residuals(&self.closed(graph, inputs)?)?,
         };
         Ok(made.into_iter().map(Arc::new).collect())
     }
@@ -179,7 +181,7 @@ impl Program {
         match fitted {
             Ok(plan) => Ok(plan),
             Err(plan) => {
-                let least = Least::of(&plan, beside);
+                let least = LeastPlan::of(&plan, beside);
                 drop(plan);
                 let least_with =
                     |levers: &Levers| Ok(self.frontier(key, levers)?.least_peak()? + beside);
@@ -220,9 +222,9 @@ impl Program {
 
     /// The plan for inputs like these, remembered: under the function's own budget, and in the room that the
     /// device's limit leaves, whichever is less.
-    fn planned<T: Traced>(
+    fn planned<T: HasProgram>(
         &self,
-        cache: &Mutex<Cache<T>>,
+        cache: &Mutex<TraceCache<T>>,
         key: PlanKey,
         room: Option<Room>,
     ) -> Result<Arc<Plan>> {
@@ -235,7 +237,7 @@ impl Program {
                     cache.budget().map(|bytes| (bytes, cache.levers()))
                 };
                 let made = self.plan_now(&key, budget)?;
-                lock(cache).keep_plan(key.clone(), made, self.counted())
+                lock(cache).insert_plan(key.clone(), made, self.counted())
             }
         };
         match room {
@@ -246,9 +248,9 @@ impl Program {
 
     /// The point that fits a room. The frontier is remembered, so that another room is another point and not another
     /// search.
-    fn planned_within<T: Traced>(
+    fn planned_within<T: HasProgram>(
         &self,
-        cache: &Mutex<Cache<T>>,
+        cache: &Mutex<TraceCache<T>>,
         key: PlanKey,
         room: Room,
         quickest: Arc<Plan>,
@@ -271,7 +273,7 @@ impl Program {
         if let Some((frontier, counted)) = used
             && frontier.planned() != counted
         {
-            lock(cache).keep_frontier(key, &frontier, self.counted());
+            lock(cache).insert_frontier(key, &frontier, self.counted());
         }
         fitted
     }
@@ -279,7 +281,7 @@ impl Program {
     /// What its trace has counted already.
     fn counted(&self) -> Seen {
         let mut shared = Seen::default();
-        if let Form::Closed(graph, traced) = &self.graph {
+        if let ProgramForm::Closed(graph, traced) = &self.graph {
             graph.heap(&mut shared);
             if let Some(traced) = traced {
                 traced.heap(&mut shared);
@@ -289,9 +291,9 @@ impl Program {
     }
 
     /// Plans a call without running anything: the arguments as they would lie.
-    pub fn foresee<T: Traced>(
+    pub fn foresee<T: HasProgram>(
         &self,
-        cache: &Mutex<Cache<T>>,
+        cache: &Mutex<TraceCache<T>>,
         arguments: &[Tensor],
         moved: bool,
     ) -> Result<Arc<Plan>> {
@@ -301,9 +303,9 @@ impl Program {
     }
 
     /// What less memory costs for a call with such arguments.
-    pub fn prices<T: Traced>(
+    pub fn prices<T: HasProgram>(
         &self,
-        cache: &Mutex<Cache<T>>,
+        cache: &Mutex<TraceCache<T>>,
         arguments: &[Tensor],
     ) -> Result<Vec<Price>> {
         let (levers, settled) = {
@@ -360,9 +362,9 @@ impl Program {
     }
 
     /// Runs it with these arguments, which are given up: those that nobody else holds are its to overwrite.
-    pub fn run<T: Traced>(
+    pub fn run<T: HasProgram>(
         &self,
-        cache: &Mutex<Cache<T>>,
+        cache: &Mutex<TraceCache<T>>,
         arguments: Vec<Array>,
         source: Source,
     ) -> Result<(Arrays, Measured)> {
@@ -419,7 +421,7 @@ impl Program {
     ) -> Result<(Arrays, Ran)> {
         // Before the inputs are shared with anything here.
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
-        let mut held = Held::take(&self.variables).map_err(|e| e.at(source))?;
+        let mut held = LockedVariables::take(&self.variables).map_err(|e| e.at(source))?;
         let inputs = self.inputs(arguments, held.arrays()).map_err(|e| e.at(source))?;
         let (mut key, mut specs) = (self.key(), Specs::default());
         for (i, array) in inputs.iter().enumerate() {
@@ -462,10 +464,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Heap for Program {
     fn heap(&self, seen: &mut Seen) -> usize {
         let graph = match &self.graph {
-            Form::Closed(graph, traced) => {
+            ProgramForm::Closed(graph, traced) => {
                 graph.heap(seen) + traced.as_ref().map_or(0, |traced| traced.heap(seen))
             }
-            Form::Open(graph) => graph.heap(seen),
+            ProgramForm::Open(graph) => graph.heap(seen),
         };
         graph
             + self.signature.heap(seen)
@@ -474,7 +476,7 @@ impl Heap for Program {
     }
 }
 
-impl Traced for Program {
+impl HasProgram for Program {
     fn program(&self) -> &Program {
         self
     }

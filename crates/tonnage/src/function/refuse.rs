@@ -9,16 +9,16 @@ use super::cache::Levers;
 
 /// What is told of the plan that takes the least. The plan itself is as large as the program, and is not held while
 /// other levers are tried.
-pub(super) struct Least {
+pub(super) struct LeastPlan {
     /// What it needs, with what is held beside it.
     pub needed: Bytes,
     beside: Bytes,
     holders: Vec<Holder>,
 }
 
-impl Least {
+impl LeastPlan {
     /// Of a plan, with so many bytes held beside it.
-    pub(super) fn of(plan: &Plan, beside: Bytes) -> Least {
+    pub(super) fn of(plan: &Plan, beside: Bytes) -> LeastPlan {
         let live = plan.live_at_peak();
         let holders = live.iter().map(|holder| Holder {
             kind: holder.kind,
@@ -27,12 +27,12 @@ impl Least {
             bytes: holder.bytes,
             buffers: holder.count,
         });
-        Least { needed: plan.peak() + beside, beside, holders: holders.collect() }
+        LeastPlan { needed: plan.peak() + beside, beside, holders: holders.collect() }
     }
 
     /// The error of a call that is refused before anything ran.
     pub(super) fn over_budget(self, budget: Bytes, would_help: Option<String>) -> Error {
-        let Least { needed, beside, holders } = self;
+        let LeastPlan { needed, beside, holders } = self;
         let what = match beside.is_zero() {
             true => "a call".into(),
             false => format!("a call, with {beside} of data held beside it,"),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tonnage_core::{Dim, Symbol, TensorType};
 
-use super::key::{Key, QuickBuild};
+use super::key::{CallKey, QuickBuild};
 use super::signature::Signature;
 
 /// Distinct sizes of the same arguments from which dims are opened.
@@ -15,7 +15,7 @@ const KEPT: usize = 8;
 
 /// The sizes that were seen, by what signatures have in common apart from them.
 #[derive(Debug, Default)]
-pub(crate) struct Families(HashMap<Key, Family, QuickBuild>);
+pub(crate) struct Families(HashMap<CallKey, Family, QuickBuild>);
 
 #[derive(Debug, Default)]
 struct Family {
@@ -30,7 +30,7 @@ const FAMILIES: usize = 256;
 
 impl Families {
     /// Notes the sizes of a call that has no trace yet; a signature with open dims, if it is time.
-    pub fn relaxed(&mut self, given: &Signature, coarse: Key) -> Option<Signature> {
+    pub fn relaxed(&mut self, given: &Signature, coarse: CallKey) -> Option<Signature> {
         let row: Option<Vec<usize>> =
             given.types.iter().flat_map(|ty| ty.shape.iter()).map(Dim::known).collect();
         if self.0.len() >= FAMILIES && !self.0.contains_key(&coarse) {
@@ -52,7 +52,7 @@ impl Families {
     }
 
     /// Leaves such arguments alone from here on.
-    pub fn refuse(&mut self, coarse: &Key) {
+    pub fn refuse(&mut self, coarse: &CallKey) {
         if let Some(family) = self.0.get_mut(coarse) {
             family.refused = true;
         }

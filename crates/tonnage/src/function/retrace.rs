@@ -7,7 +7,7 @@ use tonnage_core::Source;
 
 use super::program::lock;
 use super::signature::Signature;
-use crate::notices::{self, Change, Notice};
+use crate::notices::{self, ArgumentChange, Notice};
 
 /// Traces from which on it is told, where at least every fourth call was one.
 const TOLD_AT: u64 = 8;
@@ -16,11 +16,11 @@ const TOLD_AT: u64 = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Retraces {
     calls: AtomicU64,
-    log: Mutex<Log>,
+    log: Mutex<RetraceLog>,
 }
 
 #[derive(Debug, Default)]
-struct Log {
+struct RetraceLog {
     traces: u64,
     last: Option<Signature>,
     told: bool,
@@ -48,15 +48,15 @@ impl Retraces {
     }
 }
 
-fn changes(last: &Signature, now: &Signature) -> Vec<Change> {
+fn changes(last: &Signature, now: &Signature) -> Vec<ArgumentChange> {
     if last.text != now.text {
         let (from, to) = (last.text.clone(), now.text.clone());
-        return vec![Change { argument: String::new(), from, to }];
+        return vec![ArgumentChange { argument: String::new(), from, to }];
     }
     let types = last.types.iter().zip(&now.types).zip(&now.paths);
     types
         .filter(|((from, to), _)| from != to)
-        .map(|((from, to), path)| Change {
+        .map(|((from, to), path)| ArgumentChange {
             argument: path.clone(),
             from: from.to_string(),
             to: to.to_string(),

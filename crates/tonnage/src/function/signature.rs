@@ -8,7 +8,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Dim, Error, Result, Symbol, TensorType};
 
-use super::key::{Key, head};
+use super::key::{CallKey, head};
 use crate::tree::{Tree, leaf_paths};
 
 /// Sizes of the open dims of a call, in the order of [`Signature::symbols`].
@@ -22,12 +22,12 @@ pub(crate) struct Signature {
     pub types: Vec<TensorType>,
     /// Where each tensor is among the arguments.
     pub paths: Vec<String>,
-    pub symbols: Vec<Open>,
+    pub symbols: Vec<OpenDim>,
 }
 
 /// An open dim, and where its size can be read off.
 #[derive(Debug, Clone)]
-pub(crate) struct Open {
+pub(crate) struct OpenDim {
     pub symbol: Symbol,
     pub leaf: usize,
     pub axis: usize,
@@ -57,13 +57,13 @@ impl Signature {
             named.iter().find(|s| s.name() == symbol.name()).map(|s| Dim::symbol(s.clone()))
         };
         let types: Vec<TensorType> = types.iter().map(|ty| ty.substitute(&one)).collect();
-        let mut symbols: Vec<Open> = Vec::new();
+        let mut symbols: Vec<OpenDim> = Vec::new();
         for (leaf, ty) in types.iter().enumerate() {
             for (axis, dim) in ty.shape.iter().enumerate() {
                 if let Some(symbol) = dim.as_symbol()
                     && !symbols.iter().any(|open| open.symbol == *symbol)
                 {
-                    symbols.push(Open { symbol: symbol.clone(), leaf, axis });
+                    symbols.push(OpenDim { symbol: symbol.clone(), leaf, axis });
                 }
             }
         }
@@ -91,7 +91,7 @@ impl Signature {
     }
 
     /// The sizes of the open dims, where a call with that key fits.
-    pub fn bind(&self, key: &Key) -> Option<Bound> {
+    pub fn bind(&self, key: &CallKey) -> Option<Bound> {
         if self.text != key.text {
             return None;
         }
@@ -139,7 +139,7 @@ impl Signature {
     }
 
     /// Whether dims that are more than a symbol have the size that follows.
-    fn holds(&self, key: &Key, bound: &Bound) -> bool {
+    fn holds(&self, key: &CallKey, bound: &Bound) -> bool {
         let mut words = key.words.iter();
         self.types.iter().all(|ty| {
             words.next();
@@ -220,7 +220,7 @@ impl Heap for Signature {
     fn heap(&self, seen: &mut Seen) -> usize {
         let paths = self.paths.capacity() * size_of::<String>()
             + self.paths.iter().map(String::capacity).sum::<usize>();
-        let symbols = self.symbols.capacity() * size_of::<Open>();
+        let symbols = self.symbols.capacity() * size_of::<OpenDim>();
         self.text.capacity() + self.types.heap(seen) + paths + symbols
     }
 }

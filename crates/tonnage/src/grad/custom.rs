@@ -88,10 +88,11 @@ pub fn custom_gradient_with<A: Tree, R: Tree, B: FnOnce(R) -> Result<A>>(
         let body = region::traced(&arguments, source, |symbols| {
             let (result, backward) = forward(symbols)?;
             let like = (result.share(), ());
-            let way = way_back(|(), grads| backward(grads), &arguments, &like, source, &types)?;
+            let pass =
+                backward_pass(|(), grads| backward(grads), &arguments, &like, source, &types)?;
             // In here, what it captured are values of the forward pass: they are what is saved.
-            let saved = way.captured.clone();
-            back = Some(way);
+            let saved = pass.captured.clone();
+            back = Some(pass);
             Ok((result, saved))
         })?;
         let mut back =
@@ -110,13 +111,13 @@ fn call<A: Tree, R: Tree, K: Tree>(
 ) -> Result<R> {
     let types: Vec<TensorType> = leaves(&arguments).iter().map(Tensor::ty).collect();
     let body = region::traced(&arguments, source, forward)?;
-    let back = way_back(backward, &arguments, &body.result, source, &types)?;
+    let back = backward_pass(backward, &arguments, &body.result, source, &types)?;
     joined(body, back, arguments, types, source)
 }
 
 /// Both ways as one op, applied.
 fn joined<A: Tree, R: Tree, K: Tree>(
-    mut body: region::Body<(R, K)>,
+    mut body: region::TracedClosure<(R, K)>,
     back: WayBack,
     arguments: A,
     types: Vec<TensorType>,
@@ -172,7 +173,7 @@ struct WayBack {
     captured: Vec<Tensor>,
 }
 
-fn way_back<A: Tree, R: Tree, K: Tree>(
+fn backward_pass<A: Tree, R: Tree, K: Tree>(
     backward: impl FnOnce(K, R) -> Result<A>,
     arguments: &A,
     (result, saved): &(R, K),

@@ -21,7 +21,7 @@ use tonnage_runtime::Alive;
 use super::level;
 use crate::dispatch::{Input, Inputs, TensorEmit, hold, unhold};
 use crate::tape;
-use crate::tensor::{Repr, Tensor};
+use crate::tensor::{Tensor, TensorRepr};
 use crate::trace;
 
 thread_local! {
@@ -30,7 +30,7 @@ thread_local! {
 }
 
 /// The tangents of one forward pass, while it is open.
-pub(crate) struct Pass(Rc<RefCell<Tangents>>);
+pub(crate) struct ForwardPass(Rc<RefCell<Tangents>>);
 
 struct Tangents {
     level: u64,
@@ -42,8 +42,8 @@ struct Tangents {
     room: usize,
 }
 
-impl Pass {
-    pub fn open() -> Pass {
+impl ForwardPass {
+    pub fn open() -> ForwardPass {
         let pass = Rc::new(RefCell::new(Tangents {
             level: level::next(),
             trace: trace::current().map(|t| t.number()),
@@ -52,7 +52,7 @@ impl Pass {
         }));
         PASSES.with_borrow_mut(|all| all.push(pass.clone()));
         OPEN.set(OPEN.get() + 1);
-        Pass(pass)
+        ForwardPass(pass)
     }
 
     /// From here on `tensor` has that tangent.
@@ -66,7 +66,7 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for ForwardPass {
     fn drop(&mut self) {
         PASSES.with_borrow_mut(|all| all.retain(|pass| !Rc::ptr_eq(pass, &self.0)));
         OPEN.set(OPEN.get() - 1);
@@ -85,7 +85,7 @@ impl Tangents {
             self.room = if self.of.len() < 32 { 0 } else { 2 * self.of.len() };
         }
         let alive = match tensor.repr() {
-            Repr::Array(array) => Some(array.alive()),
+            TensorRepr::Array(array) => Some(array.alive()),
             _ => None, // a number of a graph, which takes no memory
         };
         self.of.insert(tensor.id(), (alive, tangent));

@@ -23,7 +23,7 @@ use crate::dispatch::{self, Input};
 use crate::function::program::Program;
 use crate::tape;
 use crate::tensor::Tensor;
-use crate::trace::Traced;
+use crate::trace::FinishedTrace;
 use crate::tree::Tree;
 use crate::variable::Variable;
 
@@ -61,7 +61,7 @@ pub(crate) fn is_watched<A: Tree>(arguments: &A, program: &Program) -> bool {
 }
 
 impl Whole {
-    pub fn new(traced: Traced, results: usize, made: Source) -> Whole {
+    pub fn new(traced: FinishedTrace, results: usize, made: Source) -> Whole {
         let mut graph = traced.graph;
         for at in 0..graph.nodes.len() {
             let (op, output) = (graph.nodes[at].op, graph.nodes[at].outputs.first().copied());

@@ -24,25 +24,25 @@ pub(crate) fn listening() -> Range<u64> {
 
 /// Runs `f` by itself: only those who are made inside of it are told of what it applies.
 pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore(u64, u64);
-    impl Drop for Restore {
+    struct RestoreLevels(u64, u64);
+    impl Drop for RestoreLevels {
         fn drop(&mut self) {
             FLOOR.set(self.0);
             CEILING.set(self.1);
         }
     }
-    let _restore = Restore(FLOOR.replace(NEXT.get()), CEILING.replace(u64::MAX));
+    let _restore = RestoreLevels(FLOOR.replace(NEXT.get()), CEILING.replace(u64::MAX));
     f()
 }
 
 /// Runs `f`, telling only those around `level` of what it applies.
 pub(crate) fn around<R>(level: u64, f: impl FnOnce() -> R) -> R {
-    struct Restore(u64);
-    impl Drop for Restore {
+    struct RestoreCeiling(u64);
+    impl Drop for RestoreCeiling {
         fn drop(&mut self) {
             CEILING.set(self.0);
         }
     }
-    let _restore = Restore(CEILING.replace(level.min(CEILING.get())));
+    let _restore = RestoreCeiling(CEILING.replace(level.min(CEILING.get())));
     f()
 }

@@ -22,7 +22,7 @@ use crate::make;
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 use crate::tree::Tree;
-use dual::Pass;
+use dual::ForwardPass;
 
 pub use check::{Check, check_gradients};
 pub use checkpoint::checkpoint;
@@ -169,7 +169,7 @@ pub fn jvp<A: Tree, R: Tree>(
         let what = format!("{} tangents for {} tensors", moves.len(), values.len());
         return Err(bad_argument("jvp", what, "give one for each").at(source));
     }
-    let pass = Pass::open();
+    let pass = ForwardPass::open();
     for (i, (value, tangent)) in values.iter().zip(&moves).enumerate() {
         if value.dtype().is_float() {
             if value.ty() != tangent.ty() {

@@ -12,7 +12,7 @@ use crate::tree::Tree;
 use crate::variable::Variable;
 
 /// A closure that was traced once, to be called.
-pub(super) struct Body<R> {
+pub(super) struct TracedClosure<R> {
     /// Its inputs: arguments, captured tensors, variables. Its outputs: results, values of the variables
     /// that it wrote.
     pub graph: Graph,
@@ -29,7 +29,7 @@ pub(super) fn traced<A: Tree, R: Tree>(
     arguments: &A,
     source: Source,
     f: impl FnOnce(A) -> Result<R>,
-) -> Result<Body<R>> {
+) -> Result<TracedClosure<R>> {
     let trace = Trace::begin_call(source);
     let symbols = arguments.share().map(&mut |t| Ok(trace.argument(t.ty())))?;
     let result = trace.within(|| f(symbols))?;
@@ -43,10 +43,10 @@ pub(super) fn traced<A: Tree, R: Tree>(
         }
         variables.push(used.variable);
     }
-    Ok(Body { graph: traced.graph, captured: traced.captured, variables, written, result })
+    Ok(TracedClosure { graph: traced.graph, captured: traced.captured, variables, written, result })
 }
 
-impl<R: Tree> Body<R> {
+impl<R: Tree> TracedClosure<R> {
     /// What goes in: the arguments, then what it captured.
     pub fn inputs<A: Tree>(&self, arguments: A) -> Result<Vec<Tensor>> {
         let mut inputs = Vec::new();

@@ -48,12 +48,12 @@ pub fn save_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 /// Where it could not: there is a folder of that name, or no file can be made beside it.
 pub fn can_save(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    match place(path) {
-        Place::As(_) if path.is_dir() => {
+    match write_target(path) {
+        WriteTarget::As(_) if path.is_dir() => {
             Err(bad_file(path, "cannot be opened: it is a folder", "name a file in it"))
         }
-        Place::As(_) => Ok(()),
-        Place::File(path) => begin(&path).map(drop),
+        WriteTarget::As(_) => Ok(()),
+        WriteTarget::File(path) => begin(&path).map(drop),
     }
 }
 
@@ -61,18 +61,18 @@ pub fn can_save(path: impl AsRef<Path>) -> Result<()> {
 const PARTS: OwnFiles = OwnFiles { prefix: ".tonnage-", suffix: ".part" };
 
 /// Where a file is written to: some formats go back to fill in what they know later.
-pub(super) trait Output: Write + Seek {}
+pub(super) trait WriteSeek: Write + Seek {}
 
-impl<T: Write + Seek> Output for T {}
+impl<T: Write + Seek> WriteSeek for T {}
 
 /// Writes a file that appears under its name when it is whole and on the disk. What is there and is no file is written to as it is.
 pub(super) fn write_atomically(
     path: &Path,
-    write: impl FnOnce(&mut dyn Output) -> Result<()>,
+    write: impl FnOnce(&mut dyn WriteSeek) -> Result<()>,
 ) -> Result<()> {
-    let path = match place(path) {
-        Place::As(path) => return write_through(path, write),
-        Place::File(path) => path,
+    let path = match write_target(path) {
+        WriteTarget::As(path) => return write_through(path, write),
+        WriteTarget::File(path) => path,
     };
     let (path, (file, beside)) = (path.as_path(), begin(&path)?);
     let mut writer = BufWriter::with_capacity(1 << 20, file);
@@ -88,28 +88,28 @@ pub(super) fn write_atomically(
 }
 
 /// Where something is written that has a name.
-enum Place<'p> {
+enum WriteTarget<'p> {
     /// To what is there as it is.
     As(&'p Path),
     /// To a file of that name, which replaces the one that is there.
     File(PathBuf),
 }
 
-fn place(path: &Path) -> Place<'_> {
+fn write_target(path: &Path) -> WriteTarget<'_> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
     let is_other = fs::metadata(path).is_ok_and(|there| !there.is_file());
     if is_other || (is_link && path.starts_with("/dev")) {
-        return Place::As(path);
+        return WriteTarget::As(path);
     }
     // What a link leads to is written, and the link stays.
     let followed = if is_link { fs::canonicalize(path).ok() } else { None };
-    Place::File(followed.unwrap_or_else(|| path.into()))
+    WriteTarget::File(followed.unwrap_or_else(|| path.into()))
 }
 
 /// A new file beside the one that it will replace.
-fn begin(path: &Path) -> Result<(File, Beside)> {
+fn begin(path: &Path) -> Result<(File, PartialFile)> {
     let (file, beside) = PARTS.create(folder(path)).map_err(|e| failed(path, "made", &e))?;
-    Ok((file, Beside(beside)))
+    Ok((file, PartialFile(beside)))
 }
 
 /// The folder that a file is in.
@@ -118,7 +118,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// Writes to what is no file, and to `/dev/stdout`, which may be one: a file of that name must not put it out of its place.
-fn write_through(path: &Path, write: impl FnOnce(&mut dyn Output) -> Result<()>) -> Result<()> {
+fn write_through(path: &Path, write: impl FnOnce(&mut dyn WriteSeek) -> Result<()>) -> Result<()> {
     let mut file = open_to_write(path).map_err(|e| failed(path, "opened", &e))?;
     // Behind what was printed already; pipes have no places.
     let _ = file.seek(SeekFrom::End(0));
@@ -128,9 +128,9 @@ fn write_through(path: &Path, write: impl FnOnce(&mut dyn Output) -> Result<()>)
 }
 
 /// A file that is not whole yet, gone when this is dropped.
-struct Beside(PathBuf);
+struct PartialFile(PathBuf);
 
-impl Drop for Beside {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         // It is not there any more where everything went well.
         let _ = fs::remove_file(&self.0);

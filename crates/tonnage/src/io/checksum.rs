@@ -78,7 +78,7 @@ impl Write for Summed<'_> {
 
 /// A value with the checksum of the file that it is in.
 #[derive(Serialize)]
-struct Sealed<'a, T> {
+struct WithChecksum<'a, T> {
     #[serde(flatten)]
     value: &'a T,
     checksum: &'a str,
@@ -106,7 +106,7 @@ struct Sealed<'a, T> {
 pub fn save_json(path: impl AsRef<Path>, value: &impl Serialize) -> Result<()> {
     let path = path.as_ref();
     let unknown = String::from_utf8_lossy(&UNKNOWN);
-    let text = serde_json::to_string_pretty(&Sealed { value, checksum: &unknown })
+    let text = serde_json::to_string_pretty(&WithChecksum { value, checksum: &unknown })
         .map_err(|e| bad_file(path, format!("cannot be made ({e})"), "save fields with names"))?;
     let mut bytes = text.into_bytes();
     if let Some(at) = find_last(&bytes, FIELD) {

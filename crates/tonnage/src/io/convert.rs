@@ -95,7 +95,7 @@ fn watched(tensor: Tensor, tell: &Tell) -> Result<Tensor> {
     let mut recipe = (*recipe).clone();
     for (generator, _) in &mut recipe.sources {
         if let Generator::Stored { elements, .. } = generator {
-            let watched = Watched { of: elements.0.clone(), tell: tell.clone() };
+            let watched = ObservedReads { of: elements.0.clone(), tell: tell.clone() };
             *elements = Stored(Arc::new(watched));
         }
     }
@@ -103,18 +103,18 @@ fn watched(tensor: Tensor, tell: &Tell) -> Result<Tensor> {
 }
 
 /// Elements in a file, of which every read is told.
-struct Watched {
+struct ObservedReads {
     of: Arc<dyn Elements>,
     tell: Tell,
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for ObservedReads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.of.fmt(f)
     }
 }
 
-impl Elements for Watched {
+impl Elements for ObservedReads {
     fn read(&self, from: u64, out: &mut [u8]) {
         self.of.read(from, out);
         (self.tell)(Bytes::of(out.len()));

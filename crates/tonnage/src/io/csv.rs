@@ -184,18 +184,18 @@ impl Csv {
         };
         let layout = Layout::contiguous([rows, columns].as_slice());
         let table = filled(dtype, layout, None, source, |bytes| {
-            let mut places = bytes.chunks_exact_mut(dtype.size());
+            let mut elements = bytes.chunks_exact_mut(dtype.size());
             self.lines(from, path, |line, text| {
                 for (column, text) in text.split(self.separator as char).enumerate() {
-                    let Some(place) = places.next() else {
+                    let Some(element) = elements.next() else {
                         return Err(bad_file(path, "grew while it was read", "read it again"));
                     };
-                    self.put(dtype, field(text), place)
+                    self.put(dtype, field(text), element)
                         .ok_or_else(|| self.no_number(path, line, column + 1, field(text), rows))?;
                 }
                 Ok(true)
             })?;
-            match places.next() {
+            match elements.next() {
                 None => Ok(()),
                 Some(_) => Err(bad_file(path, "shrank while it was read", "read it again")),
             }
@@ -215,31 +215,31 @@ impl Csv {
     }
 
     /// Puts a number where it belongs.
-    fn put(&self, dtype: DType, text: &str, place: &mut [u8]) -> Option<()> {
-        fn of<T: FromStr + bytemuck::NoUninit>(text: &str, place: &mut [u8]) -> Option<()> {
-            place.copy_from_slice(bytemuck::bytes_of(&text.parse::<T>().ok()?));
+    fn put(&self, dtype: DType, text: &str, element: &mut [u8]) -> Option<()> {
+        fn of<T: FromStr + bytemuck::NoUninit>(text: &str, element: &mut [u8]) -> Option<()> {
+            element.copy_from_slice(bytemuck::bytes_of(&text.parse::<T>().ok()?));
             Some(())
         }
         let missing = self.missing.filter(|_| text.is_empty()).map(|number| number.to_string());
         let text = missing.as_deref().unwrap_or(text);
         match dtype {
-            DType::F64 => of::<f64>(text, place),
-            DType::F32 => of::<f32>(text, place),
-            DType::I64 => of::<i64>(text, place),
-            DType::I32 => of::<i32>(text, place),
-            DType::I16 => of::<i16>(text, place),
-            DType::I8 => of::<i8>(text, place),
-            DType::U64 => of::<u64>(text, place),
-            DType::U32 => of::<u32>(text, place),
-            DType::U16 => of::<u16>(text, place),
-            DType::U8 => of::<u8>(text, place),
+            DType::F64 => of::<f64>(text, element),
+            DType::F32 => of::<f32>(text, element),
+            DType::I64 => of::<i64>(text, element),
+            DType::I32 => of::<i32>(text, element),
+            DType::I16 => of::<i16>(text, element),
+            DType::I8 => of::<i8>(text, element),
+            DType::U64 => of::<u64>(text, element),
+            DType::U32 => of::<u32>(text, element),
+            DType::U16 => of::<u16>(text, element),
+            DType::U8 => of::<u8>(text, element),
             DType::Bool => of::<u8>(
                 match text {
                     "0" | "false" | "False" | "FALSE" => "0",
                     "1" | "true" | "True" | "TRUE" => "1",
                     _ => return None,
                 },
-                place,
+                element,
             ),
             // Read as f64 and cast after.
             DType::F16 | DType::BF16 => None,

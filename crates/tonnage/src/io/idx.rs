@@ -63,7 +63,7 @@ pub fn parse_idx(mut bytes: &[u8]) -> Result<Tensor> {
         let (dtype, sizes, _) = header(&mut bytes, whole, path)?;
         filled(dtype, ORDER.layout(sizes), None, source, |into| {
             bytes.read_exact(into).map_err(|e| failed(path, "read", &e))?;
-            ORDER.turn(dtype, into);
+            ORDER.swap_bytes(dtype, into);
             Ok(())
         })
     };

@@ -20,7 +20,7 @@ mod safetensors;
 mod stats;
 mod stored;
 
-use atomic::{Output, write_atomically};
+use atomic::{WriteSeek, write_atomically};
 pub use atomic::{can_save, save_bytes, save_text};
 pub use checksum::{read_json, save_json};
 pub use csv::Csv;
@@ -107,12 +107,12 @@ fn put_elements(
         if as_it_is {
             return put(bytes);
         }
-        let mut turned = [0; 4096];
-        bytes.chunks(turned.len()).try_for_each(|part| {
-            let turned = &mut turned[..part.len()];
-            turned.copy_from_slice(part);
-            order.turn(dtype, turned);
-            put(turned)
+        let mut swapped = [0; 4096];
+        bytes.chunks(swapped.len()).try_for_each(|part| {
+            let swapped = &mut swapped[..part.len()];
+            swapped.copy_from_slice(part);
+            order.swap_bytes(dtype, swapped);
+            put(swapped)
         })
     })
 }

@@ -91,7 +91,7 @@ pub(super) fn read(
     }
     filled(dtype, order.layout(sizes), name, source, |into| {
         from.read_exact(into).map_err(|e| failed(path, "read", &e))?;
-        order.turn(dtype, into);
+        order.swap_bytes(dtype, into);
         Ok(())
     })
 }
@@ -140,7 +140,7 @@ impl Header {
         get(&mut text)?;
         let wrong = |what: &str| bad_file(path, format!("has a bad header ({what})"), HELP);
         let text = std::str::from_utf8(&text).map_err(|_| wrong("it is no text"))?;
-        let (descr, columns_first, sizes) = Scan(text).dict().map_err(wrong)?;
+        let (descr, columns_first, sizes) = HeaderParser(text).dict().map_err(wrong)?;
         let (dtype, big_endian) = dtype_of(descr).ok_or_else(|| {
             let what = format!("holds elements of the kind `{descr}`");
             bad_file(path, what, "save it as bool, whole numbers or floats")
@@ -151,9 +151,9 @@ impl Header {
 }
 
 /// A text that is read from its start.
-struct Scan<'t>(&'t str);
+struct HeaderParser<'t>(&'t str);
 
-impl<'t> Scan<'t> {
+impl<'t> HeaderParser<'t> {
     fn eat(&mut self, token: &str) -> bool {
         self.0 = self.0.trim_start();
         let rest = self.0.strip_prefix(token);

@@ -16,7 +16,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::stored::{FileTensor, Opened, bytes_of};
-use super::{Output, bad_file, failed, npy, open_file, write_atomically};
+use super::{WriteSeek, bad_file, failed, npy, open_file, write_atomically};
 use crate::tensor::Tensor;
 
 /// A byte that is deflated becomes no more than this many.
@@ -176,7 +176,7 @@ fn save(
     how: CompressionMethod,
     source: Source,
 ) -> Result<()> {
-    let write = |file: &mut dyn Output| {
+    let write = |file: &mut dyn WriteSeek| {
         let options = SimpleFileOptions::default().compression_method(how);
         let mut archive = ZipWriter::new(file);
         for (name, tensor) in tensors {

@@ -25,11 +25,11 @@ use crate::tensor::Tensor;
 pub struct TensorFile {
     path: PathBuf,
     format: Format,
-    holds: Holds,
+    holds: FileContents,
 }
 
 #[derive(Debug)]
-enum Holds {
+enum FileContents {
     One(String, FileTensor),
     Npz(Npz),
     SafeTensors(SafeTensors),
@@ -58,11 +58,11 @@ impl TensorFile {
             let name = || path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let format = format(path)?;
             let holds = match format {
-                Format::Npy => Holds::One(name(), FileTensor::npy(path)?),
-                Format::Idx => Holds::One(name(), FileTensor::idx(path)?),
-                Format::Npz => Holds::Npz(Npz::open(path)?),
-                Format::SafeTensors => Holds::SafeTensors(SafeTensors::open(path)?),
-                Format::Csv => Holds::Table(name(), Csv::new().read(path)?),
+                Format::Npy => FileContents::One(name(), FileTensor::npy(path)?),
+                Format::Idx => FileContents::One(name(), FileTensor::idx(path)?),
+                Format::Npz => FileContents::Npz(Npz::open(path)?),
+                Format::SafeTensors => FileContents::SafeTensors(SafeTensors::open(path)?),
+                Format::Csv => FileContents::Table(name(), Csv::new().read(path)?),
             };
             Ok(TensorFile { path: path.into(), format, holds })
         };
@@ -88,9 +88,9 @@ impl TensorFile {
     /// The tensors' names. That of a file of one tensor is the file's, without its end.
     pub fn names(&self) -> Vec<&str> {
         match &self.holds {
-            Holds::One(name, _) | Holds::Table(name, _) => vec![name],
-            Holds::Npz(file) => file.names().collect(),
-            Holds::SafeTensors(file) => file.names().collect(),
+            FileContents::One(name, _) | FileContents::Table(name, _) => vec![name],
+            FileContents::Npz(file) => file.names().collect(),
+            FileContents::SafeTensors(file) => file.names().collect(),
         }
     }
 
@@ -100,10 +100,10 @@ impl TensorFile {
     /// Where there is none of that name, or its dtype is none of ours.
     pub fn ty(&self, name: &str) -> Result<TensorType> {
         match &self.holds {
-            Holds::One(own, file) => self.only(own, name).map(|()| file.ty()),
-            Holds::Table(own, table) => self.only(own, name).map(|()| table.ty()),
-            Holds::Npz(file) => file.ty(name),
-            Holds::SafeTensors(file) => file.ty(name),
+            FileContents::One(own, file) => self.only(own, name).map(|()| file.ty()),
+            FileContents::Table(own, table) => self.only(own, name).map(|()| table.ty()),
+            FileContents::Npz(file) => file.ty(name),
+            FileContents::SafeTensors(file) => file.ty(name),
         }
     }
 
@@ -113,10 +113,10 @@ impl TensorFile {
     /// As [`ty`](TensorFile::ty) has them.
     pub fn tensor(&self, name: &str) -> Result<Option<FileTensor>> {
         match &self.holds {
-            Holds::One(own, file) => self.only(own, name).map(|()| Some(file.clone())),
-            Holds::Table(own, _) => self.only(own, name).map(|()| None),
-            Holds::Npz(file) => file.tensor(name),
-            Holds::SafeTensors(file) => file.tensor(name).map(Some),
+            FileContents::One(own, file) => self.only(own, name).map(|()| Some(file.clone())),
+            FileContents::Table(own, _) => self.only(own, name).map(|()| None),
+            FileContents::Npz(file) => file.tensor(name),
+            FileContents::SafeTensors(file) => file.tensor(name).map(Some),
         }
     }
 
@@ -128,10 +128,10 @@ impl TensorFile {
     pub fn read(&self, name: &str) -> Result<Tensor> {
         let source = Source::here();
         let read = match &self.holds {
-            Holds::One(own, file) => self.only(own, name).and_then(|()| file.read()),
-            Holds::Table(own, table) => self.only(own, name).map(|()| table.clone()),
-            Holds::Npz(file) => file.read(name),
-            Holds::SafeTensors(file) => file.read(name),
+            FileContents::One(own, file) => self.only(own, name).and_then(|()| file.read()),
+            FileContents::Table(own, table) => self.only(own, name).map(|()| table.clone()),
+            FileContents::Npz(file) => file.read(name),
+            FileContents::SafeTensors(file) => file.read(name),
         };
         read.map_err(|e| e.at(source))
     }

@@ -6,13 +6,13 @@ use std::path::Path;
 use tonnage_core::shape::Sizes;
 use tonnage_core::{DType, Result, Source, TensorType};
 
-use super::{Order, Output, bad_file, failed, npy, put_elements, write_atomically};
+use super::{Order, WriteSeek, bad_file, failed, npy, put_elements, write_atomically};
 use crate::tensor::Tensor;
 
 /// A file that is being written; see [`save_npy_rows`].
 pub struct NpyRows<'f> {
     path: &'f Path,
-    file: &'f mut dyn Output,
+    file: &'f mut dyn WriteSeek,
     source: Source,
     /// Of the rows so far: how many, and the type of one.
     rows: usize,

@@ -54,17 +54,17 @@ impl Opened {
 
     /// From the start on, for a header.
     pub fn at_start<T>(&self, read: impl FnOnce(&mut dyn Read) -> Result<T>) -> Result<T> {
-        read(&mut Rest { file: self, at: 0 })
+        read(&mut FileTail { file: self, at: 0 })
     }
 }
 
 /// What is left of a file from a place on.
-struct Rest<'a> {
+struct FileTail<'a> {
     file: &'a Opened,
     at: u64,
 }
 
-impl Read for Rest<'_> {
+impl Read for FileTail<'_> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let left = self.file.bytes.saturating_sub(self.at);
         let len = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -85,7 +85,7 @@ pub struct Order {
 
 impl Order {
     /// Turns the bytes of elements iteration where the machine has them the other way. It is its own inverse.
-    pub(super) fn turn(self, dtype: DType, bytes: &mut [u8]) {
+    pub(super) fn swap_bytes(self, dtype: DType, bytes: &mut [u8]) {
         if self.big_endian == cfg!(target_endian = "little") && dtype.size() > 1 {
             bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
         }
@@ -96,9 +96,9 @@ impl Order {
         if !self.columns_first {
             return Layout::contiguous(sizes);
         }
-        let turned: Sizes = sizes.iter().rev().copied().collect();
+        let reversed: Sizes = sizes.iter().rev().copied().collect();
         let back: Vec<usize> = (0..sizes.len()).rev().collect();
-        Layout::contiguous(turned).transpose(&back)
+        Layout::contiguous(reversed).transpose(&back)
     }
 }
 
@@ -276,7 +276,7 @@ impl FileTensor {
         }
         let mapping = Mapping::of(&self.file.file, at + bytes)
             .map_err(|e| failed(&self.file.path, "mapped", &e).at(source))?;
-        Ok(self.tensor_of(Arc::new(Mapped { mapping, at, size })))
+        Ok(self.tensor_of(Arc::new(MappedFile { mapping, at, size })))
     }
 
     /// Some rows of it, in bytes of their own: a file of any size is read in pieces.
@@ -316,7 +316,7 @@ impl FileTensor {
     ) -> Result<Tensor> {
         let made = filled(self.dtype, layout, self.name.as_deref(), source, |bytes| {
             fill(bytes)?;
-            self.order.turn(self.dtype, bytes);
+            self.order.swap_bytes(self.dtype, bytes);
             Ok(())
         });
         made.map_err(|e| e.at(source))
@@ -341,7 +341,7 @@ impl Elements for Lazy {
         let at = self.at + from * self.dtype.size() as u64;
         let fill = |at: u64, out: &mut [u8]| self.file.fill(at, out);
         match self.pass.read(at, self.at + self.bytes, out, fill) {
-            Ok(()) => self.order.turn(self.dtype, out),
+            Ok(()) => self.order.swap_bytes(self.dtype, out),
             Err(error) => {
                 out.fill(0);
                 let _ = self.failed.set(error);
@@ -368,7 +368,7 @@ impl Elements for Lazy {
 /// The elements of a file that the system shows as memory.
 #[cfg(unix)]
 #[derive(Debug)]
-struct Mapped {
+struct MappedFile {
     mapping: Mapping,
     /// Where they begin, at a multiple of their size.
     at: usize,
@@ -376,7 +376,7 @@ struct Mapped {
 }
 
 #[cfg(unix)]
-impl Elements for Mapped {
+impl Elements for MappedFile {
     fn read(&self, from: u64, out: &mut [u8]) {
         let start = self.at + from as usize * self.size;
         out.copy_from_slice(&self.mapping.bytes()[start..start + out.len()]);

@@ -11,18 +11,18 @@ use crate::tape;
 use crate::variable::Variable;
 
 /// Which bytes.
-pub(super) enum Asked<'a> {
+pub(super) enum BytesInQuestion<'a> {
     /// Those of one storage, by its address.
     Storage(usize),
     /// All that are from a line.
     Line(&'a dyn Fn(Source) -> bool),
 }
 
-impl Asked<'_> {
+impl BytesInQuestion<'_> {
     fn is(&self, address: usize, from: Option<Source>) -> bool {
         match self {
-            Asked::Storage(asked) => address == *asked,
-            Asked::Line(is_it) => from.is_some_and(is_it),
+            BytesInQuestion::Storage(asked) => address == *asked,
+            BytesInQuestion::Line(is_it) => from.is_some_and(is_it),
         }
     }
 
@@ -36,12 +36,12 @@ fn address(storage: &Storage) -> usize {
 }
 
 /// Who holds them, and for each handle that those have the address of what it holds.
-pub(super) struct Known {
+pub(super) struct KnownHolders {
     pub held_by: Vec<HeldBy>,
     pub storages: Vec<usize>,
 }
 
-pub(super) fn known(asked: &Asked<'_>) -> Known {
+pub(super) fn known(asked: &BytesInQuestion<'_>) -> KnownHolders {
     let (mut held_by, mut storages) = (Vec::new(), Vec::new());
     for (variable, value) in Variable::holding(|value| asked.is_of(value.storage())) {
         held_by.push(HeldBy::Variable {
@@ -62,5 +62,5 @@ pub(super) fn known(asked: &Asked<'_>) -> Known {
         held_by.push(HeldBy::Captured { what: owner.what, made: owner.source });
         storages.extend(held.iter().map(|held| held.storage));
     }
-    Known { held_by, storages }
+    KnownHolders { held_by, storages }
 }

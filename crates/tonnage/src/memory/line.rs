@@ -8,7 +8,7 @@ use tonnage_core::{Bytes, Result, Source};
 use tonnage_runtime::Ledger;
 use tonnage_runtime::ledger::Holder;
 
-use super::holders::{Asked, known};
+use super::holders::{BytesInQuestion, known};
 use super::why::HeldBy;
 
 /// What lives of the bytes that a line obtained, and who holds it. Prints as a list.
@@ -39,7 +39,7 @@ impl WhyLine {
 /// let line = line!() + 1;
 /// let sum = (&x).tanh()?.sum_all()?; // nobody holds tanh's result but the tape
 /// let why = memory::why_line(&format!("{}:{line}", file!()))?;
-/// assert!(why.held_by.iter().any(|kept| matches!(kept, HeldBy::Tape { op: "tanh", .. })));
+/// assert!(why.held_by.iter().any(|holder| matches!(holder, HeldBy::Tape { op: "tanh", .. })));
 /// println!("{why}");
 /// # Ok::<(), tonnage::Error>(())
 /// ```
@@ -57,7 +57,7 @@ pub fn why_line(line: &str) -> Result<WhyLine> {
     let is_it = |source: Source| source.line() == number && is_file(source.file(), file);
     let holders = Ledger::cpu().info().holders.into_iter();
     let held: Vec<Holder> = holders.filter(|holder| is_it(holder.owner.source)).collect();
-    let asked = known(&Asked::Line(&is_it));
+    let asked = known(&BytesInQuestion::Line(&is_it));
     let mut held_by = asked.held_by;
     let buffers: usize = held.iter().map(|holder| holder.buffers).sum();
     let explained: HashSet<usize> = asked.storages.into_iter().collect();
@@ -83,6 +83,6 @@ impl fmt::Display for WhyLine {
             let plural = if *buffers == 1 { "" } else { "s" };
             writeln!(f, "{bytes} in {buffers} buffer{plural} of {owner}")?;
         }
-        self.held_by.iter().try_for_each(|kept| writeln!(f, "  {kept}"))
+        self.held_by.iter().try_for_each(|holder| writeln!(f, "  {holder}"))
     }
 }

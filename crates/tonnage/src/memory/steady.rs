@@ -23,9 +23,9 @@ const RUNS: usize = 5;
 ///     (x * 2.0)?.sum_all()?;
 ///     Ok(())
 /// })?;
-/// let mut kept = Vec::new();
+/// let mut leaked = Vec::new();
 /// let error = memory::assert_steady(|| {
-///     kept.push(tensor(vec![1.0f32; 1024])?);
+///     leaked.push(tensor(vec![1.0f32; 1024])?);
 ///     Ok(())
 /// });
 /// let text = error.unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::fmt;
 use tonnage_core::{Bytes, Result, Source};
 use tonnage_runtime::Owner;
 
-use super::holders::{Asked, known};
+use super::holders::{BytesInQuestion, known};
 use crate::tensor::Tensor;
 
 /// Someone who holds bytes.
@@ -80,7 +80,7 @@ pub struct Why {
 #[track_caller]
 pub fn why(tensor: &Tensor) -> Result<Why> {
     let array = tensor.array("why").map_err(|e| e.at(Source::here()))?;
-    let asked = known(&Asked::Storage(std::ptr::from_ref(array.storage()) as usize));
+    let asked = known(&BytesInQuestion::Storage(std::ptr::from_ref(array.storage()) as usize));
     let mut held_by = asked.held_by;
     // Each of those holds a handle, or a view that holds one.
     let handles = array.handles().saturating_sub(asked.storages.len()).max(1);
@@ -100,8 +100,8 @@ impl fmt::Display for Why {
             None => write!(f, "a recipe, which takes no bytes")?,
         }
         writeln!(f, "{}", if self.is_view { ", seen through a view" } else { "" })?;
-        for kept in &self.held_by {
-            writeln!(f, "  {kept}")?;
+        for holder in &self.held_by {
+            writeln!(f, "  {holder}")?;
         }
         Ok(())
     }

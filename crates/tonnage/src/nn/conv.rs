@@ -12,7 +12,7 @@ use crate::window::Conv;
 
 /// What a filter does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ConvKind {
     Forward,
     Transposed,
     /// A filter of its own for each channel.
@@ -33,7 +33,7 @@ enum Kind {
 /// ```
 #[derive(Debug)]
 pub struct Convolution {
-    kind: Kind,
+    kind: ConvKind,
     filters: usize,
     window: Vec<usize>,
     groups: usize,
@@ -46,23 +46,23 @@ impl Convolution {
     /// So many filters with a window of these lengths.
     #[track_caller]
     pub fn new(filters: usize, window: &[usize], how: Conv) -> Convolution {
-        Convolution::made(Kind::Forward, filters, window, how)
+        Convolution::made(ConvKind::Forward, filters, window, how)
     }
 
     /// So many filters, laid the other way: the image grows by the stride.
     #[track_caller]
     pub fn transposed(filters: usize, window: &[usize], how: Conv) -> Convolution {
-        Convolution::made(Kind::Transposed, filters, window, how)
+        Convolution::made(ConvKind::Transposed, filters, window, how)
     }
 
     /// So many filters for each channel, on that channel alone; two axes.
     #[track_caller]
     pub fn depthwise(multiplier: usize, window: &[usize], how: Conv) -> Convolution {
-        Convolution::made(Kind::Depthwise, multiplier, window, how)
+        Convolution::made(ConvKind::Depthwise, multiplier, window, how)
     }
 
     #[track_caller]
-    fn made(kind: Kind, filters: usize, window: &[usize], how: Conv) -> Convolution {
+    fn made(kind: ConvKind, filters: usize, window: &[usize], how: Conv) -> Convolution {
         let groups = how.group_count();
         let kernel = Param::new("conv/kernel", Initializer::GlorotUniform);
         let bias = Some(Param::new("conv/bias", Initializer::Zeros));
@@ -95,31 +95,31 @@ impl Layer for Convolution {
         let (channels, dtype) = (width("convolution", x)?, x.dtype());
         let mut shape = self.window.clone();
         let out = match self.kind {
-            Kind::Forward => {
+            ConvKind::Forward => {
                 shape.extend([channels / self.groups.max(1), self.filters]);
                 self.filters
             }
-            Kind::Transposed => {
+            ConvKind::Transposed => {
                 shape.extend([self.filters, channels]);
                 self.filters
             }
-            Kind::Depthwise => {
+            ConvKind::Depthwise => {
                 shape.extend([channels, self.filters]);
                 channels * self.filters
             }
         };
         let kernel = self.kernel.read(&shape, dtype)?;
         let y = match (self.kind, self.window.len()) {
-            (Kind::Forward, 1) => x.conv1d(&kernel, &self.how)?,
-            (Kind::Forward, 2) => x.conv2d(&kernel, &self.how)?,
-            (Kind::Forward, 3) => x.conv3d(&kernel, &self.how)?,
-            (Kind::Transposed, 1) => x.conv1d_transpose(&kernel, &self.how)?,
-            (Kind::Transposed, 2) => x.conv2d_transpose(&kernel, &self.how)?,
-            (Kind::Transposed, 3) => x.conv3d_transpose(&kernel, &self.how)?,
-            (Kind::Depthwise, 2) => x.depthwise_conv2d(&kernel, &self.how)?,
+            (ConvKind::Forward, 1) => x.conv1d(&kernel, &self.how)?,
+            (ConvKind::Forward, 2) => x.conv2d(&kernel, &self.how)?,
+            (ConvKind::Forward, 3) => x.conv3d(&kernel, &self.how)?,
+            (ConvKind::Transposed, 1) => x.conv1d_transpose(&kernel, &self.how)?,
+            (ConvKind::Transposed, 2) => x.conv2d_transpose(&kernel, &self.how)?,
+            (ConvKind::Transposed, 3) => x.conv3d_transpose(&kernel, &self.how)?,
+            (ConvKind::Depthwise, 2) => x.depthwise_conv2d(&kernel, &self.how)?,
             _ => {
                 let expected = match self.kind {
-                    Kind::Depthwise => "2 lengths of the window",
+                    ConvKind::Depthwise => "2 lengths of the window",
                     _ => "1 to 3 lengths of the window",
                 };
                 let (op, shape) = ("convolution", self.window.as_slice().into());

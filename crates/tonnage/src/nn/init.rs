@@ -83,8 +83,8 @@ fn orthogonal(shape: Shape, dtype: DType, gain: f64) -> Result<Tensor> {
     let (tall, narrow) = (rows.max(columns), rows.min(columns));
     let (q, _) = random_normal([tall, narrow], computed)?.qr()?;
     let q = q.mul(gain)?;
-    let turned = if rows < columns { q.t()? } else { q };
-    turned.reshape(shape)?.cast(dtype)
+    let oriented = if rows < columns { q.t()? } else { q };
+    oriented.reshape(shape)?.cast(dtype)
 }
 
 /// How many numbers go into one and come out of one; at least 1.

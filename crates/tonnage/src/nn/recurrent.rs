@@ -15,19 +15,19 @@ use crate::tensor::Tensor;
 
 /// What happens at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cell {
+enum RecurrentCell {
     Simple,
     Gru,
     Lstm,
 }
 
-impl Cell {
+impl RecurrentCell {
     /// Numbers computed for each unit.
     fn gates(self) -> usize {
         match self {
-            Cell::Simple => 1,
-            Cell::Gru => 3,
-            Cell::Lstm => 4,
+            RecurrentCell::Simple => 1,
+            RecurrentCell::Gru => 3,
+            RecurrentCell::Lstm => 4,
         }
     }
 }
@@ -45,7 +45,7 @@ impl Cell {
 /// ```
 #[derive(Debug)]
 pub struct Recurrent {
-    cell: Cell,
+    cell: RecurrentCell,
     units: usize,
     sequences: bool,
     backwards: bool,
@@ -61,7 +61,7 @@ impl Recurrent {
     /// `h <- tanh(x @ kernel + h @ recurrent + bias)`
     #[track_caller]
     pub fn simple(units: usize) -> Recurrent {
-        Recurrent::made(Cell::Simple, units)
+        Recurrent::made(RecurrentCell::Simple, units)
     }
 
     /// Cho et al. 2014, with the reset gate on what comes out of the recurrent kernel:
@@ -69,18 +69,18 @@ impl Recurrent {
     #[track_caller]
     pub fn gru(units: usize) -> Recurrent {
         let bias = Param::new("gru/recurrent_bias", Initializer::Zeros);
-        Recurrent { recurrent_bias: Some(bias), ..Recurrent::made(Cell::Gru, units) }
+        Recurrent { recurrent_bias: Some(bias), ..Recurrent::made(RecurrentCell::Gru, units) }
     }
 
     /// Hochreiter and Schmidhuber 1997, with a forget gate: `i, f, o = sigmoid(..)`, `g = tanh(..)`, `c <- f * c + i * g`,
     /// `h <- o * tanh(c)`.
     #[track_caller]
     pub fn lstm(units: usize) -> Recurrent {
-        Recurrent::made(Cell::Lstm, units)
+        Recurrent::made(RecurrentCell::Lstm, units)
     }
 
     #[track_caller]
-    fn made(cell: Cell, units: usize) -> Recurrent {
+    fn made(cell: RecurrentCell, units: usize) -> Recurrent {
         Recurrent {
             cell,
             units,
@@ -110,8 +110,8 @@ impl Recurrent {
         let input = x.matmul(&weights[0])?.add(&weights[2])?;
         let inner = h.matmul(&weights[1])?;
         match self.cell {
-            Cell::Simple => Ok([input.add(inner)?.tanh()?, c]),
-            Cell::Gru => {
+            RecurrentCell::Simple => Ok([input.add(inner)?.tanh()?, c]),
+            RecurrentCell::Gru => {
                 let inner = inner.add(&weights[3])?;
                 let (x, u) = (input.split_evenly(3, 1)?, inner.split_evenly(3, 1)?);
                 let r = x[0].add(&u[0])?.sigmoid()?;
@@ -119,7 +119,7 @@ impl Recurrent {
                 let n = x[2].add(r.mul(&u[2])?)?.tanh()?;
                 Ok([h.sub(&n)?.mul(&z)?.add(&n)?, c])
             }
-            Cell::Lstm => {
+            RecurrentCell::Lstm => {
                 let gates = input.add(inner)?.split_evenly(4, 1)?;
                 let [i, f, o] = [&gates[0], &gates[1], &gates[3]].map(|gate| gate.sigmoid());
                 let c = f?.mul(&c)?.add(i?.mul((&gates[2]).tanh()?)?)?;
@@ -159,7 +159,7 @@ impl Recurrent {
         }
         let h = state(batch, self.units, dtype)?;
         // Only an LSTM carries a second state.
-        let c = state(batch, if self.cell == Cell::Lstm { self.units } else { 0 }, dtype)?;
+        let c = state(batch, if self.cell == RecurrentCell::Lstm { self.units } else { 0 }, dtype)?;
         let mut times = x.transpose(&[1, 0, 2])?;
         if self.backwards {
             times = times.reverse([0])?;

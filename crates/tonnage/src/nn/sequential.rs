@@ -16,10 +16,10 @@ use crate::tensor::Tensor;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 #[derive(Default)]
-pub struct Sequential(Vec<Placed>);
+pub struct Sequential(Vec<LayerAt>);
 
 /// A layer, and the line where it was put.
-struct Placed {
+struct LayerAt {
     layer: Box<dyn Layer>,
     at: Source,
     /// What plans and the ledger call it: its number and its type.
@@ -44,7 +44,7 @@ impl Sequential {
     #[track_caller]
     pub fn then<L: Layer + 'static>(mut self, layer: L) -> Sequential {
         let name = format!("{}.{}", self.0.len(), word::<L>());
-        self.0.push(Placed { layer: Box::new(layer), at: Source::here(), name });
+        self.0.push(LayerAt { layer: Box::new(layer), at: Source::here(), name });
         self
     }
 
@@ -69,7 +69,7 @@ impl Parameters for Sequential {
 impl Layer for Sequential {
     #[track_caller]
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        self.0.iter().try_fold(x.clone(), |x, Placed { layer, at, name }| {
+        self.0.iter().try_fold(x.clone(), |x, LayerAt { layer, at, name }| {
             // A user's own layer has lines of its own.
             Source::for_layer(name, || match layer.is_user_code() {
                 true => layer.forward(&x, mode),

@@ -26,7 +26,7 @@ pub fn einsum(text: &str, operands: &[&Tensor]) -> Result<Tensor> {
     let parsed = parse(text, operands).map_err(|e| e.at(source))?;
     let mut left = Vec::new();
     for (tensor, labels) in operands.iter().zip(parsed.inputs) {
-        left.push(Operand { tensor: (*tensor).clone(), labels }.without_repeats()?);
+        left.push(LabeledTensor { tensor: (*tensor).clone(), labels }.without_repeats()?);
     }
     while left.len() > 1 {
         let (a, b) = cheapest(&left, &parsed.output);
@@ -41,7 +41,7 @@ pub fn einsum(text: &str, operands: &[&Tensor]) -> Result<Tensor> {
         let out = result_labels(&first.labels, &second.labels, &wanted);
         let (x, y) = (&first.tensor, &second.tensor);
         let tensor = contract(x, &first.labels, y, &second.labels, &out, "einsum", source)?;
-        left.push(Operand { tensor, labels: out });
+        left.push(LabeledTensor { tensor, labels: out });
     }
     let Some(last) = left.pop() else {
         return Err(mistake(text, "no operands", "give one or more").at(source));
@@ -156,14 +156,14 @@ fn check_lengths(text: &str, inputs: &[Vec<usize>], operands: &[&Tensor]) -> Res
 }
 
 /// A tensor and the labels of its axes.
-struct Operand {
+struct LabeledTensor {
     tensor: Tensor,
     labels: Vec<usize>,
 }
 
-impl Operand {
+impl LabeledTensor {
     /// A label that stands twice is the diagonal of both axes.
-    fn without_repeats(mut self) -> Result<Operand> {
+    fn without_repeats(mut self) -> Result<LabeledTensor> {
         loop {
             let repeat = (0..self.labels.len()).find_map(|i| {
                 let first = self.labels[..i].iter().position(|l| *l == self.labels[i])?;
@@ -180,7 +180,7 @@ impl Operand {
     }
 
     /// Summed over the labels that nobody wants.
-    fn summed(self, wanted: &dyn Fn(&usize) -> bool) -> Result<Operand> {
+    fn summed(self, wanted: &dyn Fn(&usize) -> bool) -> Result<LabeledTensor> {
         let axes: Vec<i64> = (0..self.labels.len())
             .filter(|i| !wanted(&self.labels[*i]))
             .map(|i| i as i64)
@@ -189,13 +189,17 @@ impl Operand {
             return Ok(self);
         }
         let tensor = self.tensor.sum(&axes[..])?;
-        Ok(Operand { tensor, labels: self.labels.into_iter().filter(|l| wanted(l)).collect() })
+        Ok(LabeledTensor {
+            tensor,
+            labels: self.labels.into_iter().filter(|l| wanted(l)).collect(),
+        })
     }
 
     /// With its axes in that order.
     fn ordered(self, labels: &[usize]) -> Result<Tensor> {
-        let place = |label: &usize| self.labels.iter().position(|l| l == label).unwrap_or(0) as i64;
-        let order: Vec<i64> = labels.iter().map(place).collect();
+        let position =
+            |label: &usize| self.labels.iter().position(|l| l == label).unwrap_or(0) as i64;
+        let order: Vec<i64> = labels.iter().map(position).collect();
         match order.is_sorted() {
             true => Ok(self.tensor),
             false => self.tensor.transpose(&order),
@@ -212,7 +216,7 @@ fn result_labels(a: &[usize], b: &[usize], wanted: &dyn Fn(&usize) -> bool) -> V
 }
 
 /// The two operands of which the least comes.
-fn cheapest(operands: &[Operand], output: &[usize]) -> (usize, usize) {
+fn cheapest(operands: &[LabeledTensor], output: &[usize]) -> (usize, usize) {
     let size = |a: usize, b: usize| -> u128 {
         let (x, y) = (&operands[a], &operands[b]);
         let others = |label: &usize| {
@@ -220,7 +224,7 @@ fn cheapest(operands: &[Operand], output: &[usize]) -> (usize, usize) {
             output.contains(label) || rest.into_iter().any(|(_, o)| o.labels.contains(label))
         };
         let length = |label: &usize| {
-            let of = |o: &Operand| {
+            let of = |o: &LabeledTensor| {
                 let axis = o.labels.iter().position(|l| l == label)?;
                 Some(o.tensor.shape()[axis].most().unwrap_or(1024) as u128)
             };
@@ -267,7 +271,7 @@ pub(super) fn contract(
     let shape: Shape = leading.chain(row_dims).chain(column_dims).collect();
     let made = reshaped(&product, shape)?;
     let labels = [batch, rows, columns].concat();
-    Operand { tensor: made, labels }.ordered(out)
+    LabeledTensor { tensor: made, labels }.ordered(out)
 }
 
 /// With the batch in front and each group of axes behind it as one.
@@ -278,7 +282,7 @@ fn grouped(
     groups: &[&[usize]; 2],
 ) -> Result<Tensor> {
     let all: Vec<usize> = batch.iter().chain(groups[0]).chain(groups[1]).copied().collect();
-    let moved = Operand { tensor: x.clone(), labels: labels.to_vec() }.ordered(&all)?;
+    let moved = LabeledTensor { tensor: x.clone(), labels: labels.to_vec() }.ordered(&all)?;
     let shape = moved.shape();
     let (leading, rest) = shape.split_at(batch.len());
     let (first, second) = rest.split_at(groups[0].len());

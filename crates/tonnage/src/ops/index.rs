@@ -198,13 +198,13 @@ impl Tensor {
     ///
     /// ```
     /// use tonnage::tensor;
-    /// let (values, places) = tensor([7, 5, 7])?.unique()?;
-    /// assert_eq!((values.to_vec::<i32>()?, places.to_vec::<i32>()?), (vec![7, 5], vec![0, 1, 0]));
+    /// let (values, indices) = tensor([7, 5, 7])?.unique()?;
+    /// assert_eq!((values.to_vec::<i32>()?, indices.to_vec::<i32>()?), (vec![7, 5], vec![0, 1, 0]));
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     #[track_caller]
     pub fn unique(&self) -> Result<(Tensor, Tensor)> {
-        self.unique_with_counts().map(|(values, places, _)| (values, places))
+        self.unique_with_counts().map(|(values, indices, _)| (values, indices))
     }
 
     /// [`Tensor::unique`], and how often each appears (i64).
@@ -213,7 +213,7 @@ impl Tensor {
         let op = &index::unique::UNIQUE;
         let made = apply(op, smallvec![self.into()], Attrs::None, Source::here())?;
         match <[Tensor; 3]>::try_from(made.into_vec()) {
-            Ok([values, places, counts]) => Ok((values, places, counts)),
+            Ok([values, indices, counts]) => Ok((values, indices, counts)),
             Err(_) => Err(bad_argument(op.name, "three results are missing", "report this")),
         }
     }

@@ -15,7 +15,7 @@ mod space;
 
 pub use einsum::einsum;
 pub use elementwise::Elementwise;
-pub use nn::{Attention, BatchNorm};
+pub use nn::{Attention, BatchNormOutput};
 pub use reduce::Scan;
 pub use select::Index;
 pub use shape::{Lengths, concat, stack};
@@ -34,32 +34,32 @@ use crate::tensor::Tensor;
 /// tensor's dtype.
 pub trait Operand {
     #[doc(hidden)]
-    fn side(&self) -> Side<'_>;
+    fn side(&self) -> OperandValue<'_>;
 }
 
 #[doc(hidden)]
-pub enum Side<'a> {
+pub enum OperandValue<'a> {
     Tensor(&'a Tensor),
     Number(Scalar),
 }
 
 impl Operand for &Tensor {
-    fn side(&self) -> Side<'_> {
-        Side::Tensor(self)
+    fn side(&self) -> OperandValue<'_> {
+        OperandValue::Tensor(self)
     }
 }
 
 impl Operand for Tensor {
-    fn side(&self) -> Side<'_> {
-        Side::Tensor(self)
+    fn side(&self) -> OperandValue<'_> {
+        OperandValue::Tensor(self)
     }
 }
 
 macro_rules! numbers {
     ($($T:ty),*) => {$(
         impl Operand for $T {
-            fn side(&self) -> Side<'_> {
-                Side::Number((*self).into())
+            fn side(&self) -> OperandValue<'_> {
+                OperandValue::Number((*self).into())
             }
         }
     )*};
@@ -96,12 +96,12 @@ pub(crate) fn binary_op(
 /// A side as an input; a number becomes a tensor of that dtype.
 pub(crate) fn operand<'a>(
     op: &'static OpDef,
-    side: &Side<'a>,
+    side: &OperandValue<'a>,
     dtype: DType,
     source: Source,
 ) -> Result<Input<'a>> {
     match side {
-        Side::Tensor(tensor) => Ok(Input::Borrowed(tensor)),
-        Side::Number(value) => Ok(Input::Owned(number(op, *value, dtype, source)?)),
+        OperandValue::Tensor(tensor) => Ok(Input::Borrowed(tensor)),
+        OperandValue::Number(value) => Ok(Input::Owned(number(op, *value, dtype, source)?)),
     }
 }

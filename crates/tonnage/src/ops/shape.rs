@@ -12,10 +12,10 @@ use crate::tensor::Tensor;
 
 /// A shape to take on: lengths, one of which may be -1 for what is left, or dims.
 #[derive(Debug, Clone)]
-pub struct Lengths(Asked);
+pub struct Lengths(RequestedShape);
 
 #[derive(Debug, Clone)]
-enum Asked {
+enum RequestedShape {
     Numbers(SmallVec<[i64; 4]>),
     Shape(Shape),
 }
@@ -26,7 +26,7 @@ macro_rules! numbers {
         impl From<&[$T]> for Lengths {
             fn from(lengths: &[$T]) -> Lengths {
                 let length = |n: &$T| i64::try_from(*n).unwrap_or(i64::MAX);
-                Lengths(Asked::Numbers(lengths.iter().map(length).collect()))
+                Lengths(RequestedShape::Numbers(lengths.iter().map(length).collect()))
             }
         }
 
@@ -60,19 +60,19 @@ numbers!(i32 i64 usize);
 
 impl<const N: usize> From<[Dim; N]> for Lengths {
     fn from(dims: [Dim; N]) -> Lengths {
-        Lengths(Asked::Shape(dims.into()))
+        Lengths(RequestedShape::Shape(dims.into()))
     }
 }
 
 impl From<Shape> for Lengths {
     fn from(shape: Shape) -> Lengths {
-        Lengths(Asked::Shape(shape))
+        Lengths(RequestedShape::Shape(shape))
     }
 }
 
 impl From<&Shape> for Lengths {
     fn from(shape: &Shape) -> Lengths {
-        Lengths(Asked::Shape(shape.clone()))
+        Lengths(RequestedShape::Shape(shape.clone()))
     }
 }
 
@@ -150,8 +150,10 @@ impl Tensor {
     pub fn reshape(&self, lengths: impl Into<Lengths>) -> Result<Tensor> {
         let source = Source::here();
         let to = match lengths.into().0 {
-            Asked::Numbers(lengths) => self.completed(&lengths).map_err(|e| e.at(source))?,
-            Asked::Shape(shape) => shape,
+            RequestedShape::Numbers(lengths) => {
+                self.completed(&lengths).map_err(|e| e.at(source))?
+            }
+            RequestedShape::Shape(shape) => shape,
         };
         apply1(&shape::reshape::RESHAPE, smallvec![self.into()], Attrs::Shape(to), source)
     }

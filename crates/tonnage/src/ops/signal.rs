@@ -85,8 +85,8 @@ fn transformed(
         return Ok(apply(op, inputs, attrs, source)?.into_vec());
     }
     order.swap(axis, last);
-    let turned = parts.iter().map(|part| part.transpose(&order)).collect::<Result<Vec<_>>>()?;
-    let inputs: Inputs = turned.iter().map(|part| part.into()).collect();
+    let transposed = parts.iter().map(|part| part.transpose(&order)).collect::<Result<Vec<_>>>()?;
+    let inputs: Inputs = transposed.iter().map(|part| part.into()).collect();
     let made = apply(op, inputs, attrs, source)?;
     made.iter().map(|made| made.transpose(&order)).collect()
 }

@@ -32,10 +32,10 @@ impl Default for Adam {
 
 impl Adam {
     pub(super) fn check_as(&self, rule: &'static str) -> Result<()> {
-        let keeps_squares = rule == "adam" || rule == "adam8bit";
+        let has_mean_of_squares = rule == "adam" || rule == "adam8bit";
         for (name, set) in [
             ("amsgrad", self.amsgrad && rule != "adam"),
-            ("epsilon_hat", self.epsilon_hat && !keeps_squares),
+            ("epsilon_hat", self.epsilon_hat && !has_mean_of_squares),
         ] {
             if set {
                 return Err(bad_argument(

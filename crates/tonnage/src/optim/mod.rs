@@ -44,7 +44,7 @@ use crate::ops::Elementwise;
 use crate::tape::{Gradient, clip_by_global_norm};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
-use state::{Slots, State};
+use state::{OptimizerState, Slots};
 
 /// Updates variables from their gradients.
 ///
@@ -73,7 +73,7 @@ pub struct Optimizer {
     clip: Option<Clip>,
     averages: Option<f64>,
     master: bool,
-    state: Mutex<State>,
+    state: Mutex<OptimizerState>,
 }
 
 /// A pull of every variable to 0.
@@ -271,11 +271,11 @@ impl Optimizer {
                     false => value = value.mul(rate.mul(-decay.amount)?.add(1.0)?)?,
                 }
             }
-            let kept = slots.kept.iter().map(part).collect::<Result<Vec<_>>>()?;
+            let rule_slots = slots.rule_slots.iter().map(part).collect::<Result<Vec<_>>>()?;
             let now = Now {
                 value: &value,
                 gradient: &gradient,
-                slots: &kept,
+                slots: &rule_slots,
                 rate: &rate,
                 step: &number,
             };
@@ -292,7 +292,7 @@ impl Optimizer {
         if let Some(master) = &slots.master {
             write(master, &next.value)?;
         }
-        for (slot, value) in slots.kept.iter().zip(&next.slots) {
+        for (slot, value) in slots.rule_slots.iter().zip(&next.slots) {
             write(slot, value)?;
         }
         if let (Some(average), Some(share)) = (&slots.average, self.averages) {
@@ -358,15 +358,15 @@ impl Optimizer {
     pub fn bytes<'v>(&self, variables: impl IntoIterator<Item = &'v Variable>) -> Result<Bytes> {
         let mut total = Bytes::ZERO;
         for variable in variables {
-            let (kept, copies) = self.wanted(variable);
-            for slot in kept.into_iter().chain(copies.into_iter().flatten()) {
+            let (rule_slots, copies) = self.wanted(variable);
+            for slot in rule_slots.into_iter().chain(copies.into_iter().flatten()) {
                 total += slot.ty.bytes("optimizer")?.rounded();
             }
         }
         Ok(total)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OptimizerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -11,7 +11,7 @@ use crate::variable::{Role, Variable, held_in_files};
 
 /// Everything that is remembered.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct OptimizerState {
     steps: Option<Variable>,
     rate: Option<Variable>,
     slots: HashMap<u64, Slots>,
@@ -23,7 +23,7 @@ pub(super) struct State {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Slots {
     /// The rule's.
-    pub kept: Vec<Variable>,
+    pub rule_slots: Vec<Variable>,
     /// Its value in f32.
     pub master: Option<Variable>,
     /// Its running mean.
@@ -37,11 +37,11 @@ impl Slots {
     }
 
     fn all(&self) -> impl Iterator<Item = &Variable> {
-        self.kept.iter().chain(&self.master).chain(&self.average)
+        self.rule_slots.iter().chain(&self.master).chain(&self.average)
     }
 }
 
-impl State {
+impl OptimizerState {
     /// How many steps were made.
     pub fn steps(&mut self, source: Source) -> Result<Variable> {
         scalar(&mut self.steps, "optimizer/step", Scalar::Int(0), tonnage_core::DType::I64, source)
@@ -94,7 +94,7 @@ impl Optimizer {
     /// variable's value.
     pub(super) fn slots(
         &self,
-        state: &mut State,
+        state: &mut OptimizerState,
         variable: &Variable,
         source: Source,
     ) -> Result<Slots> {
@@ -113,8 +113,8 @@ impl Optimizer {
                 Ok(made)
             })
         };
-        let (kept, copies) = self.wanted(variable);
-        let kept = kept
+        let (rule_slots, copies) = self.wanted(variable);
+        let rule_slots = rule_slots
             .iter()
             .map(|slot| make(self.rule.name(), slot, make::zeros_of(&slot.ty, source)?))
             .collect::<Result<_>>()?;
@@ -124,7 +124,7 @@ impl Optimizer {
             made.transpose()
         };
         let [master, average] = copies;
-        let slots = Slots { kept, master: copy(master)?, average: copy(average)? };
+        let slots = Slots { rule_slots, master: copy(master)?, average: copy(average)? };
         state.order.push(variable.number());
         state.slots.insert(variable.number(), slots.clone());
         Ok(slots)

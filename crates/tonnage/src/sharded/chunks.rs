@@ -16,7 +16,7 @@ const MOST: Bytes = Bytes::mib(16);
 
 /// How many rows a chunk has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Rows {
+pub enum ChunkRows {
     /// An eighth of what the device's limit leaves, so that there is room for what is made of it, and at most 16 MiB.
     #[default]
     Fitting,
@@ -53,7 +53,11 @@ impl Sharded {
     /// # Errors
     /// Where a block cannot be read, there is no room for a chunk, or `f` fails.
     #[track_caller]
-    pub fn for_each_chunk(&self, rows: Rows, f: impl FnMut(Chunk) -> Result<()>) -> Result<()> {
+    pub fn for_each_chunk(
+        &self,
+        rows: ChunkRows,
+        f: impl FnMut(Chunk) -> Result<()>,
+    ) -> Result<()> {
         let source = Source::here();
         self.chunks(rows, source, f).map_err(|e| e.at(source))
     }
@@ -65,7 +69,7 @@ impl Sharded {
     #[track_caller]
     pub fn map_chunks(
         &self,
-        rows: Rows,
+        rows: ChunkRows,
         mut f: impl FnMut(Chunk) -> Result<Tensor>,
     ) -> Result<Tensor> {
         let source = Source::here();
@@ -89,7 +93,7 @@ impl Sharded {
     pub fn map_chunks_to(
         &self,
         path: impl AsRef<Path>,
-        rows: Rows,
+        rows: ChunkRows,
         mut f: impl FnMut(Chunk) -> Result<Tensor>,
     ) -> Result<()> {
         let source = Source::here();
@@ -107,7 +111,7 @@ impl Sharded {
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         let source = Source::here();
         if self.grid.iter().any(|row| row.len() != 1) {
-            return self.map_chunks_to(path, Rows::Fitting, |chunk| Ok(chunk.tensor));
+            return self.map_chunks_to(path, ChunkRows::Fitting, |chunk| Ok(chunk.tensor));
         }
         let saved = save_npy_rows(path, |file| {
             self.grid.iter().flatten().try_for_each(|block| file.put(block))
@@ -117,7 +121,7 @@ impl Sharded {
 
     fn chunks(
         &self,
-        rows: Rows,
+        rows: ChunkRows,
         source: Source,
         mut f: impl FnMut(Chunk) -> Result<()>,
     ) -> Result<()> {
@@ -140,8 +144,8 @@ impl Sharded {
         }
     }
 
-    fn at_once(&self, rows: Rows) -> Result<usize> {
-        if let Rows::Count(rows) = rows {
+    fn at_once(&self, rows: ChunkRows) -> Result<usize> {
+        if let ChunkRows::Count(rows) = rows {
             return Ok(rows.max(1));
         }
         let row = tonnage_core::TensorType::new(self.dtype, &self.sizes[1..]).bytes("sharded")?;

@@ -6,7 +6,7 @@
 mod chunks;
 mod ops;
 
-pub use chunks::{Chunk, Rows};
+pub use chunks::{Chunk, ChunkRows};
 
 use std::ops::Range;
 use std::path::Path;

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 
 /// How partial results of blocks become one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fold {
+enum BlockReduction {
     Sum,
     Max,
     Min,
@@ -93,7 +93,7 @@ impl Sharded {
     #[track_caller]
     pub fn sum(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let source = Source::here();
-        self.reduce(axes.into(), Fold::Sum).map_err(|e| e.at(source))
+        self.reduce(axes.into(), BlockReduction::Sum).map_err(|e| e.at(source))
     }
 
     /// The largest over axes; NaN wins.
@@ -103,7 +103,7 @@ impl Sharded {
     #[track_caller]
     pub fn max(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let source = Source::here();
-        self.reduce(axes.into(), Fold::Max).map_err(|e| e.at(source))
+        self.reduce(axes.into(), BlockReduction::Max).map_err(|e| e.at(source))
     }
 
     /// The least over axes; NaN wins.
@@ -113,7 +113,7 @@ impl Sharded {
     #[track_caller]
     pub fn min(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let source = Source::here();
-        self.reduce(axes.into(), Fold::Min).map_err(|e| e.at(source))
+        self.reduce(axes.into(), BlockReduction::Min).map_err(|e| e.at(source))
     }
 
     /// The mean over axes of a float tensor.
@@ -130,7 +130,9 @@ impl Sharded {
             }
             let over = self.axes(&axes)?;
             let count: usize = over.iter().map(|axis| self.sizes[*axis]).product();
-            let wide = self.map(|block| block.cast(DType::F64))?.reduce(axes.clone(), Fold::Sum)?;
+            let wide = self
+                .map(|block| block.cast(DType::F64))?
+                .reduce(axes.clone(), BlockReduction::Sum)?;
             wide.div(count as f64)?.cast(self.dtype)
         };
         mean().map_err(|e| e.at(source))
@@ -228,28 +230,28 @@ impl Sharded {
         axes.iter().map(|axis| self.ty().shape.axis("sharded", *axis)).collect()
     }
 
-    fn reduce(&self, axes: Axes, fold: Fold) -> Result<Tensor> {
+    fn reduce(&self, axes: Axes, reduction: BlockReduction) -> Result<Tensor> {
         let over = self.axes(&axes)?;
         let signed: Vec<i64> = over.iter().map(|axis| *axis as i64).collect();
         // Sums of blocks are held wide, and rounded once at the end.
-        let wide = match fold {
-            Fold::Sum if self.dtype.is_float() => DType::F64,
+        let wide = match reduction {
+            BlockReduction::Sum if self.dtype.is_float() => DType::F64,
             _ => self.dtype,
         };
         let part = |block: &Tensor| {
-            let made = match fold {
-                Fold::Sum => block.sum_keep(&signed[..]),
-                Fold::Max => block.max_keep(&signed[..]),
-                Fold::Min => block.min_keep(&signed[..]),
+            let made = match reduction {
+                BlockReduction::Sum => block.sum_keep(&signed[..]),
+                BlockReduction::Max => block.max_keep(&signed[..]),
+                BlockReduction::Min => block.min_keep(&signed[..]),
             }?;
             if wide == self.dtype { Ok(made) } else { made.cast(wide) }
         };
         let rows = self.grid.iter().map(|row| {
             let parts = row.iter().map(part).collect::<Result<Vec<_>>>()?;
-            joined(parts, 1, over.contains(&1), fold)
+            joined(parts, 1, over.contains(&1), reduction)
         });
         let rows = rows.collect::<Result<Vec<_>>>()?;
-        let whole = joined(rows, 0, over.contains(&0), fold)?;
+        let whole = joined(rows, 0, over.contains(&0), reduction)?;
         let kept = (0..self.sizes.len()).filter(|axis| !over.contains(axis));
         let kept: Vec<usize> = kept.map(|axis| self.sizes[axis]).collect();
         whole.reshape(&kept[..])?.cast(self.dtype)
@@ -257,7 +259,12 @@ impl Sharded {
 }
 
 /// Partial results along an axis: folded where that is reduced, one after the other where it is kept.
-fn joined(parts: Vec<Tensor>, axis: i64, reduced: bool, fold: Fold) -> Result<Tensor> {
+fn joined(
+    parts: Vec<Tensor>,
+    axis: i64,
+    reduced: bool,
+    reduction: BlockReduction,
+) -> Result<Tensor> {
     let mut parts = parts.into_iter();
     let Some(first) = parts.next() else {
         return Err(bad_argument("sharded", "no blocks", "give at least one"));
@@ -269,10 +276,10 @@ fn joined(parts: Vec<Tensor>, axis: i64, reduced: bool, fold: Fold) -> Result<Te
         let all: Vec<Tensor> = std::iter::once(first).chain(parts).collect();
         return concat(&all.iter().collect::<Vec<_>>(), axis);
     }
-    parts.try_fold(first, |sum, part| match fold {
-        Fold::Sum => sum + part,
-        Fold::Max => sum.maximum(&part),
-        Fold::Min => sum.minimum(&part),
+    parts.try_fold(first, |sum, part| match reduction {
+        BlockReduction::Sum => sum + part,
+        BlockReduction::Max => sum.maximum(&part),
+        BlockReduction::Min => sum.minimum(&part),
     })
 }
 

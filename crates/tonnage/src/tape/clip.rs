@@ -3,13 +3,13 @@
 use tonnage_core::{DType, Result, Source};
 use tonnage_ops::index;
 
-use super::gradient::{Gradient, Rows};
+use super::gradient::{Gradient, IndexedSlices};
 use crate::dispatch::apply1;
 use crate::make;
 use crate::ops::{Elementwise, concat};
 use crate::tensor::Tensor;
 
-impl Rows {
+impl IndexedSlices {
     /// The same gradient in one piece, with rows of the same index added up: the sum stands where the index
     /// first occurs, and zeros where it occurs again. So what is not linear, such as a norm, can be taken of
     /// its values. Takes as many bytes as the values.
@@ -27,10 +27,10 @@ impl Rows {
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     #[track_caller]
-    pub fn merged(&self) -> Result<Rows> {
+    pub fn merged(&self) -> Result<IndexedSlices> {
         let source = Source::here();
         let Some((index, _, sums)) = self.sums(source)? else { return Ok(self.clone()) };
-        Ok(Rows::from_parts(self.ty().clone(), vec![(index, sums)]))
+        Ok(IndexedSlices::from_parts(self.ty().clone(), vec![(index, sums)]))
     }
 
     /// Indices, and the whole sum of an index wherever it occurs: what an update that is not linear is computed
@@ -104,7 +104,7 @@ impl Gradient {
                 let merged = rows.merged()?;
                 let clipped = |(i, v): (&Tensor, &Tensor)| Ok((i.clone(), v.clip(low, high)?));
                 let parts = merged.parts().map(clipped).collect::<Result<_>>()?;
-                Gradient::Rows(Rows::from_parts(rows.ty().clone(), parts))
+                Gradient::Rows(IndexedSlices::from_parts(rows.ty().clone(), parts))
             }
             other => Gradient::Dense(other.tensor()?.clip(low, high)?),
         })

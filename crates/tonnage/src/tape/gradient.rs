@@ -29,7 +29,7 @@ pub enum Gradient {
     /// Every element.
     Dense(Tensor),
     /// Some rows along the first axis; all others are zero.
-    Rows(Rows),
+    Rows(IndexedSlices),
 }
 
 /// Some rows of a gradient along its first axis; all others are zero. Rows of the same index add up.
@@ -39,14 +39,14 @@ pub enum Gradient {
 /// one whole is an op of its own, `rows_to_dense`, so that reports and plans say where that happens and
 /// how many bytes it takes.
 #[derive(Debug, Clone)]
-pub struct Rows {
+pub struct IndexedSlices {
     parts: Vec<(Tensor, Tensor)>,
     ty: TensorType,
 }
 
-impl Rows {
-    pub(crate) fn from_parts(ty: TensorType, parts: Vec<(Tensor, Tensor)>) -> Rows {
-        Rows { parts, ty }
+impl IndexedSlices {
+    pub(crate) fn from_parts(ty: TensorType, parts: Vec<(Tensor, Tensor)>) -> IndexedSlices {
+        IndexedSlices { parts, ty }
     }
 
     /// Indices and values: pieces that add up.
@@ -67,17 +67,17 @@ impl Rows {
 
     /// Both, as one.
     #[must_use]
-    pub fn plus(mut self, other: Rows) -> Rows {
+    pub fn plus(mut self, other: IndexedSlices) -> IndexedSlices {
         self.parts.extend(other.parts);
         self
     }
 
     /// Every row times a number or a scalar tensor.
     #[track_caller]
-    pub fn scale(&self, by: impl Operand + Clone) -> Result<Rows> {
+    pub fn scale(&self, by: impl Operand + Clone) -> Result<IndexedSlices> {
         let scaled = |(i, v): &(Tensor, Tensor)| Ok((i.clone(), v.mul(by.clone())?));
         let parts = self.parts.iter().map(scaled).collect::<Result<_>>()?;
-        Ok(Rows { parts, ty: self.ty.clone() })
+        Ok(IndexedSlices { parts, ty: self.ty.clone() })
     }
 
     /// The whole, with zeros for all other rows: takes the bytes of the table.

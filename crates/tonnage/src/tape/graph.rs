@@ -9,9 +9,9 @@ use tonnage_core::grad::Record;
 use tonnage_core::graph::ValueId;
 use tonnage_core::{ErrorKind, Result, Source};
 
-use super::back::{Way, check_outputs, check_targets};
+use super::backward::{BackwardPass, check_outputs, check_targets};
 use super::{Gradient, Sources};
-use crate::tensor::{Repr, Tensor, symbol_key};
+use crate::tensor::{Tensor, TensorRepr, symbol_key};
 use crate::trace::{self, Trace};
 
 /// Gradients of the sum of targets with respect to sources, inside of a function or of a graph, by its nodes so far.
@@ -42,7 +42,7 @@ pub fn gradients(
         check_targets(targets)?;
         check_outputs(targets, outputs.as_deref())?;
         let trace = trace_of(targets)?;
-        way(&trace, &sources)?.go(targets, outputs, source)
+        pass(&trace, &sources)?.go(targets, outputs, source)
     };
     walk().map_err(|e| e.at(source))
 }
@@ -50,7 +50,7 @@ pub fn gradients(
 /// The graph that the targets are values of.
 fn trace_of(targets: &[Tensor]) -> Result<Trace> {
     let symbol = targets.iter().find_map(|target| match target.repr() {
-        Repr::Symbol(symbol) => Some(symbol.trace.clone()),
+        TensorRepr::Symbolic(symbol) => Some(symbol.trace.clone()),
         _ => None,
     });
     let trace = symbol.and_then(|trace| trace::enclosing(Some(trace.number())));
@@ -58,7 +58,7 @@ fn trace_of(targets: &[Tensor]) -> Result<Trace> {
 }
 
 /// All nodes as records, and what the sources are called in the graph.
-fn way(trace: &Trace, sources: &impl Sources) -> Result<Way> {
+fn pass(trace: &Trace, sources: &impl Sources) -> Result<BackwardPass> {
     let key = |id: ValueId| 1 << 63 | trace.number() << 32 | id.index() as u64;
     let state = trace.state();
     let captured: HashMap<u64, u64> =
@@ -113,5 +113,5 @@ fn way(trace: &Trace, sources: &impl Sources) -> Result<Way> {
         });
     }
     drop(state);
-    Ok(Way { records, groups, aliases: captured, trace: Some(trace.number()) })
+    Ok(BackwardPass { records, groups, aliases: captured, trace: Some(trace.number()) })
 }

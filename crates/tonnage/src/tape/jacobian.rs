@@ -11,7 +11,7 @@ use tonnage_core::grad::Record;
 use tonnage_core::row::{AxisOf, Call};
 use tonnage_core::{DType, Dim, Result, Shape, Source};
 
-use super::{Gradient, GradientTape, Sources, back, nested, tape_error};
+use super::{Gradient, GradientTape, Sources, backward, nested, tape_error};
 use crate::control::while_loop;
 use crate::make;
 use crate::ops::Elementwise;
@@ -69,10 +69,10 @@ impl GradientTape {
         if let Some(error) = failed {
             return Err(error);
         }
-        let mut way = self.way_back(std::slice::from_ref(target), sources, source)?;
-        way.choose()?;
+        let mut pass = self.backward_pass(std::slice::from_ref(target), sources, source)?;
+        pass.choose()?;
         let all: Vec<Option<Follows>> =
-            way.groups.iter().map(|keys| follows(&way, keys, target)).collect();
+            pass.groups.iter().map(|keys| follows(&pass, keys, target)).collect();
         let connected: Vec<bool> = all.iter().map(Option::is_some).collect();
         let row_by_row = |(follows, shape): (&Option<Follows>, &Vec<usize>)| match follows {
             None => true,
@@ -81,13 +81,13 @@ impl GradientTape {
         let by_row = to.first().is_some_and(|n| *n > 1) && all.iter().zip(&shapes).all(row_by_row);
         let wanted: Vec<&Vec<usize>> =
             shapes.iter().zip(&connected).filter(|(_, c)| **c).map(|(s, _)| s).collect();
-        way.groups = std::mem::take(&mut way.groups)
+        pass.groups = std::mem::take(&mut pass.groups)
             .into_iter()
             .zip(&connected)
             .filter(|(_, c)| **c)
             .map(|(keys, _)| keys)
             .collect();
-        let made = self.stop_recording(|| rows(way, target, &to, by_row, &wanted, source))?;
+        let made = self.stop_recording(|| rows(pass, target, &to, by_row, &wanted, source))?;
         let mut made = made.into_iter().zip(&wanted);
         connected
             .iter()
@@ -106,14 +106,14 @@ impl GradientTape {
             let help = "both need a first axis of the same length: the batch";
             return Err(bad_argument("batch_jacobian", what, help));
         }
-        let mut way = self.way_back(std::slice::from_ref(target), &source, line)?;
-        way.choose()?;
-        let Some(follows) = follows(&way, &way.groups[0], target) else {
+        let mut pass = self.backward_pass(std::slice::from_ref(target), &source, line)?;
+        pass.choose()?;
+        let Some(follows) = follows(&pass, &pass.groups[0], target) else {
             return make::fill(0.into(), target.dtype(), known(&[&to, &from[1..]]), line);
         };
         let by_row = follows == Follows::Along(0);
         let shape = lengths(&[&to, &from[1..]]);
-        let rows = self.stop_recording(|| rows(way, target, &to, by_row, &[&from], line))?;
+        let rows = self.stop_recording(|| rows(pass, target, &to, by_row, &[&from], line))?;
         let Some(rows) = rows.into_iter().next() else {
             return Err(tape_error("a row is missing", "report this"));
         };
@@ -148,7 +148,7 @@ fn known(parts: &[&[usize]]) -> Shape {
 
 /// The gradients of all iterations: for each source a tensor of the iterations, then its shape.
 fn rows(
-    way: back::Way,
+    pass: backward::BackwardPass,
     target: &Tensor,
     to: &[usize],
     by_row: bool,
@@ -167,7 +167,7 @@ fn rows(
             true => hot.reshape(lengths(&[&[1], &to[1..]]))?.broadcast_to(known(&[to]))?,
             false => hot.reshape(lengths(&[to]))?,
         };
-        let grads = way.go(std::slice::from_ref(target), Some(vec![hot]), source)?;
+        let grads = pass.go(std::slice::from_ref(target), Some(vec![hot]), source)?;
         let at = i.reshape([1])?;
         let mut next = Vec::new();
         for ((sum, grad), shape) in all.into_iter().zip(grads).zip(shapes) {
@@ -218,11 +218,11 @@ enum Follows {
 }
 
 /// How the target follows a source that was used as these values; `None` where it does not depend on it.
-fn follows(way: &back::Way, keys: &[u64], target: &Tensor) -> Option<Follows> {
-    let key = |id: u64| way.aliases.get(&id).copied().unwrap_or(id);
+fn follows(pass: &backward::BackwardPass, keys: &[u64], target: &Tensor) -> Option<Follows> {
+    let key = |id: u64| pass.aliases.get(&id).copied().unwrap_or(id);
     let mut known: HashMap<u64, Follows> =
         keys.iter().map(|id| (key(*id), Follows::Along(0))).collect();
-    for record in &way.records {
+    for record in &pass.records {
         let moving: Vec<Option<Follows>> =
             record.inputs.iter().map(|id| known.get(id).copied()).collect();
         if moving.iter().all(Option::is_none) {

@@ -15,7 +15,7 @@ use tonnage_core::graph::Graph;
 use tonnage_core::row::{Call, Grad, Save, saved_values};
 use tonnage_core::{Bytes, Dim, OpDef, Result, Source, Symbol, TensorType, Value};
 
-use super::{Log, TAPES};
+use super::{TAPES, TapeLog};
 use crate::dispatch::{Inputs, hold};
 use crate::function::program::Program;
 use crate::grad::{dual, level};
@@ -25,8 +25,8 @@ use crate::tree::Tree;
 use crate::variable::Variable;
 
 /// An op that is about to be recorded.
-pub(crate) struct Recording {
-    logs: SmallVec<[Rc<RefCell<Log>>; 1]>,
+pub(crate) struct PendingRecord {
+    logs: SmallVec<[Rc<RefCell<TapeLog>>; 1]>,
     record: Record<u64>,
     save: SmallVec<[Save; 2]>,
     /// The output that would do instead of the aux ones that are saved.
@@ -37,7 +37,7 @@ pub(crate) struct Recording {
     plain: usize,
 }
 
-fn recording_logs(ids: &[u64], levels: &Range<u64>) -> SmallVec<[Rc<RefCell<Log>>; 1]> {
+fn recording_logs(ids: &[u64], levels: &Range<u64>) -> SmallVec<[Rc<RefCell<TapeLog>>; 1]> {
     let here = trace::current().map(|t| t.number());
     TAPES.with_borrow(|tapes| {
         tapes
@@ -76,7 +76,7 @@ fn begin(
     regions: &[Arc<Graph>],
     source: Source,
     levels: &Range<u64>,
-) -> Option<Recording> {
+) -> Option<PendingRecord> {
     let all: SmallVec<[u64; 3]> = ids.iter().map(|(id, _)| *id).collect();
     let logs = recording_logs(&all, levels);
     if logs.is_empty() {
@@ -103,7 +103,7 @@ fn begin(
         output_types: SmallVec::new(),
         saved: SmallVec::new(),
     };
-    Some(Recording {
+    Some(PendingRecord {
         logs,
         record,
         save: SmallVec::new(),
@@ -121,7 +121,7 @@ pub(crate) fn eager(
     attrs: &Attrs,
     regions: &[Arc<Graph>],
     source: Source,
-) -> Result<Option<Recording>> {
+) -> Result<Option<PendingRecord>> {
     if is_quiet() {
         return Ok(None);
     }
@@ -140,7 +140,7 @@ pub(crate) fn symbolic(
     attrs: &Attrs,
     regions: &[Arc<Graph>],
     source: Source,
-) -> Option<Recording> {
+) -> Option<PendingRecord> {
     if is_quiet() {
         return None;
     }
@@ -156,7 +156,7 @@ pub(crate) fn record(
     regions: &[Arc<Graph>],
     source: Source,
     levels: Range<u64>,
-) -> Result<Option<Recording>> {
+) -> Result<Option<PendingRecord>> {
     if is_quiet() {
         return Ok(None);
     }
@@ -181,7 +181,7 @@ pub(crate) fn aux_count(
     Ok((op.saves.aux)(&Call { op: op.name, inputs: &types, attrs, regions })?.len())
 }
 
-impl Recording {
+impl PendingRecord {
     fn call(&self) -> Call<'_> {
         let Record { op, attrs, regions, input_types, .. } = &self.record;
         Call { op: op.name, inputs: input_types, attrs, regions }
@@ -323,7 +323,7 @@ impl Recording {
     }
 }
 
-impl Log {
+impl TapeLog {
     /// A record that keeps the result of an earlier one keeps it for that one too: aux outputs, such as the bits of
     /// a relu, are not needed beside it. Only later records know, so they are let go then.
     fn lighten(&mut self, later: &Record<u64>) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tonnage_core::{Result, TensorType};
 
-use super::{Gradient, Log, tape_error};
+use super::{Gradient, TapeLog, tape_error};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -192,7 +192,7 @@ tuples! {
 }
 
 /// For each source, the values that it was used as; refuses what has no gradient on this tape.
-pub(super) fn keys(sources: &impl Sources, log: &Log) -> Result<Vec<Vec<u64>>> {
+pub(super) fn keys(sources: &impl Sources, log: &TapeLog) -> Result<Vec<Vec<u64>>> {
     let mut all = Vec::new();
     let mut failed = None;
     sources.for_each(&mut |source| {
@@ -210,7 +210,7 @@ pub(super) fn keys(sources: &impl Sources, log: &Log) -> Result<Vec<Vec<u64>>> {
     }
 }
 
-fn of_variable(variable: &Variable, log: &Log) -> Result<()> {
+fn of_variable(variable: &Variable, log: &TapeLog) -> Result<()> {
     variable.check_open()?;
     let (name, ty) = (variable.name(), variable.ty());
     if !ty.dtype.is_float() {

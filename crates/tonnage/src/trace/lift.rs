@@ -7,10 +7,10 @@ use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::graph::{Builder, ValueId, replay};
 use tonnage_core::{Emit, Kind, Value};
 
-use super::{Origin, Trace};
+use super::{InputOrigin, Trace};
 use crate::function::program::Program;
 use crate::function::signature::Signature;
-use crate::tensor::{Repr, Symbol, Tensor};
+use crate::tensor::{Tensor, TensorRepr, TracedValue};
 use crate::variable::Variable;
 
 /// A program without arguments that computes a symbolic tensor.
@@ -18,7 +18,7 @@ use crate::variable::Variable;
 /// # Errors
 /// Where it depends on an argument, or on something that has an effect.
 pub(crate) fn lift(tensor: &Tensor) -> Result<Program> {
-    let Repr::Symbol(symbol) = tensor.repr() else {
+    let TensorRepr::Symbolic(symbol) = tensor.repr() else {
         return Err(ErrorKind::Symbolic { what: "a variable's first value" }.into());
     };
     let mut lifting = Lifting::default();
@@ -42,7 +42,7 @@ struct Lifting {
 }
 
 impl Lifting {
-    fn symbol(&mut self, symbol: &Symbol) -> Result<Value> {
+    fn symbol(&mut self, symbol: &TracedValue) -> Result<Value> {
         let id =
             symbol.value.id().ok_or(ErrorKind::Symbolic { what: "a variable's first value" })?;
         self.value(&symbol.trace, id)
@@ -60,13 +60,13 @@ impl Lifting {
         let mut inputs = Vec::new();
         for (origin, id) in origins.into_iter().zip(&part.graph.inputs) {
             inputs.push(match origin {
-                Origin::Argument(_) => {
+                InputOrigin::Argument(_) => {
                     let what = "a first value that depends on an argument of the function";
                     let help = "make the variable outside of the function, or of something else";
                     return Err(bad_argument("variable", what, help));
                 }
-                Origin::Captured(tensor) => match tensor.repr() {
-                    Repr::Symbol(outer) => self.symbol(outer)?,
+                InputOrigin::Captured(tensor) => match tensor.repr() {
+                    TensorRepr::Symbolic(outer) => self.symbol(outer)?,
                     _ => {
                         let value = self.builder.input(tensor.ty(), Kind::Constant, None);
                         self.captured.push(tensor);
@@ -74,7 +74,7 @@ impl Lifting {
                         value
                     }
                 },
-                Origin::Variable(variable) => {
+                InputOrigin::Variable(variable) => {
                     let name = part.graph.value(*id).name.clone();
                     let value = self.builder.input(variable.ty(), variable.kind(), name);
                     self.variables.push(variable);

@@ -20,27 +20,27 @@ use tonnage_core::recipe::Key;
 use tonnage_core::{Emit, ErrorKind, Kind, Mark, OpDef, Result, TensorType, Value};
 
 pub(crate) use lift::lift;
-pub(crate) use part::Origin;
+pub(crate) use part::InputOrigin;
 pub(crate) use sizes::equalized;
 
-use crate::tensor::{Repr, Tensor};
+use crate::tensor::{Tensor, TensorRepr};
 use crate::variable::Variable;
 
 /// A graph in the making; clones are the same one.
 #[derive(Clone)]
-pub(crate) struct Trace(Arc<Shared>);
+pub(crate) struct Trace(Arc<TraceInner>);
 
-struct Shared {
+struct TraceInner {
     number: u64,
     /// The trace around a body or a branch; none where it runs now.
     parent: Option<Trace>,
     is_region: bool,
     /// Whether the graph will stand where it is called, with the random numbers of what is around it.
     is_call: bool,
-    state: Mutex<State>,
+    state: Mutex<TraceState>,
 }
 
-pub(crate) struct State {
+pub(crate) struct TraceState {
     pub builder: Builder,
     arguments: Vec<Value>,
     /// What comes from outside, and the input that it became.
@@ -48,7 +48,7 @@ pub(crate) struct State {
     /// Concrete tensors by who they are, for a quick look.
     by_id: HashMap<u64, usize>,
     /// Variables that are used, in the order of their first use.
-    pub variables: Vec<Used>,
+    pub variables: Vec<UsedVariable>,
     /// Random ops so far.
     random: u32,
     /// What nodes that are added now wait for, besides what they read.
@@ -57,7 +57,7 @@ pub(crate) struct State {
     waiting: HashMap<ValueId, Vec<ValueId>>,
 }
 
-impl State {
+impl TraceState {
     /// What came from outside so far, and the input that it became.
     pub fn captured(&self) -> impl Iterator<Item = (&Tensor, &Value)> {
         self.captured.iter().map(|(tensor, value)| (tensor, value))
@@ -65,7 +65,7 @@ impl State {
 }
 
 /// A variable that a trace uses.
-pub(crate) struct Used {
+pub(crate) struct UsedVariable {
     pub variable: Variable,
     /// Its value as it comes in.
     pub input: Value,
@@ -85,13 +85,13 @@ pub(crate) fn current() -> Option<Trace> {
 
 /// Runs `f` as if nothing were traced on this thread.
 pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore(Vec<Trace>);
-    impl Drop for Restore {
+    struct RestoreStack(Vec<Trace>);
+    impl Drop for RestoreStack {
         fn drop(&mut self) {
             STACK.set(std::mem::take(&mut self.0));
         }
     }
-    let _restore = Restore(STACK.take());
+    let _restore = RestoreStack(STACK.take());
     f()
 }
 
@@ -112,11 +112,11 @@ pub(crate) fn enclosing(number: Option<u64>) -> Option<Trace> {
 }
 
 /// A finished trace.
-pub(crate) struct Traced {
+pub(crate) struct FinishedTrace {
     pub graph: Graph,
     /// What the captured inputs are, in order.
     pub captured: Vec<Tensor>,
-    pub variables: Vec<Used>,
+    pub variables: Vec<UsedVariable>,
 }
 
 impl Trace {
@@ -143,7 +143,7 @@ impl Trace {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut builder = Builder::new();
         builder.mark(Mark { source, kind: Kind::Activation });
-        let state = State {
+        let state = TraceState {
             builder,
             arguments: Vec::new(),
             captured: Vec::new(),
@@ -159,21 +159,21 @@ impl Trace {
             None => (false, None),
         };
         let state = Mutex::new(state);
-        Trace(Arc::new(Shared { number, parent, is_region, is_call, state }))
+        Trace(Arc::new(TraceInner { number, parent, is_region, is_call, state }))
     }
 
     pub fn number(&self) -> u64 {
         self.0.number
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, TraceState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `f` with this trace as the innermost; it is left again whatever happens.
     pub fn within<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Leave;
-        impl Drop for Leave {
+        struct LeaveTrace;
+        impl Drop for LeaveTrace {
             fn drop(&mut self) {
                 STACK.with_borrow_mut(|stack| {
                     stack.pop();
@@ -181,7 +181,7 @@ impl Trace {
             }
         }
         STACK.with_borrow_mut(|stack| stack.push(self.clone()));
-        let _leave = Leave;
+        let _leave = LeaveTrace;
         f()
     }
 
@@ -204,7 +204,7 @@ impl Trace {
         if tensor.spec_type().is_some() {
             return Err(tensor.no_values(op));
         }
-        if let Repr::Symbol(symbol) = tensor.repr() {
+        if let TensorRepr::Symbolic(symbol) = tensor.repr() {
             if self.is(&symbol.trace) {
                 return Ok(symbol.value.clone());
             }
@@ -280,7 +280,7 @@ impl Trace {
                 let input = state.builder.input(variable.ty(), kind, name);
                 state.builder.mark(before);
                 let now = input.clone();
-                state.variables.push(Used {
+                state.variables.push(UsedVariable {
                     variable: variable.clone(),
                     input,
                     now,
@@ -345,7 +345,7 @@ impl Trace {
     }
 
     /// The finished graph. Its inputs are the arguments, what was captured, and the variables.
-    pub fn finish(&self, outputs: &[Tensor]) -> Result<Traced> {
+    pub fn finish(&self, outputs: &[Tensor]) -> Result<FinishedTrace> {
         let values =
             outputs.iter().map(|t| self.value(t, "return")).collect::<Result<Vec<Value>>>()?;
         let mut state = self.state();
@@ -367,6 +367,6 @@ impl Trace {
                 graph.value_mut(id).name = Some(used.variable.name().into());
             }
         }
-        Ok(Traced { graph, captured, variables })
+        Ok(FinishedTrace { graph, captured, variables })
     }
 }

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 
 /// Where an input of a trace comes from.
-pub(crate) enum Origin {
+pub(crate) enum InputOrigin {
     /// It is the argument of that number.
     Argument(usize),
     /// It was captured.
@@ -22,7 +22,7 @@ pub(crate) enum Origin {
 impl Trace {
     /// The part of the graph so far that computes these values, and where each of its inputs comes from. What nodes of it
     /// wait for is part of it, as further outputs.
-    pub fn part(&self, outputs: &[ValueId]) -> (Part, Vec<Origin>) {
+    pub fn part(&self, outputs: &[ValueId]) -> (Part, Vec<InputOrigin>) {
         let state = self.state();
         let graph = state.builder.graph();
         let mut outputs = outputs.to_vec();
@@ -49,13 +49,13 @@ impl Trace {
             .iter()
             .filter_map(|id| {
                 if let Some(at) = state.arguments.iter().position(|value| is(value, *id)) {
-                    return Some(Origin::Argument(at));
+                    return Some(InputOrigin::Argument(at));
                 }
                 if let Some((tensor, _)) = state.captured.iter().find(|(_, value)| is(value, *id)) {
-                    return Some(Origin::Captured(tensor.clone()));
+                    return Some(InputOrigin::Captured(tensor.clone()));
                 }
                 let used = state.variables.iter().find(|used| is(&used.input, *id))?;
-                Some(Origin::Variable(used.variable.clone()))
+                Some(InputOrigin::Variable(used.variable.clone()))
             })
             .collect();
         (part, origins)

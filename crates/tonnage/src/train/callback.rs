@@ -167,7 +167,7 @@ pub struct Log {
 /// A line.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Line {
+enum LogLine {
     Step {
         step: u64,
         epoch: u64,
@@ -219,7 +219,7 @@ impl Log {
         self.file.write_all(line.as_bytes()).map_err(|e| failed(&self.path, "written", &e))
     }
 
-    fn line(&mut self, line: &Line) -> Result<Go> {
+    fn line(&mut self, line: &LogLine) -> Result<Go> {
         let text = serde_json::to_string(line)
             .map_err(|e| bad_file(&self.path, format!("has no line ({e})"), "report this"))?;
         self.put(&format!("{text}\n"))?;
@@ -233,7 +233,8 @@ impl Callback for Log {
         let (held, measured) = (told.held.get(), told.measured.get());
         let (step, epoch, predicted) = (position.step, position.epoch, told.predicted.get());
         if self.json {
-            let line = Line::Step { step, epoch, loss, rows_per_second, held, measured, predicted };
+            let line =
+                LogLine::Step { step, epoch, loss, rows_per_second, held, measured, predicted };
             return self.line(&line);
         }
         let rate = rows_per_second;
@@ -246,6 +247,6 @@ impl Callback for Log {
         if !self.json {
             return Ok(Go::On);
         }
-        self.line(&Line::Epoch { step: position.step, epoch: position.epoch, loss, held_out })
+        self.line(&LogLine::Epoch { step: position.step, epoch: position.epoch, loss, held_out })
     }
 }

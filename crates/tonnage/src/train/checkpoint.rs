@@ -38,7 +38,7 @@ pub struct Position {
 
 /// What `checkpoint.json` holds.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct CheckpointRecord {
     version: u32,
     position: Position,
     /// The global seed, and how many keys were drawn from it.
@@ -174,14 +174,14 @@ impl Checkpoints {
             best = Some((file.clone(), score));
         }
         let random = random::state();
-        let record = Record { version: 1, position, random, file, earlier, best };
+        let record = CheckpointRecord { version: 1, position, random, file, earlier, best };
         save_json(folder.join(NAME), &record)?;
         self.clear(&record);
         Ok(())
     }
 
     /// Removes checkpoints that a record does not name: those that it no longer keeps, and what processes left that were killed.
-    fn clear(&self, record: &Record) {
+    fn clear(&self, record: &CheckpointRecord) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let is_ours = |name: &str| {
             let number = name.strip_prefix(FILES.0).and_then(|name| name.strip_suffix(FILES.1));
@@ -225,14 +225,14 @@ impl Checkpoints {
         Ok(Some(path))
     }
 
-    fn record(&self) -> Result<Option<Record>> {
+    fn record(&self) -> Result<Option<CheckpointRecord>> {
         let path = self.folder.join(NAME);
         match fs::metadata(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             _ => {}
         }
         let wrong = |what: String| bad_file(&path, what, "choose another folder, or mend it");
-        let record: Record = read_json(&path, "checkpoint")?;
+        let record: CheckpointRecord = read_json(&path, "checkpoint")?;
         match record.version {
             1 if record.files().all(is_name) => Ok(Some(record)),
             1 => Err(wrong("names a file outside of its folder".into())),
@@ -241,7 +241,7 @@ impl Checkpoints {
     }
 }
 
-impl Record {
+impl CheckpointRecord {
     fn files(&self) -> impl Iterator<Item = &str> {
         let best = self.best.iter().map(|(file, _)| file);
         self.earlier.iter().chain(best).chain([&self.file]).map(String::as_str)

@@ -9,8 +9,8 @@ use tonnage_plan::Plan;
 use super::callback::{Callback, Go, Progress};
 use super::checkpoint::{Checkpoints, Position};
 use super::run;
-use super::step::{Batch, Step};
-use super::sums::{Pieces, Sums};
+use super::step::{Batch, TrainStep};
+use super::sums::{GradientSums, Pieces};
 use crate::data::{Dataset, Feed, total};
 use crate::function::{Function, function};
 use crate::nn::Layer;
@@ -21,10 +21,10 @@ use crate::tree::Tree;
 /// What a program of a step is called with: a batch, and what the parts before it gave.
 type All = (Batch, Vec<Pieces>);
 
-type Body<'s> = Box<dyn Fn(All) -> Result<(Tensor, Pieces)> + 's>;
+type StepClosure<'s> = Box<dyn Fn(All) -> Result<(Tensor, Pieces)> + 's>;
 
 /// A program of a step: its loss, and what it gives to the last part.
-type Program<'s> = Function<All, (Tensor, Pieces), Body<'s>>;
+type StepFunction<'s> = Function<All, (Tensor, Pieces), StepClosure<'s>>;
 
 /// What training came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -237,9 +237,10 @@ impl Fit {
         optimizer: &'a Optimizer,
         loss: &'a L,
         source: Source,
-    ) -> Step<'a, M, L> {
-        let (scale, parts, sums) = (self.scale.as_ref(), self.parts, Sums::new(self.parts, source));
-        Step { model, optimizer, loss, scale, parts, source, sums }
+    ) -> TrainStep<'a, M, L> {
+        let (scale, parts, sums) =
+            (self.scale.as_ref(), self.parts, GradientSums::new(self.parts, source));
+        TrainStep { model, optimizer, loss, scale, parts, source, sums }
     }
 
     /// A function within the budget, beside so much that others hold.
@@ -258,25 +259,25 @@ impl Fit {
     /// its plan says what is held in all.
     fn largest<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         &self,
-        step: &'s Step<'_, M, L>,
+        step: &'s TrainStep<'_, M, L>,
         data: &dyn Feed,
-    ) -> Result<(Program<'s>, All, Arc<Plan>)> {
+    ) -> Result<(StepFunction<'s>, All, Arc<Plan>)> {
         let (batch, held) = self.look(data)?;
         if self.parts > 1 {
             // Tracing a part tells what it gives to the last.
             function(|batch| step.part(batch)).concrete(&batch)?;
         }
-        let made = |program: Program<'s>, given: usize| -> Result<_> {
+        let made = |program: StepFunction<'s>, given: usize| -> Result<_> {
             let all = (batch.share(), step.sums.foreseen(given));
             let plan = program.plan(&all)?;
             Ok((program, all, plan))
         };
-        let last: Body<'s> = Box::new(|all| Ok((step.last(all)?, Pieces::new())));
+        let last: StepClosure<'s> = Box::new(|all| Ok((step.last(all)?, Pieces::new())));
         let last = made(self.limited(function(last), held)?, self.parts - 1)?;
         if self.parts == 1 {
             return Ok(last);
         }
-        let part: Body<'s> = Box::new(|(batch, _)| step.part(batch));
+        let part: StepClosure<'s> = Box::new(|(batch, _)| step.part(batch));
         let part = made(self.limited(function(part), held)?.settled(), self.parts - 2)?;
         Ok(if part.2.peak() > last.2.peak() { part } else { last })
     }

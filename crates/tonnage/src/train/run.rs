@@ -9,7 +9,7 @@ use super::callback::{Callback, Epoch, Go, Progress};
 use super::checkpoint::Position;
 use super::evaluate::{judge, mean_of};
 use super::fit::{Fit, History};
-use super::step::{Batch, Step};
+use super::step::{Batch, TrainStep};
 use super::sums::{Pieces, held, owned};
 use crate::data::Feed;
 use crate::function::function;
@@ -22,7 +22,7 @@ use crate::tree::Tree;
 /// Trains as `fit` says.
 pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     fit: &Fit,
-    step: &Step<'_, M, L>,
+    step: &TrainStep<'_, M, L>,
     data: &dyn Feed,
     after: &mut impl Callback,
 ) -> Result<History> {
@@ -90,17 +90,18 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
                 };
                 history.predicted = history.predicted.max(peak);
             }
-            let kept = batch.share();
+            let retained = batch.share();
             let (loss, seen) = if i < fit.parts {
                 let called = part.call_measured(batch);
-                let ((loss, pieces), seen) = called.map_err(|e| step.explained(e, number, kept))?;
+                let ((loss, pieces), seen) =
+                    called.map_err(|e| step.explained(e, number, retained))?;
                 given.push(owned(pieces, step.source)?);
                 (loss, seen.map_or(Bytes::ZERO, |m| m.used + waiting))
             } else {
                 // Held to the end of the call, as it was planned.
                 let waiting = given.share();
                 let called = last.call_measured((batch, std::mem::take(&mut given)));
-                let (loss, seen) = called.map_err(|e| step.explained(e, number, kept))?;
+                let (loss, seen) = called.map_err(|e| step.explained(e, number, retained))?;
                 drop(waiting);
                 (loss, seen.map_or(Bytes::ZERO, |m| m.used))
             };

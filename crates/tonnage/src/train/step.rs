@@ -6,7 +6,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Error, ErrorKind, Result, Source};
 
 use super::checkpoint::of_model;
-use super::sums::{Pieces, Sums};
+use super::sums::{GradientSums, Pieces};
 use crate::make;
 use crate::nn::{Layer, Mode};
 use crate::ops::Elementwise;
@@ -22,7 +22,7 @@ pub(super) type Batch = (Tensor, Tensor);
 const THE_LOSS: &str = "the loss";
 
 /// All that a step is made of.
-pub(super) struct Step<'a, M, L> {
+pub(super) struct TrainStep<'a, M, L> {
     pub model: &'a M,
     pub optimizer: &'a Optimizer,
     pub loss: &'a L,
@@ -31,10 +31,10 @@ pub(super) struct Step<'a, M, L> {
     pub parts: usize,
     pub source: Source,
     /// Sums of gradients, where there are several parts.
-    pub sums: Sums,
+    pub sums: GradientSums,
 }
 
-impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
+impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
     /// A part of a step: its share of the gradient is added to the sums; the rows that are not.
     pub fn part(&self, batch: Batch) -> Result<(Tensor, Pieces)> {
         let (loss, variables, gradients) = self.gradients(batch)?;
@@ -127,12 +127,12 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Step<'_, M, L> {
         } else if let Some((name, _)) = own() {
             format!("`{name}` is not finite since the step before")
         } else {
-            let again = || -> Result<()> {
+            let recompute = || -> Result<()> {
                 let _tape = GradientTape::new();
                 (self.loss)(&self.forward(&x)?, &y)?.mean_all()?;
                 Ok(())
             };
-            match finite::first_not_finite(again) {
+            match finite::first_not_finite(recompute) {
                 Some(first) => format!("{first} is the first that is not finite"),
                 None => "computed again, with other random numbers, all is finite".into(),
             }

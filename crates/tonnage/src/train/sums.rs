@@ -13,7 +13,7 @@ use tonnage_core::{Bytes, DType, Dim, Kind, Mark, Result, Source, TensorType};
 
 use crate::make;
 use crate::ops::Elementwise;
-use crate::tape::{Gradient, Rows};
+use crate::tape::{Gradient, IndexedSlices};
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 use crate::variable::{Role, Variable};
@@ -22,7 +22,7 @@ use crate::variable::{Role, Variable};
 pub(super) type Pieces = Vec<(Tensor, Tensor)>;
 
 /// How the gradient of one variable is added up.
-enum Sum {
+enum GradientSum {
     /// In a variable.
     Whole(Variable),
     /// Rows, in a table of sums; and which of them were touched.
@@ -32,16 +32,16 @@ enum Sum {
 }
 
 /// The sums of a step in parts.
-pub(super) struct Sums {
+pub(super) struct GradientSums {
     parts: usize,
     source: Source,
     /// For each trainable variable, once a part was traced; none for one that the loss does not depend on.
-    all: Mutex<Vec<Option<Sum>>>,
+    all: Mutex<Vec<Option<GradientSum>>>,
 }
 
-impl Sums {
-    pub fn new(parts: usize, source: Source) -> Sums {
-        Sums { parts, source, all: Mutex::default() }
+impl GradientSums {
+    pub fn new(parts: usize, source: Source) -> GradientSums {
+        GradientSums { parts, source, all: Mutex::default() }
     }
 
     /// Adds a part's gradients; the rows that are not added anywhere.
@@ -59,13 +59,15 @@ impl Sums {
                 *sum = Some(self.begun(variable, flat.as_ref())?);
             }
             match (sum, flat) {
-                (Some(Sum::Rows(_)), Some(flat)) => pieces.push(flat),
-                (Some(Sum::Touched { sum, touched }), Some((indices, values))) => {
+                (Some(GradientSum::Rows(_)), Some(flat)) => pieces.push(flat),
+                (Some(GradientSum::Touched { sum, touched }), Some((indices, values))) => {
                     touch(sum, touched, &indices, &values)?;
                 }
-                (Some(Sum::Whole(sum) | Sum::Touched { sum, .. }), _) => sum.assign_add(&own)?,
+                (Some(GradientSum::Whole(sum) | GradientSum::Touched { sum, .. }), _) => {
+                    sum.assign_add(&own)?
+                }
                 // One trace of a loss gives rows and another all: nothing does that.
-                (Some(Sum::Rows(_)) | None, _) => return Err(self.changed(variable)),
+                (Some(GradientSum::Rows(_)) | None, _) => return Err(self.changed(variable)),
             }
         }
         Ok(pieces)
@@ -84,19 +86,19 @@ impl Sums {
             let own = gradient.scale(1.0 / self.parts as f64)?;
             means.push(match (all.get(i).and_then(Option::as_ref), own) {
                 (None, own) => own,
-                (Some(Sum::Touched { sum, touched }), Gradient::Rows(rows)) => {
+                (Some(GradientSum::Touched { sum, touched }), Gradient::Rows(rows)) => {
                     let Some((indices, values)) = rows.flat()? else {
                         return Err(self.changed(variable));
                     };
                     touch(sum, touched, &indices, &values)?;
                     Gradient::Rows(touched_rows(sum, touched)?)
                 }
-                (Some(Sum::Whole(sum) | Sum::Touched { sum, .. }), own) => {
+                (Some(GradientSum::Whole(sum) | GradientSum::Touched { sum, .. }), own) => {
                     Gradient::Dense(sum.read()?).plus(own)?
                 }
-                (Some(Sum::Rows(_)), own) => {
+                (Some(GradientSum::Rows(_)), own) => {
                     let of = given.iter().filter_map(|pieces| pieces.get(tables).cloned());
-                    let earlier = Rows::from_parts(variable.ty(), of.collect());
+                    let earlier = IndexedSlices::from_parts(variable.ty(), of.collect());
                     tables += 1;
                     own.plus(Gradient::Rows(earlier))?
                 }
@@ -109,12 +111,12 @@ impl Sums {
     pub fn clear(&self) -> Result<()> {
         let clear = |sum: &Variable| sum.assign(&make::zeros_of(&sum.ty(), self.source)?);
         self.all().iter().flatten().try_for_each(|sum| match sum {
-            Sum::Whole(sum) => clear(sum),
-            Sum::Touched { sum, touched } => {
+            GradientSum::Whole(sum) => clear(sum),
+            GradientSum::Touched { sum, touched } => {
                 clear(sum)?;
                 clear(touched)
             }
-            Sum::Rows(_) => Ok(()),
+            GradientSum::Rows(_) => Ok(()),
         })
     }
 
@@ -137,29 +139,31 @@ impl Sums {
     fn types(&self) -> Vec<[TensorType; 2]> {
         let all = self.all();
         let rows = all.iter().flatten().filter_map(|sum| match sum {
-            Sum::Rows(types) => Some(types.clone()),
+            GradientSum::Rows(types) => Some(types.clone()),
             _ => None,
         });
         rows.collect()
     }
 
-    fn begun(&self, variable: &Variable, rows: Option<&(Tensor, Tensor)>) -> Result<Sum> {
+    fn begun(&self, variable: &Variable, rows: Option<&(Tensor, Tensor)>) -> Result<GradientSum> {
         let (ty, name) = (variable.ty(), format!("{}/gradient", variable.name()));
         let made = |name: &str, ty: &TensorType| {
             let zeros = make::zeros_of(ty, self.source)?;
             Variable::new_at(name, zeros, Role::Fixed, self.source)
         };
-        let Some((indices, values)) = rows else { return Ok(Sum::Whole(made(&name, &ty)?)) };
+        let Some((indices, values)) = rows else {
+            return Ok(GradientSum::Whole(made(&name, &ty)?));
+        };
         let length = |shape: &tonnage_core::Shape| shape.first().and_then(Dim::known);
         match (length(&indices.shape()), length(&ty.shape)) {
             (Some(one), Some(table)) if one.saturating_mul(self.parts) < table => {
-                Ok(Sum::Rows([indices.ty(), values.ty()]))
+                Ok(GradientSum::Rows([indices.ty(), values.ty()]))
             }
             (_, table) => {
                 let table = tonnage_core::Shape::from([table.unwrap_or(0)].as_slice());
                 let list = TensorType::new(DType::Bool, table);
                 let touched = made(&format!("{}/touched", variable.name()), &list)?;
-                Ok(Sum::Touched { sum: made(&name, &ty)?, touched })
+                Ok(GradientSum::Touched { sum: made(&name, &ty)?, touched })
             }
         }
     }
@@ -173,14 +177,14 @@ impl Sums {
         tonnage_core::error::bad_argument("fit", what, help).at(self.source)
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Option<Sum>>> {
+    fn all(&self) -> MutexGuard<'_, Vec<Option<GradientSum>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Adds rows to a table of sums.
 fn touch(sum: &Variable, touched: &Variable, indices: &Tensor, values: &Tensor) -> Result<()> {
-    let rows = Rows::from_parts(sum.ty(), vec![(indices.clone(), values.clone())]);
+    let rows = IndexedSlices::from_parts(sum.ty(), vec![(indices.clone(), values.clone())]);
     sum.assign_add(&rows)?;
     let list = TensorType::new(DType::Bool, indices.shape());
     touched.assign_rows(indices, &make::fill(true.into(), list.dtype, list.shape, Source::here())?)
@@ -188,12 +192,12 @@ fn touch(sum: &Variable, touched: &Variable, indices: &Tensor, values: &Tensor) 
 
 /// The rows of a table of sums that were touched. How many those are is known to the data alone, so all rows are there: one that was not touched stands as a row of
 /// zeros for the first that was, to which that adds nothing.
-fn touched_rows(sum: &Variable, touched: &Variable) -> Result<Rows> {
+fn touched_rows(sum: &Variable, touched: &Variable) -> Result<IndexedSlices> {
     let touched = touched.read()?;
     let first = (&touched).cast(DType::I32)?.argmax(0)?.cast(DType::I64)?;
     let rows = touched.shape().first().and_then(Dim::known).unwrap_or(0);
     let indices = touched.where_(&make::range(0i64, rows as i64, 1)?, &first)?;
-    Ok(Rows::from_parts(sum.ty(), vec![(indices, sum.read()?)]))
+    Ok(IndexedSlices::from_parts(sum.ty(), vec![(indices, sum.read()?)]))
 }
 
 /// Rows that were given out, in bytes of their own: indices may be a piece of the batch that they came in, which would live as long as they do.

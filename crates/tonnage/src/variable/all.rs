@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tonnage_runtime::Array;
 
-use super::{Shared, State, Variable};
+use super::{Variable, VariableInner, VariableState};
 
-static ALL: Mutex<BTreeMap<u64, Weak<Shared>>> = Mutex::new(BTreeMap::new());
+static ALL: Mutex<BTreeMap<u64, Weak<VariableInner>>> = Mutex::new(BTreeMap::new());
 
-fn all() -> MutexGuard<'static, BTreeMap<u64, Weak<Shared>>> {
+fn all() -> MutexGuard<'static, BTreeMap<u64, Weak<VariableInner>>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -17,7 +17,7 @@ pub(super) fn list(variable: &Variable) {
     all().insert(variable.0.number, Arc::downgrade(&variable.0));
 }
 
-impl Drop for Shared {
+impl Drop for VariableInner {
     fn drop(&mut self) {
         all().remove(&self.number);
     }
@@ -27,10 +27,10 @@ impl Variable {
     /// The variables whose value is one of those asked for, each with that value.
     pub(crate) fn holding(is_it: impl Fn(&Array) -> bool) -> Vec<(Variable, Array)> {
         // The list is let go before a variable may be dropped, which takes itself off it.
-        let living: Vec<Arc<Shared>> = all().values().filter_map(Weak::upgrade).collect();
+        let living: Vec<Arc<VariableInner>> = all().values().filter_map(Weak::upgrade).collect();
         let held = living.into_iter().map(Variable).filter_map(|variable| {
             let value = match variable.try_state().as_deref() {
-                Some(State::Holds(value, _)) => value.clone(),
+                Some(VariableState::Holds(value, _)) => value.clone(),
                 _ => return None,
             };
             Some((variable, value))

@@ -58,13 +58,13 @@ pub fn variables_in_files<R>(f: impl FnOnce() -> R) -> R {
 
 /// The same, or in memory.
 pub(crate) fn held_in_files<R>(in_files: bool, f: impl FnOnce() -> R) -> R {
-    struct Before(bool);
-    impl Drop for Before {
+    struct RestoreInFiles(bool);
+    impl Drop for RestoreInFiles {
         fn drop(&mut self) {
             IN_FILES.set(self.0);
         }
     }
-    let _before = Before(IN_FILES.replace(in_files));
+    let _before = RestoreInFiles(IN_FILES.replace(in_files));
     f()
 }
 
@@ -129,7 +129,8 @@ impl Variable {
     /// What a plan sees of a value that will be in a file, and is not there yet.
     pub(super) fn to_come(&self) -> Result<Array> {
         let ty = self.ty();
-        let sizes = ty.shape.sizes().ok_or_else(|| self.unreadable(&super::State::Waiting))?;
+        let sizes =
+            ty.shape.sizes().ok_or_else(|| self.unreadable(&super::VariableState::Waiting))?;
         let elements = Stored(Arc::new(ToCome));
         let recipe = Recipe::generate(Generator::Stored { elements, dtype: ty.dtype }, sizes);
         Ok(Array::from_recipe(Arc::new(recipe)))

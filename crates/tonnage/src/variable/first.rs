@@ -8,11 +8,11 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{ErrorKind, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
-use super::{Role, Shared, State, Variable, files};
+use super::{Role, Variable, VariableInner, VariableState, files};
 use crate::function::home;
 use crate::function::program::Program;
 use crate::scope;
-use crate::tensor::{Repr, Tensor, next_id};
+use crate::tensor::{Tensor, TensorRepr, next_id};
 use crate::trace::lift;
 
 /// A first value.
@@ -77,15 +77,15 @@ impl Variable {
     /// A first value, from a tensor of any kind.
     fn first(value: Tensor) -> Result<First> {
         match value.repr() {
-            Repr::Array(_) => {}
-            Repr::Spec(_) => return Err(value.no_values("variable")),
-            Repr::Symbol(_) if !home::is_inside() => {
+            TensorRepr::Array(_) => {}
+            TensorRepr::Spec(_) => return Err(value.no_values("variable")),
+            TensorRepr::Symbolic(_) if !home::is_inside() => {
                 return Err(ErrorKind::Symbolic { what: "a variable's first value" }.into());
             }
-            Repr::Symbol(_) => return Ok(First::Program(Box::new(lift(&value)?))),
+            TensorRepr::Symbolic(_) => return Ok(First::Program(Box::new(lift(&value)?))),
         }
         match value.into_repr() {
-            Repr::Array(array) => Ok(First::Array(array)),
+            TensorRepr::Array(array) => Ok(First::Array(array)),
             _ => Err(ErrorKind::Symbolic { what: "a variable's first value" }.into()),
         }
     }
@@ -105,20 +105,20 @@ impl Variable {
             files::check(&ty, name).map_err(|e| e.at(made))?;
             let variable = Variable::make(name, ty.clone(), made);
             if home::graph().is_some() {
-                *variable.state() = State::Declared(None);
+                *variable.state() = VariableState::Declared(None);
             }
             Ok(variable)
         };
         home::variable(&full, made, Some(&ty), make).unwrap_or_else(|error| {
             let variable = Variable::make(name, ty.clone(), made);
-            *variable.state() = State::Refused(error);
+            *variable.state() = VariableState::Refused(error);
             variable
         })
     }
 
     /// The variable that stands for one of a deferred graph in a session.
     pub(crate) fn of_session(declared: &Variable) -> Variable {
-        let Shared { name, ty, made, role, .. } = &*declared.0;
+        let VariableInner { name, ty, made, role, .. } = &*declared.0;
         Variable::named(name.clone(), ty.clone(), *role, *made)
     }
 
@@ -131,10 +131,10 @@ impl Variable {
     fn named(name: String, ty: TensorType, role: Role, made: Source) -> Variable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let (state, path) = (Mutex::new(State::Waiting), OnceLock::new());
+        let (state, path) = (Mutex::new(VariableState::Waiting), OnceLock::new());
         let in_files = files::is_wanted(&ty);
         let variable =
-            Variable(Arc::new(Shared { number, name, path, ty, made, role, in_files, state }));
+            Variable(Arc::new(VariableInner { number, name, path, ty, made, role, in_files, state }));
         super::all::list(&variable);
         variable
     }
@@ -142,11 +142,11 @@ impl Variable {
     /// Gives a variable its first value, or remembers how it will get one.
     fn initialize(&self, first: First, id: u64) -> Result<()> {
         let state = match first {
-            first if home::graph().is_some() => State::Declared(Some(Arc::new(first))),
-            First::Array(array) => State::Holds(self.own(array)?, id),
+            first if home::graph().is_some() => VariableState::Declared(Some(Arc::new(first))),
+            First::Array(array) => VariableState::Holds(self.own(array)?, id),
             First::Program(program) => match program.as_recipe()? {
-                Some(recipe) if !self.0.in_files => State::Holds(recipe, next_id()),
-                _ => State::Pending(First::Program(program)),
+                Some(recipe) if !self.0.in_files => VariableState::Holds(recipe, next_id()),
+                _ => VariableState::Pending(First::Program(program)),
             },
         };
         *self.state() = state;
@@ -156,24 +156,24 @@ impl Variable {
     /// Gives a session's variable its first value.
     pub(crate) fn start(&self, value: Array) -> Result<()> {
         let array = self.own(value)?;
-        *self.state() = State::Holds(array, next_id());
+        *self.state() = VariableState::Holds(array, next_id());
         Ok(())
     }
 
     /// Whether it is a deferred graph's, and its first value then, if it has one.
     pub(crate) fn declared(&self) -> Option<Option<Arc<First>>> {
         match &*self.state() {
-            State::Declared(first) => Some(first.clone()),
+            VariableState::Declared(first) => Some(first.clone()),
             _ => None,
         }
     }
 
     /// Its state, with a first value that is pending computed.
-    pub(super) fn settled(&self) -> Result<MutexGuard<'_, State>> {
+    pub(super) fn settled(&self) -> Result<MutexGuard<'_, VariableState>> {
         let mut state = self.free_state()?;
-        if let State::Pending(first) = &*state {
+        if let VariableState::Pending(first) = &*state {
             let array = first.value(self.0.made, |variable| Ok(variable.clone()))?;
-            *state = State::Holds(self.own(array)?, next_id());
+            *state = VariableState::Holds(self.own(array)?, next_id());
         }
         Ok(state)
     }

@@ -9,7 +9,7 @@
 mod all;
 mod files;
 mod first;
-mod held;
+mod locked;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
@@ -20,7 +20,7 @@ use tonnage_ops::{math, state};
 use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::{Array, Owner};
 
-use crate::delta::{Delta, Parts};
+use crate::delta::{Delta, DeltaParts};
 use crate::dispatch::{self, Input};
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
@@ -28,7 +28,7 @@ use crate::trace;
 pub(crate) use files::{held_in_files, store_outputs};
 pub use files::{keep_in_files, variables_in_files};
 pub(crate) use first::First;
-pub(crate) use held::Held;
+pub(crate) use locked::LockedVariables;
 
 /// A named value that is updated in place. Clones are the same variable.
 ///
@@ -42,9 +42,9 @@ pub(crate) use held::Held;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Variable(Arc<Shared>);
+pub struct Variable(Arc<VariableInner>);
 
-struct Shared {
+struct VariableInner {
     number: u64,
     name: String,
     /// Where it is in the model that a walk first found it in, with slashes.
@@ -54,7 +54,7 @@ struct Shared {
     role: Role,
     /// Whether its value is kept in files.
     in_files: bool,
-    state: Mutex<State>,
+    state: Mutex<VariableState>,
 }
 
 /// What a variable is for.
@@ -78,7 +78,7 @@ impl Role {
     }
 }
 
-enum State {
+enum VariableState {
     /// Its shape is known; it has no value yet.
     Waiting,
     /// It was made while a function was traced, and its first value is computed when it is first needed:
@@ -146,13 +146,14 @@ impl Variable {
     /// Whether it has a value.
     pub fn is_initialized(&self) -> bool {
         // What a call holds has a value.
-        self.try_state().is_none_or(|s| matches!(*s, State::Holds(..) | State::Pending(_)))
+        self.try_state()
+            .is_none_or(|s| matches!(*s, VariableState::Holds(..) | VariableState::Pending(_)))
     }
 
     /// What its bytes take; nothing before it has a value, or while that is a recipe or kept in files.
     pub fn bytes(&self) -> Bytes {
         match self.try_state().as_deref() {
-            Some(State::Holds(array, _)) => array.storage().reserved(),
+            Some(VariableState::Holds(array, _)) => array.storage().reserved(),
             Some(_) => Bytes::ZERO,
             None if self.0.in_files => Bytes::ZERO,
             // A call writes it, in bytes of its own.
@@ -180,7 +181,7 @@ impl Variable {
         let tensor = match trace::current() {
             Some(trace) => trace.read(self)?,
             None => match &*self.settled().map_err(|e| e.at(source))? {
-                State::Holds(array, id) => Tensor::with_id(self.shown(array), *id),
+                VariableState::Holds(array, id) => Tensor::with_id(self.shown(array), *id),
                 other => return Err(self.unreadable(other).at(source)),
             },
         };
@@ -191,19 +192,19 @@ impl Variable {
     /// Refuses one whose container is closed.
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.try_state().as_deref() {
-            Some(State::Closed) => Err(self.unreadable(&State::Closed)),
+            Some(VariableState::Closed) => Err(self.unreadable(&VariableState::Closed)),
             _ => Ok(()),
         }
     }
 
-    fn unreadable(&self, state: &State) -> tonnage_core::Error {
+    fn unreadable(&self, state: &VariableState) -> tonnage_core::Error {
         match state {
-            State::Closed => ErrorKind::Closed {
+            VariableState::Closed => ErrorKind::Closed {
                 what: format!("variable `{}` (its container)", self.name()),
                 help: "make it in a container that is open".into(),
             },
-            State::Refused(error) => return error.clone(),
-            State::Declared(_) => ErrorKind::BadArgument {
+            VariableState::Refused(error) => return error.clone(),
+            VariableState::Declared(_) => ErrorKind::BadArgument {
                 op: "variable",
                 what: format!("`{}` (made at {}) lives in sessions", self.name(), self.0.made),
                 help: "fetch it in `Session::run`, or ask `Session::variable` for it".into(),
@@ -267,8 +268,10 @@ impl Variable {
     pub fn assign_add(&self, value: &impl Delta) -> Result<()> {
         let source = Source::here();
         match value.parts(source)? {
-            Parts::Whole(value) => self.update(&state::assign_add::ASSIGN_ADD, &[value], source),
-            Parts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
+            DeltaParts::Whole(value) => {
+                self.update(&state::assign_add::ASSIGN_ADD, &[value], source)
+            }
+            DeltaParts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
                 self.update(&state::assign_add_rows::ASSIGN_ADD_ROWS, &[indices, values], source)
             }),
         }
@@ -279,8 +282,10 @@ impl Variable {
     pub fn assign_sub(&self, value: &impl Delta) -> Result<()> {
         let source = Source::here();
         match value.parts(source)? {
-            Parts::Whole(value) => self.update(&state::assign_sub::ASSIGN_SUB, &[value], source),
-            Parts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
+            DeltaParts::Whole(value) => {
+                self.update(&state::assign_sub::ASSIGN_SUB, &[value], source)
+            }
+            DeltaParts::Rows(rows) => rows.parts().try_for_each(|(indices, values)| {
                 let args = smallvec![values.into()];
                 let negative = dispatch::apply1(&math::neg::NEG, args, Attrs::None, source)?;
                 let op = &state::assign_add_rows::ASSIGN_ADD_ROWS;
@@ -307,7 +312,7 @@ impl Variable {
         let value = arrays[0];
         let mut state = self.settled().map_err(|e| e.at(source))?;
         match &mut *state {
-            State::Waiting if *op == state::assign::ASSIGN => {
+            VariableState::Waiting if *op == state::assign::ASSIGN => {
                 let types = [self.ty(), value.ty()];
                 (op.infer)(&tonnage_core::Call::new(op, &types, &Attrs::None))
                     .map_err(|e| e.at(source))?;
@@ -322,15 +327,15 @@ impl Variable {
                     self.mark(source),
                 )?;
                 let array = self.own(wide.into_iter().next().unwrap_or_else(|| value.clone()))?;
-                *state = State::Holds(array, next_id());
+                *state = VariableState::Holds(array, next_id());
                 Ok(())
             }
-            State::Holds(array, id) if self.0.in_files => {
+            VariableState::Holds(array, id) if self.0.in_files => {
                 let made = self.updated_in_file(op, array, &arrays, source);
                 (*array, *id) = (made.map_err(|e| e.at(source))?, next_id());
                 Ok(())
             }
-            State::Holds(array, id) => {
+            VariableState::Holds(array, id) => {
                 let args = arrays.into_iter().map(Arg::Borrowed).collect();
                 let in_place = array.as_recipe().is_none() && array.is_sole();
                 eager::update(op, array, args, &Attrs::None, self.mark(source))
@@ -377,10 +382,10 @@ impl Variable {
     }
 
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
-    fn for_call(&self, state: &mut State, written: bool) -> Result<Array> {
+    fn for_call(&self, state: &mut VariableState, written: bool) -> Result<Array> {
         match state {
-            State::Holds(array, _) if self.0.in_files => Ok(self.shown(array)),
-            State::Holds(array, _) => {
+            VariableState::Holds(array, _) if self.0.in_files => Ok(self.shown(array)),
+            VariableState::Holds(array, _) => {
                 if written && (array.as_recipe().is_some() || !array.is_sole()) {
                     let copy = array.copied(self.mark(self.0.made), "variable")?;
                     *array = copy.owned_by(self.owner());
@@ -395,15 +400,17 @@ impl Variable {
     /// and the variable's alone. Where calls are planned for parameters that are `settled`, those are resident too.
     pub(crate) fn foreseen(&self, written: bool, settled: bool) -> Result<Foreseen> {
         match &*self.free_state()? {
-            State::Holds(array, _) if self.0.in_files => Ok(Foreseen::AsIs(self.shown(array))),
-            State::Pending(_) if self.0.in_files => Ok(Foreseen::AsIs(self.to_come()?)),
-            State::Holds(array, _) => {
+            VariableState::Holds(array, _) if self.0.in_files => {
+                Ok(Foreseen::AsIs(self.shown(array)))
+            }
+            VariableState::Pending(_) if self.0.in_files => Ok(Foreseen::AsIs(self.to_come()?)),
+            VariableState::Holds(array, _) => {
                 let is_recipe = array.as_recipe().is_some();
                 let settles = settled && self.is_trainable() && is_recipe;
                 let copies = settles || written && (is_recipe || !array.is_sole());
                 Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
             }
-            State::Pending(_) => Ok(Foreseen::Copy(self.ty())),
+            VariableState::Pending(_) => Ok(Foreseen::Copy(self.ty())),
             other => Err(self.unreadable(other)),
         }
     }
@@ -414,13 +421,13 @@ impl Variable {
         variables.sort_unstable_by_key(|variable| variable.number());
         let states: Vec<_> =
             variables.into_iter().map(Variable::free_state).collect::<Result<_>>()?;
-        states.into_iter().for_each(|mut state| *state = State::Closed);
+        states.into_iter().for_each(|mut state| *state = VariableState::Closed);
         Ok(())
     }
 
     /// Its state; none where a callback asks for what a call holds.
-    fn try_state(&self) -> Option<MutexGuard<'_, State>> {
-        if !held::is_holding() {
+    fn try_state(&self) -> Option<MutexGuard<'_, VariableState>> {
+        if !locked::is_holding() {
             return Some(self.state());
         }
         match self.0.state.try_lock() {
@@ -431,7 +438,7 @@ impl Variable {
     }
 
     /// Its state, or an error where a callback would wait for a call.
-    fn free_state(&self) -> Result<MutexGuard<'_, State>> {
+    fn free_state(&self) -> Result<MutexGuard<'_, VariableState>> {
         self.try_state().ok_or_else(|| {
             let what = format!("a callback asks for `{}` while a call writes it", self.name());
             let help = "pass its value to the callback, or write it after the call";
@@ -439,7 +446,7 @@ impl Variable {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, VariableState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -448,14 +455,14 @@ impl std::fmt::Debug for Variable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = match self.try_state().as_deref() {
             None => "written by a call",
-            Some(State::Waiting) => "waiting for its value",
-            Some(State::Pending(_)) => "computed when it is needed",
-            Some(State::Declared(_)) => "in sessions",
-            Some(State::Refused(_)) => "refused",
-            Some(State::Holds(..)) if self.0.in_files => "in files",
-            Some(State::Holds(array, _)) if array.as_recipe().is_some() => "recipe",
-            Some(State::Holds(..)) => "resident",
-            Some(State::Closed) => "closed",
+            Some(VariableState::Waiting) => "waiting for its value",
+            Some(VariableState::Pending(_)) => "computed when it is needed",
+            Some(VariableState::Declared(_)) => "in sessions",
+            Some(VariableState::Refused(_)) => "refused",
+            Some(VariableState::Holds(..)) if self.0.in_files => "in files",
+            Some(VariableState::Holds(array, _)) if array.as_recipe().is_some() => "recipe",
+            Some(VariableState::Holds(..)) => "resident",
+            Some(VariableState::Closed) => "closed",
         };
         write!(f, "Variable(`{}`, {}, {state})", self.name(), self.ty())
     }

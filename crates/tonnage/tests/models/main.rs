@@ -6,8 +6,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod exact;
-mod kept;
 mod nets;
+mod saved;
 
 use common::{alone, call_checked};
 use nets::Params;

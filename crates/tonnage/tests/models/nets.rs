@@ -191,8 +191,8 @@ pub fn mobile_net(p: &mut Params, x: Tensor) -> Result<Tensor> {
 
 /// Tokens out of 50, in rows of that length.
 fn embedded(p: &mut Params, tokens: &Tensor, length: usize, width: usize) -> Result<Tensor> {
-    let (table, places) = (p.get(&[50, width], width)?, p.get(&[length, width], width)?);
-    table.gather(tokens, 0)? + places
+    let (table, position_table) = (p.get(&[50, width], width)?, p.get(&[length, width], width)?);
+    table.gather(tokens, 0)? + position_table
 }
 
 pub fn gpt(p: &mut Params, tokens: Tensor) -> Result<Tensor> {

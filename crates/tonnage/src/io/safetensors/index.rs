@@ -13,7 +13,7 @@ use crate::io::{open_file, read_text};
 pub(super) const NAME: &str = "model.safetensors.index.json";
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Index {
+pub(super) struct ShardIndex {
     #[serde(default)]
     pub metadata: BTreeMap<String, serde_json::Value>,
     pub weight_map: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ pub(super) fn open(path: &Path) -> Result<SafeTensors> {
         return Err(wrong(format!("has {length} bytes")));
     }
     let text = read_text(&path)?;
-    let index: Index = serde_json::from_str(&text).map_err(|e| wrong(format!("({e})")))?;
+    let index: ShardIndex = serde_json::from_str(&text).map_err(|e| wrong(format!("({e})")))?;
     let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut files, mut tensors): (Vec<One>, BTreeMap<String, usize>) = Default::default();
     for (name, file) in &index.weight_map {
@@ -62,7 +62,7 @@ pub(super) fn open(path: &Path) -> Result<SafeTensors> {
 /// The files that the index of a folder names, beside it; none where it has no index that can be read.
 pub(super) fn files(folder: &Path) -> BTreeSet<String> {
     let text = read_text(folder.join(NAME)).unwrap_or_default();
-    let index: Option<Index> = serde_json::from_str(&text).ok();
+    let index: Option<ShardIndex> = serde_json::from_str(&text).ok();
     let files = index.into_iter().flat_map(|index| index.weight_map.into_values());
     files.filter(|file| is_name(file)).collect()
 }

@@ -9,7 +9,7 @@ use safetensors::tensor::TensorInfo;
 use tonnage_core::{Bytes, Result, Source};
 use tonnage_runtime::spill::Sum;
 
-use super::index::{self, Index, NAME};
+use super::index::{self, NAME, ShardIndex};
 use super::{CHECKSUMS, Order, bad_file, before_checksums, dtype_to, failed};
 use crate::io::checksum::{DIGITS, Summed, digits, find_last, seal};
 use crate::io::{put_elements, save_text, write_atomically};
@@ -164,7 +164,7 @@ pub fn save_sharded<'t>(
                 save_one(&folder.join(file), part, notes, source)?;
             }
             let metadata = BTreeMap::from([("total_size".to_string(), total.get().into())]);
-            let index = Index { metadata, weight_map };
+            let index = ShardIndex { metadata, weight_map };
             let path = folder.join(NAME);
             let text = serde_json::to_string_pretty(&index)
                 .map_err(|e| bad_file(&path, format!("has no text ({e})"), "rename the tensors"))?;

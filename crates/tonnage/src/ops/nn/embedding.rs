@@ -23,8 +23,8 @@ impl Tensor {
     ///
     /// ```
     /// use tonnage::ones;
-    /// let turned = ones([1, 2, 3, 4])?.rotary_embedding(10_000.0)?;
-    /// assert_eq!(turned.to_vec::<f32>()?[..4], [1.0; 4]);
+    /// let rotated = ones([1, 2, 3, 4])?.rotary_embedding(10_000.0)?;
+    /// assert_eq!(rotated.to_vec::<f32>()?[..4], [1.0; 4]);
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     #[track_caller]

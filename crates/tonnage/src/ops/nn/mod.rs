@@ -11,4 +11,4 @@ mod resize;
 mod softmax;
 
 pub use attention::Attention;
-pub use norm::BatchNorm;
+pub use norm::BatchNormOutput;

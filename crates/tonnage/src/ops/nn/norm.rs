@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 
 /// What [`Tensor::batch_norm`] gives: the batch normalized, and the statistics that it was normalized by.
 #[derive(Debug, Clone)]
-pub struct BatchNorm {
+pub struct BatchNormOutput {
     /// Of the shape of the batch.
     pub output: Tensor,
     /// The mean of each channel.
@@ -85,7 +85,12 @@ impl Tensor {
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     #[track_caller]
-    pub fn batch_norm(&self, scale: &Tensor, bias: &Tensor, epsilon: f64) -> Result<BatchNorm> {
+    pub fn batch_norm(
+        &self,
+        scale: &Tensor,
+        bias: &Tensor,
+        epsilon: f64,
+    ) -> Result<BatchNormOutput> {
         let (op, source) = ("batch_norm", Source::here());
         let image = self.shape();
         let (Some(channels), true) = (image.last(), image.rank() > 1) else {
@@ -106,7 +111,7 @@ impl Tensor {
         let mut made = apply(row, inputs, attrs(epsilon, true, groups), source)?.into_iter();
         let each = Shape::from([groups]);
         match (made.next(), made.next(), made.next()) {
-            (Some(output), Some(mean), Some(variance)) => Ok(BatchNorm {
+            (Some(output), Some(mean), Some(variance)) => Ok(BatchNormOutput {
                 output: reshape(output.into(), image, source)?,
                 mean: reshape(mean.into(), each.clone(), source)?,
                 variance: reshape(variance.into(), each, source)?,

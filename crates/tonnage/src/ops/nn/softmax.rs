@@ -19,17 +19,17 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn softmax(&self, axis: i64) -> Result<Tensor> {
-        self.turned(&nn::softmax::plain::SOFTMAX, axis, Source::here())
+        self.along_axis(&nn::softmax::plain::SOFTMAX, axis, Source::here())
     }
 
     /// The logarithm of softmax along an axis, exact also where softmax itself is too small to be a number.
     #[track_caller]
     pub fn log_softmax(&self, axis: i64) -> Result<Tensor> {
-        self.turned(&nn::softmax::log::LOG_SOFTMAX, axis, Source::here())
+        self.along_axis(&nn::softmax::log::LOG_SOFTMAX, axis, Source::here())
     }
 
     /// An op along the last axis, along another one: read transposed, without a copy.
-    fn turned(&self, op: &'static OpDef, axis: i64, source: Source) -> Result<Tensor> {
+    fn along_axis(&self, op: &'static OpDef, axis: i64, source: Source) -> Result<Tensor> {
         let axis = self.shape().axis(op.name, axis).map_err(|e| e.at(source))?;
         let mut order: Sizes = (0..self.rank()).collect();
         if axis + 1 == order.len() {
@@ -37,11 +37,11 @@ impl Tensor {
         }
         let last = order.len() - 1;
         order.swap(axis, last);
-        let turn = |x: Input| {
+        let transpose = |x: Input| {
             let attrs = Attrs::Order(order.clone());
             apply1(&shape::transpose::TRANSPOSE, smallvec![x], attrs, source)
         };
-        let made = apply1(op, smallvec![turn(self.into())?.into()], Attrs::None, source)?;
-        turn(made.into())
+        let made = apply1(op, smallvec![transpose(self.into())?.into()], Attrs::None, source)?;
+        transpose(made.into())
     }
 }

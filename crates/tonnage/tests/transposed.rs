@@ -13,7 +13,7 @@ fn counted(sizes: &[i64]) -> Tensor {
 }
 
 /// The elements of a tensor of `sizes`, counted from 0 on, in the order that the axes `order` give.
-fn turned(sizes: &[usize], order: &[usize]) -> Vec<f64> {
+fn transposed(sizes: &[usize], order: &[usize]) -> Vec<f64> {
     let mut strides = vec![1; sizes.len()];
     for axis in (1..sizes.len()).rev() {
         strides[axis - 1] = strides[axis] * sizes[axis];
@@ -43,7 +43,7 @@ fn every_order_of_axes_is_copied_right() {
     for (sizes, order) in cases {
         let signed: Vec<i64> = sizes.iter().map(|n| *n as i64).collect();
         let axes: Vec<i64> = order.iter().map(|a| *a as i64).collect();
-        let expected = turned(sizes, order);
+        let expected = transposed(sizes, order);
         for dtype in [DType::F64, DType::F32, DType::I64] {
             let x = counted(&signed).cast(dtype).unwrap();
             let copied = x.transpose(&axes).unwrap().reshape([-1]).unwrap();
@@ -63,7 +63,7 @@ fn every_order_of_axes_is_copied_right() {
 }
 
 #[test]
-fn parts_and_chains_read_turned_are_those_read_straight() {
+fn parts_and_chains_read_transposed_are_those_read_straight() {
     let x = counted(&[300, 200]);
     let straight = |x: &Tensor| -> Tensor {
         let copied: Vec<Vec<f64>> = x.transpose(&[1, 0]).unwrap().to_vec2().unwrap();

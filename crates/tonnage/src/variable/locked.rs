@@ -8,7 +8,7 @@ use std::sync::MutexGuard;
 use tonnage_core::Result;
 use tonnage_runtime::Array;
 
-use super::{State, Variable};
+use super::{Variable, VariableState};
 use crate::tensor::next_id;
 
 thread_local! {
@@ -44,16 +44,16 @@ impl Drop for Holding {
 /// They are taken in the order in which they were made, whatever the order in the call, so that two calls never
 /// wait for each other. While they are held the caller runs kernels, and callbacks, which never wait for a variable; see
 /// [`pool`](mod@tonnage_runtime::pool).
-pub(crate) struct Held<'v> {
+pub(crate) struct LockedVariables<'v> {
     /// Those that are written, each with its place among them in the order of the call.
-    written: Vec<(usize, &'v Variable, MutexGuard<'v, State>)>,
+    written: Vec<(usize, &'v Variable, MutexGuard<'v, VariableState>)>,
     arrays: Vec<Array>,
     _holding: Option<Holding>,
 }
 
-impl<'v> Held<'v> {
+impl<'v> LockedVariables<'v> {
     /// Takes the variables of a call, each with whether it is written.
-    pub fn take(variables: &'v [(Variable, bool)]) -> Result<Held<'v>> {
+    pub fn take(variables: &'v [(Variable, bool)]) -> Result<LockedVariables<'v>> {
         // A first value that is still to come may be made of other variables: before any of them is held.
         for (variable, _) in variables {
             drop(variable.settled()?);
@@ -61,17 +61,17 @@ impl<'v> Held<'v> {
         let mut order: Vec<usize> = (0..variables.len()).collect();
         order.sort_unstable_by_key(|i| variables[*i].0.number());
         let (mut written, mut found) = (Vec::new(), vec![None; variables.len()]);
-        let place = |i: usize| variables[..i].iter().filter(|(_, written)| *written).count();
+        let position = |i: usize| variables[..i].iter().filter(|(_, written)| *written).count();
         for i in order {
             let (variable, writes) = &variables[i];
             let mut state = variable.free_state()?;
             found[i] = Some(variable.for_call(&mut state, *writes)?);
             if *writes {
-                written.push((place(i), variable, state));
+                written.push((position(i), variable, state));
             }
         }
         let _holding = (!written.is_empty()).then(Holding::new);
-        Ok(Held { written, arrays: found.into_iter().flatten().collect(), _holding })
+        Ok(LockedVariables { written, arrays: found.into_iter().flatten().collect(), _holding })
     }
 
     /// Their values, in the order of the call. The caller drops them before it ends the hold.
@@ -82,10 +82,10 @@ impl<'v> Held<'v> {
     /// After the call: what was read before is someone else to a tape. `made` are the values that the written ones leave with, in the order
     /// of the call; those in memory have been written where they lie.
     pub fn end(self, made: &[Array]) {
-        for (place, variable, mut state) in self.written {
-            if let State::Holds(array, id) = &mut *state {
+        for (position, variable, mut state) in self.written {
+            if let VariableState::Holds(array, id) = &mut *state {
                 *id = next_id();
-                if let Some(value) = made.get(place).filter(|_| variable.is_in_files()) {
+                if let Some(value) = made.get(position).filter(|_| variable.is_in_files()) {
                     *array = value.clone();
                 }
             }

@@ -8,13 +8,13 @@ use tonnage_core::graph::ValueId;
 use tonnage_core::row::{Call, Save, saved_values};
 use tonnage_core::{Bytes, Source, Value};
 
-use super::{GradientTape, Log, back};
+use super::{GradientTape, TapeLog, backward};
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 
 /// What one op keeps for its gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldBy {
+pub struct SavedByOp {
     /// The op.
     pub op: &'static str,
     /// The user's line.
@@ -40,12 +40,12 @@ pub struct HeldBy {
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct SavedForBackward {
     /// One entry for each op, in the order in which they were applied.
-    pub ops: Vec<HeldBy>,
+    pub ops: Vec<SavedByOp>,
 }
 
-impl Held {
+impl SavedForBackward {
     /// All of it. Bytes that several ops keep count once; a recipe has none.
     pub fn bytes(&self) -> Bytes {
         self.ops.iter().map(|op| op.bytes).sum()
@@ -58,9 +58,9 @@ impl Held {
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for SavedForBackward {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rows: Vec<(HeldBy, usize)> = Vec::new();
+        let mut rows: Vec<(SavedByOp, usize)> = Vec::new();
         let mut place: HashMap<(&str, Source), usize> = HashMap::new();
         for op in &self.ops {
             let at = *place.entry((op.op, op.source)).or_insert(rows.len());
@@ -74,7 +74,7 @@ impl fmt::Display for Held {
         }
         rows.sort_by_key(|(op, _)| std::cmp::Reverse(op.bytes));
         writeln!(f, "{:<16} {:>6} {:>11}  line", "op", "times", "bytes")?;
-        for (HeldBy { op, source, bytes, .. }, times) in rows {
+        for (SavedByOp { op, source, bytes, .. }, times) in rows {
             writeln!(f, "{op:<16} {times:>6} {bytes:>11}  {source}")?;
         }
         writeln!(f, "in all: {}, of it sources {}", self.bytes(), self.of_sources())
@@ -95,7 +95,7 @@ impl GradientTape {
     /// println!("{}", tape.held());
     /// # Ok::<(), tonnage::Error>(())
     /// ```
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> SavedForBackward {
         let log = self.log.borrow();
         let reads = log.variables.values().flatten();
         let sources: HashSet<u64> = reads.chain(&log.watched).copied().collect();
@@ -104,13 +104,13 @@ impl GradientTape {
             None => {
                 let mut seen = HashSet::new();
                 let of = |record| in_memory(record, &sources, &mut seen);
-                Held { ops: log.records.iter().map(of).collect() }
+                SavedForBackward { ops: log.records.iter().map(of).collect() }
             }
         }
     }
 }
 
-fn entry<K>(record: &Record<K>, parts: impl Iterator<Item = (Bytes, bool)>) -> HeldBy {
+fn entry<K>(record: &Record<K>, parts: impl Iterator<Item = (Bytes, bool)>) -> SavedByOp {
     let (mut bytes, mut of_sources) = (Bytes::ZERO, Bytes::ZERO);
     for (part, of_source) in parts {
         bytes += part;
@@ -118,10 +118,10 @@ fn entry<K>(record: &Record<K>, parts: impl Iterator<Item = (Bytes, bool)>) -> H
             of_sources += part;
         }
     }
-    HeldBy { op: record.op.name, source: record.source, bytes, of_sources }
+    SavedByOp { op: record.op.name, source: record.source, bytes, of_sources }
 }
 
-fn in_memory(record: &Record<u64>, sources: &HashSet<u64>, seen: &mut HashSet<usize>) -> HeldBy {
+fn in_memory(record: &Record<u64>, sources: &HashSet<u64>, seen: &mut HashSet<usize>) -> SavedByOp {
     let part = |value: &Value| -> Option<(Bytes, bool)> {
         let tensor = value.clone().into_held()?.downcast::<Tensor>().ok()?;
         let storage = tensor.array("tape").ok()?.storage();
@@ -132,11 +132,13 @@ fn in_memory(record: &Record<u64>, sources: &HashSet<u64>, seen: &mut HashSet<us
     entry(record, parts.into_iter())
 }
 
-fn in_graph(log: &Log, trace: &Trace, sources: &HashSet<u64>) -> Held {
-    let records = back::of_trace(trace, log.records.clone(), &log.aliases);
+fn in_graph(log: &TapeLog, trace: &Trace, sources: &HashSet<u64>) -> SavedForBackward {
+    let records = backward::of_trace(trace, log.records.clone(), &log.aliases);
     let state = trace.state();
     let graph = state.builder.graph();
-    let Ok(sets) = decide(&records, HashSet::new(), graph) else { return Held { ops: Vec::new() } };
+    let Ok(sets) = decide(&records, HashSet::new(), graph) else {
+        return SavedForBackward { ops: Vec::new() };
+    };
     let name = |id: ValueId| 1 << 63 | trace.number() << 32 | id.index() as u64;
     let given: HashSet<ValueId> = graph.inputs.iter().copied().collect();
     let is_source = |id: ValueId| given.contains(&id) || sources.contains(&name(id));
@@ -165,5 +167,5 @@ fn in_graph(log: &Log, trace: &Trace, sources: &HashSet<u64>) -> Held {
             entry(record, parts.collect::<Vec<_>>().into_iter())
         })
         .collect();
-    Held { ops }
+    SavedForBackward { ops }
 }

@@ -3,15 +3,17 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tonnage::{Bytes, GradientTape, Held, Tensor, Variable, Watched, function, set_seed};
+use tonnage::{
+    Bytes, GradientTape, SavedForBackward, Tensor, Variable, Watched, function, set_seed,
+};
 
 use super::common::{alone, in_use};
 use super::nets::Params;
 use super::{Net, ids, image, nets, rows};
 
 /// Bytes that are kept in a function: as its tape says while it is traced, and as its plan has it.
-fn planned(net: Net, x: &Tensor) -> (Held, Bytes, String) {
-    let held: Rc<RefCell<Option<Held>>> = Rc::default();
+fn planned(net: Net, x: &Tensor) -> (SavedForBackward, Bytes, String) {
+    let held: Rc<RefCell<Option<SavedForBackward>>> = Rc::default();
     let seen = held.clone();
     let step = function(move |x: Tensor| {
         let mut tape = GradientTape::new();
@@ -46,10 +48,10 @@ fn check(name: &str, net: Net, x: impl FnOnce() -> Tensor) {
     let _turn = alone();
     set_seed(3);
     let x = x();
-    let (held, kept, plan) = planned(net, &x);
+    let (held, saved, plan) = planned(net, &x);
     let declared = held.bytes() - held.of_sources();
-    println!("{name}: {declared} declared, {kept} kept in a plan");
-    assert!(kept <= declared, "{kept} kept, {declared} declared\n{held}\n{plan}");
+    println!("{name}: {declared} declared, {saved} kept in a plan");
+    assert!(saved <= declared, "{saved} kept, {declared} declared\n{held}\n{plan}");
     let (declared, in_use) = eager(net, &x);
     println!("{name}: {declared} declared in eager mode, {in_use} in use");
     // The argument is ours, and what reads it keeps it; nothing else is.

@@ -7,13 +7,13 @@ use tonnage_core::graph::ValueId;
 use tonnage_core::{Emit, Kind, Mark, Result, Source, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit};
 
-use super::{Gradient, Rows, tape_error};
+use super::{Gradient, IndexedSlices, tape_error};
 use crate::dispatch::{TensorEmit, hold, unhold};
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 
 /// What it takes to go back from a target.
-pub(super) struct Way {
+pub(super) struct BackwardPass {
     pub records: Vec<Record<u64>>,
     /// For each source, the values that it was used as.
     pub groups: Vec<Vec<u64>>,
@@ -52,7 +52,7 @@ pub(super) fn check_outputs(targets: &[Tensor], outputs: Option<&[Tensor]>) -> R
     Ok(())
 }
 
-impl Way {
+impl BackwardPass {
     /// Decides what the records of a trace keep, now that it is known what else is saved.
     pub fn choose(&mut self) -> Result<()> {
         let Some(trace) = trace::enclosing(self.trace) else { return Ok(()) };
@@ -117,7 +117,7 @@ fn join(
                         Ok((unhold(rows.indices)?, unhold(rows.values)?))
                     };
                     let parts = parts.into_iter().map(part).collect::<Result<_>>()?;
-                    Gradient::Rows(Rows::from_parts(of, parts))
+                    Gradient::Rows(IndexedSlices::from_parts(of, parts))
                 }
             })
         })
