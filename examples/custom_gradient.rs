@@ -1,10 +1,10 @@
-//! A gradient of one's own: a clipped step that keeps a bit of information instead of its input, checked against differences.
+//! A gradient of one's own: a clipped step that saves a bit of information instead of its input, checked against differences.
 //!
 //! `cargo run --release -p tonnage-examples custom_gradient` prints
 //!
 //!     at 100 the usual gradient is NaN, ours is 1
 //!     it agrees with differences: true
-//!     kept: 4.00 KiB by ours, 8.00 KiB by the usual one
+//!     saved: 4.00 KiB by ours, 8.00 KiB by the usual one
 
 use tonnage::{Check, Elementwise, GradientTape, Result, Tensor, check_gradients, custom_gradient, tensor};
 
@@ -16,7 +16,7 @@ pub fn main() -> Result<()> {
             let e = (&x).exp()?;
             Ok(((&e + 1.0)?.log()?, e))
         },
-        // What is kept is what `forward` returned for it, and nothing else.
+        // What is saved is what `forward` returned for it, and nothing else.
         |e: Tensor, g: Tensor| g * (1.0 - (1.0 / (e + 1.0)?)?)?,
     );
 
@@ -36,6 +36,6 @@ pub fn main() -> Result<()> {
     println!("it agrees with differences: {}", check_gradients(|x: Tensor| ours(&x)?.sum_all(), &points, Check::default()).is_ok());
 
     let many = tensor(vec![0.5f32; 1024])?;
-    println!("kept: {} by ours, {} by the usual one", slope(&ours, &many)?.1, slope(&usual, &many)?.1);
+    println!("saved: {} by ours, {} by the usual one", slope(&ours, &many)?.1, slope(&usual, &many)?.1);
     Ok(())
 }

@@ -5,7 +5,7 @@
 //!     not steady: after 5 more runs 20.00 KiB more are in use (268.00 KiB before, 288.00 KiB now); activation mean at ...finding_a_leak.rs:... holds 20.00 KiB in 5 more; drop what a run leaves behind (at ...)
 //!     steady when it keeps numbers: true
 //!     256.00 KiB of activation tanh at ...
-//!       kept by a gradient tape for the gradient of tanh at ...
+//!       saved by a gradient tape for the gradient of tanh at ...
 //!       1 handle of the program
 
 use tonnage::{Elementwise, GradientTape, Result, Tensor, memory, tensor};
@@ -34,7 +34,7 @@ pub fn main() -> Result<()> {
     });
     println!("steady when it keeps numbers: {}", steady.is_ok());
 
-    // Why is this one alive? A tape that is still there keeps it.
+    // Why is this one alive? A tape that is still there saves it.
     let tape = GradientTape::new();
     tape.watch(&x);
     let y = (&x).tanh()?;

@@ -6,7 +6,7 @@
 //!      [16. 23.]]
 //!     a recipe of 4 GB: true, in use: 64 B
 //!     planned 256.06 KiB, used 256.06 KiB, result 8192.000
-//!     the tape keeps 64 B for: tanh
+//!     the tape saves 64 B for: tanh
 //!     gradient: [1.         0.7864477  0.41997433]
 
 use tonnage::{Elementwise, GradientTape, Result, Tensor, constant, function, memory, tensor};
@@ -28,14 +28,14 @@ pub fn main() -> Result<()> {
     let used = measured.map(|m| m.used.to_string()).unwrap_or_default();
     println!("planned {planned}, used {used}, result {:.3}", result.scalar::<f32>()?);
 
-    // A gradient: the tape keeps what the rows of the ops declare, here the output of tanh.
+    // A gradient: the tape saves what the rows of the ops declare, here the output of tanh.
     let x = tensor([0.0f32, 0.5, 1.0])?;
     let mut tape = GradientTape::new();
     tape.watch(&x);
     let y = (&x).tanh()?.sum_all()?;
     let held = tape.held();
     let ops: Vec<&str> = held.ops.iter().filter(|h| h.bytes.get() > 0).map(|h| h.op).collect();
-    println!("the tape keeps {} for: {}", held.bytes(), ops.join(", "));
+    println!("the tape saves {} for: {}", held.bytes(), ops.join(", "));
     println!("gradient: {}", tape.gradient(&y, &[&x])?[0].tensor()?);
     Ok(())
 }

@@ -32,7 +32,7 @@ pub fn main() -> Result<()> {
     let mut last = (Bytes::ZERO, 0);
     for budget in ["256KiB", "1MiB", "4MiB"] {
         let budget: Bytes = budget.parse()?;
-        // With all levers: pieces of the batch, computing again, files. And with none that changes a bit or needs a disk.
+        // With all levers: pieces of the batch, rematerialization, files. And with none that changes a bit or needs a disk.
         let most = step().max_batch(&spec(Dim::open("rows")), budget)?;
         let exact = step().exact().no_spill().max_batch(&spec(Dim::open("rows")), budget)?;
         println!("budget {:>11}: {most} rows, exactly {exact} rows", budget.to_string());

@@ -1,11 +1,11 @@
-//! The gradient of a long recurrent loop in little memory: carried states are kept at checkpoints, the rest is run again.
+//! The gradient of a long recurrent loop in little memory: carried states are saved at checkpoints, the rest is recomputed.
 //! The peak grows with the square root of the number of iterations.
 //!
 //! `cargo run --release -p tonnage-examples long_loop` prints
 //!
-//!        16 iterations: planned 292.00 KiB, used 292.00 KiB, 0 of them again, gradient 0.847...
-//!       256 iterations: planned 580.00 KiB, used 580.00 KiB, 223 of them again, gradient 0.216...
-//!      1024 iterations: planned 1.07 MiB, used 1.07 MiB, 959 of them again, gradient 0.046...
+//!        16 iterations: planned 292.00 KiB, used 292.00 KiB, 0 of them recomputed, gradient 0.847...
+//!       256 iterations: planned 580.00 KiB, used 580.00 KiB, 223 of them recomputed, gradient 0.216...
+//!      1024 iterations: planned 1.07 MiB, used 1.07 MiB, 959 of them recomputed, gradient 0.046...
 
 use tonnage::{Elementwise, GradientTape, Result, Tensor, constant, function, tensor, while_loop};
 
@@ -27,7 +27,7 @@ pub fn main() -> Result<()> {
         let used = measured.map(|m| m.used.to_string()).unwrap_or_default();
         let recomputed = plan.recomputed_iterations().unwrap_or(0);
         let first = gradient.slice(&[(0..1).into()])?.to_vec::<f32>()?[0];
-        println!("{iterations:>5} iterations: planned {}, used {used}, {recomputed} of them again, gradient {first:.6}", plan.peak());
+        println!("{iterations:>5} iterations: planned {}, used {used}, {recomputed} of them recomputed, gradient {first:.6}", plan.peak());
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 //! `cargo run --release -p tonnage-examples training_step` prints
 //!
 //!     one plan of 12 steps, peak ...
-//!     round   0: loss ..., used as predicted: true
-//!     round 100: loss 0.0..., used as predicted: true
+//!     iteration   0: loss ..., used as predicted: true
+//!     iteration 100: loss 0.0..., used as predicted: true
 
 use tonnage::{
     DType, Elementwise, GradientTape, Part, Result, Tensor, Variable, function, random_normal, set_seed,
@@ -35,7 +35,7 @@ pub fn main() -> Result<()> {
         let (loss, measured) = step.call_measured((x.clone(), y.clone()))?;
         if iteration % 100 == 0 {
             let same = measured.is_some_and(|m| m.used == plan.peak());
-            println!("round {iteration:>3}: loss {:.5}, used as predicted: {same}", loss.scalar::<f32>()?);
+            println!("iteration {iteration:>3}: loss {:.5}, used as predicted: {same}", loss.scalar::<f32>()?);
         }
     }
     Ok(())

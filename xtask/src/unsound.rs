@@ -1,6 +1,6 @@
 //! The steps that look for undefined behaviour: AddressSanitizer and Miri.
 //!
-//! Both watch the one module that turns offsets into slices, `lend` of `tonnage-runtime`. Both need
+//! Both watch the one module that makes slices of offsets, `lend` of `tonnage-runtime`. Both need
 //! a nightly toolchain, which a bare machine may lack: then they are skipped, with the reason. Once
 //! the package is there, a filter that matches no test is a failure, so a renamed module can't
 //! switch the check off unseen.

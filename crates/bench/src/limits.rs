@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tonnage::{DType, Elementwise, Result, Tensor, function, random_normal, tensor};
 
-/// Each is the best of so many runs.
+/// Each is the best of this many runs.
 const RUNS: usize = 10;
 
 fn best(mut f: impl FnMut() -> Result<()>) -> Result<f64> {

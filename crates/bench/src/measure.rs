@@ -49,7 +49,7 @@ const LEAST: usize = 5;
 /// Steps that are run at most: the times of more would be what a workload of small steps takes.
 const MOST: usize = 20_000;
 
-/// Steps end after so many times the seconds that they were to be repeated for, however few there were.
+/// Steps end after this many times the seconds that they were to be repeated for, however few there were.
 const LONG: f64 = 4.0;
 
 pub fn measure(

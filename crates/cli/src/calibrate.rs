@@ -1,4 +1,4 @@
-//! `tonnage calibrate`: the figures of this machine, measured, kept, and printed.
+//! `tonnage calibrate`: the figures of this machine, measured, saved, and printed.
 
 use std::process::ExitCode;
 

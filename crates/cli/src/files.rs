@@ -1,4 +1,4 @@
-//! `tonnage inspect`, `tonnage stats` and `tonnage convert`: files of tensors, looked at and turned into others without loading them.
+//! `tonnage inspect`, `tonnage stats` and `tonnage convert`: files of tensors, looked at and converted to others without loading them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -129,7 +129,7 @@ pub fn stats(args: &StatsArgs) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows how far a pass over so many bytes is.
+/// Shows how far a pass over `bytes` bytes is.
 fn bar(bytes: u64) -> ProgressBar {
     let bar = ProgressBar::new(bytes);
     if let Ok(style) =

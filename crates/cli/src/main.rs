@@ -8,15 +8,15 @@ macro_rules! say {
 }
 
 mod calibrate;
+mod csv;
 mod datasets;
 mod explain;
 mod files;
+mod inference;
 mod models;
 mod ops;
 mod pack;
-mod table;
 mod train;
-mod used;
 
 use std::process::ExitCode;
 
@@ -46,18 +46,18 @@ enum CliCommand {
     /// Tell why training takes what it takes, and what would save the most; with a chart, and files for other tools.
     Explain(explain::ExplainArgs),
     /// Tell how well a trained model does on what was held out.
-    Eval(used::Eval),
+    Eval(inference::Eval),
     /// Write text with a trained model.
-    Sample(used::SampleArgs),
+    Sample(inference::SampleArgs),
     /// Pack buffers with known lifetimes into the smallest arena.
     Pack(pack::PackArgs),
-    /// Measure this machine, so that budgets are kept in the way that is quickest on it.
+    /// Measure this machine, so that budgets are met in the way that is quickest on it.
     Calibrate(calibrate::CalibrateArgs),
     /// List the tensors of a file with their types and bytes, and load nothing.
     Inspect(files::Inspect),
     /// Tell the least, the largest, the mean and the NaNs of every tensor of a file, a piece at a time.
     Stats(files::StatsArgs),
-    /// Turn a file of tensors into one of another format, a piece at a time.
+    /// Convert a file of tensors to another format, a piece at a time.
     Convert(files::Convert),
     /// List the ops, with the dtypes that they take and what they do to memory; or tell all about one.
     Ops(ops::OpsArgs),
@@ -81,8 +81,8 @@ fn main() -> ExitCode {
         CliCommand::Train(args) => train::run(&args),
         CliCommand::Plan(args) => train::plan(&args),
         CliCommand::Explain(args) => explain::run(&args),
-        CliCommand::Eval(args) => used::eval(&args),
-        CliCommand::Sample(args) => used::sample(&args),
+        CliCommand::Eval(args) => inference::eval(&args),
+        CliCommand::Sample(args) => inference::sample(&args),
         CliCommand::Pack(args) => pack::run(&args),
         CliCommand::Calibrate(args) => calibrate::run(&args),
         CliCommand::Inspect(args) => files::inspect(&args),

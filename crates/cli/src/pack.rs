@@ -14,7 +14,7 @@ use tonnage::report::csv_row;
 use tonnage_core::Bytes;
 use tonnage_plan::offsets::{Effort, Item, Packing, bound, pack, pack_within};
 
-use crate::table;
+use crate::csv;
 
 /// The columns that are read. Others are carried over to the output as they are.
 const COLUMNS: [&str; 4] = ["id", "lower", "upper", "size"];
@@ -110,7 +110,7 @@ fn best(
 /// The table as read, and the items it stands for.
 struct Buffers {
     header: Vec<String>,
-    rows: Vec<table::CsvRow>,
+    rows: Vec<csv::CsvRow>,
     items: Vec<Item>,
 }
 
@@ -123,7 +123,7 @@ impl Buffers {
             at(line, "not UTF-8 text")
         })?;
         let mut rows =
-            table::read(&text).map_err(|mistake| at(mistake.line, &mistake.what))?.into_iter();
+            csv::read(&text).map_err(|mistake| at(mistake.line, &mistake.what))?.into_iter();
         let Some(header) = rows.next() else {
             return Err(at(1, "empty; the first line should be id,lower,upper,size"));
         };
@@ -140,7 +140,7 @@ impl Buffers {
         if header.fields.iter().any(|field| field.trim() == "offset") {
             return Err(at(header.line, "there is a column `offset` already; remove it"));
         }
-        let rows: Vec<table::CsvRow> = rows.collect();
+        let rows: Vec<csv::CsvRow> = rows.collect();
         let mut spans = Vec::with_capacity(rows.len());
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for row in &rows {

@@ -114,7 +114,7 @@ fn labels_that_are_no_classes_are_refused() {
         let text = refused(folder.path(), "train mlp --data x.npz --batch 3");
         assert!(text.contains(word), "{label}: {text}");
     }
-    // A model that knows two kinds, and data that have seven.
+    // A model that knows two classes, and data that have seven.
     let y = labels(0.0).cast(DType::U8).unwrap();
     save_npz(folder.path().join("x.npz"), [("x", &images), ("y", &y)]).unwrap();
     ran(folder.path(), "train mlp --data x.npz --batch 3 --epochs 1 --checkpoint saved");

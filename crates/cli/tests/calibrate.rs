@@ -1,4 +1,4 @@
-//! `tonnage calibrate` as a user meets it: figures are measured once, kept, and found again by later processes.
+//! `tonnage calibrate` as a user meets it: figures are measured once, saved, and found again by later processes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 

@@ -160,7 +160,7 @@ pub fn custom_gradient(
     Ok(made.object(py)?.unbind())
 }
 
-/// Runs a callable so that what its gradient needs is computed again instead of kept.
+/// Runs a callable so that what its gradient needs is recomputed instead of saved.
 #[pyfunction]
 pub fn checkpoint(
     py: Python<'_>,

@@ -16,7 +16,7 @@ use tonnage::Source;
 /// Programs that make code as they run make no end of it: then all is looked up anew.
 const MOST: usize = 20_000;
 
-/// Addresses and lines are not chosen by an enemy: a product spreads them well enough, in a fraction of the time.
+/// Addresses and line numbers are not adversarial: a multiplicative hash spreads them well enough, in a fraction of the time.
 #[derive(Default)]
 struct AddressHasher(u64);
 

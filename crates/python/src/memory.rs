@@ -49,7 +49,7 @@ impl PyPlan {
         self.0.reads().get()
     }
 
-    /// What it writes to files that variables are kept in, in bytes.
+    /// What it writes to files that variables are stored in, in bytes.
     #[getter]
     fn writes(&self) -> u64 {
         self.0.writes().get()

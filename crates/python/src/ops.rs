@@ -80,7 +80,7 @@ fn shape(lengths: ShapeArg) -> tonnage::Result<Shape> {
     lengths.shape().map_err(crate::errors::carry)
 }
 
-/// So many lengths that must be known by now.
+/// `N` lengths that must be known by now.
 fn known<const N: usize>(op: &'static str, lengths: ShapeArg) -> tonnage::Result<[Dim; N]> {
     <[Dim; N]>::try_from(shape(lengths)?.to_vec()).map_err(|given| {
         let what = format!("{} lengths", given.len());

@@ -24,7 +24,7 @@ pub struct PyOptimizer {
     no_decay: Arc<Mutex<HashSet<u64>>>,
 }
 
-/// The numbers of a rule by their names; each is asked for, and a name that nobody asked for is a mistake.
+/// The numbers of a rule by their names; each is asked for, and a name that is left over is a mistake.
 struct Hyperparameters(HashMap<String, f64>);
 
 impl Hyperparameters {

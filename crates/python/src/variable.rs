@@ -137,7 +137,7 @@ impl PyVariable {
         self.variable.is_trainable()
     }
 
-    /// Whether its value is kept in files.
+    /// Whether its value is stored in files.
     #[getter]
     fn in_files(&self) -> bool {
         self.variable.is_in_files()

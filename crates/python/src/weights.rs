@@ -1,4 +1,4 @@
-//! Named tensors in files (safetensors): what weights and checkpoints are kept in. Neither saving nor loading takes memory
+//! Named tensors in files (safetensors): what weights and checkpoints are stored in. Neither saving nor loading takes memory
 //! besides that of the variables. And what folders of checkpoints need besides: texts that appear whole, and locks.
 
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Time against budget: a step of training at 50% and 30% of what the quickest plan takes above its inputs, beside that
 //! one; and a chain of 1,000 equal layers in the memory of twice the square root of them. The quickest plan is that of a
-//! budget which is no bound: gradients of loops keep every state there, which they do not without a budget.
+//! budget which is no bound: gradients of loops checkpoint every state there, which they do not without a budget.
 //!
 //! `cargo bench -p tonnage --bench budget [name] [runs]`. Runs take turns, so that noise hits all alike; what is
 //! printed is the median of the ratios of each turn, and the ratio of the best times. With the word `prices` it times every point of the price curve

@@ -1,5 +1,5 @@
 //! What the planner expects single ops to take, by the machine's figures, beside what they take: budgets choose by the
-//! former. `cargo bench -p tonnage --bench costs`; figures are those that `tonnage calibrate` kept, or the built-in ones.
+//! former. `cargo bench -p tonnage --bench costs`; figures are those that `tonnage calibrate` saved, or the built-in ones.
 //!
 //! Decision: `docs/decisions/cost-of-small-steps.md`.
 

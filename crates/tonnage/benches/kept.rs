@@ -1,4 +1,4 @@
-//! Bytes that are kept between the forward pass and the backward pass, beside a peer: as the rows declare (the tape, in
+//! Bytes that are saved for the backward pass, beside a peer: as the rows declare (the tape, in
 //! eager mode) and as a plan of the whole step has it. Variables and arguments are not counted.
 //! `cargo bench -p tonnage --bench saved`; `benches/saved.py` and `benches/kept_jax.py` count what
 //! PyTorch and JAX save for the same models.
@@ -134,7 +134,7 @@ fn figures(name: &str, net: Net, x: Tensor) -> Result<()> {
     let held = tape.held();
     let eager = (held.bytes() - held.of_sources()).saturating_sub(own);
     println!(
-        "{name:<10} eager {eager:>10}   declared in a plan {:>10}   kept {saved:>10}",
+        "{name:<10} eager {eager:>10}   declared in a plan {:>10}   saved {saved:>10}",
         planned.borrow()
     );
     Ok(())

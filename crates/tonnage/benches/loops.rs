@@ -24,7 +24,7 @@ fn best(runs: usize, mut f: impl FnMut() -> Result<()>) -> Result<Duration> {
     Ok(least)
 }
 
-/// The sine transform, which turns and does not stretch. A random matrix shrinks or stretches what goes through it
+/// The sine transform, which is orthogonal: it rotates and does not scale. A random matrix shrinks or grows what goes through it
 /// thousands of times until it is subnormal or infinite, and products of subnormal numbers take a hundred times as long.
 fn rotation(n: usize) -> Result<Tensor> {
     let (step, scale) = (std::f64::consts::PI / (n + 1) as f64, (2.0 / (n + 1) as f64).sqrt());

@@ -1,4 +1,4 @@
-//! What a budget costs when values are computed again, and when they may wait in a file: one training step of a deep
+//! What a budget costs when values are recomputed, and when they may wait in a file: one training step of a deep
 //! network of wide layers, at shares of the peak that it has without a budget. Time as the best of several runs, in turn.
 //! `cargo bench -p tonnage --bench spill [width] [rows] [layers]`; `TONNAGE_SPILL_DIR` chooses the disk.
 
@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     for percent in [80, 60, 50, 40, 30, 20] {
         // Of what a budget can do something about.
         let budget = held + Bytes::new(plan.obtains().get() * percent / 100);
-        for (name, f) in [("again", step(&weights).no_spill()), ("file ", step(&weights))] {
+        for (name, f) in [("remat", step(&weights).no_spill()), ("spill", step(&weights))] {
             let f = f.budget(budget)?;
             let plan = match f.plan(&x) {
                 Ok(plan) => plan,
@@ -78,7 +78,7 @@ fn main() -> Result<()> {
             let longer = time.as_secs_f64() / fastest.as_secs_f64();
             let Some(fitted) = plan.fitted else { continue };
             println!(
-                "{percent:>3}% {name}: {time:>9.1?}, {longer:.2} times ({:.2} expected); {} run again, {} spilled, peak {}",
+                "{percent:>3}% {name}: {time:>9.1?}, {longer:.2} times ({:.2} expected); {} recomputed, {} spilled, peak {}",
                 fitted.seconds / fitted.unlimited_seconds,
                 fitted.recomputed,
                 fitted.spilled,

@@ -151,7 +151,7 @@ fn no_values(tensor: &Tensor, op: &'static OpDef) -> tonnage_core::Error {
 }
 
 /// Rules and composites on tensors: what they emit goes where every op goes, so that tapes around the one
-/// that goes back record it too.
+/// that walks backward record it too.
 pub(crate) struct TensorEmit {
     mark: Mark,
 }

@@ -18,7 +18,7 @@ pub enum Notice {
         /// What was different from the trace before.
         changes: Vec<ArgumentChange>,
     },
-    /// The figures of this machine could not be kept, or those that were kept cannot be used.
+    /// The figures of this machine could not be saved, or those that were saved cannot be used.
     Calibration {
         /// Which file, and why.
         why: String,

@@ -70,7 +70,7 @@ impl RandomKey {
         [left, right]
     }
 
-    /// So many keys that have nothing to do with each other, nor with this one.
+    /// Keys that are independent of each other and of this one.
     ///
     /// ```
     /// use tonnage::RandomKey;
@@ -178,7 +178,7 @@ macro_rules! of_tensors {
 of_tensors! {
     /// True with the probability that each element says.
     bernoulli random_bernoulli(probability);
-    /// Which of several classes is drawn, by their logits along the last axis: so many samples of each row, as i64.
+    /// Which of several classes is drawn, by their logits along the last axis: `samples` samples of each row, as i64.
     categorical random_categorical(logits, samples: usize);
     /// Numbers of the gamma distribution with a rate of 1, one for each shape parameter.
     gamma random_gamma(shape);

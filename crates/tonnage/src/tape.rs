@@ -1,6 +1,6 @@
-//! The gradient tape: records what is applied to what it watches, and goes back through it.
+//! The gradient tape: records what is applied to what it watches, and walks it backward.
 //!
-//! A record keeps what the op's row declares and nothing else. While a function is traced the records are
+//! A record saves what the op's row declares and nothing else. While a function is traced the records are
 //! of its graph, so the gradient becomes more graph and the planner sees it all.
 
 mod backward;
@@ -39,7 +39,7 @@ pub use sources::{Sources, Watched};
 /// Records ops from its making on, for gradients. Ops are recorded on the thread that made it.
 ///
 /// It watches trainable variables by itself, and tensors on request. It gives one gradient, and frees
-/// what it holds as it goes back; a [`GradientTape::persistent`] one gives any number, and holds what it
+/// what it holds as it walks backward; a [`GradientTape::persistent`] one gives any number, and holds what it
 /// recorded until it is dropped. Tapes nest: the backward pass of an inner one is recorded by those around it.
 ///
 /// ```
@@ -65,7 +65,7 @@ struct TapeLog {
     /// are recorded as a whole, by the op that runs them.
     trace: Option<u64>,
     records: Vec<Record<u64>>,
-    /// Results that would do instead of the aux outputs that a record keeps, with that record.
+    /// Results that would do instead of the aux outputs that a record saves, with that record.
     instead: HashMap<u64, usize>,
     tracked: HashSet<u64>,
     /// Tensors that it was told to watch.
@@ -293,7 +293,7 @@ impl GradientTape {
         self.stop_recording(|| pass.go(&all, outputs, source))
     }
 
-    /// What it takes to go back from these targets; a tape that is not persistent gives it up.
+    /// The backward pass from these targets; a tape that is not persistent gives it up.
     fn backward_pass(
         &self,
         targets: &[Tensor],
@@ -325,7 +325,7 @@ impl Drop for GradientTape {
     }
 }
 
-/// What the tapes of this thread keep, each with the op for whose gradient, and with that op's line.
+/// What the tapes of this thread save, each with the op for whose gradient, and with that op's line.
 pub(crate) fn saved() -> Vec<(&'static str, Source, Tensor)> {
     let tapes = TAPES.with_borrow(Clone::clone);
     let mut found = Vec::new();

@@ -28,7 +28,7 @@ impl From<&[usize]> for PerAxis {
 }
 
 impl PerAxis {
-    /// One for each of so many axes.
+    /// One for each of `axes` axes.
     fn spread(&self, op: &'static str, axes: usize, of: &str) -> Result<Sizes> {
         match &self.0[..] {
             [all] => Ok(Sizes::from_elem(*all, axes)),
@@ -170,7 +170,7 @@ impl Conv {
         Conv { dilation: dilation.into(), ..self }
     }
 
-    /// Channels are cut into so many groups, which have nothing to do with each other.
+    /// Channels are divided into `groups` groups, which have nothing to do with each other.
     #[must_use]
     pub fn groups(self, groups: usize) -> Conv {
         Conv { groups, ..self }

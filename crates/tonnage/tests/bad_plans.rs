@@ -35,7 +35,7 @@ type Program = (&'static str, fn(Tensor) -> Result<Tensor>);
 const PROGRAMS: [Program; 9] = [
     ("kernel", |x| x.sort(1, false)),
     ("tile program over a kernel's result", |x| x.cumsum(0)?.tanh()?.cumsum(1)),
-    ("fold", |x| x.cumsum(0)?.sum([0])),
+    ("reduction", |x| x.cumsum(0)?.sum([0])),
     ("copy of a view", |x| x.cumsum(0)?.t()?.slice(&[(0..2).into()])),
     ("rows", |x| map_fn(x, |r: Tensor| r.cumsum(0)?.sort(0, true)?.slice(&[(0..3).into()]))),
     ("states and rows", |x| {

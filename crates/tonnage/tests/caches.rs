@@ -91,7 +91,7 @@ fn soak() -> usize {
     if std::env::var_os("TONNAGE_SOAK").is_some() { 40 } else { 1 }
 }
 
-/// Calls with so many shapes, so many times over. At the end of each iteration: what lives besides the graphs that are
+/// Calls with `shapes` shapes, `times` times over. At the end of each iteration: what lives besides the graphs that are
 /// counted, which are held to their limit, since how full a cache is differs from iteration to iteration; and what the system
 /// holds in memory for the process.
 fn iterations(shapes: usize, times: usize, mut call: impl FnMut(usize)) -> Vec<(isize, isize)> {

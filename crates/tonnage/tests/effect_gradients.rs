@@ -1,4 +1,4 @@
-//! Effects, and what computes something again: gradients and budgets pass them by.
+//! Effects and recomputation: gradients and budgets never repeat an effect.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 

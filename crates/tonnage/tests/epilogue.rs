@@ -27,7 +27,7 @@ fn joined<A: Tree>(f: impl Fn(A) -> Result<Tensor> + Copy + 'static, args: &A) -
 #[test]
 fn a_bias_and_an_activation_run_as_part_of_the_product() {
     let _turn = alone();
-    // Tiles with a rest, several blocks of columns and of depth, few rows, few columns, one number.
+    // Tiles with a rest, several blocks of columns and of K, few rows, few columns, one number.
     let sizes =
         [(37, 50, 29), (30, 1100, 40), (20, 33, 1200), (3, 200, 70), (90, 3, 70), (1, 1, 1)];
     for (rows, cols, k) in sizes {

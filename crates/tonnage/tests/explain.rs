@@ -80,7 +80,7 @@ fn gradients_and_what_optimizers_remember_count_to_the_layer_of_what_they_are_of
     let plan = planned_step();
     let lines = plan.explain().steps;
     let of = |layer: &str| lines.iter().filter(|line| line.layer.as_deref() == Some(layer)).count();
-    // The way there, the backward pass and the update of each.
+    // The forward pass, the backward pass and the update of each.
     assert!(of("0.dense") >= 3 && of("head") >= 3, "{plan:#}");
 }
 

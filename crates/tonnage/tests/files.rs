@@ -182,7 +182,7 @@ fn idx_and_raw_files_are_written_and_read_in_rows() {
             }
         }
     }
-    // More than one piece is turned iteration.
+    // More than one piece has its bytes swapped.
     let network = Order { big_endian: true, ..Order::default() };
     save_raw(&path, &count(DType::I32, &[5000]), network).unwrap();
     let back = FileTensor::raw(&path, 400, DType::I32, &[4900], network).unwrap().read().unwrap();

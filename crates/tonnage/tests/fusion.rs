@@ -174,7 +174,7 @@ fn what_is_broadcast_at_the_end_is_never_narrow() {
     let got = call_checked(&f, &row).to_vec::<f32>().unwrap();
     let one = (((&row).exp().unwrap() * 2.0).unwrap() + 1.0).unwrap().to_vec::<f32>().unwrap();
     assert!(got.iter().all(|value| value.to_bits() == one[0].to_bits()));
-    // Into a fold too.
+    // Into a reduction too.
     let f = function(|row: Tensor| row.broadcast_to([16, 64 * 1024])?.exp()?.sum_all());
     let plan = f.plan(&row).unwrap();
     assert!(plan.obtains() < Bytes::of(64 * 1024), "{plan}");

@@ -96,7 +96,7 @@ fn products_in_pieces_have_the_bits_of_the_whole_and_take_a_part_of_the_file() {
     let _turn = alone();
     let folder = Folder::new("lazy-pieces");
     let numbers = |shape: &[usize]| (random_normal(shape, DType::F32).unwrap() + 0.0).unwrap();
-    // Lines that are cut, depth that is cut, both, in each order, for all threads or for each; with a few rows or columns, and with more.
+    // Rows that are cut, K that is cut, both, in each order, for all threads or for each; with a few rows or columns, and with more.
     let shapes = [[1500, 1100], [90, 40_000], [40_000, 90], [700, 4500]];
     for (i, shape) in shapes.into_iter().enumerate() {
         let (lazy, whole) = both(&folder.0, &format!("w{i}"), &shape);
@@ -275,7 +275,7 @@ fn other_orders_and_byte_orders_are_converted_on_reading() {
 #[test]
 fn reductions_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
     let _turn = alone();
-    let folder = Folder::new("lazy-turned");
+    let folder = Folder::new("lazy-transposed");
     let path = folder.0.join("raw");
     let x = (random_normal([70, 90, 130], DType::F32).unwrap() + 0.0).unwrap();
     let y = (random_normal([70, 90, 130], DType::F32).unwrap() + 0.0).unwrap();
@@ -292,7 +292,7 @@ fn reductions_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
         ("last", false, |[x, ..]| x.sum(-1)),
         ("last and first, kept", true, |[x, ..]| x.sum_keep([0, -1])),
         ("largest", true, |[x, ..]| x.max([1, 2])),
-        ("turned back", true, |[x, ..]| x.transpose(&[2, 1, 0])?.sum(0)),
+        ("transposed back", true, |[x, ..]| x.transpose(&[2, 1, 0])?.sum(0)),
         ("of a chain", false, |[x, ..]| ((x * 2.0)? + 1.0)?.square()?.sum([1, 2])),
         ("beside memory", false, |[x, y, _]| (x * y)?.sum([0, 1])),
         ("of two orders", false, |[x, _, z]| (x * z)?.sum([0, 1])),
@@ -308,7 +308,7 @@ fn reductions_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
         let (file, other) = (transposed.lazy(), straight.lazy());
         let f = function(move |x: Tensor| reduction([&file, &x, &other]));
         common::close(&call_checked(&f, &y), &expected, 1e-4);
-        // In a function that is part of the fold.
+        // In a function that is part of the reduction.
         let takes = f.plan(&y).unwrap().obtains();
         let fused = ["of a chain", "beside memory"].contains(&name);
         assert_eq!(takes < little, in_place || fused, "{name}: {takes}");
@@ -391,7 +391,7 @@ fn results_of_files_are_saved_a_piece_at_a_time() {
     assert!(took <= Bytes::mib(1), "{took}");
     assert_eq!(bits(&read_npy(&path).unwrap()), bits(&((&whole * 3.0).unwrap() + 1.0).unwrap()));
     // From columns to rows: some rows at a time.
-    let (raw, transposed) = (folder.0.join("raw"), folder.0.join("turned.npy"));
+    let (raw, transposed) = (folder.0.join("raw"), folder.0.join("transposed.npy"));
     let x = (random_normal([3000, 40, 60], DType::F32).unwrap() + 0.0).unwrap();
     let order = Order { columns_first: true, big_endian: false };
     save_raw(&raw, &x, order).unwrap();

@@ -1,4 +1,4 @@
-//! What a budget may do besides computing again: states of loops, the batch in pieces, values kept in half.
+//! What a budget may do besides rematerialization: loop checkpoints, the batch in pieces, values stored in bf16.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ fn percent(of: Bytes, percent: u64) -> Bytes {
     Bytes::new(of.get() * percent / 100)
 }
 
-/// Gradients of a recurrent network's weights, back through so many iterations.
+/// Gradients of a recurrent network's weights, backward through all time steps.
 fn recurrent(
     w: &Variable,
     max_checkpoints: Option<usize>,
@@ -82,7 +82,7 @@ fn a_budget_says_how_many_checkpoints_a_loop_has_and_the_bits_stay() {
         assert_eq!(values(&call_checked(&f, &xs)), expected, "{share}%");
     }
     assert!(before < 12, "{before}");
-    // With room for all states nothing is run again.
+    // With room for all states nothing is recomputed.
     let f = recurrent(&w, None).budget(Bytes::new(unlimited.get() * 20)).unwrap();
     let plan = f.plan(&xs).unwrap();
     assert_eq!(plan.fitted.unwrap().recomputed_iterations, Some(0), "{plan}");
@@ -358,7 +358,7 @@ fn images_reductions_of_every_kind_and_values_that_are_only_read_go_through_piec
     }
 }
 
-/// A step of training wide enough that computing again takes longer than casting.
+/// A step of training wide enough that recomputing takes longer than casting.
 fn wide(
     weights: &[Variable],
 ) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor> + use<>> {

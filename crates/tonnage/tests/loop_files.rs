@@ -1,4 +1,4 @@
-//! Loops whose states wait in a file for their gradient: the gradients of those that keep them, in memory that does not
+//! Loops whose states wait in a file for their gradient: the gradients of those that save them in memory, in memory that does not
 //! depend on the number of iterations, and the bytes written that the plan says. Loops that are asked to stop.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

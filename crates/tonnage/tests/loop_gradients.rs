@@ -1,4 +1,4 @@
-//! Gradients of loops: against the same iterations written out, with any number of kept states, in the iterations and the
+//! Gradients of loops: against the same iterations written out, with any number of checkpoints, in the iterations and the
 //! bytes that the plan says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -282,7 +282,7 @@ fn a_gradient_checkpoints_the_states_that_it_was_given_and_no_more() {
         call_checked(&f, &x);
         (plan.peak().get() as f64 / state as f64).round() as u64
     };
-    // The argument is the first state. Besides: the kept states, those on their way, the last one, and the
+    // The argument is the first state. Besides: the checkpoints, those on their way, the last one, and the
     // gradient, which works in place.
     for (iterations, max_checkpoints) in [(50, 4), (500, 4), (12, 11)] {
         let spare = tonnage_plan::schedule::spare(iterations as u64, max_checkpoints as u64) as u64;

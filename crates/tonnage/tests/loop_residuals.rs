@@ -81,7 +81,7 @@ fn what_is_expensive_in_an_iteration_is_saved_where_there_is_room_and_the_bits_s
         set_seed(9);
         assert_eq!(call_checked(&quick, &xs).to_vec::<f32>().unwrap(), expected);
 
-        // With less room the most expensive are kept, then states alone, then a few of those.
+        // With less room the most expensive are saved, then states alone, then a few of those.
         let most = plan.peak();
         let less = cell(&w, options.clone()).budget(most - tonnage::Bytes::new(64)).unwrap();
         let plan = less.plan(&xs).unwrap();

@@ -164,7 +164,7 @@ fn the_memory_of_attention_is_linear_in_its_length() {
     };
     // All scores at once would take sixteen times as much for four times the length.
     assert!(peak(4096) < 5 * peak(1024), "{} and {}", peak(1024), peak(4096));
-    // It keeps its input, its result and two numbers a row.
+    // It saves its input, its result and two numbers a row.
     let x = draw(&[1, 2, 300, 16]);
     let tape = GradientTape::new();
     tape.watch(&x);

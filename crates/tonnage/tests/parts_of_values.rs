@@ -18,8 +18,8 @@ const VALUES: [Value; 8] = [
     ("kernel with workspace", |r| r.sort(0, true)),
     ("tile program", |r| (r * r)? + r),
     ("kernel over a copy", |r| stack(&[r, r], 0)?.cumsum(1)),
-    ("fold", |r| stack(&[r, r], 1)?.sum([1])),
-    ("fold to one more axis", |r| r.expand_dims(0)?.sum_keep([0])),
+    ("reduction", |r| stack(&[r, r], 1)?.sum([1])),
+    ("reduction to one more axis", |r| r.expand_dims(0)?.sum_keep([0])),
     ("in place of a kernel's result", |r| r.cumsum(0)?.neg()),
     ("copy of a view", |r| stack(&[r, r], 0)?.t()?.reshape([-1])),
 ];

@@ -1,4 +1,4 @@
-//! Functions that are computed again in the backward pass, and functions with a gradient of their own.
+//! Functions that are recomputed in the backward pass, and functions with a gradient of their own.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
@@ -20,7 +20,7 @@ fn numbers(gradient: &Gradient) -> Vec<f64> {
     gradient.tensor().unwrap().cast(DType::F64).unwrap().to_vec().unwrap()
 }
 
-/// A block whose rows keep many times what goes in.
+/// A block whose rows save many times what goes in.
 fn block(x: Tensor) -> Result<Tensor> {
     let mut y = x;
     for _ in 0..8 {
@@ -223,7 +223,7 @@ fn a_custom_gradient_saves_what_it_says_and_second_derivatives_are_its_own() {
     let _turn = alone();
     let x = resident([64, 64]);
     let one = Bytes::new(64 * 64 * 4);
-    // x^3 whose gradient keeps x, and what lies between is not kept.
+    // x^3 whose gradient saves x, and what lies between is not saved.
     let cube = custom_gradient(
         |x: Tensor| Ok((((&x).square()? * &x)?, x)),
         |x: Tensor, g: Tensor| g * (x.square()? * 3.0)?,
@@ -235,7 +235,7 @@ fn a_custom_gradient_saves_what_it_says_and_second_derivatives_are_its_own() {
     let expected: Vec<f64> =
         x.to_vec::<f32>().unwrap().iter().map(|x| 3.0 * (*x as f64).powi(2)).collect();
     close(&tape.gradient(&y, &x).unwrap().tensor().unwrap(), &expected, 1e-5);
-    // Its output, its argument, or something in between: each is kept without a copy.
+    // Its output, its argument, or something in between: each is saved without a copy.
     let root = custom_gradient(
         |x: Tensor| {
             let y = (x.log()? * 0.5)?.exp()?;

@@ -177,7 +177,7 @@ fn gives_of<F: Fn(&Tensor) -> Result<Tensor>>(x: &Tensor, more: usize, f: F) {
 /// A number a row, and a column, is a page: pages are what results are cut out at.
 const ROWS: usize = 1024;
 const COLS: usize = 1024;
-/// Two numbers a row, and the partial sums of a fold.
+/// Two numbers a row, and the partial sums of a reduction.
 const STATS: usize = 2 * 4 * ROWS + 1024;
 
 #[test]

@@ -181,7 +181,7 @@ fn what_lives_of_a_line_is_told_with_who_holds_it() {
     assert_eq!(why.bytes(), bytes + bytes + Bytes::new(4).rounded());
     let of_tape = |k: &&HeldBy| matches!(k, HeldBy::Tape { .. });
     assert_eq!(why.held_by.iter().filter(of_tape).count(), 2, "{why}"); // tanh's result and exp's
-    // The sum is the program's; of what the tape keeps no handle is told apart.
+    // The sum is the program's; of what the tape saves no handle is told apart.
     assert_eq!(why.held_by.last(), Some(&HeldBy::Program { handles: 1 }), "{why}");
     drop(tape);
     let why = memory::why_line(&line).unwrap();

@@ -1,4 +1,4 @@
-//! Values that wait in a file: the same bits in less memory than computing again could do with, and a disk that fails
+//! Values that wait in a file: the same bits in less memory than rematerialization could do with, and a disk that fails
 //! changes nothing.
 
 #![allow(
@@ -111,7 +111,7 @@ fn every_update_comes_after_everything_is_read_back() {
     }
 }
 
-/// What a branch makes cannot be computed again; it is idle while the rest runs.
+/// What a branch makes cannot be recomputed; it is idle while the rest runs.
 fn with_branch() -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor>> {
     function(|x: Tensor| {
         let big = (&x).square()?.sum_all()?.greater(0.0)?;

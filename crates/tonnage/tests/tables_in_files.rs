@@ -1,4 +1,4 @@
-//! Tables that are kept in files and written by rows: an embedding that is larger than memory.
+//! Tables that are stored in files and written by rows: an embedding that is larger than memory.
 
 use tonnage::optim::{Adagrad, Optimizer, Sgd};
 use tonnage::{

@@ -358,9 +358,9 @@ fn bits_give_way_to_a_result_that_is_saved_anyway() {
         let of_relu = held.ops.iter().find(|of| of.op == "relu").unwrap().bytes;
         (of_relu, held.bytes())
     };
-    // A sum keeps nothing: the bits are all there is.
+    // A sum saves nothing: the bits are all there is.
     assert_eq!(bits(&|y| y.sum_all()).0, Bytes::new(32 * 64 / 8));
-    // A product keeps the result, which tells as much as the bits; it is counted once.
+    // A product saves the result, which tells as much as the bits; it is counted once.
     let (of_relu, all) = bits(&|y| y.matmul(&w));
     let (y, w_bytes) = (Bytes::new(32 * 64 * 4), Bytes::new(64 * 16 * 4));
     assert_eq!((of_relu, all), (y, y + w_bytes));

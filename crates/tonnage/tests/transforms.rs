@@ -218,7 +218,7 @@ fn a_planned_function_under_a_tape_has_a_gradient_and_saves_what_its_rows_declar
         (held, dx.tensor().unwrap(), dw.tensor().unwrap())
     };
     let (eager, planned) = (run(&x, false), run(&x, true));
-    assert_eq!(eager.0, planned.0, "bytes kept");
+    assert_eq!(eager.0, planned.0, "bytes saved");
     for (a, b) in [(eager.1, planned.1), (eager.2, planned.2)] {
         let a: Vec<f64> = a.to_vec::<f32>().unwrap().iter().map(|x| *x as f64).collect();
         close(&b, &a, 1e-5);

@@ -1,4 +1,4 @@
-//! What is read turned, a block at a time, is what is read element by element.
+//! What is read transposed, a block at a time, is what is read element by element.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 

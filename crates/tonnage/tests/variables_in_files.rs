@@ -1,4 +1,4 @@
-//! Variables whose values are kept in files: the same numbers as in memory, in the memory that the plan says.
+//! Variables whose values are stored in files: the same numbers as in memory, in the memory that the plan says.
 
 use tonnage::optim::Optimizer;
 use tonnage::{

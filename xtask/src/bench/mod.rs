@@ -25,7 +25,7 @@ pub const COMMAND: crate::Subcommand = crate::Subcommand {
 /// Turns of each process. The best median counts: what disturbs a machine only ever adds.
 const TURNS: usize = 3;
 
-/// Workloads that are also run with budgets: they keep values for a gradient.
+/// Workloads that are also run with budgets: they save values for a gradient.
 const BUDGETED: [&str; 9] = [
     "loop_grad_250",
     "loop_grad_1000",
@@ -38,7 +38,7 @@ const BUDGETED: [&str; 9] = [
     "gru",
 ];
 
-/// A budget that everything fits in. Without one gradients of loops keep few states; with this they take what is quickest.
+/// A budget that everything fits in. Without one gradients of loops have few checkpoints; with this they take what is quickest.
 const UNLIMITED: &str = "budget=1024TiB";
 
 /// The budgets: what the fastest peer takes, divided by these.

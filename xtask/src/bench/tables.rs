@@ -55,7 +55,7 @@ pub fn head() {
 }
 
 /// A workload: ours, without a budget and with one that everything fits in, then the peers, the fastest first. The ratio is our
-/// time to theirs, by the clock and by what all threads ran; threads that wait by turning around count as running.
+/// time to theirs, by the clock and by what all threads ran; threads that wait by spinning count as running.
 pub fn row(
     name: &str,
     own: &ProcessFigures,

@@ -1,4 +1,4 @@
-//! Large arrays: fills and random numbers that are folded, and chains of elementwise ops.
+//! Large arrays: fills and random numbers that are reduced, and chains of elementwise ops.
 
 use tonnage::{DType, Elementwise, Result, Tensor, constant, function, random_normal};
 

@@ -9,7 +9,7 @@ use tonnage::{DType, Elementwise, Result, Tensor, parameters};
 use super::training::{cross_entropy, trained};
 use super::{Limit, Workload, below, f32s};
 
-/// Numbers of a head.
+/// The width of a head.
 const HEAD: usize = 64;
 
 pub const GPT: Workload = Workload {
@@ -26,7 +26,7 @@ pub const GPT: Workload = Workload {
         let [batch, length, width, layers, tokens] =
             ["batch", "length", "width", "layers", "tokens"].map(|name| sizes.float(name));
         let weights = layers * 12.0 * width * width + width * tokens;
-        // Half of what attention could see is masked. Its backward pass computes the scores again.
+        // Half of what attention could see is masked. Its backward pass recomputes the scores.
         let attention = layers * batch * length * length * width * 2.0 / 2.0;
         let flops = 6.0 * batch * length * weights + attention * (2.0 + 5.0);
         let all = weights + width * (tokens + length);
@@ -72,7 +72,7 @@ impl Layer for BenchGpt {
     }
 }
 
-/// Attention to what came before, then two dense layers at each place; each is added to what it read.
+/// Attention to what came before, then two dense layers at each position; each is added to what it read.
 struct DecoderBlock {
     before: LayerNorm,
     attention: MultiHeadAttention,

@@ -41,13 +41,13 @@ fn make_gradient(sizes: &WorkloadSizes, budget: Option<&str>) -> Result<Prepared
     planned(f, start(sizes.get("n"))?, budget)
 }
 
-/// So many products an iteration.
+/// `each` products an iteration.
 fn products(sizes: &WorkloadSizes, each: f64) -> Limit {
     let (iterations, n) = (sizes.float("iterations"), sizes.float("n"));
     Limit { flops: each * iterations * 2.0 * n.powi(3), bytes: f32s(2.0 * n * n) }
 }
 
-/// Where it starts, and the sine transform, which turns and does not stretch. A random matrix shrinks or stretches what goes
+/// Where it starts, and the sine transform, which is orthogonal. A random matrix shrinks or grows what goes
 /// through it thousands of times until it is subnormal or infinite.
 fn start(n: usize) -> Result<(Tensor, Tensor)> {
     let (step, scale) = (std::f64::consts::PI / (n + 1) as f64, (2.0 / (n + 1) as f64).sqrt());

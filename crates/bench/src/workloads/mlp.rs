@@ -23,9 +23,9 @@ pub const MLP: Workload = Workload {
     limit: |sizes| {
         let [batch, inputs, width] = ["batch", "inputs", "width"].map(|name| sizes.float(name));
         let (first, rest) = (inputs * width, width * width + width * 10.0);
-        // Nobody asks for the gradient by the inputs.
+        // The gradient with respect to the inputs is not computed.
         let flops = 2.0 * batch * (2.0 * first + 3.0 * rest);
-        // Three numbers a weight are read and written; two layers are kept and read again.
+        // Three numbers a weight are read and written; two layers are saved and read again.
         let bytes = f32s(6.0 * (first + rest) + 4.0 * batch * width + batch * inputs);
         Limit { flops, bytes }
     },

@@ -66,7 +66,7 @@ fn below(bound: usize, shape: &[usize]) -> Result<Tensor> {
     tensor(values)?.reshape(shape.iter().map(|n| *n as i64).collect::<Vec<_>>())
 }
 
-/// Bytes of so many numbers.
+/// Bytes of `count` numbers.
 fn f32s(count: f64) -> f64 {
     4.0 * count
 }

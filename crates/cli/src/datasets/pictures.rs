@@ -21,7 +21,7 @@ const FILES: [(&str, &str); 4] = [
 const NAMES: [(&str, &str); 4] =
     [("images", "labels"), ("x_train", "y_train"), ("x", "y"), ("arr_0", "arr_1")];
 
-/// More kinds than this are no labels.
+/// More classes than this are no labels.
 const MOST: i64 = 100_000;
 
 /// The pictures in a folder or a file, or those of the program.
@@ -112,7 +112,7 @@ fn prepared(images: &Tensor, labels: &Tensor) -> Result<TrainTestData, String> {
         }
     };
     if !whole().map_err(said)? {
-        return Err("labels that are no whole numbers: give kinds counted from 0".into());
+        return Err("labels that are no whole numbers: give classes counted from 0".into());
     }
     let labels = labels.cast(DType::I64).map_err(said)?;
     let ends = || -> tonnage::Result<(i64, i64)> {
@@ -120,7 +120,7 @@ fn prepared(images: &Tensor, labels: &Tensor) -> Result<TrainTestData, String> {
     };
     let (least, most) = if rows[0].is(0) { (0, 0) } else { ends().map_err(said)? };
     if least < 0 || most >= MOST {
-        return Err(format!("labels from {least} to {most}: give kinds counted from 0"));
+        return Err(format!("labels from {least} to {most}: give classes counted from 0"));
     }
     let made = || -> tonnage::Result<TrainTestData> {
         let images = images.cast(DType::F32)?;

@@ -5,10 +5,10 @@ use tonnage::nn::{
 };
 use tonnage::{DType, Elementwise, Part, Result, Source, Tensor, parameters};
 
-/// Numbers of a head.
+/// The width of a head.
 const HEAD: usize = 16;
 
-/// Characters `[batch, length]` to what comes next at each place, `[batch, length, characters]`.
+/// Characters `[batch, length]` to what comes next at each position, `[batch, length, characters]`.
 pub struct Gpt {
     length: usize,
     width: usize,
@@ -23,7 +23,7 @@ pub struct Gpt {
 parameters!(Gpt { tokens, places, blocks, norm, head });
 
 impl Gpt {
-    /// Of so many characters, numbers a vector, blocks, and characters seen at once.
+    /// Of this vocabulary, width of vectors, number of blocks, and length of the context.
     pub fn new(vocabulary: usize, width: usize, layers: usize, length: usize, dtype: DType) -> Gpt {
         let start = Initializer::Normal(0.0, 0.02);
         let heads = (width / HEAD).max(1);
@@ -55,7 +55,7 @@ impl Layer for Gpt {
     }
 }
 
-/// Attention to what came before, then two dense layers at each place; each is added to what it read.
+/// Attention to what came before, then two dense layers at each position; each is added to what it read.
 struct TransformerBlock {
     before: LayerNorm,
     attention: MultiHeadAttention,

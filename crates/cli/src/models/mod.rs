@@ -81,10 +81,10 @@ impl Precision {
 pub struct ModelConfig {
     pub model: Model,
     pub precision: Precision,
-    /// Kinds of pictures, characters, or people and things.
+    /// Classes of pictures, the vocabulary of texts, or people and things.
     #[serde(rename = "kinds")]
     pub classes: Vec<usize>,
-    /// Numbers in a vector.
+    /// The width of vectors.
     pub width: usize,
     /// Blocks of a transformer.
     pub layers: usize,

@@ -15,7 +15,7 @@ pub struct Recommender {
 parameters!(Recommender { people, things, of_people, of_things });
 
 impl Recommender {
-    /// Of so many people and things, and numbers a vector, around a mean rating.
+    /// Of these numbers of people and things, and this width of vectors, around a mean rating.
     pub fn new(people: usize, things: usize, width: usize, mean: f32) -> Recommender {
         Recommender {
             mean,

@@ -3,7 +3,7 @@
 use tonnage::nn::{Dense, Embedding, Layer, Mode, Recurrent};
 use tonnage::{DType, Elementwise, Result, Tensor, parameters};
 
-/// Characters `[batch, length]` to what comes next at each place, `[batch, length, characters]`.
+/// Characters `[batch, length]` to what comes next at each position, `[batch, length, characters]`.
 pub struct Gru {
     dtype: DType,
     tokens: Embedding,
@@ -14,7 +14,7 @@ pub struct Gru {
 parameters!(Gru { tokens, layer, head });
 
 impl Gru {
-    /// Of so many characters, and numbers in the state.
+    /// Of this vocabulary, and this width of the state.
     pub fn new(vocabulary: usize, width: usize, dtype: DType) -> Gru {
         let tokens = Embedding::new(vocabulary, width);
         Gru {

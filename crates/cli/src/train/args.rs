@@ -36,13 +36,13 @@ pub struct TrainArgs {
     /// Batches whose gradients make one step.
     #[arg(long, value_name = "BATCHES", default_value_t = 1)]
     pub accumulate: usize,
-    /// Times that all rows are gone through [default: 20, of text 8].
+    /// Epochs: passes over all rows [default: 20, of text 8].
     #[arg(long)]
     pub epochs: Option<u64>,
     /// Steps after which training ends, whatever the epochs.
     #[arg(long)]
     pub steps: Option<u64>,
-    /// End where the loss on what is held out did not fall for so many epochs.
+    /// End where the loss on what is held out did not fall for this many epochs.
     #[arg(long, value_name = "EPOCHS")]
     pub patience: Option<u64>,
     /// How gradients change the parameters.
@@ -54,7 +54,7 @@ pub struct TrainArgs {
     /// What the model computes in; of 16 bits, parameters are kept in f32 too. Ratings are learned in f32 alone [default: f32].
     #[arg(long)]
     pub precision: Option<Precision>,
-    /// Numbers in a vector of gpt, gru or recommender [default: 64, of ratings 8].
+    /// Width of the vectors of gpt, gru or recommender [default: 64, of ratings 8].
     #[arg(long)]
     pub width: Option<usize>,
     /// Blocks of a gpt [default: 2].
@@ -153,7 +153,7 @@ impl TrainArgs {
         }
     }
 
-    /// The optimizer, whose rate falls in the course of so many steps.
+    /// The optimizer, whose rate falls in the course of `steps` steps.
     pub fn optimizer(&self, steps: u64) -> Optimizer {
         let usual = if self.model.task() == Task::Ratings { 0.01 } else { 0.003 };
         let start = self.rate.unwrap_or(usual);

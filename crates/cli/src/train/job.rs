@@ -47,7 +47,7 @@ impl TrainJob {
         let model = models::build(&sizes);
         let mut fit =
             Fit::new(args.epochs(), args.batch()).seed(args.seed).accumulate(args.accumulate);
-        // The rate falls as if all epochs were gone through, so that a run in two halves is one run.
+        // The rate falls as if all epochs were run, so that a run in two halves is one run.
         let optimizer = args.optimizer(fit.steps(&data.learn).unwrap_or(1).max(1));
         fit = fit.held_out(&data.held_out);
         if let Some(budget) = args.budget {

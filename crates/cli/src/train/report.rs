@@ -19,7 +19,7 @@ const BATCH: usize = 256;
 
 /// How well a model does on what was held out.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Evaluation {
+pub struct HeldOutScore {
     loss: f64,
     /// Of pictures and characters.
     accuracy: Option<f64>,
@@ -29,19 +29,19 @@ pub struct Evaluation {
 }
 
 /// Looks.
-pub fn found(task: Task, model: &dyn Layer, rows: &Examples) -> tonnage::Result<Evaluation> {
+pub fn found(task: Task, model: &dyn Layer, rows: &Examples) -> tonnage::Result<HeldOutScore> {
     let (len, batch) = (rows.len(), BATCH.min(rows.len().max(1)));
     if task == Task::Ratings {
         let loss = mean_loss(&model, rows, batch, |said, truth| task.loss(said, truth))?;
-        return Ok(Evaluation { loss, accuracy: None, off_by: Some(loss.sqrt()), rows: len });
+        return Ok(HeldOutScore { loss, accuracy: None, off_by: Some(loss.sqrt()), rows: len });
     }
     let seen = evaluate(&model, rows, batch)?;
-    Ok(Evaluation { loss: seen.loss, accuracy: Some(seen.accuracy), off_by: None, rows: len })
+    Ok(HeldOutScore { loss: seen.loss, accuracy: Some(seen.accuracy), off_by: None, rows: len })
 }
 
-impl fmt::Display for Evaluation {
+impl fmt::Display for HeldOutScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Evaluation { loss, accuracy, off_by, rows } = self;
+        let HeldOutScore { loss, accuracy, off_by, rows } = self;
         match (accuracy, off_by) {
             (Some(share), _) => {
                 write!(
@@ -62,7 +62,7 @@ struct TrainReport<'a> {
     model: String,
     parameters: u64,
     #[serde(flatten)]
-    found: Evaluation,
+    found: HeldOutScore,
     losses: &'a [f64],
     steps: u64,
     seconds: f64,

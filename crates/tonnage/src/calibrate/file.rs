@@ -12,14 +12,14 @@ use crate::io::{read_text, save_text};
 const VERSION: &str = "tonnage machine 2";
 const NAME: &str = "machine.txt";
 
-/// Keeps figures for later processes.
+/// Saves figures for later processes.
 pub(super) fn store(machine: &Machine) -> Result<(), String> {
     let folder =
         folder().ok_or("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set")?;
     write(&folder, &text(machine, &cpu(), pool().threads()))
 }
 
-/// The figures that were kept for this machine; `None` where there are none.
+/// The figures that were saved for this machine; `None` where there are none.
 pub(super) fn load() -> Result<Option<Machine>, String> {
     let Some(folder) = folder() else { return Ok(None) };
     read(&folder, &cpu(), pool().threads())

@@ -1,4 +1,4 @@
-//! Calibration: what this machine does in a second, measured once and kept in the user's cache folder.
+//! Calibration: what this machine does in a second, measured once and saved in the user's cache folder.
 //!
 //! Which plan a budget takes depends on these figures, so they never change by themselves: a program uses those that are
 //! built in, unless somebody has called [`calibrate`] on this machine, in this process or in an earlier one. The
@@ -20,7 +20,7 @@ use tonnage_runtime::machine as in_use;
 use crate::notices::{self, Notice};
 use crate::trace;
 
-/// Measures this machine, which takes less than a second and some 50 MiB, keeps the figures for later processes, and
+/// Measures this machine, which takes less than a second and some 50 MiB, saves the figures for later processes, and
 /// uses them for plans under a budget from here on. Results never depend on them: they decide what is
 /// computed again, not what comes out.
 ///

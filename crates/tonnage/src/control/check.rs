@@ -68,7 +68,7 @@ pub(super) fn body_saves<S: Tree, R>(
     Ok(())
 }
 
-/// A condition may not change anything: nobody says how often it is asked.
+/// A condition may not have effects: how often it is evaluated is not specified.
 pub(super) fn condition_only_looks<R>(op: &'static str, part: &RegionTrace<R>) -> Result<()> {
     if !part.trace.written().is_empty() {
         let help = "write variables in the body";

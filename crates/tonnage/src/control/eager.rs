@@ -37,7 +37,7 @@ pub(super) fn apply(
     regions: Vec<Arc<Graph>>,
     mark: Mark,
 ) -> Result<SmallVec<[Tensor; 1]>> {
-    // What is kept in files is written as a value, behind the op.
+    // What is stored in files is written as a value, behind the op.
     let in_place =
         |given: &RegionInput| matches!(given, RegionInput::Written(v, _) if !v.is_in_files());
     let in_files =

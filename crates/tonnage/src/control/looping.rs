@@ -19,7 +19,7 @@ use crate::tree::Tree;
 pub(super) enum Until<C> {
     /// When the condition does not hold.
     Condition(C),
-    /// After so many iterations.
+    /// After this number of iterations.
     Iterations(Dim),
 }
 
@@ -131,7 +131,7 @@ pub(super) fn run<S: Tree, X: Tree, Y: Tree>(
     Ok((with_leaves(state, &mut made)?, with_leaves(rows, &mut made)?))
 }
 
-/// What a region takes: loop variables, variables that are written, so many rows, and the rest.
+/// What a region takes: loop variables, variables that are written, rows, and the rest.
 fn order<'a>(
     variables: usize,
     written: &'a [crate::Variable],

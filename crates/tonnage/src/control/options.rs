@@ -35,24 +35,24 @@ impl Loop {
         Loop::default()
     }
 
-    /// Ends the loop after so many iterations, whatever its condition says.
+    /// Ends the loop after `iterations` iterations, whatever its condition says.
     pub fn at_most(mut self, iterations: u64) -> Loop {
         self.most = Some(iterations);
         self
     }
 
-    /// Keeps so many states of the loop variables for a gradient, the first one included; the other iterations are
-    /// run again. All of up to 16 iterations by default, about twice the square root beyond. The fewer there
-    /// are, the less memory a gradient takes and the more iterations are run again: [`crate::Plan::recomputed_iterations`].
+    /// Checkpoints `states` states of the loop variables for a gradient, the first one included; the other iterations are
+    /// recomputed. All of up to 16 iterations by default, about twice the square root beyond. The fewer there
+    /// are, the less memory a gradient takes and the more iterations are recomputed: [`crate::Plan::recomputed_iterations`].
     pub fn checkpoints(mut self, states: usize) -> Loop {
         self.max_checkpoints = Some(states.max(1));
         self
     }
 
     /// Lets the states of all iterations that a gradient needs wait in a spill file instead of memory, so that memory
-    /// does not depend on the number of iterations and no iteration is run again: one state is written an iteration, and read back
+    /// does not depend on the number of iterations and no iteration is recomputed: one state is written an iteration, and read back
     /// in the backward pass. In a function whose tape is inside of it the loop writes them as it runs. Under a tape around the
-    /// loop the gradient runs all rounds once more for that: it is a call of its own, and a file lasts as long as a call.
+    /// loop the gradient runs all iterations once more for that: it is a call of its own, and a file lasts as long as a call.
     ///
     /// ```
     /// use tonnage::{Elementwise, GradientTape, Loop, Tensor, function, tensor};
@@ -86,7 +86,7 @@ impl Loop {
     }
 
     /// Lets a loop variable, counted in the order of the nested data, change its length along an axis from
-    /// round to iteration, up to `most`. The loop is planned for that most. It has no gradient then.
+    /// iteration to iteration, up to `most`. The loop is planned for that most. It has no gradient then.
     pub fn bound(mut self, variable: usize, axis: usize, most: usize) -> Loop {
         self.bounds.push((variable, axis, most));
         self

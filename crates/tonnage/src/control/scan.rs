@@ -178,7 +178,7 @@ impl Loop {
         Ok(state)
     }
 
-    /// The same where so many loop variables come before the user's.
+    /// The same where `count` loop variables come before the user's.
     fn after(&self, count: usize) -> Loop {
         let mut options = self.clone();
         options.bounds.iter_mut().for_each(|(variable, ..)| *variable += count);

@@ -64,7 +64,7 @@ impl Feed for Dataset<Batch> {
     }
 }
 
-/// Batches as they come. Their order is the pipeline's own, whatever the seed: each epoch is the [`Pipeline::pass`] of its number. Those before the place where
+/// Batches as they come. Their order is the pipeline's own, whatever the seed: each epoch is the [`Pipeline::pass`] of its number. Those before the point where
 /// training goes on are made again and dropped.
 impl Feed for Pipeline<Batch> {
     fn batch_count(&self, _: usize) -> Option<u64> {

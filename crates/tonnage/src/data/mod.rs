@@ -103,7 +103,7 @@ impl<T: Tree> Dataset<T> {
         Ok((part(false)?, part(true)?))
     }
 
-    /// Batches of so many rows, in order; the last has what is left.
+    /// Batches of `size` rows, in order; the last has what is left.
     pub fn batches(&self, size: usize) -> Batches<'_, T> {
         Batches { data: self, size, order: None, at: 0, whole: false }
     }
@@ -133,7 +133,7 @@ impl<T: Tree> Batches<'_, T> {
         self
     }
 
-    /// Goes on behind so many batches.
+    /// Goes on behind `batches` batches.
     #[must_use]
     pub fn after(mut self, batches: usize) -> Self {
         self.at = batches.saturating_mul(self.size);

@@ -32,7 +32,7 @@ pub(crate) fn total(holds: &[Holds]) -> Bytes {
     holds.iter().map(|one| one.bytes).sum()
 }
 
-/// One time through a pipeline.
+/// One pass over a pipeline.
 #[derive(Clone)]
 pub(super) struct PipelinePass {
     /// Counted from 0.
@@ -70,7 +70,7 @@ impl PipelinePass {
         self.look.is_some()
     }
 
-    /// One of so many times that are one for whoever comes behind.
+    /// One of `of` passes that are one pass for the steps behind this one.
     pub fn part(&self, number: u64, of: u64) -> PipelinePass {
         PipelinePass {
             number: self.number.wrapping_mul(of).wrapping_add(number),
@@ -78,7 +78,7 @@ impl PipelinePass {
         }
     }
 
-    /// Elements as they come; a look notes by the first of them what a step takes that holds so many.
+    /// Elements as they come; a look notes by the first of them what a step takes that holds `elements` of them.
     pub fn noted<T: Tree + Send + 'static>(
         &self,
         step: &'static str,

@@ -1,7 +1,8 @@
 //! Data as they come: elements one after another, through steps that each hold a bounded number of them.
 //!
-//! A pipeline is a way to make an iterator, so that it can be gone through again; nothing runs before somebody asks. What a step holds back
-//! is tensors, which the ledger counts as it counts all others; and how much that can be is known before, since every step says how many elements it holds.
+//! A pipeline is a way to make an iterator, so that it can be iterated any number of times; nothing runs before an element is
+//! asked for. What a step holds back is tensors, which the ledger counts as it counts all others; and how much that can be is known before,
+//! since every step says how many elements it holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +49,7 @@ type Make<T> = dyn Fn(&PipelinePass) -> Elements<T> + Send + Sync;
 /// ```
 pub struct Pipeline<T> {
     make: Arc<Make<T>>,
-    /// How often it was gone through.
+    /// How often it was iterated.
     passes: Arc<AtomicU64>,
 }
 
@@ -59,7 +60,7 @@ impl<T> Clone for Pipeline<T> {
 }
 
 impl<T: Tree + Send + 'static> Pipeline<T> {
-    /// Of a generator: a closure that gives an iterator each time the pipeline is gone through.
+    /// Of a generator: a closure that gives an iterator each time the pipeline is iterated.
     pub fn from_fn<I: Iterator<Item = Result<T>> + Send + 'static>(
         make: impl Fn() -> I + Send + Sync + 'static,
     ) -> Pipeline<T> {
@@ -134,7 +135,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
         Pipeline::of(move |pass| Box::new(self.elements(pass).skip(n)))
     }
 
-    /// All of it so many times; a shuffle before this gives another order each time.
+    /// All of it `times` times; a shuffle before this gives another order each time.
     #[must_use]
     pub fn repeat(self, times: usize) -> Pipeline<T> {
         Pipeline::of(move |pass| {
@@ -241,13 +242,13 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
         })
     }
 
-    /// So many at once, each tensor with one more axis in front; the last may have fewer. All must be of one shape.
+    /// Batches of `size` elements, each tensor with one more axis in front; the last may have fewer. All must be of one shape.
     #[must_use]
     pub fn batch(self, size: usize) -> Pipeline<T> {
         self.joined("batch", size, |parts| stack(parts, 0))
     }
 
-    /// So many at once, where lengths may differ: each axis is as long as the longest, filled up at its end.
+    /// Batches of `size` elements, where lengths may differ: each axis is as long as the longest, filled up at its end.
     #[must_use]
     pub fn padded_batch(self, size: usize, filling: impl Into<Scalar>) -> Pipeline<T> {
         let filling = filling.into();
@@ -287,7 +288,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
 }
 
 impl Pipeline<Tensor> {
-    /// The rows of a tensor in a file, read so many at a time: a file of any size goes through the memory of one piece.
+    /// The rows of a tensor in a file, read `piece` at a time: a file of any size goes through the memory of one piece.
     pub fn file(file: FileTensor, piece: usize) -> Pipeline<Tensor> {
         let piece = piece.max(1);
         Pipeline::of(move |pass| {

@@ -24,7 +24,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
             // One is in the hands of the thread.
             let (send, receive) = sync_channel(n - 1);
             let made = thread::Builder::new().name("prefetch".into()).spawn(move || {
-                // Nobody listens any more: the iterator was dropped.
+                // The receiver is closed: the iterator was dropped.
                 elements.by_ref().try_for_each(|element| send.send(element)).ok();
             });
             let failed = made.err().map(|error| {
@@ -35,7 +35,7 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
         })
     }
 
-    /// Each as `f` makes it, on so many threads; in order, with at most twice as many held as there are threads.
+    /// Each as `f` makes it, on `threads` threads; in order, with at most twice as many held as there are threads.
     #[must_use]
     pub fn parallel_map<U: Tree + Send + 'static>(
         self,

@@ -10,7 +10,7 @@ use tonnage_core::row::Mem;
 use tonnage_core::{ErrorKind, Kind, Result, Symbol};
 
 use super::{Placeholder, Session};
-use crate::function::program::{Program, lock};
+use crate::function::program::{TracedProgram, lock};
 use crate::function::signature::Signature;
 use crate::function::{CallKey, HasProgram, TraceCache};
 use crate::tensor::{Tensor, TensorRepr};
@@ -19,7 +19,7 @@ use crate::tree::Tree;
 
 /// A program for some fetches.
 pub(super) struct FetchProgram {
-    pub program: Program,
+    pub program: TracedProgram,
     /// The placeholders that it needs, in the order of its arguments.
     pub placeholders: Vec<Placeholder>,
 }
@@ -28,7 +28,7 @@ pub(super) struct FetchProgram {
 type Fetches = Arc<Mutex<TraceCache<FetchProgram>>>;
 
 impl HasProgram for FetchProgram {
-    fn program(&self) -> &Program {
+    fn program(&self) -> &TracedProgram {
         &self.program
     }
 }
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// The part of the graph that computes these values, the first so many of which are results.
+    /// The part of the graph that computes these values, the first `results` of which are results.
     fn program(&self, ids: &[ValueId], results: usize) -> Result<FetchProgram> {
         let (part, origins) = self.graph.0.trace.part(ids);
         let mut graph = part.graph;
@@ -173,7 +173,7 @@ impl Session {
         let signature = Signature::new(String::new(), types, paths);
         signature.check()?;
         let captured = captures.into_iter().map(|(tensor, _)| tensor).collect();
-        let program = Program::new(graph, signature, captured, variables, results)?;
+        let program = TracedProgram::new(graph, signature, captured, variables, results)?;
         Ok(FetchProgram { program, placeholders })
     }
 }

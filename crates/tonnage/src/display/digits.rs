@@ -1,4 +1,4 @@
-//! The decimal digits of floats: the fewest that give the number back in its own dtype, or so many,
+//! The decimal digits of floats: the fewest that give the number back in its own dtype, or a given number of them,
 //! rounded from the exact value, halves to even.
 
 use tonnage_core::rounding::{to_bf16, to_f16};
@@ -21,7 +21,7 @@ impl Decimal {
         Decimal { digits: digits.replace('.', ""), exponent }
     }
 
-    /// `x` with just so many digits behind the first.
+    /// `x` with `places` digits behind the first.
     pub fn rounded(x: f64, places: usize) -> Decimal {
         Decimal::read(&format!("{:.places$e}", x.abs()))
     }
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// The decimals of so many digits on both sides of `x`.
+    /// The decimals of `digits` digits on both sides of `x`.
     fn around(x: f64, digits: usize) -> [f64; 2] {
         let near: f64 = format!("{x:.*e}", digits - 1).parse().unwrap();
         let step = 10f64.powi(x.log10().floor() as i32 + 1 - digits as i32);

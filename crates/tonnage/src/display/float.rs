@@ -91,7 +91,7 @@ fn sign(x: f64) -> &'static str {
     if x.is_sign_negative() { "-" } else { "" }
 }
 
-/// An exponent with its sign and at least so many digits.
+/// An exponent with its sign and at least `digits` digits.
 fn exponent(exponent: i32, digits: usize) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{sign}{:0>digits$}", exponent.unsigned_abs())

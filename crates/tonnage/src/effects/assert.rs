@@ -209,7 +209,7 @@ impl Tensor {
     #[track_caller]
     pub fn check_finite(&self, name: &str) -> Result<()> {
         let source = Source::here();
-        // Both counts in one number, so that it is one fold.
+        // Both counts in one number, so that it is one reduction.
         let counts = || {
             let nan = (self.is_nan()?.cast(DType::I64)? * NAN_COUNT)?;
             (nan + self.is_inf()?.cast(DType::I64)?)?.sum_all()

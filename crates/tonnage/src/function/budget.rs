@@ -12,8 +12,8 @@ use crate::tree::{Tree, leaves};
 
 impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     /// The most that a call may hold at once: arguments, variables, constants, gradients, everything on the way,
-    /// results. Values that are idle for long are computed again instead of held, or wait in a file
-    /// ([`Function::no_spill`] forbids that), as many as it takes and no more; gradients of loops keep as many states as
+    /// results. Values that are idle for long are recomputed instead of held, or wait in a file
+    /// ([`Function::no_spill`] forbids that), as many as it takes and no more; gradients of loops have as many checkpoints as
     /// fit, and with room for more what is expensive inside of iterations, unless the program says how many; and where every op lets the batch be cut, it runs in pieces. The quickest of
     /// all that fit is taken, and the plan lists what it does. Results stay the same bit for bit, but for sums over a batch
     /// in pieces, which are added in another order: [`Function::exact`] forbids that. Where nothing helps, a call is
@@ -58,7 +58,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         Ok(self)
     }
 
-    /// So much of the budget is held by others while it runs, such as data that wait for the next call.
+    /// What others hold of the budget while it runs, such as data that wait for the next call.
     pub(crate) fn beside(self, bytes: Bytes) -> Self {
         lock(&self.cache).set_beside(bytes);
         self
@@ -73,7 +73,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     /// Lets no value wait in a file: a budget is met in other ways, or the call is refused.
     ///
     /// Without this a call under a budget may write values that are idle for long to a file and read them back, beside
-    /// its computing, where that is quicker than computing them again or where nothing else fits. The file lies in the
+    /// its computing, where that is quicker than recomputing them or where nothing else fits. The file lies in the
     /// system's folder for what does not last, or where [`set_spill_folder`](crate::memory::set_spill_folder) or the
     /// environment's `TONNAGE_SPILL_DIR` say, and is gone when the call ends. A call that fails over its file has written
     /// no variable. The plan says which steps spill and how much.
@@ -91,7 +91,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     }
 
     /// The same bits at every budget: whatever would change one, be it in its last place, is not done. The batch is not
-    /// cut into pieces, and nothing is kept in bf16.
+    /// cut into pieces, and nothing is stored in bf16.
     ///
     /// ```
     /// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal};

@@ -14,7 +14,7 @@ use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::captures::Captures;
 use super::key::{CallKey, QuickBuild};
-use super::program::Program;
+use super::program::TracedProgram;
 use super::ran::Ran;
 
 /// What traces and plans of one function may take unless it is told otherwise.
@@ -22,7 +22,7 @@ pub(crate) const LIMIT: Bytes = Bytes::mib(64);
 
 /// Something that was traced.
 pub(crate) trait HasProgram: Heap {
-    fn program(&self) -> &Program;
+    fn program(&self) -> &TracedProgram;
 }
 
 /// What a plan is looked up by.
@@ -84,7 +84,7 @@ pub(crate) struct TraceCache<T> {
     captures: Arc<Captures>,
 }
 
-/// Traces and frontiers of so many bytes are worth giving back to the system when they go.
+/// Traces and frontiers of this many bytes are worth giving back to the system when they go.
 pub(super) const WORTH_GIVING_BACK: usize = 1 << 20;
 
 impl<T> Drop for TraceCache<T> {
@@ -130,7 +130,7 @@ impl<T: HasProgram> TraceCache<T> {
         self.forget_plans();
     }
 
-    /// So much of the budget is held by others.
+    /// What others hold of the budget.
     pub fn set_beside(&mut self, beside: Bytes) {
         self.beside = beside;
         self.forget_plans();
@@ -345,7 +345,7 @@ impl<T: HasProgram> TraceCache<T> {
     }
 }
 
-/// What a table of the standard library takes: an entry and a control byte a place, of which seven in
+/// What a table of the standard library takes: an entry and a control byte a bucket, of which seven in
 /// eight are used at most.
 fn table<K, V>(capacity: usize) -> usize {
     match capacity {

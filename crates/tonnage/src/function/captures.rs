@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tonnage_core::Source;
 use tonnage_runtime::Owner;
 
-use super::program::{Program, lock};
+use super::program::{TracedProgram, lock};
 
 /// A storage that is held: its address, and the line that its bytes are from, where it has any.
 #[derive(Clone, Copy)]
@@ -38,17 +38,17 @@ impl Captures {
     }
 
     /// One more program is remembered.
-    pub fn add(&self, program: &Program) {
+    pub fn add(&self, program: &TracedProgram) {
         lock(&self.held).extend(storages(program));
     }
 
     /// These programs are remembered, and no others.
-    pub fn set<'a>(&self, programs: impl Iterator<Item = &'a Program>) {
+    pub fn set<'a>(&self, programs: impl Iterator<Item = &'a TracedProgram>) {
         *lock(&self.held) = programs.flat_map(storages).collect();
     }
 }
 
-fn storages(program: &Program) -> impl Iterator<Item = HeldStorage> + '_ {
+fn storages(program: &TracedProgram) -> impl Iterator<Item = HeldStorage> + '_ {
     let arrays = program.captured.iter().filter_map(|tensor| tensor.array("captured").ok());
     arrays.map(|array| {
         let storage = array.storage();

@@ -11,7 +11,7 @@ use tonnage_runtime::execute::Measured;
 
 use super::cache::{HasProgram, TraceCache};
 use super::key::with_key;
-use super::program::{self, Program};
+use super::program::{self, TracedProgram};
 use super::{Signature, give_up};
 use crate::grad::function::is_watched;
 use crate::tensor::Tensor;
@@ -20,7 +20,7 @@ use crate::variable::Variable;
 
 /// What was traced for one signature.
 pub(crate) struct Concrete<R> {
-    pub program: Program,
+    pub program: TracedProgram,
     /// The result as it was traced: types, whose tensors are replaced by those of a call.
     pub result: R,
 }
@@ -46,7 +46,7 @@ impl<R: Tree> Concrete<R> {
 }
 
 impl<R: Tree> HasProgram for Concrete<R> {
-    fn program(&self) -> &Program {
+    fn program(&self) -> &TracedProgram {
         &self.program
     }
 }
@@ -105,7 +105,7 @@ impl<A: Tree, R: Tree> ConcreteFunction<A, R> {
         self.check(&arguments).map_err(|e| e.at(source))?;
         if is_watched(&arguments, &self.concrete.program) {
             let what = "called where a tape or a forward pass differentiates it";
-            let help = "call the function that it is of: that keeps what the gradient needs";
+            let help = "call the function that it is of: that saves what the gradient needs";
             return Err(bad_argument("concrete function", what, help).at(source));
         }
         self.concrete.call(&self.cache, arguments, source)

@@ -113,7 +113,7 @@ pub(crate) fn with_key<A: Tree, R>(arguments: &A, use_key: impl FnOnce(&CallKey)
     made
 }
 
-/// Hashes words by multiplication: keys are our own, and there is nobody to defend against.
+/// Hashes words by multiplication: keys are our own, so collisions are not adversarial.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Quick(u64);
 

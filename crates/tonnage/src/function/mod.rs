@@ -44,7 +44,7 @@ use crate::variable::Variable;
 use concrete::Concrete;
 use home::Home;
 use key::with_key;
-use program::{Program, lock};
+use program::{TracedProgram, lock};
 use relax::Families;
 use retrace::Retraces;
 use signature::Signature;
@@ -100,7 +100,7 @@ pub struct Function<A, R, F> {
 /// ```
 ///
 /// A gradient tape that is around a call sees into it: such a call is planned with what the rows of its
-/// ops keep as further results, which the tape holds, and the backward pass is planned as one call. With the
+/// ops save as further results, which the tape holds, and the backward pass is planned as one call. With the
 /// tape inside of the function all of it is one plan.
 #[track_caller]
 pub fn function<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: F) -> Function<A, R, F> {
@@ -394,7 +394,8 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let variables = traced.variables.into_iter().map(|u| (u.variable, u.written)).collect();
         let key = CallKey::of_types(&signature.text, &signature.types);
         let is_open = !signature.symbols.is_empty();
-        let program = Program::new(traced.graph, signature, traced.captured, variables, results)?;
+        let program =
+            TracedProgram::new(traced.graph, signature, traced.captured, variables, results)?;
         // Only types are kept of the result: what was traced is in the program.
         let result = result.map(&mut |tensor| Ok(Tensor::from_spec(tensor.ty())))?;
         let concrete = Arc::new(Concrete { program, result });

@@ -33,7 +33,7 @@ use crate::tensor::Tensor;
 use crate::variable::{Foreseen, LockedVariables, Variable, store_outputs};
 
 /// A traced graph with all that it takes from outside.
-pub(crate) struct Program {
+pub(crate) struct TracedProgram {
     pub number: u64,
     /// Of the arguments.
     pub signature: Signature,
@@ -52,14 +52,14 @@ enum ProgramForm {
     Open(Arc<Graph>),
 }
 
-impl Program {
+impl TracedProgram {
     pub fn new(
         mut graph: Graph,
         signature: Signature,
         captured: Vec<Tensor>,
         variables: Vec<(Variable, bool)>,
         results: usize,
-    ) -> Result<Program> {
+    ) -> Result<TracedProgram> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         store_outputs(&mut graph, &variables, results);
         let graph = match signature.symbols.is_empty() {
@@ -75,14 +75,14 @@ impl Program {
             }
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Program { number, signature, captured, variables, results, graph })
+        Ok(TracedProgram { number, signature, captured, variables, results, graph })
     }
 
     /// The same with other variables for its own.
     pub fn with_variables(
         &self,
         mut f: impl FnMut(&Variable) -> Result<Variable>,
-    ) -> Result<Program> {
+    ) -> Result<TracedProgram> {
         let variables = self
             .variables
             .iter()
@@ -95,7 +95,7 @@ impl Program {
             ProgramForm::Open(graph) => ProgramForm::Open(graph.clone()),
         };
         let (signature, captured) = (self.signature.clone(), self.captured.clone());
-        Ok(Program {
+        Ok(TracedProgram {
             number: self.number,
             signature,
             captured,
@@ -120,7 +120,7 @@ impl Program {
         }
     }
 
-    /// As it runs for inputs like these with residuals of loops kept, where there are such graphs.
+    /// As it runs for inputs like these with residuals of loops saved, where there are such graphs.
     fn with_residuals(&self, inputs: &[InputSpec]) -> Result<Vec<Arc<Graph>>> {
         let made = match &self.graph {
             ProgramForm::Closed(_, None) => Vec::new(),
@@ -261,7 +261,7 @@ impl Program {
             let (frontier, counted) = match remembered {
                 Some(frontier) => (frontier.clone(), frontier.planned()),
                 None => {
-                    // Nobody asked this function to fit: nothing that changes a bit.
+                    // This function has no budget of its own: nothing that changes a bit.
                     let levers = lock(cache).levers().exact();
                     (Arc::new(self.frontier(&key, &levers)?), 0)
                 }
@@ -461,7 +461,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Heap for Program {
+impl Heap for TracedProgram {
     fn heap(&self, seen: &mut Seen) -> usize {
         let graph = match &self.graph {
             ProgramForm::Closed(graph, traced) => {
@@ -476,8 +476,8 @@ impl Heap for Program {
     }
 }
 
-impl HasProgram for Program {
-    fn program(&self) -> &Program {
+impl HasProgram for TracedProgram {
+    fn program(&self) -> &TracedProgram {
         self
     }
 }

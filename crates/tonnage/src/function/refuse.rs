@@ -17,7 +17,7 @@ pub(super) struct LeastPlan {
 }
 
 impl LeastPlan {
-    /// Of a plan, with so many bytes held beside it.
+    /// Of a plan, with `beside` bytes held beside it.
     pub(super) fn of(plan: &Plan, beside: Bytes) -> LeastPlan {
         let live = plan.live_at_peak();
         let holders = live.iter().map(|holder| Holder {

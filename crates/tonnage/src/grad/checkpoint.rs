@@ -1,4 +1,4 @@
-//! Functions that are computed again in the backward pass, so that nothing inside of them is saved.
+//! Functions that are recomputed in the backward pass, so that nothing inside of them is saved.
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Kind, Mark, Result, Source};

@@ -1,7 +1,7 @@
 //! A planned function that someone differentiates: in the forward pass it makes what the backward pass needs.
 //!
 //! Its graph is cut in two for the inputs whose gradients may be asked for. The first half is planned with
-//! what the rows keep as further results, which the tape holds; the second half is the backward pass.
+//! what the rows save as further results, which the tape holds; the second half is the backward pass.
 //!
 //! Decision: `docs/decisions/functions-under-a-tape.md`.
 
@@ -20,7 +20,7 @@ use tonnage_runtime::{Ledger, Owner, Tally, random};
 
 use super::dual;
 use crate::dispatch::{self, Input};
-use crate::function::program::Program;
+use crate::function::program::TracedProgram;
 use crate::tape;
 use crate::tensor::Tensor;
 use crate::trace::FinishedTrace;
@@ -51,7 +51,7 @@ const REMEMBERED: usize = 8;
 
 /// Whether someone differentiates a call: a tape that records it, or a forward pass that an argument moves
 /// in.
-pub(crate) fn is_watched<A: Tree>(arguments: &A, program: &Program) -> bool {
+pub(crate) fn is_watched<A: Tree>(arguments: &A, program: &TracedProgram) -> bool {
     let moves = || {
         let mut all = program.captured.clone();
         arguments.for_each(&mut |tensor| all.push(tensor.clone()));

@@ -1,5 +1,5 @@
 //! Derivatives of functions: gradients, products with Jacobians from either side, functions that are
-//! computed again in the backward pass, and functions with a gradient of their own.
+//! recomputed in the backward pass, and functions with a gradient of their own.
 //!
 //! All of it works on closures, on planned functions (call them in a closure) and inside of functions that
 //! are traced. A derivative of a derivative is taken by nesting.
@@ -145,7 +145,7 @@ impl<A: Tree, R: Tree> Vjp<A, R> {
     }
 }
 
-/// A function's result, and how it moves where its arguments move along `tangents`: forward mode. It keeps
+/// A function's result, and how it moves where its arguments move along `tangents`: forward mode. It saves
 /// nothing, so a loop takes the memory of one iteration however long it is.
 ///
 /// Arguments that are no floats do not move; what stands for them among the tangents is not looked at.

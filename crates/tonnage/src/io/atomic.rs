@@ -60,7 +60,7 @@ pub fn can_save(path: impl AsRef<Path>) -> Result<()> {
 /// Files that are not whole yet. Names do not grow with those that the files will have, which may be as long as the system allows.
 const PARTS: OwnFiles = OwnFiles { prefix: ".tonnage-", suffix: ".part" };
 
-/// Where a file is written to: some formats go back to fill in what they know later.
+/// Where a file is written to: some formats seek back to fill in what they know later.
 pub(super) trait WriteSeek: Write + Seek {}
 
 impl<T: Write + Seek> WriteSeek for T {}

@@ -1,6 +1,6 @@
 //! Tables of numbers as comma-separated values.
 //!
-//! A file is gone through twice: once to count rows and columns, once to fill the buffer that they come to lie in. So the text is
+//! A file is read twice: once to count rows and columns, once to fill the buffer that they come to lie in. So the text is
 //! never in memory, and no list grows beside the ledger.
 
 use std::fmt::{Display, Write};
@@ -48,7 +48,7 @@ impl Csv {
         Csv { separator: b',', header: false, dtype: DType::F32, missing: None }
     }
 
-    /// The first line names the columns. Without this, names there are an error: a wrong first row should not vanish.
+    /// The first line names the columns. Without this, names there are an error: a wrong first row should not be dropped silently.
     #[must_use]
     pub fn header(self) -> Csv {
         Csv { header: true, ..self }

@@ -74,7 +74,7 @@ impl FileTensor {
     }
 }
 
-/// All of an npy file that comes as a stream of so many bytes.
+/// All of an npy file that comes as a stream of `whole` bytes.
 pub(super) fn read(
     from: &mut dyn Read,
     whole: u64,

@@ -47,7 +47,7 @@ impl Opened {
         read_at(&self.file, at, into).map_err(|e| failed(&self.path, "read", &e))
     }
 
-    /// So many bytes are read next.
+    /// `len` bytes are read next.
     fn ahead(&self, at: u64, len: u64) {
         read_ahead(&self.file, at, len);
     }
@@ -84,7 +84,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Turns the bytes of elements iteration where the machine has them the other way. It is its own inverse.
+    /// Swaps the bytes of elements where the machine has the other byte order. It is its own inverse.
     pub(super) fn swap_bytes(self, dtype: DType, bytes: &mut [u8]) {
         if self.big_endian == cfg!(target_endian = "little") && dtype.size() > 1 {
             bytes.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
@@ -272,7 +272,7 @@ impl FileTensor {
         let bytes = bytes_of(&self.ty(), &self.file.path)? as usize;
         if !at.is_multiple_of(size) || (self.order.big_endian && size > 1) || bytes == 0 {
             let what = format!("{} lies there as no machine has it in memory", self.ty());
-            return Err(bad_file(&self.file.path, what, "use `lazy`, which turns it").at(source));
+            return Err(bad_file(&self.file.path, what, "use `lazy`, which converts it").at(source));
         }
         let mapping = Mapping::of(&self.file.file, at + bytes)
             .map_err(|e| failed(&self.file.path, "mapped", &e).at(source))?;

@@ -22,7 +22,7 @@ pub enum HeldBy {
         /// Containers and name tables that hold the variable.
         within: Vec<String>,
     },
-    /// A gradient tape of this thread keeps it for an op's gradient.
+    /// A gradient tape of this thread saves it for an op's gradient.
     Tape {
         /// The op.
         op: &'static str,
@@ -115,7 +115,7 @@ impl fmt::Display for HeldBy {
                 within.iter().try_for_each(|holder| write!(f, ", which {holder} holds"))
             }
             HeldBy::Tape { op, source } => {
-                write!(f, "kept by a gradient tape for the gradient of {op} at {source}")
+                write!(f, "saved by a gradient tape for the gradient of {op} at {source}")
             }
             HeldBy::Captured { what, made } => write!(f, "captured by the {what} made at {made}"),
             HeldBy::Program { handles: 1 } => write!(f, "1 handle of the program"),

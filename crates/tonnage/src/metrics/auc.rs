@@ -25,7 +25,7 @@ pub struct Auc {
 }
 
 impl Auc {
-    /// With so many bins; at least 2.
+    /// With `bins` bins; at least 2.
     pub fn new(bins: usize) -> Auc {
         Auc { counts: vec![0; 2 * bins.max(2)] }
     }

@@ -39,7 +39,7 @@ impl Metric for Accuracy {
     }
 }
 
-/// The share of rows whose label is among the so many largest outputs.
+/// The share of rows whose label is among the k largest outputs.
 ///
 /// ```
 /// use tonnage::metrics::{Metric, TopK};

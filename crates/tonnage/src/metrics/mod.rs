@@ -59,7 +59,7 @@ impl Mean {
         Ok(())
     }
 
-    /// A sum of so many numbers.
+    /// A sum of `count` numbers.
     pub fn weigh(&mut self, sum: f64, count: f64) {
         self.sum += sum;
         self.count += count;

@@ -33,7 +33,7 @@ pub struct MultiHeadAttention {
 parameters!(MultiHeadAttention { query, key, value, output });
 
 impl MultiHeadAttention {
-    /// So many heads, which the width is cut into.
+    /// `heads` heads, which the width is divided into.
     #[track_caller]
     pub fn new(heads: usize) -> MultiHeadAttention {
         MultiHeadAttention {

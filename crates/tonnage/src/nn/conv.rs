@@ -43,19 +43,19 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// So many filters with a window of these lengths.
+    /// `filters` filters with a window of these lengths.
     #[track_caller]
     pub fn new(filters: usize, window: &[usize], how: Conv) -> Convolution {
         Convolution::made(ConvKind::Forward, filters, window, how)
     }
 
-    /// So many filters, laid the other way: the image grows by the stride.
+    /// A transposed convolution of `filters` filters: the image grows by the stride.
     #[track_caller]
     pub fn transposed(filters: usize, window: &[usize], how: Conv) -> Convolution {
         Convolution::made(ConvKind::Transposed, filters, window, how)
     }
 
-    /// So many filters for each channel, on that channel alone; two axes.
+    /// `multiplier` filters for each channel, on that channel alone; two axes.
     #[track_caller]
     pub fn depthwise(multiplier: usize, window: &[usize], how: Conv) -> Convolution {
         Convolution::made(ConvKind::Depthwise, multiplier, window, how)

@@ -52,7 +52,7 @@ impl Affine {
 }
 
 impl Dense {
-    /// So many numbers out of however many come in.
+    /// `units` outputs, of however many inputs.
     #[track_caller]
     pub fn new(units: usize) -> Dense {
         Dense { units, affine: Affine::new("dense") }

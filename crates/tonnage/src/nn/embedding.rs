@@ -25,7 +25,7 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// So many rows of so many numbers, in f32.
+    /// A table of `count` rows of `width` numbers, in f32.
     #[track_caller]
     pub fn new(count: usize, width: usize) -> Embedding {
         let table = Param::new("embedding/table", Initializer::Normal(0.0, 0.05));

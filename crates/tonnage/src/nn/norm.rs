@@ -169,7 +169,7 @@ pub struct GroupNorm {
 }
 
 impl GroupNorm {
-    /// So many groups of channels, with 1e-5 added to variances.
+    /// `groups` groups of channels, with 1e-5 added to variances.
     #[track_caller]
     pub fn new(groups: usize) -> GroupNorm {
         let scale = Param::new("group_norm/scale", Initializer::Ones);

@@ -174,7 +174,7 @@ impl Layer for GlobalPool {
 }
 
 /// In training, each element 0 with this probability and larger otherwise, so that the expected value stays. Which ones follows
-/// from a random key: no mask is kept.
+/// from a random key: no mask is saved.
 ///
 /// ```
 /// use tonnage::nn::{Dropout, Layer, Mode};

@@ -1,5 +1,5 @@
 //! Layers that go along a sequence `[batch, time, features]`, as loops: an iteration is planned once, and the gradient of a long
-//! sequence keeps a few states and runs the rest again.
+//! sequence checkpoints a few states and recomputes the rest.
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, Result, Shape, Source, TensorType};

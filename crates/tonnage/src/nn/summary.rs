@@ -25,7 +25,7 @@ pub struct Summary {
     pub gradients: Bytes,
     /// What the optimizer remembers.
     pub optimizer: Bytes,
-    /// What is kept between the forward pass and the backward pass for that input.
+    /// What is saved for the backward pass for that input.
     pub activations: Bytes,
     /// The most that forward and backward take together, over parameters and input: what a budget is compared with.
     pub peak: Bytes,
@@ -106,8 +106,8 @@ impl fmt::Display for Summary {
             ("weights", self.weights),
             ("gradients, at most", self.gradients),
             ("optimizer", self.optimizer),
-            ("activations kept", self.activations),
-            ("peak, there and back", self.peak),
+            ("activations saved", self.activations),
+            ("peak, both passes", self.peak),
         ] {
             writeln!(f, "  {what:<22} {bytes}")?;
         }

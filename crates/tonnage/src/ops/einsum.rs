@@ -179,7 +179,7 @@ impl LabeledTensor {
         }
     }
 
-    /// Summed over the labels that nobody wants.
+    /// Summed over the labels that are not in the result.
     fn summed(self, wanted: &dyn Fn(&usize) -> bool) -> Result<LabeledTensor> {
         let axes: Vec<i64> = (0..self.labels.len())
             .filter(|i| !wanted(&self.labels[*i]))

@@ -123,7 +123,7 @@ elementwise! {
     polygamma(order: usize) => math::polygamma::POLYGAMMA, Attrs::Count(order);
     /// Every element, or 0 where it is negative.
     relu => math::relu::RELU, Attrs::None;
-    /// Every element, kept between 0 and 6.
+    /// Every element clamped to between 0 and 6.
     relu6 => math::relu6::RELU6, Attrs::None;
     /// Every element, times a number where it is negative.
     leaky_relu(slope: f64) => math::leaky_relu::LEAKY_RELU, Attrs::Number(slope.into());
@@ -149,7 +149,7 @@ elementwise! {
     is_finite => math::is_finite::IS_FINITE, Attrs::None;
     /// True where a boolean is false.
     logical_not => math::logical_not::LOGICAL_NOT, Attrs::None;
-    /// Every bit of an integer turned over.
+    /// Every bit of an integer flipped.
     bitwise_not => math::bitwise_not::BITWISE_NOT, Attrs::None;
     /// Every element in another dtype.
     cast(dtype: DType) => math::cast::CAST, Attrs::DType(dtype);
@@ -219,13 +219,13 @@ impl Tensor {
         bitwise_or => math::bitwise_or::BITWISE_OR;
         /// The bits that just one integer has, broadcast.
         bitwise_xor => math::bitwise_xor::BITWISE_XOR;
-        /// The bits moved up by so many places, broadcast.
+        /// The bits shifted left by the other operand, broadcast.
         shift_left => math::shift_left::SHIFT_LEFT;
-        /// The bits moved down by so many places, broadcast; signed integers keep their sign.
+        /// The bits shifted right by the other operand, broadcast; signed integers keep their sign.
         shift_right => math::shift_right::SHIFT_RIGHT;
     }
 
-    /// Every element kept between two bounds, which are numbers or tensors, broadcast.
+    /// Every element clamped to between two bounds, which are numbers or tensors, broadcast.
     ///
     /// ```
     /// use tonnage::tensor;

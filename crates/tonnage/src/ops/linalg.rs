@@ -74,7 +74,7 @@ impl Tensor {
         apply1(op, smallvec![self.into()], Attrs::None, source)
     }
 
-    /// The product of square matrices with themselves, so many times; a negative power is one of the inverse.
+    /// The product of square matrices with themselves, `power` times; a negative power is one of the inverse.
     #[track_caller]
     pub fn matrix_power(&self, power: i32) -> Result<Tensor> {
         let source = Source::here();

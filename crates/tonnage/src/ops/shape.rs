@@ -253,7 +253,7 @@ impl Tensor {
         source.stand_for(|| self.reshape(shape))?.cut(axis, pieces, source)
     }
 
-    /// Cut along an axis into so many equal pieces; without a copy.
+    /// Cut along an axis into `parts` equal pieces; without a copy.
     #[track_caller]
     pub fn split_evenly(&self, parts: usize, axis: i64) -> Result<Vec<Tensor>> {
         let source = Source::here();
@@ -289,7 +289,7 @@ impl Tensor {
         Ok(parts.into_vec())
     }
 
-    /// Elements around the tensor: so many before and behind each axis.
+    /// Elements around the tensor: their numbers before and behind each axis.
     ///
     /// ```
     /// use tonnage::{PadMode, tensor};

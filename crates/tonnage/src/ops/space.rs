@@ -20,7 +20,7 @@ fn four(op: &'static str, x: &Tensor) -> Result<[Dim; 4]> {
     }
 }
 
-/// A length in so many parts.
+/// A length divided into `count` parts.
 fn parts(op: &'static str, dim: &Dim, count: usize) -> Result<Dim> {
     let part = dim.divided_by(&Dim::Known(count));
     match count > 0 && part.times(&Dim::Known(count)) == *dim {
@@ -53,7 +53,7 @@ impl Tensor {
         go().map_err(|e: tonnage_core::Error| e.at(source))
     }
 
-    /// The other way round: channels moved out into blocks of `block` by `block`.
+    /// The inverse: channels moved out into blocks of `block` by `block`.
     #[track_caller]
     pub fn depth_to_space(&self, block: usize) -> Result<Tensor> {
         let (op, source) = ("depth_to_space", Source::here());
@@ -96,7 +96,7 @@ impl Tensor {
         go().map_err(|e: tonnage_core::Error| e.at(source))
     }
 
-    /// The other way round: blocks put together from the batch, and rows and columns at the edges dropped.
+    /// The inverse: blocks put together from the batch, and rows and columns at the edges dropped.
     #[track_caller]
     pub fn batch_to_space(&self, block: [usize; 2], crops: [[usize; 2]; 2]) -> Result<Tensor> {
         let (op, source) = ("batch_to_space", Source::here());

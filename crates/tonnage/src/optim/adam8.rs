@@ -15,7 +15,7 @@ const BLOCK: usize = 256;
 /// [`Adam`] with means of 8 bits.
 ///
 /// Means of gradients are rounded to 127 equal steps of the largest in the block. Means of squares go over many orders of
-/// magnitude: of them the fourth root is kept, rounded up or down by chance in proportion (a mean that moves by a
+/// magnitude: of them the fourth root is stored, rounded up or down by chance in proportion (a mean that moves by a
 /// thousandth a step would otherwise never leave its level), and never to 0, which would divide by `epsilon`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Adam8Bit(

@@ -29,7 +29,7 @@ impl Rule for Nadam {
         "nadam"
     }
 
-    /// The product of all momenta so far is kept as its logarithm, which starts at 0 as slots do.
+    /// The product of all momenta so far is stored as its logarithm, which starts at 0 as slots do.
     fn slots(&self, ty: &TensorType) -> Vec<Slot> {
         let product = Slot::shaped("log_product", ty, Shape::scalar());
         vec![Slot::like("m", ty), Slot::like("v", ty), product]

@@ -1,4 +1,4 @@
-//! Loss scaling: gradients of 16 bits that would round to 0 are kept from it.
+//! Loss scaling: keeps gradients of 16 bits from underflowing to 0.
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Result, Source};
@@ -11,7 +11,7 @@ use crate::tape::Gradient;
 use crate::tensor::Tensor;
 use crate::variable::{Role, Variable};
 
-/// A factor on the loss that finds its size by itself: it doubles after so many good steps, and halves where a gradient is not
+/// A factor on the loss that finds its size by itself: it doubles after a number of good steps, and halves where a gradient is not
 /// finite, in which case the step is left out.
 ///
 /// ```

@@ -22,7 +22,7 @@ use crate::tensor::Tensor;
 pub enum Schedule {
     /// Always the same; [`Optimizer::set_rate`](super::Optimizer::set_rate) changes it.
     Constant(f64),
-    /// Times `factor` after every so many steps.
+    /// Times `factor` after every `every` steps.
     Step {
         /// The first rate.
         start: f64,
@@ -74,7 +74,7 @@ impl From<f64> for Schedule {
 }
 
 impl Schedule {
-    /// This schedule after so many steps straight up to its first rate.
+    /// This schedule after `steps` steps of linear warm-up to its first rate.
     pub fn warm_up(self, steps: u64) -> Schedule {
         Schedule::WarmUp { steps, then: Box::new(self) }
     }

@@ -106,7 +106,7 @@ impl Optimizer {
             let name = format!("{}/{end}", variable.own_name());
             // It belongs to the layer of what it is of.
             let source = source.in_layer_of(variable.made());
-            // And where that is kept, it is too.
+            // And where that is stored in a file, it is too.
             held_in_files(variable.is_in_files(), || {
                 let made = Variable::new_at(&name, value, Role::Optimizer, source)?;
                 made.name_after(variable, &end);

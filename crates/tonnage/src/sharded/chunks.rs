@@ -1,4 +1,4 @@
-//! A tensor in pieces, gone through some rows at a time.
+//! A tensor in pieces, read some rows at a time.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::io::save_npy_rows;
 use crate::ops::concat;
 use crate::tensor::Tensor;
 
-/// What chunks take where nobody limits memory: more is not quicker.
+/// What chunks take where no limit is set: more is not quicker.
 const MOST: Bytes = Bytes::mib(16);
 
 /// How many rows a chunk has.
@@ -20,7 +20,7 @@ pub enum ChunkRows {
     /// An eighth of what the device's limit leaves, so that there is room for what is made of it, and at most 16 MiB.
     #[default]
     Fitting,
-    /// So many.
+    /// This many.
     Count(usize),
 }
 

@@ -138,7 +138,7 @@ impl Sharded {
         mean().map_err(|e| e.at(source))
     }
 
-    /// Its product with a matrix in memory, `[.., depth] x [depth, columns]`: a block of rows of the result for each of its own. What is
+    /// Its product with a matrix in memory, `[.., k] x [k, columns]`: a block of rows of the result for each of its own. What is
     /// made is in memory; [`map_chunks_to`](Sharded::map_chunks_to) writes it to a file instead.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl Sharded {
     }
 }
 
-/// Partial results along an axis: folded where that is reduced, one after the other where it is kept.
+/// Partial results along an axis: combined where that is reduced, concatenated where it is not.
 fn joined(
     parts: Vec<Tensor>,
     axis: i64,

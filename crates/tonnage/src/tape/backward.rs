@@ -1,4 +1,4 @@
-//! Going back: from targets and their gradients to those of the sources.
+//! The backward pass: from targets and their gradients to those of the sources.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::dispatch::{TensorEmit, hold, unhold};
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 
-/// What it takes to go back from a target.
+/// The backward pass from a target: what it takes.
 pub(super) struct BackwardPass {
     pub records: Vec<Record<u64>>,
     /// For each source, the values that it was used as.
@@ -53,7 +53,7 @@ pub(super) fn check_outputs(targets: &[Tensor], outputs: Option<&[Tensor]>) -> R
 }
 
 impl BackwardPass {
-    /// Decides what the records of a trace keep, now that it is known what else is saved.
+    /// Decides what the records of a trace save, now that it is known what else is saved.
     pub fn choose(&mut self) -> Result<()> {
         let Some(trace) = trace::enclosing(self.trace) else { return Ok(()) };
         let records = std::mem::take(&mut self.records);

@@ -1,4 +1,4 @@
-//! Keeping gradients small: by value, by norm, and by the norm of all of them. Rows stay rows.
+//! Clipping gradients: by value, by norm, and by the norm of all of them. Rows stay rows.
 
 use tonnage_core::{DType, Result, Source};
 use tonnage_ops::index;
@@ -94,7 +94,7 @@ impl Gradient {
         }
     }
 
-    /// Every element kept between two bounds. Rows stay rows where 0 lies between them; otherwise every
+    /// Every element clamped to between two bounds. Rows stay rows where 0 lies between them; otherwise every
     /// other row would not stay 0, and the gradient is made whole.
     #[track_caller]
     pub fn clip_by_value(&self, low: f64, high: f64) -> Result<Gradient> {

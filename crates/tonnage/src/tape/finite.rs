@@ -14,7 +14,7 @@ use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
 thread_local! {
-    /// `None` where nobody looks; then what was found.
+    /// `None` where nothing is checked; then what was found.
     static LOOKING: RefCell<Option<Option<String>>> = const { RefCell::new(None) };
 }
 

@@ -2,7 +2,7 @@
 //! memory of one backward pass.
 //!
 //! Where the rows' `axes` prove that each row of the target depends on that row of the source alone, all
-//! rows of a batch go back together: as many iterations as one row of the target has elements.
+//! rows of a batch go through one backward pass: as many iterations as one row of the target has elements.
 
 use std::collections::HashMap;
 
@@ -21,8 +21,8 @@ impl GradientTape {
     /// The derivatives of every element of the target with respect to every element of the sources: for
     /// each source a tensor of the target's shape, then the source's.
     ///
-    /// It goes back once for each element of the target, in a loop whose memory is the result and one way
-    /// back; once for each element of a row, where the ops in between are known to work on each row of
+    /// It runs a backward pass for each element of the target, in a loop whose memory is the result and one pass;
+    /// once for each element of a row, where the ops in between are known to work on each row of
     /// the first axis alone.
     ///
     /// ```

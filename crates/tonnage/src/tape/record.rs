@@ -17,7 +17,7 @@ use tonnage_core::{Bytes, Dim, OpDef, Result, Source, Symbol, TensorType, Value}
 
 use super::{TAPES, TapeLog};
 use crate::dispatch::{Inputs, hold};
-use crate::function::program::Program;
+use crate::function::program::TracedProgram;
 use crate::grad::{dual, level};
 use crate::tensor::Tensor;
 use crate::trace;
@@ -324,7 +324,7 @@ impl PendingRecord {
 }
 
 impl TapeLog {
-    /// A record that keeps the result of an earlier one keeps it for that one too: aux outputs, such as the bits of
+    /// A record that saves the result of an earlier one saves it for that one too: aux outputs, such as the bits of
     /// a relu, are not needed beside it. Only later records know, so they are let go then.
     fn lighten(&mut self, later: &Record<u64>) {
         for (save, value) in &later.saved {
@@ -340,7 +340,7 @@ impl TapeLog {
 }
 
 /// Whether a tape outside of all traces would record something of a program that runs.
-pub(crate) fn sees<A: Tree>(arguments: &A, program: &Program) -> bool {
+pub(crate) fn sees<A: Tree>(arguments: &A, program: &TracedProgram) -> bool {
     if is_quiet() {
         return false;
     }

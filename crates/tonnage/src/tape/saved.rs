@@ -12,14 +12,14 @@ use super::{GradientTape, TapeLog, backward};
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 
-/// What one op keeps for its gradient.
+/// What one op saves for its gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SavedByOp {
     /// The op.
     pub op: &'static str,
     /// The user's line.
     pub source: Source,
-    /// What its row saves, without what an earlier op keeps already.
+    /// What its row saves, without what an earlier op saves already.
     pub bytes: Bytes,
     /// How much of that is there without the tape: variables, what it was told to watch and, in a function,
     /// what comes in from outside.
@@ -46,7 +46,7 @@ pub struct SavedForBackward {
 }
 
 impl SavedForBackward {
-    /// All of it. Bytes that several ops keep count once; a recipe has none.
+    /// All of it. Bytes that several ops save count once; a recipe has none.
     pub fn bytes(&self) -> Bytes {
         self.ops.iter().map(|op| op.bytes).sum()
     }
@@ -83,7 +83,7 @@ impl fmt::Display for SavedForBackward {
 
 impl GradientTape {
     /// What it holds for the backward pass: each op with its line and the bytes that its row saves. In a
-    /// function that is traced: what a gradient would keep.
+    /// function that is traced: what a gradient would save.
     ///
     /// ```
     /// use tonnage::{Bytes, Elementwise, GradientTape, tensor};

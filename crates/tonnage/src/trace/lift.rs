@@ -8,7 +8,7 @@ use tonnage_core::graph::{Builder, ValueId, replay};
 use tonnage_core::{Emit, Kind, Value};
 
 use super::{InputOrigin, Trace};
-use crate::function::program::Program;
+use crate::function::program::TracedProgram;
 use crate::function::signature::Signature;
 use crate::tensor::{Tensor, TensorRepr, TracedValue};
 use crate::variable::Variable;
@@ -17,7 +17,7 @@ use crate::variable::Variable;
 ///
 /// # Errors
 /// Where it depends on an argument, or on something that has an effect.
-pub(crate) fn lift(tensor: &Tensor) -> Result<Program> {
+pub(crate) fn lift(tensor: &Tensor) -> Result<TracedProgram> {
     let TensorRepr::Symbolic(symbol) = tensor.repr() else {
         return Err(ErrorKind::Symbolic { what: "a variable's first value" }.into());
     };
@@ -29,7 +29,7 @@ pub(crate) fn lift(tensor: &Tensor) -> Result<Program> {
     graph.inputs.extend(ids(&lifting.reads));
     let variables = lifting.variables.into_iter().map(|variable| (variable, false)).collect();
     let signature = Signature::new(String::new(), Vec::new(), Vec::new());
-    Program::new(graph, signature, lifting.captured, variables, 1)
+    TracedProgram::new(graph, signature, lifting.captured, variables, 1)
 }
 
 #[derive(Default)]

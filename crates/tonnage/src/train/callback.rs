@@ -132,7 +132,7 @@ pub struct EarlyStopping {
 }
 
 impl EarlyStopping {
-    /// After so many times without anything better; at least one.
+    /// After `patience` epochs without improvement; at least one.
     pub fn new(patience: u64) -> EarlyStopping {
         EarlyStopping { patience: patience.max(1), by: 0.0, best: f64::INFINITY, since: 0 }
     }

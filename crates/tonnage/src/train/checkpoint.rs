@@ -30,7 +30,7 @@ const FILES: (&str, &str) = ("step-", ".safetensors");
 pub struct Position {
     /// Steps that were made.
     pub step: u64,
-    /// Times that all data were gone through.
+    /// Epochs that are over.
     pub epoch: u64,
     /// Batches of this time that were learned from.
     pub batch: u64,
@@ -91,7 +91,7 @@ impl Checkpoints {
         Checkpoints { folder: folder.into(), keep: 3, best: false, held: Arc::default() }
     }
 
-    /// Keeps the last so many, at least one.
+    /// Keeps the last `keep` checkpoints, at least one.
     #[must_use]
     pub fn keep(self, keep: usize) -> Checkpoints {
         Checkpoints { keep: keep.max(1), ..self }

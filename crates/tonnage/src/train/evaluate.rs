@@ -18,7 +18,7 @@ pub struct Evaluation {
     pub accuracy: f64,
 }
 
-/// How well a model of classes does on data that it may never have seen: labels are one for each row, or one for each place of it.
+/// How well a model of classes does on data that it may never have seen: labels are one for each row, or one for each position of it.
 #[track_caller]
 pub fn evaluate<M: Layer>(
     model: &M,

@@ -82,7 +82,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// So many times through the data, in batches of so many rows. A last batch that is smaller is left out, so that all steps have
+    /// `epochs` epochs, in batches of `batch` rows. A last batch that is smaller is left out, so that all steps have
     /// one plan.
     pub fn new(epochs: u64, batch: usize) -> Fit {
         Fit {
@@ -106,19 +106,19 @@ impl Fit {
         Fit { seed, ..self }
     }
 
-    /// A step stays under so many bytes, with all that the data hold beside it, or training is refused before it starts.
+    /// A step stays under `budget` bytes, with all that the data hold beside it, or training is refused before it starts.
     #[must_use]
     pub fn budget(self, budget: Bytes) -> Fit {
         Fit { budget: Some(budget), ..self }
     }
 
-    /// Ends after so many steps, whatever the times through the data.
+    /// Ends after `steps` steps, whatever the number of epochs.
     #[must_use]
     pub fn at_most(self, steps: u64) -> Fit {
         Fit { most: Some(steps), ..self }
     }
 
-    /// A step is made from the mean gradient of so many batches, in the memory of one and of the sums: as large a batch as one likes, also where an op mixes
+    /// A step is made from the mean gradient of `batches` batches, in the memory of one and of the sums: as large a batch as one likes, also where an op mixes
     /// its rows. (Where none does, a [`budget`](Fit::budget) cuts a large batch by itself.) What does not fill a step is left out. Gradients
     /// that are rows of a table stay rows, so the update is that of the whole batch.
     #[must_use]
@@ -138,7 +138,7 @@ impl Fit {
         Fit { held_out: Some(data.clone()), ..self }
     }
 
-    /// Saves a checkpoint after every so many steps (0: after every time through the data), and at the end.
+    /// Saves a checkpoint every `every` steps (0: after every epoch), and at the end.
     #[must_use]
     pub fn checkpoints(self, checkpoints: Checkpoints, every: u64) -> Fit {
         Fit { checkpoints: Some(checkpoints), every, ..self }
@@ -243,7 +243,7 @@ impl Fit {
         TrainStep { model, optimizer, loss, scale, parts, source, sums }
     }
 
-    /// A function within the budget, beside so much that others hold.
+    /// A function within the budget, less what others hold.
     pub(super) fn limited<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(
         &self,
         f: Function<A, R, F>,

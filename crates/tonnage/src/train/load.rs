@@ -26,7 +26,7 @@ pub enum Loading {
 pub struct Loaded {
     /// Variables that the file does not hold.
     pub missing: Vec<String>,
-    /// Tensors of the file that nobody asked for.
+    /// Tensors of the file that were not asked for.
     pub unknown: Vec<String>,
 }
 

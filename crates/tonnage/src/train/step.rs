@@ -134,7 +134,7 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
             };
             match finite::first_not_finite(recompute) {
                 Some(first) => format!("{first} is the first that is not finite"),
-                None => "computed again, with other random numbers, all is finite".into(),
+                None => "recomputed with other random numbers, all is finite".into(),
             }
         };
         let what = format!("the loss of step {step} is not finite; {which}");

@@ -120,7 +120,7 @@ impl GradientSums {
         })
     }
 
-    /// What so many parts give out, to plan with.
+    /// What `parts` parts give out, to plan with.
     pub fn foreseen(&self, parts: usize) -> Vec<Pieces> {
         let spec = |ty: &TensorType| Tensor::from_spec(ty.clone());
         let one = || self.types().iter().map(|[i, v]| (spec(i), spec(v))).collect();

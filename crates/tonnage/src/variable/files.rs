@@ -1,4 +1,4 @@
-//! Variables whose values are kept in files.
+//! Variables whose values are stored in files.
 //!
 //! Such a variable is a tensor that stays in its file: ops read it as they go. An update makes a new value, a piece at a time, in another place of
 //! the file; the variable is that when the call has ended, and as it was where the call fails. Who read the old value keeps
@@ -73,7 +73,7 @@ pub fn keep_in_files(in_files: bool) -> bool {
     IN_FILES.replace(in_files)
 }
 
-/// Whether a variable of this type that is made now is kept in files.
+/// Whether a variable of this type that is made now is stored in files.
 pub(super) fn is_wanted(ty: &TensorType) -> bool {
     IN_FILES.get() && ty.bytes("variable").is_ok_and(|bytes| bytes >= LEAST)
 }
@@ -83,12 +83,12 @@ pub(super) fn check(ty: &TensorType, name: &str) -> Result<()> {
     if !is_wanted(ty) || home::graph().is_none() {
         return Ok(());
     }
-    let what = format!("`{name}` would be kept in files, and lives in sessions");
+    let what = format!("`{name}` would be stored in files, and lives in sessions");
     Err(bad_argument("variable", what, "make it outside of `variables_in_files`"))
 }
 
 impl Variable {
-    /// Whether its value is kept in files: [`variables_in_files`].
+    /// Whether its value is stored in files: [`variables_in_files`].
     pub fn is_in_files(&self) -> bool {
         self.0.in_files
     }
@@ -157,7 +157,7 @@ impl Elements for Everywhere {
     }
 }
 
-/// Elements that plans are made for, and that nobody reads.
+/// Elements that plans are made for, and that are never read.
 #[derive(Debug)]
 struct ToCome;
 

@@ -6,10 +6,10 @@
 //!
 //! Decision: `docs/decisions/regions-write-nothing.md`.
 
-mod all;
 mod files;
-mod first;
+mod initial;
 mod locked;
+mod registry;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
@@ -27,7 +27,7 @@ use crate::tensor::{Tensor, next_id};
 use crate::trace;
 pub(crate) use files::{held_in_files, store_outputs};
 pub use files::{keep_in_files, variables_in_files};
-pub(crate) use first::First;
+pub(crate) use initial::InitialValue;
 pub(crate) use locked::LockedVariables;
 
 /// A named value that is updated in place. Clones are the same variable.
@@ -52,7 +52,7 @@ struct VariableInner {
     ty: TensorType,
     made: Source,
     role: Role,
-    /// Whether its value is kept in files.
+    /// Whether its value is stored in files.
     in_files: bool,
     state: Mutex<VariableState>,
 }
@@ -83,9 +83,9 @@ enum VariableState {
     Waiting,
     /// It was made while a function was traced, and its first value is computed when it is first needed:
     /// tracing obtains nothing.
-    Pending(First),
+    Pending(InitialValue),
     /// It is a deferred graph's, and lives in sessions; its first value there, if it has one.
-    Declared(Option<Arc<First>>),
+    Declared(Option<Arc<InitialValue>>),
     /// What is wrong with it, where it could not be said as it was made.
     Refused(tonnage_core::Error),
     /// Its value, and who that is to a tape.
@@ -150,7 +150,7 @@ impl Variable {
             .is_none_or(|s| matches!(*s, VariableState::Holds(..) | VariableState::Pending(_)))
     }
 
-    /// What its bytes take; nothing before it has a value, or while that is a recipe or kept in files.
+    /// What its bytes take; nothing before it has a value, or while that is a recipe or stored in files.
     pub fn bytes(&self) -> Bytes {
         match self.try_state().as_deref() {
             Some(VariableState::Holds(array, _)) => array.storage().reserved(),
@@ -361,7 +361,7 @@ impl Variable {
         let given = values.iter().map(|value| Input::Borrowed(value));
         let inputs = std::iter::once(Input::Owned(now)).chain(given).collect();
         let mark = self.mark(source);
-        // Inside of a body or branch nothing is written: the value leaves, and is written outside. What is kept in files is
+        // Inside of a body or branch nothing is written: the value leaves, and is written outside. What is stored in files is
         // written as a program ends.
         let made = match trace.is_region() || self.0.in_files {
             false => dispatch::apply_marked(op, inputs, Attrs::None, Vec::new(), mark)?,
@@ -417,7 +417,7 @@ impl Variable {
 
     /// Frees the bytes of all; from here on they can't be used. Where a callback closes what a call writes, none is closed.
     pub(crate) fn close_all(mut variables: Vec<&Variable>) -> Result<()> {
-        // In the order in which calls take them, so that nobody waits for ever.
+        // In the order in which calls take them, so that there is no deadlock.
         variables.sort_unstable_by_key(|variable| variable.number());
         let states: Vec<_> =
             variables.into_iter().map(Variable::free_state).collect::<Result<_>>()?;

@@ -34,7 +34,7 @@ impl Random {
             (Values::Normal, _) => self.below(10) as f64,
             (Values::Between(low, high), Class::Float) => low + (high - low) * self.uniform(),
             (Values::Between(low, high), _) => low + self.below((high - low) as usize + 1) as f64,
-            // What the dtype cannot hold would come iteration as something else.
+            // What the dtype cannot hold would come back as something else.
             (Values::Below(n), _) => self.below(n.min(1 << (8 * dtype.size() - 1).min(62))) as f64,
             (Values::PositiveDefinite | Values::Invertible, _) => 0.0,
         }

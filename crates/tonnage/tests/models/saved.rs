@@ -11,7 +11,7 @@ use super::common::{alone, in_use};
 use super::nets::Params;
 use super::{Net, ids, image, nets, rows};
 
-/// Bytes that are kept in a function: as its tape says while it is traced, and as its plan has it.
+/// Bytes that are saved in a function: as its tape says while it is traced, and as its plan has it.
 fn planned(net: Net, x: &Tensor) -> (SavedForBackward, Bytes, String) {
     let held: Rc<RefCell<Option<SavedForBackward>>> = Rc::default();
     let seen = held.clone();
@@ -31,7 +31,7 @@ fn planned(net: Net, x: &Tensor) -> (SavedForBackward, Bytes, String) {
     (held, plan.saved_bytes(), plan.to_string())
 }
 
-/// Bytes that are kept in eager mode: as the tape says, and as the ledger has it.
+/// Bytes that are saved in eager mode: as the tape says, and as the ledger has it.
 fn eager(net: Net, x: &Tensor) -> (Bytes, Bytes) {
     let mut params = Params::default();
     let before = in_use();
@@ -50,11 +50,11 @@ fn check(name: &str, net: Net, x: impl FnOnce() -> Tensor) {
     let x = x();
     let (held, saved, plan) = planned(net, &x);
     let declared = held.bytes() - held.of_sources();
-    println!("{name}: {declared} declared, {saved} kept in a plan");
-    assert!(saved <= declared, "{saved} kept, {declared} declared\n{held}\n{plan}");
+    println!("{name}: {declared} declared, {saved} saved in a plan");
+    assert!(saved <= declared, "{saved} saved, {declared} declared\n{held}\n{plan}");
     let (declared, in_use) = eager(net, &x);
     println!("{name}: {declared} declared in eager mode, {in_use} in use");
-    // The argument is ours, and what reads it keeps it; nothing else is.
+    // The argument is ours, and what reads it saves it; nothing else is.
     let own = x.ty().bytes("x").unwrap().rounded();
     assert!(declared == in_use || declared == in_use + own, "{declared} declared, {in_use} in use");
 }

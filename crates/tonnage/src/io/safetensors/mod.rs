@@ -18,7 +18,7 @@ use super::stored::{FileTensor, Opened, Order};
 use super::{bad_file, failed, foreign};
 use crate::tensor::Tensor;
 
-/// A header may take so much, as the format's own library has it.
+/// The longest header, as the format's own library has it.
 const MOST_HEADER: u64 = 100_000_000;
 
 /// The note that holds checksums: that of the header, then those of the tensors in the order of their names.

@@ -53,7 +53,7 @@ fn save_one(
         infos.push((*name, TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
     write_atomically(path, |file| {
-        // What cannot be gone back in, such as a pipe, has no checksums: they are known when all is written.
+        // What cannot seek, such as a pipe, has no checksums: they are known when all is written.
         let start = file.stream_position().ok();
         let sums = start.map(|_| "0".repeat(DIGITS * (1 + tensors.len())));
         let mut header = header(path, &infos, notes, sums.as_deref())?;
@@ -107,7 +107,7 @@ fn header(
     Ok(header)
 }
 
-/// Saves named tensors and texts as files of at most so many bytes of tensors each, and an index, in a folder, which is made where it is not
+/// Saves named tensors and texts as files of a bounded number of bytes of tensors each, and an index, in a folder, which is made where it is not
 /// there. A tensor is never cut: one that is larger has a file of its own. The index comes last and atomically; files of a model that was in the folder before
 /// are never written over, and go when the index no longer names them: whoever opens the folder, also after a `kill -9` at any moment, finds
 /// the old model or the new one. Both are on the disk for that time.
@@ -182,7 +182,7 @@ pub fn save_sharded<'t>(
     save().map_err(|e| e.at(source))
 }
 
-/// Names for so many files, none of which is among those of the model before.
+/// Names for `count` files, none of which is among those of the model before.
 fn names(count: usize, before: &BTreeSet<String>) -> Vec<String> {
     let all = |number: usize| -> Vec<String> {
         let lead = if number == 0 { "model".into() } else { format!("model-{number}") };

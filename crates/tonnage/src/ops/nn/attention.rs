@@ -55,7 +55,7 @@ impl Tensor {
     /// `softmax(scale * q @ k^T + mask) @ v`.
     ///
     /// Keys and values are `[batch, heads, keys, width]`; their heads may be fewer, if they divide those of the queries, which
-    /// then share them in groups. Scores are made block by block and never kept: memory is linear in both lengths, also for
+    /// then share them in groups. Scores are made block by block and never stored: memory is linear in both lengths, also for
     /// the gradient. A query that sees no key gets zeros.
     ///
     /// ```

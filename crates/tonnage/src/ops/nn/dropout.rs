@@ -11,7 +11,7 @@ impl Tensor {
     /// Each element 0 with a probability of `rate`, and divided by `1 - rate` otherwise, so that the expected value stays. For
     /// training: leave it out when predicting.
     ///
-    /// Which elements are left out follows from a random key of a few bytes: no mask is kept, neither for the gradient.
+    /// Which elements are left out follows from a random key of a few bytes: no mask is stored, nor saved for the gradient.
     ///
     /// ```
     /// use tonnage::ones;

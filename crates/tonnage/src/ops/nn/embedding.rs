@@ -19,7 +19,7 @@ impl Tensor {
     }
 
     /// Queries or keys `[..., length, width]` with their positions worked in: element `i` and element `i + width / 2` of the vector
-    /// at position `p` are turned, as a point of the plane, by the angle `p / base^(2 i / width)`. Positions count from 0.
+    /// at position `p` are rotated, as a point of the plane, by the angle `p / base^(2 i / width)`. Positions count from 0.
     ///
     /// ```
     /// use tonnage::ones;
@@ -39,7 +39,7 @@ impl Tensor {
     }
 
     /// The same at other positions, one for each vector along the axis of lengths: those of a text that goes on. With `neighbours`
-    /// element `2 i` is turned with element `2 i + 1`.
+    /// element `2 i` is rotated with element `2 i + 1`.
     #[track_caller]
     pub fn rotary_embedding_at(
         &self,

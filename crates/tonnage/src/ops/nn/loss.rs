@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 
 impl Tensor {
     /// For each row of logits `[..., classes]`, how surprised it is by its label: `-log_softmax(logits)[label]`. A label out of
-    /// range is an error. Probabilities are never made, and none are kept for the gradient: just the logits.
+    /// range is an error. Probabilities are never made, and none are saved for the gradient: just the logits.
     ///
     /// ```
     /// use tonnage::tensor;

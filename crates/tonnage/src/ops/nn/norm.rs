@@ -32,7 +32,7 @@ fn reshape(x: Input, to: Shape, source: Source) -> Result<Tensor> {
 
 impl Tensor {
     /// Each row along the last axis brought to a mean of 0 and a deviation of 1, then scaled and shifted, by a number for
-    /// each column: `(x - mean) / sqrt(variance + epsilon) * scale + bias`. For the gradient the input is kept, and neither
+    /// each column: `(x - mean) / sqrt(variance + epsilon) * scale + bias`. For the gradient the input is saved, and neither
     /// its statistics nor the result.
     ///
     /// ```

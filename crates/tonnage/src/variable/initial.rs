@@ -10,20 +10,20 @@ use tonnage_runtime::Array;
 
 use super::{Role, Variable, VariableInner, VariableState, files};
 use crate::function::home;
-use crate::function::program::Program;
+use crate::function::program::TracedProgram;
 use crate::scope;
 use crate::tensor::{Tensor, TensorRepr, next_id};
 use crate::trace::lift;
 
 /// A first value.
-pub(crate) enum First {
+pub(crate) enum InitialValue {
     /// It is there.
     Array(Array),
     /// It is computed.
-    Program(Box<Program>),
+    Program(Box<TracedProgram>),
 }
 
-impl First {
+impl InitialValue {
     /// The value. A program's variables are those that `own` says.
     pub fn value(
         &self,
@@ -31,8 +31,8 @@ impl First {
         own: impl FnMut(&Variable) -> Result<Variable>,
     ) -> Result<Array> {
         match self {
-            First::Array(array) => Ok(array.clone()),
-            First::Program(program) => {
+            InitialValue::Array(array) => Ok(array.clone()),
+            InitialValue::Program(program) => {
                 let made = program.with_variables(own)?.run_once(made)?;
                 made.into_iter().next().ok_or_else(|| {
                     let what = "a first value that is nowhere".into();
@@ -75,17 +75,17 @@ impl Variable {
     }
 
     /// A first value, from a tensor of any kind.
-    fn first(value: Tensor) -> Result<First> {
+    fn first(value: Tensor) -> Result<InitialValue> {
         match value.repr() {
             TensorRepr::Array(_) => {}
             TensorRepr::Spec(_) => return Err(value.no_values("variable")),
             TensorRepr::Symbolic(_) if !home::is_inside() => {
                 return Err(ErrorKind::Symbolic { what: "a variable's first value" }.into());
             }
-            TensorRepr::Symbolic(_) => return Ok(First::Program(Box::new(lift(&value)?))),
+            TensorRepr::Symbolic(_) => return Ok(InitialValue::Program(Box::new(lift(&value)?))),
         }
         match value.into_repr() {
-            TensorRepr::Array(array) => Ok(First::Array(array)),
+            TensorRepr::Array(array) => Ok(InitialValue::Array(array)),
             _ => Err(ErrorKind::Symbolic { what: "a variable's first value" }.into()),
         }
     }
@@ -135,18 +135,18 @@ impl Variable {
         let in_files = files::is_wanted(&ty);
         let variable =
             Variable(Arc::new(VariableInner { number, name, path, ty, made, role, in_files, state }));
-        super::all::list(&variable);
+        super::registry::list(&variable);
         variable
     }
 
     /// Gives a variable its first value, or remembers how it will get one.
-    fn initialize(&self, first: First, id: u64) -> Result<()> {
+    fn initialize(&self, first: InitialValue, id: u64) -> Result<()> {
         let state = match first {
             first if home::graph().is_some() => VariableState::Declared(Some(Arc::new(first))),
-            First::Array(array) => VariableState::Holds(self.own(array)?, id),
-            First::Program(program) => match program.as_recipe()? {
+            InitialValue::Array(array) => VariableState::Holds(self.own(array)?, id),
+            InitialValue::Program(program) => match program.as_recipe()? {
                 Some(recipe) if !self.0.in_files => VariableState::Holds(recipe, next_id()),
-                _ => VariableState::Pending(First::Program(program)),
+                _ => VariableState::Pending(InitialValue::Program(program)),
             },
         };
         *self.state() = state;
@@ -161,7 +161,7 @@ impl Variable {
     }
 
     /// Whether it is a deferred graph's, and its first value then, if it has one.
-    pub(crate) fn declared(&self) -> Option<Option<Arc<First>>> {
+    pub(crate) fn declared(&self) -> Option<Option<Arc<InitialValue>>> {
         match &*self.state() {
             VariableState::Declared(first) => Some(first.clone()),
             _ => None,

@@ -75,7 +75,7 @@ pub fn eval(args: &Eval) -> Result<ExitCode, String> {
     let data = datasets::load(task, &wanted)?;
     if data.classes.iter().zip(&sizes.classes).any(|(there, known)| there > known) {
         let (there, known) = (&data.classes, &sizes.classes);
-        return Err(format!("the data have {there:?} kinds, and the model knows {known:?}"));
+        return Err(format!("the data have {there:?} classes, and the model knows {known:?}"));
     }
     let first = data.held_out.batches(1).next().ok_or("nothing is held out")?;
     let first = first.map_err(|e| e.to_string())?.0;
@@ -107,7 +107,7 @@ pub fn sample(args: &SampleArgs) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Goes on writing, a character at a time. What is behind the last one is never looked at, so that one plan serves every place.
+/// Goes on writing, a character at a time. What is behind the last one is never looked at, so that one plan serves every position.
 fn write(
     model: &dyn Layer,
     sizes: &ModelConfig,
