@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use tonnage::Machine;
 
-/// What it is told.
+/// Arguments of `tonnage calibrate`.
 #[derive(clap::Args)]
 pub struct CalibrateArgs {
     /// Print the figures that are in use, and measure nothing.

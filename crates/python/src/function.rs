@@ -233,7 +233,7 @@ impl PyFunction {
         self.planned.last_run().map(|last| ran(py, &last)).transpose()
     }
 
-    /// How many traces are remembered.
+    /// How many traces are cached.
     #[getter]
     fn traces(&self) -> usize {
         self.planned.traces()

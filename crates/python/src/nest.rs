@@ -1,7 +1,7 @@
 //! Nested Python values as trees: tensors in lists, tuples, dictionaries, named tuples and objects that say how,
 //! beside plain values.
 //!
-//! Plain values are held by the tree, so that an object that is told apart by who it is stays that one.
+//! Plain values are held by the tree, so that an object that is compared by identity keeps its identity.
 //!
 //! Decision: `docs/decisions/python-holds-no-mechanics.md`.
 

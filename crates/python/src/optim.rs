@@ -1,4 +1,4 @@
-//! Optimizers: `tonnage::optim` by the names of rules and their numbers. What is remembered are variables, which Python
+//! Optimizers: `tonnage::optim` by the names of rules and their numbers. Their state is variables, which Python
 //! lists, saves and restores.
 
 use std::collections::{HashMap, HashSet};
@@ -150,7 +150,7 @@ impl PyOptimizer {
         no_decay.extend(variables.iter().map(|v| bind::variable_number(&v.variable)));
     }
 
-    /// Makes what is remembered of variables, outside of what is traced.
+    /// Makes the state for variables, outside of what is traced.
     fn build(&self, py: Python<'_>, variables: Vec<PyRef<'_, PyVariable>>) -> PyResult<()> {
         let variables = plain(&variables);
         eagerly(|| run_attached(py, || self.optimizer.build(&variables)))
@@ -167,7 +167,7 @@ impl PyOptimizer {
         run(py, MUCH, || self.optimizer.apply(&variables, &gradients))
     }
 
-    /// All that is remembered: the number of steps, the rate, then of each variable.
+    /// The state: the number of steps, the rate, then of each variable.
     #[getter]
     fn variables(&self) -> Vec<PyVariable> {
         self.optimizer.variables().into_iter().map(|variable| PyVariable { variable }).collect()
@@ -178,7 +178,7 @@ impl PyOptimizer {
         self.optimizer.average(&variable.variable).map(|variable| PyVariable { variable })
     }
 
-    /// Bytes that are remembered of variables once a step was made.
+    /// Bytes of state for variables once a step was made.
     fn bytes(&self, py: Python<'_>, variables: Vec<PyRef<'_, PyVariable>>) -> PyResult<u64> {
         let variables = plain(&variables);
         run(py, 0, || Ok(self.optimizer.bytes(&variables)?.get()))

@@ -292,7 +292,7 @@ impl PyTensor {
         self.tensor.is_symbolic()
     }
 
-    /// Who it is: the same for handles of the same value.
+    /// Its identity: the same for handles of the same value.
     #[getter]
     fn identity(&self) -> u64 {
         bind::identity(&self.tensor)

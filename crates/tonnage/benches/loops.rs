@@ -81,7 +81,7 @@ fn gradient(iterations: i64, budget: Option<&str>) -> Result<()> {
         measured.map_or((Bytes::ZERO, 0), |m| (m.used, m.recomputed_iterations));
     let time = best(3, || f.call(args.clone()).map(drop))?;
     println!(
-        "gradient {iterations:>4} {:>8}: {time:>9.1?}, predicted {}, measured {used}, reserved {reserved}, resident above the start {after}; {} iterations, {recomputed} of them again, predicted {}",
+        "gradient {iterations:>4} {:>8}: {time:>9.1?}, predicted {}, measured {used}, reserved {reserved}, resident above the start {after}; {} iterations, {recomputed} of them recomputed, predicted {}",
         budget.unwrap_or("default"),
         plan.peak(),
         iterations as u64 + recomputed,

@@ -49,7 +49,7 @@ pub fn tensor(array: Array) -> Tensor {
     Tensor::from_array(array)
 }
 
-/// Who a tensor is: the same number for handles of the same value.
+/// The identity of a tensor: the same number for handles of the same value.
 pub fn identity(tensor: &Tensor) -> u64 {
     tensor.id()
 }

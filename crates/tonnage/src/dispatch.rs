@@ -167,7 +167,7 @@ pub(crate) fn hold(tensor: Tensor) -> Value {
     Value::held(tensor.ty(), Arc::new(tensor))
 }
 
-/// The tensor that a value holds, given up by the last who has it.
+/// The tensor that a value holds; it is moved out where this is the last handle.
 pub(crate) fn unhold(value: Value) -> Result<Tensor> {
     match value.into_held().and_then(|any| any.downcast::<Tensor>().ok()) {
         Some(tensor) => Ok(Arc::try_unwrap(tensor).unwrap_or_else(|shared| (*shared).clone())),

@@ -90,7 +90,7 @@ impl Tensor {
         self.repr
     }
 
-    /// Who it is to a tape.
+    /// Its identity, by which tapes know it.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

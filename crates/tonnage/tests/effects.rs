@@ -361,7 +361,7 @@ fn mistakes_are_errors_at_once() {
     let _turn = alone();
     let x = tensor([1.0f32, 2.0]).unwrap();
     let error = print("{} and {}", &[&x]).unwrap_err().to_string();
-    assert!(error.contains("has 2 places for 1 values"), "{error}");
+    assert!(error.contains("has 2 placeholders for 1 values"), "{error}");
     let error = assert_all(&x, "x", &[]).unwrap_err().to_string();
     assert!(error.contains("a condition of dtype f32"), "{error}");
     let error = assert_equal(&x, &tensor([1.0f32, 2.0, 3.0]).unwrap(), "x").unwrap_err();

@@ -63,19 +63,19 @@ fn child(task: &str, limit: Option<Bytes>) -> Output {
     command.env(TASK, task).output().unwrap()
 }
 
-struct Model {
+struct LinearChain {
     weights: Vec<Variable>,
 }
 
-impl Model {
-    fn new() -> Model {
+impl LinearChain {
+    fn new() -> LinearChain {
         let value = |i: usize| {
             let at = |k: usize| ((k * 7919 + i) % 1013) as f32 / 4000.0 - 0.125;
             let values: Vec<f32> = (0..WIDTH * WIDTH).map(at).collect();
             tensor(values).unwrap().reshape([WIDTH as i64, WIDTH as i64]).unwrap()
         };
         let made = (0..LAYERS).map(|i| Variable::new(&format!("w{i}"), value(i)).unwrap());
-        Model { weights: made.collect() }
+        LinearChain { weights: made.collect() }
     }
 
     fn step(&self) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor> + use<>> {
@@ -110,7 +110,7 @@ fn argument() -> Tensor {
 
 /// What the process takes when all is planned, the threads run, and no call has been made.
 fn base() -> Bytes {
-    let model = Model::new();
+    let model = LinearChain::new();
     let step = model.step().budget(BUDGET).unwrap();
     let x = argument();
     step.plan(&x).unwrap();
@@ -120,7 +120,7 @@ fn base() -> Bytes {
 }
 
 fn train(budget: Option<Bytes>) {
-    let model = Model::new();
+    let model = LinearChain::new();
     let step = match budget {
         Some(budget) => model.step().budget(budget).unwrap(),
         None => model.step(),

@@ -34,21 +34,21 @@ struct Layer {
 }
 tree!(Layer { weight, bias, scale });
 
-struct Model<T> {
+struct NestedModel<T> {
     layers: Vec<T>,
     head: T,
     name: &'static str,
 }
-tree!(Model<T> { layers, head, name });
+tree!(NestedModel<T> { layers, head, name });
 
 fn layer(by: f32, bias: bool) -> Layer {
     let bias = bias.then(|| floats(&[by, -by]));
     Layer { weight: tensor([[by, 0.0], [0.0, 1.0]]).unwrap(), bias, scale: 2.0 }
 }
 
-impl<T> Model<T> {
-    fn of(layers: Vec<T>, head: T) -> Model<T> {
-        Model { layers, head, name: "net" }
+impl<T> NestedModel<T> {
+    fn of(layers: Vec<T>, head: T) -> NestedModel<T> {
+        NestedModel { layers, head, name: "net" }
     }
 }
 
@@ -63,7 +63,7 @@ fn arguments_and_results_are_nested_as_they_come() {
         }
     };
     type Results = ([Tensor; 2], HashMap<String, Tensor>, BTreeMap<u8, Vec<Tensor>>, &'static str);
-    let run = move |(x, model): (Tensor, Model<Layer>)| -> Result<Results> {
+    let run = move |(x, model): (Tensor, NestedModel<Layer>)| -> Result<Results> {
         let mut steps = Vec::new();
         let mut y = x;
         for layer in &model.layers {
@@ -77,7 +77,7 @@ fn arguments_and_results_are_nested_as_they_come() {
         Ok((sums, named, BTreeMap::from([(2, steps), (1, vec![last])]), model.name))
     };
     let f = function(run);
-    let model = |bias| Model::of(vec![layer(2.0, bias), layer(3.0, true)], layer(1.0, false));
+    let model = |bias| NestedModel::of(vec![layer(2.0, bias), layer(3.0, true)], layer(1.0, false));
     let x = tensor([[1.0f32, 2.0], [3.0, 4.0]]).unwrap();
     for bias in [true, false] {
         let eager = run((x.clone(), model(bias))).unwrap();
@@ -119,29 +119,29 @@ fn a_map_is_in_the_order_of_its_keys_whatever_its_hasher() {
 fn plain_values_are_part_of_the_signature() {
     let _turn = alone();
     #[derive(Debug, Clone)]
-    enum How {
+    enum StaticChoice {
         Twice,
         Squared,
     }
-    let f = function(|(x, k, on, text, how): (Tensor, f64, bool, String, Static<How>)| {
+    let f = function(|(x, k, on, text, how): (Tensor, f64, bool, String, Static<StaticChoice>)| {
         let x = (x * k)?;
         let x = if on { (x + text.len() as f64)? } else { x };
         match how.0 {
-            How::Twice => x * 2.0,
-            How::Squared => x.square(),
+            StaticChoice::Twice => x * 2.0,
+            StaticChoice::Squared => x.square(),
         }
     });
     let call = |k, on, text: &str, how| {
         values(&f.call((floats(&[3.0]), k, on, text.to_string(), Static(how))).unwrap())
     };
-    assert_eq!(call(1.0, true, "ab", How::Twice), [10.0]);
-    assert_eq!(call(1.0, true, "ab", How::Squared), [25.0]);
-    assert_eq!(call(1.0, false, "ab", How::Twice), [6.0]);
-    assert_eq!(call(1.0, true, "abc", How::Twice), [12.0]);
-    assert_eq!(call(0.0, true, "ab", How::Twice), [4.0]);
-    assert_eq!(call(-0.0, true, "ab", How::Twice), [4.0]);
+    assert_eq!(call(1.0, true, "ab", StaticChoice::Twice), [10.0]);
+    assert_eq!(call(1.0, true, "ab", StaticChoice::Squared), [25.0]);
+    assert_eq!(call(1.0, false, "ab", StaticChoice::Twice), [6.0]);
+    assert_eq!(call(1.0, true, "abc", StaticChoice::Twice), [12.0]);
+    assert_eq!(call(0.0, true, "ab", StaticChoice::Twice), [4.0]);
+    assert_eq!(call(-0.0, true, "ab", StaticChoice::Twice), [4.0]);
     assert_eq!(f.traces(), 6);
-    assert_eq!(call(1.0, true, "ab", How::Twice), [10.0]);
+    assert_eq!(call(1.0, true, "ab", StaticChoice::Twice), [10.0]);
     assert_eq!(f.traces(), 6);
 }
 

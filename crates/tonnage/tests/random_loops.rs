@@ -24,7 +24,7 @@ use tonnage::{
 
 /// Whether loops are loops, or their iterations are written out one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum LoopForm {
     Loops,
     Unrolled,
 }
@@ -63,7 +63,7 @@ fn brought_to(dice: &mut Dice, value: &Tensor, like: &Tensor) -> Result<Tensor> 
 /// What a generator is told besides its dice.
 #[derive(Clone, Copy)]
 struct Make {
-    how: How,
+    how: LoopForm,
     /// Loops in loops that may still come.
     depth: usize,
 }
@@ -151,7 +151,7 @@ impl Make {
         reverse: bool,
         step: impl Fn(Vec<Tensor>, Vec<Tensor>) -> Result<Made>,
     ) -> Result<Made> {
-        if self.how == How::Loops {
+        if self.how == LoopForm::Loops {
             let options = if reverse { Loop::new().reverse() } else { Loop::new() };
             return options
                 .scan(state, rows.clone(), |s: Vec<Tensor>, row: Tensor| step(s, vec![row]));
@@ -178,8 +178,8 @@ impl Make {
         body: impl Fn(Tensor) -> Result<Vec<Tensor>>,
     ) -> Result<Vec<Tensor>> {
         match self.how {
-            How::Loops => tonnage::map_fn(rows.clone(), |row: Tensor| body(row)),
-            How::Unrolled => {
+            LoopForm::Loops => tonnage::map_fn(rows.clone(), |row: Tensor| body(row)),
+            LoopForm::Unrolled => {
                 let made = rows.unstack(0)?.into_iter().map(body);
                 stack_all(&made.collect::<Result<Vec<_>>>()?)
             }
@@ -195,7 +195,7 @@ impl Make {
         // The number of an iteration takes part as a value of the state's dtype.
         let dtype = state[0].dtype();
         let step = |i: Tensor, s: Vec<Tensor>| step(i.cast(dtype)?, s);
-        if self.how == How::Loops {
+        if self.how == LoopForm::Loops {
             return tonnage::fori_loop(0, iterations as i64, state, step);
         }
         let mut state = state;
@@ -217,7 +217,7 @@ impl Make {
             let small = (&s[0]).cast(DType::F64)?.sum_all()?.less(40.0)?;
             i.less(iterations as i64)?.logical_and(&small)
         };
-        if self.how == How::Loops {
+        if self.how == LoopForm::Loops {
             let start = (tensor(0i64)?, state);
             let more = |(i, s): (Tensor, Vec<Tensor>)| goes_on(&i, &s);
             let body = |(i, s): (Tensor, Vec<Tensor>)| Ok(((i + 1)?, step(s)?));
@@ -243,8 +243,8 @@ impl Make {
         if two {
             let positive = sum.greater(0.0)?;
             return match self.how {
-                How::Loops => cond(&positive, || branch(1), || branch(2)),
-                How::Unrolled => branch(if is_true(&positive)? { 1 } else { 2 })?
+                LoopForm::Loops => cond(&positive, || branch(1), || branch(2)),
+                LoopForm::Unrolled => branch(if is_true(&positive)? { 1 } else { 2 })?
                     .iter()
                     .map(close_together)
                     .collect(),
@@ -253,8 +253,8 @@ impl Make {
         let which = sum.greater(0.0)?.cast(DType::I32)?;
         let which = (which + sum.greater(3.0)?.cast(DType::I32)?)?;
         match self.how {
-            How::Loops => switch(&which, &[&|| branch(1), &|| branch(2), &|| branch(3)]),
-            How::Unrolled => {
+            LoopForm::Loops => switch(&which, &[&|| branch(1), &|| branch(2), &|| branch(3)]),
+            LoopForm::Unrolled => {
                 let which = which.to_vec::<i32>()?[0];
                 branch(which as u64 + 1)?.iter().map(close_together).collect()
             }
@@ -275,7 +275,7 @@ fn stack_all(rows: &[Vec<Tensor>]) -> Result<Vec<Tensor>> {
 }
 
 /// The program of a seed: its last values.
-fn program(seed: u64, how: How, arguments: Vec<Tensor>) -> Result<Vec<Tensor>> {
+fn program(seed: u64, how: LoopForm, arguments: Vec<Tensor>) -> Result<Vec<Tensor>> {
     let mut dice = Dice(seed);
     let make = Make { how, depth: 1 + dice.below(3) };
     let mut all = arguments;
@@ -376,11 +376,11 @@ fn random_loops_give_the_bits_of_their_iterations_unrolled_soak() {
     for seed in seeds(150, 20_000) {
         let _told = Seed(seed);
         let given = arguments(seed, &DTYPES);
-        let expected = program(seed, How::Unrolled, given.clone()).unwrap();
-        let eager = program(seed, How::Loops, given.clone());
+        let expected = program(seed, LoopForm::Unrolled, given.clone()).unwrap();
+        let eager = program(seed, LoopForm::Loops, given.clone());
         let eager = eager.unwrap_or_else(|e| panic!("seed {seed}, eager: {e}"));
         same_bits(&eager, &expected, &format!("seed {seed}, eager"));
-        let make = || tonnage::function(move |x: Vec<Tensor>| program(seed, How::Loops, x));
+        let make = || tonnage::function(move |x: Vec<Tensor>| program(seed, LoopForm::Loops, x));
         let f = make();
         same_bits(&call_checked(&f, &given), &expected, &format!("seed {seed}"));
         let start = f.plan(&given).unwrap().peak();
@@ -400,8 +400,8 @@ fn random_loops_in_pieces_of_a_batch_are_close_soak() {
     for seed in seeds(60, 10_000) {
         let _told = Seed(seed);
         let given = arguments(seed, &[DType::F64]);
-        let make = || tonnage::function(move |x: Vec<Tensor>| program(seed, How::Loops, x));
-        let expected = program(seed, How::Unrolled, given.clone()).unwrap();
+        let make = || tonnage::function(move |x: Vec<Tensor>| program(seed, LoopForm::Loops, x));
+        let expected = program(seed, LoopForm::Unrolled, given.clone()).unwrap();
         let start = make().plan(&given).unwrap().peak();
         go_down(seed, start, 4, |budget| {
             let f = make().budget(budget)?;
@@ -413,7 +413,7 @@ fn random_loops_in_pieces_of_a_batch_are_close_soak() {
 }
 
 /// Values and gradients of all arguments.
-fn gradients(seed: u64, how: How, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
+fn gradients(seed: u64, how: LoopForm, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
     let mut tape = GradientTape::new();
     arguments.iter().for_each(|x| tape.watch(x));
     let made = program(seed, how, arguments.to_vec())?;
@@ -432,11 +432,11 @@ fn gradients_of_random_loops_are_those_of_their_iterations_unrolled_soak() {
     for seed in seeds(80, 10_000) {
         let _told = Seed(seed);
         let given = arguments(seed, &[DType::F64]);
-        let expected = gradients(seed, How::Unrolled, &given).unwrap();
-        let eager = gradients(seed, How::Loops, &given);
+        let expected = gradients(seed, LoopForm::Unrolled, &given).unwrap();
+        let eager = gradients(seed, LoopForm::Loops, &given);
         let eager = eager.unwrap_or_else(|e| panic!("seed {seed}, eager: {e}"));
         near(&eager, &expected, 1e-7, &format!("seed {seed}, eager"));
-        let make = || tonnage::function(move |x: Vec<Tensor>| gradients(seed, How::Loops, &x));
+        let make = || tonnage::function(move |x: Vec<Tensor>| gradients(seed, LoopForm::Loops, &x));
         let f = make();
         near(&call_checked(&f, &given), &expected, 1e-7, &format!("seed {seed}"));
         let start = f.plan(&given).unwrap().peak();

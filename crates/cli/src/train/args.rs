@@ -1,4 +1,4 @@
-//! What `tonnage train` and `tonnage plan` are told.
+//! Arguments of `tonnage train` and `tonnage plan`.
 
 use std::path::PathBuf;
 

@@ -22,7 +22,7 @@ use crate::trace;
 
 /// Measures this machine, which takes less than a second and some 50 MiB, saves the figures for later processes, and
 /// uses them for plans under a budget from here on. Results never depend on them: they decide what is
-/// computed again, not what comes out.
+/// recomputed, not what comes out.
 ///
 /// ```no_run
 /// let machine = tonnage::calibrate()?;

@@ -1,7 +1,7 @@
 //! Control flow on tensors: branches and loops that become part of a graph, or run now.
 //!
-//! `region` traces bodies and branches; `branch` is [`cond`] and [`switch`]; `options` is [`Loop`], with what a loop
-//! can be told; `looping` makes every loop, and `scan` says what each kind of loop is made of; `check` refuses what
+//! `region` traces bodies and branches; `branch` is [`cond`] and [`switch`]; `options` is [`Loop`], the options of
+//! loops; `looping` makes every loop, and `scan` says what each kind of loop is made of; `check` refuses what
 //! cannot be a loop; `eager` runs what writes variables where nothing is traced.
 //!
 //! Decision: `docs/decisions/regions-write-nothing.md`.

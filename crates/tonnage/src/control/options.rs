@@ -1,10 +1,10 @@
-//! What a loop can be told besides its body.
+//! Options of loops.
 
 use tonnage_core::dim::{Dim, Symbol};
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, TensorType};
 
-/// What a loop is told besides its body, for any kind of loop.
+/// Options of a loop besides its body, for any kind of loop.
 ///
 /// ```
 /// use tonnage::{Loop, Tensor, tensor};

@@ -24,7 +24,7 @@ pub(super) struct FetchProgram {
     pub placeholders: Vec<Placeholder>,
 }
 
-/// Programs for fetches, remembered.
+/// Programs for fetches, cached.
 type Fetches = Arc<Mutex<TraceCache<FetchProgram>>>;
 
 impl HasProgram for FetchProgram {
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// The program for these fetches, and where it is remembered.
+    /// The program for these fetches, and where it is cached.
     pub(super) fn fetch<T: Tree>(
         &self,
         fetches: &T,

@@ -2,7 +2,7 @@
 //!
 //! A [`Graph`] is a trace that goes on: nothing in it runs, and nothing is obtained. A [`Session`] owns the
 //! values of its variables, and the plans of what was fetched. Both are made of what functions are made of:
-//! a fetch is a program, planned and remembered like a call.
+//! a fetch is a program, planned and cached like a call.
 
 mod fetch;
 mod session;

@@ -59,7 +59,7 @@ pub fn host_effect(
 }
 
 /// [`host_callback`] for a closure that does nothing but compute: it may be called again where a gradient or a budget
-/// asks for its results again, once for two calls that are the same, and not at all where they are not used.
+/// recomputes its results, once for two calls that are the same, and not at all where they are not used.
 ///
 /// # Errors
 /// As [`host_callback`].

@@ -78,7 +78,7 @@ where
     let call = HostCall::new(label, move |inputs: &[In], outputs: &mut [Out]| {
         let lent: SmallVec<[Lent; 4]> = inputs.iter().map(Lent::new).collect();
         let _entered = CallbackScope::new(source)?;
-        // Who records or traces on this thread looks at the program, not at what a closure of it does.
+        // Tapes and traces of this thread record the program, not what a callback of it does.
         trace::outside(|| level::apart(|| run(&lent, outputs)))
     });
     let attrs = Attrs::Host { call: Arc::new(call), results: results.to_vec() };

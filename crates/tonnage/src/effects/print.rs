@@ -26,7 +26,7 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// Where the text has not as many places as there are values.
+/// Where the text has not as many placeholders as there are values.
 #[track_caller]
 pub fn print(text: &str, values: &[&Tensor]) -> Result<()> {
     print_at(text, values, Source::here())
@@ -36,7 +36,7 @@ impl Tensor {
     /// Prints a line with its values for `{}`; see [`print()`](crate::print()).
     ///
     /// # Errors
-    /// Where the text has not just one place.
+    /// Where the text has not just one placeholder.
     #[track_caller]
     pub fn print(&self, text: &str) -> Result<()> {
         print_at(text, &[self], Source::here())
@@ -46,8 +46,11 @@ impl Tensor {
 fn print_at(text: &str, values: &[&Tensor], source: Source) -> Result<()> {
     let parts: Vec<String> = text.split("{}").map(str::to_string).collect();
     if parts.len() != values.len() + 1 {
-        let what =
-            format!("the text {text:?} has {} places for {} values", parts.len() - 1, values.len());
+        let what = format!(
+            "the text {text:?} has {} placeholders for {} values",
+            parts.len() - 1,
+            values.len()
+        );
         return Err(bad_argument("print", what, "write one {} for each value").at(source));
     }
     host(&PRINT, values, &[], text.to_string(), source, move |lent, _| {

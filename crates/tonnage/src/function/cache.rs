@@ -1,4 +1,4 @@
-//! Traces and plans that are remembered, up to a bound in bytes; the least recently used give way.
+//! Traces and plans that are cached, up to a bound in bytes; the least recently used give way.
 //!
 //! The invariant: what is held, keys and tables included, is what the ledger is told, and no more than the
 //! bound. Looking something up is a hash away, however much is held.
@@ -226,7 +226,7 @@ impl<T: HasProgram> TraceCache<T> {
         self.trace(&found)
     }
 
-    /// Remembers a trace; where another thread was quicker, its trace stays and is returned. One that is
+    /// Caches a trace; where another thread was quicker, its trace stays and is returned. One that is
     /// open is found by every call that fits its signature.
     pub fn insert_trace(&mut self, key: CallKey, made: Arc<T>, is_open: bool) -> Arc<T> {
         if let Some(first) = self.trace(&key) {
@@ -256,7 +256,7 @@ impl<T: HasProgram> TraceCache<T> {
         Some(entry.value.clone())
     }
 
-    /// Remembers a plan; `shared` is what its trace has counted already.
+    /// Caches a plan; `shared` is what its trace has counted already.
     pub fn insert_plan(&mut self, key: PlanKey, made: Arc<Plan>, mut shared: Seen) -> Arc<Plan> {
         if let Some(first) = self.plan(&key) {
             return first;
@@ -278,7 +278,7 @@ impl<T: HasProgram> TraceCache<T> {
         Some(entry.value.clone())
     }
 
-    /// Remembers a frontier, or counts it anew: it grows by the plans that are asked of it.
+    /// Caches a frontier, or counts it anew: it grows by the plans that are asked of it.
     pub fn insert_frontier(&mut self, key: PlanKey, made: &Arc<Frontier>, mut shared: Seen) {
         self.clock += 1;
         self.bytes -= self.frontiers.remove(&key).map_or(0, |before| before.bytes);

@@ -1,6 +1,6 @@
 //! Which storages the traces of functions and sessions hold: what [`memory::why`](crate::memory::why) asks.
 //!
-//! Addresses, not handles: a trace that is remembered holds its captured tensors itself, so an address stays theirs for as
+//! Addresses, not handles: a trace that is cached holds its captured tensors itself, so an address stays theirs for as
 //! long as it is listed, and being listed keeps nothing alive.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -37,12 +37,12 @@ impl Captures {
         made
     }
 
-    /// One more program is remembered.
+    /// One more program is cached.
     pub fn add(&self, program: &TracedProgram) {
         lock(&self.held).extend(storages(program));
     }
 
-    /// These programs are remembered, and no others.
+    /// These programs are cached, and no others.
     pub fn set<'a>(&self, programs: impl Iterator<Item = &'a TracedProgram>) {
         *lock(&self.held) = programs.flat_map(storages).collect();
     }

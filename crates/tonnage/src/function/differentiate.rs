@@ -11,7 +11,7 @@ use super::{CallKey, Function, home};
 use crate::grad::function::Whole;
 use crate::tree::{Tree, leaves};
 
-/// Traces for such calls that a function remembers.
+/// Traces for such calls that a function caches.
 const WHOLES: usize = 8;
 
 impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {

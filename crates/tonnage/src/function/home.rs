@@ -194,7 +194,7 @@ fn declare(
     Ok(variable)
 }
 
-/// Remembers what the innermost frame made.
+/// Caches what the innermost frame made.
 fn note(site: DeclarationSite) {
     FRAMES.with_borrow_mut(|frames| {
         if let Some(frame) = frames.last_mut() {

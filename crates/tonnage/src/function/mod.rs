@@ -1,7 +1,7 @@
 //! Functions: a closure becomes a planned program.
 //!
 //! A function is traced once for each signature and planned once for each way its inputs can lie. Both are
-//! remembered up to a bound in bytes, counted in the ledger, and gone when the function is dropped.
+//! cached up to a bound in bytes, counted in the ledger, and gone when the function is dropped.
 //!
 //! In the order in which a call goes through them: `key` is what a call is looked up by, `signature` says
 //! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned (`captures` lists the tensors in it),
@@ -68,7 +68,7 @@ pub struct Function<A, R, F> {
 }
 
 /// Makes a closure a planned program: it is traced at its first call with arguments of new types, and
-/// runs in exactly the memory that [`Function::plan`] tells.
+/// runs in exactly the memory that [`Function::plan`] predicts.
 ///
 /// Arguments and results are nested as you like ([`Tree`]). Another dtype, rank or size of a tensor is
 /// another trace, and so is another value of a number, boolean or string among the arguments; with
@@ -306,7 +306,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         lock(&self.cache).last()
     }
 
-    /// How many traces are remembered.
+    /// How many traces are cached.
     pub fn traces(&self) -> usize {
         lock(&self.cache).traces()
     }

@@ -220,7 +220,7 @@ impl TracedProgram {
         Frontier::allowing(*allowed, &graph, &residuals, &key.specs, options, machine)
     }
 
-    /// The plan for inputs like these, remembered: under the function's own budget, and in the room that the
+    /// The plan for inputs like these, cached: under the function's own budget, and in the room that the
     /// device's limit leaves, whichever is less.
     fn planned<T: HasProgram>(
         &self,
@@ -228,8 +228,8 @@ impl TracedProgram {
         key: PlanKey,
         room: Option<Room>,
     ) -> Result<Arc<Plan>> {
-        let remembered = lock(cache).plan(&key);
-        let quickest = match remembered {
+        let cached = lock(cache).plan(&key);
+        let quickest = match cached {
             Some(plan) => plan,
             None => {
                 let budget = {
@@ -246,7 +246,7 @@ impl TracedProgram {
         }
     }
 
-    /// The point that fits a room. The frontier is remembered, so that another room is another point and not another
+    /// The point that fits a room. The frontier is cached, so that another room is another point and not another
     /// search.
     fn planned_within<T: HasProgram>(
         &self,
@@ -257,8 +257,8 @@ impl TracedProgram {
     ) -> Result<Arc<Plan>> {
         let mut used: Option<(Arc<Frontier>, usize)> = None;
         let frontier = || {
-            let remembered = lock(cache).frontier(&key);
-            let (frontier, counted) = match remembered {
+            let cached = lock(cache).frontier(&key);
+            let (frontier, counted) = match cached {
                 Some(frontier) => (frontier.clone(), frontier.planned()),
                 None => {
                     // This function has no budget of its own: nothing that changes a bit.
@@ -376,7 +376,7 @@ impl TracedProgram {
         Ok((made, measured))
     }
 
-    /// Runs it once, without arguments; its plan is not remembered.
+    /// Runs it once, without arguments; its plan is not cached.
     pub fn run_once(&self, source: Source) -> Result<Arrays> {
         let plan_now = |key: PlanKey, room: Option<Room>| {
             let quickest = self.plan_now(&key, None)?;

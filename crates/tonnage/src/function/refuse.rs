@@ -7,7 +7,7 @@ use tonnage_plan::{Allowed, Plan};
 
 use super::cache::Levers;
 
-/// What is told of the plan that takes the least. The plan itself is as large as the program, and is not held while
+/// What a refusal says of the plan that takes the least. The plan itself is as large as the program, and is not held while
 /// other levers are tried.
 pub(super) struct LeastPlan {
     /// What it needs, with what is held beside it.
@@ -75,7 +75,7 @@ fn forbidden(levers: Levers) -> Vec<Forbidden> {
 }
 
 /// Each lever that is not allowed and that would make it fit, or take less than `least`: with the least budget that
-/// would do then, as `least_with` tells it. Those that make it fit come first; where none does alone, all together
+/// would do then, as `least_with` finds it. Those that make it fit come first; where none does alone, all together
 /// may.
 pub(super) fn would_help(
     budget: Bytes,

@@ -10,7 +10,7 @@ use super::signature::Signature;
 
 /// Distinct sizes of the same arguments from which dims are opened.
 const SEEN: usize = 3;
-/// Sizes that are remembered of one nesting.
+/// Sizes that are recorded for one nesting.
 const KEPT: usize = 8;
 
 /// The sizes that were seen, by what signatures have in common apart from them.
@@ -25,7 +25,7 @@ struct Family {
     refused: bool,
 }
 
-/// Nestings that are remembered; with more of them relaxing is hopeless anyway.
+/// Nestings that are recorded; with more of them relaxing is hopeless anyway.
 const FAMILIES: usize = 256;
 
 impl Families {

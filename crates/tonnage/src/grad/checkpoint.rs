@@ -8,8 +8,8 @@ use super::region;
 use crate::dispatch::{self, Input};
 use crate::tree::Tree;
 
-/// The same function, whose gradient saves its arguments and nothing else: in the backward pass it is computed
-/// again. Random numbers inside of it repeat exactly; variables that it reads get their gradients, and
+/// The same function, whose gradient saves its arguments and nothing else: in the backward pass it is
+/// recomputed. Random numbers inside of it repeat exactly; variables that it reads get their gradients, and
 /// those that it writes are written once. It nests.
 ///
 /// The function is traced, in eager mode too: it runs as one planned call, and reads no values.

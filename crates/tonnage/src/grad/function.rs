@@ -46,7 +46,7 @@ struct Halves {
     attrs: Attrs,
 }
 
-/// Ways of asking that are remembered.
+/// Sets of wanted gradients whose graphs are cached.
 const REMEMBERED: usize = 8;
 
 /// Whether someone differentiates a call: a tape that records it, or a forward pass that an argument moves

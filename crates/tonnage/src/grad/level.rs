@@ -1,13 +1,13 @@
-//! Who differentiates whom: tapes and forward passes nest, and each has a level, counted up as they are
-//! made. What a forward pass emits on its own account is for those around it alone: whoever was made
-//! inside of it looks at values, not at their tangents.
+//! Levels of nested differentiation: tapes and forward passes nest, and each has a level, counted up as they are
+//! made. What a forward pass emits itself is recorded by the levels around it alone: tapes and passes that were made
+//! inside of it see values, not their tangents.
 
 use std::cell::Cell;
 use std::ops::Range;
 
 thread_local! {
     static NEXT: Cell<u64> = const { Cell::new(0) };
-    /// Those from here on, and below the other, are told of what is applied.
+    /// Levels from this one on, and below the other, record what is applied.
     static FLOOR: Cell<u64> = const { Cell::new(0) };
     static CEILING: Cell<u64> = const { Cell::new(u64::MAX) };
 }
@@ -17,12 +17,12 @@ pub(crate) fn next() -> u64 {
     NEXT.replace(NEXT.get() + 1)
 }
 
-/// All who are told of what is applied.
+/// The levels that record what is applied.
 pub(crate) fn listening() -> Range<u64> {
     FLOOR.get()..CEILING.get()
 }
 
-/// Runs `f` by itself: only those who are made inside of it are told of what it applies.
+/// Runs `f` by itself: only levels that are made inside of it record what it applies.
 pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
     struct RestoreLevels(u64, u64);
     impl Drop for RestoreLevels {
@@ -35,7 +35,7 @@ pub(crate) fn apart<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f`, telling only those around `level` of what it applies.
+/// Runs `f`; only the levels around `level` record what it applies.
 pub(crate) fn around<R>(level: u64, f: impl FnOnce() -> R) -> R {
     struct RestoreCeiling(u64);
     impl Drop for RestoreCeiling {

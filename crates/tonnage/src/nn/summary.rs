@@ -23,7 +23,7 @@ pub struct Summary {
     /// Of the gradients of those that training changes, if all are there at once: an upper bound, since a plan applies each as soon as it is
     /// complete, and one that is rows stays rows.
     pub gradients: Bytes,
-    /// What the optimizer remembers.
+    /// The state of the optimizer.
     pub optimizer: Bytes,
     /// What is saved for the backward pass for that input.
     pub activations: Bytes,

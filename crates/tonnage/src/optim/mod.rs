@@ -232,7 +232,7 @@ impl Optimizer {
         state.steps(source)?.assign_add(&crate::make::full(1, DType::I64, ())?)
     }
 
-    /// One variable's step. What was read is let go before it is written, so that eager mode writes in place too.
+    /// One variable's step. What was read is released before it is written, so that eager mode writes in place too.
     fn step_one(
         &self,
         variable: &Variable,
@@ -349,12 +349,12 @@ impl Optimizer {
         self.state().of(variable)?.average.clone()
     }
 
-    /// All that is remembered, in the order of its making: what a checkpoint of training holds beside the variables.
+    /// All of the state, in the order of its making: what a checkpoint of training holds beside the variables.
     pub fn variables(&self) -> Vec<Variable> {
         self.state().variables()
     }
 
-    /// Bytes that are remembered of these variables once a step was made.
+    /// Bytes of state for these variables once a step was made.
     pub fn bytes<'v>(&self, variables: impl IntoIterator<Item = &'v Variable>) -> Result<Bytes> {
         let mut total = Bytes::ZERO;
         for variable in variables {

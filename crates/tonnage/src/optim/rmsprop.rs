@@ -10,7 +10,7 @@ use crate::ops::Elementwise;
 pub struct RmsProp {
     /// The share of the old that stays in the means.
     pub rho: f64,
-    /// The share of the last step that is made again.
+    /// The share of the last step that is added to this one.
     pub momentum: f64,
     /// Whether the square of the mean is taken off the mean of the square: the variance is left.
     pub centered: bool,

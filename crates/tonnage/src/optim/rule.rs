@@ -1,4 +1,4 @@
-//! What tells optimizers apart: what each remembers of a variable, and what it makes of a gradient. All that they
+//! What tells optimizers apart: the state that each has for a variable, and what it makes of a gradient. All that they
 //! share (schedules, decay, clipping, rows, precision) is [`Optimizer`](super::Optimizer)'s.
 
 use tonnage_core::error::bad_argument;
@@ -33,7 +33,7 @@ pub trait Rule: Send + Sync {
     /// A word for names of variables and messages.
     fn name(&self) -> &'static str;
 
-    /// What is remembered of a variable that is computed with as this type. Each starts as zeros.
+    /// The state for a variable that is computed with as this type. Each starts as zeros.
     fn slots(&self, ty: &TensorType) -> Vec<Slot>;
 
     /// What it makes of a gradient that is a few rows.
@@ -53,12 +53,12 @@ pub enum ByRows {
     Never,
     /// A row's step depends on that row alone, and on all that its gradient adds up to: just those rows change.
     Sums,
-    /// The step is `-rate * gradient`, whatever the value is and nothing is remembered: what is the same row need
+    /// The step is `-rate * gradient`, whatever the value is, and without state: what is the same row need
     /// not be added up before.
     Terms,
 }
 
-/// Something that is remembered between steps.
+/// One tensor of state for each variable, which lasts from step to step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
     /// A word for it.
@@ -86,7 +86,7 @@ pub struct Now<'a> {
     pub value: &'a Tensor,
     /// The gradient, of the same shape.
     pub gradient: &'a Tensor,
-    /// What is remembered, in the order of [`Rule::slots`].
+    /// The state, in the order of [`Rule::slots`].
     pub slots: &'a [Tensor],
     /// The learning rate, a scalar.
     pub rate: &'a Tensor,
@@ -98,7 +98,7 @@ pub struct Now<'a> {
 pub struct Next {
     /// The variable's new value.
     pub value: Tensor,
-    /// What is remembered, in the order of [`Rule::slots`].
+    /// The state, in the order of [`Rule::slots`].
     pub slots: Vec<Tensor>,
 }
 

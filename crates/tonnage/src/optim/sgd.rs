@@ -5,10 +5,10 @@ use tonnage_core::{Result, TensorType};
 use super::rule::{ByRows, Next, Now, Rule, Slot, share};
 
 /// `v <- momentum * v + g`, `w <- w - rate * v`; with `nesterov`, `w <- w - rate * (g + momentum * v)`. Without momentum
-/// nothing is remembered.
+/// there is no state.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sgd {
-    /// The share of the last step that is made again.
+    /// The share of the last step that is added to this one.
     pub momentum: f64,
     /// Whether the gradient is taken as if that share had been made already.
     pub nesterov: bool,

@@ -1,4 +1,4 @@
-//! What an optimizer remembers, as variables of its own.
+//! The state of an optimizer, as variables of its own.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::make;
 use crate::ops::Elementwise;
 use crate::variable::{Role, Variable, held_in_files};
 
-/// Everything that is remembered.
+/// The state of an optimizer.
 #[derive(Debug, Default)]
 pub(super) struct OptimizerState {
     steps: Option<Variable>,
@@ -19,7 +19,7 @@ pub(super) struct OptimizerState {
     order: Vec<u64>,
 }
 
-/// What is remembered of one variable.
+/// The state for one variable.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Slots {
     /// The rule's.
@@ -31,7 +31,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// True where nothing is remembered of the variable.
+    /// True where there is no state for the variable.
     pub fn is_empty(&self) -> bool {
         self.all().next().is_none()
     }
@@ -80,7 +80,7 @@ fn scalar(
 }
 
 impl Optimizer {
-    /// What is remembered of a variable: the rule's slots; and what starts as its value, a copy in f32 and a running mean.
+    /// The state for a variable: the rule's slots; and what starts as its value, a copy in f32 and a running mean.
     pub(super) fn wanted(&self, variable: &Variable) -> (Vec<Slot>, [Option<Slot>; 2]) {
         let ty = variable.ty();
         let computed = TensorType::new(computed_in(ty.dtype), ty.shape.clone());
@@ -90,7 +90,7 @@ impl Optimizer {
         (self.rule.slots(&computed), [master, average])
     }
 
-    /// What is remembered of a variable, made where it is not there yet. The copy and the mean start as the
+    /// The state for a variable, made where it is not there yet. The copy and the mean start as the
     /// variable's value.
     pub(super) fn slots(
         &self,

@@ -1,6 +1,6 @@
-//! Which op's result was the first that is not finite, for whoever looks for it in eager mode.
+//! Which op's result was the first that is not finite, for debugging in eager mode.
 //!
-//! Only ops that a tape records are looked at, so that the way of all others knows nothing of it.
+//! Only ops that a tape records are looked at, so that the path of all others is untouched.
 //!
 //! Decision: `docs/decisions/loss-is-asserted.md`.
 

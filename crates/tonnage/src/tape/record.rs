@@ -325,7 +325,7 @@ impl PendingRecord {
 
 impl TapeLog {
     /// A record that saves the result of an earlier one saves it for that one too: aux outputs, such as the bits of
-    /// a relu, are not needed beside it. Only later records know, so they are let go then.
+    /// a relu, are not needed beside it. Only later records know, so they are released then.
     fn lighten(&mut self, later: &Record<u64>) {
         for (save, value) in &later.saved {
             let Save::Input(i) = save else { continue };

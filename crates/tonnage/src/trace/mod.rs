@@ -45,7 +45,7 @@ pub(crate) struct TraceState {
     arguments: Vec<Value>,
     /// What comes from outside, and the input that it became.
     captured: Vec<(Tensor, Value)>,
-    /// Concrete tensors by who they are, for a quick look.
+    /// Concrete tensors by their identity, for quick lookup.
     by_id: HashMap<u64, usize>,
     /// Variables that are used, in the order of their first use.
     pub variables: Vec<UsedVariable>,

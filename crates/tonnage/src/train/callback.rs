@@ -29,7 +29,7 @@ pub struct Progress {
     pub predicted: Bytes,
 }
 
-/// What is told after every time through the data.
+/// What is told after every epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Epoch {
     /// Where training is.
@@ -156,7 +156,7 @@ impl Callback for EarlyStopping {
     }
 }
 
-/// A file with a line for every step (CSV), or for every step and every time through the data (JSON). A line is in the file when the step is over.
+/// A file with a line for every step (CSV), or for every step and every epoch (JSON). A line is in the file when the step is over.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,

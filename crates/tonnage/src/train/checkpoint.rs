@@ -97,7 +97,7 @@ impl Checkpoints {
         Checkpoints { keep: keep.max(1), ..self }
     }
 
-    /// Keeps the one with the lowest score too. [`Fit`](super::Fit) gives one after every time through the data: the loss on what is held out,
+    /// Keeps the one with the lowest score too. [`Fit`](super::Fit) gives one after every epoch: the loss on what is held out,
     /// or where nothing is, that of the steps.
     #[must_use]
     pub fn keep_best(self) -> Checkpoints {

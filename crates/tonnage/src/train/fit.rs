@@ -132,7 +132,7 @@ impl Fit {
         Fit { scale: Some(scale), ..self }
     }
 
-    /// The loss on these is computed after every time through the data, for callbacks and to tell which checkpoint is best.
+    /// The loss on these is computed after every epoch, for callbacks and to tell which checkpoint is best.
     #[must_use]
     pub fn held_out(self, data: &Dataset<(Tensor, Tensor)>) -> Fit {
         Fit { held_out: Some(data.clone()), ..self }
@@ -200,7 +200,7 @@ impl Fit {
         self.run_with(model, optimizer, data, loss, after)
     }
 
-    /// [`Fit::run`] with callbacks, which are told of every time through the data too.
+    /// [`Fit::run`] with callbacks, which are told of every epoch too.
     ///
     /// # Errors
     /// As [`Fit::run`] has them, and what a callback says.

@@ -111,8 +111,8 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
         of_model(self.model).into_iter().chain(of_optimizer).chain(of_scale).collect()
     }
 
-    /// Says where a loss that is no number comes from: parameters that an earlier step left so, or else the first result in
-    /// the way forward, which is gone again op by op.
+    /// Says where a loss that is no number comes from: parameters that an earlier step left so, or else the first result of
+    /// the forward pass, which is run once more, op by op.
     pub fn explained(&self, error: Error, step: u64, batch: Batch) -> Error {
         let ErrorKind::Asserted { what } = error.kind() else { return error };
         if !what.starts_with(&format!("`{THE_LOSS}`")) {

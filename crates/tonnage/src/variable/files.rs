@@ -1,8 +1,8 @@
 //! Variables whose values are stored in files.
 //!
-//! Such a variable is a tensor that stays in its file: ops read it as they go. An update makes a new value, a piece at a time, in another place of
-//! the file; the variable is that when the call has ended, and as it was where the call fails. Who read the old value keeps
-//! it.
+//! Such a variable is a tensor that stays in its file: ops read it as they go. An update makes a new value, a piece at a time, elsewhere in
+//! the file; the variable is that when the call has ended, and as it was where the call fails. A tensor that was read
+//! before stays the old value.
 //!
 //! Decision: `docs/decisions/variables-in-files.md`.
 

@@ -39,13 +39,13 @@ impl Drop for Holding {
 }
 
 /// The variables of a planned call. Those that it writes are held until it ends: another call that writes one of
-/// them waits, and so does who reads one, so no update is lost and no value is seen half written.
+/// them waits, and so does a reader, so no update is lost and no value is seen half written.
 ///
 /// They are taken in the order in which they were made, whatever the order in the call, so that two calls never
 /// wait for each other. While they are held the caller runs kernels, and callbacks, which never wait for a variable; see
 /// [`pool`](mod@tonnage_runtime::pool).
 pub(crate) struct LockedVariables<'v> {
-    /// Those that are written, each with its place among them in the order of the call.
+    /// Those that are written, each with its index among them in the order of the call.
     written: Vec<(usize, &'v Variable, MutexGuard<'v, VariableState>)>,
     arrays: Vec<Array>,
     _holding: Option<Holding>,

@@ -64,7 +64,7 @@ pub(crate) enum Role {
     Trainable,
     /// Anything else that a user keeps.
     Fixed,
-    /// What an optimizer remembers between steps.
+    /// The state of an optimizer.
     Optimizer,
 }
 
@@ -88,7 +88,7 @@ enum VariableState {
     Declared(Option<Arc<InitialValue>>),
     /// What is wrong with it, where it could not be said as it was made.
     Refused(tonnage_core::Error),
-    /// Its value, and who that is to a tape.
+    /// Its value, and its identity, by which tapes know it.
     Holds(Array, u64),
     /// Its container is closed.
     Closed,

@@ -26,7 +26,7 @@ impl Drop for VariableInner {
 impl Variable {
     /// The variables whose value is one of those asked for, each with that value.
     pub(crate) fn holding(is_it: impl Fn(&Array) -> bool) -> Vec<(Variable, Array)> {
-        // The list is let go before a variable may be dropped, which takes itself off it.
+        // The lock is released before a variable may be dropped, which takes itself off it.
         let living: Vec<Arc<VariableInner>> = all().values().filter_map(Weak::upgrade).collect();
         let held = living.into_iter().map(Variable).filter_map(|variable| {
             let value = match variable.try_state().as_deref() {

@@ -29,18 +29,18 @@ fn fill(shape: &Shape, seed: usize) -> Tensor {
     tensor(values).unwrap().reshape(shape.clone()).unwrap()
 }
 
-struct Case {
+struct LayerCase {
     layer: Box<dyn Layer>,
     input: Tensor,
     /// What each parameter is filled with, in order.
     seeds: Vec<usize>,
 }
 
-fn case(name: &str) -> Option<Case> {
+fn case(name: &str) -> Option<LayerCase> {
     let x = || fill(&[2, 5, 3].into(), 1);
     let image = || fill(&[2, 6, 5, 4].into(), 2);
     let made = |layer: Box<dyn Layer>, input, seeds: &[usize]| {
-        Some(Case { layer, input, seeds: seeds.to_vec() })
+        Some(LayerCase { layer, input, seeds: seeds.to_vec() })
     };
     let strided = || Conv::valid().stride(2);
     match name {
@@ -89,7 +89,7 @@ fn layers_give_what_pytorch_gives_eager_and_planned() {
         let mut words = line.split(' ');
         let name = words.next().unwrap();
         let expected: Vec<f64> = words.map(|word| word.parse().unwrap()).collect();
-        let Case { layer, input, seeds } = case(name).unwrap();
+        let LayerCase { layer, input, seeds } = case(name).unwrap();
         layer.forward(&input, Mode::Inference).unwrap();
         for (parameter, seed) in layer.parameters().iter().zip(seeds) {
             let shape = parameter.variable.ty().shape;

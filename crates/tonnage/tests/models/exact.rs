@@ -13,7 +13,7 @@ use super::{ids, image, rows};
 
 type Body = Arc<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>;
 
-struct Case {
+struct PlanCase {
     name: String,
     body: Body,
     arguments: Vec<Tensor>,
@@ -23,12 +23,12 @@ fn case(
     name: &str,
     arguments: Vec<Tensor>,
     body: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + 'static,
-) -> Case {
-    Case { name: name.into(), body: Arc::new(body), arguments }
+) -> PlanCase {
+    PlanCase { name: name.into(), body: Arc::new(body), arguments }
 }
 
 /// A step of training that updates all parameters.
-fn training(name: &str, x: Tensor, net: fn(&mut Params, Tensor) -> Result<Tensor>) -> Case {
+fn training(name: &str, x: Tensor, net: fn(&mut Params, Tensor) -> Result<Tensor>) -> PlanCase {
     case(name, vec![x], move |a| {
         let (mut tape, mut params) = (GradientTape::new(), Params::default());
         let loss = net(&mut params, a[0].clone())?;
@@ -45,7 +45,7 @@ fn gradients(
     name: &str,
     arguments: Vec<Tensor>,
     f: impl Fn(&[Tensor]) -> Result<Tensor> + 'static,
-) -> Case {
+) -> PlanCase {
     case(name, arguments, move |a| {
         let mut tape = GradientTape::new();
         a.iter().for_each(|x| tape.watch(x));
@@ -69,7 +69,7 @@ fn lstm(
     Ok((((&gates[3]).sigmoid()? * (&c).tanh()?)?, c))
 }
 
-fn nets() -> Vec<Case> {
+fn nets() -> Vec<PlanCase> {
     vec![
         training("mlp", rows([16, 32]), nets::mlp),
         training("lenet", image([4, 28, 28, 1]), nets::lenet),
@@ -85,7 +85,7 @@ fn nets() -> Vec<Case> {
     ]
 }
 
-fn loops() -> Vec<Case> {
+fn loops() -> Vec<PlanCase> {
     let mut all = Vec::new();
     for iterations in [1, 2, 17, 100] {
         for (width, options) in [
@@ -168,7 +168,7 @@ struct Found {
 
 impl Found {
     /// Calls a case under a budget and compares what it took with what its plan said.
-    fn call(&mut self, case: &Case, budget: Option<Bytes>) {
+    fn call(&mut self, case: &PlanCase, budget: Option<Bytes>) {
         let body = case.body.clone();
         let f = function(move |a: Vec<Tensor>| body(&a));
         let f = match budget {
@@ -203,7 +203,7 @@ impl Found {
 
 /// Calls every case without a budget and with some from there down to the least.
 #[track_caller]
-fn check(cases: fn() -> Vec<Case>) {
+fn check(cases: fn() -> Vec<PlanCase>) {
     let _turn = alone();
     set_seed(5);
     let mut found = Found::default();
