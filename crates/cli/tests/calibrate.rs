@@ -27,7 +27,7 @@ fn notices(output: &Output) -> String {
 const BUILT_IN: [f64; 6] = [150.0, 20.0, 1.0, 6.0, 500.0, 2000.0];
 
 #[test]
-fn figures_are_kept_for_later_processes_until_they_are_measured_again() {
+fn figures_are_saved_for_later_processes_until_they_are_measured_again() {
     let folder = tempfile::tempdir().unwrap();
     let before = calibrate(folder.path(), &["--show"]);
     assert_eq!((figures(&before), notices(&before)), (BUILT_IN.to_vec(), String::new()));

@@ -85,7 +85,7 @@ fn an_output_that_exists_is_replaced() {
 }
 
 #[test]
-fn a_capacity_is_kept_or_refused() {
+fn a_capacity_is_met_or_refused() {
     let folder = Folder::new();
     assert_eq!(folder.pack(GOOD, &["--capacity", "12"]).status.code(), Some(0));
     assert_eq!(folder.pack(GOOD, &["--capacity", "1KiB"]).status.code(), Some(0));

@@ -120,7 +120,7 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
 }
 
 #[test]
-fn a_limit_is_kept_and_the_error_says_which_kind_of_too_much() {
+fn a_limit_is_enforced_and_the_error_says_which_kind_of_too_much() {
     let _turn = alone();
     // 1 MiB in tensors that are too small to leave memory for a while.
     let held: Vec<Tensor> = (0..64).map(|_| tensor(vec![0.0f32; 4096]).unwrap()).collect();

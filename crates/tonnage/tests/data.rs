@@ -40,7 +40,7 @@ fn steps_give_what_their_names_say() {
     let rows = Pipeline::rows(&data.unwrap()).batch(2);
     let (x, y) = rows.iter().next().unwrap().unwrap();
     assert_eq!((x.shape().to_string(), y.to_vec::<i64>().unwrap()), ("[2, 2]".into(), vec![5, 6]));
-    // Gone through again, it starts again.
+    // Iterated a second time, it starts from the first element.
     assert_eq!(rows.iter().count(), 1);
 }
 

@@ -75,7 +75,7 @@ fn what_lives_at_the_peak_adds_up_by_kind_by_layer_and_by_line() {
 }
 
 #[test]
-fn gradients_and_what_optimizers_remember_count_to_the_layer_of_what_they_are_of() {
+fn gradients_and_optimizer_state_count_to_the_layer_of_what_they_are_of() {
     let _turn = alone();
     let plan = planned_step();
     let lines = plan.explain().steps;

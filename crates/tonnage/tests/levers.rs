@@ -92,7 +92,7 @@ fn a_budget_says_how_many_checkpoints_a_loop_has_and_the_bits_stay() {
 }
 
 #[test]
-fn a_number_of_states_that_was_set_by_hand_is_kept() {
+fn a_number_of_checkpoints_that_was_set_by_hand_is_respected() {
     let _turn = alone();
     set_seed(5);
     let w = Variable::new("w", drawn(&[16, 16], 0.2)).unwrap();
@@ -379,7 +379,7 @@ fn wide(
 }
 
 #[test]
-fn values_are_kept_in_bf16_only_where_that_is_allowed() {
+fn values_are_stored_in_bf16_only_where_that_is_allowed() {
     let _turn = alone();
     let weights = || -> Vec<Variable> {
         set_seed(13);

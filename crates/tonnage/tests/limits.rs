@@ -343,7 +343,7 @@ fn variables_that_left_memory_are_updated_where_they_come_back() {
 }
 
 #[test]
-fn what_nobody_can_send_away_is_still_an_error_and_leaks_nothing() {
+fn what_cannot_be_evicted_is_still_an_error_and_leaks_nothing() {
     let _turn = alone();
     let before = in_use();
     {

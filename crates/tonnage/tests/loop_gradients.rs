@@ -163,7 +163,7 @@ fn rows_of_a_map_have_gradients() {
 }
 
 #[test]
-fn what_no_result_depends_on_is_not_gone_back_through() {
+fn what_no_result_depends_on_has_no_backward_pass() {
     let _turn = alone();
     // The second value is carried and never matters; the third matters and depends on nothing watched.
     let f = function(|(x, z): (Tensor, Tensor)| {

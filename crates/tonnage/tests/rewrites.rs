@@ -332,7 +332,7 @@ fn the_order_of_statements_does_not_matter_where_ops_are_joined() {
 }
 
 #[test]
-fn what_a_loop_carries_for_nobody_is_not_carried() {
+fn loop_variables_that_are_never_read_are_not_carried() {
     let _turn = alone();
     let f = function(|x: Tensor| {
         let start = (full(0, DType::I32, ())?, x.clone(), (&x).exp()?, zeros([300, 400])?);
@@ -353,7 +353,7 @@ fn what_a_loop_carries_for_nobody_is_not_carried() {
 }
 
 #[test]
-fn what_a_branch_makes_for_nobody_is_not_made() {
+fn results_of_a_branch_that_are_never_read_are_not_made() {
     let _turn = alone();
     let f = function(|x: Tensor| {
         let positive = full(0.0, DType::F32, ())?.less(&x.sum_all()?)?;

@@ -207,7 +207,7 @@ fn sums_of_gradients_are_added_up_in_place() {
 }
 
 #[test]
-fn gradients_that_nobody_asked_for_are_neither_computed_nor_planned() {
+fn gradients_that_are_not_asked_for_are_neither_computed_nor_planned() {
     let _turn = alone();
     let (x, w) = (resident([12, 20]), resident([20, 28]));
     let run = |x: &Tensor, w: &Tensor| -> Result<Tensor> {

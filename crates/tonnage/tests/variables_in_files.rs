@@ -87,7 +87,7 @@ fn what_is_measured_is_what_was_planned_and_less_than_the_model() -> Result<()> 
 }
 
 #[test]
-fn a_budget_below_the_weights_is_kept() -> Result<()> {
+fn a_budget_below_the_weights_is_met() -> Result<()> {
     let (weights, optimizer) = (layers(true)?, Optimizer::adam(0.01));
     let step = training(&weights, &optimizer).budget("1800KiB")?;
     let x = batch()?;

@@ -43,10 +43,10 @@ impl Gpt {
 impl Layer for Gpt {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let seen = x.shape().get(1).and_then(|n| n.known()).unwrap_or(self.length);
-        let places = self.places.read(&[self.length, self.width], DType::F32)?;
-        let places = places.slice(&[Part::from(0..seen as i64), Part::ALL])?;
+        let positions = self.places.read(&[self.length, self.width], DType::F32)?;
+        let positions = positions.slice(&[Part::from(0..seen as i64), Part::ALL])?;
         let mut x = Source::for_layer("embedding", || {
-            (self.tokens.forward(x, mode)? + places)?.cast(self.dtype)
+            (self.tokens.forward(x, mode)? + positions)?.cast(self.dtype)
         })?;
         for (i, block) in self.blocks.iter().enumerate() {
             x = Source::for_layer(&format!("blocks.{i}"), || block.forward(&x, mode))?;

@@ -11,7 +11,7 @@ use super::signature::Signature;
 /// Distinct sizes of the same arguments from which dims are opened.
 const SEEN: usize = 3;
 /// Sizes that are recorded for one nesting.
-const KEPT: usize = 8;
+const MAX_RECORDED: usize = 8;
 
 /// The sizes that were seen, by what signatures have in common apart from them.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Families {
         let family = self.0.entry(coarse).or_default();
         let row = row?;
         if !family.sizes.contains(&row) {
-            if family.sizes.len() >= KEPT {
+            if family.sizes.len() >= MAX_RECORDED {
                 family.sizes.remove(0);
             }
             family.sizes.push(row);

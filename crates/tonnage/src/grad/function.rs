@@ -47,7 +47,7 @@ struct Halves {
 }
 
 /// Sets of wanted gradients whose graphs are cached.
-const REMEMBERED: usize = 8;
+const MAX_CACHED: usize = 8;
 
 /// Whether someone differentiates a call: a tape that records it, or a forward pass that an argument moves
 /// in.
@@ -138,7 +138,7 @@ impl Whole {
         };
         let (forward, backward) = (made.forward, made.backward);
         let halves = Arc::new(Halves { forward, backward, attrs });
-        if all.len() >= REMEMBERED {
+        if all.len() >= MAX_CACHED {
             all.remove(0);
         }
         all.push((needs, halves.clone()));

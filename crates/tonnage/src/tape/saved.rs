@@ -61,9 +61,9 @@ impl SavedForBackward {
 impl fmt::Display for SavedForBackward {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows: Vec<(SavedByOp, usize)> = Vec::new();
-        let mut place: HashMap<(&str, Source), usize> = HashMap::new();
+        let mut row_of: HashMap<(&str, Source), usize> = HashMap::new();
         for op in &self.ops {
-            let at = *place.entry((op.op, op.source)).or_insert(rows.len());
+            let at = *row_of.entry((op.op, op.source)).or_insert(rows.len());
             match rows.get_mut(at) {
                 Some((sum, times)) => {
                     sum.bytes += op.bytes;

@@ -46,17 +46,17 @@ pub(crate) fn equalized(
     Ok(inputs)
 }
 
-/// Types with a size that the data decide taken for one of another input, those at the same place from the back first; then
+/// Types with a size that the data decide taken for one of another input, those at the same axis from the back first; then
 /// with all sizes of all inputs taken for those of one input.
 fn candidates(types: &[TensorType]) -> impl Iterator<Item = Vec<TensorType>> {
-    let places = |from_back: usize| {
+    let axes_at = |from_back: usize| {
         (0..types.len()).rev().flat_map(move |i| {
             let axis = types[i].shape.rank().checked_sub(from_back + 1);
             axis.map(|axis| (i, axis)).into_iter()
         })
     };
     let most = types.iter().map(|ty| ty.shape.rank()).max().unwrap_or(0);
-    let all = move || (0..most).flat_map(places);
+    let all = move || (0..most).flat_map(axes_at);
     let data = all().filter(|(i, axis)| types[*i].shape[*axis].depends_on_data());
     let pairs = data.flat_map(move |to| all().map(move |from| (to, from)));
     let mut pairs: Vec<_> = pairs.filter(|((i, _), (j, _))| i != j).collect();

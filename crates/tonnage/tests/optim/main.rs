@@ -126,7 +126,7 @@ fn a_gradient_of_rows_steps_those_rows_however_often_they_occur() {
 }
 
 #[test]
-fn rows_that_are_not_asked_for_keep_what_adam_remembers_of_them() {
+fn rows_that_are_not_asked_for_keep_their_state_of_adam() {
     let _turn = alone();
     let table = Variable::new("table", zeros([4, 2]).unwrap()).unwrap();
     let adam = Optimizer::adam(0.1);
@@ -289,7 +289,7 @@ impl Rule for Sums {
 }
 
 #[test]
-fn a_rule_of_ones_own_may_call_what_it_remembers_as_it_likes() {
+fn a_custom_rule_may_name_its_slots_as_it_likes() {
     let _turn = alone();
     let w = Variable::new("w", tensor([10.0f32]).unwrap()).unwrap();
     let sums = Optimizer::new(Sums, 1.0).averages(0.5).master_weights();
