@@ -267,7 +267,7 @@ impl Tree for Nest {
     fn paths(&self, path: &mut String, f: &mut dyn FnMut(&str)) {
         let before = path.len();
         match &self.shape.node {
-            // A call's: the arguments by their numbers.
+            // A call's: the arguments by their positions.
             NestNode::Tuple(parts) => parts.iter().for_each(|part| leaf_paths(part, path, f)),
             node => leaf_paths(node, path, f),
         }

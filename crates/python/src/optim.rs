@@ -1,4 +1,4 @@
-//! Optimizers: `tonnage::optim` by the names of rules and their numbers. Their state is variables, which Python
+//! Optimizers: `tonnage::optim` by the names of rules and their hyperparameters. Their state is variables, which Python
 //! lists, saves and restores.
 
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ pub struct PyOptimizer {
     no_decay: Arc<Mutex<HashSet<u64>>>,
 }
 
-/// The numbers of a rule by their names; each is asked for, and a name that is left over is a mistake.
+/// The hyperparameters of a rule by their names; each is asked for, and a name that is left over is a mistake.
 struct Hyperparameters(HashMap<String, f64>);
 
 impl Hyperparameters {
@@ -110,7 +110,7 @@ fn made(rule: &str, rate: f64, numbers: HashMap<String, f64>) -> PyResult<Optimi
 
 #[pymethods]
 impl PyOptimizer {
-    /// One of a rule, its learning rate and its numbers. `decay` pulls to 0, `clip` is how gradients are held and where,
+    /// One of a rule, its learning rate and its hyperparameters. `decay` pulls to 0, `clip` is how gradients are held and where,
     /// `averages` the share of the old in running means.
     #[new]
     #[pyo3(signature = (rule, rate, numbers, decay, clip, averages))]

@@ -32,7 +32,7 @@ pub(crate) enum TensorRepr {
     Spec(Arc<TensorType>),
 }
 
-/// A value of a graph in the making.
+/// A value of a graph that is being traced.
 pub(crate) struct TracedValue {
     pub value: Value,
     pub trace: Trace,

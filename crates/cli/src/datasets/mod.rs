@@ -20,7 +20,7 @@ pub struct TrainTestData {
     pub held_out: Examples,
     /// Kinds of pictures, characters, or people and things.
     pub classes: Vec<usize>,
-    /// The characters of a text, in the order of their numbers.
+    /// The characters of a text, in the order of their indices.
     pub characters: String,
     /// What ratings are on average.
     pub mean: f32,

@@ -90,7 +90,7 @@ pub struct ModelConfig {
     pub layers: usize,
     /// Characters that are seen at once.
     pub length: usize,
-    /// The characters, in the order of their numbers.
+    /// The characters, in the order of their indices.
     #[serde(default)]
     pub characters: String,
     /// What ratings are on average.

@@ -1,4 +1,4 @@
-//! Bodies and branches in the making: each is traced on its own, and takes what it uses from outside as inputs.
+//! Tracing of bodies and branches: each is traced on its own, and takes what it uses from outside as inputs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::trace::{FinishedTrace, Trace};
 use crate::tree::Tree;
 use crate::variable::Variable;
 
-/// A region in the making.
+/// A region that is being traced.
 pub(super) struct RegionTrace<R> {
     pub trace: Trace,
     pub result: R,

@@ -289,7 +289,7 @@ impl Tensor {
         Ok(parts.into_vec())
     }
 
-    /// Elements around the tensor: their numbers before and behind each axis.
+    /// Padding around the tensor: its widths before and behind each axis.
     ///
     /// ```
     /// use tonnage::{PadMode, tensor};

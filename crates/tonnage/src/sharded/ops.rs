@@ -170,7 +170,7 @@ impl Sharded {
         all().map_err(|e| e.at(source))
     }
 
-    /// Rows by their numbers, in memory; of files just these are read.
+    /// Rows by their indices, in memory; of files just these are read.
     ///
     /// # Errors
     /// Where a number is no row, or the numbers are not i64.

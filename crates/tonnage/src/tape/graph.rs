@@ -1,4 +1,4 @@
-//! Gradients of a graph in the making: its nodes are the records, so no tape has to have been there.
+//! Gradients of a graph that is being traced: its nodes are the records, so no tape has to have been there.
 //!
 //! Decision: `docs/decisions/gradients-without-a-tape.md`.
 

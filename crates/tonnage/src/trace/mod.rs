@@ -26,7 +26,7 @@ pub(crate) use sizes::equalized;
 use crate::tensor::{Tensor, TensorRepr};
 use crate::variable::Variable;
 
-/// A graph in the making; clones are the same one.
+/// A graph that is being traced; clones are the same one.
 #[derive(Clone)]
 pub(crate) struct Trace(Arc<TraceInner>);
 

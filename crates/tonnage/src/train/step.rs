@@ -74,7 +74,7 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
         let losses = (self.loss)(&self.forward(&x)?, &y)?;
         self.source.stand_for(|| {
             let loss = losses.mean_all()?;
-            // Updates stand behind what can fail: where the loss is no number, parameters are as before the step.
+            // Updates stand behind what can fail: where the loss is not finite, parameters are as before the step.
             loss.check_finite(THE_LOSS)?;
             let goal = match self.scale {
                 Some(scale) => scale.scale(&loss)?,
@@ -111,7 +111,7 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
         of_model(self.model).into_iter().chain(of_optimizer).chain(of_scale).collect()
     }
 
-    /// Says where a loss that is no number comes from: parameters that an earlier step left so, or else the first result of
+    /// Says where a loss that is not finite comes from: parameters that an earlier step left so, or else the first result of
     /// the forward pass, which is run once more, op by op.
     pub fn explained(&self, error: Error, step: u64, batch: Batch) -> Error {
         let ErrorKind::Asserted { what } = error.kind() else { return error };
