@@ -1,6 +1,6 @@
-//! The crowded interval around the peak first, exactly; then everything else around it.
+//! The crowded window around the peak first, exactly; then everything else around it.
 //!
-//! A large training step is tight in a few sections only. Most items there span all of it: they are a
+//! A large training step is tight in a few sections only. Most items there span the whole window: they are a
 //! block whose inner order does not matter to it, and what is left is a small instance. The heuristics
 //! decide its items one by one among thousands, and miss by a fraction of a percent; the search
 //! on the whole instance cannot see that only a few of them matter.
@@ -9,10 +9,10 @@ use super::greedy;
 use super::sections::{Part, split};
 use super::{Item, search::Outcome};
 
-/// Items that it may have, beside those that span it: more are no small instance.
+/// Items that a window may have, beside those that span it: more are no small instance.
 const MOST: usize = 160;
 
-/// A packing within `ceiling` units, where one comes of solving an interval around the peak with `solve`.
+/// A packing within `ceiling` units, where one comes of solving a window around the peak with `solve`.
 pub(super) fn pack(
     part: &Part,
     ceiling: u64,
@@ -20,23 +20,23 @@ pub(super) fn pack(
 ) -> Option<Vec<u64>> {
     let sections = part.load.len();
     let peak = (0..sections).max_by_key(|&s| part.load[s])?;
-    // The interval grows until the rest fits around it, or it is not small any more.
+    // The window grows until the rest fits around it, or it is not small any more.
     let (mut reach, mut work) = (4, greedy::work(part));
     while reach < sections && work > 0 {
-        let crowded = (peak.saturating_sub(reach) as u32, (peak + reach).min(sections) as u32);
+        let window = (peak.saturating_sub(reach) as u32, (peak + reach).min(sections) as u32);
         reach *= 2;
         let (mut block, mut inner) = (Vec::new(), Vec::new());
         for (i, &span) in part.span.iter().enumerate() {
-            if span.0 <= crowded.0 && crowded.1 <= span.1 {
+            if span.0 <= window.0 && window.1 <= span.1 {
                 block.push(i as u32);
-            } else if span.0 < crowded.1 && crowded.0 < span.1 {
+            } else if span.0 < window.1 && window.0 < span.1 {
                 inner.push(i as u32);
             }
         }
         if inner.len() > MOST {
             return None;
         }
-        // Longer ones below, so that they nest outside of it too.
+        // Longer ones below, so that they nest outside of the window too.
         block.sort_by_key(|&i| std::cmp::Reverse(part.steps[i as usize]));
         let mut fixed = Vec::with_capacity(block.len() + inner.len());
         let mut height = 0;
@@ -44,7 +44,7 @@ pub(super) fn pack(
             fixed.push((i, height));
             height += part.size[i as usize];
         }
-        let offsets = crowded_offsets(part, crowded, &inner, ceiling - height, solve)?;
+        let offsets = window_offsets(part, window, &inner, ceiling - height, solve)?;
         fixed.extend(inner.iter().zip(offsets).map(|(&i, offset)| (i, height + offset)));
         fixed.sort_by_key(|&(_, offset)| offset);
         if let Some(packed) = greedy::around(part, ceiling, &fixed, &mut work) {
@@ -54,21 +54,17 @@ pub(super) fn pack(
     None
 }
 
-/// Offsets for the parts of items that lie in an interval.
-fn crowded_offsets(
+/// Offsets for the parts of items that lie in a window.
+fn window_offsets(
     part: &Part,
-    crowded: (u32, u32),
+    window: (u32, u32),
     inner: &[u32],
     capacity: u64,
     solve: &mut dyn FnMut(&Part, u64) -> Outcome,
 ) -> Option<Vec<u64>> {
     let clip = |&i: &u32| {
         let (first, last) = part.span[i as usize];
-        Item {
-            lower: first.max(crowded.0),
-            upper: last.min(crowded.1),
-            size: part.size[i as usize],
-        }
+        Item { lower: first.max(window.0), upper: last.min(window.1), size: part.size[i as usize] }
     };
     let items: Vec<Item> = inner.iter().map(clip).collect();
     let mut offsets = vec![0; items.len()];
