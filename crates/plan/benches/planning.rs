@@ -15,7 +15,7 @@ use tonnage_core::graph::replay;
 use tonnage_core::{Builder, Bytes, DType, Emit, Graph, Kind, OpDef, Result, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit, math, nn, state};
 use tonnage_plan::offsets::{self, Effort, Item};
-use tonnage_plan::{Frontier, InputSpec, Machine, Options, Rewrite, lower, plan, rewrite};
+use tonnage_plan::{Frontier, InputSpec, Machine, PlanOptions, Rewrite, lower, plan, rewrite};
 
 /// `x -> tanh(x * 0.9 + 0.1)` again and again, with a matrix product every ninth time.
 fn chain(nodes: usize) -> Result<Graph> {
@@ -215,7 +215,7 @@ fn main() -> Result<()> {
                 .iter()
                 .map(|ty| InputSpec::contiguous(ty, "bench", false))
                 .collect::<Result<Vec<_>>>()?;
-            let options = Options { threads: 2, outputs_given: false };
+            let options = PlanOptions { threads: 2, outputs_given: false };
             let (planning, planned) = best(runs, || plan(&lowered, &inputs, options))?;
             let items: Vec<Item> = planned
                 .buffers
@@ -283,7 +283,7 @@ fn frontiers(most: usize) -> Result<()> {
             .iter()
             .map(|ty| InputSpec::contiguous(ty, "bench", false))
             .collect::<Result<Vec<_>>>()?;
-        let options = Options { threads: 2, outputs_given: false };
+        let options = PlanOptions { threads: 2, outputs_given: false };
         let of = |machine: Machine| best(1, || Frontier::of(&graph, &inputs, options, &machine));
         let (again, _) = of(Machine::DEFAULT.without_disk())?;
         let (file, frontier) = of(Machine::DEFAULT)?;

@@ -40,7 +40,7 @@ pub struct Explanation {
     /// The step at which the arena is fullest.
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
-    pub live_at_peak: Vec<Holder>,
+    pub live_at_peak: Vec<SourceShare>,
     /// What lives then by kind, largest first. With [`Explanation::gaps`] that is the peak.
     pub by_kind: Vec<Share>,
     /// The same by layer of the model, as [scopes of names](Source::for_layer) say; what is in none is under no name.
@@ -68,7 +68,7 @@ pub struct Share {
 
 /// Bytes of one kind that come from one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Holder {
+pub struct SourceShare {
     /// What they are.
     pub kind: Kind,
     /// The op that makes them, or the variable's name.
@@ -148,16 +148,17 @@ impl Plan {
     }
 
     /// What lives at the peak, largest first: inputs, buffers of the arena at its fullest, small results.
-    pub fn live_at_peak(&self) -> Vec<Holder> {
-        let mut holders: HashMap<(Kind, &str, Source), Holder> = HashMap::new();
+    pub fn live_at_peak(&self) -> Vec<SourceShare> {
+        let mut holders: HashMap<(Kind, &str, Source), SourceShare> = HashMap::new();
         for (kind, what, source, bytes) in self.alive() {
-            let none = || Holder { kind, what: what.into(), source, count: 0, bytes: Bytes::ZERO };
+            let none =
+                || SourceShare { kind, what: what.into(), source, count: 0, bytes: Bytes::ZERO };
             let holder = holders.entry((kind, what, source)).or_insert_with(none);
             holder.count += 1;
             holder.bytes += bytes;
         }
-        let mut holders: Vec<Holder> = holders.into_values().collect();
-        let by_name = |h: &Holder| (h.source, h.kind, h.what.clone());
+        let mut holders: Vec<SourceShare> = holders.into_values().collect();
+        let by_name = |h: &SourceShare| (h.source, h.kind, h.what.clone());
         holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| by_name(a).cmp(&by_name(b))));
         holders
     }
@@ -181,14 +182,14 @@ impl Plan {
     /// # use std::sync::Arc;
     /// # use tonnage_core::graph::Builder;
     /// # use tonnage_core::{Attrs, DType, Emit, Kind, TensorType};
-    /// # use tonnage_plan::{InputSpec, Options, StepMemory, lower, plan};
+    /// # use tonnage_plan::{InputSpec, PlanOptions, StepMemory, lower, plan};
     /// let mut builder = Builder::new();
     /// let ty = TensorType::new(DType::F32, [1000, 1000]);
     /// let x = builder.input(ty.clone(), Kind::Input, None);
     /// let y = builder.apply(&tonnage_ops::math::tanh::TANH, vec![x], Attrs::None)?;
     /// let graph = Arc::new(lower(&builder.finish(&[y])?)?);
     /// let inputs = [InputSpec::contiguous(&ty, "example", false)?];
-    /// let options = Options { threads: 1, outputs_given: false };
+    /// let options = PlanOptions { threads: 1, outputs_given: false };
     /// let explained = plan(&graph, &inputs, options)?.explain();
     /// assert_eq!(explained.steps[0].memory, StepMemory::Allocates);
     /// assert_eq!(explained.steps[0].refused[0].1.to_string(), "it was not given up");

@@ -3,7 +3,7 @@
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
-use crate::loops::{CheckpointPolicy, Held, LoopGradPlan, LoopPlan, Sliced};
+use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateSource};
 use crate::place::InputSpec;
 use crate::plan::{
     At, BranchPlan, BufferId, BufferPlan, FileValuePlan, OutputPlan, Placed, Plan, Run, Step,
@@ -128,7 +128,7 @@ impl Heap for Sliced {
 
 impl Heap for LoopGradPlan {
     fn heap(&self, seen: &mut Seen) -> usize {
-        let held: usize = self.held.iter().map(|h| h.capacity() * size_of::<Held>()).sum();
+        let held: usize = self.held.iter().map(|h| h.capacity() * size_of::<StateSource>()).sum();
         self.spec.of.heap(seen)
             + self.forward.heap(seen)
             + self.step.heap(seen)

@@ -8,7 +8,7 @@
 //! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
 //! goes to a file and back; `outputs` says
 //! where results lie; `arena` packs the buffers by [`offsets`]; `close` puts the plan together, or tells what it takes at least; [`Plan`] is the result, `loops` its loops, and `explain` says it as
-//! data, `kept` what lies between a gradient and what it is of,
+//! data, `saved` what is saved for the backward pass,
 //! `suggest` what could be changed and what that would save. `budget` plans the same graph in less memory for more time.
 
 mod apart;
@@ -43,11 +43,11 @@ mod transfer;
 mod view;
 
 pub use budget::{Allowed, Fitted, Frontier, Machine, Price};
-pub use explain::{BackLine, Explanation, Holder, Share, StepLine};
+pub use explain::{BackLine, Explanation, Share, SourceShare, StepLine};
 pub use files::StreamedInput;
-pub use loops::{CheckpointPolicy, Held, LoopGradPlan, LoopPlan, Sliced, StateFile};
+pub use loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan, StateSource};
 pub use lower::{lower, lower_with_residuals};
-pub use place::{InputSpec, Options, plan};
+pub use place::{InputSpec, PlanOptions, plan};
 pub use plan::{
     At, BranchPlan, BufferId, BufferPlan, FileValuePlan, Lane, OutputPlan, Placed, Plan, Refusal,
     Run, Space, Step, StepMemory, Streamed, TileRead, TileRun,

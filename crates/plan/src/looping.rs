@@ -9,10 +9,10 @@ use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::looping::{GradInputs, Loop, LoopGrad};
 
 use crate::loop_checkpoints::origin;
-use crate::loops::{CheckpointPolicy, Held, LoopGradPlan, LoopPlan, Sliced, StateFile};
+use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan, StateSource};
 use crate::place::{InputSpec, Planner};
 use crate::plan::{Run, StepMemory};
-use crate::region::{Shelf, at_home, bad, inner, read_spec, second};
+use crate::region::{ScratchLayout, at_home, bad, inner, read_spec, second};
 use crate::rows;
 use crate::schedule::{self, SPARE, revolve};
 
@@ -53,14 +53,14 @@ fn iterations_of(node: &Node) -> Option<ValueId> {
 }
 
 /// The file of a loop's states.
-fn state_file(node: &Node, spec: &Loop, name: ValueId) -> Result<StateFile> {
+fn state_file(node: &Node, spec: &Loop, name: ValueId) -> Result<StateFilePlan> {
     let Some((_, body)) = spec.regions(&node.regions) else { return Err(bad(node)) };
-    let (mut state, mut parts) = (Shelf::default(), Vec::new());
+    let (mut state, mut parts) = (ScratchLayout::default(), Vec::new());
     for id in &body.inputs[..spec.carried] {
         parts.push(state.put(body.ty(*id).bytes(node.op.name)?));
     }
     let rows = spec.max_iterations().map(|n| n.saturating_sub(1));
-    Ok(StateFile { name, state: state.0, parts, rows })
+    Ok(StateFilePlan { name, state: state.0, parts, rows })
 }
 
 pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
@@ -72,7 +72,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
             _ => planner.fresh(node, *output)?,
         }
     }
-    let mut shelf = Shelf::default();
+    let mut shelf = ScratchLayout::default();
     let checkpoint_policy = match node.outputs.get(spec.carried + spec.stacked) {
         None => CheckpointPolicy::Nothing,
         Some(iterations) if spec.spills => match is_gone_back(planner.graph, *iterations) {
@@ -97,7 +97,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
 
 /// What the iterations work in: nothing where there are none. Where the data decide whether there are any, a run may
 /// take less.
-fn scratch(planner: &mut Planner, spec: &Loop, shelf: Shelf) -> Bytes {
+fn scratch(planner: &mut Planner, spec: &Loop, shelf: ScratchLayout) -> Bytes {
     planner.is_bound |= spec.has_condition();
     match spec.known_iterations() {
         Some(0) => Bytes::ZERO,
@@ -113,7 +113,7 @@ fn loop_plan(
     spec: &Loop,
     step: Option<&Graph>,
     checkpoint_policy: CheckpointPolicy,
-    shelf: &mut Shelf,
+    shelf: &mut ScratchLayout,
 ) -> Result<LoopPlan> {
     let in_place = step.is_none();
     let Some((condition, body)) = spec.regions(&node.regions) else { return Err(bad(node)) };
@@ -181,7 +181,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
             false => planner.fresh(node, *output)?,
         }
     }
-    let mut shelf = Shelf::default();
+    let mut shelf = ScratchLayout::default();
     let held = held(planner, node, &at, &mut shelf)?;
     let Some(step) = node.regions.last() else { return Err(bad(node)) };
     let checkpoint_policy =
@@ -229,7 +229,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         Some(n) => schedule::spare(n, max_checkpoints),
         None => SPARE,
     };
-    let (mut state, mut parts) = (Shelf::default(), Vec::new());
+    let (mut state, mut parts) = (ScratchLayout::default(), Vec::new());
     for id in &body.inputs[..spec.of.carried] {
         parts.push(state.put(body.ty(*id).bytes(node.op.name)?));
     }
@@ -287,18 +287,18 @@ fn held(
     planner: &mut Planner,
     node: &Node,
     at: &GradInputs,
-    shelf: &mut Shelf,
-) -> Result<[Vec<Held>; 2]> {
+    shelf: &mut ScratchLayout,
+) -> Result<[Vec<StateSource>; 2]> {
     let Attrs::LoopGrad(spec) = &node.attrs else { return Err(bad(node)) };
-    let mut place = |input: usize| -> Result<Held> {
+    let mut place = |input: usize| -> Result<StateSource> {
         let id = node.inputs[input];
         planner.materialize(node, id)?;
         let layout = &planner.place(id)?.layout;
         match layout.is_contiguous() {
-            true => Ok(Held::There { input, first: layout.offset }),
+            true => Ok(StateSource::There { input, first: layout.offset }),
             false => {
                 let bytes = planner.graph.ty(id).bytes(node.op.name)?;
-                Ok(Held::Copied { input, to: shelf.put(bytes) })
+                Ok(StateSource::Copied { input, to: shelf.put(bytes) })
             }
         }
     };
@@ -309,7 +309,7 @@ fn held(
             .graph
             .types_of(&node.inputs[..spec.of.carried])
             .iter()
-            .map(|ty| Ok(Held::Made(shelf.put(ty.bytes(node.op.name)?))))
+            .map(|ty| Ok(StateSource::Made(shelf.put(ty.bytes(node.op.name)?))))
             .collect::<Result<_>>()?,
     };
     Ok([first, last])
@@ -322,7 +322,7 @@ fn step_plan(
     spec: &LoopGrad,
     at: &GradInputs,
     forward: &LoopPlan,
-    shelf: &mut Shelf,
+    shelf: &mut ScratchLayout,
 ) -> Result<(crate::Plan, Vec<Sliced>)> {
     let Some(graph) = node.regions.last() else { return Err(bad(node)) };
     let op = node.op.name;

@@ -51,12 +51,12 @@ pub enum CheckpointPolicy {
         max_checkpoints: u64,
     },
     /// Those before every iteration but the first, in a file.
-    File(StateFile),
+    File(StateFilePlan),
 }
 
 /// A file of a loop's states, a row each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StateFile {
+pub struct StateFilePlan {
     /// The value that stands for it: the number of iterations, as the loop hands it over.
     pub name: ValueId,
     /// Bytes of a state.
@@ -67,7 +67,7 @@ pub struct StateFile {
     pub rows: Option<u64>,
 }
 
-impl StateFile {
+impl StateFilePlan {
     /// How long it is; `None` where only the data know.
     pub fn bytes(&self) -> Option<Bytes> {
         self.state.checked_mul(self.rows?)
@@ -98,7 +98,7 @@ pub struct LoopPlan {
 
 /// Where a part of the first or the last state of a loop is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
+pub enum StateSource {
     /// In the bytes of the node's input of that number, from that element on.
     There {
         /// Which.
@@ -129,7 +129,7 @@ pub struct LoopGradPlan {
     /// What a step back sees of the inputs that it takes rows of.
     pub seeds: Vec<Sliced>,
     /// Parts of the first state, and of the last.
-    pub held: [Vec<Held>; 2],
+    pub held: [Vec<StateSource>; 2],
     /// States that are kept at once, the first one included.
     pub max_checkpoints: u64,
     /// Rows of the checkpoints.
@@ -153,7 +153,7 @@ pub struct LoopGradPlan {
     /// Iterations that will be run again, where their number is known.
     pub again: Option<u64>,
     /// The file of its states, of a loop that spills.
-    pub file: Option<StateFile>,
+    pub file: Option<StateFilePlan>,
     /// Whether the loop, in the same plan, has written it.
     pub written: bool,
 }

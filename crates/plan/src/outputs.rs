@@ -16,7 +16,7 @@ use tonnage_core::graph::ValueId;
 use tonnage_core::layout::Layout;
 use tonnage_core::tile::TileProgram;
 
-use crate::place::{Planner, Store, most};
+use crate::place::{Planner, StorageKey, most};
 use crate::plan::{At, BufferId, OutputPlan, Placed, Run, Step, StepMemory};
 use crate::tile;
 
@@ -139,13 +139,13 @@ impl Planner<'_> {
 
     /// Everything in a buffer lies in an output's bytes instead.
     fn move_to_output(&mut self, buffer: BufferId, k: usize) {
-        let sharing = self.sharing.remove(&Store::Buffer(buffer.0)).unwrap_or_default();
+        let sharing = self.sharing.remove(&StorageKey::Buffer(buffer.0)).unwrap_or_default();
         for id in &sharing {
             if let Some(placed) = &mut self.places[id.index()] {
                 placed.at = At::Output(k);
             }
         }
-        self.sharing.insert(Store::Output(k), sharing);
+        self.sharing.insert(StorageKey::Output(k), sharing);
         for at in &self.copies {
             match &mut self.steps[*at].run {
                 Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),

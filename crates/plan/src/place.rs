@@ -53,7 +53,7 @@ impl InputSpec {
 
 /// What planning is told besides.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct PlanOptions {
     /// Threads that kernels will run on.
     pub threads: usize,
     /// Whether the caller gives the bytes of the outputs, as for a region.
@@ -61,7 +61,7 @@ pub struct Options {
 }
 
 /// Plans a lowered graph.
-pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Plan> {
+pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: PlanOptions) -> Result<Plan> {
     let ordered = order::low_peak(graph, inputs, options.threads);
     let made = plan_in_order(&ordered, inputs, &[], options)?;
     Ok(Plan { program: graph.clone(), ..made })
@@ -73,7 +73,7 @@ pub(crate) fn plan_region(
     graph: &Arc<Graph>,
     inputs: &[InputSpec],
     homes: &[Option<usize>],
-    options: Options,
+    options: PlanOptions,
 ) -> Result<Plan> {
     plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, homes, options)
 }
@@ -83,7 +83,7 @@ pub(crate) fn plan_in_order(
     graph: &Arc<Graph>,
     inputs: &[InputSpec],
     homes: &[Option<usize>],
-    options: Options,
+    options: PlanOptions,
 ) -> Result<Plan> {
     let graph = &apart(graph, inputs);
     Planner::placed(graph, inputs, homes, options)?.finish()
@@ -93,7 +93,7 @@ pub(crate) fn plan_in_order(
 pub(crate) fn outline(
     graph: &Arc<Graph>,
     inputs: &[InputSpec],
-    options: Options,
+    options: PlanOptions,
 ) -> Result<Outline> {
     let graph = &apart(graph, inputs);
     Planner::placed(graph, inputs, &[], options)?.outline()
@@ -110,31 +110,31 @@ pub(crate) fn most(ty: &TensorType, op: &'static str) -> Result<Sizes> {
 
 /// Whose bytes, as a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Store {
+pub(crate) enum StorageKey {
     Input(usize),
     Buffer(usize),
     Output(usize),
 }
 
-pub(crate) fn store(at: &At) -> Option<Store> {
+pub(crate) fn store(at: &At) -> Option<StorageKey> {
     match at {
-        At::Input(i) => Some(Store::Input(*i)),
-        At::Buffer(b) => Some(Store::Buffer(b.0)),
-        At::Output(k) => Some(Store::Output(*k)),
+        At::Input(i) => Some(StorageKey::Input(*i)),
+        At::Buffer(b) => Some(StorageKey::Buffer(b.0)),
+        At::Output(k) => Some(StorageKey::Output(*k)),
         At::Recipe(_) => None,
     }
 }
 
 pub(crate) struct Planner<'g> {
     pub graph: &'g Arc<Graph>,
-    pub options: Options,
+    pub options: PlanOptions,
     pub places: Vec<Option<Placed>>,
     pub steps: Vec<Step>,
     pub is_bound: bool,
     pub buffers: Vec<BufferPlan>,
     /// The last node that reads each value; `usize::MAX` for outputs.
     pub last_use: Vec<usize>,
-    pub sharing: HashMap<Store, Vec<ValueId>>,
+    pub sharing: HashMap<StorageKey, Vec<ValueId>>,
     pub donated: Vec<bool>,
     /// For each output of a region, the input in whose bytes it may stay.
     pub homes: Vec<Option<usize>>,
@@ -155,7 +155,11 @@ pub(crate) struct Planner<'g> {
 }
 
 impl<'g> Planner<'g> {
-    fn new(graph: &'g Arc<Graph>, inputs: &[InputSpec], options: Options) -> Result<Planner<'g>> {
+    fn new(
+        graph: &'g Arc<Graph>,
+        inputs: &[InputSpec],
+        options: PlanOptions,
+    ) -> Result<Planner<'g>> {
         if inputs.len() != graph.inputs.len() {
             let what = format!("{} inputs for a graph of {}", inputs.len(), graph.inputs.len());
             return Err(ErrorKind::BadGraph { what }.into());
@@ -213,7 +217,7 @@ impl<'g> Planner<'g> {
         graph: &'g Arc<Graph>,
         inputs: &[InputSpec],
         homes: &[Option<usize>],
-        options: Options,
+        options: PlanOptions,
     ) -> Result<Planner<'g>> {
         let mut planner = Planner::new(graph, inputs, options)?;
         planner.homes = homes.to_vec();

@@ -12,7 +12,7 @@ use tonnage_core::{Bytes, DType, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
 use crate::files::StreamedInput;
-use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFile};
+use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFilePlan};
 use crate::place::InputSpec;
 
 /// The number of a buffer in its plan.
@@ -337,7 +337,7 @@ impl Step {
 
 impl Step {
     /// The file of states that it writes, with how often, of the plans in it too; as far as that is known.
-    fn state_files(&self, times: u64, found: &mut dyn FnMut(&StateFile, u64)) {
+    fn state_files(&self, times: u64, found: &mut dyn FnMut(&StateFilePlan, u64)) {
         let mut inner = |plan: &Plan, times: u64| {
             plan.steps.iter().for_each(|step| step.state_files(times, found));
         };
@@ -433,7 +433,7 @@ impl Plan {
     /// without the states of loops that only the data end.
     pub fn spilled(&self) -> Bytes {
         let mut states = Bytes::ZERO;
-        let mut add = |file: &StateFile, times: u64| {
+        let mut add = |file: &StateFilePlan, times: u64| {
             states += file.bytes().and_then(|len| len.checked_mul(times)).unwrap_or(Bytes::ZERO);
         };
         self.steps.iter().for_each(|step| step.state_files(1, &mut add));
@@ -444,7 +444,7 @@ impl Plan {
     /// How long its spill files are, those of loops' states included, as far as that is known.
     pub fn on_disk(&self) -> Bytes {
         let mut states = Bytes::ZERO;
-        let mut add = |file: &StateFile, _| states += file.bytes().unwrap_or(Bytes::ZERO);
+        let mut add = |file: &StateFilePlan, _| states += file.bytes().unwrap_or(Bytes::ZERO);
         self.steps.iter().for_each(|step| step.state_files(1, &mut add));
         self.disk + states
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use tonnage_core::Bytes;
 
 use crate::budget::Fitted;
-use crate::explain::{BackLine, Explanation, Holder, Share, StepLine};
+use crate::explain::{BackLine, Explanation, Share, SourceShare, StepLine};
 use crate::plan::{Plan, Refusal, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
@@ -168,7 +168,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for SourceShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = if self.count > 1 { format!(" x {}", self.count) } else { String::new() };
         let what = format!("{}{times}", tail(&self.what, 40));

@@ -12,7 +12,7 @@ use tonnage_core::row::{Lower, Region};
 use tonnage_core::tile::Form;
 
 use crate::looping;
-use crate::place::{InputSpec, Options, Planner, plan_region};
+use crate::place::{InputSpec, PlanOptions, Planner, plan_region};
 use crate::plan::{At, BranchPlan, OutputPlan, Placed, Plan, Run, StepMemory};
 
 pub(crate) fn node(planner: &mut Planner, node: &Node, kind: Region) -> Result<()> {
@@ -25,9 +25,9 @@ pub(crate) fn node(planner: &mut Planner, node: &Node, kind: Region) -> Result<(
 
 /// Lays pieces one after the other.
 #[derive(Default)]
-pub(crate) struct Shelf(pub Bytes);
+pub(crate) struct ScratchLayout(pub Bytes);
 
-impl Shelf {
+impl ScratchLayout {
     pub fn put(&mut self, bytes: Bytes) -> Bytes {
         let at = self.0;
         self.0 += bytes.rounded();
@@ -49,7 +49,7 @@ pub(crate) fn inner(
     inputs: &[InputSpec],
     homes: &[Option<usize>],
 ) -> Result<Plan> {
-    let options = Options { outputs_given: true, ..planner.options };
+    let options = PlanOptions { outputs_given: true, ..planner.options };
     let made = plan_region(graph, inputs, homes, options)?;
     planner.is_bound |= made.is_bound;
     Ok(made)
@@ -62,7 +62,7 @@ pub(crate) fn second(
     graph: &Graph,
     count: usize,
     op: &'static str,
-    shelf: &mut Shelf,
+    shelf: &mut ScratchLayout,
 ) -> Result<Vec<Option<Bytes>>> {
     plan.outputs
         .iter()
@@ -131,7 +131,7 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut scratch = Bytes::ZERO;
     for graph in &node.regions {
         let plan = inner(planner, graph, &specs, &homes)?;
-        let mut shelf = Shelf::default();
+        let mut shelf = ScratchLayout::default();
         let mut apart = Vec::new();
         for ((output, id), home) in plan.outputs.iter().zip(&graph.outputs).zip(&homes) {
             let stays = home.is_none() || matches!(output, OutputPlan::Input { .. });

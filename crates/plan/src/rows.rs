@@ -12,7 +12,7 @@ use tonnage_core::shape::Sizes;
 use crate::loops::Sliced;
 use crate::place::{InputSpec, Planner};
 use crate::plan::{At, TileRead, TileRun};
-use crate::region::Shelf;
+use crate::region::ScratchLayout;
 use crate::tile;
 
 /// A row as it will be found, and what the region that takes it is told.
@@ -20,7 +20,7 @@ pub(crate) fn sliced(
     planner: &Planner,
     node: &Node,
     id: ValueId,
-    shelf: &mut Shelf,
+    shelf: &mut ScratchLayout,
 ) -> Result<(Sliced, InputSpec)> {
     let op = node.op.name;
     let row = row_of(planner.graph.ty(id)).ok_or_else(|| no_rows(op))?;

@@ -9,13 +9,13 @@ use tonnage_core::graph::{Node, ValueId};
 use tonnage_core::row::Mem;
 use tonnage_core::{Bytes, Kind};
 
-use crate::explain::Holder;
+use crate::explain::SourceShare;
 use crate::plan::{At, Plan};
 
 impl Plan {
     /// What is kept in the arena for the backward pass, by the line that made it, largest first. Nothing where
     /// there is no gradient.
-    pub fn saved(&self) -> Vec<Holder> {
+    pub fn saved(&self) -> Vec<SourceShare> {
         let made_by: HashMap<ValueId, &Node> = self
             .graph
             .nodes
@@ -35,7 +35,7 @@ impl Plan {
             id
         };
         let mut seen = HashSet::new();
-        let mut holders: Vec<Holder> = Vec::new();
+        let mut holders: Vec<SourceShare> = Vec::new();
         for id in self.graph.nodes.iter().filter(|n| is_back(n)).flat_map(|n| &n.inputs) {
             let id = origin(*id);
             let Some(maker) = made_by.get(&id).filter(|maker| !is_back(maker)) else { continue };
@@ -52,9 +52,13 @@ impl Plan {
                     holder.count += 1;
                     holder.bytes += bytes;
                 }
-                None => {
-                    holders.push(Holder { kind: Kind::Activation, what, source, count: 1, bytes })
-                }
+                None => holders.push(SourceShare {
+                    kind: Kind::Activation,
+                    what,
+                    source,
+                    count: 1,
+                    bytes,
+                }),
             }
         }
         holders.sort_by_key(|h| std::cmp::Reverse(h.bytes));

@@ -19,7 +19,7 @@ use tonnage_core::{Bytes, Kind, Source};
 
 use crate::arena::{end_of, pack_space};
 use crate::budget::Machine;
-use crate::place::{InputSpec, Options, plan, plan_in_order};
+use crate::place::{InputSpec, PlanOptions, plan, plan_in_order};
 use crate::plan::{At, BufferId, BufferPlan, Placed, Plan, Space, Step};
 
 /// Lines that are looked at.
@@ -161,7 +161,7 @@ impl Plan {
 
     /// A program planned as this one was: in the best order, or as a budget's levers put it.
     fn planned(&self, program: &Arc<Graph>, specs: &[InputSpec]) -> Result<Plan> {
-        let options = Options { threads: self.threads, outputs_given: false };
+        let options = PlanOptions { threads: self.threads, outputs_given: false };
         match self.fitted {
             None => plan(program, specs, options),
             Some(_) => plan_in_order(program, specs, &[], options),
@@ -187,7 +187,7 @@ impl Plan {
         let more: f64 = again.iter().map(|node| machine.node(&graph, node)).sum();
         let peak = self.planned(&Arc::new(graph), &self.specs).ok()?.peak();
         // Which order is found depends on where one starts to look: the one that this plan runs in is another start.
-        let options = Options { threads: self.threads, outputs_given: false };
+        let options = PlanOptions { threads: self.threads, outputs_given: false };
         let in_order = again_in(&self.graph, line);
         let in_order = in_order.and_then(|g| plan_in_order(&g, &self.specs, &[], options).ok());
         let peak = in_order.map_or(peak, |plan| plan.peak().min(peak));
@@ -277,8 +277,12 @@ fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)>
         let mut is_new = false;
         if is_back(graph, &node) {
             for id in &mut node.inputs {
-                let mut emit =
-                    Again { graph, makers: &makers, made: &mut made, copies: &mut copies };
+                let mut emit = RecomputeCopier {
+                    graph,
+                    makers: &makers,
+                    made: &mut made,
+                    copies: &mut copies,
+                };
                 let new = emit.value(*id, &mut second, &of_line, &is_view);
                 is_new |= new != *id;
                 *id = new;
@@ -295,14 +299,14 @@ fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)>
     (!copies.is_empty()).then_some((made, copies, with))
 }
 
-struct Again<'a> {
+struct RecomputeCopier<'a> {
     graph: &'a Graph,
     makers: &'a HashMap<ValueId, usize>,
     made: &'a mut Graph,
     copies: &'a mut Vec<Node>,
 }
 
-impl Again<'_> {
+impl RecomputeCopier<'_> {
     /// What stands for a value in the backward pass: itself, or what is made again.
     fn value(
         &mut self,

@@ -13,7 +13,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::{Attrs, Bytes, DType, Emit, Kind, TensorType, Value};
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{add::ADD, tanh::TANH};
-use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Options, Plan, lower, plan};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, lower, plan};
 
 const PLAIN: Attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
 
@@ -46,7 +46,7 @@ fn network(layers: usize, rows: usize, width: usize, skips: bool) -> (Arc<Graph>
     (graph, inputs)
 }
 
-const OPTIONS: Options = Options { threads: 1, outputs_given: false };
+const OPTIONS: PlanOptions = PlanOptions { threads: 1, outputs_given: false };
 
 fn frontier(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Frontier {
     Frontier::of(graph, inputs, OPTIONS, &Machine::DEFAULT).unwrap()

@@ -10,7 +10,7 @@ use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, DType, Graph, Value};
 use tonnage_ops::{linalg, math, reduce};
-use tonnage_plan::{InputSpec, Options, Plan, lower, plan};
+use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
 
 const ROWS: usize = 256;
 const COLS: usize = 512;
@@ -21,7 +21,8 @@ fn planned(graph: &Graph) -> Plan {
         .iter()
         .map(|ty| InputSpec::contiguous(ty, "test", false).unwrap())
         .collect();
-    plan(&Arc::new(graph.clone()), &inputs, Options { threads: 1, outputs_given: false }).unwrap()
+    plan(&Arc::new(graph.clone()), &inputs, PlanOptions { threads: 1, outputs_given: false })
+        .unwrap()
 }
 
 /// The lowered graph reads like that, and a call obtains its result and at most `more` bytes.

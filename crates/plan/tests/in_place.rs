@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tonnage_core::row::{Lower, Mem, OpDef, Sample};
 use tonnage_core::{Builder, Emit, Kind, Value};
 use tonnage_ops::TABLE;
-use tonnage_plan::{InputSpec, Options, StepMemory, plan};
+use tonnage_plan::{InputSpec, PlanOptions, StepMemory, plan};
 
 /// Whether an op takes over the bytes of an input that its caller gives up; with that value as a second input too, where
 /// `again` says.
@@ -23,7 +23,7 @@ fn takes_over(op: &'static OpDef, sample: &Sample, input: usize, again: Option<u
     let graph = Arc::new(builder.finish(&made.unwrap()).unwrap());
     let types = graph.input_types();
     let specs = types.iter().map(|ty| InputSpec::contiguous(ty, "test", true).unwrap());
-    let options = Options { threads: 1, outputs_given: false };
+    let options = PlanOptions { threads: 1, outputs_given: false };
     let made = plan(&graph, &specs.collect::<Vec<_>>(), options).unwrap();
     made.steps.iter().any(|step| matches!(step.memory, StepMemory::InPlace(_)))
 }

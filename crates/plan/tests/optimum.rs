@@ -17,7 +17,7 @@ use tonnage_plan::{Allowed, Frontier, Machine};
 use works::{OPTIONS, Works, network};
 
 /// One node as the search sees it; values are bits.
-struct Work {
+struct SearchNode {
     reads: u32,
     makes: u32,
     over: Vec<u32>,
@@ -26,7 +26,7 @@ struct Work {
 }
 
 struct Search {
-    works: Vec<Work>,
+    works: Vec<SearchNode>,
     sizes: Vec<u64>,
     results: u32,
 }
@@ -39,7 +39,7 @@ impl Search {
     fn of(graph: &Graph, machine: &Machine) -> Search {
         let Works { works, sizes, results } = Works::of(graph, machine);
         assert!(sizes.len() <= 24, "{} values", sizes.len());
-        let work = |work: &works::Work| Work {
+        let work = |work: &works::Work| SearchNode {
             reads: set(&work.reads),
             makes: set(&work.makes),
             over: work.over.iter().map(|value| *value as u32).collect(),

@@ -10,14 +10,14 @@ use crate::run::run;
 
 /// A tensor's bytes where they lie.
 #[pyclass(frozen, name = "Export", module = "tonnage")]
-pub struct PyExport(tonnage_runtime::Export);
+pub struct PyExport(tonnage_runtime::ExportedArray);
 
 impl PyExport {
     pub fn new(py: Python<'_>, tensor: &Tensor) -> PyResult<PyExport> {
         let work = tensor.shape().count().unwrap_or(0);
         run(py, work, || {
             let array = bind::array(tensor, "reading the values")?;
-            tonnage_runtime::Export::new(array, "numpy", Source::here()).map(PyExport)
+            tonnage_runtime::ExportedArray::new(array, "numpy", Source::here()).map(PyExport)
         })
     }
 }

@@ -14,4 +14,4 @@ mod stack;
 
 pub use export::csv_row;
 pub use html::Report;
-pub use picture::{Along, Bar, Owner, Picture, Point, Tick};
+pub use picture::{Along, Bar, BufferOwner, Picture, Point, Tick};

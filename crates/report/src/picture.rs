@@ -26,7 +26,7 @@ pub enum Along {
 
 /// Who holds buffers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-pub struct Owner {
+pub struct BufferOwner {
     /// As what.
     pub kind: Kind,
     /// The op, or the name that the user gave.
@@ -82,7 +82,7 @@ pub struct Tick {
 /// # use std::sync::Arc;
 /// # use tonnage_core::graph::Builder;
 /// # use tonnage_core::{Attrs, DType, Emit, Kind, TensorType};
-/// # use tonnage_plan::{InputSpec, Options, lower, plan};
+/// # use tonnage_plan::{InputSpec, PlanOptions, lower, plan};
 /// # use tonnage_report::Picture;
 /// # let mut builder = Builder::new();
 /// # let ty = TensorType::new(DType::F32, [1000, 1000]);
@@ -90,7 +90,7 @@ pub struct Tick {
 /// # let y = builder.apply(&tonnage_ops::math::tanh::TANH, vec![x], Attrs::None)?;
 /// # let graph = Arc::new(lower(&builder.finish(&[y])?)?);
 /// # let inputs = [InputSpec::contiguous(&ty, "example", false)?];
-/// let plan = plan(&graph, &inputs, Options { threads: 1, outputs_given: false })?;
+/// let plan = plan(&graph, &inputs, PlanOptions { threads: 1, outputs_given: false })?;
 /// let picture = Picture::of_plan("tanh", &plan);
 /// assert_eq!(picture.peak.bytes, plan.peak().get());
 /// print!("{}", picture.chart(80, 10, None, false));
@@ -107,7 +107,7 @@ pub struct Picture {
     /// The most, and when first.
     pub peak: Point,
     /// Who holds something.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<BufferOwner>,
     /// Every buffer, in the order in which they begin.
     pub bars: Vec<Bar>,
     /// What is in use, from each of these moments on.
@@ -121,14 +121,14 @@ pub struct Picture {
 /// Owners by number, each once.
 #[derive(Default)]
 struct Owners {
-    all: Vec<Owner>,
-    numbers: HashMap<Owner, u32>,
+    all: Vec<BufferOwner>,
+    numbers: HashMap<BufferOwner, u32>,
 }
 
 impl Owners {
     fn number(&mut self, kind: Kind, what: &str, line: Source) -> u32 {
         let layer = line.layer().map_or(String::new(), |layer| layer.to_string());
-        let owner = Owner { kind, what: what.to_string(), line, layer };
+        let owner = BufferOwner { kind, what: what.to_string(), line, layer };
         let next = self.all.len() as u32;
         let number = *self.numbers.entry(owner.clone()).or_insert(next);
         if number == next {

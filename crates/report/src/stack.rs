@@ -7,10 +7,10 @@ const LOOKED_AT: usize = 4096;
 /// What lives, lowest first.
 #[derive(Default)]
 pub struct Stack {
-    live: Vec<Placed>,
+    live: Vec<StackedBuffer>,
 }
 
-struct Placed {
+struct StackedBuffer {
     low: u64,
     high: u64,
     to: u64,
@@ -30,7 +30,7 @@ impl Stack {
                 at += 1;
             }
         }
-        self.live.insert(at, Placed { low, high: low + bytes, to });
+        self.live.insert(at, StackedBuffer { low, high: low + bytes, to });
         low
     }
 }

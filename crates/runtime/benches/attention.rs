@@ -3,7 +3,7 @@
 
 mod peers;
 
-use peers::{Row, Torch, race};
+use peers::{LentOp, Torch, race};
 use tonnage_core::{Attrs, DType, Scalar, TensorType};
 
 /// Batch, heads of queries and of keys, width.
@@ -45,7 +45,7 @@ fn main() {
                         continue;
                     }
                     let types: Vec<TensorType> = types.into_iter().cloned().collect();
-                    let Some(mut row) = Row::new(op, attrs.clone(), &types) else { return };
+                    let Some(mut row) = LentOp::new(op, attrs.clone(), &types) else { return };
                     let workload = format!("attention {name}");
                     let raced = race(&mut row, torch.as_mut(), &workload);
                     let against = raced.told();

@@ -3,7 +3,7 @@
 
 mod peers;
 
-use peers::{Row, Torch, race};
+use peers::{LentOp, Torch, race};
 use tonnage_core::window::{Conv, Window};
 use tonnage_core::{Attrs, DType, Shape, TensorType};
 
@@ -68,7 +68,7 @@ fn main() {
                     continue;
                 }
                 let types = types.map(Clone::clone);
-                let Some(mut row) = Row::new(op, attrs, &types) else { return };
+                let Some(mut row) = LentOp::new(op, attrs, &types) else { return };
                 let workload = format!("conv {name}");
                 let raced = race(&mut row, torch.as_mut(), &workload);
                 let against = raced.told();

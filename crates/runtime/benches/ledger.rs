@@ -9,7 +9,7 @@ use std::time::Instant;
 use tonnage_core::row::Cost;
 use tonnage_core::{Bytes, Kind, Result, Workers};
 use tonnage_runtime::events::Scope;
-use tonnage_runtime::lend::{Lender, Region};
+use tonnage_runtime::lend::{ByteRange, Lender};
 use tonnage_runtime::{Arena, Buffer, Ledger, Owner, Pool};
 
 /// Prints the best time of many short runs, in nanoseconds a call: short, so that some of them are not
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     let (weights, mut arena) = (vec![0u8; 4096], vec![0u8; 65_536]);
     let mut lender = Lender::default();
     let (weights, arena) = (lender.add(&weights[..]), lender.add(&mut arena[..]));
-    let region = |base, offset| Region { base, offset, len: 512, align: 4 };
+    let region = |base, offset| ByteRange { base, offset, len: 512, align: 4 };
     let reads = [region(weights, 0), region(arena, 1024)];
     time("lending two inputs, an output and scratch", 5000, || {
         drop(black_box(lender.lend(&reads, &[region(arena, 2048), region(arena, 4096)])));

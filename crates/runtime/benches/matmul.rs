@@ -3,7 +3,7 @@
 
 mod peers;
 
-use peers::{Row, Torch, race};
+use peers::{LentOp, Torch, race};
 use tonnage_core::{Attrs, DType, TensorType};
 
 /// Rows, depth and columns.
@@ -43,7 +43,7 @@ fn main() {
             }
             let types = [[rows, depth], [depth, cols]].map(|size| TensorType::new(dtype, size));
             let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
-            let Some(mut row) = Row::new("matmul", attrs, &types) else { return };
+            let Some(mut row) = LentOp::new("matmul", attrs, &types) else { return };
             let workload = format!("matmul {dtype} {rows} {depth} {cols}");
             let raced = race(&mut row, torch.as_mut(), &workload);
             let rate = 2.0 * (rows * depth * cols) as f64 / raced.best / 1e9;

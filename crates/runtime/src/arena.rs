@@ -11,9 +11,9 @@ use tonnage_core::bytes::{LARGE, PAGE};
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Error, Result};
 
-use crate::buffer::{Buffer, Rest};
+use crate::buffer::{BlockRemainder, Buffer};
 use crate::ledger::{Ledger, Owner};
-use crate::system::Block;
+use crate::system::MemoryBlock;
 
 /// The memory of one planned call. Dropped, it goes where freed buffers go: pages that are wanted
 /// call after call stay warm.
@@ -36,7 +36,7 @@ pub struct Arena {
 }
 
 /// A range to keep, checked.
-struct Piece<'a> {
+struct RetainedRange<'a> {
     /// Its number among those that the caller named.
     number: usize,
     start: usize,
@@ -44,7 +44,7 @@ struct Piece<'a> {
     owner: &'a Owner,
 }
 
-impl Piece<'_> {
+impl RetainedRange<'_> {
     /// What it takes up in the arena: whole pages, in the ledger or not.
     fn pages(&self) -> usize {
         self.len.next_multiple_of(PAGE as usize)
@@ -104,16 +104,16 @@ impl Arena {
         let (block, id) = buffer.into_block();
         let (mut blocks, left) = cut(block, copies, &pieces);
 
-        let shared = blocks.iter().any(Block::is_part);
+        let shared = blocks.iter().any(MemoryBlock::is_part);
         let mut entries: Vec<(Bytes, Owner)> =
             pieces.iter().map(|piece| (piece.reserved(), piece.owner.clone())).collect();
         if shared {
             let large = pieces.iter().filter(|piece| !piece.is_small());
-            entries.push((total.saturating_sub(large.map(Piece::reserved).sum()), owner));
+            entries.push((total.saturating_sub(large.map(RetainedRange::reserved).sum()), owner));
         }
         let mut ids = ledger.exchange(id, left, entries);
         let rest = if shared { ids.pop() } else { None };
-        let rest = rest.map(|id| Arc::new(Rest::new(ledger.clone(), id)));
+        let rest = rest.map(|id| Arc::new(BlockRemainder::new(ledger.clone(), id)));
         for ((piece, block), id) in pieces.iter().zip(blocks.drain(..)).zip(ids) {
             let rest = rest.clone().filter(|_| block.is_part());
             if let Some(part) = parts.get_mut(piece.number) {
@@ -126,7 +126,7 @@ impl Arena {
     /// Copies of the small pieces, in blocks of their own. They are entered when the arena leaves the
     /// ledger: for a moment they exist uncounted, which is less than [`LARGE`] for each. Counting them
     /// beside the arena would put them on top of a peak that the plan knows exactly.
-    fn copies(&self, ledger: &Ledger, pieces: &[Piece<'_>]) -> Result<Vec<Block>> {
+    fn copies(&self, ledger: &Ledger, pieces: &[RetainedRange<'_>]) -> Result<Vec<MemoryBlock>> {
         let mut copies = Vec::new();
         for piece in pieces.iter().filter(|piece| piece.is_small()) {
             let mut copy = ledger.small_block(piece.reserved(), piece.owner)?;
@@ -138,12 +138,12 @@ impl Arena {
     }
 
     /// The ranges that are not empty, in the order of their places.
-    fn checked<'a>(&self, keep: &'a [(Range<usize>, Owner)]) -> Result<Vec<Piece<'a>>> {
-        let mut pieces: Vec<Piece<'a>> = keep
+    fn checked<'a>(&self, keep: &'a [(Range<usize>, Owner)]) -> Result<Vec<RetainedRange<'a>>> {
+        let mut pieces: Vec<RetainedRange<'a>> = keep
             .iter()
             .enumerate()
             .filter(|(_, (range, _))| !range.is_empty())
-            .map(|(number, (range, owner))| Piece {
+            .map(|(number, (range, owner))| RetainedRange {
                 number,
                 start: range.start,
                 len: range.len(),
@@ -169,15 +169,19 @@ impl Arena {
     }
 }
 
-fn misplaced(piece: &Piece<'_>, why: &str) -> Error {
-    let Piece { start, len, owner, .. } = piece;
+fn misplaced(piece: &RetainedRange<'_>, why: &str) -> Error {
+    let RetainedRange { start, len, owner, .. } = piece;
     let what = format!("the range at {start} of {len} bytes for {owner} {why}");
     bad_argument("arena", what, "keep ranges that start on pages of their own")
 }
 
 /// One block for each piece, and the whole where nothing had to be cut out of it. What lies between
 /// the pieces goes back to the system here.
-fn cut(block: Block, copies: Vec<Block>, pieces: &[Piece<'_>]) -> (Vec<Block>, Block) {
+fn cut(
+    block: MemoryBlock,
+    copies: Vec<MemoryBlock>,
+    pieces: &[RetainedRange<'_>],
+) -> (Vec<MemoryBlock>, MemoryBlock) {
     let mut copies = copies.into_iter();
     let mut blocks = Vec::with_capacity(pieces.len());
     let (mut rest, mut at) = (block, 0);
@@ -193,7 +197,7 @@ fn cut(block: Block, copies: Vec<Block>, pieces: &[Piece<'_>]) -> (Vec<Block>, B
         (rest, at) = (tail, piece.start + piece.pages());
     }
     if at > 0 {
-        rest = Block::default();
+        rest = MemoryBlock::default();
     }
     (blocks, rest)
 }
@@ -210,7 +214,7 @@ mod tests {
     #[cfg(unix)]
     use crate::events::{Action, Scope};
     use crate::leak_check;
-    use crate::system::Way;
+    use crate::system::Backing;
     use tonnage_core::Kind;
 
     const PAGE: usize = 4096;
@@ -219,8 +223,12 @@ mod tests {
         Owner::new(kind, "step")
     }
 
-    fn ways() -> Vec<Way> {
-        if Way::NATIVE == Way::Plain { vec![Way::Plain] } else { vec![Way::NATIVE, Way::Plain] }
+    fn backings() -> Vec<Backing> {
+        if Backing::NATIVE == Backing::Plain {
+            vec![Backing::Plain]
+        } else {
+            vec![Backing::NATIVE, Backing::Plain]
+        }
     }
 
     /// An arena whose bytes tell their page.
@@ -239,8 +247,8 @@ mod tests {
 
     #[test]
     fn kept_ranges_keep_their_bytes_and_the_order_given() {
-        for way in ways() {
-            let ledger = Ledger::with_way(None, way);
+        for backing in backings() {
+            let ledger = Ledger::with_backing(None, backing);
             leak_check(&ledger, || {
                 let ranges =
                     [90 * PAGE..100 * PAGE, 0..9 * PAGE + 5, 50 * PAGE..50 * PAGE + 70, 3..3];
@@ -274,7 +282,7 @@ mod tests {
 
     #[test]
     fn without_partial_release_the_whole_is_counted_until_its_last_part_goes() {
-        let ledger = Ledger::with_way(None, Way::Plain);
+        let ledger = Ledger::with_backing(None, Backing::Plain);
         let ranges =
             keep(&[10 * PAGE..20 * PAGE, 30 * PAGE..50 * PAGE, 60 * PAGE..60 * PAGE + 100]);
         let mut parts = arena(&ledger, 100).into_parts(&ranges).unwrap();
@@ -293,8 +301,8 @@ mod tests {
 
     #[test]
     fn an_arena_with_small_results_alone_stays_warm() {
-        for way in ways() {
-            let ledger = Ledger::with_way(None, way);
+        for backing in backings() {
+            let ledger = Ledger::with_backing(None, backing);
             let size = Bytes::mib(8);
             let variable = Buffer::obtain(&ledger, Bytes::new(64), owner(Kind::Variable)).unwrap();
             let mut loss = Vec::new();

@@ -13,19 +13,19 @@ use crate::storage::{Pinned, Storage};
 
 /// A cheap handle to storage; a clone shares the bytes.
 #[derive(Debug, Clone)]
-pub struct Array(Arc<Inner>);
+pub struct Array(Arc<ArrayInner>);
 
 /// What a handle points at. Behind a pointer, so that handles are cheap to move from call to call.
 #[derive(Debug)]
-struct Inner {
-    base: Base,
+struct ArrayInner {
+    base: ArrayBase,
     dtype: DType,
     layout: Layout,
 }
 
 /// Whose storage a tensor looks at. A fresh one holds its own beside its layout: one allocation for both.
 #[derive(Debug)]
-enum Base {
+enum ArrayBase {
     Own(Storage),
     /// That of another, which holds its own.
     Of(Array),
@@ -33,7 +33,7 @@ enum Base {
 
 /// Knows whether a tensor is still held by anyone, without holding it.
 #[derive(Debug, Clone)]
-pub struct Alive(Weak<Inner>);
+pub struct Alive(Weak<ArrayInner>);
 
 impl Alive {
     /// Whether any handle is left.
@@ -48,20 +48,20 @@ impl Array {
         Alive(Arc::downgrade(&self.0))
     }
 
-    fn over(base: Base, dtype: DType, layout: Layout) -> Array {
-        Array(Arc::new(Inner { base, dtype, layout }))
+    fn over(base: ArrayBase, dtype: DType, layout: Layout) -> Array {
+        Array(Arc::new(ArrayInner { base, dtype, layout }))
     }
 
     /// A tensor that is computed as it is read.
     pub fn from_recipe(recipe: Arc<Recipe>) -> Array {
         let (dtype, layout) = (recipe.dtype(), Layout::contiguous(recipe.sizes.clone()));
-        Array::over(Base::Own(Storage::recipe(recipe)), dtype, layout)
+        Array::over(ArrayBase::Own(Storage::recipe(recipe)), dtype, layout)
     }
 
     /// A tensor in a buffer.
     #[inline]
     pub fn from_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Array {
-        Array::over(Base::Own(Storage::resident(buffer)), dtype, layout)
+        Array::over(ArrayBase::Own(Storage::resident(buffer)), dtype, layout)
     }
 
     /// A tensor of these elements, copied into a buffer of its own.
@@ -85,14 +85,14 @@ impl Array {
 
     /// The same bytes as elements of another dtype.
     pub(crate) fn view_as(&self, dtype: DType, layout: Layout) -> Array {
-        Array::over(Base::Of(self.base().clone()), dtype, layout)
+        Array::over(ArrayBase::Of(self.base().clone()), dtype, layout)
     }
 
     /// The one whose storage it looks at.
     fn base(&self) -> &Array {
         match &self.0.base {
-            Base::Own(_) => self,
-            Base::Of(base) => base,
+            ArrayBase::Own(_) => self,
+            ArrayBase::Of(base) => base,
         }
     }
 
@@ -120,8 +120,8 @@ impl Array {
     #[inline]
     pub fn storage(&self) -> &Storage {
         match &self.0.base {
-            Base::Own(storage) => storage,
-            Base::Of(base) => base.storage(),
+            ArrayBase::Own(storage) => storage,
+            ArrayBase::Of(base) => base.storage(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Array {
 
     /// Whether it looks at the bytes of another.
     pub fn is_view(&self) -> bool {
-        matches!(self.0.base, Base::Of(_))
+        matches!(self.0.base, ArrayBase::Of(_))
     }
 
     /// Whether both look at the same bytes.
@@ -182,8 +182,8 @@ impl Array {
     /// Its storage, given up by the last who holds it; `None` where somebody else does.
     pub(crate) fn into_storage(self) -> Option<Storage> {
         match Arc::into_inner(self.0)?.base {
-            Base::Own(storage) => Some(storage),
-            Base::Of(base) => base.into_storage(),
+            ArrayBase::Own(storage) => Some(storage),
+            ArrayBase::Of(base) => base.into_storage(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tonnage_core::{Bytes, Result};
 
 use crate::ledger::{Id, Ledger, Owner};
-use crate::system::Block;
+use crate::system::MemoryBlock;
 
 /// Owned bytes, aligned to a cache line (large ones to a page) and always initialized: zeros, or what
 /// an earlier owner left. Dropping it frees them.
@@ -23,21 +23,21 @@ use crate::system::Block;
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 pub struct Buffer {
-    block: Block,
+    block: MemoryBlock,
     len: usize,
     /// `None` for no bytes, which take no entry.
-    held: Option<Held>,
+    held: Option<LedgerClaim>,
 }
 
-struct Held {
+struct LedgerClaim {
     ledger: Ledger,
     id: Id,
     /// What it goes back to the system with, where it cannot go alone.
-    rest: Option<Arc<Rest>>,
+    rest: Option<Arc<BlockRemainder>>,
 }
 
 /// The bytes of a block that no part of it holds. They stay counted until the last part is dropped.
-pub(crate) struct Rest {
+pub(crate) struct BlockRemainder {
     ledger: Ledger,
     id: Id,
 }
@@ -53,7 +53,7 @@ impl Buffer {
             return Ok(Buffer::default());
         }
         let (block, id) = ledger.obtain(bytes, &owner)?;
-        let held = Some(Held { ledger: ledger.clone(), id, rest: None });
+        let held = Some(LedgerClaim { ledger: ledger.clone(), id, rest: None });
         Ok(Buffer { block, len: bytes.as_usize(), held })
     }
 
@@ -91,13 +91,13 @@ impl Buffer {
 
     /// A buffer over a block that is already entered.
     pub(crate) fn entered(
-        block: Block,
+        block: MemoryBlock,
         len: usize,
         ledger: &Ledger,
         id: Id,
-        rest: Option<Arc<Rest>>,
+        rest: Option<Arc<BlockRemainder>>,
     ) -> Buffer {
-        Buffer { block, len, held: Some(Held { ledger: ledger.clone(), id, rest }) }
+        Buffer { block, len, held: Some(LedgerClaim { ledger: ledger.clone(), id, rest }) }
     }
 
     /// Its entry in the ledger; none for no bytes.
@@ -121,7 +121,7 @@ impl Buffer {
     }
 
     /// The block and its entry, which the caller now sees to.
-    pub(crate) fn into_block(mut self) -> (Block, Option<Id>) {
+    pub(crate) fn into_block(mut self) -> (MemoryBlock, Option<Id>) {
         (mem::take(&mut self.block), self.held.take().map(|held| held.id))
     }
 }
@@ -129,13 +129,13 @@ impl Buffer {
 impl Default for Buffer {
     /// No bytes.
     fn default() -> Buffer {
-        Buffer { block: Block::default(), len: 0, held: None }
+        Buffer { block: MemoryBlock::default(), len: 0, held: None }
     }
 }
 
-impl Rest {
-    pub(crate) fn new(ledger: Ledger, id: Id) -> Rest {
-        Rest { ledger, id }
+impl BlockRemainder {
+    pub(crate) fn new(ledger: Ledger, id: Id) -> BlockRemainder {
+        BlockRemainder { ledger, id }
     }
 }
 
@@ -144,8 +144,8 @@ impl Drop for Buffer {
         let block = mem::take(&mut self.block);
         match self.held.take() {
             None => {}
-            Some(Held { ledger, id, rest: None }) => ledger.free(id, block),
-            Some(Held { ledger, id, rest: Some(rest) }) => {
+            Some(LedgerClaim { ledger, id, rest: None }) => ledger.free(id, block),
+            Some(LedgerClaim { ledger, id, rest: Some(rest) }) => {
                 // The block first: should this be the last part, its bytes are back in the system
                 // when `rest` ends the entry.
                 drop(block);
@@ -155,9 +155,9 @@ impl Drop for Buffer {
     }
 }
 
-impl Drop for Rest {
+impl Drop for BlockRemainder {
     fn drop(&mut self) {
-        self.ledger.free(self.id, Block::default());
+        self.ledger.free(self.id, MemoryBlock::default());
     }
 }
 

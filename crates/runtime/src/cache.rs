@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use tonnage_core::Bytes;
 
-use crate::system::Block;
+use crate::system::MemoryBlock;
 
 /// What may stay when nothing lives.
 pub(crate) const IDLE: Bytes = Bytes::mib(2);
@@ -29,8 +29,8 @@ const SLOTS: usize = 256;
 
 /// Freed blocks, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
-    blocks: VecDeque<Idle>,
+pub(crate) struct BlockCache {
+    blocks: VecDeque<CachedBlock>,
     bytes: Bytes,
     /// Large requests so far.
     clock: u64,
@@ -39,19 +39,19 @@ pub(crate) struct Cache {
 }
 
 #[derive(Debug)]
-struct Idle {
-    block: Block,
+struct CachedBlock {
+    block: MemoryBlock,
     since: u64,
 }
 
-impl Cache {
+impl BlockCache {
     /// How much is held.
     pub(crate) fn bytes(&self) -> Bytes {
         self.bytes
     }
 
     /// A block of that size if there is one, the warmest first. Counts as a large request.
-    pub(crate) fn take(&mut self, bytes: Bytes) -> Option<Block> {
+    pub(crate) fn take(&mut self, bytes: Bytes) -> Option<MemoryBlock> {
         self.clock += 1;
         let found = self.blocks.iter().rposition(|idle| idle.block.len() == bytes.as_usize());
         let block = found.and_then(|at| self.blocks.remove(at)).map(|idle| {
@@ -71,14 +71,14 @@ impl Cache {
     }
 
     /// Takes a freed block; `wanted_again` says that its size has earned its place.
-    pub(crate) fn put(&mut self, block: Block, wanted_again: bool) {
+    pub(crate) fn put(&mut self, block: MemoryBlock, wanted_again: bool) {
         let bytes = Bytes::of(block.len());
         let room = if wanted_again { CAP } else { IDLE.saturating_sub(self.bytes) };
         if bytes > room {
             return self.release(block);
         }
         self.bytes += bytes;
-        self.blocks.push_back(Idle { block, since: self.clock });
+        self.blocks.push_back(CachedBlock { block, since: self.clock });
         while self.bytes > CAP || self.blocks.len() > SLOTS {
             self.release_oldest();
         }
@@ -114,7 +114,7 @@ impl Cache {
         }
     }
 
-    fn release(&mut self, block: Block) {
+    fn release(&mut self, block: MemoryBlock) {
         if !self.gave_back(Bytes::of(block.len())) {
             if self.given_back.len() == SLOTS {
                 self.given_back.pop_front();

@@ -117,8 +117,8 @@ impl Scope {
     }
 
     /// What has happened since it was opened.
-    pub fn report(&self) -> Report {
-        Report { events: LOG.with_borrow(|log| log.get(self.first..).unwrap_or(&[]).to_vec()) }
+    pub fn report(&self) -> EventReport {
+        EventReport { events: LOG.with_borrow(|log| log.get(self.first..).unwrap_or(&[]).to_vec()) }
     }
 }
 
@@ -134,12 +134,12 @@ impl Drop for Scope {
 
 /// What happened in a scope. Prints as a table by op and source line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct EventReport {
     /// Everything, in order.
     pub events: Vec<Event>,
 }
 
-impl Report {
+impl EventReport {
     /// The bytes that this happened to.
     pub fn total(&self, action: Action) -> Bytes {
         self.events.iter().filter(|event| event.action == action).map(|event| event.bytes).sum()
@@ -151,7 +151,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for EventReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows: Vec<(Event, usize)> = Vec::new();
         let mut place: HashMap<(&str, Source, Action), usize> = HashMap::new();
@@ -201,7 +201,8 @@ mod tests {
         let inner = Scope::open();
         drop(kept);
         record("reshape", source, Action::View, Bytes::new(64));
-        let actions = |report: Report| report.events.iter().map(|e| e.action).collect::<Vec<_>>();
+        let actions =
+            |report: EventReport| report.events.iter().map(|e| e.action).collect::<Vec<_>>();
         assert_eq!(actions(inner.report()), [Action::Freed, Action::View]);
         drop(inner);
         assert_eq!(actions(outer.report()), [Action::Allocated, Action::Freed, Action::View]);

@@ -11,20 +11,20 @@ use crate::array::Array;
 
 /// A tensor whose bytes stay as and where they are while this lives.
 #[derive(Debug)]
-pub struct Export {
+pub struct ExportedArray {
     array: Array,
     address: usize,
 }
 
-impl Export {
+impl ExportedArray {
     /// Pins a tensor's bytes; a recipe is made resident first.
-    pub fn new(array: &Array, what: &'static str, source: Source) -> Result<Export> {
+    pub fn new(array: &Array, what: &'static str, source: Source) -> Result<ExportedArray> {
         let array = array.clone();
         let pinned = array.pin(what, source)?;
         array.storage().exported(true);
         let address = pinned.bytes().as_ptr() as usize;
         drop(pinned);
-        Ok(Export { array, address })
+        Ok(ExportedArray { array, address })
     }
 
     /// The tensor.
@@ -38,7 +38,7 @@ impl Export {
     }
 }
 
-impl Drop for Export {
+impl Drop for ExportedArray {
     fn drop(&mut self) {
         self.array.storage().exported(false);
     }
@@ -54,7 +54,7 @@ mod tests {
         let mark = Mark { source: Source::here(), kind: Kind::Input };
         let array = Array::from_slice(&[1.0f32, 2.0], &[2], mark, "test").unwrap();
         assert!(array.is_sole());
-        let export = Export::new(&array, "test", mark.source).unwrap();
+        let export = ExportedArray::new(&array, "test", mark.source).unwrap();
         assert!(!array.is_sole());
         let pinned = array.pin("test", mark.source).unwrap();
         assert_eq!(export.address(), pinned.bytes().as_ptr() as usize);

@@ -36,13 +36,13 @@ pub fn set_question(question: fn() -> bool) {
 /// Whether a call should stop, as its frames know it.
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
-    shared: Arc<Shared>,
+    shared: Arc<InterruptState>,
     /// Whether a step has begun that updates variables: then only the loop that does may stop, between iterations.
     pub iterations_only: bool,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct InterruptState {
     question: fn() -> bool,
     asked: AtomicBool,
     /// Whether steps run on the thread that the question is asked on: then they ask themselves.
@@ -68,7 +68,7 @@ impl Stop {
 
     fn asking_from(first: Duration) -> Option<Stop> {
         let question = *QUESTION.get()?;
-        let shared = Shared {
+        let shared = InterruptState {
             question,
             asked: AtomicBool::new(false),
             here: AtomicBool::new(true),

@@ -19,13 +19,13 @@ use smallvec::SmallVec;
 use tonnage_core::Result;
 use tonnage_core::bytes::ALIGN;
 
+pub use crate::byte_range::ByteRange;
+use crate::byte_range::wrong;
 pub use crate::loan::Loan;
-pub use crate::region::Region;
-use crate::region::wrong;
 
 /// A block that regions can be lent of, borrowed from its owner.
 #[derive(Debug)]
-pub struct Base<'a> {
+pub struct LendBase<'a> {
     start: *mut u8,
     len: usize,
     writable: bool,
@@ -33,29 +33,29 @@ pub struct Base<'a> {
 }
 
 // SAFETY: a base is a borrow of bytes, shared or exclusive, and both are `Send`.
-unsafe impl Send for Base<'_> {}
-// SAFETY: `&Base` gives no way to the bytes.
-unsafe impl Sync for Base<'_> {}
+unsafe impl Send for LendBase<'_> {}
+// SAFETY: `&LendBase` gives no way to the bytes.
+unsafe impl Sync for LendBase<'_> {}
 
-impl<'a> From<&'a [u8]> for Base<'a> {
+impl<'a> From<&'a [u8]> for LendBase<'a> {
     /// Bytes that are only read, and that others may read at the same time.
-    fn from(bytes: &'a [u8]) -> Base<'a> {
+    fn from(bytes: &'a [u8]) -> LendBase<'a> {
         let start = bytes.as_ptr().cast_mut();
-        Base { start, len: bytes.len(), writable: false, owner: PhantomData }
+        LendBase { start, len: bytes.len(), writable: false, owner: PhantomData }
     }
 }
 
-impl<'a> From<&'a mut [u8]> for Base<'a> {
+impl<'a> From<&'a mut [u8]> for LendBase<'a> {
     /// Bytes that may be written.
-    fn from(bytes: &'a mut [u8]) -> Base<'a> {
+    fn from(bytes: &'a mut [u8]) -> LendBase<'a> {
         let (start, len) = (bytes.as_mut_ptr(), bytes.len());
-        Base { start, len, writable: true, owner: PhantomData }
+        LendBase { start, len, writable: true, owner: PhantomData }
     }
 }
 
 /// The slices of one kernel call, in the order of the regions.
 #[derive(Debug)]
-pub struct Lent<'l> {
+pub struct LentSlices<'l> {
     /// To read.
     pub reads: SmallVec<[&'l [u8]; 6]>,
     /// To write.
@@ -65,14 +65,14 @@ pub struct Lent<'l> {
 /// Lends regions of the blocks that it was given.
 ///
 /// ```
-/// use tonnage_runtime::lend::{Lender, Region};
+/// use tonnage_runtime::lend::{Lender, ByteRange};
 /// let weights = [1u8; 64];
 /// let mut arena = [0u8; 256];
 /// let mut lender = Lender::default();
 /// let weights = lender.add(&weights[..]);
 /// let arena = lender.add(&mut arena[..]);
-/// let x = Region { base: weights, offset: 8, len: 8, align: 1 };
-/// let y = Region { base: arena, offset: 128, len: 8, align: 1 };
+/// let x = ByteRange { base: weights, offset: 8, len: 8, align: 1 };
+/// let y = ByteRange { base: arena, offset: 128, len: 8, align: 1 };
 /// let mut lent = lender.lend(&[x], &[y])?;
 /// lent.writes[0].copy_from_slice(lent.reads[0]);
 /// drop(lent);
@@ -83,11 +83,11 @@ pub struct Lent<'l> {
 /// The slices of two calls never live together:
 ///
 /// ```compile_fail,E0499
-/// # use tonnage_runtime::lend::{Lender, Region};
+/// # use tonnage_runtime::lend::{Lender, ByteRange};
 /// # let mut arena = [0u8; 64];
 /// # let mut lender = Lender::default();
 /// # let base = lender.add(&mut arena[..]);
-/// # let x = Region { base, offset: 0, len: 8, align: 1 };
+/// # let x = ByteRange { base, offset: 0, len: 8, align: 1 };
 /// let mut first = lender.lend(&[], &[x])?;
 /// let second = lender.lend(&[x], &[])?;
 /// first.writes[0][0] = second.reads[0][0];
@@ -97,26 +97,26 @@ pub struct Lent<'l> {
 /// And no block is touched by its owner meanwhile:
 ///
 /// ```compile_fail,E0505
-/// # use tonnage_runtime::lend::{Lender, Region};
+/// # use tonnage_runtime::lend::{Lender, ByteRange};
 /// let arena = vec![0u8; 64];
 /// let mut lender = Lender::default();
 /// let base = lender.add(&arena[..]);
 /// drop(arena);
-/// lender.lend(&[Region { base, offset: 0, len: 8, align: 1 }], &[])?;
+/// lender.lend(&[ByteRange { base, offset: 0, len: 8, align: 1 }], &[])?;
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Lender<'a> {
-    bases: SmallVec<[Base<'a>; 8]>,
+    bases: SmallVec<[LendBase<'a>; 8]>,
     /// Buffers that live; empty in release builds.
-    live: Vec<Region>,
+    live: Vec<ByteRange>,
     /// Addresses of the loans, and whether they are written.
     loans: SmallVec<[(Range<usize>, bool); 4]>,
 }
 
 impl<'a> Lender<'a> {
     /// Takes a block to lend of, and says its number. The first is 0.
-    pub fn add(&mut self, base: impl Into<Base<'a>>) -> usize {
+    pub fn add(&mut self, base: impl Into<LendBase<'a>>) -> usize {
         self.bases.push(base.into());
         self.bases.len() - 1
     }
@@ -127,9 +127,9 @@ impl<'a> Lender<'a> {
     /// Where a region leaves its base or is not aligned, where a base that is only read should be
     /// written, where a written region overlaps any other, and, in debug builds, where a write leaves
     /// the live buffers of its base. All of these are bugs in a plan.
-    pub fn lend(&mut self, reads: &[Region], writes: &[Region]) -> Result<Lent<'_>> {
+    pub fn lend(&mut self, reads: &[ByteRange], writes: &[ByteRange]) -> Result<LentSlices<'_>> {
         let mut taken: SmallVec<[Range<usize>; 10]> = SmallVec::new();
-        let mut lent = Lent { reads: SmallVec::new(), writes: SmallVec::new() };
+        let mut lent = LentSlices { reads: SmallVec::new(), writes: SmallVec::new() };
         for region in writes {
             let start = self.start(region, true)?;
             self.check_live(region)?;
@@ -161,11 +161,11 @@ impl<'a> Lender<'a> {
     /// Lends a region until [`Lender::take_back`], across the calls of kernels.
     ///
     /// ```
-    /// use tonnage_runtime::lend::{Lender, Region};
+    /// use tonnage_runtime::lend::{Lender, ByteRange};
     /// let mut arena = [7u8; 64];
     /// let mut lender = Lender::default();
     /// let base = lender.add(&mut arena[..]);
-    /// let x = Region { base, offset: 0, len: 8, align: 1 };
+    /// let x = ByteRange { base, offset: 0, len: 8, align: 1 };
     /// let loan = lender.loan(x, false)?;
     /// assert_eq!(lender.lend(&[x], &[])?.reads[0], loan.bytes());
     /// assert!(lender.lend(&[], &[x]).is_err());
@@ -176,7 +176,7 @@ impl<'a> Lender<'a> {
     ///
     /// # Errors
     /// As [`Lender::lend`].
-    pub fn loan(&mut self, region: Region, write: bool) -> Result<Loan<'a>> {
+    pub fn loan(&mut self, region: ByteRange, write: bool) -> Result<Loan<'a>> {
         let start = self.start(&region, write)?;
         let range = start.addr()..start.addr() + region.len;
         self.check_loans(&region, &range, write)?;
@@ -209,7 +209,7 @@ impl<'a> Lender<'a> {
     }
 
     /// No loan is written where anybody else reads or writes, nor read where somebody writes.
-    fn check_loans(&self, region: &Region, range: &Range<usize>, write: bool) -> Result<()> {
+    fn check_loans(&self, region: &ByteRange, range: &Range<usize>, write: bool) -> Result<()> {
         let crossed =
             |(out, written): &(Range<usize>, bool)| (write || *written) && overlap(out, range);
         match self.loans.iter().any(crossed) {
@@ -223,13 +223,14 @@ impl<'a> Lender<'a> {
     ///
     /// # Errors
     /// Where it overlaps one that lives, or leaves its base.
-    pub fn begin(&mut self, region: Region) -> Result<()> {
+    pub fn begin(&mut self, region: ByteRange) -> Result<()> {
         if !cfg!(debug_assertions) || region.len == 0 {
             return Ok(());
         }
         self.start(&region, false)?;
         let range = range_of(&region);
-        let same = |other: &&Region| other.base == region.base && overlap(&range_of(other), &range);
+        let same =
+            |other: &&ByteRange| other.base == region.base && overlap(&range_of(other), &range);
         if let Some(other) = self.live.iter().find(same) {
             return Err(wrong(&region, &format!("overlaps {other}, which lives")));
         }
@@ -238,12 +239,12 @@ impl<'a> Lender<'a> {
     }
 
     /// Says that a buffer is dead: its bytes may serve another.
-    pub fn end(&mut self, region: Region) {
+    pub fn end(&mut self, region: ByteRange) {
         self.live.retain(|other| *other != region);
     }
 
     /// Where a region starts, if all of it lies in its base.
-    fn start(&self, region: &Region, write: bool) -> Result<*mut u8> {
+    fn start(&self, region: &ByteRange, write: bool) -> Result<*mut u8> {
         let Some(base) = self.bases.get(region.base) else {
             return Err(wrong(region, "is of a base that is not there"));
         };
@@ -266,13 +267,13 @@ impl<'a> Lender<'a> {
     }
 
     /// In a base with live buffers, a write belongs into one of them.
-    fn check_live(&self, region: &Region) -> Result<()> {
+    fn check_live(&self, region: &ByteRange) -> Result<()> {
         let range = range_of(region);
         let mut live = self.live.iter().filter(|other| other.base == region.base).peekable();
         if live.peek().is_none() || region.len == 0 {
             return Ok(());
         }
-        let inside = |other: &Region| {
+        let inside = |other: &ByteRange| {
             let other = range_of(other);
             other.start <= range.start && range.end <= other.end
         };
@@ -285,7 +286,7 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 }
 
 /// Bases hold less than 2^63 bytes, and a region was found inside of its base: no overflow.
-fn range_of(region: &Region) -> Range<usize> {
+fn range_of(region: &ByteRange) -> Range<usize> {
     region.offset..region.offset.saturating_add(region.len)
 }
 
@@ -295,11 +296,11 @@ mod tests {
     use crate::{Arena, Buffer, Ledger, Owner};
     use tonnage_core::{Bytes, Kind};
 
-    fn region(base: usize, offset: usize, len: usize) -> Region {
-        Region { base, offset, len, align: 1 }
+    fn region(base: usize, offset: usize, len: usize) -> ByteRange {
+        ByteRange { base, offset, len, align: 1 }
     }
 
-    fn refused(reads: &[Region], writes: &[Region]) -> String {
+    fn refused(reads: &[ByteRange], writes: &[ByteRange]) -> String {
         let (shared, mut own) = ([0u64; 8], [0u64; 8]);
         let mut lender = Lender::default();
         lender.add(bytes_of(&shared));
@@ -358,11 +359,11 @@ mod tests {
         assert!(refused(&[region(0, 1, 64)], &[]).contains("leaves its base of 64 bytes"));
         assert!(refused(&[], &[region(1, usize::MAX, 2)]).contains("leaves its base"));
         assert!(refused(&[region(2, 0, 1)], &[]).contains("a base that is not there"));
-        let aligned = Region { base: 1, offset: 8, len: 8, align: 8 };
+        let aligned = ByteRange { base: 1, offset: 8, len: 8, align: 8 };
         assert_eq!(refused(&[], &[aligned]), "lent");
-        let off = Region { offset: 12, ..aligned };
+        let off = ByteRange { offset: 12, ..aligned };
         assert!(refused(&[], &[off]).contains("is not aligned to 8 bytes"));
-        assert!(refused(&[], &[Region { align: 0, ..aligned }]).contains("is not aligned"));
+        assert!(refused(&[], &[ByteRange { align: 0, ..aligned }]).contains("is not aligned"));
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::ops::Range;
 /// A region that is lent until it is given back. Lost, it is lent to nobody any more.
 #[derive(Debug)]
 pub struct Loan<'a> {
-    bytes: Lent<'a>,
+    bytes: LoanBytes<'a>,
 }
 
 #[derive(Debug)]
-enum Lent<'a> {
+enum LoanBytes<'a> {
     Read(&'a [u8]),
     Write(&'a mut [u8]),
 }
@@ -18,32 +18,32 @@ enum Lent<'a> {
 impl<'a> Loan<'a> {
     /// For `lend` alone: a second loan over the same bytes, given back, would free those of the first.
     pub(crate) fn to_read(bytes: &'a [u8]) -> Loan<'a> {
-        Loan { bytes: Lent::Read(bytes) }
+        Loan { bytes: LoanBytes::Read(bytes) }
     }
 
     /// For `lend` alone.
     pub(crate) fn to_write(bytes: &'a mut [u8]) -> Loan<'a> {
-        Loan { bytes: Lent::Write(bytes) }
+        Loan { bytes: LoanBytes::Write(bytes) }
     }
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
-            Lent::Read(bytes) => bytes,
-            Lent::Write(bytes) => bytes,
+            LoanBytes::Read(bytes) => bytes,
+            LoanBytes::Write(bytes) => bytes,
         }
     }
 
     /// The bytes to write; none of a loan to read.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.bytes {
-            Lent::Read(_) => &mut [],
-            Lent::Write(bytes) => bytes,
+            LoanBytes::Read(_) => &mut [],
+            LoanBytes::Write(bytes) => bytes,
         }
     }
 
     pub(crate) fn is_written(&self) -> bool {
-        matches!(self.bytes, Lent::Write(_))
+        matches!(self.bytes, LoanBytes::Write(_))
     }
 
     /// Its addresses.

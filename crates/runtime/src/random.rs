@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use tonnage_ops::simd::philox;
 
-struct State {
+struct KeyState {
     seed: [u32; 2],
     drawn: u64,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { seed: [0x746f, 0x6e6e], drawn: 0 });
+static STATE: Mutex<KeyState> = Mutex::new(KeyState { seed: [0x746f, 0x6e6e], drawn: 0 });
 
 /// Lets the keys that follow be those of a seed.
 pub fn set_seed(seed: u64) {
@@ -28,7 +28,7 @@ pub fn state() -> (u64, u64) {
 /// Goes on where [`state`] was asked for.
 pub fn set_state((seed, drawn): (u64, u64)) {
     let seed = [seed as u32, (seed >> 32) as u32];
-    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = State { seed, drawn };
+    *STATE.lock().unwrap_or_else(PoisonError::into_inner) = KeyState { seed, drawn };
 }
 
 /// The key of the random op of that number in a call that has this key.

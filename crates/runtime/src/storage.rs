@@ -26,18 +26,18 @@ use tonnage_core::{Bytes, Result};
 use tonnage_ops::tile;
 
 use crate::buffer::Buffer;
-use crate::evict::{Seat, Slot, Store};
+use crate::evict::{EvictedRange, EvictionFile, Seat};
 use crate::interrupt::Stop;
 use crate::ledger::{Id, Ledger, Owner};
 use crate::pool::pool;
 
 /// What the handles of a tensor share.
 #[derive(Debug)]
-pub struct Storage(Cell);
+pub struct Storage(StorageCell);
 
 #[derive(Debug)]
-enum Cell {
-    Small(RwLock<State>),
+enum StorageCell {
+    Small(RwLock<StorageState>),
     /// Apart, so that who makes room can look at it without being one of its holders.
     Large(Arc<Large>),
 }
@@ -45,40 +45,40 @@ enum Cell {
 /// A storage that may be sent away.
 #[derive(Debug)]
 pub(crate) struct Large {
-    state: RwLock<State>,
+    state: RwLock<StorageState>,
     /// Held by the thread that writes its recipe out.
     writing: Mutex<()>,
     /// Its place among the residents, from when it first has bytes.
     seat: OnceLock<Seat>,
     /// When it was last pinned.
     used: AtomicU64,
-    /// How many outside hold its address; see [`Export`](crate::Export).
+    /// How many outside hold its address; see [`ExportedArray`](crate::ExportedArray).
     exports: AtomicU64,
 }
 
 /// What a storage is.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum StorageState {
     /// A description: no bytes.
     Recipe(Arc<Recipe>),
     /// Bytes in memory, and where else they are, for as long as nobody has written them.
-    Resident(Buffer, Option<Origin>),
+    Resident(Buffer, Option<StorageOrigin>),
     /// Bytes that were sent away, and who held them.
-    Away(Origin, Owner),
+    Away(StorageOrigin, Owner),
 }
 
 /// Where bytes that are not in memory come from.
 #[derive(Debug)]
-pub(crate) enum Origin {
+pub(crate) enum StorageOrigin {
     Recipe(Arc<Recipe>),
-    File(Slot),
+    File(EvictedRange),
 }
 
-impl Origin {
+impl StorageOrigin {
     fn bytes(&self) -> Bytes {
         match self {
-            Origin::Recipe(recipe) => bytes_of(recipe),
-            Origin::File(slot) => Bytes::of(slot.len()),
+            StorageOrigin::Recipe(recipe) => bytes_of(recipe),
+            StorageOrigin::File(slot) => Bytes::of(slot.len()),
         }
     }
 }
@@ -86,30 +86,30 @@ impl Origin {
 impl Storage {
     /// A storage that is computed as it is read.
     pub fn recipe(recipe: Arc<Recipe>) -> Storage {
-        Storage::of(bytes_of(&recipe), State::Recipe(recipe))
+        Storage::of(bytes_of(&recipe), StorageState::Recipe(recipe))
     }
 
     /// A storage of these bytes.
     #[inline]
     pub fn resident(buffer: Buffer) -> Storage {
         let bytes = buffer.reserved();
-        let storage = Storage::of(bytes, State::Resident(buffer, None));
-        if let Cell::Large(large) = &storage.0 {
+        let storage = Storage::of(bytes, StorageState::Resident(buffer, None));
+        if let StorageCell::Large(large) = &storage.0 {
             large.take_seat(&large.read());
         }
         storage
     }
 
     #[inline]
-    fn of(bytes: Bytes, state: State) -> Storage {
+    fn of(bytes: Bytes, state: StorageState) -> Storage {
         let state = RwLock::new(state);
         Storage(match bytes.get() < LARGE {
-            true => Cell::Small(state),
+            true => StorageCell::Small(state),
             false => {
                 let (seat, used) = (OnceLock::new(), AtomicU64::new(0));
                 let exports = AtomicU64::new(0);
                 let writing = Mutex::new(());
-                Cell::Large(Arc::new(Large { state, writing, seat, used, exports }))
+                StorageCell::Large(Arc::new(Large { state, writing, seat, used, exports }))
             }
         })
     }
@@ -117,34 +117,34 @@ impl Storage {
     /// The recipe, while it is one.
     pub fn as_recipe(&self) -> Option<Arc<Recipe>> {
         match &*self.read() {
-            State::Recipe(recipe) => Some(recipe.clone()),
-            State::Resident(..) | State::Away(..) => None,
+            StorageState::Recipe(recipe) => Some(recipe.clone()),
+            StorageState::Resident(..) | StorageState::Away(..) => None,
         }
     }
 
     /// What its bytes take while they are in memory; nothing for a recipe.
     pub fn reserved(&self) -> Bytes {
         match &*self.read() {
-            State::Recipe(_) => Bytes::ZERO,
-            State::Resident(buffer, _) => buffer.reserved(),
-            State::Away(origin, _) => origin.bytes().rounded(),
+            StorageState::Recipe(_) => Bytes::ZERO,
+            StorageState::Resident(buffer, _) => buffer.reserved(),
+            StorageState::Away(origin, _) => origin.bytes().rounded(),
         }
     }
 
     /// How the ledger calls its bytes; `None` for a recipe.
     pub fn owner(&self) -> Option<Owner> {
         match &*self.read() {
-            State::Recipe(_) => None,
-            State::Resident(buffer, _) => buffer.owner(),
-            State::Away(_, owner) => Some(owner.clone()),
+            StorageState::Recipe(_) => None,
+            StorageState::Resident(buffer, _) => buffer.owner(),
+            StorageState::Away(_, owner) => Some(owner.clone()),
         }
     }
 
     /// What its bytes take now, and their entry in the ledger.
     pub(crate) fn entry(&self) -> Option<(Bytes, Id)> {
         match &*self.read() {
-            State::Resident(buffer, _) => Some((buffer.reserved(), buffer.id()?)),
-            State::Recipe(_) | State::Away(..) => None,
+            StorageState::Resident(buffer, _) => Some((buffer.reserved(), buffer.id()?)),
+            StorageState::Recipe(_) | StorageState::Away(..) => None,
         }
     }
 
@@ -154,7 +154,7 @@ impl Storage {
         let mut stop = None;
         loop {
             let guard = self.read();
-            if matches!(*guard, State::Resident(..)) {
+            if matches!(*guard, StorageState::Resident(..)) {
                 self.use_now();
                 return Ok(Pinned(guard));
             }
@@ -180,11 +180,13 @@ impl Storage {
     }
 
     /// A large storage that is not in memory, and its recipe.
-    fn large_recipe<'s>(&self, state: &'s State) -> Option<(&Large, &'s Arc<Recipe>)> {
-        let Cell::Large(large) = &self.0 else { return None };
+    fn large_recipe<'s>(&self, state: &'s StorageState) -> Option<(&Large, &'s Arc<Recipe>)> {
+        let StorageCell::Large(large) = &self.0 else { return None };
         match state {
-            State::Recipe(recipe) | State::Away(Origin::Recipe(recipe), _) => Some((large, recipe)),
-            State::Away(Origin::File(_), _) | State::Resident(..) => None,
+            StorageState::Recipe(recipe) | StorageState::Away(StorageOrigin::Recipe(recipe), _) => {
+                Some((large, recipe))
+            }
+            StorageState::Away(StorageOrigin::File(_), _) | StorageState::Resident(..) => None,
         }
     }
 
@@ -193,8 +195,8 @@ impl Storage {
         let guard = self.read();
         let Some((_, recipe)) = self.large_recipe(&guard) else { return Ok(None) };
         let (recipe, owner) = match &*guard {
-            State::Away(_, owner) => (recipe.clone(), owner.clone()),
-            State::Recipe(_) | State::Resident(..) => (recipe.clone(), owner.clone()),
+            StorageState::Away(_, owner) => (recipe.clone(), owner.clone()),
+            StorageState::Recipe(_) | StorageState::Resident(..) => (recipe.clone(), owner.clone()),
         };
         drop(guard);
         let buffer = materialize(&recipe, ledger, owner)?;
@@ -212,7 +214,7 @@ impl Storage {
     pub fn pin_mut(&self, ledger: &Ledger, owner: Owner) -> Result<PinnedMut<'_>> {
         loop {
             let mut guard = self.write();
-            if let State::Resident(_, origin) = &mut *guard {
+            if let StorageState::Resident(_, origin) = &mut *guard {
                 *origin = None;
                 self.use_now();
                 return Ok(PinnedMut(guard));
@@ -224,7 +226,7 @@ impl Storage {
 
     /// Its bytes stay where they are until that is taken back: called while they are pinned.
     pub(crate) fn exported(&self, more: bool) {
-        if let Cell::Large(large) = &self.0 {
+        if let StorageCell::Large(large) = &self.0 {
             match more {
                 true => large.exports.fetch_add(1, Ordering::Relaxed),
                 false => large.exports.fetch_sub(1, Ordering::Relaxed),
@@ -235,23 +237,23 @@ impl Storage {
     /// Lets another owner hold its bytes.
     pub fn set_owner(&self, new: Owner) {
         match &mut *self.write() {
-            State::Recipe(_) => {}
-            State::Resident(buffer, _) => buffer.set_owner(new),
-            State::Away(_, owner) => *owner = new,
+            StorageState::Recipe(_) => {}
+            StorageState::Resident(buffer, _) => buffer.set_owner(new),
+            StorageState::Away(_, owner) => *owner = new,
         }
     }
 
     /// The buffer, given up by the last who holds it, and brought back where it is away; `None` for a recipe.
     pub(crate) fn into_buffer(self) -> Result<Option<Buffer>> {
-        let nothing = State::Resident(Buffer::default(), None);
+        let nothing = StorageState::Resident(Buffer::default(), None);
         let state = std::mem::replace(&mut *self.write(), nothing);
         match state {
-            State::Recipe(_) => Ok(None),
-            State::Resident(buffer, _) => Ok(Some(buffer)),
-            State::Away(origin, owner) => {
+            StorageState::Recipe(_) => Ok(None),
+            StorageState::Resident(buffer, _) => Ok(Some(buffer)),
+            StorageState::Away(origin, owner) => {
                 let seat = match &self.0 {
-                    Cell::Large(large) => large.seat.get(),
-                    Cell::Small(_) => None,
+                    StorageCell::Large(large) => large.seat.get(),
+                    StorageCell::Small(_) => None,
                 };
                 let ledger = seat.map_or(Ledger::cpu(), Seat::ledger);
                 back(&origin, ledger, &owner).map(Some)
@@ -260,62 +262,62 @@ impl Storage {
     }
 
     /// Makes it resident, where it is not a large recipe.
-    fn bring(&self, state: &mut State, ledger: &Ledger, owner: &Owner) -> Result<()> {
+    fn bring(&self, state: &mut StorageState, ledger: &Ledger, owner: &Owner) -> Result<()> {
         let buffer = match state {
-            State::Resident(..) => {
+            StorageState::Resident(..) => {
                 self.use_now();
                 return Ok(());
             }
-            State::Recipe(recipe) => materialize(recipe, ledger, owner.clone())?,
-            State::Away(origin, owner) => back(origin, ledger, owner)?,
+            StorageState::Recipe(recipe) => materialize(recipe, ledger, owner.clone())?,
+            StorageState::Away(origin, owner) => back(origin, ledger, owner)?,
         };
         self.place(state, buffer);
         Ok(())
     }
 
     /// Puts its bytes into it.
-    fn place(&self, state: &mut State, buffer: Buffer) {
-        let nothing = State::Resident(Buffer::default(), None);
+    fn place(&self, state: &mut StorageState, buffer: Buffer) {
+        let nothing = StorageState::Resident(Buffer::default(), None);
         let origin = match std::mem::replace(state, nothing) {
-            State::Recipe(recipe) => Some(Origin::Recipe(recipe)),
-            State::Away(origin, _) => Some(origin),
-            State::Resident(..) => None,
+            StorageState::Recipe(recipe) => Some(StorageOrigin::Recipe(recipe)),
+            StorageState::Away(origin, _) => Some(origin),
+            StorageState::Resident(..) => None,
         };
         *state = match &self.0 {
-            Cell::Small(_) => State::Resident(buffer, None),
-            Cell::Large(_) => State::Resident(buffer, origin),
+            StorageCell::Small(_) => StorageState::Resident(buffer, None),
+            StorageCell::Large(_) => StorageState::Resident(buffer, origin),
         };
-        if let Cell::Large(large) = &self.0 {
+        if let StorageCell::Large(large) = &self.0 {
             large.take_seat(state);
         }
     }
 
     #[inline]
     fn use_now(&self) {
-        if let Cell::Large(large) = &self.0 {
+        if let StorageCell::Large(large) = &self.0 {
             large.use_now();
         }
     }
 
     #[inline]
-    fn lock(&self) -> &RwLock<State> {
+    fn lock(&self) -> &RwLock<StorageState> {
         match &self.0 {
-            Cell::Small(state) => state,
-            Cell::Large(large) => &large.state,
+            StorageCell::Small(state) => state,
+            StorageCell::Large(large) => &large.state,
         }
     }
 
     #[inline]
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, StorageState> {
         // A panic while the lock was held leaves bytes, and any bytes are a tensor's.
         self.lock().read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, StorageState> {
         self.lock().write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn try_write(&self) -> Option<RwLockWriteGuard<'_, State>> {
+    fn try_write(&self) -> Option<RwLockWriteGuard<'_, StorageState>> {
         try_write(self.lock())
     }
 }
@@ -336,7 +338,7 @@ impl Large {
         let guard = try_write(&self.state)?;
         match &*guard {
             _ if self.is_exported() => None,
-            State::Resident(buffer, origin) if buffer.goes_alone() => {
+            StorageState::Resident(buffer, origin) if buffer.goes_alone() => {
                 let id = buffer.id()?;
                 (!kept.contains(&id)).then(|| (buffer.reserved(), origin.is_some()))
             }
@@ -345,9 +347,9 @@ impl Large {
     }
 
     /// Sends it away if nobody uses it, and says how many bytes that freed.
-    pub(crate) fn evict(&self, store: &dyn Fn() -> Result<Arc<Store>>) -> Result<Bytes> {
+    pub(crate) fn evict(&self, store: &dyn Fn() -> Result<Arc<EvictionFile>>) -> Result<Bytes> {
         let Some(mut guard) = try_write(&self.state) else { return Ok(Bytes::ZERO) };
-        let State::Resident(buffer, origin) = &mut *guard else { return Ok(Bytes::ZERO) };
+        let StorageState::Resident(buffer, origin) = &mut *guard else { return Ok(Bytes::ZERO) };
         if self.is_exported() {
             return Ok(Bytes::ZERO);
         }
@@ -356,22 +358,22 @@ impl Large {
         };
         let origin = match origin.take() {
             Some(origin) => origin,
-            None => Origin::File(store()?.put(buffer.bytes())?),
+            None => StorageOrigin::File(store()?.put(buffer.bytes())?),
         };
-        *guard = State::Away(origin, owner);
+        *guard = StorageState::Away(origin, owner);
         Ok(freed)
     }
 
     /// What is not in memory of it.
     pub(crate) fn away(&self) -> Bytes {
         match &*self.read() {
-            State::Away(origin, _) => origin.bytes().rounded(),
-            State::Recipe(_) | State::Resident(..) => Bytes::ZERO,
+            StorageState::Away(origin, _) => origin.bytes().rounded(),
+            StorageState::Recipe(_) | StorageState::Resident(..) => Bytes::ZERO,
         }
     }
 
-    fn take_seat(self: &Arc<Large>, state: &State) {
-        if let State::Resident(buffer, _) = state
+    fn take_seat(self: &Arc<Large>, state: &StorageState) {
+        if let StorageState::Resident(buffer, _) = state
             && let Some(ledger) = buffer.ledger()
         {
             self.seat.get_or_init(|| Seat::take(ledger, self));
@@ -385,12 +387,12 @@ impl Large {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, StorageState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn try_write(lock: &RwLock<State>) -> Option<RwLockWriteGuard<'_, State>> {
+fn try_write(lock: &RwLock<StorageState>) -> Option<RwLockWriteGuard<'_, StorageState>> {
     match lock.try_write() {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -408,37 +410,37 @@ fn try_lock(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
 
 /// Bytes that stay where they are while this lives.
 #[derive(Debug)]
-pub struct Pinned<'a>(RwLockReadGuard<'a, State>);
+pub struct Pinned<'a>(RwLockReadGuard<'a, StorageState>);
 
 impl Pinned<'_> {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &*self.0 {
-            State::Resident(buffer, _) => buffer.bytes(),
-            State::Recipe(_) | State::Away(..) => &[],
+            StorageState::Resident(buffer, _) => buffer.bytes(),
+            StorageState::Recipe(_) | StorageState::Away(..) => &[],
         }
     }
 }
 
 /// Bytes that stay where they are, to be written, while this lives.
 #[derive(Debug)]
-pub struct PinnedMut<'a>(RwLockWriteGuard<'a, State>);
+pub struct PinnedMut<'a>(RwLockWriteGuard<'a, StorageState>);
 
 impl PinnedMut<'_> {
     /// The bytes.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut *self.0 {
-            State::Resident(buffer, _) => buffer.bytes_mut(),
-            State::Recipe(_) | State::Away(..) => &mut [],
+            StorageState::Resident(buffer, _) => buffer.bytes_mut(),
+            StorageState::Recipe(_) | StorageState::Away(..) => &mut [],
         }
     }
 }
 
 /// Bytes that were sent away.
-fn back(origin: &Origin, ledger: &Ledger, owner: &Owner) -> Result<Buffer> {
+fn back(origin: &StorageOrigin, ledger: &Ledger, owner: &Owner) -> Result<Buffer> {
     match origin {
-        Origin::Recipe(recipe) => materialize(recipe, ledger, owner.clone()),
-        Origin::File(slot) => {
+        StorageOrigin::Recipe(recipe) => materialize(recipe, ledger, owner.clone()),
+        StorageOrigin::File(slot) => {
             let mut buffer = Buffer::obtain(ledger, Bytes::of(slot.len()), owner.clone())?;
             slot.get(buffer.bytes_mut()).map_err(|error| error.at(owner.source))?;
             Ok(buffer)

@@ -45,7 +45,7 @@ pub struct Moment {
 
 /// A planned call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct CallRecord {
     /// Its plan: a number in [`Timeline::plans`].
     pub plan: u32,
     /// Nanoseconds from the start of the recording.
@@ -68,7 +68,7 @@ pub struct Timeline {
     /// Plans of the calls.
     pub plans: Vec<Arc<Plan>>,
     /// Planned calls, in the order in which they ended.
-    pub calls: Vec<Call>,
+    pub calls: Vec<CallRecord>,
     /// How long it was recorded, in nanoseconds.
     pub length: u64,
     /// Buffers and calls that came after the bound.
@@ -86,7 +86,7 @@ impl Timeline {
 
 /// Writes a timeline as the ledger tells it.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct TimelineRecorder {
     start: Instant,
     most: usize,
     made: Timeline,
@@ -97,11 +97,11 @@ pub(crate) struct Recorder {
     plans: HashMap<(usize, Bytes, usize), u32>,
 }
 
-impl Recorder {
-    pub fn new(most: usize, in_use: Bytes) -> Recorder {
+impl TimelineRecorder {
+    pub fn new(most: usize, in_use: Bytes) -> TimelineRecorder {
         let made = Timeline { curve: vec![Moment { at: 0, in_use }], ..Timeline::default() };
         let (numbers, open, plans) = (HashMap::new(), Vec::new(), HashMap::new());
-        Recorder { start: Instant::now(), most, made, numbers, open, plans }
+        TimelineRecorder { start: Instant::now(), most, made, numbers, open, plans }
     }
 
     fn now(&self) -> u64 {
@@ -206,7 +206,7 @@ impl Recorder {
             self.made.plans.push(Arc::new(plan.clone()));
         }
         let from = ticks.start.saturating_duration_since(self.start).as_nanos() as u64;
-        self.made.calls.push(Call { plan: number, from, steps: ticks.ends, used });
+        self.made.calls.push(CallRecord { plan: number, from, steps: ticks.ends, used });
     }
 
     /// What was recorded so far.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tonnage_core::Bytes;
-use tonnage_runtime::lend::{Lender, Region};
+use tonnage_runtime::lend::{ByteRange, Lender};
 use tonnage_runtime::spill::{DiskLane, SpillFile, set_folder};
 
 const ROLE: &str = "TONNAGE_TEST_ROLE";
@@ -99,7 +99,7 @@ fn a_file_that_somebody_changes_between_writing_and_reading_is_an_error_of_the_l
     let mut bytes = vec![7u8; 8192];
     let mut lender = Lender::default();
     let base = lender.add(&mut bytes[..]);
-    let half = |i: usize| Region { base, offset: i * 4096, len: 4096, align: 1 };
+    let half = |i: usize| ByteRange { base, offset: i * 4096, len: 4096, align: 1 };
     std::thread::scope(|scope| {
         let mut lane =
             DiskLane::start(scope, SpillFile::create(Bytes::new(8192)).unwrap()).unwrap();

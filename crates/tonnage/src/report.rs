@@ -3,7 +3,7 @@
 use std::path::Path;
 
 pub use tonnage_report::chart::is_coloured;
-pub use tonnage_report::{Along, Bar, Owner, Picture, Point, Report, Tick, csv_row};
+pub use tonnage_report::{Along, Bar, BufferOwner, Picture, Point, Report, Tick, csv_row};
 
 use tonnage_core::Result;
 

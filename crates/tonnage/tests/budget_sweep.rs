@@ -16,7 +16,7 @@ use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Plan, Result, Tensor, Watched, fori_loop, function,
     map_fn, ones, scan,
 };
-use tonnage_plan::{Allowed, Frontier, Machine, Options};
+use tonnage_plan::{Allowed, Frontier, Machine, PlanOptions};
 
 /// A few ops on a state, some of them expensive.
 fn ops(dice: &mut Dice, mut h: Tensor, w: &Tensor) -> Result<Tensor> {
@@ -99,7 +99,7 @@ fn no_budget_passes_over_a_plan_that_fits_and_is_faster_soak() {
     for seed in 0..count {
         let _told = Seed(seed);
         let plan = planned(seed);
-        let options = Options { threads: plan.threads, outputs_given: false };
+        let options = PlanOptions { threads: plan.threads, outputs_given: false };
         let machine = Machine::DEFAULT;
         let allowed = Allowed::default();
         let frontier =

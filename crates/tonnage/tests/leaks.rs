@@ -17,7 +17,7 @@ use tonnage::{
 };
 use tonnage_core::row::{Mem, OpDef, Sample};
 use tonnage_core::{Builder, Emit, Kind, Workers};
-use tonnage_plan::{InputSpec, Options, Plan, lower, plan};
+use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg, Args};
 use tonnage_runtime::{Array, Ledger, execute, pool};
 
@@ -123,7 +123,7 @@ fn planned(
     let mut seen = Vec::new();
     let specs: Vec<InputSpec> =
         inputs.iter().map(|array| execute::spec(array, donated, &mut seen)).collect();
-    let options = Options { threads: Workers::threads(pool()), outputs_given: false };
+    let options = PlanOptions { threads: Workers::threads(pool()), outputs_given: false };
     Ok(Planned { plan: plan(&std::sync::Arc::new(graph), &specs, options)?, inputs })
 }
 

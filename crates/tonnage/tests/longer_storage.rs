@@ -12,7 +12,7 @@ use tonnage::Bytes;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::row::{Mem, OpDef, Sample};
 use tonnage_core::{Builder, Emit, Kind, Workers};
-use tonnage_plan::{InputSpec, Options, lower, plan};
+use tonnage_plan::{InputSpec, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::{Array, Buffer, Ledger, Owner, execute, pool};
 
@@ -56,7 +56,7 @@ fn planned(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<
     let mut seen = Vec::new();
     let specs: Vec<InputSpec> =
         inputs.iter().map(|array| execute::spec(array, true, &mut seen)).collect();
-    let options = Options { threads: Workers::threads(pool()), outputs_given: false };
+    let options = PlanOptions { threads: Workers::threads(pool()), outputs_given: false };
     let plan = plan(&graph, &specs, options).map_err(text)?;
     let (made, _) = execute::execute(&plan, &inputs, [0; 2], mark()).map_err(text)?;
     Ok(made.iter().map(bits).collect())

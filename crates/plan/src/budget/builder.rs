@@ -2,7 +2,7 @@
 //! they are of. A variant without such a way is given back at once: each is a graph.
 
 use super::front::{ParetoFront, Priced};
-use super::variants::{FrontierPoint, Sink, Variant};
+use super::variants::{FrontierPoint, Variant, VariantSink};
 
 /// a point with the number of its variant.
 pub struct Numbered(pub usize, pub FrontierPoint);
@@ -59,7 +59,7 @@ impl FrontierBuilder {
     }
 }
 
-impl Sink for FrontierBuilder {
+impl VariantSink for FrontierBuilder {
     fn add(&mut self, mut variant: Variant, points: Vec<FrontierPoint>) {
         let number = self.own + self.others.len();
         points.into_iter().for_each(|point| self.points.add(Numbered(number, point)));

@@ -14,7 +14,7 @@ use super::draw::Sketch;
 use super::front::{ParetoFront, Priced, by_seconds};
 use super::give::give_back;
 use super::overlap::overlapped;
-use super::sketch::{Candidate, Program, RematDecision};
+use super::sketch::{DropCandidate, ProgramProfile, RematDecision};
 
 /// Thresholds of seconds a byte that are tried.
 const THRESHOLDS: usize = 6;
@@ -65,7 +65,7 @@ pub struct Tried {
 
 impl Tried {
     /// The choice, sketched again.
-    pub fn choice(&self, programs: &[Program]) -> Option<Choice> {
+    pub fn choice(&self, programs: &[ProgramProfile]) -> Option<Choice> {
         let dropped = self.dropped.clone();
         let sketch = programs[dropped.order].sketch(&dropped.decisions)?;
         Some(Choice { dropped, sketch })
@@ -84,7 +84,7 @@ impl Priced for Tried {
 
 /// All choices that are worth looking at, quickest first: those that no other beats in both seconds and peak; and those
 /// without a file that no other such beats, since what a file really adds is known only when it is drawn in full.
-pub fn found(programs: &[Program]) -> Vec<Tried> {
+pub fn found(programs: &[ProgramProfile]) -> Vec<Tried> {
     let (mut again, mut spills) = (ParetoFront::default(), ParetoFront::default());
     for (order, program) in programs.iter().enumerate() {
         let mut tries = Tries { program, order, again: &mut again, spills: &mut spills };
@@ -92,7 +92,7 @@ pub fn found(programs: &[Program]) -> Vec<Tried> {
         if order == 0 {
             tries.again();
         }
-        if program.candidates.iter().any(Candidate::can_spill) {
+        if program.candidates.iter().any(DropCandidate::can_spill) {
             tries.files();
         }
     }
@@ -104,7 +104,7 @@ pub fn found(programs: &[Program]) -> Vec<Tried> {
 
 /// The quickest choice that takes at most `most` bytes of the arena: the better of the quickest with a file and
 /// the quickest without.
-pub fn quickest(programs: &[Program], found: &[Tried], most: u64) -> Option<Choice> {
+pub fn quickest(programs: &[ProgramProfile], found: &[Tried], most: u64) -> Option<Choice> {
     let start = |spills: bool| {
         let fits = |tried: &&Tried| tried.dropped.spills() == spills && tried.peak <= most;
         found.iter().find(fits)
@@ -122,7 +122,7 @@ pub fn quickest(programs: &[Program], found: &[Tried], most: u64) -> Option<Choi
 }
 
 struct Tries<'a> {
-    program: &'a Program,
+    program: &'a ProgramProfile,
     order: usize,
     again: &'a mut ParetoFront<Tried>,
     spills: &'a mut ParetoFront<Tried>,
@@ -171,7 +171,7 @@ impl Tries<'_> {
             let Some(places) = places(self.program, cuts, spans) else { return };
             let again = dropped(self.program, &places, limit);
             let all = self.program.candidates.iter().zip(&again);
-            let decision = |(c, again): (&Candidate, &bool)| match (again, rest) {
+            let decision = |(c, again): (&DropCandidate, &bool)| match (again, rest) {
                 (true, _) => RematDecision::Recompute,
                 (false, RematDecision::Spill) if c.can_spill() => RematDecision::Spill,
                 _ => RematDecision::Keep,
@@ -184,7 +184,7 @@ impl Tries<'_> {
 
     fn files(&mut self) {
         let candidates = &self.program.candidates;
-        let cheaper = |c: &Candidate| match c.disk < c.seconds {
+        let cheaper = |c: &DropCandidate| match c.disk < c.seconds {
             true => RematDecision::Spill,
             false => RematDecision::Recompute,
         };
@@ -214,9 +214,9 @@ impl Tries<'_> {
 }
 
 /// Thresholds of what it may take to compute a byte again.
-fn limits(program: &Program) -> Vec<f64> {
+fn limits(program: &ProgramProfile) -> Vec<f64> {
     let able = program.candidates.iter().filter(|c| c.can_recompute());
-    let mut prices: Vec<f64> = able.map(Candidate::price).collect();
+    let mut prices: Vec<f64> = able.map(DropCandidate::price).collect();
     prices.sort_by(f64::total_cmp);
     let mut limits: Vec<f64> = (1..=THRESHOLDS)
         .filter_map(|i| prices.get((prices.len() * i).div_ceil(THRESHOLDS).saturating_sub(1)))
@@ -237,7 +237,7 @@ enum Spans {
 }
 
 /// Everything but what is alive at one of these places, and what is too expensive.
-fn dropped(program: &Program, places: &[usize], most_expensive: f64) -> Vec<bool> {
+fn dropped(program: &ProgramProfile, places: &[usize], most_expensive: f64) -> Vec<bool> {
     program
         .candidates
         .iter()
@@ -252,9 +252,9 @@ fn dropped(program: &Program, places: &[usize], most_expensive: f64) -> Vec<bool
 
 /// Places that cut the candidates into spans; each is moved, by less than half a span, to where the fewest bytes
 /// cross: between two blocks rather than inside of one. `None` where the last spans would have no length.
-fn places(program: &Program, cuts: usize, spans: Spans) -> Option<Vec<usize>> {
+fn places(program: &ProgramProfile, cuts: usize, spans: Spans) -> Option<Vec<usize>> {
     let all = program.candidates.iter().zip(&program.crossing);
-    let able: Vec<(&Candidate, u64)> =
+    let able: Vec<(&DropCandidate, u64)> =
         all.filter(|(c, _)| c.can_recompute()).map(|(c, crossing)| (c, *crossing)).collect();
     let mut sums = Vec::with_capacity(able.len());
     let mut total = 0;
@@ -288,7 +288,7 @@ fn places(program: &Program, cuts: usize, spans: Spans) -> Option<Vec<usize>> {
 }
 
 /// What crosses a narrow place: a quarter of all places have less.
-fn narrow(able: &[(&Candidate, u64)]) -> f64 {
+fn narrow(able: &[(&DropCandidate, u64)]) -> f64 {
     let mut crossing: Vec<u64> = able.iter().map(|(_, bytes)| *bytes).collect();
     crossing.sort_unstable();
     crossing.get(crossing.len() / 4).map_or(0.0, |bytes| *bytes as f64)

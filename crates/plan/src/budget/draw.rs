@@ -11,12 +11,12 @@
 use smallvec::SmallVec;
 use tonnage_core::row::Transfer;
 
-use super::sketch::{Program, RematDecision};
+use super::sketch::{ProgramProfile, RematDecision};
 use crate::order::pressure::{Needs, Peak, Pressure};
 
 /// A node of a sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Run {
+pub enum SketchStep {
     /// A node of the program.
     Node(u32),
     /// A node of the program, once more.
@@ -29,7 +29,7 @@ pub enum Run {
 #[derive(Debug, Clone)]
 pub struct Sketch {
     /// What runs, in order.
-    pub runs: Vec<Run>,
+    pub runs: Vec<SketchStep>,
     /// The most that lives in the arena.
     pub peak: Peak,
     /// Seconds that it takes longer.
@@ -38,7 +38,7 @@ pub struct Sketch {
 
 /// A sketch in the making.
 pub struct Drawing<'p> {
-    pub program: &'p Program,
+    pub program: &'p ProgramProfile,
     /// For each root, the idle interval in which it is not held.
     idle: Vec<(u32, u32)>,
     /// Whether it waits in a file then.
@@ -47,7 +47,7 @@ pub struct Drawing<'p> {
     now: Vec<u32>,
     /// For each root that has a second one, the node for which that was made.
     made: Vec<usize>,
-    pub runs: Vec<Run>,
+    pub runs: Vec<SketchStep>,
     /// What each of them needs.
     pub pressure: Pressure,
     /// Seconds of what runs again.
@@ -63,7 +63,7 @@ const NONE: (u32, u32) = (u32::MAX, u32::MAX);
 const DEEPEST: usize = 4_000;
 
 impl<'p> Drawing<'p> {
-    pub fn new(program: &'p Program, decisions: &[RematDecision]) -> Drawing<'p> {
+    pub fn new(program: &'p ProgramProfile, decisions: &[RematDecision]) -> Drawing<'p> {
         let roots = program.uses.len();
         let (mut idle, mut spills) = (vec![NONE; roots], vec![false; roots]);
         for (candidate, decision) in program.candidates.iter().zip(decisions) {
@@ -182,7 +182,11 @@ impl<'p> Drawing<'p> {
             .collect();
         let (makes, scratch) = (self.stand_ins(&needs.makes), needs.scratch);
         self.pressure.nodes.push(Needs { reads, makes, reuses, scratch });
-        self.runs.push(if again { Run::Recompute(node as u32) } else { Run::Node(node as u32) });
+        self.runs.push(if again {
+            SketchStep::Recompute(node as u32)
+        } else {
+            SketchStep::Node(node as u32)
+        });
     }
 
     /// `held` is the root, or its second one, whose memory takes part.
@@ -199,7 +203,7 @@ impl<'p> Drawing<'p> {
             self.shared += machine.shared(bytes);
         }
         self.pressure.nodes.push(needs);
-        self.runs.push(Run::Transfer(transfer, root));
+        self.runs.push(SketchStep::Transfer(transfer, root));
     }
 
     /// What is drawn, as if computing hid all that it could of the lane: what points are looked for by. `overlap`

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::choose::Choice;
-use super::draw::Run;
-use super::sketch::{Candidate, Program, RematDecision};
+use super::draw::SketchStep;
+use super::sketch::{DropCandidate, ProgramProfile, RematDecision};
 
 /// Times that values are added up: each starts from what the one before came to.
 const ITERATIONS: usize = 4;
@@ -19,7 +19,7 @@ const DRAWN: usize = 80_000;
 
 /// The choice with as much kept again as fits `most` bytes of the arena; what is still computed again is spilled where
 /// that is quicker. One without a file stays without.
-pub fn give_back(program: &Program, choice: Choice, most: u64) -> Choice {
+pub fn give_back(program: &ProgramProfile, choice: Choice, most: u64) -> Choice {
     let spills = choice.dropped.spills();
     let mut giving = Giving { program, best: choice, most };
     giving.keep();
@@ -32,7 +32,7 @@ pub fn give_back(program: &Program, choice: Choice, most: u64) -> Choice {
 }
 
 struct Giving<'p> {
-    program: &'p Program,
+    program: &'p ProgramProfile,
     best: Choice,
     most: u64,
 }
@@ -46,7 +46,7 @@ impl Giving<'_> {
             .filter(|i| decisions.contains(&self.best.dropped.decisions[*i]))
             .filter(|i| other != RematDecision::Spill || candidates[*i].can_spill())
             .collect();
-        let price = |c: &Candidate, decision: RematDecision| match decision {
+        let price = |c: &DropCandidate, decision: RematDecision| match decision {
             RematDecision::Spill => c.disk / c.bytes.max(1) as f64,
             _ => c.price(),
         };
@@ -67,7 +67,7 @@ impl Giving<'_> {
         let order: Vec<u32> = (0..drawing.runs.len() as u32).collect();
         let mut live = vec![0; self.program.pressure.nodes.len()];
         drawing.pressure.walk(&order, |at, bytes| {
-            if let Run::Node(node) = drawing.runs[at] {
+            if let SketchStep::Node(node) = drawing.runs[at] {
                 live[node as usize] = bytes;
             }
         });

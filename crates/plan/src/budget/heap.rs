@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use tonnage_core::heap::{Heap, Seen};
 
-use super::draw::Run;
+use super::draw::SketchStep;
 use super::variants::{FrontierPoint, Variant};
 use super::{Frontier, Planned};
 use crate::order::pressure::{Needs, Pressure};
@@ -48,7 +48,7 @@ fn variant(variant: &Variant, seen: &mut Seen) -> usize {
 }
 
 fn point(point: &FrontierPoint) -> usize {
-    (point.runs.capacity() + point.within.capacity()) * size_of::<Run>()
+    (point.runs.capacity() + point.within.capacity()) * size_of::<SketchStep>()
 }
 
 fn pressure(pressure: &Pressure) -> usize {

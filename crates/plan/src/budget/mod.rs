@@ -2,7 +2,7 @@
 //!
 //! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
 //! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them computed again or
-//! spilled; `choose` looks for which, and `give` keeps again what fits; `overlap` says when the disk lane begins and is awaited; `again` makes the chosen
+//! spilled; `choose` looks for which, and `give` keeps again what fits; `overlap` says when the disk lane begins and is awaited; `rematerialize` makes the chosen
 //! sketch a graph, which is then fused and planned as any other.
 //!
 //! The frontier is the front of all variants' frontiers. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
@@ -11,7 +11,6 @@
 //!
 //! Decision: `docs/decisions/one-frontier.md`.
 
-mod again;
 mod builder;
 mod choose;
 mod cost;
@@ -20,6 +19,7 @@ mod front;
 mod give;
 mod heap;
 mod overlap;
+mod rematerialize;
 mod sketch;
 mod variants;
 
@@ -35,12 +35,12 @@ use tonnage_core::graph::Graph;
 
 use crate::files::{seconds_of_files, uses_files};
 use crate::order;
-use crate::place::{InputSpec, Options, outline, plan_in_order};
+use crate::place::{InputSpec, PlanOptions, outline, plan_in_order};
 use crate::plan::Plan;
 use builder::FrontierBuilder;
 use choose::{Choice, Dropped};
-use sketch::Program;
-use variants::{Base, FrontierPoint, Variant};
+use sketch::ProgramProfile;
+use variants::{FrontierPoint, Variant, VariantBase};
 
 /// Points between unlimited and the lowest.
 const POINTS: u64 = 24;
@@ -81,7 +81,7 @@ pub struct Price {
 pub struct Frontier {
     variants: Vec<Variant>,
     inputs: Vec<InputSpec>,
-    options: Options,
+    options: PlanOptions,
     /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
     /// updates of variables at its end, so that values can be read back from a file for longer.
     points: Vec<(usize, FrontierPoint)>,
@@ -104,7 +104,7 @@ impl Frontier {
     pub fn of(
         graph: &Arc<Graph>,
         inputs: &[InputSpec],
-        options: Options,
+        options: PlanOptions,
         machine: &Machine,
     ) -> Result<Frontier> {
         Frontier::allowing(Allowed::default(), graph, &[], inputs, options, machine)
@@ -117,7 +117,7 @@ impl Frontier {
         graph: &Arc<Graph>,
         with_residuals: &[Arc<Graph>],
         inputs: &[InputSpec],
-        options: Options,
+        options: PlanOptions,
         machine: &Machine,
     ) -> Result<Frontier> {
         let graph = order::low_peak(graph, inputs, options.threads);
@@ -126,7 +126,7 @@ impl Frontier {
             false => None,
         };
         let orders = [graph].into_iter().chain(updates_last);
-        let (own, programs): (Vec<Variant>, Vec<Program>) =
+        let (own, programs): (Vec<Variant>, Vec<ProgramProfile>) =
             orders.map(|graph| Variant::of(graph, inputs, options.threads, machine)).unzip();
         let mut found = FrontierBuilder::new(own.len());
         let mut add = |choice: Choice| {
@@ -135,7 +135,7 @@ impl Frontier {
             choice.dropped
         };
         let dropped: Vec<Dropped> = points(&programs).into_iter().map(&mut add).collect();
-        let base = Base {
+        let base = VariantBase {
             inputs,
             threads: options.threads,
             machine,
@@ -294,7 +294,7 @@ impl Frontier {
 }
 
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.
-fn points(programs: &[Program]) -> Vec<Choice> {
+fn points(programs: &[ProgramProfile]) -> Vec<Choice> {
     let found = choose::found(programs);
     let least = found.iter().map(|tried| tried.peak).min().unwrap_or(0);
     let first = found.first().and_then(|tried| tried.choice(programs));

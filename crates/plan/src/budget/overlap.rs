@@ -9,32 +9,38 @@ use std::collections::HashMap;
 
 use tonnage_core::row::Transfer;
 
-use super::draw::{Drawing, Run, Sketch};
-use super::sketch::{Program, RematDecision};
+use super::draw::{Drawing, Sketch, SketchStep};
+use super::sketch::{ProgramProfile, RematDecision};
 
 /// The program with the candidates dropped as `decisions` says, in at most `most` bytes of the arena if the
 /// plain sketch takes no more, with what the lane really adds.
-pub fn overlapped(program: &Program, decisions: &[RematDecision], most: u64) -> Option<Sketch> {
+pub fn overlapped(
+    program: &ProgramProfile,
+    decisions: &[RematDecision],
+    most: u64,
+) -> Option<Sketch> {
     let drawing = program.draw(decisions)?;
     let plain: Vec<u32> = (0..drawing.runs.len() as u32).collect();
-    let moved = Moving::new(&drawing, most).order();
+    let moved = TransferMover::new(&drawing, most).order();
     let order = match drawing.pressure.peak(&moved).bytes <= most {
         true => moved,
         false => plain,
     };
-    let runs: Vec<Run> = order.iter().map(|i| drawing.runs[*i as usize]).collect();
+    let runs: Vec<SketchStep> = order.iter().map(|i| drawing.runs[*i as usize]).collect();
     let seconds = clock(program, &runs) - program.seconds();
     Some(Sketch { peak: drawing.pressure.peak(&order), runs, seconds: seconds.max(0.0) })
 }
 
 /// Seconds until all is done, with one lane that does one transfer after another.
-fn clock(program: &Program, runs: &[Run]) -> f64 {
+fn clock(program: &ProgramProfile, runs: &[SketchStep]) -> f64 {
     let (mut now, mut free) = (0.0f64, 0.0f64);
     let mut done: HashMap<(u32, bool), f64> = HashMap::new();
     for run in runs {
         match *run {
-            Run::Node(node) | Run::Recompute(node) => now += program.seconds[node as usize],
-            Run::Transfer(transfer, root) => {
+            SketchStep::Node(node) | SketchStep::Recompute(node) => {
+                now += program.seconds[node as usize]
+            }
+            SketchStep::Transfer(transfer, root) => {
                 let bytes = program.pressure.size[root as usize];
                 let out = matches!(transfer, Transfer::Write | Transfer::Written);
                 match transfer {
@@ -53,7 +59,7 @@ fn clock(program: &Program, runs: &[Run]) -> f64 {
     now
 }
 
-struct Moving<'d, 'p> {
+struct TransferMover<'d, 'p> {
     drawing: &'d Drawing<'p>,
     most: u64,
     /// What lives at each run.
@@ -68,8 +74,8 @@ const BEFORE: u8 = 0;
 const AT: u8 = 1;
 const BEHIND: u8 = 2;
 
-impl<'d, 'p> Moving<'d, 'p> {
-    fn new(drawing: &'d Drawing<'p>, most: u64) -> Moving<'d, 'p> {
+impl<'d, 'p> TransferMover<'d, 'p> {
+    fn new(drawing: &'d Drawing<'p>, most: u64) -> TransferMover<'d, 'p> {
         let count = drawing.runs.len();
         let order: Vec<u32> = (0..count as u32).collect();
         let mut live = Vec::with_capacity(count);
@@ -78,12 +84,12 @@ impl<'d, 'p> Moving<'d, 'p> {
         let mut now = 0.0;
         for run in &drawing.runs {
             time.push(now);
-            if let Run::Node(node) | Run::Recompute(node) = run {
+            if let SketchStep::Node(node) | SketchStep::Recompute(node) = run {
                 now += drawing.program.seconds[*node as usize];
             }
         }
         let place = (0..count as u32).map(|i| (i, AT)).collect();
-        Moving { drawing, most, live, time, place }
+        TransferMover { drawing, most, live, time, place }
     }
 
     fn order(mut self) -> Vec<u32> {
@@ -105,17 +111,17 @@ impl<'d, 'p> Moving<'d, 'p> {
         let mut done: HashMap<u32, f64> = HashMap::new();
         let mut read_at: HashMap<u32, usize> = HashMap::new();
         for (at, run) in self.drawing.runs.iter().enumerate() {
-            if let Run::Transfer(Transfer::Read, root) = run {
+            if let SketchStep::Transfer(Transfer::Read, root) = run {
                 read_at.insert(*root, at);
             }
         }
         for at in 0..self.drawing.runs.len() {
             match self.drawing.runs[at] {
-                Run::Transfer(Transfer::Write, root) => {
+                SketchStep::Transfer(Transfer::Write, root) => {
                     free = free.max(self.time[at]) + machine.transfer(self.bytes(root), true);
                     done.insert(root, free);
                 }
-                Run::Transfer(Transfer::Written, root) => {
+                SketchStep::Transfer(Transfer::Written, root) => {
                     let (Some(end), Some(read)) = (done.get(&root), read_at.get(&root)) else {
                         continue;
                     };
@@ -137,13 +143,15 @@ impl<'d, 'p> Moving<'d, 'p> {
         let machine = self.drawing.program.machine;
         let mut written: HashMap<u32, usize> = HashMap::new();
         for (at, run) in self.drawing.runs.iter().enumerate() {
-            if let Run::Transfer(Transfer::Written, root) = run {
+            if let SketchStep::Transfer(Transfer::Written, root) = run {
                 written.insert(*root, self.place[at].0 as usize);
             }
         }
         let mut next = f64::INFINITY;
         for at in (0..self.drawing.runs.len()).rev() {
-            let Run::Transfer(Transfer::Read, root) = self.drawing.runs[at] else { continue };
+            let SketchStep::Transfer(Transfer::Read, root) = self.drawing.runs[at] else {
+                continue;
+            };
             let bytes = self.bytes(root);
             let start = next.min(self.time[at]) - machine.transfer(bytes, false);
             next = start;

@@ -33,7 +33,7 @@ pub enum RematDecision {
 
 /// A value that may be dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Candidate {
+pub struct DropCandidate {
     /// Its root.
     pub root: u32,
     /// The node that makes it.
@@ -51,7 +51,7 @@ pub struct Candidate {
     pub disk: f64,
 }
 
-impl Candidate {
+impl DropCandidate {
     /// Seconds a byte to compute it again.
     pub fn price(&self) -> f64 {
         self.seconds / self.bytes.max(1) as f64
@@ -68,7 +68,7 @@ impl Candidate {
 
 /// What is known of a program before anything is dropped.
 #[derive(Debug)]
-pub struct Program {
+pub struct ProgramProfile {
     pub pressure: Pressure,
     pub machine: Machine,
     /// The node that makes each root; `usize::MAX` for inputs.
@@ -85,17 +85,17 @@ pub struct Program {
     /// The first node that updates a variable, or comes after one that does: nothing may fail from there on.
     barrier: usize,
     /// Values that may be dropped, in the order in which they are made.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<DropCandidate>,
     /// For each candidate, the bytes of candidates that are still to be read, before their idle interval, just after it is
     /// made: what a span that starts there would have to start from.
     pub crossing: Vec<u64>,
 }
 
-impl Program {
+impl ProgramProfile {
     /// Reads a graph in the order in which it will run.
-    pub fn of(graph: &Graph, pressure: Pressure, machine: &Machine) -> Program {
+    pub fn of(graph: &Graph, pressure: Pressure, machine: &Machine) -> ProgramProfile {
         let values = pressure.size.len();
-        let mut made = Program {
+        let mut made = ProgramProfile {
             maker: vec![usize::MAX; values],
             seconds: graph.nodes.iter().map(|n| machine.node(graph, n)).collect(),
             uses: vec![Vec::new(); values],
@@ -150,7 +150,7 @@ impl Program {
         self.seconds.iter().sum()
     }
 
-    fn find(&self) -> Vec<Candidate> {
+    fn find(&self) -> Vec<DropCandidate> {
         let mut found = Vec::new();
         for root in 0..self.uses.len() {
             let made = self.maker[root];
@@ -174,7 +174,8 @@ impl Program {
                 true => self.machine.transfer(bytes, true) + self.machine.transfer(bytes, false),
                 false => f64::INFINITY,
             };
-            let found_one = Candidate { root: root as u32, made, from, to, bytes, seconds, disk };
+            let found_one =
+                DropCandidate { root: root as u32, made, from, to, bytes, seconds, disk };
             if found_one.can_recompute() || found_one.can_spill() {
                 found.push(found_one);
             }

@@ -14,7 +14,7 @@ use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 
 /// What an operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum OperandSource {
     /// Loaded.
     Load(ValueId, Form),
     /// Made by the instruction of that number.
@@ -32,7 +32,7 @@ struct Code {
 /// A node as a program that can still grow.
 #[derive(Debug, Clone)]
 pub(super) struct FusionGroup {
-    sources: Vec<Source>,
+    sources: Vec<OperandSource>,
     code: Vec<Code>,
     stores: SmallVec<[(u16, Form); 1]>,
     pub close: Close,
@@ -51,8 +51,9 @@ impl FusionGroup {
         domain: Shape,
         first: Option<ValueId>,
     ) -> FusionGroup {
-        let loads = inputs.iter().zip(&program.loads).map(|(id, form)| Source::Load(*id, *form));
-        let code = (0..program.code.len()).map(|i| Source::Code(i as u16));
+        let loads =
+            inputs.iter().zip(&program.loads).map(|(id, form)| OperandSource::Load(*id, *form));
+        let code = (0..program.code.len()).map(|i| OperandSource::Code(i as u16));
         FusionGroup {
             sources: loads.chain(code).collect(),
             code: program
@@ -71,8 +72,8 @@ impl FusionGroup {
     /// What it loads; a value may come twice.
     pub fn loads(&self) -> impl Iterator<Item = (ValueId, Form)> + '_ {
         self.sources.iter().filter_map(|source| match source {
-            Source::Load(id, form) => Some((*id, *form)),
-            Source::Code(_) => None,
+            OperandSource::Load(id, form) => Some((*id, *form)),
+            OperandSource::Code(_) => None,
         })
     }
 
@@ -97,7 +98,7 @@ impl FusionGroup {
     pub fn absorb(&mut self, value: ValueId, inner: &FusionGroup) {
         let (sources, code) = (self.sources.len() as u16, self.code.len() as u16);
         self.sources.extend(inner.sources.iter().map(|source| match source {
-            Source::Code(at) => Source::Code(at + code),
+            OperandSource::Code(at) => OperandSource::Code(at + code),
             load => *load,
         }));
         self.code.extend(
@@ -114,10 +115,10 @@ impl FusionGroup {
             // As if it had lain in memory.
             let args = SmallVec::from_slice(&[at + sources]);
             self.code.push(Code { prim: Prim::RoundTo(dtype), dtype: dtype.compute(), args });
-            made = Source::Code(self.code.len() as u16 - 1);
+            made = OperandSource::Code(self.code.len() as u16 - 1);
         }
         for source in &mut self.sources[..usize::from(sources)] {
-            if matches!(source, Source::Load(id, Form::Elements(_)) if *id == value) {
+            if matches!(source, OperandSource::Load(id, Form::Elements(_)) if *id == value) {
                 *source = made;
             }
         }
@@ -136,8 +137,8 @@ impl FusionGroup {
         if let Some((id, form)) = self.loads().find(|(id, _)| self.first == Some(*id)) {
             made.load(id, form);
         }
-        let mut places: Vec<Option<Place>> = vec![None; self.sources.len()];
-        let stores: Vec<(Place, Form)> = self
+        let mut places: Vec<Option<ProgramOperand>> = vec![None; self.sources.len()];
+        let stores: Vec<(ProgramOperand, Form)> = self
             .stores
             .iter()
             .map(|(at, form)| (self.place(*at, &mut places, &mut made, &known), *form))
@@ -155,19 +156,19 @@ impl FusionGroup {
     fn place(
         &self,
         at: u16,
-        places: &mut [Option<Place>],
+        places: &mut [Option<ProgramOperand>],
         made: &mut Finished,
         known: &dyn Fn(ValueId) -> Option<Scalar>,
-    ) -> Place {
+    ) -> ProgramOperand {
         if let Some(place) = places[usize::from(at)] {
             return place;
         }
         let place = match self.sources[usize::from(at)] {
-            Source::Load(id, form) => match known(id) {
+            OperandSource::Load(id, form) => match known(id) {
                 Some(value) => made.code(Prim::Const(value), form.register(), SmallVec::new()),
                 None => made.load(id, form),
             },
-            Source::Code(code) => {
+            OperandSource::Code(code) => {
                 let code = &self.code[usize::from(code)];
                 let args =
                     code.args.iter().map(|arg| self.place(*arg, places, made, known)).collect();
@@ -181,7 +182,7 @@ impl FusionGroup {
 
 /// Where an operand is in a finished program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ProgramOperand {
     Load(u16),
     Code(u16),
 }
@@ -190,21 +191,26 @@ enum Place {
 #[derive(Default)]
 struct Finished {
     loads: Vec<(ValueId, Form)>,
-    code: Vec<(Prim, DType, SmallVec<[Place; 3]>)>,
+    code: Vec<(Prim, DType, SmallVec<[ProgramOperand; 3]>)>,
 }
 
 impl Finished {
-    fn load(&mut self, id: ValueId, form: Form) -> Place {
+    fn load(&mut self, id: ValueId, form: Form) -> ProgramOperand {
         let found = self.loads.iter().position(|known| *known == (id, form));
-        Place::Load(found.unwrap_or_else(|| {
+        ProgramOperand::Load(found.unwrap_or_else(|| {
             self.loads.push((id, form));
             self.loads.len() - 1
         }) as u16)
     }
 
-    fn code(&mut self, prim: Prim, dtype: DType, args: SmallVec<[Place; 3]>) -> Place {
+    fn code(
+        &mut self,
+        prim: Prim,
+        dtype: DType,
+        args: SmallVec<[ProgramOperand; 3]>,
+    ) -> ProgramOperand {
         let found = self.code.iter().position(|(p, d, a)| (*p, *d) == (prim, dtype) && *a == args);
-        Place::Code(found.unwrap_or_else(|| {
+        ProgramOperand::Code(found.unwrap_or_else(|| {
             self.code.push((prim, dtype, args));
             self.code.len() - 1
         }) as u16)
@@ -218,11 +224,15 @@ impl Finished {
         joined.is_some_and(|joined| joined == *domain)
     }
 
-    fn into_program(self, stores: &[(Place, Form)], close: Close) -> (TileProgram, Vec<ValueId>) {
+    fn into_program(
+        self,
+        stores: &[(ProgramOperand, Form)],
+        close: Close,
+    ) -> (TileProgram, Vec<ValueId>) {
         let loads = self.loads.len() as Reg;
-        let reg = |place: &Place| match place {
-            Place::Load(i) => *i,
-            Place::Code(i) => loads + *i,
+        let reg = |place: &ProgramOperand| match place {
+            ProgramOperand::Load(i) => *i,
+            ProgramOperand::Code(i) => loads + *i,
         };
         let code = self.code.iter().map(|(prim, dtype, args)| Instr {
             prim: *prim,

@@ -35,14 +35,14 @@ pub(crate) fn see_through(mut graph: Graph) -> Result<Graph> {
         return Ok(graph);
     }
     let nodes = std::mem::take(&mut graph.nodes);
-    let moving = Moving::new(&graph, &nodes);
+    let moving = ViewMover::new(&graph, &nodes);
     let mut instead = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         if is_view(node) && moving.only_tiles_read(node.outputs[0])
             || broadcasts(node) && moving.is_made_whole(node.outputs[0])
         {
             let view = View { op: node.op, attrs: &node.attrs };
-            let made = moving.look(view, &Made::Known(node.inputs[0]), 0);
+            let made = moving.look(view, &LazyValue::Known(node.inputs[0]), 0);
             let made =
                 made.filter(|made| !broadcasts(node) || moving.is_light(made, node.inputs[0]));
             instead.extend(made.map(|made| (at, made)));
@@ -73,7 +73,7 @@ struct View<'a> {
 
 /// A value that is there, or one that is still to be made.
 #[derive(Clone)]
-enum Made {
+enum LazyValue {
     Known(ValueId),
     New(Rc<Applied>),
 }
@@ -81,31 +81,31 @@ enum Made {
 struct Applied {
     op: &'static OpDef,
     attrs: Attrs,
-    inputs: SmallVec<[Made; 2]>,
+    inputs: SmallVec<[LazyValue; 2]>,
     info: ValueInfo,
     source: Source,
 }
 
-impl Made {
-    fn is(&self, other: &Made) -> bool {
+impl LazyValue {
+    fn is(&self, other: &LazyValue) -> bool {
         match (self, other) {
-            (Made::Known(a), Made::Known(b)) => a == b,
-            (Made::New(a), Made::New(b)) => Rc::ptr_eq(a, b),
+            (LazyValue::Known(a), LazyValue::Known(b)) => a == b,
+            (LazyValue::New(a), LazyValue::New(b)) => Rc::ptr_eq(a, b),
             _ => false,
         }
     }
 }
 
 /// Those that differ from all before them.
-fn distinct(inputs: &[Made]) -> impl Iterator<Item = &Made> {
+fn distinct(inputs: &[LazyValue]) -> impl Iterator<Item = &LazyValue> {
     inputs.iter().enumerate().filter(|(i, m)| !inputs[..*i].iter().any(|n| n.is(m))).map(|(_, m)| m)
 }
 
 /// Adds what is to be made, as `out` if that is given. What an op reads twice is made once.
-fn add(graph: &mut Graph, made: &Made, out: Option<ValueId>) -> ValueId {
+fn add(graph: &mut Graph, made: &LazyValue, out: Option<ValueId>) -> ValueId {
     let applied = match made {
-        Made::Known(id) => return *id,
-        Made::New(applied) => applied,
+        LazyValue::Known(id) => return *id,
+        LazyValue::New(applied) => applied,
     };
     let mut inputs: Vec<ValueId> = Vec::with_capacity(applied.inputs.len());
     for (i, input) in applied.inputs.iter().enumerate() {
@@ -120,7 +120,7 @@ fn add(graph: &mut Graph, made: &Made, out: Option<ValueId>) -> ValueId {
     id
 }
 
-struct Moving<'a> {
+struct ViewMover<'a> {
     graph: &'a Graph,
     nodes: &'a [Node],
     makers: Vec<Option<u32>>,
@@ -133,10 +133,10 @@ struct Moving<'a> {
     updated: Vec<bool>,
 }
 
-impl<'a> Moving<'a> {
-    fn new(graph: &'a Graph, nodes: &'a [Node]) -> Moving<'a> {
+impl<'a> ViewMover<'a> {
+    fn new(graph: &'a Graph, nodes: &'a [Node]) -> ViewMover<'a> {
         let values = graph.value_count();
-        let mut moving = Moving {
+        let mut moving = ViewMover {
             graph,
             nodes,
             makers: vec![None; values],
@@ -177,13 +177,13 @@ impl<'a> Moving<'a> {
     }
 
     /// Whether what is computed for every broadcast element, instead of once, is worth the bytes of `narrow`.
-    fn is_light(&self, made: &Made, narrow: ValueId) -> bool {
+    fn is_light(&self, made: &LazyValue, narrow: ValueId) -> bool {
         may_repeat(self.work(made), self.graph.ty(narrow))
     }
 
     /// Flops an element of what is to be made.
-    fn work(&self, made: &Made) -> u64 {
-        let Made::New(applied) = made else { return 0 };
+    fn work(&self, made: &LazyValue) -> u64 {
+        let LazyValue::New(applied) = made else { return 0 };
         let types: SmallVec<[TensorType; 4]> = applied.inputs.iter().map(|i| self.ty(i)).collect();
         let (op, attrs) = (applied.op.name, &applied.attrs);
         let call = Call { op, inputs: &types, attrs, regions: &[] };
@@ -195,12 +195,12 @@ impl<'a> Moving<'a> {
     }
 
     /// The elementwise op that makes a value which nothing else reads, through views of such values.
-    fn tile(&self, made: &Made, height: usize) -> Option<Rc<Applied>> {
+    fn tile(&self, made: &LazyValue, height: usize) -> Option<Rc<Applied>> {
         let id = match made {
-            Made::New(applied) => {
+            LazyValue::New(applied) => {
                 return matches!(applied.op.lower, Lower::Tile(_)).then(|| applied.clone());
             }
-            Made::Known(id) => *id,
+            LazyValue::Known(id) => *id,
         };
         let node = &self.nodes[self.makers[id.index()]? as usize];
         let settled = node.inputs.iter().all(|id| !self.updated[self.roots[id.index()].index()]);
@@ -210,16 +210,16 @@ impl<'a> Moving<'a> {
         }
         if is_view(node) {
             let view = View { op: node.op, attrs: &node.attrs };
-            return match self.look(view, &Made::Known(node.inputs[0]), height)? {
-                Made::New(applied) => Some(applied),
-                Made::Known(_) => None,
+            return match self.look(view, &LazyValue::Known(node.inputs[0]), height)? {
+                LazyValue::New(applied) => Some(applied),
+                LazyValue::Known(_) => None,
             };
         }
         matches!(node.op.lower, Lower::Tile(_)).then(|| {
             Rc::new(Applied {
                 op: node.op,
                 attrs: node.attrs.clone(),
-                inputs: node.inputs.iter().map(|id| Made::Known(*id)).collect(),
+                inputs: node.inputs.iter().map(|id| LazyValue::Known(*id)).collect(),
                 info: self.graph.value(id).clone(),
                 source: node.source,
             })
@@ -227,10 +227,10 @@ impl<'a> Moving<'a> {
     }
 
     /// A view of a value, as the op that makes it on views of its inputs. `None` where it stays a view.
-    fn look(&self, view: View, of: &Made, height: usize) -> Option<Made> {
+    fn look(&self, view: View, of: &LazyValue, height: usize) -> Option<LazyValue> {
         let tile = self.tile(of, height + 1)?;
         let Lower::Tile(make) = tile.op.lower else { return None };
-        let made_of = |inputs: &[Made]| {
+        let made_of = |inputs: &[LazyValue]| {
             let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|i| self.ty(i)).collect();
             let call = Call { op: tile.op.name, inputs: &types, attrs: &tile.attrs, regions: &[] };
             Some((make(&call, false).ok()?, (tile.op.infer)(&call).ok()?.pop()?))
@@ -244,7 +244,7 @@ impl<'a> Moving<'a> {
         if !plain || full > MOST_FULL || domain.rank() == 0 {
             return None;
         }
-        let mut inputs: SmallVec<[Made; 2]> = SmallVec::new();
+        let mut inputs: SmallVec<[LazyValue; 2]> = SmallVec::new();
         for (i, input) in tile.inputs.iter().enumerate() {
             let before = tile.inputs[..i].iter().position(|other| other.is(input));
             inputs.push(match before {
@@ -259,11 +259,11 @@ impl<'a> Moving<'a> {
         }
         let info = ValueInfo { ty, ..tile.info.clone() };
         let (op, attrs, source) = (tile.op, tile.attrs.clone(), tile.source);
-        Some(Made::New(Rc::new(Applied { op, attrs, inputs, info, source })))
+        Some(LazyValue::New(Rc::new(Applied { op, attrs, inputs, info, source })))
     }
 
     /// The part of an input that belongs to a view of the whole domain.
-    fn part(&self, view: View, of: &Made, domain: &Shape, height: usize) -> Option<Made> {
+    fn part(&self, view: View, of: &LazyValue, domain: &Shape, height: usize) -> Option<LazyValue> {
         let shape = &self.ty(of).shape;
         if shape.rank() == 0 {
             return Some(of.clone());
@@ -309,32 +309,32 @@ impl<'a> Moving<'a> {
         }
     }
 
-    fn viewed(&self, op: &'static OpDef, attrs: Attrs, of: Made) -> Made {
+    fn viewed(&self, op: &'static OpDef, attrs: Attrs, of: LazyValue) -> LazyValue {
         let from = self.ty(&of);
         let shape = seen(&attrs, &from.shape);
         let source = match &of {
-            Made::Known(id) => self.graph.value(*id).source,
-            Made::New(applied) => applied.source,
+            LazyValue::Known(id) => self.graph.value(*id).source,
+            LazyValue::New(applied) => applied.source,
         };
         let ty = TensorType { dtype: from.dtype, shape };
         let info = ValueInfo { ty, kind: Kind::Activation, name: None, source };
         let inputs = SmallVec::from_iter([of]);
-        Made::New(Rc::new(Applied { op, attrs, inputs, info, source }))
+        LazyValue::New(Rc::new(Applied { op, attrs, inputs, info, source }))
     }
 
-    fn ty(&self, made: &Made) -> TensorType {
+    fn ty(&self, made: &LazyValue) -> TensorType {
         match made {
-            Made::Known(id) => self.graph.ty(*id).clone(),
-            Made::New(applied) => applied.info.ty.clone(),
+            LazyValue::Known(id) => self.graph.ty(*id).clone(),
+            LazyValue::New(applied) => applied.info.ty.clone(),
         }
     }
 
     /// Whether a value surely lies close together, so that a reshape of it takes no copy. An argument does
     /// as a rule; one that does not is copied, as the result would have been made.
-    fn is_dense(&self, made: &Made) -> bool {
+    fn is_dense(&self, made: &LazyValue) -> bool {
         let op = match made {
-            Made::New(applied) => applied.op,
-            Made::Known(id) => match self.makers[id.index()] {
+            LazyValue::New(applied) => applied.op,
+            LazyValue::Known(id) => match self.makers[id.index()] {
                 Some(at) => self.nodes[at as usize].op,
                 None => return true,
             },

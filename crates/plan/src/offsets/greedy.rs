@@ -1,27 +1,27 @@
 //! Packings without a search: items are placed one by one in several orders, and the best result stays.
 //!
-//! Two ways of placing. [`Best::two_ended`] piles items up from the floor and down from the ceiling, wherever less
+//! Two ways of placing. [`BestPacking::two_ended`] piles items up from the floor and down from the ceiling, wherever less
 //! is wasted: `n log n`, and exact where lifetimes nest like the activations of a training step, or pile
-//! up towards its end like the gradients of its weights. [`Best::gap_fit`] looks for the gap
+//! up towards its end like the gradients of its weights. [`BestPacking::gap_fit`] looks for the gap
 //! that suits best among all placed items: better on small tangled instances, but quadratic, so it
 //! runs within a fixed amount of work.
 
 use std::cmp::Reverse;
 
-use super::sections::Part;
+use super::sections::Component;
 use super::skyline::Skyline;
 
 /// What the attempts may cost together, in placed items looked at: about 20 microseconds for each item, and a tenth of a
 /// second at most. The first attempt always ends.
-pub(super) fn work(part: &Part) -> usize {
-    (3_072 * part.len()).min(15_000_000)
+pub(super) fn work(component: &Component) -> usize {
+    (3_072 * component.len()).min(15_000_000)
 }
 /// What placing an item on a pile costs, in the same measure.
 const PILE_WORK: usize = 256;
 
 /// Orders to place in. Each starts with what is hard to place later.
 #[derive(Clone, Copy)]
-enum Order {
+enum PlacementOrder {
     Length,
     Area,
     Size,
@@ -35,25 +35,31 @@ enum Order {
 
 /// Which pile an item goes onto.
 #[derive(Clone, Copy)]
-enum Side {
+enum PileRule {
     /// The one that leaves the most room in the section that then has the least.
     Roomy,
     /// The one that wastes less area.
     Tidy,
 }
 
-/// Rounds of [`Best::insist`].
+/// Rounds of [`BestPacking::insist`].
 const ROUNDS: usize = 12;
 
 /// The lowest packing that the heuristics find, in units; the first one within `target` ends the work.
-pub(super) fn best(part: &Part, target: u64) -> Vec<u64> {
-    let mut best = Best::new(part, target, work(part), &[]);
+pub(super) fn best(component: &Component, target: u64) -> Vec<u64> {
+    let mut best = BestPacking::new(component, target, work(component), &[]);
     if !best.piles() {
-        let orders =
-            [Order::Size, Order::Area, Order::Length, Order::Contention, Order::Start, Order::End];
+        let orders = [
+            PlacementOrder::Size,
+            PlacementOrder::Area,
+            PlacementOrder::Length,
+            PlacementOrder::Contention,
+            PlacementOrder::Start,
+            PlacementOrder::End,
+        ];
         // Ends with the first that meets the target; what was kept is the answer either way.
-        orders.iter().map(|&order| sorted(part, order)).any(|order| {
-            [Rule::Tightest, Rule::Lowest].iter().any(|&rule| best.gap_fit(&order, rule))
+        orders.iter().map(|&order| sorted(component, order)).any(|order| {
+            [GapRule::Tightest, GapRule::Lowest].iter().any(|&rule| best.gap_fit(&order, rule))
         });
     }
     best.offsets
@@ -62,36 +68,42 @@ pub(super) fn best(part: &Part, target: u64) -> Vec<u64> {
 /// A packing within `target` units around items that are placed already: those come with their offsets, lowest
 /// first. What it costs is taken off `work`.
 pub(super) fn around(
-    part: &Part,
+    component: &Component,
     target: u64,
     fixed: &[(u32, u64)],
     work: &mut usize,
 ) -> Option<Vec<u64>> {
-    let mut best = Best::new(part, target, *work, fixed);
+    let mut best = BestPacking::new(component, target, *work, fixed);
     // Nothing above the target is of use.
     best.height = target + 1;
-    let orders = [Order::Length, Order::Peak];
-    let found = orders.iter().any(|&order| best.two_ended(&sorted(part, order), Side::Roomy));
+    let orders = [PlacementOrder::Length, PlacementOrder::Peak];
+    let found =
+        orders.iter().any(|&order| best.two_ended(&sorted(component, order), PileRule::Roomy));
     *work = best.work;
     found.then_some(best.offsets)
 }
 
 /// The lowest packing that is found around items that are piled up from the floor, which come with their offsets;
 /// the first one within `target` ends the work.
-pub(super) fn on_floor(part: &Part, target: u64, fixed: &[(u32, u64)]) -> Vec<u64> {
-    let mut best = Best::new(part, target, work(part), fixed);
-    let orders = [Order::Length, Order::Peak, Order::Area, Order::Size, Order::Contention];
+pub(super) fn on_floor(component: &Component, target: u64, fixed: &[(u32, u64)]) -> Vec<u64> {
+    let mut best = BestPacking::new(component, target, work(component), fixed);
+    let orders = [
+        PlacementOrder::Length,
+        PlacementOrder::Peak,
+        PlacementOrder::Area,
+        PlacementOrder::Size,
+        PlacementOrder::Contention,
+    ];
     // Ends with the first that meets the target; what was kept is the answer either way.
-    orders
-        .iter()
-        .map(|&order| sorted(part, order))
-        .any(|order| [Side::Roomy, Side::Tidy].iter().any(|&side| best.two_ended(&order, side)));
+    orders.iter().map(|&order| sorted(component, order)).any(|order| {
+        [PileRule::Roomy, PileRule::Tidy].iter().any(|&side| best.two_ended(&order, side))
+    });
     best.offsets
 }
 
 /// The best so far.
-struct Best<'a> {
-    part: &'a Part,
+struct BestPacking<'a> {
+    component: &'a Component,
     target: u64,
     /// Items whose offsets are given, lowest first.
     fixed: &'a [(u32, u64)],
@@ -103,34 +115,44 @@ struct Best<'a> {
     work: usize,
 }
 
-impl<'a> Best<'a> {
-    fn new(part: &'a Part, target: u64, work: usize, fixed: &'a [(u32, u64)]) -> Best<'a> {
+impl<'a> BestPacking<'a> {
+    fn new(
+        component: &'a Component,
+        target: u64,
+        work: usize,
+        fixed: &'a [(u32, u64)],
+    ) -> BestPacking<'a> {
         let (offsets, over) = (Vec::new(), Vec::new());
-        Best { part, target, fixed, height: u64::MAX, offsets, over, work }
+        BestPacking { component, target, fixed, height: u64::MAX, offsets, over, work }
     }
 
-    /// All that [`Best::two_ended`] can do, and items by size where that is likely to do better. True once the target is met.
+    /// All that [`BestPacking::two_ended`] can do, and items by size where that is likely to do better. True once the target is met.
     fn piles(&mut self) -> bool {
-        let sides = [Side::Roomy, Side::Tidy];
-        let first = [Order::Length, Order::Peak];
-        let then = [Order::Area, Order::Contention, Order::Start, Order::End];
-        let all = |best: &mut Self, orders: &[Order]| {
+        let sides = [PileRule::Roomy, PileRule::Tidy];
+        let first = [PlacementOrder::Length, PlacementOrder::Peak];
+        let then = [
+            PlacementOrder::Area,
+            PlacementOrder::Contention,
+            PlacementOrder::Start,
+            PlacementOrder::End,
+        ];
+        let all = |best: &mut Self, orders: &[PlacementOrder]| {
             orders
                 .iter()
-                .map(|&order| sorted(best.part, order))
+                .map(|&order| sorted(best.component, order))
                 .any(|order| sides.iter().any(|&side| best.two_ended(&order, side)))
         };
         all(self, &first)
-            || self.gap_fit(&sorted(self.part, Order::Sizes), Rule::Lowest)
+            || self.gap_fit(&sorted(self.component, PlacementOrder::Sizes), GapRule::Lowest)
             || all(self, &then)
-            || first
-                .iter()
-                .any(|&order| sides.iter().any(|&side| self.insist(sorted(self.part, order), side)))
+            || first.iter().any(|&order| {
+                sides.iter().any(|&side| self.insist(sorted(self.component, order), side))
+            })
     }
 
     /// Tries an order again and again, each time with those items first that found no place below the
     /// ceiling.
-    fn insist(&mut self, mut order: Vec<u32>, side: Side) -> bool {
+    fn insist(&mut self, mut order: Vec<u32>, side: PileRule) -> bool {
         for _ in 0..ROUNDS {
             if self.work == 0 {
                 return false;
@@ -139,7 +161,7 @@ impl<'a> Best<'a> {
             if self.two_ended(&order, side) {
                 return true;
             }
-            let mut first = vec![false; self.part.len()];
+            let mut first = vec![false; self.component.len()];
             self.over.iter().for_each(|&i| first[i as usize] = true);
             order.sort_by_key(|&i| !first[i as usize]);
         }
@@ -148,20 +170,20 @@ impl<'a> Best<'a> {
 
     /// Piles up from the floor and down from a ceiling at the bound. What fits between the piles no more
     /// goes into gaps, or over the ceiling. True once the target is met.
-    fn two_ended(&mut self, order: &[u32], side: Side) -> bool {
-        let part = self.part;
+    fn two_ended(&mut self, order: &[u32], side: PileRule) -> bool {
+        let component = self.component;
         if self.work == 0 {
             return false;
         }
         self.work = self.work.saturating_sub(PILE_WORK * order.len());
-        let ceiling = part.bound / part.unit;
-        let mut offsets = vec![0; part.len()];
-        let mut floor = Skyline::new(&part.load);
-        let mut hanging = Skyline::new(&part.load);
+        let ceiling = component.bound / component.unit;
+        let mut offsets = vec![0; component.len()];
+        let mut floor = Skyline::new(&component.load);
+        let mut hanging = Skyline::new(&component.load);
         let (mut placed, mut late) = (Vec::new(), Vec::new());
-        let mut given = vec![false; part.len()];
+        let mut given = vec![false; component.len()];
         for &(i, offset) in self.fixed {
-            let (size, span) = (part.size[i as usize], part.span[i as usize]);
+            let (size, span) = (component.size[i as usize], component.span[i as usize]);
             floor.set(span, offset + size);
             floor.take(span, size);
             hanging.take(span, size);
@@ -170,7 +192,7 @@ impl<'a> Best<'a> {
             placed.push(i);
         }
         for &i in order.iter().filter(|&&i| !given[i as usize]) {
-            let (size, span) = (part.size[i as usize], part.span[i as usize]);
+            let (size, span) = (component.size[i as usize], component.span[i as usize]);
             let (up, down) = (floor.top(span), hanging.top(span));
             if up.height + down.height + size > ceiling {
                 late.push(i);
@@ -179,7 +201,7 @@ impl<'a> Best<'a> {
             // The most that any section needs, were it put there: under the ceiling wherever possible.
             let (below, above) = (up.height + down.both, down.height + up.both);
             let rising = match side {
-                Side::Roomy if below != above => below < above,
+                PileRule::Roomy if below != above => below < above,
                 _ => up.waste <= down.waste,
             };
             offsets[i as usize] = if rising {
@@ -193,30 +215,30 @@ impl<'a> Best<'a> {
             hanging.take(span, size);
             placed.push(i);
         }
-        let mut gaps = Gaps::new(part);
+        let mut gaps = Gaps::new(component);
         if !late.is_empty() {
             placed.sort_by_key(|&i| offsets[i as usize]);
             placed.iter().for_each(|&i| gaps.insert(i, offsets[i as usize]));
         }
-        self.fill(gaps, &late, Rule::Tightest, offsets)
+        self.fill(gaps, &late, GapRule::Tightest, offsets)
     }
 
     /// Places all items into gaps. True once the target is met.
-    fn gap_fit(&mut self, order: &[u32], rule: Rule) -> bool {
+    fn gap_fit(&mut self, order: &[u32], rule: GapRule) -> bool {
         if self.work == 0 {
             return false;
         }
-        self.fill(Gaps::new(self.part), order, rule, vec![0; self.part.len()])
+        self.fill(Gaps::new(self.component), order, rule, vec![0; self.component.len()])
     }
 
     /// Places the rest into gaps, and keeps the result where it is the best. Gives up where it cannot
     /// become that, and on all but the first when the work is spent.
-    fn fill(&mut self, mut gaps: Gaps, rest: &[u32], rule: Rule, mut offsets: Vec<u64>) -> bool {
+    fn fill(&mut self, mut gaps: Gaps, rest: &[u32], rule: GapRule, mut offsets: Vec<u64>) -> bool {
         let first = self.height == u64::MAX;
-        let ceiling = self.part.bound / self.part.unit;
+        let ceiling = self.component.bound / self.component.unit;
         for &i in rest {
             offsets[i as usize] = gaps.place(i, rule);
-            let end = offsets[i as usize] + self.part.size[i as usize];
+            let end = offsets[i as usize] + self.component.size[i as usize];
             if end > ceiling {
                 self.over.push(i);
             }
@@ -226,7 +248,7 @@ impl<'a> Best<'a> {
             }
         }
         self.work = self.work.saturating_sub(gaps.work);
-        let height = self.part.height(&offsets);
+        let height = self.component.height(&offsets);
         if first || height < self.height {
             (self.height, self.offsets) = (height, offsets);
         }
@@ -234,25 +256,25 @@ impl<'a> Best<'a> {
     }
 }
 
-fn sorted(part: &Part, order: Order) -> Vec<u32> {
-    let mut ids: Vec<u32> = (0..part.len() as u32).collect();
-    let size = |i: u32| part.size[i as usize];
-    let steps = |i: u32| part.steps[i as usize];
+fn sorted(component: &Component, order: PlacementOrder) -> Vec<u32> {
+    let mut ids: Vec<u32> = (0..component.len() as u32).collect();
+    let size = |i: u32| component.size[i as usize];
+    let steps = |i: u32| component.steps[i as usize];
     let area = |i: u32| u128::from(size(i)) * u128::from(steps(i));
-    let span = |i: u32| part.span[i as usize];
+    let span = |i: u32| component.span[i as usize];
     match order {
-        Order::Length => ids.sort_by_key(|&i| Reverse((steps(i), size(i)))),
-        Order::Area => ids.sort_by_key(|&i| Reverse(area(i))),
-        Order::Size => ids.sort_by_key(|&i| Reverse((size(i), steps(i)))),
-        Order::Sizes => ids.sort_by_key(|&i| (Reverse(size(i)), span(i).0)),
-        Order::Start => ids.sort_by_key(|&i| (span(i).0, Reverse(area(i)))),
-        Order::End => ids.sort_by_key(|&i| (Reverse(span(i).1), Reverse(area(i)))),
-        Order::Contention => {
-            let crowd = crowding(part);
+        PlacementOrder::Length => ids.sort_by_key(|&i| Reverse((steps(i), size(i)))),
+        PlacementOrder::Area => ids.sort_by_key(|&i| Reverse(area(i))),
+        PlacementOrder::Size => ids.sort_by_key(|&i| Reverse((size(i), steps(i)))),
+        PlacementOrder::Sizes => ids.sort_by_key(|&i| (Reverse(size(i)), span(i).0)),
+        PlacementOrder::Start => ids.sort_by_key(|&i| (span(i).0, Reverse(area(i)))),
+        PlacementOrder::End => ids.sort_by_key(|&i| (Reverse(span(i).1), Reverse(area(i)))),
+        PlacementOrder::Contention => {
+            let crowd = crowding(component);
             ids.sort_by_key(|&i| Reverse((crowd[i as usize], area(i))));
         }
-        Order::Peak => {
-            let crowd = crowding(part);
+        PlacementOrder::Peak => {
+            let crowd = crowding(component);
             ids.sort_by_key(|&i| Reverse((crowd[i as usize], steps(i), size(i))));
         }
     }
@@ -260,9 +282,9 @@ fn sorted(part: &Part, order: Order) -> Vec<u32> {
 }
 
 /// The largest load among each item's sections.
-fn crowding(part: &Part) -> Vec<u64> {
+fn crowding(component: &Component) -> Vec<u64> {
     // Highest load in runs of 2^k sections; two of them cover any span.
-    let mut runs = vec![part.load.clone()];
+    let mut runs = vec![component.load.clone()];
     for k in 0.. {
         let (half, below) = (1usize << k, &runs[k]);
         if below.len() <= half {
@@ -270,7 +292,8 @@ fn crowding(part: &Part) -> Vec<u64> {
         }
         runs.push((0..below.len() - half).map(|s| below[s].max(below[s + half])).collect());
     }
-    part.span
+    component
+        .span
         .iter()
         .map(|&(first, last)| {
             let k = (last - first).ilog2() as usize;
@@ -281,7 +304,7 @@ fn crowding(part: &Part) -> Vec<u64> {
 
 /// Which gap to take.
 #[derive(Clone, Copy)]
-enum Rule {
+enum GapRule {
     /// The smallest that is large enough.
     Tightest,
     /// The first from the bottom that is large enough.
@@ -295,32 +318,32 @@ const CHUNK: usize = 512;
 
 /// The placed items.
 struct Gaps<'a> {
-    part: &'a Part,
+    component: &'a Component,
     /// All, by offset, in chunks: inserting into one long list would move half of it.
-    chunks: Vec<Vec<Placed>>,
+    chunks: Vec<Vec<PlacedItem>>,
     count: usize,
     /// Those that meet each block of sections, in no order.
-    blocks: Vec<Vec<Placed>>,
+    blocks: Vec<Vec<PlacedItem>>,
     /// Sections in a block.
     block: u32,
     /// Those that an item meets, while it is placed.
-    met: Vec<Placed>,
+    met: Vec<PlacedItem>,
     work: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Placed {
+struct PlacedItem {
     offset: u64,
     end: u64,
     span: (u32, u32),
 }
 
 impl<'a> Gaps<'a> {
-    fn new(part: &'a Part) -> Gaps<'a> {
-        let block = part.load.len().div_ceil(BLOCKS).max(1);
-        let blocks = vec![Vec::new(); part.load.len().div_ceil(block)];
+    fn new(component: &'a Component) -> Gaps<'a> {
+        let block = component.load.len().div_ceil(BLOCKS).max(1);
+        let blocks = vec![Vec::new(); component.load.len().div_ceil(block)];
         Gaps {
-            part,
+            component,
             chunks: vec![Vec::new()],
             count: 0,
             blocks,
@@ -335,12 +358,13 @@ impl<'a> Gaps<'a> {
     }
 
     fn insert(&mut self, i: u32, offset: u64) {
-        let span = self.part.span[i as usize];
-        let placed = Placed { offset, end: offset + self.part.size[i as usize], span };
+        let span = self.component.span[i as usize];
+        let placed = PlacedItem { offset, end: offset + self.component.size[i as usize], span };
         for block in self.blocks_of(span) {
             self.blocks[block].push(placed);
         }
-        let after = |chunk: &Vec<Placed>| chunk.first().is_some_and(|first| first.offset <= offset);
+        let after =
+            |chunk: &Vec<PlacedItem>| chunk.first().is_some_and(|first| first.offset <= offset);
         let at = self.chunks.partition_point(after).saturating_sub(1);
         let chunk = &mut self.chunks[at];
         chunk.insert(chunk.partition_point(|placed| placed.offset <= offset), placed);
@@ -352,9 +376,9 @@ impl<'a> Gaps<'a> {
     }
 
     /// Places an item into a gap, or on top of all that it meets.
-    fn place(&mut self, i: u32, rule: Rule) -> u64 {
-        let (size, span) = (self.part.size[i as usize], self.part.span[i as usize]);
-        let meets = |other: &&Placed| other.span.0 < span.1 && span.0 < other.span.1;
+    fn place(&mut self, i: u32, rule: GapRule) -> u64 {
+        let (size, span) = (self.component.size[i as usize], self.component.span[i as usize]);
+        let meets = |other: &&PlacedItem| other.span.0 < span.1 && span.0 < other.span.1;
         let blocks = self.blocks_of(span);
         let near: usize = self.blocks[blocks.clone()].iter().map(Vec::len).sum();
         // Looking through few blocks and sorting beats going through everything in order; for an
@@ -364,7 +388,7 @@ impl<'a> Gaps<'a> {
             self.met.clear();
             for block in blocks.clone() {
                 // An item in several blocks counts in the first that both share.
-                let first = |other: &&Placed| {
+                let first = |other: &&PlacedItem| {
                     block == blocks.start || (other.span.0 / self.block) as usize == block
                 };
                 self.met.extend(self.blocks[block].iter().filter(meets).filter(first));
@@ -381,14 +405,14 @@ impl<'a> Gaps<'a> {
 }
 
 /// Where an item goes among others that it meets, which come by offset.
-fn gap<'p>(others: impl Iterator<Item = &'p Placed>, size: u64, rule: Rule) -> u64 {
+fn gap<'p>(others: impl Iterator<Item = &'p PlacedItem>, size: u64, rule: GapRule) -> u64 {
     let (mut best, mut least) = (None, u64::MAX);
     let mut top = 0;
     for other in others {
         let gap = other.offset.saturating_sub(top);
         if gap >= size && gap < least {
             (best, least) = (Some(top), gap);
-            if matches!(rule, Rule::Lowest) {
+            if matches!(rule, GapRule::Lowest) {
                 break;
             }
         }

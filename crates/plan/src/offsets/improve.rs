@@ -4,27 +4,39 @@ use super::Effort;
 use super::greedy;
 use super::joined::{guesses, joined};
 use super::peak;
-use super::search::{Outcome, search, weight};
-use super::sections::Part;
+use super::search::{SearchOutcome, search, weight};
+use super::sections::Component;
 
 /// What is left of the effort.
-pub(super) struct Budget<'a> {
+pub(super) struct EffortLeft<'a> {
     pub(super) effort: Effort,
     pub(super) stop: &'a mut dyn FnMut() -> bool,
 }
 
-impl Budget<'_> {
+impl EffortLeft<'_> {
     /// Searches with at most so many nodes.
-    fn search(&mut self, part: &Part, capacity: u64, guide: Option<&[u64]>, nodes: u64) -> Outcome {
+    fn search(
+        &mut self,
+        component: &Component,
+        capacity: u64,
+        guide: Option<&[u64]>,
+        nodes: u64,
+    ) -> SearchOutcome {
         let given = nodes.min(self.effort.nodes);
         let mut left = Effort { nodes: given, ..self.effort };
-        let outcome = search(part, capacity, guide, &mut left, self.stop);
+        let outcome = search(component, capacity, guide, &mut left, self.stop);
         self.effort.nodes -= given - left.nodes;
         outcome
     }
 
     /// Looks for a packing of blocks, each joined of items: in the rounds of a sweep, each with half as many nodes.
-    fn blocks(&mut self, part: &Part, capacity: u64, sweep: u32, nodes: u64) -> Option<Vec<u64>> {
+    fn blocks(
+        &mut self,
+        component: &Component,
+        capacity: u64,
+        sweep: u32,
+        nodes: u64,
+    ) -> Option<Vec<u64>> {
         let rounds = ROUNDS << sweep.min(32);
         let first = rounds - ROUNDS;
         for round in first..first + rounds {
@@ -33,20 +45,20 @@ impl Budget<'_> {
                 continue;
             }
             // Joining goes through all items for each guess.
-            let cost = (part.len() as u64).pow(2) / 64;
-            if part.len() > MOST_JOINED || cost > self.effort.nodes || self.spent() {
+            let cost = (component.len() as u64).pow(2) / 64;
+            if component.len() > MOST_JOINED || cost > self.effort.nodes || self.spent() {
                 return None;
             }
             let shuffle = self.effort.luck << 32 | round;
-            let Some(joined) = joined(part, shuffle) else { continue };
+            let Some(joined) = joined(component, shuffle) else { continue };
             self.effort.nodes -= cost;
-            let blocks = &joined.part;
+            let blocks = &joined.component;
             let within = capacity / blocks.unit;
             let plain = greedy::best(blocks, within);
             if blocks.height(&plain) <= within {
                 return Some(joined.unfold(&plain));
             }
-            if let Outcome::Found(packed) = self.search(blocks, within, None, nodes / 2) {
+            if let SearchOutcome::Found(packed) = self.search(blocks, within, None, nodes / 2) {
                 return Some(joined.unfold(&packed));
             }
         }
@@ -71,35 +83,39 @@ const MOST_JOINED: usize = 2_000;
 
 /// A packing in units, as low as can be found, though no lower than `enough` bytes; and whether a lower
 /// one is known not to exist (or not to be wanted).
-pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u64>, bool) {
+pub(super) fn smallest(
+    component: &Component,
+    enough: u64,
+    budget: &mut EffortLeft,
+) -> (Vec<u64>, bool) {
     // No packing is lower than this, as far as anyone needs to know.
-    let mut proved = (enough / part.unit).max(part.bound / part.unit);
-    let mut best = greedy::best(part, proved);
-    let mut height = part.height(&best);
+    let mut proved = (enough / component.unit).max(component.bound / component.unit);
+    let mut best = greedy::best(component, proved);
+    let mut height = component.height(&best);
     if height > proved
-        && let Some(found) = quickly(part, proved, budget)
+        && let Some(found) = quickly(component, proved, budget)
     {
-        (height, best) = (part.height(&found), found);
+        (height, best) = (component.height(&found), found);
     }
     // Each sweep asks for `proved` first and longest, since most instances have a packing there, and then
     // bisects up from what was not found, ever more finely. The next sweep has more nodes for each question.
     for sweep in 0.. {
-        let nodes = share(part, sweep);
+        let nodes = share(component, sweep);
         let fineness = height.checked_shr(7 + sweep).unwrap_or(0);
         let (mut asked, mut missed) = (proved, proved);
         let before = (budget.effort, proved, height);
         while asked < height && !budget.spent() {
             let share = if asked == proved { nodes.saturating_mul(2) } else { nodes };
-            match budget.search(part, asked, Some(&best), share) {
-                Outcome::Found(found) => (height, best) = (part.height(&found), found),
-                Outcome::None => (proved, missed) = (asked + 1, asked),
-                Outcome::Unknown => missed = asked,
+            match budget.search(component, asked, Some(&best), share) {
+                SearchOutcome::Found(found) => (height, best) = (component.height(&found), found),
+                SearchOutcome::None => (proved, missed) = (asked + 1, asked),
+                SearchOutcome::Unknown => missed = asked,
             }
             if asked == proved
                 && height > proved
-                && let Some(found) = budget.blocks(part, proved, sweep, nodes)
+                && let Some(found) = budget.blocks(component, proved, sweep, nodes)
             {
-                (height, best) = (part.height(&found), found);
+                (height, best) = (component.height(&found), found);
             }
             if height.saturating_sub(missed) <= fineness {
                 break;
@@ -116,33 +132,37 @@ pub(super) fn smallest(part: &Part, enough: u64, budget: &mut Budget) -> (Vec<u6
 /// A packing within `capacity` units by what takes few nodes: the crowded interval first, or items joined to blocks. Most
 /// steps of training that the heuristics miss are solved here, with a hundredth of the nodes that the search of all items
 /// takes.
-fn quickly(part: &Part, capacity: u64, budget: &mut Budget) -> Option<Vec<u64>> {
+fn quickly(component: &Component, capacity: u64, budget: &mut EffortLeft) -> Option<Vec<u64>> {
     if budget.spent() {
         return None;
     }
-    let solve = &mut |piece: &Part, capacity| budget.search(piece, capacity, None, FIRST);
-    peak::pack(part, capacity, solve)
-        .or_else(|| budget.blocks(part, capacity, 0, share(part, 0) / QUICK))
+    let solve = &mut |piece: &Component, capacity| budget.search(piece, capacity, None, FIRST);
+    peak::pack(component, capacity, solve)
+        .or_else(|| budget.blocks(component, capacity, 0, share(component, 0) / QUICK))
 }
 
 /// A packing in units within `capacity` bytes.
-pub(super) fn within(part: &Part, capacity: u64, budget: &mut Budget) -> Option<Vec<u64>> {
-    let capacity = capacity / part.unit;
-    let best = greedy::best(part, capacity);
-    if part.height(&best) <= capacity {
+pub(super) fn within(
+    component: &Component,
+    capacity: u64,
+    budget: &mut EffortLeft,
+) -> Option<Vec<u64>> {
+    let capacity = capacity / component.unit;
+    let best = greedy::best(component, capacity);
+    if component.height(&best) <= capacity {
         return Some(best);
     }
-    if let Some(found) = quickly(part, capacity, budget) {
+    if let Some(found) = quickly(component, capacity, budget) {
         return Some(found);
     }
     for sweep in 0.. {
-        let (before, nodes) = (budget.effort, share(part, sweep));
-        match budget.search(part, capacity, Some(&best), nodes.saturating_mul(2)) {
-            Outcome::Found(found) => return Some(found),
-            Outcome::None => return None,
-            Outcome::Unknown => {}
+        let (before, nodes) = (budget.effort, share(component, sweep));
+        match budget.search(component, capacity, Some(&best), nodes.saturating_mul(2)) {
+            SearchOutcome::Found(found) => return Some(found),
+            SearchOutcome::None => return None,
+            SearchOutcome::Unknown => {}
         }
-        if let Some(found) = budget.blocks(part, capacity, sweep, nodes) {
+        if let Some(found) = budget.blocks(component, capacity, sweep, nodes) {
             return Some(found);
         }
         if budget.spent() || before == budget.effort {
@@ -153,7 +173,7 @@ pub(super) fn within(part: &Part, capacity: u64, budget: &mut Budget) -> Option<
 }
 
 /// Nodes for a question of a sweep.
-fn share(part: &Part, sweep: u32) -> u64 {
-    let first = (FIRST + 16 * part.len() as u64) * weight(part);
+fn share(component: &Component, sweep: u32) -> u64 {
+    let first = (FIRST + 16 * component.len() as u64) * weight(component);
     first.saturating_mul(1 << (2 * sweep).min(40))
 }

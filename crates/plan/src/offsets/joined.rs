@@ -9,10 +9,10 @@
 
 use super::Item;
 use super::search::mix;
-use super::sections::{Part, split};
+use super::sections::{Component, split};
 
 /// An item, or blocks joined.
-struct Block {
+struct JoinedBlock {
     span: (u32, u32),
     size: u64,
     /// What it is made of, each with its offset; nothing where it is an item.
@@ -21,11 +21,11 @@ struct Block {
 
 /// An instance of blocks.
 pub(super) struct Joined {
-    blocks: Vec<Block>,
+    blocks: Vec<JoinedBlock>,
     /// Which of them are not part of others, in the order of the items of `part`.
     left: Vec<usize>,
     /// What is to be packed.
-    pub(super) part: Part,
+    pub(super) component: Component,
 }
 
 /// Whether a round guesses where an item has several partners.
@@ -34,21 +34,22 @@ pub(super) fn guesses(round: u64) -> bool {
 }
 
 /// Joins what it can; which of several partners an item gets differs from round to round. `None` where little is joined.
-pub(super) fn joined(part: &Part, round: u64) -> Option<Joined> {
-    let item = |i| Block { span: part.span[i], size: part.size[i], parts: Vec::new() };
-    let blocks: Vec<Block> = (0..part.len()).map(item).collect();
+pub(super) fn joined(component: &Component, round: u64) -> Option<Joined> {
+    let item =
+        |i| JoinedBlock { span: component.span[i], size: component.size[i], parts: Vec::new() };
+    let blocks: Vec<JoinedBlock> = (0..component.len()).map(item).collect();
     let mut join = Join { left: (0..blocks.len()).collect(), blocks, round };
     while join.chains(false) || join.stacks_that_chain() || join.wheels() || join.any() {}
     let Join { blocks, left, .. } = join;
-    if left.len() * 20 > part.len() * 19 {
+    if left.len() * 20 > component.len() * 19 {
         return None;
     }
     let items: Vec<Item> = left
         .iter()
         .map(|&b| Item { lower: blocks[b].span.0, upper: blocks[b].span.1, size: blocks[b].size })
         .collect();
-    let part = split(&items).pop()?;
-    Some(Joined { blocks, left, part })
+    let component = split(&items).pop()?;
+    Some(Joined { blocks, left, component })
 }
 
 impl Joined {
@@ -56,7 +57,7 @@ impl Joined {
     pub(super) fn unfold(&self, packed: &[u64]) -> Vec<u64> {
         let mut offsets = vec![0; self.blocks.len()];
         let mut blocks = vec![0; self.left.len()];
-        self.part.store(packed, &mut blocks);
+        self.component.store(packed, &mut blocks);
         for (&block, offset) in self.left.iter().zip(blocks) {
             offsets[block] = offset;
         }
@@ -76,14 +77,14 @@ type Edge = (u32, u64, usize);
 
 /// Blocks in the making.
 struct Join {
-    blocks: Vec<Block>,
+    blocks: Vec<JoinedBlock>,
     left: Vec<usize>,
     round: u64,
 }
 
 impl Join {
-    /// Joins these, leaving out what shares a part with an earlier one. False where there is none.
-    fn join(&mut self, made: Vec<Block>) -> bool {
+    /// Joins these, leaving out what shares a component with an earlier one. False where there is none.
+    fn join(&mut self, made: Vec<JoinedBlock>) -> bool {
         let mut gone = vec![false; self.blocks.len()];
         let before = self.blocks.len();
         for block in made {
@@ -98,15 +99,23 @@ impl Join {
     }
 
     /// The second after the first.
-    fn chain(&self, first: usize, second: usize) -> Block {
+    fn chain(&self, first: usize, second: usize) -> JoinedBlock {
         let (p, q) = (&self.blocks[first], &self.blocks[second]);
-        Block { span: (p.span.0, q.span.1), size: p.size, parts: vec![(first, 0), (second, 0)] }
+        JoinedBlock {
+            span: (p.span.0, q.span.1),
+            size: p.size,
+            parts: vec![(first, 0), (second, 0)],
+        }
     }
 
     /// The second on top of the first.
-    fn stack(&self, first: usize, second: usize) -> Block {
+    fn stack(&self, first: usize, second: usize) -> JoinedBlock {
         let (p, q) = (&self.blocks[first], &self.blocks[second]);
-        Block { span: p.span, size: p.size + q.size, parts: vec![(first, 0), (second, p.size)] }
+        JoinedBlock {
+            span: p.span,
+            size: p.size + q.size,
+            parts: vec![(first, 0), (second, p.size)],
+        }
     }
 
     /// All blocks sorted by where they begin and their size, and by where they end.
@@ -180,7 +189,7 @@ impl Join {
                                     (above, right),
                                 ];
                                 let span = (of(before).span.0, of(above).span.1);
-                                made.push(Block { span, size: right + high, parts });
+                                made.push(JoinedBlock { span, size: right + high, parts });
                             }
                         }
                     }

@@ -93,17 +93,17 @@ impl Effort {
 /// # Errors
 /// An item that ends before it starts, or sizes that add up to 2^63 bytes and more.
 pub fn pack(items: &[Item], effort: Effort, stop: &mut dyn FnMut() -> bool) -> Result<Packing> {
-    let parts = parts(items)?;
-    let bound = parts.iter().map(|part| part.bound).max().unwrap_or(0);
-    let mut budget = improve::Budget { effort, stop };
+    let components = components(items)?;
+    let bound = components.iter().map(|component| component.bound).max().unwrap_or(0);
+    let mut budget = improve::EffortLeft { effort, stop };
     let mut offsets = vec![0; items.len()];
     let mut arena = bound;
     let mut optimal = true;
-    // The part with the largest bound comes first: the others only have to stay below its arena.
-    for part in &parts {
-        let (packed, proved) = improve::smallest(part, arena, &mut budget);
+    // The component with the largest bound comes first: the others only have to stay below its arena.
+    for component in &components {
+        let (packed, proved) = improve::smallest(component, arena, &mut budget);
         optimal &= proved;
-        arena = arena.max(store(part, packed, &mut offsets));
+        arena = arena.max(store(component, packed, &mut offsets));
     }
     finish(items, Packing { offsets, arena, bound, optimal: optimal || arena == bound })
 }
@@ -129,17 +129,19 @@ pub fn pack_within(
     effort: Effort,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Packing>> {
-    let parts = parts(items)?;
-    let bound = parts.iter().map(|part| part.bound).max().unwrap_or(0);
+    let components = components(items)?;
+    let bound = components.iter().map(|component| component.bound).max().unwrap_or(0);
     if bound > capacity {
         return Ok(None);
     }
-    let mut budget = improve::Budget { effort, stop };
+    let mut budget = improve::EffortLeft { effort, stop };
     let mut offsets = vec![0; items.len()];
     let mut arena = 0;
-    for part in &parts {
-        let Some(packed) = improve::within(part, capacity, &mut budget) else { return Ok(None) };
-        arena = arena.max(part.store(&packed, &mut offsets));
+    for component in &components {
+        let Some(packed) = improve::within(component, capacity, &mut budget) else {
+            return Ok(None);
+        };
+        arena = arena.max(component.store(&packed, &mut offsets));
     }
     finish(items, Packing { offsets, arena, bound, optimal: arena == bound }).map(Some)
 }
@@ -158,29 +160,29 @@ pub fn pack_within(
 /// # Errors
 /// As [`pack`].
 pub fn pack_on_floor(items: &[Item], floor: &[usize]) -> Result<Packing> {
-    let parts = parts(items)?;
-    let bound = parts.iter().map(|part| part.bound).max().unwrap_or(0);
+    let components = components(items)?;
+    let bound = components.iter().map(|component| component.bound).max().unwrap_or(0);
     let mut offsets = vec![0; items.len()];
     let mut arena = 0;
-    for part in &parts {
+    for component in &components {
         let mut height = 0;
         let mut fixed = Vec::new();
-        for i in floor.iter().filter_map(|item| part.find(*item)) {
+        for i in floor.iter().filter_map(|item| component.find(*item)) {
             fixed.push((i, height));
-            height += part.size[i as usize];
+            height += component.size[i as usize];
         }
-        let packed = greedy::on_floor(part, bound / part.unit, &fixed);
-        arena = arena.max(store(part, packed, &mut offsets));
+        let packed = greedy::on_floor(component, bound / component.unit, &fixed);
+        arena = arena.max(store(component, packed, &mut offsets));
     }
     finish(items, Packing { offsets, arena, bound, optimal: arena == bound })
 }
 
-/// Writes the offsets of a part; the bytes that it takes. Where they are more than the bound, some of them might never be
+/// Writes the offsets of a component; the bytes that it takes. Where they are more than the bound, some of them might never be
 /// taken otherwise.
-fn store(part: &sections::Part, packed: Vec<u64>, offsets: &mut [u64]) -> u64 {
-    match part.height(&packed) * part.unit > part.bound {
-        true => part.store(&settle::settled(part, &packed), offsets),
-        false => part.store(&packed, offsets),
+fn store(component: &sections::Component, packed: Vec<u64>, offsets: &mut [u64]) -> u64 {
+    match component.height(&packed) * component.unit > component.bound {
+        true => component.store(&settle::settled(component, &packed), offsets),
+        false => component.store(&packed, offsets),
     }
 }
 
@@ -189,11 +191,11 @@ fn store(part: &sections::Part, packed: Vec<u64>, offsets: &mut [u64]) -> u64 {
 /// # Errors
 /// As [`pack`].
 pub fn bound(items: &[Item]) -> Result<u64> {
-    Ok(parts(items)?.iter().map(|part| part.bound).max().unwrap_or(0))
+    Ok(components(items)?.iter().map(|component| component.bound).max().unwrap_or(0))
 }
 
 /// The parts of the timeline, the one with the largest bound first.
-fn parts(items: &[Item]) -> Result<Vec<sections::Part>> {
+fn components(items: &[Item]) -> Result<Vec<sections::Component>> {
     let mut total = 0u64;
     for (i, item) in items.iter().enumerate() {
         if item.upper < item.lower {
@@ -211,9 +213,9 @@ fn parts(items: &[Item]) -> Result<Vec<sections::Part>> {
             return Err(bad_argument("pack", what, "use smaller sizes"));
         }
     }
-    let mut parts = sections::split(items);
-    parts.sort_by_key(|part| std::cmp::Reverse(part.bound));
-    Ok(parts)
+    let mut components = sections::split(items);
+    components.sort_by_key(|component| std::cmp::Reverse(component.bound));
+    Ok(components)
 }
 
 fn finish(items: &[Item], packing: Packing) -> Result<Packing> {

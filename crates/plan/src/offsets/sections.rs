@@ -7,7 +7,7 @@
 use super::Item;
 
 /// Items that no item outside of them meets, with times as sections counted from zero.
-pub(super) struct Part {
+pub(super) struct Component {
     /// Which items of the caller's these are.
     ids: Vec<u32>,
     /// The sizes, divided by `unit`.
@@ -18,13 +18,13 @@ pub(super) struct Part {
     pub(super) steps: Vec<u32>,
     /// The sum of sizes in each section, divided by `unit`.
     pub(super) load: Vec<u64>,
-    /// The greatest common divisor of the sizes: figures inside a part count in it.
+    /// The greatest common divisor of the sizes: figures inside a component count in it.
     pub(super) unit: u64,
     /// The largest sum of live sizes, in bytes.
     pub(super) bound: u64,
 }
 
-impl Part {
+impl Component {
     /// How many items.
     pub(super) fn len(&self) -> usize {
         self.ids.len()
@@ -62,7 +62,7 @@ impl Part {
 
 /// Splits into parts, in the order of time. Items without size or lifetime are in none: any offset does,
 /// and they keep zero.
-pub(super) fn split(items: &[Item]) -> Vec<Part> {
+pub(super) fn split(items: &[Item]) -> Vec<Component> {
     let real =
         |&i: &u32| items[i as usize].size > 0 && items[i as usize].lower < items[i as usize].upper;
     let mut starts: Vec<u32> = (0..items.len() as u32).filter(real).collect();
@@ -70,7 +70,7 @@ pub(super) fn split(items: &[Item]) -> Vec<Part> {
     starts.sort_by_key(|&i| items[i as usize].lower);
     ends.sort_by_key(|&i| items[i as usize].upper);
     let mut span = vec![(0, 0); items.len()];
-    let mut parts = Vec::new();
+    let mut components = Vec::new();
     // A section ends with the first end after a start; ends at the same step come before starts.
     let (mut section, mut grown, mut live) = (0u32, false, 0usize);
     let (mut begin, mut next) = (0, 0);
@@ -86,14 +86,14 @@ pub(super) fn split(items: &[Item]) -> Vec<Part> {
         span[ending as usize].1 = section;
         live -= 1;
         if live == 0 {
-            parts.push(part(items, &span, &starts[begin..next], section));
+            components.push(component(items, &span, &starts[begin..next], section));
             (begin, section) = (next, 0);
         }
     }
-    parts
+    components
 }
 
-fn part(items: &[Item], span: &[(u32, u32)], ids: &[u32], sections: u32) -> Part {
+fn component(items: &[Item], span: &[(u32, u32)], ids: &[u32], sections: u32) -> Component {
     let mut ids = ids.to_vec();
     // The caller's order, so that ties are broken by it.
     ids.sort_unstable();
@@ -115,7 +115,7 @@ fn part(items: &[Item], span: &[(u32, u32)], ids: &[u32], sections: u32) -> Part
     }
     load.pop();
     let bound = load.iter().max().copied().unwrap_or(0) * unit;
-    Part { ids, size, span, steps, load, unit, bound }
+    Component { ids, size, span, steps, load, unit, bound }
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -136,13 +136,13 @@ mod tests {
     #[test]
     fn sections_are_the_largest_sets_that_live_together() {
         let items = [item(0, 4, 6), item(1, 3, 4), item(3, 6, 2), item(2, 5, 0), item(6, 9, 8)];
-        let parts = split(&items);
-        assert_eq!(parts.len(), 2);
-        assert_eq!(parts[0].ids, [0, 1, 2]);
-        assert_eq!(parts[0].span, [(0, 2), (0, 1), (1, 2)]);
-        assert_eq!((parts[0].unit, parts[0].bound), (2, 10));
-        assert_eq!(parts[0].load, [5, 4]);
-        assert_eq!(parts[0].members(), [vec![0, 1], vec![0, 2]]);
-        assert_eq!(parts[1].ids, [4]);
+        let components = split(&items);
+        assert_eq!(components.len(), 2);
+        assert_eq!(components[0].ids, [0, 1, 2]);
+        assert_eq!(components[0].span, [(0, 2), (0, 1), (1, 2)]);
+        assert_eq!((components[0].unit, components[0].bound), (2, 10));
+        assert_eq!(components[0].load, [5, 4]);
+        assert_eq!(components[0].members(), [vec![0, 1], vec![0, 2]]);
+        assert_eq!(components[1].ids, [4]);
     }
 }

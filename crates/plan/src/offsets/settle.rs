@@ -3,18 +3,18 @@
 //! Every item then rests on the floor or on another one, so below the highest there is no byte that no item ever takes:
 //! an arena whose packing has gaps is still used in full.
 
-use super::sections::Part;
+use super::sections::Component;
 use super::skyline::Skyline;
 
 /// The same packing with every item pushed down, in units. None is higher than before.
-pub(super) fn settled(part: &Part, offsets: &[u64]) -> Vec<u64> {
-    let mut order: Vec<usize> = (0..part.len()).collect();
+pub(super) fn settled(component: &Component, offsets: &[u64]) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..component.len()).collect();
     order.sort_by_key(|&i| offsets[i]);
-    let mut floor = Skyline::new(&part.load);
-    let mut made = vec![0; part.len()];
+    let mut floor = Skyline::new(&component.load);
+    let mut made = vec![0; component.len()];
     for i in order {
-        made[i] = floor.top(part.span[i]).height;
-        floor.set(part.span[i], made[i] + part.size[i]);
+        made[i] = floor.top(component.span[i]).height;
+        floor.set(component.span[i], made[i] + component.size[i]);
     }
     made
 }

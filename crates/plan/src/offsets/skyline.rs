@@ -9,11 +9,11 @@ const NONE: u64 = u64::MAX;
 /// Heights over sections, all zero at first, beside the sizes that are still to come there.
 pub(super) struct Skyline {
     width: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<SkylineNode>,
 }
 
 #[derive(Clone, Copy)]
-struct Node {
+struct SkylineNode {
     /// The largest height.
     height: u64,
     /// The sum of heights, which exceeds 64 bits.
@@ -43,7 +43,7 @@ impl Skyline {
     /// Flat, with so much to come in each section.
     pub(super) fn new(load: &[u64]) -> Skyline {
         let width = load.len().next_power_of_two();
-        let empty = Node { height: 0, area: 0, rest: 0, both: 0, set: NONE, taken: 0 };
+        let empty = SkylineNode { height: 0, area: 0, rest: 0, both: 0, set: NONE, taken: 0 };
         let mut nodes = vec![empty; 2 * width];
         for (node, &load) in nodes[width..].iter_mut().zip(load) {
             (node.rest, node.both) = (load, load);
@@ -89,7 +89,7 @@ impl Skyline {
         node: usize,
         (low, high): (usize, usize),
         inside: (u32, u32),
-        act: &mut dyn FnMut(&mut Node, usize),
+        act: &mut dyn FnMut(&mut SkylineNode, usize),
     ) {
         let (first, last) = (inside.0 as usize, inside.1 as usize);
         if last <= low || high <= first {
@@ -116,7 +116,7 @@ impl Skyline {
     }
 }
 
-impl Node {
+impl SkylineNode {
     fn set(&mut self, height: u64, sections: usize) {
         self.height = height;
         self.area = u128::from(height) * sections as u128;

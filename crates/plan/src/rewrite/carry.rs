@@ -29,13 +29,13 @@ pub(crate) fn carry(mut graph: Graph) -> Result<Graph> {
 }
 
 /// A node whose result is assigned to the variable that it started from.
-struct Found {
+struct CarriedUpdate {
     node: usize,
     input: usize,
     output: usize,
 }
 
-fn found(graph: &Graph, at: usize) -> Option<Found> {
+fn found(graph: &Graph, at: usize) -> Option<CarriedUpdate> {
     let assign = graph.nodes.get(at).filter(|n| n.op == &ASSIGN)?;
     let (variable, value) = (assign.inputs[0], assign.inputs[1]);
     if graph.ty(variable) != graph.ty(value) {
@@ -52,12 +52,12 @@ fn found(graph: &Graph, at: usize) -> Option<Found> {
         _ => return None,
     };
     let fails = graph.nodes[node..at].iter().any(Node::can_fail);
-    let found = Found { node, input, output };
+    let found = CarriedUpdate { node, input, output };
     (maker.inputs[input] == variable && !fails && is_alone(graph, at, &found)).then_some(found)
 }
 
 /// Whether nobody else reads what the variable was from the node on, in any view.
-fn is_alone(graph: &Graph, assign: usize, found: &Found) -> bool {
+fn is_alone(graph: &Graph, assign: usize, found: &CarriedUpdate) -> bool {
     let roots = roots(graph.value_count(), &graph.nodes);
     let root = |id: ValueId| roots[id.index()];
     let maker = &graph.nodes[found.node];
@@ -76,7 +76,7 @@ fn made_before(graph: &Graph, id: ValueId, node: usize) -> bool {
 }
 
 /// The assignment's result is the node's own.
-fn join(graph: &mut Graph, at: usize, found: &Found) {
+fn join(graph: &mut Graph, at: usize, found: &CarriedUpdate) {
     let assign = graph.nodes.remove(at);
     let (value, assigned) = (assign.inputs[1], assign.outputs[0]);
     for node in &mut graph.nodes[found.node + 1..] {

@@ -15,33 +15,33 @@ use tonnage_ops::shape::fill::FILL;
 use tonnage_ops::shape::lengths::LENGTHS;
 use tonnage_ops::tile::{element, uniform};
 
-use super::walk::{Given, Walk};
+use super::rewriter::{PendingNode, Rewriter};
 
-pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     if given.op == &FILL {
-        return normal(walk, given);
+        return normal(rewriter, given);
     }
     if let (true, Attrs::Lengths { of, dtype }) = (given.op == &LENGTHS, given.attrs) {
         return match uniform_lengths(of).filter(|length| length.fits(*dtype)) {
-            Some(length) => walk.fill(element(length, *dtype), given.ty).map(Some),
+            Some(length) => rewriter.fill(element(length, *dtype), given.ty).map(Some),
             None => Ok(None),
         };
     }
     let values: Option<SmallVec<[Scalar; 3]>> =
-        given.inputs.iter().map(|id| walk.constant(*id)).collect();
+        given.inputs.iter().map(|id| rewriter.constant(*id)).collect();
     let Some(values) = values.filter(|values| !values.is_empty()) else { return Ok(None) };
     let value = match (given.op.lower, given.program) {
-        (Lower::View(_), _) if walk.dtype(given.inputs[0]) == given.ty.dtype => Some(values[0]),
+        (Lower::View(_), _) if rewriter.dtype(given.inputs[0]) == given.ty.dtype => Some(values[0]),
         (Lower::Tile(_), Some(program)) => {
             let domain = match program.close {
                 Close::Store => Some(SmallVec::new()),
-                Close::Fold { .. } => walk.ty(given.inputs[0]).shape.sizes(),
+                Close::Fold { .. } => rewriter.ty(given.inputs[0]).shape.sizes(),
             };
             domain.and_then(|domain| uniform(program, &domain, &values))
         }
         _ => None,
     };
-    value.map(|value| walk.fill(value, given.ty)).transpose()
+    value.map(|value| rewriter.fill(value, given.ty)).transpose()
 }
 
 /// Lengths that are known and all the same: what a mean divides by, once its open dims have sizes.
@@ -51,10 +51,10 @@ fn uniform_lengths(of: &Shape) -> Option<Scalar> {
 }
 
 /// The same element is the same scalar: 2 and 2.0 are one f32.
-fn normal(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+fn normal(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     let Attrs::Fill { value, dtype, .. } = given.attrs else { return Ok(None) };
     match element(*value, *dtype) {
         same if same == *value => Ok(None),
-        value => walk.fill(value, given.ty).map(Some),
+        value => rewriter.fill(value, given.ty).map(Some),
     }
 }

@@ -32,33 +32,33 @@ use tonnage_ops::math::sub::SUB;
 use tonnage_ops::tile::element;
 
 use super::prim::only;
-use super::walk::{Given, Walk};
+use super::rewriter::{PendingNode, Rewriter};
 
-pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     // A size that the data decide is known to what computes it alone: nothing else could be made of it.
     if given.ty.shape.sizes().is_none() {
         return Ok(None);
     }
     if given.op == &CAST {
-        return cast(walk, given);
+        return cast(rewriter, given);
     }
     let Some((prim, dtype)) = only(given) else { return Ok(None) };
     match given.inputs {
-        [x] => Ok(unary(walk, prim, *x)),
-        [a, b] if dtype.is_float() => float(walk, given, prim, dtype, *a, *b),
-        [a, b] => integer(walk, given, prim, dtype, *a, *b),
-        [choice, a, b] if prim == Prim::Select => Ok(select(walk, given.ty, *choice, *a, *b)),
+        [x] => Ok(unary(rewriter, prim, *x)),
+        [a, b] if dtype.is_float() => float(rewriter, given, prim, dtype, *a, *b),
+        [a, b] => integer(rewriter, given, prim, dtype, *a, *b),
+        [choice, a, b] if prim == Prim::Select => Ok(select(rewriter, given.ty, *choice, *a, *b)),
         _ => Ok(None),
     }
 }
 
 /// The node that makes a value, as its only primitive and its first two inputs.
-fn inner(walk: &Walk, id: ValueId) -> Option<(Prim, ValueId, Option<ValueId>)> {
-    let node = walk.maker(id)?;
+fn inner(rewriter: &Rewriter, id: ValueId) -> Option<(Prim, ValueId, Option<ValueId>)> {
+    let node = rewriter.maker(id)?;
     let tonnage_core::row::Lower::Tile(make) = node.op.lower else { return None };
-    let program = walk.graph.with_call(node, |call| make(call, node.aux)).ok()?;
-    let ty = walk.ty(id);
-    let given = Given {
+    let program = rewriter.graph.with_call(node, |call| make(call, node.aux)).ok()?;
+    let ty = rewriter.ty(id);
+    let given = PendingNode {
         op: node.op,
         attrs: &node.attrs,
         inputs: &node.inputs,
@@ -69,9 +69,9 @@ fn inner(walk: &Walk, id: ValueId) -> Option<(Prim, ValueId, Option<ValueId>)> {
     Some((prim, *node.inputs.first()?, node.inputs.get(1).copied()))
 }
 
-fn unary(walk: &Walk, prim: Prim, x: ValueId) -> Option<ValueId> {
+fn unary(rewriter: &Rewriter, prim: Prim, x: ValueId) -> Option<ValueId> {
     use Prim::*;
-    let below = || inner(walk, x);
+    let below = || inner(rewriter, x);
     match prim {
         Neg | Not => below().filter(|(p, ..)| *p == prim).map(|(_, y, _)| y),
         Abs | Floor | Ceil | Round | Sign => below().filter(|(p, ..)| *p == prim).map(|_| x),
@@ -80,38 +80,40 @@ fn unary(walk: &Walk, prim: Prim, x: ValueId) -> Option<ValueId> {
 }
 
 fn float(
-    walk: &mut Walk,
-    given: &Given,
+    rewriter: &mut Rewriter,
+    given: &PendingNode,
     prim: Prim,
     dtype: DType,
     a: ValueId,
     b: ValueId,
 ) -> Result<Option<ValueId>> {
-    let whole = |walk: &Walk, id: ValueId| walk.ty(id) == given.ty;
+    let whole = |rewriter: &Rewriter, id: ValueId| rewriter.ty(id) == given.ty;
     let is = |c: Option<Scalar>, x: f64| c == Some(Scalar::Float(x));
-    let (left, right) = (walk.constant(a), walk.constant(b));
+    let (left, right) = (rewriter.constant(a), rewriter.constant(b));
     let kept = match prim {
         Prim::Add if is(right, -0.0) => Some(a),
         Prim::Add if is(left, -0.0) => Some(b),
         Prim::Sub if is(right, 0.0) => Some(a),
         Prim::Mul | Prim::Div if is(right, 1.0) => Some(a),
         Prim::Mul if is(left, 1.0) => Some(b),
-        Prim::Max | Prim::Min if a == b || is_again(walk, prim, a, b) => Some(a),
+        Prim::Max | Prim::Min if a == b || is_again(rewriter, prim, a, b) => Some(a),
         _ => None,
     };
-    if let Some(kept) = kept.filter(|id| whole(walk, *id)) {
+    if let Some(kept) = kept.filter(|id| whole(rewriter, *id)) {
         return Ok(Some(kept));
     }
     match prim {
-        Prim::Lt | Prim::Gt if a == b => walk.fill(Scalar::Bool(false), given.ty).map(Some),
-        Prim::Mul if a == b => walk.apply(&SQUARE, &[a], Attrs::None, given.ty.clone()).map(Some),
-        Prim::Mul if is(right, 2.0) && whole(walk, a) => twice(walk, given, a),
-        Prim::Mul if is(left, 2.0) && whole(walk, b) => twice(walk, given, b),
+        Prim::Lt | Prim::Gt if a == b => rewriter.fill(Scalar::Bool(false), given.ty).map(Some),
+        Prim::Mul if a == b => {
+            rewriter.apply(&SQUARE, &[a], Attrs::None, given.ty.clone()).map(Some)
+        }
+        Prim::Mul if is(right, 2.0) && whole(rewriter, a) => twice(rewriter, given, a),
+        Prim::Mul if is(left, 2.0) && whole(rewriter, b) => twice(rewriter, given, b),
         Prim::Div => match right.and_then(|c| inverse(c, dtype)) {
             Some(inverse) => {
-                let ty = walk.ty(b).clone();
-                let by = walk.fill(inverse, &ty)?;
-                walk.apply(&MUL, &[a, by], Attrs::None, given.ty.clone()).map(Some)
+                let ty = rewriter.ty(b).clone();
+                let by = rewriter.fill(inverse, &ty)?;
+                rewriter.apply(&MUL, &[a, by], Attrs::None, given.ty.clone()).map(Some)
             }
             None => Ok(None),
         },
@@ -119,13 +121,13 @@ fn float(
     }
 }
 
-fn twice(walk: &mut Walk, given: &Given, x: ValueId) -> Result<Option<ValueId>> {
-    walk.apply(&ADD, &[x, x], Attrs::None, given.ty.clone()).map(Some)
+fn twice(rewriter: &mut Rewriter, given: &PendingNode, x: ValueId) -> Result<Option<ValueId>> {
+    rewriter.apply(&ADD, &[x, x], Attrs::None, given.ty.clone()).map(Some)
 }
 
 /// `max(max(x, c), c)`, whichever side c stands on in the inner one.
-fn is_again(walk: &Walk, prim: Prim, a: ValueId, b: ValueId) -> bool {
-    inner(walk, a).is_some_and(|(p, _, second)| p == prim && second == Some(b))
+fn is_again(rewriter: &Rewriter, prim: Prim, a: ValueId, b: ValueId) -> bool {
+    inner(rewriter, a).is_some_and(|(p, _, second)| p == prim && second == Some(b))
 }
 
 /// 1 / c, where c is a power of two and 1 / c is a normal number of the dtype.
@@ -143,8 +145,8 @@ fn inverse(c: Scalar, dtype: DType) -> Option<Scalar> {
 }
 
 fn integer(
-    walk: &mut Walk,
-    given: &Given,
+    rewriter: &mut Rewriter,
+    given: &PendingNode,
     prim: Prim,
     dtype: DType,
     a: ValueId,
@@ -156,8 +158,8 @@ fn integer(
         Class::Bool => Scalar::Bool(true),
         _ => element(Scalar::Int(-1), dtype),
     };
-    let (left, right) = (walk.constant(a), walk.constant(b));
-    let whole = |walk: &Walk, id: ValueId| walk.ty(id) == given.ty;
+    let (left, right) = (rewriter.constant(a), rewriter.constant(b));
+    let whole = |rewriter: &Rewriter, id: ValueId| rewriter.ty(id) == given.ty;
     let has = |c: Scalar| if right == Some(c) { Some(a) } else { (left == Some(c)).then_some(b) };
     let kept = match prim {
         Add | Or | Xor => has(zero),
@@ -165,14 +167,14 @@ fn integer(
         And => has(ones),
         Sub | Shl | Shr if right == Some(zero) => Some(a),
         Div | FloorDiv if right == Some(one) => Some(a),
-        Max | Min if a == b || is_again(walk, prim, a, b) => Some(a),
+        Max | Min if a == b || is_again(rewriter, prim, a, b) => Some(a),
         _ => None,
     };
     let kept = match prim {
         And | Or if a == b => Some(a),
         _ => kept,
     };
-    if let Some(kept) = kept.filter(|id| whole(walk, *id)) {
+    if let Some(kept) = kept.filter(|id| whole(rewriter, *id)) {
         return Ok(Some(kept));
     }
     let value = match prim {
@@ -185,52 +187,56 @@ fn integer(
         _ => None,
     };
     if let Some(value) = value {
-        return walk.fill(value, given.ty).map(Some);
+        return rewriter.fill(value, given.ty).map(Some);
     }
     if dtype == DType::Bool {
         return Ok(None);
     }
-    ring(walk, given, prim, dtype, a, b)
+    ring(rewriter, given, prim, dtype, a, b)
 }
 
 /// What holds of integers because they wrap.
 fn ring(
-    walk: &mut Walk,
-    given: &Given,
+    rewriter: &mut Rewriter,
+    given: &PendingNode,
     prim: Prim,
     dtype: DType,
     a: ValueId,
     b: ValueId,
 ) -> Result<Option<ValueId>> {
     let number = |c: Option<Scalar>| c.map(Scalar::to_i128);
-    let (left, right) = (number(walk.constant(a)), number(walk.constant(b)));
+    let (left, right) = (number(rewriter.constant(a)), number(rewriter.constant(b)));
     let ty = given.ty.clone();
     // The low bits of the sum or the product of two numbers are what wrapping gives.
     let scalar = |n: i128| element(Scalar::Int(n), dtype);
     match (prim, left, right) {
-        (Prim::Mul, None, None) if a == b => walk.apply(&SQUARE, &[a], Attrs::None, ty).map(Some),
+        (Prim::Mul, None, None) if a == b => {
+            rewriter.apply(&SQUARE, &[a], Attrs::None, ty).map(Some)
+        }
         (Prim::Sub, None, Some(c)) => {
-            let c_ty = walk.ty(b).clone();
-            let c = walk.fill(scalar(c.wrapping_neg()), &c_ty)?;
-            walk.apply(&ADD, &[a, c], Attrs::None, ty).map(Some)
+            let c_ty = rewriter.ty(b).clone();
+            let c = rewriter.fill(scalar(c.wrapping_neg()), &c_ty)?;
+            rewriter.apply(&ADD, &[a, c], Attrs::None, ty).map(Some)
         }
         (Prim::Add | Prim::Mul, None, Some(c)) => {
-            let Some((p, x, Some(y))) = inner(walk, a) else { return Ok(None) };
-            let Some(d) = number(walk.constant(y)).filter(|_| p == prim) else { return Ok(None) };
-            if *walk.ty(x) != ty {
+            let Some((p, x, Some(y))) = inner(rewriter, a) else { return Ok(None) };
+            let Some(d) = number(rewriter.constant(y)).filter(|_| p == prim) else {
+                return Ok(None);
+            };
+            if *rewriter.ty(x) != ty {
                 return Ok(None);
             }
             let joined = if prim == Prim::Add { c.wrapping_add(d) } else { c.wrapping_mul(d) };
             let c_ty = TensorType { dtype, shape: tonnage_core::Shape::scalar() };
-            let c = walk.fill(scalar(joined), &c_ty)?;
+            let c = rewriter.fill(scalar(joined), &c_ty)?;
             let op = if prim == Prim::Add { &ADD } else { &MUL };
-            walk.apply(op, &[x, c], Attrs::None, ty).map(Some)
+            rewriter.apply(op, &[x, c], Attrs::None, ty).map(Some)
         }
-        (Prim::Add | Prim::Sub, None, None) => match walk.made_by(b, &NEG) {
+        (Prim::Add | Prim::Sub, None, None) => match rewriter.made_by(b, &NEG) {
             Some(neg) => {
                 let y = neg.inputs[0];
                 let op = if prim == Prim::Add { &SUB } else { &ADD };
-                walk.apply(op, &[a, y], Attrs::None, ty).map(Some)
+                rewriter.apply(op, &[a, y], Attrs::None, ty).map(Some)
             }
             None => Ok(None),
         },
@@ -239,30 +245,30 @@ fn ring(
 }
 
 fn select(
-    walk: &Walk,
+    rewriter: &Rewriter,
     ty: &TensorType,
     choice: ValueId,
     a: ValueId,
     b: ValueId,
 ) -> Option<ValueId> {
-    let chosen = match walk.constant(choice) {
+    let chosen = match rewriter.constant(choice) {
         Some(Scalar::Bool(true)) => Some(a),
         Some(Scalar::Bool(false)) => Some(b),
         _ => (a == b).then_some(a),
     };
-    chosen.filter(|id| walk.ty(*id) == ty)
+    chosen.filter(|id| rewriter.ty(*id) == ty)
 }
 
-fn cast(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+fn cast(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     let x = given.inputs[0];
-    if walk.ty(x) == given.ty {
+    if rewriter.ty(x) == given.ty {
         return Ok(Some(x));
     }
-    let Some(inner) = walk.made_by(x, &CAST) else { return Ok(None) };
+    let Some(inner) = rewriter.made_by(x, &CAST) else { return Ok(None) };
     let from = inner.inputs[0];
     // Every value comes through the first cast unharmed.
-    if !walk.dtype(from).promotes_to(walk.dtype(x)) {
+    if !rewriter.dtype(from).promotes_to(rewriter.dtype(x)) {
         return Ok(None);
     }
-    walk.apply(&CAST, &[from], given.attrs.clone(), given.ty.clone()).map(Some)
+    rewriter.apply(&CAST, &[from], given.attrs.clone(), given.ty.clone()).map(Some)
 }

@@ -17,9 +17,9 @@ use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::shape::fill::FILL;
 use tonnage_ops::shape::reshape::RESHAPE;
 
-use super::walk::{Given, Walk};
+use super::rewriter::{PendingNode, Rewriter};
 
-pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     let Some(program) = given.program else { return Ok(None) };
     let plain = program.close == Close::Store
         && program.loads.iter().all(|form| matches!(form, Form::Elements(_)));
@@ -28,41 +28,42 @@ pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
     }
     let mut inputs: SmallVec<[ValueId; 3]> = SmallVec::new();
     for id in given.inputs {
-        inputs.push(narrower(walk, *id)?.unwrap_or(*id));
+        inputs.push(narrower(rewriter, *id)?.unwrap_or(*id));
     }
     if inputs.as_slice() == given.inputs {
         return Ok(None);
     }
-    let types: SmallVec<[TensorType; 3]> = inputs.iter().map(|id| walk.ty(*id).clone()).collect();
+    let types: SmallVec<[TensorType; 3]> =
+        inputs.iter().map(|id| rewriter.ty(*id).clone()).collect();
     let call = Call { op: given.op.name, inputs: &types, attrs: given.attrs, regions: &[] };
     let Some(ty) = (given.op.infer)(&call).ok().and_then(|mut made| made.pop()) else {
         return Ok(None);
     };
     if ty == *given.ty {
-        return walk.apply(given.op, &inputs, given.attrs.clone(), ty).map(Some);
+        return rewriter.apply(given.op, &inputs, given.attrs.clone(), ty).map(Some);
     }
     let smaller = ty.shape.elements() != given.ty.shape.elements();
     let broadcasts = ty.shape.broadcast(&given.ty.shape, given.op.name);
     let fits = ty.dtype == given.ty.dtype && broadcasts.is_ok_and(|shape| shape == given.ty.shape);
-    if !smaller || !fits || walk.strict {
+    if !smaller || !fits || rewriter.strict {
         return Ok(None);
     }
-    let narrow = walk.apply(given.op, &inputs, given.attrs.clone(), ty)?;
+    let narrow = rewriter.apply(given.op, &inputs, given.attrs.clone(), ty)?;
     let attrs = Attrs::Shape(given.ty.shape.clone());
-    walk.apply(&BROADCAST_TO, &[narrow], attrs, given.ty.clone()).map(Some)
+    rewriter.apply(&BROADCAST_TO, &[narrow], attrs, given.ty.clone()).map(Some)
 }
 
 /// What a value is broadcast from.
-fn narrower(walk: &mut Walk, id: ValueId) -> Result<Option<ValueId>> {
-    let Some(node) = walk.maker(id) else { return Ok(None) };
+fn narrower(rewriter: &mut Rewriter, id: ValueId) -> Result<Option<ValueId>> {
+    let Some(node) = rewriter.maker(id) else { return Ok(None) };
     let below = node.inputs.first().copied();
     if node.op == &BROADCAST_TO {
         return Ok(below);
     }
     if node.op == &RESHAPE {
-        let own = &walk.ty(id).shape;
+        let own = &rewriter.ty(id).shape;
         let new = |below: &ValueId| {
-            let from = &walk.ty(*below).shape;
+            let from = &rewriter.ty(*below).shape;
             let new = own.rank().checked_sub(from.rank()).filter(|new| *new > 0);
             new.is_some_and(|new| own[..new].iter().all(|d| d.is(1)) && own[new..] == **from)
         };
@@ -73,5 +74,5 @@ fn narrower(walk: &mut Walk, id: ValueId) -> Result<Option<ValueId>> {
         return Ok(None);
     }
     let ty = TensorType { dtype, shape: Shape::scalar() };
-    walk.fill(value, &ty).map(Some)
+    rewriter.fill(value, &ty).map(Some)
 }

@@ -29,8 +29,8 @@ pub(crate) fn keep_residuals(graph: &Graph) -> Result<Vec<Graph>> {
     while part > 0 {
         let (mut made, mut most) = (graph.clone(), 0);
         for back in 0..made.nodes.len() {
-            let Some(pair) = Pair::of(&made, back) else { continue };
-            if let Some(cut) = Cut::of(&made, &pair, part) {
+            let Some(pair) = LoopWithGrad::of(&made, back) else { continue };
+            if let Some(cut) = ResidualCut::of(&made, &pair, part) {
                 most = most.max(cut.saved.len());
                 pair.apply(&mut made, &cut)?;
             }
@@ -44,7 +44,7 @@ pub(crate) fn keep_residuals(graph: &Graph) -> Result<Vec<Graph>> {
 }
 
 /// A loop and its only gradient.
-struct Pair {
+struct LoopWithGrad {
     there: usize,
     back: usize,
     loops: Loop,
@@ -52,8 +52,8 @@ struct Pair {
     at: GradInputs,
 }
 
-impl Pair {
-    fn of(graph: &Graph, back: usize) -> Option<Pair> {
+impl LoopWithGrad {
+    fn of(graph: &Graph, back: usize) -> Option<LoopWithGrad> {
         let node = &graph.nodes[back];
         let Attrs::LoopGrad(spec) = &node.attrs else { return None };
         let free = spec.handed && !spec.of.spills && spec.of.max_checkpoints.is_none();
@@ -68,7 +68,7 @@ impl Pair {
             && loops.updates.is_empty();
         let readers = graph.nodes.iter().filter(|n| takes_states_of(graph, n, first)).count();
         let (loops, spec) = ((**loops).clone(), (**spec).clone());
-        (alike && readers == 1).then_some(Pair { there, back, loops, spec, at })
+        (alike && readers == 1).then_some(LoopWithGrad { there, back, loops, spec, at })
     }
 
     /// For each value that a step back is given, what it is in the body; `None` for what comes from behind.
@@ -96,7 +96,7 @@ impl Pair {
     }
 
     /// Writes both loops anew.
-    fn apply(&self, graph: &mut Graph, cut: &Cut) -> Result<()> {
+    fn apply(&self, graph: &mut Graph, cut: &ResidualCut) -> Result<()> {
         let Some(iterations) =
             self.spec.of.known_iterations().and_then(|n| usize::try_from(n).ok())
         else {
@@ -129,7 +129,7 @@ impl Pair {
 
     /// The backward pass as a loop. What it carries: gradients and sums, and the state behind each iteration, which is the state
     /// before the iteration that came last.
-    fn turn(&self, graph: &mut Graph, cut: &Cut, saved: &[ValueId]) -> Result<()> {
+    fn turn(&self, graph: &mut Graph, cut: &ResidualCut, saved: &[ValueId]) -> Result<()> {
         let old = graph.nodes[self.back].clone();
         let mut step = (*old.regions[old.regions.len() - 1]).clone();
         let given = step.inputs.clone();
@@ -188,7 +188,7 @@ fn takes_states_of(graph: &Graph, node: &Node, first: ValueId) -> bool {
 }
 
 /// Where a step back is cut: what it takes from the loop instead of computing it.
-struct Cut {
+struct ResidualCut {
     /// Dear values: in the step, and in the body.
     saved: Vec<(ValueId, ValueId)>,
     /// Carried values whose state before an iteration is needed, and those whose state behind it is.
@@ -198,9 +198,9 @@ struct Cut {
     needed: Vec<bool>,
 }
 
-impl Cut {
+impl ResidualCut {
     /// With at most so many expensive values; `None` where nothing expensive is computed again.
-    fn of(graph: &Graph, pair: &Pair, most: usize) -> Option<Cut> {
+    fn of(graph: &Graph, pair: &LoopWithGrad, most: usize) -> Option<ResidualCut> {
         let (there, back) = (&graph.nodes[pair.there], &graph.nodes[pair.back]);
         let (body, step) = (&there.regions[0], back.regions.last()?);
         let given = pair.given(graph);
@@ -211,7 +211,7 @@ impl Cut {
                 && wanted.first().is_some_and(|id| changes[id.index()])
                 && wanted.iter().all(|id| same.contains_key(id))
         };
-        let cut = Cut::with(pair, step, &same, &is_expensive)?;
+        let cut = ResidualCut::with(pair, step, &same, &is_expensive)?;
         if cut.saved.len() <= most {
             return Some(cut);
         }
@@ -227,16 +227,16 @@ impl Cut {
         let keeps = |node: &Node, wanted: &[ValueId]| {
             is_expensive(node, wanted) && wanted.iter().all(|id| best.contains(id))
         };
-        Cut::with(pair, step, &same, &keeps)
+        ResidualCut::with(pair, step, &same, &keeps)
     }
 
     /// With what is worth it among the values that are needed.
     fn with(
-        pair: &Pair,
+        pair: &LoopWithGrad,
         step: &Graph,
         same: &HashMap<ValueId, ValueId>,
         keeps: &dyn Fn(&Node, &[ValueId]) -> bool,
-    ) -> Option<Cut> {
+    ) -> Option<ResidualCut> {
         let mut needed = vec![false; step.value_count()];
         step.outputs.iter().for_each(|id| needed[id.index()] = true);
         let mut saved = Vec::new();
@@ -259,7 +259,7 @@ impl Cut {
         let is_needed = |i: usize| needed[step.inputs[i].index()];
         let after: Vec<usize> = states.clone().filter(|j| is_needed(own + j)).collect();
         let before = states.filter(|j| is_needed(*j) || after.contains(j)).collect();
-        Some(Cut { saved, before, after, needed })
+        Some(ResidualCut { saved, before, after, needed })
     }
 
     fn needs(&self, id: ValueId) -> bool {
@@ -296,7 +296,7 @@ fn matched(body: &Graph, step: &Graph, given: &[Option<ValueId>]) -> HashMap<Val
 }
 
 /// Which values of a step differ from iteration to iteration: the others are the same in every row.
-fn changing(step: &Graph, pair: &Pair) -> Vec<bool> {
+fn changing(step: &Graph, pair: &LoopWithGrad) -> Vec<bool> {
     let mut changes = vec![false; step.value_count()];
     let reads = pair.spec.of.sliced_inputs().end..pair.at.own.end;
     for (i, id) in step.inputs.iter().enumerate() {

@@ -11,15 +11,15 @@ use tonnage_core::graph::ValueId;
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::shape::transpose::TRANSPOSE;
 
-use super::walk::{Given, Walk};
+use super::rewriter::{PendingNode, Rewriter};
 
-pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     let (true, Attrs::Matmul { transpose_a, transpose_b }, [a, b]) =
         (given.op == &MATMUL, given.attrs, given.inputs)
     else {
         return Ok(None);
     };
-    let (below_a, below_b) = (turned(walk, *a), turned(walk, *b));
+    let (below_a, below_b) = (turned(rewriter, *a), turned(rewriter, *b));
     if below_a.is_none() && below_b.is_none() {
         return Ok(None);
     }
@@ -28,12 +28,12 @@ pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
         transpose_b: *transpose_b != below_b.is_some(),
     };
     let inputs = [below_a.unwrap_or(*a), below_b.unwrap_or(*b)];
-    walk.apply(&MATMUL, &inputs, attrs, given.ty.clone()).map(Some)
+    rewriter.apply(&MATMUL, &inputs, attrs, given.ty.clone()).map(Some)
 }
 
 /// What a value is the transpose of, over its last two axes alone.
-fn turned(walk: &Walk, id: ValueId) -> Option<ValueId> {
-    let node = walk.made_by(id, &TRANSPOSE)?;
+fn turned(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
+    let node = rewriter.made_by(id, &TRANSPOSE)?;
     let Attrs::Order(order) = &node.attrs else { return None };
     let rank = order.len();
     let only_last = rank >= 2

@@ -1,6 +1,6 @@
 //! Rewrites: the same results from a simpler graph. The bits stay those of the ops as they were written.
 //!
-//! One [`walk`] over the nodes applies the rules, a file each: [`fold`], [`views`], [`identity`],
+//! The [`rewriter`] goes over the nodes once and applies the rules, a file each: [`fold`], [`views`], [`identity`],
 //! [`implicit`], [`order`], [`matmul`]; it merges common subexpressions on the way ([`same`]) and leaves dead
 //! code behind (`Graph::prune`). Regions are walked alone.
 //!
@@ -21,10 +21,10 @@ mod order;
 mod parts;
 mod prim;
 mod regions;
+mod rewriter;
 mod same;
 mod updates;
 mod views;
-mod walk;
 
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
@@ -34,8 +34,8 @@ pub(crate) use inline::inline;
 pub(crate) use loop_residuals::keep_residuals;
 pub(crate) use number::numbered;
 pub(crate) use parts::parts_alone;
+use rewriter::{RewriteRule, rewrite_graph};
 pub(crate) use updates::{copy_of, protect_reads, roots, shares, updates_wait};
-use walk::{Rule, walk};
 
 /// One of the rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Rewrite {
         Rewrite::Merge,
     ];
 
-    fn rule(self) -> Option<Rule> {
+    fn rule(self) -> Option<RewriteRule> {
         Some(match self {
             Rewrite::Fold => fold::rule,
             Rewrite::Views => views::rule,
@@ -102,16 +102,16 @@ pub(crate) use same::digests;
 
 /// The same with the numbers that values got on the way.
 pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
-    let rules: Vec<Rule> = which.iter().filter_map(|r| r.rule()).collect();
+    let rules: Vec<RewriteRule> = which.iter().filter_map(|r| r.rule()).collect();
     let merge = which.contains(&Rewrite::Merge);
     let made = match graph.nodes.iter().any(|n| !n.regions.is_empty()) {
         // What nobody needs of a loop is gone before its body is looked at.
         true => {
             let mut pruned = graph.clone();
             pruned.prune();
-            walk(&pruned, &rules, merge)?
+            rewrite_graph(&pruned, &rules, merge)?
         }
-        false => walk(graph, &rules, merge)?,
+        false => rewrite_graph(graph, &rules, merge)?,
     };
     checked(made)
 }

@@ -15,29 +15,29 @@ use tonnage_core::tile::{Close, Prim};
 use tonnage_ops::shape::reshape::RESHAPE;
 
 use super::prim::{commutes, only};
-use super::walk::{Given, Walk};
+use super::rewriter::{PendingNode, Rewriter};
 
-pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
-    if let Some(kept) = folded(walk, given)? {
+pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
+    if let Some(kept) = folded(rewriter, given)? {
         return Ok(Some(kept));
     }
     let Some((prim, dtype)) = only(given) else { return Ok(None) };
     match given.inputs {
-        [a, b] if commutes(prim, dtype) && walk.rank(*b) < walk.rank(*a) => {
-            walk.apply(given.op, &[*b, *a], given.attrs.clone(), given.ty.clone()).map(Some)
+        [a, b] if commutes(prim, dtype) && rewriter.rank(*b) < rewriter.rank(*a) => {
+            rewriter.apply(given.op, &[*b, *a], given.attrs.clone(), given.ty.clone()).map(Some)
         }
         [choice, a, b] if prim == Prim::Select => {
             // A choice by the opposite is the opposite choice.
-            let Some(opposite) = negated(walk, *choice) else { return Ok(None) };
+            let Some(opposite) = negated(rewriter, *choice) else { return Ok(None) };
             let inputs = [opposite, *b, *a];
-            walk.apply(given.op, &inputs, given.attrs.clone(), given.ty.clone()).map(Some)
+            rewriter.apply(given.op, &inputs, given.attrs.clone(), given.ty.clone()).map(Some)
         }
         _ => Ok(None),
     }
 }
 
 /// A fold that keeps its axes as lengths of 1 is the plain one, looked at in that shape.
-fn folded(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+fn folded(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     let folds = given.program.is_some_and(|p| matches!(p.close, Close::Fold { .. }));
     let (true, Attrs::Reduce { axes, keep_dims: true }) = (folds, given.attrs) else {
         return Ok(None);
@@ -46,18 +46,18 @@ fn folded(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
     let shape: Shape = kept.map(|(_, d)| d.clone()).collect();
     let ty = TensorType { dtype: given.ty.dtype, shape };
     let attrs = Attrs::Reduce { axes: axes.clone(), keep_dims: false };
-    let plain = walk.apply(given.op, given.inputs, attrs, ty)?;
+    let plain = rewriter.apply(given.op, given.inputs, attrs, ty)?;
     let attrs = Attrs::Shape(given.ty.shape.clone());
-    walk.apply(&RESHAPE, &[plain], attrs, given.ty.clone()).map(Some)
+    rewriter.apply(&RESHAPE, &[plain], attrs, given.ty.clone()).map(Some)
 }
 
 /// What a boolean is the opposite of: made by `not`, or by comparing with false.
-fn negated(walk: &Walk, id: ValueId) -> Option<ValueId> {
-    let node = walk.maker(id)?;
+fn negated(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
+    let node = rewriter.maker(id)?;
     let tonnage_core::row::Lower::Tile(make) = node.op.lower else { return None };
-    let program = walk.graph.with_call(node, |call| make(call, node.aux)).ok()?;
-    let ty = walk.ty(id);
-    let given = Given {
+    let program = rewriter.graph.with_call(node, |call| make(call, node.aux)).ok()?;
+    let ty = rewriter.ty(id);
+    let given = PendingNode {
         op: node.op,
         attrs: &node.attrs,
         inputs: &node.inputs,
@@ -66,8 +66,8 @@ fn negated(walk: &Walk, id: ValueId) -> Option<ValueId> {
     };
     match (only(&given)?, node.inputs.as_slice()) {
         ((Prim::Not, tonnage_core::DType::Bool), [x]) => Some(*x),
-        ((Prim::Eq, tonnage_core::DType::Bool), [x, f]) if walk.ty(*x) == ty => {
-            (walk.constant(*f) == Some(Scalar::Bool(false))).then_some(*x)
+        ((Prim::Eq, tonnage_core::DType::Bool), [x, f]) if rewriter.ty(*x) == ty => {
+            (rewriter.constant(*f) == Some(Scalar::Bool(false))).then_some(*x)
         }
         _ => None,
     }

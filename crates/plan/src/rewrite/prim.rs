@@ -6,11 +6,11 @@ use tonnage_core::DType;
 use tonnage_core::row::Mem;
 use tonnage_core::tile::{Close, Form, Prim};
 
-use super::walk::Given;
+use super::rewriter::PendingNode;
 
 /// The one primitive that a node computes on all its inputs, in their order and in their own dtype, and
 /// that dtype (of `Select`: that of the two values).
-pub(super) fn only(given: &Given) -> Option<(Prim, DType)> {
+pub(super) fn only(given: &PendingNode) -> Option<(Prim, DType)> {
     let program = given.program?;
     let ([instr], [(reg, Form::Elements(_))]) =
         (program.code.as_slice(), program.stores.as_slice())

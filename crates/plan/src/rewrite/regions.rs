@@ -13,17 +13,17 @@ use tonnage_core::recipe::Key;
 use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::shape::TensorType;
 
+use super::rewriter::{Ids, Rewriter, rewrite_graph};
 use super::same::{draws, graph_digest};
-use super::walk::{Ids, Walk, walk};
 
 /// A region that was walked: as it was (so that its address stays its own), as it is, and its digest.
-pub(super) struct Walked {
+pub(super) struct RewrittenRegion {
     _was: Arc<Graph>,
     now: Arc<Graph>,
     pub digest: u64,
 }
 
-impl Walk<'_> {
+impl Rewriter<'_> {
     /// A node of the graph that is walked.
     pub(super) fn original(
         &mut self,
@@ -72,10 +72,10 @@ impl Walk<'_> {
         if let Some(walked) = self.regions.get(&Arc::as_ptr(region)) {
             return Ok(walked.now.clone());
         }
-        let now = Arc::new(walk(region, self.rules, self.merge)?);
+        let now = Arc::new(rewrite_graph(region, self.rules, self.merge)?);
         let digest = graph_digest(&now);
         for was in [region, &now] {
-            let walked = Walked { _was: was.clone(), now: now.clone(), digest };
+            let walked = RewrittenRegion { _was: was.clone(), now: now.clone(), digest };
             self.regions.insert(Arc::as_ptr(was), walked);
         }
         Ok(now)
@@ -97,7 +97,7 @@ fn keyless(attrs: &Attrs, regions: &[Arc<Graph>]) -> Attrs {
 }
 
 /// What composites are written out by.
-impl Emit for Walk<'_> {
+impl Emit for Rewriter<'_> {
     fn emit(
         &mut self,
         op: &'static OpDef,

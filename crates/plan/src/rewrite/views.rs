@@ -25,24 +25,24 @@ use tonnage_ops::shape::reshape::RESHAPE;
 use tonnage_ops::shape::slice::SLICE;
 use tonnage_ops::shape::transpose::TRANSPOSE;
 
-use super::walk::{Given, Walk};
+use super::rewriter::{PendingNode, Rewriter};
 
-pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
+pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     let [x] = given.inputs else { return Ok(None) };
     let x = *x;
     let unchanged = match given.attrs {
         Attrs::Order(order) if given.op == &TRANSPOSE => order.iter().copied().eq(0..order.len()),
         Attrs::Shape(to) if given.op == &RESHAPE || given.op == &BROADCAST_TO => {
-            *to == walk.ty(x).shape
+            *to == rewriter.ty(x).shape
         }
-        Attrs::Slices(slices) if given.op == &SLICE => is_whole(slices, &walk.ty(x).shape),
+        Attrs::Slices(slices) if given.op == &SLICE => is_whole(slices, &rewriter.ty(x).shape),
         Attrs::Place { slices, shape } if given.op == &PLACE => is_whole(slices, shape),
-        _ => given.op == &STOP_GRADIENT || (given.op == &IDENTITY && has_own_bytes(walk, x)),
+        _ => given.op == &STOP_GRADIENT || (given.op == &IDENTITY && has_own_bytes(rewriter, x)),
     };
     if unchanged {
         return Ok(Some(x));
     }
-    let Some(inner) = walk.made_by(x, given.op) else { return Ok(None) };
+    let Some(inner) = rewriter.made_by(x, given.op) else { return Ok(None) };
     let below = inner.inputs.first().copied();
     let attrs = match (&inner.attrs, given.attrs) {
         (Attrs::Order(first), Attrs::Order(then)) if given.op == &TRANSPOSE => {
@@ -51,7 +51,7 @@ pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
         (Attrs::Shape(_), Attrs::Shape(to)) if given.op == &BROADCAST_TO => {
             Attrs::Shape(to.clone())
         }
-        (Attrs::Shape(_), Attrs::Shape(to)) if given.op == &RESHAPE && !walk.strict => {
+        (Attrs::Shape(_), Attrs::Shape(to)) if given.op == &RESHAPE && !rewriter.strict => {
             Attrs::Shape(to.clone())
         }
         (Attrs::Slices(first), Attrs::Slices(then)) if given.op == &SLICE => {
@@ -62,7 +62,7 @@ pub(super) fn rule(walk: &mut Walk, given: &Given) -> Result<Option<ValueId>> {
         }
         _ => return Ok(None),
     };
-    below.map(|below| walk.apply(given.op, &[below], attrs, given.ty.clone())).transpose()
+    below.map(|below| rewriter.apply(given.op, &[below], attrs, given.ty.clone())).transpose()
 }
 
 fn is_whole(slices: &[AxisSlice], shape: &Shape) -> bool {
@@ -84,8 +84,8 @@ fn joined(first: &AxisSlice, then: &AxisSlice) -> Option<AxisSlice> {
 }
 
 /// Made by an op that writes its result somewhere new, close together.
-fn has_own_bytes(walk: &Walk, id: ValueId) -> bool {
-    walk.maker(id).is_some_and(|node| {
+fn has_own_bytes(rewriter: &Rewriter, id: ValueId) -> bool {
+    rewriter.maker(id).is_some_and(|node| {
         matches!(node.op.mem, Mem::Alloc | Mem::Reuse(_) | Mem::Recipe | Mem::Regions)
     })
 }

@@ -11,9 +11,9 @@ use tonnage_core::row::{Lower, Mem};
 use tonnage_core::{Attrs, DType, Emit, Kind, TensorType, Value};
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{add::ADD, tanh::TANH};
-use tonnage_plan::{InputSpec, Machine, Options, lower};
+use tonnage_plan::{InputSpec, Machine, PlanOptions, lower};
 
-pub const OPTIONS: Options = Options { threads: 1, outputs_given: false };
+pub const OPTIONS: PlanOptions = PlanOptions { threads: 1, outputs_given: false };
 const PLAIN: Attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
 
 /// Layers of `tanh(h @ w)` of these widths, forward and backward. Each pair of `skips` adds what the first layer made to

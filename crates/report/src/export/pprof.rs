@@ -36,13 +36,13 @@ impl Texts {
 
 /// Places in the program, each a function of its own.
 #[derive(Default)]
-struct Places {
+struct Locations {
     numbers: HashMap<(String, String, u32), u64>,
     functions: Vec<Message>,
     locations: Vec<Message>,
 }
 
-impl Places {
+impl Locations {
     fn number(&mut self, name: &str, file: &str, line: u32, texts: &mut Texts) -> u64 {
         let next = self.numbers.len() as u64 + 1;
         let key = (name.to_string(), file.to_string(), line);
@@ -65,7 +65,7 @@ impl Places {
 impl Picture {
     /// The picture as a gzipped profile: `pprof -sample_index=inuse_space file`.
     pub fn pprof(&self) -> Vec<u8> {
-        let (mut texts, mut places) = (Texts::new(), Places::default());
+        let (mut texts, mut places) = (Texts::new(), Locations::default());
         // By owner: obtained in all, and what lives at the peak.
         let mut sums = vec![[0u64; 4]; self.owners.len()];
         let at = self.peak.at;

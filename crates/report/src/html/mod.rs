@@ -24,7 +24,7 @@ const POINTS: usize = 100_000;
 /// # use std::sync::Arc;
 /// # use tonnage_core::graph::Builder;
 /// # use tonnage_core::{Attrs, DType, Emit, Kind, TensorType};
-/// # use tonnage_plan::{InputSpec, Options, lower, plan};
+/// # use tonnage_plan::{InputSpec, PlanOptions, lower, plan};
 /// # use tonnage_report::Report;
 /// # let mut builder = Builder::new();
 /// # let ty = TensorType::new(DType::F32, [1000, 1000]);
@@ -32,7 +32,7 @@ const POINTS: usize = 100_000;
 /// # let y = builder.apply(&tonnage_ops::math::tanh::TANH, vec![x], Attrs::None)?;
 /// # let graph = Arc::new(lower(&builder.finish(&[y])?)?);
 /// # let inputs = [InputSpec::contiguous(&ty, "example", false)?];
-/// # let plan = plan(&graph, &inputs, Options { threads: 1, outputs_given: false })?;
+/// # let plan = plan(&graph, &inputs, PlanOptions { threads: 1, outputs_given: false })?;
 /// let page = Report::new("tanh of <b>a matrix</b>").plan(&plan).html();
 /// assert!(page.starts_with("<!doctype html>") && !page.contains("<b>"));
 /// # Ok::<(), tonnage_core::Error>(())
@@ -164,7 +164,7 @@ fn picture(picture: &Picture) -> Value {
         bars.truncate(BARS);
         bars.sort_by_key(|bar| bar.from);
     }
-    let owner = |owner: &crate::Owner| {
+    let owner = |owner: &crate::BufferOwner| {
         let kind = Kind::ALL.iter().position(|kind| *kind == owner.kind);
         json!([kind, owner.what, owner.line, owner.layer])
     };
@@ -217,7 +217,8 @@ fn price(price: &Price) -> Value {
 }
 
 fn explained(explained: &Explanation) -> Value {
-    let holder = |h: &tonnage_plan::Holder| json!([h.bytes, h.kind, h.what, h.count, h.source]);
+    let holder =
+        |h: &tonnage_plan::SourceShare| json!([h.bytes, h.kind, h.what, h.count, h.source]);
     let step = |line: &StepLine| {
         json!([
             line.op,

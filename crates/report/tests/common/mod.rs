@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tonnage_core::graph::Builder;
 use tonnage_core::{Attrs, DType, Emit, Kind, Source, TensorType};
-use tonnage_plan::{InputSpec, Options, Plan, lower, plan};
+use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
 
 /// A name that would be markup, a script and two columns, if nobody took care.
 pub const ODD_NAME: &str = "w, \"<script>document.title='run'</script>\"";
@@ -37,7 +37,7 @@ pub fn chain(layers: usize) -> Plan {
     let y = builder.apply(&tonnage_ops::linalg::matmul::MATMUL, inputs, product).unwrap();
     let graph = Arc::new(lower(&builder.finish(&[y]).unwrap()).unwrap());
     let spec = || InputSpec::contiguous(&ty, "test", false).unwrap();
-    plan(&graph, &[spec(), spec()], Options { threads: 1, outputs_given: false }).unwrap()
+    plan(&graph, &[spec(), spec()], PlanOptions { threads: 1, outputs_given: false }).unwrap()
 }
 
 /// A plan of some steps.

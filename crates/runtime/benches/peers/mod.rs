@@ -17,7 +17,7 @@ use tonnage_core::{Attrs, Bytes, Call, DType, Kind, Layout, OpDef, Result, Tenso
 use tonnage_runtime::{Buffer, Ledger, Owner, Pool};
 
 /// One op with all that it is lent.
-pub struct Row {
+pub struct LentOp {
     op: &'static OpDef,
     attrs: Attrs,
     types: Vec<TensorType>,
@@ -29,14 +29,14 @@ pub struct Row {
     pool: Pool,
 }
 
-impl Row {
+impl LentOp {
     /// A call of an op on inputs with values around 0. `None`, and a line that says why, where there is none such.
-    pub fn new(name: &str, attrs: Attrs, types: &[TensorType]) -> Option<Row> {
+    pub fn new(name: &str, attrs: Attrs, types: &[TensorType]) -> Option<LentOp> {
         let op = tonnage_ops::find(name)?;
-        Row::lent(op, attrs, types).map_err(|error| eprintln!("{error}")).ok()
+        LentOp::lent(op, attrs, types).map_err(|error| eprintln!("{error}")).ok()
     }
 
-    fn lent(op: &'static OpDef, attrs: Attrs, types: &[TensorType]) -> Result<Row> {
+    fn lent(op: &'static OpDef, attrs: Attrs, types: &[TensorType]) -> Result<LentOp> {
         let pool = Pool::new(threads())?;
         let call = Call::new(op, types, &attrs);
         let made = (op.infer)(&call)?;
@@ -45,7 +45,7 @@ impl Row {
         let of = |ty: &TensorType| lend(ty.bytes(op.name)?);
         let outputs = made.iter().map(of).collect::<Result<_>>()?;
         let inputs = types.iter().map(|ty| Ok(filled(ty.dtype, of(ty)?))).collect::<Result<_>>()?;
-        Ok(Row { op, types: types.to_vec(), made, inputs, outputs, scratch, cost, pool, attrs })
+        Ok(LentOp { op, types: types.to_vec(), made, inputs, outputs, scratch, cost, pool, attrs })
     }
 
     /// Bytes of scratch.
@@ -56,7 +56,7 @@ impl Row {
     /// Seconds of one run, by runs of about that many in all, inside of the pool as a plan's steps. The first is not counted:
     /// cores that have slept take a while.
     fn time(&mut self, about: f64) -> f64 {
-        let Row { op, attrs, types, made, inputs, outputs, scratch, cost, pool } = self;
+        let LentOp { op, attrs, types, made, inputs, outputs, scratch, cost, pool } = self;
         let Some(kernel) = op.lower.kernel() else { return f64::NAN };
         let sizes = |ty: &TensorType| ty.shape.sizes().unwrap_or_default();
         let ins: Vec<In> = types
@@ -200,7 +200,7 @@ impl Raced {
 }
 
 /// Several rounds of both that take turns.
-pub fn race(row: &mut Row, mut torch: Option<&mut Torch>, workload: &str) -> Raced {
+pub fn race(row: &mut LentOp, mut torch: Option<&mut Torch>, workload: &str) -> Raced {
     let about = if counts_cpu_time() { 0.1 } else { 0.005 };
     let (mut best, mut best_of_peer) = (row.time(about), f64::INFINITY);
     let mut ratios = Vec::new();

@@ -18,15 +18,15 @@ use crate::ledger::Ledger;
 use crate::storage::Pinned;
 
 /// The inputs of an op while it runs: those that gave up their bytes are gone.
-pub(super) struct Inputs<'a> {
+pub(super) struct EagerInputs<'a> {
     pub args: SmallVec<[Option<Arg<'a>>; 3]>,
     pub recipes: SmallVec<[Option<Arc<Recipe>>; 3]>,
     pub layouts: SmallVec<[Layout; 3]>,
 }
 
-impl<'a> Inputs<'a> {
-    pub fn new(args: Args<'a>) -> Inputs<'a> {
-        Inputs {
+impl<'a> EagerInputs<'a> {
+    pub fn new(args: Args<'a>) -> EagerInputs<'a> {
+        EagerInputs {
             recipes: args.iter().map(|a| a.array().as_recipe()).collect(),
             layouts: args.iter().map(|a| a.array().layout().clone()).collect(),
             args: args.into_iter().map(Some).collect(),
@@ -34,8 +34,8 @@ impl<'a> Inputs<'a> {
     }
 
     /// Of an update: the target, whose bytes are the output's, and then these.
-    pub fn of_update(target: Layout, args: Args<'a>) -> Inputs<'a> {
-        let mut inputs = Inputs::new(args);
+    pub fn of_update(target: Layout, args: Args<'a>) -> EagerInputs<'a> {
+        let mut inputs = EagerInputs::new(args);
         inputs.args.insert(0, None);
         inputs.recipes.insert(0, None);
         inputs.layouts.insert(0, target);
@@ -83,8 +83,8 @@ impl<'a> Inputs<'a> {
     }
 
     /// Pins those that are in memory and were not taken over.
-    pub fn pins(&self, op: &'static OpDef, mark: Mark) -> Result<Pins<'_>> {
-        Pins::new(self, |input| self.recipes[input].is_none(), op, mark)
+    pub fn pins(&self, op: &'static OpDef, mark: Mark) -> Result<InputPins<'_>> {
+        InputPins::new(self, |input| self.recipes[input].is_none(), op, mark)
     }
 
     /// Pins all that were not taken over but some; recipes are made resident.
@@ -93,8 +93,8 @@ impl<'a> Inputs<'a> {
         some: impl Fn(usize) -> bool,
         op: &'static OpDef,
         mark: Mark,
-    ) -> Result<Pins<'_>> {
-        Pins::new(self, |input| !some(input), op, mark)
+    ) -> Result<InputPins<'_>> {
+        InputPins::new(self, |input| !some(input), op, mark)
     }
 
     /// What an op's kernel reads from outside of memory as it goes, and where in it.
@@ -122,20 +122,20 @@ impl<'a> Inputs<'a> {
 
 /// Pinned inputs. Bytes that several of them share are pinned once: a second pin would wait behind a thread that
 /// waits for the first to end.
-pub(super) struct Pins<'a> {
+pub(super) struct InputPins<'a> {
     pinned: SmallVec<[Option<Pinned<'a>>; 3]>,
     /// For each input, the one that pinned its bytes.
     by: SmallVec<[usize; 3]>,
 }
 
-impl<'a> Pins<'a> {
+impl<'a> InputPins<'a> {
     fn new(
-        inputs: &'a Inputs,
+        inputs: &'a EagerInputs,
         wanted: impl Fn(usize) -> bool,
         op: &'static OpDef,
         mark: Mark,
-    ) -> Result<Pins<'a>> {
-        let mut pins = Pins { pinned: SmallVec::new(), by: SmallVec::new() };
+    ) -> Result<InputPins<'a>> {
+        let mut pins = InputPins { pinned: SmallVec::new(), by: SmallVec::new() };
         for i in 0..inputs.args.len() {
             let array = inputs.array(i).filter(|_| wanted(i));
             let shares = |other: &usize| match (inputs.array(*other), array) {

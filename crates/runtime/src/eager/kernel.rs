@@ -7,7 +7,7 @@ use tonnage_core::row::{Call, OpDef, Types};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Kind, Mark, Result};
 
-use super::inputs::{Inputs, exactly, obtain};
+use super::inputs::{EagerInputs, exactly, obtain};
 use super::{Args, Arrays, sizes};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
@@ -23,7 +23,7 @@ pub(super) fn apply(
     kernel: fn(&mut Kernel) -> Result<()>,
     mark: Mark,
 ) -> Result<Arrays> {
-    let mut inputs = Inputs::new(args);
+    let mut inputs = EagerInputs::new(args);
     let mut taken = match outputs.first() {
         Some(first) => inputs.take_over(op.mem, first)?,
         None => None,

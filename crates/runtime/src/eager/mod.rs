@@ -20,7 +20,7 @@ use tonnage_core::shape::Sizes;
 use tonnage_core::{Mark, Result, TensorType};
 use tonnage_ops::tile;
 
-use self::inputs::{Inputs, exactly};
+use self::inputs::{EagerInputs, exactly};
 use self::tile_op::sources;
 use crate::array::{Array, owner};
 use crate::emit::EagerEmit;
@@ -155,7 +155,7 @@ pub fn update(
     let domain: Sizes = target.sizes().into();
     let owner = owner(mark, op.name);
     // The value may be a view of other bytes, but not of these: nobody else holds them.
-    let mut inputs = Inputs::of_update(target.layout().clone(), args);
+    let mut inputs = EagerInputs::of_update(target.layout().clone(), args);
     let (program, loads) = inputs.compose(op, &program, &domain, mark)?;
     let pins = inputs.pins(op, mark)?;
     let sources =

@@ -10,7 +10,7 @@ use super::{Arg, SMALL};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
 use crate::ledger::Ledger;
-use crate::storage::State;
+use crate::storage::StorageState;
 
 /// Inputs of one instruction, at most.
 const MOST: usize = 3;
@@ -58,7 +58,7 @@ pub(super) fn apply(
     let mut inputs: [&[u8]; MOST] = [&[]; MOST];
     for (i, arg) in args.iter().enumerate() {
         let guard = guards[first(i).unwrap_or(i)].as_deref();
-        let Some(State::Resident(buffer, _)) = guard else { return Ok(None) };
+        let Some(StorageState::Resident(buffer, _)) = guard else { return Ok(None) };
         let (layout, size) = (arg.array().layout(), arg.array().dtype().size());
         let start = layout.offset * size;
         inputs[i] = &buffer.bytes()[start..start + lengths[i] * size];

@@ -9,7 +9,7 @@ use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Mark, Result, TensorType};
 use tonnage_ops::tile;
 
-use super::inputs::{Inputs, exactly, obtain};
+use super::inputs::{EagerInputs, exactly, obtain};
 use super::{Args, Arrays, SMALL, bad_layout, sizes};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
@@ -32,7 +32,7 @@ pub(super) fn apply(
             sizes(&TensorType::new(tonnage_core::DType::U8, domain), op.name)?
         }
     };
-    let mut inputs = Inputs::new(args);
+    let mut inputs = EagerInputs::new(args);
     let composed;
     let (program, loads) = match inputs.recipes.iter().any(Option::is_some) {
         true => {

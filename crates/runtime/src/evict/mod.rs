@@ -23,7 +23,7 @@
 //!
 //! Decision: `docs/decisions/eviction-under-a-limit.md`.
 
-mod store;
+mod eviction_file;
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ use tonnage_core::{Bytes, Result};
 
 use crate::ledger::{Id, Ledger, Slab};
 use crate::storage::Large;
-pub(crate) use store::{Slot, Store};
+pub(crate) use eviction_file::{EvictedRange, EvictionFile};
 
 /// The large storages of a device that have bytes or had some.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Residents {
     /// Uses so far: the time of "longest ago".
     clock: AtomicU64,
     /// Made when the first tensor is written to it.
-    store: Mutex<Option<Arc<Store>>>,
+    store: Mutex<Option<Arc<EvictionFile>>>,
 }
 
 /// A place in the list, given up when it is dropped.
@@ -53,7 +53,7 @@ pub(crate) struct Seat {
 }
 
 /// What could leave.
-struct Candidate {
+struct EvictionCandidate {
     storage: Arc<Large>,
     /// Its bytes are elsewhere already.
     is_free: bool,
@@ -91,12 +91,12 @@ impl Residents {
         self.living().iter().map(|large| large.away()).sum()
     }
 
-    fn candidates(&self, kept: &[Id]) -> Vec<Candidate> {
+    fn candidates(&self, kept: &[Id]) -> Vec<EvictionCandidate> {
         let living = self.living().into_iter();
         living
             .filter_map(|storage| {
                 let (bytes, is_free) = storage.could_leave(kept)?;
-                Some(Candidate { is_free, used: storage.used(), bytes, storage })
+                Some(EvictionCandidate { is_free, used: storage.used(), bytes, storage })
             })
             .collect()
     }
@@ -106,17 +106,17 @@ impl Residents {
         lock(&self.seats).iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn store(&self) -> Result<Arc<Store>> {
+    fn store(&self) -> Result<Arc<EvictionFile>> {
         let mut store = lock(&self.store);
         match &*store {
             Some(store) => Ok(store.clone()),
-            None => Ok(store.insert(Arc::new(Store::open()?)).clone()),
+            None => Ok(store.insert(Arc::new(EvictionFile::open()?)).clone()),
         }
     }
 }
 
 /// Those that go, in the order in which they go: enough, and none that could stay.
-fn chosen(mut all: Vec<Candidate>, needed: Bytes) -> Vec<Candidate> {
+fn chosen(mut all: Vec<EvictionCandidate>, needed: Bytes) -> Vec<EvictionCandidate> {
     all.sort_by_key(|c| (Reverse(c.is_free), c.used));
     let mut sum = Bytes::ZERO;
     let enough = all.iter().position(|c| {

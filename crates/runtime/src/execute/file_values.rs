@@ -21,14 +21,14 @@ use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::state;
 use tonnage_ops::tile::fused_store::{PIECE, STORE, as_it_is};
 use tonnage_ops::tile::{self, Pieces, Source};
-use tonnage_plan::{FileValuePlan, Options, Plan, Step, TileRun, lower};
+use tonnage_plan::{FileValuePlan, Plan, PlanOptions, Step, TileRun, lower};
 
-use super::frame::Frame;
+use super::frame::ExecutionFrame;
 use super::given::{Given, Specs};
-use super::step::{From, Reads, nothing, sources, tile_cost};
+use super::step::{ReadSource, Reads, nothing, sources, tile_cost};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
-use crate::lend::{Lender, Region};
+use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
 use crate::spill::FileValue;
 
@@ -49,7 +49,7 @@ pub(super) fn with_places(plan: &Plan, given: &Given, places: &[Arc<FileValue>])
     given.iter().cloned().chain(made).collect()
 }
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     /// Makes a value a piece at a time, each thread its own pieces: while one writes, the others compute.
     pub(super) fn write_file_value(
         &mut self,
@@ -59,7 +59,7 @@ impl<'p> Frame<'p> {
         file_value: usize,
     ) -> Result<()> {
         let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
-        let room = step.scratch.map(|id| Region { align: ALIGN, ..self.buffer(id) });
+        let room = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
         let Some(room) = room else { return Ok(()) }; // nothing to write
         self.lent(&room);
         let mut reads = Reads::default();
@@ -78,7 +78,7 @@ impl<'p> Frame<'p> {
             tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *room], nothing(), &Alone)?;
             to.write(piece.start, room)
         };
-        let rooms = Rooms { room: &mut *lent.writes[0], threads: self.plan.threads, size };
+        let rooms = ThreadScratch { room: &mut *lent.writes[0], threads: self.plan.threads, size };
         pool().run(tile_cost(run), |workers| rooms.each(pieces.count(), workers, &one))
     }
 
@@ -96,22 +96,22 @@ impl<'p> Frame<'p> {
         let Generator::Stored { elements: old, dtype } = self.fixed(generator) else {
             return Err(missing());
         };
-        let room = step.scratch.map(|id| Region { align: ALIGN, ..self.buffer(id) });
+        let room = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
         let Some(room) = room else { return Ok(()) }; // nothing to write
         self.lent(&room);
         let mut reads = Reads::default();
-        let mut from: SmallVec<[(TensorType, Layout, From); 2]> = SmallVec::new();
+        let mut from: SmallVec<[(TensorType, Layout, ReadSource); 2]> = SmallVec::new();
         for id in &node.inputs[1..] {
             let region = self.read(*id)?;
-            from.push((self.ty(*id), self.layout(*id)?, From::of(region, &[], &mut reads)));
+            from.push((self.ty(*id), self.layout(*id)?, ReadSource::of(region, &[], &mut reads)));
         }
         let mut lent = lender.lend(&reads, &[room])?;
         let inputs: SmallVec<[In; 2]> = from
             .into_iter()
             .map(|(ty, layout, from)| {
                 let data = match from {
-                    From::Lent(i) => lent.reads[i],
-                    From::Output(_) | From::Generator(_) => &[],
+                    ReadSource::Range(i) => lent.reads[i],
+                    ReadSource::Output(_) | ReadSource::Generator(_) => &[],
                 };
                 In { dtype: ty.dtype, layout, data: Data::Slice(data) }
             })
@@ -122,7 +122,7 @@ impl<'p> Frame<'p> {
         let order: &mut [u64] = &mut bytemuck::cast_slice_mut(order)[..indices.layout.count()];
         let (size, count) = (dtype.size(), table.sizes.iter().product::<usize>());
         let cost = Cost { flops: 0, bytes: 2 * (count * size) as u64 };
-        let rooms = Rooms { room, threads: self.plan.threads, size };
+        let rooms = ThreadScratch { room, threads: self.plan.threads, size };
         pool().run(cost, |workers| {
             let rows = RowsInParts::new(node.op, &table.sizes, [indices, rows], order, workers)?;
             let piece = PIECE / size;
@@ -140,14 +140,14 @@ impl<'p> Frame<'p> {
 }
 
 /// Memory in which threads make pieces of what goes to a file, each in its own.
-struct Rooms<'a> {
+struct ThreadScratch<'a> {
     room: &'a mut [u8],
     threads: usize,
     /// Of an element.
     size: usize,
 }
 
-impl Rooms<'_> {
+impl ThreadScratch<'_> {
     /// Makes so many pieces: every thread that works takes the next so many.
     fn each(
         self,
@@ -208,7 +208,7 @@ fn file_value(
     let mut specs = Specs::default();
     let arrays: Vec<Array> = inputs.iter().map(|array| (*array).clone()).collect();
     let all: Vec<_> = arrays.iter().map(|array| specs.of(array, false)).collect();
-    let options = Options { threads: Workers::threads(pool()), outputs_given: false };
+    let options = PlanOptions { threads: Workers::threads(pool()), outputs_given: false };
     let plan = plan_once(&graph, &all, options, &arrays)?;
     // Nothing in it draws: the program's own random numbers are the same whether a value is kept in a file or not.
     let (made, _) = execute_with(&plan, &arrays, ([0; 2], specs.given()), mark)?;

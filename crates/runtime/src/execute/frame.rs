@@ -12,20 +12,20 @@ use tonnage_core::{TensorType, ValueId};
 use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
 
 use super::given::Given;
-use super::states::StateFile;
-use super::used::Used;
+use super::state_file::StateFile;
+use super::used::UsedBytes;
 use crate::interrupt::Stop;
-use crate::lend::{Lender, Region};
+use crate::lend::{ByteRange, Lender};
 use crate::spill::{DiskLane, FileValue};
 use crate::timeline::Ticks;
 
 /// One run of one graph.
-pub struct Frame<'p> {
+pub struct ExecutionFrame<'p> {
     pub plan: &'p Plan,
     /// The base that the arena is in, and where it starts there.
     pub arena: (usize, usize),
-    pub inputs: SmallVec<[Region; 8]>,
-    pub outputs: SmallVec<[Region; 4]>,
+    pub inputs: SmallVec<[ByteRange; 8]>,
+    pub outputs: SmallVec<[ByteRange; 4]>,
     /// What random ops are made of.
     pub key: [u32; 2],
     /// What the inputs of the call bring, to bodies and branches too.
@@ -47,18 +47,18 @@ pub struct Frame<'p> {
     /// When its steps ended, where that is recorded.
     pub ticks: Option<Ticks>,
     /// What kernels were lent of the arena.
-    pub used: Used,
+    pub used: UsedBytes,
 }
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     pub fn new(
         plan: &'p Plan,
         arena: (usize, usize),
-        inputs: SmallVec<[Region; 8]>,
-        outputs: SmallVec<[Region; 4]>,
+        inputs: SmallVec<[ByteRange; 8]>,
+        outputs: SmallVec<[ByteRange; 4]>,
         key: [u32; 2],
-    ) -> Frame<'p> {
-        Frame {
+    ) -> ExecutionFrame<'p> {
+        ExecutionFrame {
             plan,
             arena,
             inputs,
@@ -73,7 +73,7 @@ impl<'p> Frame<'p> {
             spilled: Bytes::ZERO,
             stop: None,
             ticks: None,
-            used: Used::default(),
+            used: UsedBytes::default(),
         }
     }
 
@@ -133,7 +133,7 @@ impl<'p> Frame<'p> {
     }
 
     /// Notes that a kernel was lent these bytes of the arena to write.
-    pub fn lent(&mut self, region: &Region) {
+    pub fn lent(&mut self, region: &ByteRange) {
         let end = self.arena.1 + self.plan.arena.as_usize();
         let inside = region.base == self.arena.0 && (self.arena.1..end).contains(&region.offset);
         if inside && region.len > 0 {
@@ -142,15 +142,15 @@ impl<'p> Frame<'p> {
     }
 
     /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients ran again in it.
-    pub fn ran(&mut self, child: &Frame) {
+    pub fn ran(&mut self, child: &ExecutionFrame) {
         self.again += child.again;
         self.spilled += child.spilled;
         self.used.begin_all(child.arena.1, &child.used);
     }
 
-    pub fn buffer(&self, id: tonnage_plan::BufferId) -> Region {
+    pub fn buffer(&self, id: tonnage_plan::BufferId) -> ByteRange {
         let buffer = &self.plan.buffers[id.0];
-        Region {
+        ByteRange {
             base: self.arena.0,
             offset: self.arena.1 + buffer.offset.as_usize(),
             len: buffer.bytes.as_usize(),
@@ -165,7 +165,7 @@ impl<'p> Frame<'p> {
     }
 
     /// All bytes that a place belongs to.
-    pub fn whole(&self, at: &At) -> Option<Region> {
+    pub fn whole(&self, at: &At) -> Option<ByteRange> {
         match at {
             At::Input(i) => self.inputs.get(*i).copied(),
             At::Buffer(id) => Some(self.buffer(*id)),

@@ -11,12 +11,12 @@ use tonnage_core::shape::Sizes;
 use tonnage_ops::tile;
 use tonnage_plan::{Run, Step};
 
-use super::frame::Frame;
-use super::step::{From, Reads, nothing, sources, tile_cost};
-use crate::lend::{Lender, Region};
+use super::frame::ExecutionFrame;
+use super::step::{ReadSource, Reads, nothing, sources, tile_cost};
+use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
 
-impl Frame<'_> {
+impl ExecutionFrame<'_> {
     pub fn kernel(&mut self, lender: &mut Lender, step: &Step) -> Result<()> {
         let node = self.node(step)?;
         let (op, aux) = (node.op, node.aux);
@@ -31,28 +31,28 @@ impl Frame<'_> {
         let sizes: SmallVec<[Sizes; 2]> =
             made.iter().map(|ty| ty.shape.most().unwrap_or_default()).collect();
         let ids = (node.inputs.clone(), node.outputs.clone());
-        let mut writes: SmallVec<[Region; 3]> = SmallVec::new();
+        let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
         for (id, sizes) in ids.1.iter().zip(&sizes) {
             writes.push(self.written(*id, sizes)?);
         }
         let outputs = writes.len();
         if let Some(id) = step.scratch {
-            writes.push(Region { align: ALIGN, ..self.buffer(id) });
+            writes.push(ByteRange { align: ALIGN, ..self.buffer(id) });
         }
         for region in writes.clone() {
             self.lent(&region);
         }
         let (mut reads, mut layouts) = (Reads::default(), Vec::new());
-        let mut from: SmallVec<[From; 4]> = SmallVec::new();
+        let mut from: SmallVec<[ReadSource; 4]> = SmallVec::new();
         for id in &ids.0 {
             let streamed = step.streamed.iter().find(|streamed| streamed.input == from.len());
             if let Some((generator, layout)) = streamed.and_then(|s| s.recipe.as_stored()) {
                 layouts.push(layout.clone());
-                from.push(From::Generator(self.fixed(generator)));
+                from.push(ReadSource::Generator(self.fixed(generator)));
                 continue;
             }
             layouts.push(self.layout(*id)?);
-            from.push(From::of(self.read(*id)?, &writes[..outputs], &mut reads));
+            from.push(ReadSource::of(self.read(*id)?, &writes[..outputs], &mut reads));
         }
         let mut cost = (op.cost)(&call);
         let end = match step.epilogue.and_then(|at| self.plan.steps.get(at)) {
@@ -74,12 +74,12 @@ impl Frame<'_> {
                     dtype: ty.dtype,
                     layout,
                     data: match from {
-                        From::Output(output) => Data::Output(*output),
-                        From::Lent(i) => Data::Slice(lent.reads[*i]),
-                        From::Generator(Generator::Stored { elements, .. }) => {
+                        ReadSource::Output(output) => Data::Output(*output),
+                        ReadSource::Range(i) => Data::Slice(lent.reads[*i]),
+                        ReadSource::Generator(Generator::Stored { elements, .. }) => {
                             Data::Stored(&*elements.0)
                         }
-                        From::Generator(_) => Data::Slice(&[]),
+                        ReadSource::Generator(_) => Data::Slice(&[]),
                     },
                 })
                 .collect();

@@ -9,19 +9,19 @@ use tonnage_core::shape::Sizes;
 use tonnage_plan::schedule::Online;
 use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
 
-use super::frame::Frame;
-use super::region::{Regions, copy, part, seconds, span, undecided};
+use super::frame::ExecutionFrame;
+use super::region::{ByteRanges, copy, part, seconds, span, undecided};
 use crate::interrupt::Stop;
-use crate::lend::{Lender, Region};
+use crate::lend::{ByteRange, Lender};
 
 /// A loop as it runs: all but its state.
 pub(super) struct Runner<'p> {
     pub plan: &'p LoopPlan,
-    scratch: Region,
+    scratch: ByteRange,
     /// The sliced inputs, whole.
-    sliced: Regions,
+    sliced: ByteRanges,
     /// What is only read.
-    pub read: Regions,
+    pub read: ByteRanges,
     ids: &'p [ValueId],
     /// How many iterations there are, where rows depend on it.
     iterations: u64,
@@ -29,34 +29,34 @@ pub(super) struct Runner<'p> {
 
 /// Rows of a value that lie one after the other.
 #[derive(Clone, Copy)]
-pub(super) struct Rows {
-    whole: Region,
+pub(super) struct StackedRows {
+    whole: ByteRange,
     bytes: usize,
 }
 
-impl Rows {
-    pub fn new(whole: Region, bytes: usize) -> Rows {
-        Rows { whole, bytes }
+impl StackedRows {
+    pub fn new(whole: ByteRange, bytes: usize) -> StackedRows {
+        StackedRows { whole, bytes }
     }
 
     /// A row; an error where there are fewer.
-    pub fn row(&self, row: u64) -> Result<Region> {
+    pub fn row(&self, row: u64) -> Result<ByteRange> {
         let at = (row as usize).saturating_mul(self.bytes);
         self.whole.part(at, self.bytes, self.whole.align)
     }
 }
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     /// The rows of a value that lies close together from the start of `whole`.
-    pub(super) fn rows(&self, id: ValueId, whole: Region) -> Result<Rows> {
+    pub(super) fn rows(&self, id: ValueId, whole: ByteRange) -> Result<StackedRows> {
         let ty = self.plan.graph.ty(id);
         let sizes = ty.shape.sizes().ok_or_else(|| undecided(id))?;
         let bytes = sizes.iter().skip(1).product::<usize>() * ty.dtype.size();
-        Ok(Rows::new(whole, bytes))
+        Ok(StackedRows::new(whole, bytes))
     }
 
     /// The rows of a value that is being made.
-    pub(super) fn made_rows(&mut self, id: ValueId) -> Result<Rows> {
+    pub(super) fn made_rows(&mut self, id: ValueId) -> Result<StackedRows> {
         let whole = self.made(id)?;
         self.rows(id, whole)
     }
@@ -72,9 +72,11 @@ impl<'p> Frame<'p> {
         let spec = &plan.spec;
         let (carried, rest) = node.outputs.split_at(spec.carried);
         let (stacked, checkpoints) = rest.split_at(spec.stacked);
-        let homes = carried.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
-        let of = |ids: &[ValueId], frame: &mut Frame| {
-            ids.iter().map(|id| frame.made_rows(*id)).collect::<Result<SmallVec<[Rows; 4]>>>()
+        let homes = carried.iter().map(|id| self.made(*id)).collect::<Result<ByteRanges>>()?;
+        let of = |ids: &[ValueId], frame: &mut ExecutionFrame| {
+            ids.iter()
+                .map(|id| frame.made_rows(*id))
+                .collect::<Result<SmallVec<[StackedRows; 4]>>>()
         };
         let stacked = of(stacked, self)?;
         let states = if spec.spills { 0 } else { checkpoints.len().min(spec.carried) };
@@ -86,7 +88,7 @@ impl<'p> Frame<'p> {
             0 => homes.clone(),
             _ => seconds(&plan.second, &homes, scratch)?,
         };
-        let mut places = Places {
+        let mut places = StateBuffers {
             current: homes.clone(),
             other: second.clone(),
             stays: plan.body.written.iter().take(spec.carried).map(|written| !written).collect(),
@@ -125,12 +127,12 @@ impl<'p> Frame<'p> {
                 false => None,
             };
             let at = |row: usize| kept.iter().map(|rows| rows.row(row as u64)).collect();
-            let rows: Option<Regions> = keep.map(at).transpose()?;
+            let rows: Option<ByteRanges> = keep.map(at).transpose()?;
             let next = places.next(rows.as_ref());
             let row = spec.row(iteration, limit);
             let made = next.iter().map(|region| Ok(*region));
             let made = made.chain(stacked.iter().map(|rows| rows.row(row)));
-            let made = made.collect::<Result<SmallVec<[Region; 4]>>>()?;
+            let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
             runner.round(self, lender, &places.current, &mut sizes, made, iteration)?;
             for (now, row) in next.iter().zip(rows.iter().flatten()) {
                 copy(lender, *now, *row)?;
@@ -167,16 +169,16 @@ impl<'p> Frame<'p> {
 }
 
 /// Where the state of a loop lies, and where the next one can: a value that is made in place has one place for both.
-struct Places {
-    current: Regions,
-    other: Regions,
+struct StateBuffers {
+    current: ByteRanges,
+    other: ByteRanges,
     /// Whether an iteration leaves the state that it starts from as it is. (One that overwrites it would spoil what is kept.)
     stays: SmallVec<[bool; 4]>,
 }
 
-impl Places {
+impl StateBuffers {
     /// Where the next state is made: in the rows where it is kept, if it is.
-    fn next(&self, rows: Option<&Regions>) -> Regions {
+    fn next(&self, rows: Option<&ByteRanges>) -> ByteRanges {
         let Some(rows) = rows else { return self.other.clone() };
         let all = self.current.iter().zip(&self.other).zip(rows).zip(&self.stays);
         all.map(
@@ -186,7 +188,7 @@ impl Places {
     }
 
     /// The next state is where it was made, and the one after it can be at home or beside, where this one is not.
-    fn move_to(&mut self, next: Regions, homes: &[Region], second: &[Region]) {
+    fn move_to(&mut self, next: ByteRanges, homes: &[ByteRange], second: &[ByteRange]) {
         for ((other, next), (home, second)) in
             self.other.iter_mut().zip(&next).zip(homes.iter().zip(second))
         {
@@ -198,7 +200,7 @@ impl Places {
     }
 }
 
-fn same(a: &Region, b: &Region) -> bool {
+fn same(a: &ByteRange, b: &ByteRange) -> bool {
     a.base == b.base && a.offset == b.offset
 }
 
@@ -241,13 +243,13 @@ impl<'p> CheckpointSchedule<'p> {
 impl<'p> Runner<'p> {
     /// The loop whose own inputs these are.
     pub fn new(
-        frame: &Frame<'p>,
+        frame: &ExecutionFrame<'p>,
         plan: &'p LoopPlan,
-        scratch: Region,
+        scratch: ByteRange,
         ids: &'p [ValueId],
     ) -> Result<Runner<'p>> {
         let given =
-            |ids: &[ValueId]| ids.iter().map(|id| frame.given(*id)).collect::<Result<Regions>>();
+            |ids: &[ValueId]| ids.iter().map(|id| frame.given(*id)).collect::<Result<ByteRanges>>();
         let (sliced, read) = ids[plan.spec.carried..].split_at(plan.spec.sliced);
         let iterations = plan.spec.known_iterations().unwrap_or(0);
         Ok(Runner { plan, scratch, sliced: given(sliced)?, read: given(read)?, ids, iterations })
@@ -269,16 +271,16 @@ impl<'p> Runner<'p> {
     /// Whether another iteration is to be run.
     pub fn holds(
         &self,
-        frame: &mut Frame<'p>,
+        frame: &mut ExecutionFrame<'p>,
         lender: &mut Lender,
-        state: &[Region],
+        state: &[ByteRange],
         sizes: &Option<Vec<Sizes>>,
         iteration: u64,
     ) -> Result<bool> {
         let Some(condition) = &self.plan.condition else { return Ok(true) };
         let answer = part(self.scratch, self.plan.answer, 1)?;
         let key = frame.key_of(self.plan.spec.key, 0, self.row(iteration));
-        let inputs: Regions = state.iter().chain(&self.read).copied().collect();
+        let inputs: ByteRanges = state.iter().chain(&self.read).copied().collect();
         let arena = (self.scratch, self.plan.inner);
         let outputs = SmallVec::from_iter([answer]);
         let mut child = frame.child(condition, arena, inputs.clone(), outputs, key)?;
@@ -298,15 +300,15 @@ impl<'p> Runner<'p> {
     /// Runs an iteration, from a state to what it makes: the next state, and rows of the stacked outputs.
     pub fn round(
         &self,
-        frame: &mut Frame<'p>,
+        frame: &mut ExecutionFrame<'p>,
         lender: &mut Lender,
-        state: &[Region],
+        state: &[ByteRange],
         sizes: &mut Option<Vec<Sizes>>,
-        made: SmallVec<[Region; 4]>,
+        made: SmallVec<[ByteRange; 4]>,
         iteration: u64,
     ) -> Result<()> {
         let row = self.row(iteration);
-        let mut inputs: Regions = state.into();
+        let mut inputs: ByteRanges = state.into();
         inputs.extend(self.rows(frame, lender, row)?);
         inputs.extend(self.read.iter().copied());
         let key = frame.key_of(self.plan.spec.key, 1, row);
@@ -323,15 +325,20 @@ impl<'p> Runner<'p> {
     }
 
     /// The rows that an iteration sees of the sliced inputs.
-    pub fn rows(&self, frame: &mut Frame<'p>, lender: &mut Lender, row: u64) -> Result<Regions> {
+    pub fn rows(
+        &self,
+        frame: &mut ExecutionFrame<'p>,
+        lender: &mut Lender,
+        row: u64,
+    ) -> Result<ByteRanges> {
         rows(frame, lender, &self.plan.sliced, &self.sliced, self.scratch, row)
     }
 
     /// Tells a region of sizes that the data decided: of carried values, and of what is only read.
     fn tell(
         &self,
-        frame: &Frame<'p>,
-        child: &mut Frame<'p>,
+        frame: &ExecutionFrame<'p>,
+        child: &mut ExecutionFrame<'p>,
         sizes: &Option<Vec<Sizes>>,
         rows: usize,
     ) -> Result<()> {
@@ -351,7 +358,7 @@ impl<'p> Runner<'p> {
     }
 
     /// The sizes that an iteration left the carried values with, which their bounds must hold.
-    fn grow(&self, child: &Frame, sizes: &mut [Sizes]) -> Result<()> {
+    fn grow(&self, child: &ExecutionFrame, sizes: &mut [Sizes]) -> Result<()> {
         let graph = &child.plan.graph;
         for (j, now) in sizes.iter_mut().enumerate() {
             let made = child.ty(graph.outputs[j]);
@@ -377,14 +384,14 @@ fn names(ty: &tonnage_core::TensorType, symbol: &tonnage_core::Symbol) -> bool {
 
 /// Rows of inputs: where they lie, or computed now.
 pub(super) fn rows<'p>(
-    frame: &mut Frame<'p>,
+    frame: &mut ExecutionFrame<'p>,
     lender: &mut Lender,
     sliced: &'p [Sliced],
-    whole: &[Region],
-    scratch: Region,
+    whole: &[ByteRange],
+    scratch: ByteRange,
     row: u64,
-) -> Result<Regions> {
-    let mut all = Regions::new();
+) -> Result<ByteRanges> {
+    let mut all = ByteRanges::new();
     for (sliced, whole) in sliced.iter().zip(whole) {
         all.push(match sliced {
             Sliced::Bytes { first, stride, layout, size } => {

@@ -1,18 +1,18 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
 //! `frame` says where the values of one graph lie (a call, or one iteration of a body); `step` runs one step
-//! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `back` goes back through them, with `states` where those wait in a file; `transfer` hands values to the
-//! disk lane, `keep` makes those that outlive the call in files.
+//! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `loop_backward` their backward passes, with `state_file` for states that wait in a file; `transfer` hands values to the
+//! disk lane, `file_values` writes those that outlive the call to files.
 
-mod back;
 mod file_values;
 mod frame;
 mod given;
+mod headroom;
 mod kernel;
+mod loop_backward;
 mod looping;
 mod region;
-mod room;
-mod states;
+mod state_file;
 mod step;
 mod transfer;
 mod used;
@@ -29,7 +29,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::{Emit, Kind, ValueId};
-use tonnage_plan::{At, InputSpec, Options, OutputPlan, Plan, Run, lower};
+use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
@@ -37,7 +37,7 @@ use crate::buffer::Buffer;
 use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
 use crate::ledger::{Ledger, Owner};
-use crate::lend::{Lender, Region};
+use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
@@ -45,9 +45,9 @@ use crate::timeline::Ticks;
 
 pub use file_values::{keep, update_in_file};
 pub use given::{Given, Specs};
-pub use room::{Room, plan_once};
+pub use headroom::{Headroom, plan_once};
 
-use frame::Frame;
+use frame::ExecutionFrame;
 
 /// What a run took, as the executor saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub fn execute_with(
     let file_values = file_values::places(plan)?;
     let brought = &file_values::with_places(plan, brought, &file_values);
     // What is pinned stays when room has to be made for the arena.
-    let mut pins = Pins::new(plan, inputs, &plan.written, mark)?;
+    let mut pins = CallPins::new(plan, inputs, &plan.written, mark)?;
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
     let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
     for output in &plan.outputs {
@@ -120,12 +120,17 @@ pub fn execute_with(
         let mut lender = Lender::default();
         let base = lender.add(arena.bytes_mut());
         let given = pins.lend(&mut lender);
-        let mut outputs: SmallVec<[Region; 4]> = SmallVec::new();
+        let mut outputs: SmallVec<[ByteRange; 4]> = SmallVec::new();
         for buffer in &mut results {
             let len = buffer.len();
-            outputs.push(Region { base: lender.add(buffer.bytes_mut()), offset: 0, len, align: 1 });
+            outputs.push(ByteRange {
+                base: lender.add(buffer.bytes_mut()),
+                offset: 0,
+                len,
+                align: 1,
+            });
         }
-        let mut frame = Frame::new(plan, (base, 0), given, outputs, key);
+        let mut frame = ExecutionFrame::new(plan, (base, 0), given, outputs, key);
         frame.brought = brought.clone();
         frame.file_values = file_values;
         frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
@@ -154,7 +159,11 @@ pub fn execute_with(
 }
 
 /// Runs a frame beside a disk lane, whose thread ends with it; what was written to the file.
-fn beside_disk<'a>(frame: &mut Frame, lender: &mut Lender<'a>, file: SpillFile) -> Result<Bytes> {
+fn beside_disk<'a>(
+    frame: &mut ExecutionFrame,
+    lender: &mut Lender<'a>,
+    file: SpillFile,
+) -> Result<Bytes> {
     std::thread::scope(|scope| {
         let mut lane = DiskLane::start(scope, file)?;
         watched(frame, |frame| frame.run(lender, Some(&mut lane), true))?;
@@ -164,8 +173,8 @@ fn beside_disk<'a>(frame: &mut Frame, lender: &mut Lender<'a>, file: SpillFile) 
 
 /// Runs a frame in the pool, or here where it calls back; it stops where the host asks for that.
 fn watched<'p>(
-    frame: &mut Frame<'p>,
-    go: impl FnOnce(&mut Frame<'p>) -> Result<()> + Send,
+    frame: &mut ExecutionFrame<'p>,
+    go: impl FnOnce(&mut ExecutionFrame<'p>) -> Result<()> + Send,
 ) -> Result<()> {
     frame.stop = Stop::of_call();
     match (frame.plan.calls_host, frame.stop.clone()) {
@@ -184,17 +193,17 @@ fn is_small(plan: &Plan) -> bool {
 }
 
 /// The inputs' bytes, pinned: each storage once, to be written if any of its inputs is.
-struct Pins<'a> {
+struct CallPins<'a> {
     read: SmallVec<[Option<Pinned<'a>>; 4]>,
     write: SmallVec<[Option<PinnedMut<'a>>; 4]>,
     /// For each input, the one that pinned its storage.
     owner: SmallVec<[usize; 8]>,
 }
 
-impl<'a> Pins<'a> {
-    fn new(plan: &Plan, inputs: &'a [Array], written: &[bool], mark: Mark) -> Result<Pins<'a>> {
+impl<'a> CallPins<'a> {
+    fn new(plan: &Plan, inputs: &'a [Array], written: &[bool], mark: Mark) -> Result<CallPins<'a>> {
         let mut pins =
-            Pins { read: SmallVec::new(), write: SmallVec::new(), owner: SmallVec::new() };
+            CallPins { read: SmallVec::new(), write: SmallVec::new(), owner: SmallVec::new() };
         for (i, array) in inputs.iter().enumerate() {
             let first = inputs[..i].iter().position(|other| other.shares_bytes(array)).unwrap_or(i);
             pins.owner.push(first);
@@ -214,20 +223,20 @@ impl<'a> Pins<'a> {
         Ok(pins)
     }
 
-    fn lend<'p>(&'p mut self, lender: &mut Lender<'p>) -> SmallVec<[Region; 8]> {
-        let mut bases: SmallVec<[Region; 8]> = SmallVec::new();
+    fn lend<'p>(&'p mut self, lender: &mut Lender<'p>) -> SmallVec<[ByteRange; 8]> {
+        let mut bases: SmallVec<[ByteRange; 8]> = SmallVec::new();
         for (read, write) in self.read.iter().zip(&mut self.write) {
             bases.push(match (read, write) {
                 (Some(pin), _) => {
                     let len = pin.bytes().len();
-                    Region { base: lender.add(pin.bytes()), offset: 0, len, align: 1 }
+                    ByteRange { base: lender.add(pin.bytes()), offset: 0, len, align: 1 }
                 }
                 (None, Some(pin)) => {
                     let bytes = pin.bytes_mut();
                     let len = bytes.len();
-                    Region { base: lender.add(bytes), offset: 0, len, align: 1 }
+                    ByteRange { base: lender.add(bytes), offset: 0, len, align: 1 }
                 }
-                (None, None) => Region { base: 0, offset: 0, len: 0, align: 1 },
+                (None, None) => ByteRange { base: 0, offset: 0, len: 0, align: 1 },
             });
         }
         self.owner.iter().map(|i| bases[*i]).collect()
@@ -332,7 +341,8 @@ pub(crate) fn region_op(
         .zip(&owned)
         .map(|(array, owned)| spec(array, *owned && array.is_sole(), &mut seen))
         .collect();
-    let options = Options { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
+    let options =
+        PlanOptions { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
     let planned = plan_once(&graph, &specs, options, &arrays)?;
     Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)
 }

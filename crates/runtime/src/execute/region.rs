@@ -10,19 +10,19 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Key;
 use tonnage_plan::{At, BranchPlan, Plan, Step};
 
-use super::frame::Frame;
+use super::frame::ExecutionFrame;
 use super::step::mix;
-use crate::lend::{Lender, Region};
+use crate::lend::{ByteRange, Lender};
 
 /// Regions of several values.
-pub(super) type Regions = SmallVec<[Region; 8]>;
+pub(super) type ByteRanges = SmallVec<[ByteRange; 8]>;
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     /// The bytes that a step's regions work in; what is lent of them is noted as it is.
-    pub(super) fn scratch(&mut self, step: &Step) -> Region {
+    pub(super) fn scratch(&mut self, step: &Step) -> ByteRange {
         match step.scratch {
             Some(id) => self.buffer(id),
-            None => Region { base: self.arena.0, offset: self.arena.1, len: 0, align: 1 },
+            None => ByteRange { base: self.arena.0, offset: self.arena.1, len: 0, align: 1 },
         }
     }
 
@@ -37,16 +37,16 @@ impl<'p> Frame<'p> {
     }
 
     /// The bytes of a value that a region takes; none of a recipe, which it computes as it reads it.
-    pub(super) fn given(&self, id: ValueId) -> Result<Region> {
+    pub(super) fn given(&self, id: ValueId) -> Result<ByteRange> {
         match &self.placed(id)?.at {
-            At::Recipe(_) => Ok(Region { base: self.arena.0, offset: 0, len: 0, align: 1 }),
+            At::Recipe(_) => Ok(ByteRange { base: self.arena.0, offset: 0, len: 0, align: 1 }),
             _ => self.read(id),
         }
     }
 
     /// The bytes of a value that a region makes: as many as its elements take, at its bound where the data decide.
     /// Its storage may be longer, and what lies there is not the region's to write.
-    pub(super) fn made(&mut self, id: ValueId) -> Result<Region> {
+    pub(super) fn made(&mut self, id: ValueId) -> Result<ByteRange> {
         let ty = self.plan.graph.ty(id);
         let (len, size) = (ty.bytes("region")?.as_usize(), ty.dtype.size());
         let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| undecided(id))?;
@@ -60,13 +60,13 @@ impl<'p> Frame<'p> {
     pub(super) fn child(
         &self,
         plan: &'p Plan,
-        (scratch, at): (Region, Bytes),
-        inputs: Regions,
-        outputs: SmallVec<[Region; 4]>,
+        (scratch, at): (ByteRange, Bytes),
+        inputs: ByteRanges,
+        outputs: SmallVec<[ByteRange; 4]>,
         key: [u32; 2],
-    ) -> Result<Frame<'p>> {
+    ) -> Result<ExecutionFrame<'p>> {
         let arena = part(scratch, at, plan.arena.as_usize())?;
-        let mut child = Frame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
+        let mut child = ExecutionFrame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
         child.decided.clone_from(&self.decided);
         child.brought.clone_from(&self.brought);
         child.stop = self.stop_inside();
@@ -74,7 +74,7 @@ impl<'p> Frame<'p> {
     }
 
     /// Tells a region how an input lies whose size the data decided.
-    pub(super) fn tell(&self, child: &mut Frame, input: usize, id: ValueId) -> Result<()> {
+    pub(super) fn tell(&self, child: &mut ExecutionFrame, input: usize, id: ValueId) -> Result<()> {
         if self.plan.graph.ty(id).shape.sizes().is_none() {
             child.layouts.insert(child.plan.graph.inputs[input], self.layout(id)?);
         }
@@ -82,7 +82,7 @@ impl<'p> Frame<'p> {
     }
 
     /// Learns from a region how large a result is whose size the data decided there.
-    fn learn(&mut self, child: &Frame, output: usize, id: ValueId) -> Result<()> {
+    fn learn(&mut self, child: &ExecutionFrame, output: usize, id: ValueId) -> Result<()> {
         if self.plan.graph.ty(id).shape.sizes().is_none() {
             let made = child.ty(child.plan.graph.outputs[output]);
             let sizes = made.shape.sizes().ok_or_else(|| undecided(id))?;
@@ -102,11 +102,11 @@ impl<'p> Frame<'p> {
         let node = self.node(step)?;
         let chosen = self.choice(lender, node.inputs[0], branches.len())?;
         let branch = &branches[chosen];
-        let homes = node.outputs.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
-        let outputs: SmallVec<[Region; 4]> =
+        let homes = node.outputs.iter().map(|id| self.made(*id)).collect::<Result<ByteRanges>>()?;
+        let outputs: SmallVec<[ByteRange; 4]> =
             seconds(&branch.second, &homes, scratch)?.into_iter().collect();
         let inputs =
-            node.inputs[1..].iter().map(|id| self.given(*id)).collect::<Result<Regions>>()?;
+            node.inputs[1..].iter().map(|id| self.given(*id)).collect::<Result<ByteRanges>>()?;
         let key = key.map_or(self.key, |key| self.key_of(key, 2, chosen as u64));
         let arena = (scratch, branch.inner);
         let mut child = self.child(&branch.plan, arena, inputs, outputs.clone(), key)?;
@@ -150,17 +150,17 @@ impl<'p> Frame<'p> {
 }
 
 /// A part of the scratch of a step.
-pub(super) fn part(scratch: Region, at: Bytes, len: usize) -> Result<Region> {
+pub(super) fn part(scratch: ByteRange, at: Bytes, len: usize) -> Result<ByteRange> {
     scratch.part(at.as_usize(), len, 1)
 }
 
 /// Where values are made that stay at home, or come back to it.
 pub(super) fn seconds(
     second: &[Option<Bytes>],
-    homes: &[Region],
-    scratch: Region,
-) -> Result<Regions> {
-    let place = |(second, home): (&Option<Bytes>, &Region)| match second {
+    homes: &[ByteRange],
+    scratch: ByteRange,
+) -> Result<ByteRanges> {
+    let place = |(second, home): (&Option<Bytes>, &ByteRange)| match second {
         Some(at) => part(scratch, *at, home.len),
         None => Ok(*home),
     };
@@ -177,7 +177,7 @@ pub(super) fn span(layout: &Layout) -> usize {
 }
 
 /// Copies all of a value, unless it is there already.
-pub(super) fn copy(lender: &mut Lender, from: Region, to: Region) -> Result<()> {
+pub(super) fn copy(lender: &mut Lender, from: ByteRange, to: ByteRange) -> Result<()> {
     if from.base == to.base && from.offset == to.offset || from.len == 0 {
         return Ok(());
     }

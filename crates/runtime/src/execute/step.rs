@@ -16,14 +16,14 @@ use tonnage_ops::simd::philox;
 use tonnage_ops::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
-use super::frame::Frame;
+use super::frame::ExecutionFrame;
 use super::given::Given;
 use super::region::span;
 use crate::interrupt::Stop;
-use crate::lend::{Lender, Region};
+use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     pub fn step(&mut self, lender: &mut Lender, step: &'p Step) -> Result<()> {
         match &step.run {
             Run::Nothing if step.dynamic => self.look_again(step),
@@ -61,14 +61,14 @@ impl<'p> Frame<'p> {
 
     /// The bytes of a value: from where its storage starts, as many as its elements take. An error where the
     /// storage has fewer.
-    pub fn written(&self, id: ValueId, sizes: &[usize]) -> Result<Region> {
+    pub fn written(&self, id: ValueId, sizes: &[usize]) -> Result<ByteRange> {
         let size = self.plan.graph.ty(id).dtype.size();
         let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| nowhere(id))?;
         whole.part(0, sizes.iter().product::<usize>() * size, size)
     }
 
     /// The storage of a value. An error where elements of the value lie outside of it.
-    pub fn read(&self, id: ValueId) -> Result<Region> {
+    pub fn read(&self, id: ValueId) -> Result<ByteRange> {
         let size = self.plan.graph.ty(id).dtype.size();
         let placed = self.placed(id)?;
         let whole = self.whole(&placed.at).ok_or_else(|| nowhere(id))?;
@@ -164,7 +164,7 @@ impl<'p> Frame<'p> {
         run: &TileRun,
         decided: &[Sizes],
     ) -> Result<()> {
-        let mut writes: SmallVec<[Region; 2]> = SmallVec::new();
+        let mut writes: SmallVec<[ByteRange; 2]> = SmallVec::new();
         for (k, id) in step.writes.iter().enumerate() {
             let region = match decided.get(k) {
                 Some(sizes) => self.written(*id, sizes)?,
@@ -215,7 +215,7 @@ impl<'p> Frame<'p> {
         lender: &mut Lender,
         run: &TileRun,
         inputs: &[ValueId],
-        mut writes: SmallVec<[Region; 2]>,
+        mut writes: SmallVec<[ByteRange; 2]>,
         scratch: Option<tonnage_plan::BufferId>,
         cost: Cost,
     ) -> Result<()> {
@@ -224,7 +224,7 @@ impl<'p> Frame<'p> {
             self.lent(region);
         }
         if let Some(id) = scratch {
-            let region = Region { align: ALIGN, ..self.buffer(id) };
+            let region = ByteRange { align: ALIGN, ..self.buffer(id) };
             self.lent(&region);
             writes.push(region);
         }
@@ -244,19 +244,19 @@ impl<'p> Frame<'p> {
         &self,
         run: &TileRun,
         inputs: &[ValueId],
-        outputs: &[Region],
+        outputs: &[ByteRange],
         reads: &mut Reads,
-    ) -> Result<SmallVec<[From; 4]>> {
+    ) -> Result<SmallVec<[ReadSource; 4]>> {
         let mut from = SmallVec::new();
         for (read, form) in run.reads.iter().zip(&run.program.loads) {
             from.push(match read {
-                TileRead::Generator(generator, _) => From::Generator(self.fixed(generator)),
+                TileRead::Generator(generator, _) => ReadSource::Generator(self.fixed(generator)),
                 TileRead::Input(i, _) => {
                     let mut region = self.read(inputs[*i])?;
                     if *form == Form::Bits {
                         region.align = 1;
                     }
-                    From::of(region, outputs, reads)
+                    ReadSource::of(region, outputs, reads)
                 }
             });
         }
@@ -319,23 +319,23 @@ pub fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
 }
 
 /// Regions that a step is lent to read.
-pub(super) type Reads = SmallVec<[Region; 4]>;
+pub(super) type Reads = SmallVec<[ByteRange; 4]>;
 
 /// Where a step reads something from.
-pub(super) enum From {
-    Lent(usize),
+pub(super) enum ReadSource {
+    Range(usize),
     Output(usize),
     Generator(Generator),
 }
 
-impl From {
+impl ReadSource {
     /// Bytes that are an output's, or are to be lent.
-    pub fn of(region: Region, outputs: &[Region], reads: &mut Reads) -> From {
+    pub fn of(region: ByteRange, outputs: &[ByteRange], reads: &mut Reads) -> ReadSource {
         match outputs.iter().position(|w| same_start(w, &region)) {
-            Some(output) => From::Output(output),
+            Some(output) => ReadSource::Output(output),
             None => {
                 reads.push(region);
-                From::Lent(reads.len() - 1)
+                ReadSource::Range(reads.len() - 1)
             }
         }
     }
@@ -344,22 +344,22 @@ impl From {
 /// What the loads of a program read, now that bytes are lent.
 pub(super) fn sources<'a>(
     run: &TileRun,
-    from: &'a [From],
+    from: &'a [ReadSource],
     lent: &[&'a [u8]],
 ) -> SmallVec<[tile::Source<'a>; 4]> {
-    let source = |(from, read): (&'a From, &TileRead)| {
+    let source = |(from, read): (&'a ReadSource, &TileRead)| {
         let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
         let read = match from {
-            From::Generator(generator) => tile::Read::Generator(generator),
-            From::Output(output) => tile::Read::Output(*output),
-            From::Lent(i) => tile::Read::Slice(lent[*i]),
+            ReadSource::Generator(generator) => tile::Read::Generator(generator),
+            ReadSource::Output(output) => tile::Read::Output(*output),
+            ReadSource::Range(i) => tile::Read::Slice(lent[*i]),
         };
         tile::Source { layout: layout.clone(), read }
     };
     from.iter().zip(&run.reads).map(source).collect()
 }
 
-fn same_start(a: &Region, b: &Region) -> bool {
+fn same_start(a: &ByteRange, b: &ByteRange) -> bool {
     a.base == b.base && a.offset == b.offset && a.len > 0 && b.len > 0
 }
 

@@ -5,11 +5,11 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::row::Transfer;
 use tonnage_plan::{At, BufferId, Placed, Step};
 
-use super::frame::Frame;
+use super::frame::ExecutionFrame;
 use crate::lend::Lender;
 use crate::spill::DiskLane;
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     /// Transfers are numbered by the value in the file (out) and the one in memory (back).
     pub fn transfer<'a: 'l, 'l>(
         &mut self,

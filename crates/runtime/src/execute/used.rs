@@ -11,7 +11,7 @@ use tonnage_core::bytes::Bytes;
 
 /// Bytes that kernels were lent.
 #[derive(Default)]
-pub struct Used {
+pub struct UsedBytes {
     /// What was lent and still lives: where it starts, and its bytes.
     live: Vec<(usize, Bytes)>,
     now: Bytes,
@@ -19,7 +19,7 @@ pub struct Used {
     touched: Vec<Range<usize>>,
 }
 
-impl Used {
+impl UsedBytes {
     /// The most that lived at the same time.
     pub fn at_once(&self) -> Bytes {
         self.at_once
@@ -39,7 +39,7 @@ impl Used {
     }
 
     /// What a body or a branch was lent of its own arena, which starts here and is one block of this one.
-    pub fn begin_all(&mut self, start: usize, child: &Used) {
+    pub fn begin_all(&mut self, start: usize, child: &UsedBytes) {
         child.touched.iter().for_each(|range| self.touch(range.clone()));
         if !child.touched.is_empty() {
             self.live_from(start, child.touched());
@@ -105,7 +105,7 @@ mod tests {
             ((seed >> 33) % most) as usize
         };
         for _ in 0..200 {
-            let (mut used, mut list) = (Used::default(), vec![false; 64]);
+            let (mut used, mut list) = (UsedBytes::default(), vec![false; 64]);
             for _ in 0..draw(12) {
                 let (start, lines) = (draw(56), 1 + draw(8));
                 used.begin(start * 64, Bytes::of(lines * 64));
@@ -119,13 +119,13 @@ mod tests {
 
     #[test]
     fn what_has_ended_counts_among_the_touched_bytes_alone() {
-        let mut used = Used::default();
+        let mut used = UsedBytes::default();
         used.begin(0, Bytes::new(128));
         used.begin(64, Bytes::new(128)); // a row of the first, which does not reach beyond it
         used.end(0, 128);
         used.begin(128, Bytes::new(64));
         assert_eq!((used.at_once().get(), used.touched().get()), (128, 192));
-        let mut outer = Used::default();
+        let mut outer = UsedBytes::default();
         outer.begin_all(0, &used);
         assert_eq!((outer.at_once().get(), outer.touched().get()), (192, 192));
     }

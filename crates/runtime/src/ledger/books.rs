@@ -11,13 +11,13 @@ use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source};
 
 use super::slab::{Id, Slab};
 use super::{Holder, Info, Owner};
-use crate::cache::{Cache, IDLE};
-use crate::system::{Block, Way};
-use crate::timeline::{Recorder, Timeline};
+use crate::cache::{BlockCache, IDLE};
+use crate::system::{Backing, MemoryBlock};
+use crate::timeline::{Timeline, TimelineRecorder};
 
 /// One live buffer.
 #[derive(Debug)]
-struct Entry {
+struct LedgerEntry {
     owner: Owner,
     bytes: Bytes,
     /// Its size had been given back to the system, and was wanted again.
@@ -47,10 +47,10 @@ impl Ended {
     }
 }
 
-impl Entry {
+impl LedgerEntry {
     #[inline]
     fn end(&self) -> Ended {
-        let Entry { owner: Owner { what, source, .. }, bytes, wanted_again } = *self;
+        let LedgerEntry { owner: Owner { what, source, .. }, bytes, wanted_again } = *self;
         Ended { what, source, bytes, wanted_again }
     }
 }
@@ -58,9 +58,9 @@ impl Entry {
 /// The state of a ledger.
 #[derive(Debug)]
 pub(super) struct Books {
-    entries: Slab<Entry>,
+    entries: Slab<LedgerEntry>,
     tallies: Slab<Tallied>,
-    cache: Cache,
+    cache: BlockCache,
     in_use: Bytes,
     peak: Bytes,
     peak_reserved: Bytes,
@@ -73,7 +73,7 @@ pub(super) struct Books {
     /// Requests until one is made to fail.
     fail_in: Option<u64>,
     /// What happens is written here, where somebody asked for it.
-    pub(super) recorder: Option<Box<Recorder>>,
+    pub(super) recorder: Option<Box<TimelineRecorder>>,
 }
 
 impl Books {
@@ -81,7 +81,7 @@ impl Books {
         Books {
             entries: Slab::new(),
             tallies: Slab::new(),
-            cache: Cache::default(),
+            cache: BlockCache::default(),
             in_use: Bytes::ZERO,
             peak: Bytes::ZERO,
             peak_reserved: Bytes::ZERO,
@@ -178,10 +178,10 @@ impl Books {
     /// A block from the cache or the system.
     pub(super) fn obtain_large(
         &mut self,
-        way: Way,
+        backing: Backing,
         bytes: Bytes,
         owner: &Owner,
-    ) -> Result<(Block, Id)> {
+    ) -> Result<(MemoryBlock, Id)> {
         self.admit(bytes, owner)?;
         if let Some(block) = self.cache.take(bytes) {
             return Ok((block, self.enter(bytes, owner, true)));
@@ -189,9 +189,9 @@ impl Books {
         let wanted_again = self.cache.gave_back(bytes);
         // Room is made before the system is asked, so that the bound holds at every moment.
         self.cache.shrink(self.bound(self.in_use + bytes).saturating_sub(self.in_use + bytes));
-        let block = Block::obtain(way, bytes).or_else(|| {
+        let block = MemoryBlock::obtain(backing, bytes).or_else(|| {
             self.give_up_cache();
-            Block::obtain(way, bytes)
+            MemoryBlock::obtain(backing, bytes)
         });
         let Some(block) = block else { return Err(self.refused(bytes, owner)) };
         Ok((block, self.enter(bytes, owner, wanted_again)))
@@ -200,7 +200,7 @@ impl Books {
     /// Ends an entry without touching its bytes.
     #[inline]
     pub(super) fn remove(&mut self, id: Id) -> Option<Ended> {
-        let entry = self.entries.remove(id, Entry::end)?;
+        let entry = self.entries.remove(id, LedgerEntry::end)?;
         self.in_use -= entry.bytes;
         if let Some(recorder) = &mut self.recorder {
             recorder.end(id, self.in_use);
@@ -212,7 +212,7 @@ impl Books {
     }
 
     /// Ends an entry; its block goes to the cache if it may.
-    pub(super) fn free_large(&mut self, id: Id, block: Block) -> Option<Ended> {
+    pub(super) fn free_large(&mut self, id: Id, block: MemoryBlock) -> Option<Ended> {
         let entry = self.remove(id)?;
         self.cache.put(block, entry.wanted_again);
         self.settle();
@@ -220,7 +220,7 @@ impl Books {
     }
 
     pub(super) fn merge(&mut self, id: Id, rest: Id) -> Option<Ended> {
-        let entry = self.entries.remove(id, Entry::end)?;
+        let entry = self.entries.remove(id, LedgerEntry::end)?;
         match self.entries.get_mut(rest) {
             Some(rest) => rest.bytes += entry.bytes,
             None => self.in_use -= entry.bytes,
@@ -235,10 +235,10 @@ impl Books {
     pub(super) fn exchange(
         &mut self,
         id: Option<Id>,
-        left: Block,
+        left: MemoryBlock,
         entries: Vec<(Bytes, Owner)>,
     ) -> (Vec<Id>, Option<Ended>) {
-        let before = id.and_then(|id| self.entries.remove(id, Entry::end));
+        let before = id.and_then(|id| self.entries.remove(id, LedgerEntry::end));
         let after: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
         // A result that is the whole arena serves the next call's, once it is dropped.
         let wanted = |bytes| before.as_ref().is_some_and(|b| b.wanted_again && b.bytes == bytes);
@@ -246,7 +246,7 @@ impl Books {
             .into_iter()
             .map(|(bytes, owner)| {
                 let wanted_again = wanted(bytes);
-                self.entries.insert(Entry { owner, bytes, wanted_again })
+                self.entries.insert(LedgerEntry { owner, bytes, wanted_again })
             })
             .collect();
         if let Some(before) = before {
@@ -267,7 +267,7 @@ impl Books {
     fn enter(&mut self, bytes: Bytes, owner: &Owner, wanted_again: bool) -> Id {
         self.in_use += bytes;
         self.mark();
-        let id = self.entries.insert(Entry { owner: owner.clone(), bytes, wanted_again });
+        let id = self.entries.insert(LedgerEntry { owner: owner.clone(), bytes, wanted_again });
         if let Some(recorder) = &mut self.recorder {
             recorder.begin(id, owner, bytes, self.in_use);
         }
@@ -279,7 +279,7 @@ impl Books {
         if self.recorder.is_some() {
             return false;
         }
-        let mut recorder = Recorder::new(most, self.in_use);
+        let mut recorder = TimelineRecorder::new(most, self.in_use);
         for (id, entry) in self.entries.iter_with_ids() {
             recorder.there(id, &entry.owner, entry.bytes);
         }

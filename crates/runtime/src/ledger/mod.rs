@@ -1,6 +1,6 @@
 //! The ledger of one device: every byte that was obtained, who holds it, and what may yet be obtained.
 //!
-//! It is the only caller of `Block::obtain`, so a byte that is not in the ledger does not exist. At
+//! It is the only caller of `MemoryBlock::obtain`, so a byte that is not in the ledger does not exist. At
 //! every moment `in use + cached <= limit`, and in use + cached is no more than 2 MiB above the most
 //! that was ever in use: warm pages raise no peak.
 //!
@@ -22,7 +22,7 @@ use tonnage_core::{Bytes, Error, ErrorKind, Result};
 
 use crate::events::{self, Action};
 use crate::evict::Residents;
-use crate::system::{self, Block, Way};
+use crate::system::{self, Backing, MemoryBlock};
 use books::{Books, Ended};
 
 pub use info::{Holder, Info};
@@ -53,13 +53,13 @@ pub struct Ledger(Handle);
 /// Every buffer holds one; a device's own costs no count of references.
 #[derive(Debug, Clone)]
 enum Handle {
-    Device(&'static Shared),
-    Own(Arc<Shared>),
+    Device(&'static LedgerState),
+    Own(Arc<LedgerState>),
 }
 
 #[derive(Debug)]
-struct Shared {
-    way: Way,
+struct LedgerState {
+    backing: Backing,
     books: Mutex<Books>,
     residents: Residents,
     /// Whether the books have a recorder: asked without their lock.
@@ -69,21 +69,21 @@ struct Shared {
 impl Ledger {
     /// The ledger of `cpu:0`.
     pub fn cpu() -> &'static Ledger {
-        static SHARED: OnceLock<Shared> = OnceLock::new();
+        static SHARED: OnceLock<LedgerState> = OnceLock::new();
         static CPU: OnceLock<Ledger> = OnceLock::new();
         CPU.get_or_init(|| {
-            let shared = SHARED.get_or_init(|| Shared::new(None, Way::NATIVE));
+            let shared = SHARED.get_or_init(|| LedgerState::new(None, Backing::NATIVE));
             Ledger(Handle::Device(shared))
         })
     }
 
     /// A ledger of its own, with or without a limit.
     pub fn new(limit: Option<Bytes>) -> Ledger {
-        Ledger::with_way(limit, Way::NATIVE)
+        Ledger::with_backing(limit, Backing::NATIVE)
     }
 
-    pub(crate) fn with_way(limit: Option<Bytes>, way: Way) -> Ledger {
-        Ledger(Handle::Own(Arc::new(Shared::new(limit, way))))
+    pub(crate) fn with_backing(limit: Option<Bytes>, backing: Backing) -> Ledger {
+        Ledger(Handle::Own(Arc::new(LedgerState::new(limit, backing))))
     }
 
     /// What is in use now, as one figure.
@@ -173,7 +173,7 @@ impl Ledger {
         self.books().fail_nth(n);
     }
 
-    pub(crate) fn obtain(&self, asked: Bytes, owner: &Owner) -> Result<(Block, Id)> {
+    pub(crate) fn obtain(&self, asked: Bytes, owner: &Owner) -> Result<(MemoryBlock, Id)> {
         let bytes = asked.rounded();
         let got = match self.obtain_once(bytes, owner) {
             Ok(got) => got,
@@ -184,18 +184,23 @@ impl Ledger {
     }
 
     #[inline]
-    fn obtain_once(&self, bytes: Bytes, owner: &Owner) -> Result<(Block, Id)> {
+    fn obtain_once(&self, bytes: Bytes, owner: &Owner) -> Result<(MemoryBlock, Id)> {
         if bytes.get() < LARGE {
             // The allocator is asked outside of the lock: it has locks of its own.
             let block = self.ask_allocator(bytes, owner)?;
             return Ok((block, self.books().enter_small(bytes, owner)?));
         }
-        self.books().obtain_large(self.shared().way, bytes, owner)
+        self.books().obtain_large(self.shared().backing, bytes, owner)
     }
 
     /// Over the limit: tensors that can come back make room, as long as that helps.
     #[cold]
-    fn obtain_evicting(&self, bytes: Bytes, owner: &Owner, error: Error) -> Result<(Block, Id)> {
+    fn obtain_evicting(
+        &self,
+        bytes: Bytes,
+        owner: &Owner,
+        error: Error,
+    ) -> Result<(MemoryBlock, Id)> {
         let mut error = error;
         while let ErrorKind::OverBudget { .. } = error.kind() {
             let over = self.books().over(bytes);
@@ -235,7 +240,7 @@ impl Ledger {
     }
 
     /// Ends an entry; its block goes to the cache or to the system.
-    pub(crate) fn free(&self, id: Id, block: Block) {
+    pub(crate) fn free(&self, id: Id, block: MemoryBlock) {
         let entry = if (block.len() as u64) < LARGE {
             let entry = self.books().remove(id);
             drop(block);
@@ -252,7 +257,7 @@ impl Ledger {
     }
 
     /// A small block for bytes that an entry counts already.
-    pub(crate) fn small_block(&self, bytes: Bytes, owner: &Owner) -> Result<Block> {
+    pub(crate) fn small_block(&self, bytes: Bytes, owner: &Owner) -> Result<MemoryBlock> {
         self.books().check_small(bytes, owner).map_err(|error| error.at(owner.source))?;
         self.ask_allocator(bytes, owner)
     }
@@ -261,7 +266,7 @@ impl Ledger {
     pub(crate) fn exchange(
         &self,
         id: Option<Id>,
-        left: Block,
+        left: MemoryBlock,
         entries: Vec<(Bytes, Owner)>,
     ) -> Vec<Id> {
         let kept: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
@@ -275,17 +280,17 @@ impl Ledger {
     }
 
     #[inline]
-    fn ask_allocator(&self, bytes: Bytes, owner: &Owner) -> Result<Block> {
-        match Block::obtain(self.shared().way, bytes) {
+    fn ask_allocator(&self, bytes: Bytes, owner: &Owner) -> Result<MemoryBlock> {
+        match MemoryBlock::obtain(self.shared().backing, bytes) {
             Some(block) => Ok(block),
             None => self.ask_allocator_again(bytes, owner),
         }
     }
 
     #[cold]
-    fn ask_allocator_again(&self, bytes: Bytes, owner: &Owner) -> Result<Block> {
+    fn ask_allocator_again(&self, bytes: Bytes, owner: &Owner) -> Result<MemoryBlock> {
         self.give_up_cache();
-        Block::obtain(self.shared().way, bytes)
+        MemoryBlock::obtain(self.shared().backing, bytes)
             .ok_or_else(|| self.books().refused(bytes, owner).at(owner.source))
     }
 
@@ -297,7 +302,7 @@ impl Ledger {
     }
 
     #[inline]
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &LedgerState {
         match &self.0 {
             Handle::Device(shared) => shared,
             Handle::Own(shared) => shared,
@@ -311,9 +316,14 @@ impl Ledger {
     }
 }
 
-impl Shared {
-    fn new(limit: Option<Bytes>, way: Way) -> Shared {
+impl LedgerState {
+    fn new(limit: Option<Bytes>, backing: Backing) -> LedgerState {
         let books = Mutex::new(Books::new(limit, system::machine_memory()));
-        Shared { way, books, residents: Residents::new(), recording: AtomicBool::new(false) }
+        LedgerState {
+            backing,
+            books,
+            residents: Residents::new(),
+            recording: AtomicBool::new(false),
+        }
     }
 }

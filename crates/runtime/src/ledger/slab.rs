@@ -13,7 +13,7 @@ impl Id {
 }
 
 #[derive(Debug)]
-enum Place<T> {
+enum SlabEntry<T> {
     Taken(T),
     Free { next: Option<Id> },
 }
@@ -21,7 +21,7 @@ enum Place<T> {
 /// The entries.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    places: Vec<Place<T>>,
+    places: Vec<SlabEntry<T>>,
     free: Option<Id>,
 }
 
@@ -36,13 +36,13 @@ impl<T> Slab<T> {
     pub(crate) fn insert(&mut self, entry: T) -> Id {
         if let Some(id) = self.free
             && let Some(place) = self.places.get_mut(id.0 as usize)
-            && let Place::Free { next } = *place
+            && let SlabEntry::Free { next } = *place
         {
             self.free = next;
-            *place = Place::Taken(entry);
+            *place = SlabEntry::Taken(entry);
             return id;
         }
-        self.places.push(Place::Taken(entry));
+        self.places.push(SlabEntry::Taken(entry));
         Id((self.places.len() - 1) as u32)
     }
 
@@ -51,24 +51,24 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn remove<R>(&mut self, id: Id, read: impl FnOnce(&T) -> R) -> Option<R> {
         let place = self.places.get_mut(id.0 as usize)?;
-        let Place::Taken(entry) = place else { return None };
+        let SlabEntry::Taken(entry) = place else { return None };
         let read = read(entry);
-        *place = Place::Free { next: self.free };
+        *place = SlabEntry::Free { next: self.free };
         self.free = Some(id);
         Some(read)
     }
 
     pub(crate) fn get(&self, id: Id) -> Option<&T> {
         match self.places.get(id.0 as usize)? {
-            Place::Taken(entry) => Some(entry),
-            Place::Free { .. } => None,
+            SlabEntry::Taken(entry) => Some(entry),
+            SlabEntry::Free { .. } => None,
         }
     }
 
     pub(crate) fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         match self.places.get_mut(id.0 as usize)? {
-            Place::Taken(entry) => Some(entry),
-            Place::Free { .. } => None,
+            SlabEntry::Taken(entry) => Some(entry),
+            SlabEntry::Free { .. } => None,
         }
     }
 
@@ -78,8 +78,8 @@ impl<T> Slab<T> {
 
     pub(crate) fn iter_with_ids(&self) -> impl Iterator<Item = (Id, &T)> {
         (0..).map(Id).zip(&self.places).filter_map(|(id, place)| match place {
-            Place::Taken(entry) => Some((id, entry)),
-            Place::Free { .. } => None,
+            SlabEntry::Taken(entry) => Some((id, entry)),
+            SlabEntry::Free { .. } => None,
         })
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, Yield};
 
-use super::places;
+use super::placement;
 
 /// How long a thread without work looks for some: many times what a step without work for it takes, and little beside
 /// what a user would call long.
@@ -31,7 +31,7 @@ struct AtWork;
 
 impl AtWork {
     fn begin() -> AtWork {
-        places::seen(true);
+        placement::seen(true);
         DEPTH.set(DEPTH.get() + 1);
         AtWork
     }
@@ -40,13 +40,13 @@ impl AtWork {
 impl Drop for AtWork {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
-        places::seen(DEPTH.get() > 0);
+        placement::seen(DEPTH.get() > 0);
     }
 }
 
 /// Looks for work until `done`, or patience ends.
 fn look_for_work(done: impl Fn() -> bool) {
-    places::seen(true);
+    placement::seen(true);
     let mut since = Instant::now();
     while !done() {
         if rayon::yield_now() == Some(Yield::Executed) {
@@ -58,7 +58,7 @@ fn look_for_work(done: impl Fn() -> bool) {
             spin_loop();
         }
     }
-    places::seen(DEPTH.get() > 0);
+    placement::seen(DEPTH.get() > 0);
 }
 
 /// Runs `f`, from inside the pool, with all other threads awake.

@@ -10,7 +10,7 @@
 //! Decision: `docs/decisions/pool-waits-idle.md`.
 
 mod awake;
-mod places;
+mod placement;
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,7 @@ use tonnage_core::row::Cost;
 use tonnage_core::workers::Alone;
 use tonnage_core::{Result, Workers};
 
-use places::Places;
+use placement::ThreadPlacement;
 
 use crate::interrupt::{self, Stop, Stoppable};
 
@@ -69,7 +69,7 @@ impl Pool {
         if threads == 1 {
             return Ok(Pool { threads: None });
         }
-        let places = Places::new(threads);
+        let places = ThreadPlacement::new(threads);
         let built = ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("tonnage-{i}"))
@@ -181,7 +181,7 @@ fn watched<R: Send>(
     pool.in_place_scope(|scope| {
         scope.spawn(move |_| {
             // Nobody waits any more only where the caller panicked.
-            places::spread();
+            placement::spread();
             let _ = done.send(f());
         });
         loop {
@@ -200,7 +200,7 @@ fn enter<R: Send>(pool: &ThreadPool, f: impl FnOnce() -> R + Send) -> R {
         return f();
     }
     let f = || {
-        places::spread();
+        placement::spread();
         f()
     };
     if is_outside() {

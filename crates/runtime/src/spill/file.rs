@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use tonnage_core::{Bytes, Error, ErrorKind, Result};
 
+use super::checksum::sum;
 use super::folder;
-use super::sum::sum;
 use crate::system::reserve;
 
 /// A file that values wait in, each at its place, with a checksum that is kept in memory: whatever is done to the

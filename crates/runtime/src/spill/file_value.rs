@@ -14,12 +14,12 @@ use tonnage_core::recipe::Elements;
 use tonnage_core::{Bytes, Error, ErrorKind, Result};
 
 use super::folder::{folder, nameless};
-use super::{Pass, Ranges};
+use super::{FilePass, Ranges};
 use crate::system::{read_ahead, read_at, reserve, write_at};
 
 /// The file of a folder.
 #[derive(Debug)]
-struct Shelf {
+struct FolderFile {
     folder: PathBuf,
     file: File,
     path: PathBuf,
@@ -27,18 +27,18 @@ struct Shelf {
 }
 
 /// The one that is in use; it goes when nothing is kept in it any more.
-static SHELF: Mutex<Weak<Shelf>> = Mutex::new(Weak::new());
+static FOLDER_FILE: Mutex<Weak<FolderFile>> = Mutex::new(Weak::new());
 
-impl Shelf {
+impl FolderFile {
     /// That of the folder for spill files, as it is now.
-    fn open() -> Result<Arc<Shelf>> {
-        let mut known = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
+    fn open() -> Result<Arc<FolderFile>> {
+        let mut known = FOLDER_FILE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = folder();
         if let Some(shelf) = known.upgrade().filter(|shelf| shelf.folder == folder) {
             return Ok(shelf);
         }
         let (file, path) = nameless()?;
-        let made = Arc::new(Shelf { folder, file, path, ranges: Mutex::default() });
+        let made = Arc::new(FolderFile { folder, file, path, ranges: Mutex::default() });
         *known = Arc::downgrade(&made);
         Ok(made)
     }
@@ -48,7 +48,7 @@ impl Shelf {
     }
 }
 
-impl Drop for Shelf {
+impl Drop for FolderFile {
     fn drop(&mut self) {
         if !cfg!(unix) {
             let _ = std::fs::remove_file(&self.path);
@@ -71,12 +71,12 @@ impl Drop for Shelf {
 /// ```
 #[derive(Debug)]
 pub struct FileValue {
-    shelf: Arc<Shelf>,
+    shelf: Arc<FolderFile>,
     at: u64,
     len: u64,
     /// Of an element.
     size: u64,
-    pass: Pass,
+    pass: FilePass,
     /// What the system said when a read first failed.
     failed: OnceLock<Error>,
 }
@@ -87,7 +87,7 @@ impl FileValue {
     /// # Errors
     /// Where the folder cannot be written, or the disk has no room.
     pub fn reserve(count: usize, size: usize) -> Result<FileValue> {
-        let shelf = Shelf::open()?;
+        let shelf = FolderFile::open()?;
         // Whole pages: two that lie side by side share none.
         let len = Bytes::of(count).checked_mul(size as u64).map_or(u64::MAX, Bytes::get);
         let len = len.checked_next_multiple_of(4096).ok_or_else(|| {
@@ -98,7 +98,7 @@ impl FileValue {
             let before = ranges.end();
             (ranges.take(len), ranges.end().checked_sub(before).filter(|more| *more > 0))
         };
-        let (pass, failed) = (Pass::default(), OnceLock::new());
+        let (pass, failed) = (FilePass::default(), OnceLock::new());
         let made = FileValue { shelf, at, len, size: size as u64, pass, failed };
         if grows.is_some() {
             reserve(&made.shelf.file, at + len).map_err(|e| no_room(&made.shelf.path, len, &e))?;

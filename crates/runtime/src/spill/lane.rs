@@ -14,13 +14,13 @@ use super::file::SpillFile;
 use crate::lend::Loan;
 
 /// One transfer: to the file where the loan is to be read, from it where it is to be written.
-struct Job<'a> {
+struct TransferJob<'a> {
     number: usize,
     at: u64,
     loan: Loan<'a>,
 }
 
-struct Done<'a> {
+struct FinishedTransfer<'a> {
     number: usize,
     loan: Loan<'a>,
     answer: Result<()>,
@@ -28,8 +28,8 @@ struct Done<'a> {
 
 /// The thread, as the executor sees it.
 pub struct DiskLane<'a> {
-    jobs: Sender<Job<'a>>,
-    done: Receiver<Done<'a>>,
+    jobs: Sender<TransferJob<'a>>,
+    done: Receiver<FinishedTransfer<'a>>,
     /// Transfers that ended before somebody waited for them.
     ended: HashMap<usize, (Loan<'a>, Result<()>)>,
     /// What was asked to be written, in all.
@@ -42,16 +42,16 @@ impl<'a> DiskLane<'a> {
     /// # Errors
     /// Where the system has no thread left.
     pub fn start<'env>(scope: &'a Scope<'a, 'env>, mut file: SpillFile) -> Result<DiskLane<'a>> {
-        let (jobs, asked) = channel::<Job<'a>>();
+        let (jobs, asked) = channel::<TransferJob<'a>>();
         let (answers, done) = channel();
         let work = move || {
-            for Job { number, at, mut loan } in asked {
+            for TransferJob { number, at, mut loan } in asked {
                 let answer = match loan.is_written() {
                     true => file.read(at, loan.bytes_mut()),
                     false => file.write(at, loan.bytes()),
                 };
                 // Nobody waits any more: the call has failed elsewhere.
-                if answers.send(Done { number, loan, answer }).is_err() {
+                if answers.send(FinishedTransfer { number, loan, answer }).is_err() {
                     break;
                 }
             }
@@ -69,7 +69,7 @@ impl<'a> DiskLane<'a> {
         if !loan.is_written() {
             self.written += loan.bytes().len() as u64;
         }
-        self.jobs.send(Job { number, at, loan }).map_err(|_| gone("it has ended"))
+        self.jobs.send(TransferJob { number, at, loan }).map_err(|_| gone("it has ended"))
     }
 
     /// Waits for a transfer, and gives its loan back.

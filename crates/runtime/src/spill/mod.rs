@@ -4,25 +4,25 @@
 //! that writes and reads beside the kernels.
 //!
 //! Values that outlive their call are [`FileValue`] in one file a process, in `ranges` of it; ops read them a tile at a time, as they read a
-//! user's files (`pass` gathers small reads).
+//! user's files (`file_pass` gathers small reads).
 //!
 //! The invariant: a value that is read back is the one that was written, or the call fails, before any variable is
 //! written.
 //!
 //! Decision: `docs/decisions/spill-files-are-named.md`.
 
+mod checksum;
 mod file;
+mod file_pass;
 mod file_value;
 mod folder;
 mod lane;
-mod pass;
 mod ranges;
-mod sum;
 
+pub use checksum::Checksum;
 pub use file::SpillFile;
+pub use file_pass::FilePass;
 pub use file_value::FileValue;
 pub use folder::{folder, set_folder};
 pub use lane::DiskLane;
-pub use pass::Pass;
 pub(crate) use ranges::Ranges;
-pub use sum::Sum;

@@ -1,10 +1,10 @@
 //! The one place that gets memory from the system, and gives it back.
 //!
-//! A `Block` owns its bytes alone, always initialized: zeroed by the system, or what an earlier
+//! A `MemoryBlock` owns its bytes alone, always initialized: zeroed by the system, or what an earlier
 //! owner left. Blocks of `LARGE` bytes and more are pages of their own, mapped and unmapped, so that
 //! the resident size falls when they are dropped; a range of one can go back alone. Smaller ones come
-//! from the allocator. Where pages cannot be mapped, `Way::Plain` serves all, without partial
-//! release. The rest of the crate builds on `Block` in safe code.
+//! from the allocator. Where pages cannot be mapped, `Backing::Plain` serves all, without partial
+//! release. The rest of the crate builds on `MemoryBlock` in safe code.
 #![allow(unsafe_code, reason = "owns raw memory from the system")]
 
 pub(crate) mod cores;
@@ -39,7 +39,7 @@ pub use stack::is_stack_low;
 
 /// How large blocks are got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Backing {
     /// Mapped from the system.
     #[cfg(unix)]
     Pages,
@@ -48,18 +48,18 @@ pub(crate) enum Way {
     Plain,
 }
 
-impl Way {
+impl Backing {
     /// The best that this system has.
     #[cfg(unix)]
-    pub(crate) const NATIVE: Way = Way::Pages;
+    pub(crate) const NATIVE: Backing = Backing::Pages;
     /// The best that this system has.
     #[cfg(not(unix))]
-    pub(crate) const NATIVE: Way = Way::Plain;
+    pub(crate) const NATIVE: Backing = Backing::Plain;
 }
 
 /// Bytes that are owned alone. Dropping it gives them back to the system.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct MemoryBlock {
     ptr: NonNull<u8>,
     len: usize,
     hold: Hold,
@@ -75,37 +75,37 @@ enum Hold {
     #[cfg(unix)]
     Mapped,
     /// A range of a block that can only go back whole, which it does with its last part.
-    Part { _whole: Arc<Block> },
+    Part { _whole: Arc<MemoryBlock> },
 }
 
 // SAFETY: a block owns its bytes alone, as a boxed slice would.
-unsafe impl Send for Block {}
-// SAFETY: `&Block` gives `&[u8]` and nothing else.
-unsafe impl Sync for Block {}
+unsafe impl Send for MemoryBlock {}
+// SAFETY: `&MemoryBlock` gives `&[u8]` and nothing else.
+unsafe impl Sync for MemoryBlock {}
 
-impl Default for Block {
+impl Default for MemoryBlock {
     /// No bytes, aligned like any other block.
-    fn default() -> Block {
+    fn default() -> MemoryBlock {
         let align = NonZero::new(ALIGN).unwrap_or(NonZero::<usize>::MIN);
-        Block { ptr: NonNull::without_provenance(align), len: 0, hold: Hold::Nothing }
+        MemoryBlock { ptr: NonNull::without_provenance(align), len: 0, hold: Hold::Nothing }
     }
 }
 
-impl Block {
+impl MemoryBlock {
     /// So many bytes, rounded as all buffers are; `None` where the system refuses.
     #[inline]
-    pub(crate) fn obtain(way: Way, bytes: Bytes) -> Option<Block> {
+    pub(crate) fn obtain(backing: Backing, bytes: Bytes) -> Option<MemoryBlock> {
         let bytes = bytes.rounded();
         if bytes.is_zero() {
-            return Some(Block::default());
+            return Some(MemoryBlock::default());
         }
         let len = usize::try_from(bytes.get()).ok()?;
         #[cfg(unix)]
-        if bytes.get() >= LARGE && way == Way::Pages {
-            return Some(Block { ptr: unix::map(len)?, len, hold: Hold::Mapped });
+        if bytes.get() >= LARGE && backing == Backing::Pages {
+            return Some(MemoryBlock { ptr: unix::map(len)?, len, hold: Hold::Mapped });
         }
-        let _ = way;
-        Some(Block { ptr: plain::obtain(len)?, len, hold: Hold::Heap })
+        let _ = backing;
+        Some(MemoryBlock { ptr: plain::obtain(len)?, len, hold: Hold::Heap })
     }
 
     /// How many bytes.
@@ -132,13 +132,13 @@ impl Block {
 
     /// Two blocks for one, the first of `at` bytes (at most all). Mapped pages are then free of each
     /// other where `at` is a whole number of pages; otherwise both are parts.
-    pub(crate) fn split(mut self, at: usize) -> (Block, Block) {
+    pub(crate) fn split(mut self, at: usize) -> (MemoryBlock, MemoryBlock) {
         let at = at.min(self.len);
         if at == 0 {
-            return (Block::default(), self);
+            return (MemoryBlock::default(), self);
         }
         if at == self.len {
-            return (self, Block::default());
+            return (self, MemoryBlock::default());
         }
         let (ptr, len) = (self.ptr, self.len);
         // SAFETY: `at` lies inside the block.
@@ -152,15 +152,18 @@ impl Block {
                 (Hold::Part { _whole: Arc::clone(&_whole) }, Hold::Part { _whole })
             }
             hold => {
-                let _whole = Arc::new(Block { ptr, len, hold });
+                let _whole = Arc::new(MemoryBlock { ptr, len, hold });
                 (Hold::Part { _whole: Arc::clone(&_whole) }, Hold::Part { _whole })
             }
         };
-        (Block { ptr, len: at, hold: holds.0 }, Block { ptr: tail, len: len - at, hold: holds.1 })
+        (
+            MemoryBlock { ptr, len: at, hold: holds.0 },
+            MemoryBlock { ptr: tail, len: len - at, hold: holds.1 },
+        )
     }
 }
 
-impl Drop for Block {
+impl Drop for MemoryBlock {
     fn drop(&mut self) {
         match self.hold {
             Hold::Nothing | Hold::Part { .. } => {}
@@ -185,13 +188,13 @@ mod tests {
     use super::*;
     use tonnage_core::bytes::{LARGE, PAGE};
 
-    const WAYS: &[Way] = &[Way::NATIVE, Way::Plain];
+    const BACKINGS: &[Backing] = &[Backing::NATIVE, Backing::Plain];
 
     #[test]
     fn blocks_are_zeroed_aligned_and_rounded() {
-        for way in WAYS {
+        for backing in BACKINGS {
             for asked in [1, 64, 65, 4096, LARGE - 1, LARGE, LARGE + 1, 5_000_000] {
-                let mut block = Block::obtain(*way, Bytes::new(asked)).unwrap();
+                let mut block = MemoryBlock::obtain(*backing, Bytes::new(asked)).unwrap();
                 assert_eq!(Bytes::of(block.len()), Bytes::new(asked).rounded());
                 assert!(block.bytes().iter().all(|byte| *byte == 0));
                 let align = if block.len() as u64 >= LARGE { PAGE as usize } else { ALIGN };
@@ -203,21 +206,21 @@ mod tests {
 
     #[test]
     fn no_bytes_take_nothing_and_more_than_there_is_is_refused() {
-        for way in WAYS {
-            let block = Block::obtain(*way, Bytes::ZERO).unwrap();
+        for backing in BACKINGS {
+            let block = MemoryBlock::obtain(*backing, Bytes::ZERO).unwrap();
             assert!(block.bytes().is_empty());
             assert!(block.bytes().as_ptr().addr().is_multiple_of(ALIGN));
-            assert!(Block::obtain(*way, Bytes::new(u64::MAX)).is_none());
-            assert!(Block::obtain(*way, Bytes::new(1 << 62)).is_none());
+            assert!(MemoryBlock::obtain(*backing, Bytes::new(u64::MAX)).is_none());
+            assert!(MemoryBlock::obtain(*backing, Bytes::new(1 << 62)).is_none());
         }
     }
 
     #[test]
     fn the_parts_of_a_block_outlive_each_other() {
-        for way in WAYS {
+        for backing in BACKINGS {
             for at in [4096, 40_960, 81_920 - 4096] {
                 for first_goes in [true, false] {
-                    let mut block = Block::obtain(*way, Bytes::new(81_920)).unwrap();
+                    let mut block = MemoryBlock::obtain(*backing, Bytes::new(81_920)).unwrap();
                     block.bytes_mut()[..at].fill(1);
                     block.bytes_mut()[at..].fill(2);
                     let (first, second) = block.split(at);
@@ -232,8 +235,8 @@ mod tests {
 
     #[test]
     fn a_cut_that_is_no_page_makes_parts_of_one_whole() {
-        for way in WAYS {
-            let block = Block::obtain(*way, Bytes::new(81_920)).unwrap();
+        for backing in BACKINGS {
+            let block = MemoryBlock::obtain(*backing, Bytes::new(81_920)).unwrap();
             let (first, second) = block.split(1000);
             assert!(first.is_part() && second.is_part());
             let (mut left, mut right) = second.split(50_000);

@@ -11,7 +11,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Value, Workers};
 use tonnage_ops::state::assign::ASSIGN;
-use tonnage_plan::{Options, lower};
+use tonnage_plan::{PlanOptions, lower};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{execute, pool};
 
@@ -125,7 +125,7 @@ fn at_once(
         .zip(&donated)
         .map(|(array, donated)| execute::spec(array, *donated, &mut seen))
         .collect();
-    let options = Options { threads: pool().threads(), outputs_given: false };
+    let options = PlanOptions { threads: pool().threads(), outputs_given: false };
     let planned = execute::plan_once(&graph, &specs, options, &arrays)?;
     let (made, _) = execute::execute(&planned, &arrays, next_key(), mark)?;
     drop(arrays);

@@ -17,11 +17,11 @@ use tonnage_core::{
     Bytes, Dim, ErrorKind, Graph, Kind, Mark, Node, Result, Source, Symbol, Workers,
 };
 use tonnage_plan::{
-    Allowed, Frontier, InputSpec, Options, OutputPlan, Plan, Price, lower, lower_with_residuals,
-    plan,
+    Allowed, Frontier, InputSpec, OutputPlan, Plan, PlanOptions, Price, lower,
+    lower_with_residuals, plan,
 };
 use tonnage_runtime::eager::Arrays;
-use tonnage_runtime::execute::{Measured, Room, Specs};
+use tonnage_runtime::execute::{Headroom, Measured, Specs};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, Ledger, Owner, execute, pool};
 
@@ -172,7 +172,7 @@ impl TracedProgram {
 
     fn plan_now(&self, key: &PlanKey, budget: Option<(Bytes, Levers)>) -> Result<Arc<Plan>> {
         let Some((budget, levers)) = budget else {
-            let options = Options { threads: key.threads, outputs_given: false };
+            let options = PlanOptions { threads: key.threads, outputs_given: false };
             let graph = self.written_out(&key.specs)?;
             return Ok(Arc::new(plan(&graph, &key.specs, options)?));
         };
@@ -213,7 +213,7 @@ impl TracedProgram {
 
     /// All ways to run it with inputs like these, quickest first.
     fn frontier(&self, key: &PlanKey, levers: &Levers) -> Result<Frontier> {
-        let options = Options { threads: key.threads, outputs_given: false };
+        let options = PlanOptions { threads: key.threads, outputs_given: false };
         let graph = self.written_out(&key.specs)?;
         let residuals = self.with_residuals(&key.specs)?;
         let Levers { allowed, machine, .. } = levers;
@@ -226,7 +226,7 @@ impl TracedProgram {
         &self,
         cache: &Mutex<TraceCache<T>>,
         key: PlanKey,
-        room: Option<Room>,
+        room: Option<Headroom>,
     ) -> Result<Arc<Plan>> {
         let cached = lock(cache).plan(&key);
         let quickest = match cached {
@@ -252,7 +252,7 @@ impl TracedProgram {
         &self,
         cache: &Mutex<TraceCache<T>>,
         key: PlanKey,
-        room: Room,
+        room: Headroom,
         quickest: Arc<Plan>,
     ) -> Result<Arc<Plan>> {
         let mut used: Option<(Arc<Frontier>, usize)> = None;
@@ -299,7 +299,7 @@ impl TracedProgram {
     ) -> Result<Arc<Plan>> {
         let settled = lock(cache).is_settled();
         let (key, inputs) = self.foreseen(arguments, moved, settled)?;
-        self.planned(cache, key, Room::left(&inputs))
+        self.planned(cache, key, Headroom::left(&inputs))
     }
 
     /// What less memory costs for a call with such arguments.
@@ -378,7 +378,7 @@ impl TracedProgram {
 
     /// Runs it once, without arguments; its plan is not cached.
     pub fn run_once(&self, source: Source) -> Result<Arrays> {
-        let plan_now = |key: PlanKey, room: Option<Room>| {
+        let plan_now = |key: PlanKey, room: Option<Headroom>| {
             let quickest = self.plan_now(&key, None)?;
             match room {
                 None => Ok(quickest),
@@ -417,7 +417,7 @@ impl TracedProgram {
         arguments: Vec<Array>,
         source: Source,
         budget: Option<Bytes>,
-        planned: impl FnOnce(PlanKey, Option<Room>) -> Result<Arc<Plan>>,
+        planned: impl FnOnce(PlanKey, Option<Headroom>) -> Result<Arc<Plan>>,
     ) -> Result<(Arrays, Ran)> {
         // Before the inputs are shared with anything here.
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
@@ -428,7 +428,7 @@ impl TracedProgram {
             let donated = given.get(i).copied().unwrap_or(false);
             key.specs.push(specs.of(array, donated));
         }
-        let plan = planned(key, Room::left(&inputs)).map_err(|e| e.at(source))?;
+        let plan = planned(key, Headroom::left(&inputs)).map_err(|e| e.at(source))?;
         if let Some(budget) = budget {
             // Warm pages of earlier calls are reserved too.
             Ledger::cpu().shrink_cache(plan.arena, budget.saturating_sub(plan.peak()));

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tonnage_core::{Error, Result};
-use tonnage_runtime::spill::Sum;
+use tonnage_runtime::spill::Checksum;
 
 use super::{bad_file, read_text, save_text};
 
@@ -40,7 +40,7 @@ pub(super) fn is_sealed(bytes: &[u8], at: usize) -> bool {
 }
 
 fn sum_without(bytes: &[u8], at: usize) -> u64 {
-    let mut sum = Sum::default();
+    let mut sum = Checksum::default();
     sum.add(&bytes[..at]);
     sum.add(&UNKNOWN);
     sum.add(&bytes[at + DIGITS..]);
@@ -61,7 +61,7 @@ pub(super) fn damaged(path: &Path, what: &str) -> Error {
 /// Sums up what is written through it.
 pub(super) struct Summed<'a> {
     pub to: &'a mut dyn Write,
-    pub sum: Sum,
+    pub sum: Checksum,
 }
 
 impl Write for Summed<'_> {

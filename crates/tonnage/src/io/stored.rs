@@ -16,7 +16,7 @@ use tonnage_core::recipe::{Elements, Generator, Recipe, Stored};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{DType, Error, Result, Shape, Source, TensorType};
 use tonnage_runtime::Array;
-use tonnage_runtime::spill::{Pass, Sum};
+use tonnage_runtime::spill::{Checksum, FilePass};
 #[cfg(unix)]
 use tonnage_runtime::system::Mapping;
 use tonnage_runtime::system::{read_ahead, read_at};
@@ -177,7 +177,7 @@ impl FileTensor {
         if self.sum.is_none() {
             return Ok(());
         }
-        let (mut sum, mut piece) = (Sum::default(), vec![0; PIECE]);
+        let (mut sum, mut piece) = (Checksum::default(), vec![0; PIECE]);
         let (mut at, end) = (self.at, self.at + bytes_of(&self.ty(), &self.file.path)?);
         while at < end {
             let piece = &mut piece[..PIECE.min((end - at) as usize)];
@@ -188,7 +188,7 @@ impl FileTensor {
         self.compared(&sum)
     }
 
-    fn compared(&self, sum: &Sum) -> Result<()> {
+    fn compared(&self, sum: &Checksum) -> Result<()> {
         match self.sum {
             Some(saved) if saved != sum.finish() => {
                 let name = self.name.as_deref().unwrap_or_default();
@@ -210,7 +210,7 @@ impl FileTensor {
         let layout = self.order.layout(self.sizes.clone());
         self.filled(layout, source, |bytes| {
             self.file.fill(self.at, bytes)?;
-            let mut sum = Sum::default();
+            let mut sum = Checksum::default();
             if self.sum.is_some() {
                 sum.add(bytes);
             }
@@ -242,7 +242,7 @@ impl FileTensor {
             dtype: self.dtype,
             order: self.order,
             bytes: self.sizes.iter().product::<usize>() as u64 * self.dtype.size() as u64,
-            pass: Pass::default(),
+            pass: FilePass::default(),
             failed: OnceLock::new(),
         };
         self.tensor_of(Arc::new(elements))
@@ -331,7 +331,7 @@ struct Lazy {
     dtype: DType,
     order: Order,
     bytes: u64,
-    pass: Pass,
+    pass: FilePass,
     /// What the system said when a read first failed.
     failed: OnceLock<Error>,
 }

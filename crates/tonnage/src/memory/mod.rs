@@ -11,10 +11,10 @@ pub use line::{WhyLine, why_line};
 pub use steady::assert_steady;
 pub use why::{HeldBy, Why, why};
 
-pub use tonnage_runtime::events::{Action, Event, Report, Scope};
+pub use tonnage_runtime::events::{Action, Event, EventReport, Scope};
 pub use tonnage_runtime::ledger::{Holder, Info, leak_check};
 pub use tonnage_runtime::system::resident;
-pub use tonnage_runtime::timeline::{Call, Moment, Recording, Span, Timeline};
+pub use tonnage_runtime::timeline::{CallRecord, Moment, Recording, Span, Timeline};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Result, Source};

@@ -12,7 +12,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_ops::math::cast::CAST;
 
-use super::{Base, Sink, Used, Variant};
+use super::{Variant, VariantBase, VariantSink, VariantSummary};
 use crate::order::pressure::Pressure;
 
 /// Shares of the bytes that are idle: the largest values first.
@@ -24,7 +24,7 @@ const IDLE: usize = 4;
 
 /// A value that is idle.
 #[derive(Debug, Clone, Copy)]
-struct Idle {
+struct IdleValue {
     root: ValueId,
     /// The last node that uses it before the idle interval.
     from: usize,
@@ -34,7 +34,12 @@ struct Idle {
 }
 
 /// The graph with idle values kept in half.
-pub fn variants(graph: &Arc<Graph>, pressure: &Pressure, base: &Base, sink: &mut impl Sink) {
+pub fn variants(
+    graph: &Arc<Graph>,
+    pressure: &Pressure,
+    base: &VariantBase,
+    sink: &mut impl VariantSink,
+) {
     let mut idle = idle(graph, pressure);
     idle.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.from, i.root));
     let total: u64 = idle.iter().map(|i| i.bytes).sum();
@@ -56,14 +61,14 @@ pub fn variants(graph: &Arc<Graph>, pressure: &Pressure, base: &Base, sink: &mut
         let halved = Arc::new(halved(graph, &pressure.root, &idle[..count]));
         let (mut variant, program) = Variant::of(halved, base.inputs, base.threads, base.machine);
         variant.seconds = base.slower(variant.seconds);
-        variant.used = Used { in_bf16: count, ..variant.used };
+        variant.used = VariantSummary { in_bf16: count, ..variant.used };
         let choices = super::super::points(std::slice::from_ref(&program));
         let points = choices.into_iter().map(|choice| variant.point(choice.sketch)).collect();
         sink.add(variant, points);
     }
 }
 
-fn idle(graph: &Graph, pressure: &Pressure) -> Vec<Idle> {
+fn idle(graph: &Graph, pressure: &Pressure) -> Vec<IdleValue> {
     let mut uses: Vec<Vec<usize>> = vec![Vec::new(); pressure.size.len()];
     for (at, needs) in pressure.nodes.iter().enumerate() {
         for root in needs.makes.iter().chain(&needs.reads) {
@@ -85,13 +90,13 @@ fn idle(graph: &Graph, pressure: &Pressure) -> Vec<Idle> {
             && graph.ty(id).dtype == DType::F32
             && pressure.size[root] >= LEAST
             && idle.1 - idle.0 >= IDLE;
-        fits.then_some(Idle { root: id, from: idle.0, to: idle.1, bytes: pressure.size[root] })
+        fits.then_some(IdleValue { root: id, from: idle.0, to: idle.1, bytes: pressure.size[root] })
     };
     uses.iter().enumerate().filter_map(of).collect()
 }
 
 /// The graph with these values cast and cast back.
-fn halved(graph: &Graph, root: &[u32], idle: &[Idle]) -> Graph {
+fn halved(graph: &Graph, root: &[u32], idle: &[IdleValue]) -> Graph {
     let mut making = Halving { graph, root, made: graph.clone(), now: HashMap::new() };
     making.made.nodes = Vec::with_capacity(graph.nodes.len() + 2 * idle.len());
     let (mut behind, mut before): (HashMap<usize, Vec<ValueId>>, HashMap<usize, Vec<ValueId>>) =

@@ -13,8 +13,8 @@ use super::super::choose::Dropped;
 use super::super::cost::Machine;
 use super::super::draw::Sketch;
 use super::super::overlap::overlapped;
-use super::super::sketch::{Candidate, Program, RematDecision};
-use super::{Base, FrontierPoint, Sink, Used, Variant};
+use super::super::sketch::{DropCandidate, ProgramProfile, RematDecision};
+use super::{FrontierPoint, Variant, VariantBase, VariantSink, VariantSummary};
 use crate::loop_checkpoints::{LoopCheckpoints, loop_checkpoints, with_max_checkpoints};
 
 /// Steps in which the number of checkpoints is doubled or halved: small ones of a small graph.
@@ -26,7 +26,7 @@ const POINTS: usize = 8;
 const ITERATIONS: u64 = 256;
 
 /// The graph, in each of its orders, with every other number of checkpoints that is worth a look.
-pub fn variants(own: &[Variant], base: &Base, sink: &mut impl Sink) {
+pub fn variants(own: &[Variant], base: &VariantBase, sink: &mut impl VariantSink) {
     for (order, variant) in own.iter().enumerate() {
         let tried = tried(base, order);
         if tried.is_empty() {
@@ -74,7 +74,7 @@ fn numbers(graph: &Graph, free: &[LoopCheckpoints]) -> Vec<Vec<u64>> {
 }
 
 /// Some of what is dropped in the graph as it is, in one of its orders.
-fn tried<'a>(base: &Base<'a>, order: usize) -> Vec<&'a Dropped> {
+fn tried<'a>(base: &VariantBase<'a>, order: usize) -> Vec<&'a Dropped> {
     let all: Vec<&Dropped> = base.dropped.iter().filter(|d| d.order == order).collect();
     let step = all.len().div_ceil(POINTS).max(1);
     let last = all.last().copied().filter(|_| all.len() > 1);
@@ -83,7 +83,7 @@ fn tried<'a>(base: &Base<'a>, order: usize) -> Vec<&'a Dropped> {
 
 fn with(
     graph: &Arc<Graph>,
-    base: &Base,
+    base: &VariantBase,
     free: &[LoopCheckpoints],
     max_checkpoints: &[u64],
     (order, tried): (usize, &[&Dropped]),
@@ -98,7 +98,8 @@ fn with(
         .ok()?;
     }
     let (mut variant, program) = Variant::of(changed, base.inputs, base.threads, base.machine);
-    variant.used = Used { max_checkpoints: Some(max_checkpoints.iter().sum()), ..variant.used };
+    variant.used =
+        VariantSummary { max_checkpoints: Some(max_checkpoints.iter().sum()), ..variant.used };
     let own = &base.programs[order];
     let points = tried.iter().filter_map(|dropped| same(own, &program, dropped));
     let points = points.map(|sketch| variant.point(sketch)).collect();
@@ -107,14 +108,14 @@ fn with(
 
 /// What is dropped in one program, dropped in another whose values are the same but for their sizes: what is too small
 /// there to be worth it, or cannot be, is kept.
-fn same(from: &Program, to: &Program, dropped: &Dropped) -> Option<Sketch> {
+fn same(from: &ProgramProfile, to: &ProgramProfile, dropped: &Dropped) -> Option<Sketch> {
     let decisions: HashMap<u32, RematDecision> = from
         .candidates
         .iter()
         .zip(&dropped.decisions)
         .map(|(c, decision)| (c.root, *decision))
         .collect();
-    let decision = |c: &Candidate| match decisions.get(&c.root) {
+    let decision = |c: &DropCandidate| match decisions.get(&c.root) {
         Some(RematDecision::Recompute) if c.can_recompute() => RematDecision::Recompute,
         Some(RematDecision::Spill) if c.can_spill() => RematDecision::Spill,
         _ => RematDecision::Keep,

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use tonnage_core::graph::Graph;
 
 use super::super::sketch::RematDecision;
-use super::{Base, Sink, Used, Variant};
+use super::{Variant, VariantBase, VariantSink, VariantSummary};
 use crate::loop_checkpoints::loop_checkpoints;
 use crate::order;
 
 /// The graph that keeps them, with nothing dropped: who has less room keeps states and computes the rest again.
-pub fn variant(keeping: &Arc<Graph>, own: &Graph, base: &Base, sink: &mut impl Sink) {
+pub fn variant(keeping: &Arc<Graph>, own: &Graph, base: &VariantBase, sink: &mut impl VariantSink) {
     let graph = order::low_peak(keeping, base.inputs, base.threads);
     let residuals = loop_checkpoints(own).len() - loop_checkpoints(&graph).len();
     let (mut variant, program) = Variant::of(graph, base.inputs, base.threads, base.machine);
-    variant.used = Used { residuals, ..variant.used };
+    variant.used = VariantSummary { residuals, ..variant.used };
     let decisions = vec![RematDecision::Keep; program.candidates.len()];
     let Some(sketch) = program.sketch(&decisions) else { return };
     let point = variant.point(sketch);

@@ -1,7 +1,7 @@
 //! Variants of a graph: the same results by another graph, over each of which the frontier of recomputation runs.
 //!
 //! `max_checkpoints` changes how many states the gradients of loops keep, and `residuals` keeps more than states; `batch` runs the batch in pieces; `bf16` keeps
-//! idle values in half, where the user allows it. A variant knows what it does (`Used`), which the plan lists, and what it takes in time with nothing computed again. None of them depends
+//! idle values in half, where the user allows it. A variant knows what it does (`VariantSummary`), which the plan lists, and what it takes in time with nothing computed again. None of them depends
 //! on a budget.
 //!
 //! Decision: `docs/decisions/levers-are-graph-variants.md`.
@@ -16,12 +16,12 @@ use std::sync::Arc;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
-use super::again;
 use super::choose::Dropped;
 use super::cost::Machine;
-use super::draw::{Run, Sketch};
+use super::draw::{Sketch, SketchStep};
 use super::front::Priced;
-use super::sketch::Program;
+use super::rematerialize;
+use super::sketch::ProgramProfile;
 use crate::fuse::fuse;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
@@ -49,7 +49,7 @@ impl Default for Allowed {
 
 /// What a variant does, as the plan lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Used {
+pub struct VariantSummary {
     /// States that gradients of loops keep at once, where that is not what they keep without a budget.
     pub max_checkpoints: Option<u64>,
     /// Iterations of loops that are run again; `None` where only the data know.
@@ -67,7 +67,7 @@ pub struct Used {
 pub struct Variant {
     pub graph: Arc<Graph>,
     pub pressure: Pressure,
-    pub used: Used,
+    pub used: VariantSummary,
     /// Seconds that it takes with nothing computed again.
     pub seconds: f64,
     /// The body of a loop in which values may be dropped too.
@@ -87,9 +87,9 @@ pub struct Within {
 #[derive(Debug, Clone)]
 pub struct FrontierPoint {
     /// Nodes in the order in which they run.
-    pub runs: Vec<Run>,
+    pub runs: Vec<SketchStep>,
     /// Those of the body in which values are dropped.
-    pub within: Vec<Run>,
+    pub within: Vec<SketchStep>,
     /// Seconds in all.
     pub seconds: f64,
     /// The most that lives in the arena, about.
@@ -109,7 +109,7 @@ impl Priced for FrontierPoint {
 impl FrontierPoint {
     /// Nodes that run again.
     pub fn again(&self) -> usize {
-        let again = |run: &&Run| matches!(run, Run::Recompute(_));
+        let again = |run: &&SketchStep| matches!(run, SketchStep::Recompute(_));
         self.runs.iter().chain(&self.within).filter(again).count()
     }
 
@@ -126,12 +126,14 @@ impl Variant {
         inputs: &[InputSpec],
         threads: usize,
         machine: &Machine,
-    ) -> (Variant, Program) {
+    ) -> (Variant, ProgramProfile) {
         let pressure = Pressure::of(&graph, inputs, threads);
-        let program = Program::of(&graph, pressure.clone(), machine);
+        let program = ProgramProfile::of(&graph, pressure.clone(), machine);
         let seconds = (program.seconds() + loop_checkpoints::correction(&graph, machine)).max(0.0);
-        let used =
-            Used { recomputed_iterations: loop_checkpoints::again(&graph), ..Used::default() };
+        let used = VariantSummary {
+            recomputed_iterations: loop_checkpoints::again(&graph),
+            ..VariantSummary::default()
+        };
         (Variant { graph, pressure, used, seconds, within: None }, program)
     }
 
@@ -149,37 +151,37 @@ impl Variant {
     pub fn graph(&self, point: &FrontierPoint) -> Result<Arc<Graph>> {
         let mut graph = self.graph.clone();
         if let Some(within) = self.within.as_ref().filter(|_| is_changed(&point.within)) {
-            let body = fuse(again::graph(&within.body, &within.pressure, &point.within))?;
+            let body = fuse(rematerialize::graph(&within.body, &within.pressure, &point.within))?;
             let mut changed = (*graph).clone();
             changed.nodes[within.node].regions = vec![Arc::new(body)];
             graph = Arc::new(changed);
         }
         if is_changed(&point.runs) {
             // What is computed again may now be written into what reads it.
-            graph = Arc::new(fuse(again::graph(&graph, &self.pressure, &point.runs))?);
+            graph = Arc::new(fuse(rematerialize::graph(&graph, &self.pressure, &point.runs))?);
         }
         Ok(graph)
     }
 }
 
-fn is_changed(runs: &[Run]) -> bool {
-    runs.iter().any(|run| !matches!(run, Run::Node(_)))
+fn is_changed(runs: &[SketchStep]) -> bool {
+    runs.iter().any(|run| !matches!(run, SketchStep::Node(_)))
 }
 
 /// What all variants are made from.
-pub struct Base<'a> {
+pub struct VariantBase<'a> {
     pub inputs: &'a [InputSpec],
     pub threads: usize,
     pub machine: &'a Machine,
     /// The graph as it is, in each of its orders.
-    pub programs: &'a [Program],
+    pub programs: &'a [ProgramProfile],
     /// What is dropped in its points.
     pub dropped: &'a [Dropped],
     /// Seconds that it takes with nothing dropped.
     pub seconds: f64,
 }
 
-impl Base<'_> {
+impl VariantBase<'_> {
     /// Seconds of a variant that changes bits: never fewer than those of the graph as it is, whatever the figures
     /// say, so that nothing is changed where everything fits.
     fn slower(&self, seconds: f64) -> f64 {
@@ -189,7 +191,7 @@ impl Base<'_> {
 
 /// What the other variants of a graph are handed to as they are made, each with its points: only those that are worth
 /// it are held.
-pub trait Sink {
+pub trait VariantSink {
     /// Takes a variant.
     fn add(&mut self, variant: Variant, points: Vec<FrontierPoint>);
 }
@@ -198,9 +200,9 @@ pub trait Sink {
 pub fn all(
     own: &[Variant],
     with_residuals: &[Arc<Graph>],
-    base: &Base,
+    base: &VariantBase,
     allowed: Allowed,
-    sink: &mut impl Sink,
+    sink: &mut impl VariantSink,
 ) {
     loop_checkpoints::variants(own, base, sink);
     let Some(first) = own.first() else { return };

@@ -1,9 +1,9 @@
 //! Attempts of the search: decisions on a stack, taken back when they fail.
 
-use super::Outcome;
-use super::rows::Rows;
-use super::state::{Scope, State};
-use crate::offsets::sections::Part;
+use super::SearchOutcome;
+use super::rows::ReachableRows;
+use super::state::{Scope, SearchState};
+use crate::offsets::sections::Component;
 
 /// The index before the first: no frame, or the end of a list.
 const NIL: usize = usize::MAX;
@@ -15,8 +15,8 @@ const WORK: u64 = 32_768;
 const ASK: u64 = 64;
 
 /// Nodes that a decision counts for: what follows from it is looked for among all items.
-pub(in crate::offsets) fn weight(part: &Part) -> u64 {
-    1 + part.len() as u64 / 128
+pub(in crate::offsets) fn weight(component: &Component) -> u64 {
+    1 + component.len() as u64 / 128
 }
 
 /// What attempts at one capacity pass on.
@@ -30,9 +30,13 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    fn new(part: &Part, nodes: u64) -> Memory {
+    fn new(component: &Component, nodes: u64) -> Memory {
         let slots = nodes.clamp(1, MAX_SLOTS).next_power_of_two();
-        Memory { failed: vec![0; slots as usize], weight: vec![0.0; part.load.len()], bump: 1.0 }
+        Memory {
+            failed: vec![0; slots as usize],
+            weight: vec![0.0; component.load.len()],
+            bump: 1.0,
+        }
     }
 
     /// How often a section failed.
@@ -56,7 +60,7 @@ impl Memory {
 }
 
 /// A decision about the lowest item over one section.
-struct Frame {
+struct SearchFrame {
     scope: Scope,
     section: u32,
     /// Its choices: up to here in [`Attempt::choices`], from the next one to try.
@@ -91,15 +95,15 @@ pub(super) enum Preference {
 
 /// A search at one capacity, from the start each time it runs.
 pub(super) struct Attempt<'a> {
-    state: State<'a>,
+    state: SearchState<'a>,
     preference: Preference,
     memory: Memory,
-    frames: Vec<Frame>,
+    frames: Vec<SearchFrame>,
     choices: Vec<u32>,
     pendings: Vec<Pending>,
-    /// Lent to [`State::split`], so that it need not allocate.
+    /// Lent to [`SearchState::split`], so that it need not allocate.
     scopes: Vec<Scope>,
-    rows: Rows,
+    rows: ReachableRows,
     decisions: u64,
     /// Nodes that a decision counts for.
     weight: u64,
@@ -107,18 +111,18 @@ pub(super) struct Attempt<'a> {
 
 impl<'a> Attempt<'a> {
     /// Remembers failures for about so many nodes.
-    pub(super) fn new(part: &'a Part, capacity: u64, nodes: u64) -> Attempt<'a> {
+    pub(super) fn new(component: &'a Component, capacity: u64, nodes: u64) -> Attempt<'a> {
         Attempt {
-            state: State::new(part, capacity),
+            state: SearchState::new(component, capacity),
             preference: Preference::Guide(Vec::new()),
-            memory: Memory::new(part, nodes / weight(part)),
+            memory: Memory::new(component, nodes / weight(component)),
             frames: Vec::new(),
             choices: Vec::new(),
             pendings: Vec::new(),
             scopes: Vec::new(),
-            rows: Rows::default(),
+            rows: ReachableRows::default(),
             decisions: 0,
-            weight: weight(part),
+            weight: weight(component),
         }
     }
 
@@ -134,12 +138,12 @@ impl<'a> Attempt<'a> {
         preference: Preference,
         limit: u64,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Outcome {
+    ) -> SearchOutcome {
         self.preference = preference;
         self.state.back_to(0);
         self.frames.clear();
         self.pendings.clear();
-        let all = (0, self.state.part.load.len() as u32);
+        let all = (0, self.state.component.load.len() as u32);
         let mut head = self.postpone(all, NIL, NIL);
         while head != NIL {
             let pending = self.pendings[head];
@@ -152,22 +156,22 @@ impl<'a> Attempt<'a> {
             head = loop {
                 if failed {
                     if owner == NIL {
-                        return Outcome::None;
+                        return SearchOutcome::None;
                     }
                     // Frames above the owner solved other scopes, which cannot help this one.
                     self.frames.truncate(owner + 1);
                 }
                 if self.nodes() >= limit || (self.decisions.is_multiple_of(ASK) && stop()) {
-                    return Outcome::Unknown;
+                    return SearchOutcome::Unknown;
                 }
                 match self.try_next() {
-                    Step::Holds(head) => break head,
-                    Step::Fails => failed = false,
-                    Step::Exhausted(frame_owner) => (failed, owner) = (true, frame_owner),
+                    CaseOutcome::Holds(head) => break head,
+                    CaseOutcome::Fails => failed = false,
+                    CaseOutcome::Exhausted(frame_owner) => (failed, owner) = (true, frame_owner),
                 }
             };
         }
-        Outcome::Found(std::mem::take(&mut self.state.offsets))
+        SearchOutcome::Found(std::mem::take(&mut self.state.offsets))
     }
 
     /// Puts the pieces of a scope before the list, the smallest first; returns the new head.
@@ -193,19 +197,21 @@ impl<'a> Attempt<'a> {
             Ok((section, row)) => {
                 let walls = Walls::around(state, pending.scope, section);
                 let fits = |&i: &u32| {
-                    state.least[i as usize] == walls.level && row.holds(state.part.span[i as usize])
+                    state.least[i as usize] == walls.level
+                        && row.holds(state.component.span[i as usize])
                 };
                 self.choices.extend(state.open(section).filter(fits));
                 let choices = &mut self.choices[start..];
                 match &self.preference {
                     Preference::Guide(rank) => choices.sort_by_key(|&i| rank[i as usize]),
-                    Preference::Fits(rank) => choices
-                        .sort_by_cached_key(|&i| (walls.misfit(state.part, i), rank[i as usize])),
+                    Preference::Fits(rank) => choices.sort_by_cached_key(|&i| {
+                        (walls.misfit(state.component, i), rank[i as usize])
+                    }),
                 }
                 chosen = (section, row.may_leave);
             }
         }
-        self.frames.push(Frame {
+        self.frames.push(SearchFrame {
             scope: pending.scope,
             section: chosen.0,
             next: start,
@@ -220,42 +226,42 @@ impl<'a> Attempt<'a> {
     }
 
     /// The next case of the top frame.
-    fn try_next(&mut self) -> Step {
+    fn try_next(&mut self) -> CaseOutcome {
         let top = self.frames.len().wrapping_sub(1);
-        let Some(frame) = self.frames.last_mut() else { return Step::Exhausted(NIL) };
+        let Some(frame) = self.frames.last_mut() else { return CaseOutcome::Exhausted(NIL) };
         self.state.back_to(frame.mark);
         self.pendings.truncate(frame.pendings);
         let section = frame.section;
         let done = if frame.next < frame.end {
             let item = self.choices[frame.next];
             frame.next += 1;
-            let part = self.state.part;
+            let component = self.state.component;
             // Equal items are one choice.
-            while frame.next < frame.end && equal(part, item, self.choices[frame.next]) {
+            while frame.next < frame.end && equal(component, item, self.choices[frame.next]) {
                 frame.next += 1;
             }
             self.state.place(item, self.state.floor[section as usize])
         } else if std::mem::take(&mut frame.may_leave) {
             let Some(floor) = self.state.next_floor(section) else {
-                return Step::Fails;
+                return CaseOutcome::Fails;
             };
             self.state.raise(section, floor)
         } else {
             *self.memory.slot(frame.key) = frame.key;
-            return Step::Exhausted(frame.owner);
+            return CaseOutcome::Exhausted(frame.owner);
         };
         self.decisions += 1;
         if let Err(section) = done {
             self.memory.blame(section);
-            return Step::Fails;
+            return CaseOutcome::Fails;
         }
         let (scope, next) = (frame.scope, frame.pending);
-        Step::Holds(self.postpone(scope, top, next))
+        CaseOutcome::Holds(self.postpone(scope, top, next))
     }
 }
 
 /// What came of a case.
-enum Step {
+enum CaseOutcome {
     /// The list of scopes to go on with.
     Holds(usize),
     Fails,
@@ -263,8 +269,8 @@ enum Step {
     Exhausted(usize),
 }
 
-fn equal(part: &Part, a: u32, b: u32) -> bool {
-    let of = |i: u32| (part.span[i as usize], part.size[i as usize]);
+fn equal(component: &Component, a: u32, b: u32) -> bool {
+    let of = |i: u32| (component.span[i as usize], component.size[i as usize]);
     of(a) == of(b)
 }
 
@@ -278,7 +284,7 @@ struct Walls {
 }
 
 impl Walls {
-    fn around(state: &State, scope: Scope, section: u32) -> Walls {
+    fn around(state: &SearchState, scope: Scope, section: u32) -> Walls {
         let floor = |s: u32| state.floor[s as usize];
         let level = floor(section);
         let first = (scope.0..section).rev().take_while(|&s| floor(s) == level).last();
@@ -291,9 +297,9 @@ impl Walls {
     }
 
     /// How badly an item suits the valley: 0 where it joins both walls and ends level with them.
-    fn misfit(&self, part: &Part, item: u32) -> u32 {
-        let (first, last) = part.span[item as usize];
-        let top = self.level + part.size[item as usize];
+    fn misfit(&self, component: &Component, item: u32) -> u32 {
+        let (first, last) = component.span[item as usize];
+        let top = self.level + component.size[item as usize];
         let side = |touches: bool, wall: u64| match (touches, top == wall) {
             (true, true) => 0,
             (true, false) => 2,

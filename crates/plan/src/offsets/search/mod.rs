@@ -20,13 +20,13 @@ mod rows;
 mod state;
 
 use super::Effort;
-use super::sections::Part;
+use super::sections::Component;
 pub(super) use branch::weight;
 use branch::{Attempt, Preference};
 pub(super) use state::mix;
 
 /// What a search found out.
-pub(super) enum Outcome {
+pub(super) enum SearchOutcome {
     /// A packing, in units.
     Found(Vec<u64>),
     /// There is none.
@@ -43,62 +43,65 @@ const ATTEMPT: u64 = 200;
 /// Looks for a packing within `capacity` units, trying at most the decisions of `effort`, which are taken off it. A packing that
 /// is too high guides every other attempt: most of it is right.
 pub(super) fn search(
-    part: &Part,
+    component: &Component,
     capacity: u64,
     guide: Option<&[u64]>,
     effort: &mut Effort,
     stop: &mut dyn FnMut() -> bool,
-) -> Outcome {
-    if part.bound / part.unit > capacity {
-        return Outcome::None;
+) -> SearchOutcome {
+    if component.bound / component.unit > capacity {
+        return SearchOutcome::None;
     }
-    let pairs: u64 = part.span.iter().map(|span| u64::from(span.1 - span.0)).sum();
+    let pairs: u64 = component.span.iter().map(|span| u64::from(span.1 - span.0)).sum();
     // Every item takes a decision: with fewer nodes than that nothing can be found.
-    if pairs > MAX_PAIRS || effort.nodes < part.len() as u64 * weight(part) {
-        return Outcome::Unknown;
+    if pairs > MAX_PAIRS || effort.nodes < component.len() as u64 * weight(component) {
+        return SearchOutcome::Unknown;
     }
     let Effort { nodes: given, luck } = *effort;
-    let shortest = (ATTEMPT + part.len() as u64 * 5 / 4) * weight(part);
-    let mut attempt = Attempt::new(part, capacity, given);
+    let shortest = (ATTEMPT + component.len() as u64 * 5 / 4) * weight(component);
+    let mut attempt = Attempt::new(component, capacity, given);
     for round in 0u64.. {
         let guided = guide.filter(|_| round % 2 == 1);
         let round = if guide.is_some() { round / 2 } else { round };
         let length = shortest * luby(round / PREFERENCES.len() as u64 + 1);
         let limit = attempt.nodes().saturating_add(length).min(given);
         let rank = match guided {
-            None => Preference::Fits(ranks(part, round, luck)),
+            None => Preference::Fits(ranks(component, round, luck)),
             Some(guide) => Preference::Guide(followed(guide, round, luck)),
         };
         let outcome = attempt.run(rank, limit, stop);
         effort.nodes = given.saturating_sub(attempt.nodes());
         match outcome {
-            Outcome::Unknown if effort.nodes > 0 && !stop() => {}
+            SearchOutcome::Unknown if effort.nodes > 0 && !stop() => {}
             outcome => return outcome,
         }
     }
-    Outcome::Unknown
+    SearchOutcome::Unknown
 }
 
 /// What to try first among items that fit a valley equally well.
-const PREFERENCES: [fn(&Part, usize) -> f64; 4] = [
-    |part, i| part.size[i] as f64 * f64::from(part.steps[i]),
-    |part, i| f64::from(part.steps[i]),
-    |part, i| part.size[i] as f64,
-    |part, i| f64::from(part.span[i].1 - part.span[i].0),
+const PREFERENCES: [fn(&Component, usize) -> f64; 4] = [
+    |component, i| component.size[i] as f64 * f64::from(component.steps[i]),
+    |component, i| f64::from(component.steps[i]),
+    |component, i| component.size[i] as f64,
+    |component, i| f64::from(component.span[i].1 - component.span[i].0),
 ];
 
 /// Each item's place in the order of preference. After the first rounds, figures are multiplied by a
 /// fixed sequence of factors up to 20, which is more than most of them differ.
-fn ranks(part: &Part, round: u64, luck: u64) -> Vec<u32> {
+fn ranks(component: &Component, round: u64, luck: u64) -> Vec<u32> {
     let kinds = PREFERENCES.len() as u64;
     let prefer = PREFERENCES[(round % kinds) as usize];
     let factor = |i: usize| match round < kinds && luck == 0 {
         true => 1.0,
         false => 20f64.powf(drawn(round, luck, i)),
     };
-    let figures: Vec<f64> = (0..part.len()).map(|i| prefer(part, i) * factor(i)).collect();
-    let mut order: Vec<usize> = (0..part.len()).collect();
-    order.sort_by(|&a, &b| figures[b].total_cmp(&figures[a]).then(part.size[b].cmp(&part.size[a])));
+    let figures: Vec<f64> =
+        (0..component.len()).map(|i| prefer(component, i) * factor(i)).collect();
+    let mut order: Vec<usize> = (0..component.len()).collect();
+    order.sort_by(|&a, &b| {
+        figures[b].total_cmp(&figures[a]).then(component.size[b].cmp(&component.size[a]))
+    });
     places(&order)
 }
 

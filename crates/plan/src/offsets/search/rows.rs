@@ -5,11 +5,11 @@
 //! path is no case. Where nothing may be wasted this rules out most of what fits the valley by itself.
 
 use super::branch::Memory;
-use super::state::{Scope, State};
+use super::state::{Scope, SearchState};
 
 /// Boundaries that a path reaches, from both sides; kept so that deciding allocates nothing.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct ReachableRows {
     /// By boundary: some path from the first wall gets there.
     from: Vec<bool>,
     /// By boundary: some path from there gets to the last wall.
@@ -19,19 +19,19 @@ pub(super) struct Rows {
 }
 
 /// The row that the chosen section is in.
-pub(super) struct Row<'r> {
-    rows: &'r Rows,
+pub(super) struct ReachableRow<'r> {
+    rows: &'r ReachableRows,
     pub(super) may_leave: bool,
 }
 
-impl Row<'_> {
+impl ReachableRow<'_> {
     /// True where an item with that span is on a path.
     pub(super) fn holds(&self, span: (u32, u32)) -> bool {
         self.rows.on_path(span)
     }
 }
 
-impl Rows {
+impl ReachableRows {
     fn on_path(&self, span: (u32, u32)) -> bool {
         self.from[span.0 as usize] && self.to[span.1 as usize]
     }
@@ -41,10 +41,10 @@ impl Rows {
     /// covered.
     pub(super) fn choose(
         &mut self,
-        state: &State,
+        state: &SearchState,
         memory: &Memory,
         scope: Scope,
-    ) -> Result<(u32, Row<'_>), u32> {
+    ) -> Result<(u32, ReachableRow<'_>), u32> {
         let sections = state.floor.len();
         self.from.resize(sections + 1, false);
         self.to.resize(sections + 1, false);
@@ -77,14 +77,14 @@ impl Rows {
                 }
             }
         }
-        Ok((chosen.0, Row { rows: self, may_leave: chosen.1 }))
+        Ok((chosen.0, ReachableRow { rows: self, may_leave: chosen.1 }))
     }
 
     /// Finds the paths over a valley. False where there is none.
-    fn paths(&mut self, state: &State, first: u32, last: u32) -> bool {
+    fn paths(&mut self, state: &SearchState, first: u32, last: u32) -> bool {
         let level = state.floor[first as usize];
         let fits = |&i: &u32| state.least[i as usize] == level;
-        let span = |i: u32| state.part.span[i as usize];
+        let span = |i: u32| state.component.span[i as usize];
         self.from[first as usize..=last as usize].fill(false);
         self.to[first as usize..=last as usize].fill(false);
         self.from[first as usize] = true;

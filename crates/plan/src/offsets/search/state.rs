@@ -1,16 +1,16 @@
 //! What the search knows at one point: which items are placed, and how low the others can start.
 //!
 //! Every section has a floor: no unplaced item starts below it there. An item's least offset is the highest
-//! floor among its sections; a section's floor is the lowest least offset among its unplaced items. [`State`]
+//! floor among its sections; a section's floor is the lowest least offset among its unplaced items. [`SearchState`]
 //! keeps both at their fixed point, and refuses as soon as a section's floor and the sizes still to come
 //! exceed the capacity. Everything is written to a trail, so going back costs what going forward did.
 
 use std::cell::Cell;
 
-use crate::offsets::sections::Part;
+use crate::offsets::sections::Component;
 
 /// One change, with what was there before.
-enum Change {
+enum TrailEntry {
     Floor(u32, u64),
     Least(u32, u64),
     Placed(u32),
@@ -19,8 +19,8 @@ enum Change {
 /// A run of sections, `[first, last)`, that no unplaced item leaves.
 pub(super) type Scope = (u32, u32);
 
-pub(super) struct State<'a> {
-    pub(super) part: &'a Part,
+pub(super) struct SearchState<'a> {
+    pub(super) component: &'a Component,
     pub(super) capacity: u64,
     /// The items of each section, the unplaced ones first.
     members: Vec<Vec<u32>>,
@@ -40,7 +40,7 @@ pub(super) struct State<'a> {
     pub(super) least: Vec<u64>,
     placed: Vec<bool>,
     pub(super) offsets: Vec<u64>,
-    trail: Vec<Change>,
+    trail: Vec<TrailEntry>,
     /// Sections whose floor may have to rise.
     queue: Vec<u32>,
     queued: Vec<bool>,
@@ -48,26 +48,26 @@ pub(super) struct State<'a> {
     pub(super) work: Cell<u64>,
 }
 
-impl<'a> State<'a> {
-    pub(super) fn new(part: &'a Part, capacity: u64) -> State<'a> {
-        let (items, sections) = (part.len(), part.load.len());
-        let members = part.members();
+impl<'a> SearchState<'a> {
+    pub(super) fn new(component: &'a Component, capacity: u64) -> SearchState<'a> {
+        let (items, sections) = (component.len(), component.load.len());
+        let members = component.members();
         let mut starts = vec![Vec::new(); sections];
-        (0..items).for_each(|i| starts[part.span[i].0 as usize].push(i as u32));
+        (0..items).for_each(|i| starts[component.span[i].0 as usize].push(i as u32));
         let mut first_at = Vec::with_capacity(items);
         let mut total = 0;
-        for span in &part.span {
+        for span in &component.span {
             first_at.push(total);
             total += (span.1 - span.0) as usize;
         }
         let mut at = vec![0; total];
         for (s, members) in members.iter().enumerate() {
             for (k, &i) in members.iter().enumerate() {
-                at[first_at[i as usize] + s - part.span[i as usize].0 as usize] = k as u32;
+                at[first_at[i as usize] + s - component.span[i as usize].0 as usize] = k as u32;
             }
         }
-        State {
-            part,
+        SearchState {
+            component,
             capacity,
             left: members.iter().map(|members| members.len() as u32).collect(),
             members,
@@ -75,7 +75,7 @@ impl<'a> State<'a> {
             first_at,
             starts,
             floor: vec![0; sections],
-            rest: part.load.clone(),
+            rest: component.load.clone(),
             least: vec![0; items],
             placed: vec![false; items],
             offsets: vec![0; items],
@@ -96,7 +96,8 @@ impl<'a> State<'a> {
 
     /// Moves an item behind the unplaced ones of a section. Taken back in the opposite order, it only has to be counted again.
     fn leave(&mut self, item: u32, s: usize) {
-        let spot = |i: u32| self.first_at[i as usize] + s - self.part.span[i as usize].0 as usize;
+        let spot =
+            |i: u32| self.first_at[i as usize] + s - self.component.span[i as usize].0 as usize;
         let last = self.left[s] as usize - 1;
         let other = self.members[s][last];
         let (own, others) = (spot(item), spot(other));
@@ -124,7 +125,7 @@ impl<'a> State<'a> {
         self.capacity - self.rest[s] - self.floor[s]
     }
 
-    /// Where the trail stands, for [`State::back_to`].
+    /// Where the trail stands, for [`SearchState::back_to`].
     pub(super) fn mark(&self) -> usize {
         self.trail.len()
     }
@@ -132,12 +133,12 @@ impl<'a> State<'a> {
     pub(super) fn back_to(&mut self, mark: usize) {
         for change in self.trail.drain(mark..).rev() {
             match change {
-                Change::Floor(s, floor) => self.floor[s as usize] = floor,
-                Change::Least(i, least) => self.least[i as usize] = least,
-                Change::Placed(i) => {
+                TrailEntry::Floor(s, floor) => self.floor[s as usize] = floor,
+                TrailEntry::Least(i, least) => self.least[i as usize] = least,
+                TrailEntry::Placed(i) => {
                     self.placed[i as usize] = false;
-                    for s in run(self.part.span[i as usize]) {
-                        self.rest[s] += self.part.size[i as usize];
+                    for s in run(self.component.span[i as usize]) {
+                        self.rest[s] += self.component.size[i as usize];
                         self.left[s] += 1;
                     }
                 }
@@ -148,10 +149,10 @@ impl<'a> State<'a> {
     /// Places an item. Errs with the section that does not fit the capacity any more.
     pub(super) fn place(&mut self, item: u32, offset: u64) -> Result<(), u32> {
         let i = item as usize;
-        let (span, size) = (self.part.span[i], self.part.size[i]);
+        let (span, size) = (self.component.span[i], self.component.size[i]);
         self.offsets[i] = offset;
         self.placed[i] = true;
-        self.trail.push(Change::Placed(item));
+        self.trail.push(TrailEntry::Placed(item));
         for s in run(span) {
             self.rest[s] -= size;
             self.leave(item, s);
@@ -176,7 +177,7 @@ impl<'a> State<'a> {
         if self.floor[s] >= floor {
             return Ok(());
         }
-        self.trail.push(Change::Floor(section, self.floor[s]));
+        self.trail.push(TrailEntry::Floor(section, self.floor[s]));
         self.floor[s] = floor;
         if floor + self.rest[s] > self.capacity {
             self.drain();
@@ -187,9 +188,9 @@ impl<'a> State<'a> {
             let item = self.members[s][k];
             let i = item as usize;
             if self.least[i] < floor {
-                self.trail.push(Change::Least(item, self.least[i]));
+                self.trail.push(TrailEntry::Least(item, self.least[i]));
                 self.least[i] = floor;
-                for s in self.part.span[i].0..self.part.span[i].1 {
+                for s in self.component.span[i].0..self.component.span[i].1 {
                     self.enqueue(s);
                 }
             }
@@ -227,7 +228,7 @@ impl<'a> State<'a> {
         let level = self.floor[section as usize];
         let (mut lowest, mut first, mut last) = (u64::MAX, section, section + 1);
         for i in self.open(section) {
-            let (i, span) = (i as usize, self.part.span[i as usize]);
+            let (i, span) = (i as usize, self.component.span[i as usize]);
             if self.least[i] > level {
                 lowest = lowest.min(self.least[i]);
             } else {
@@ -237,9 +238,9 @@ impl<'a> State<'a> {
         // Spans around one section form one run: what supports one of those items is anywhere in it.
         for s in (first..last).filter(|&s| s != section) {
             for i in self.open(s) {
-                let (i, span) = (i as usize, self.part.span[i as usize]);
+                let (i, span) = (i as usize, self.component.span[i as usize]);
                 if !(span.0..span.1).contains(&section) {
-                    lowest = lowest.min(self.least[i] + self.part.size[i]);
+                    lowest = lowest.min(self.least[i] + self.component.size[i]);
                 }
             }
         }
@@ -257,8 +258,10 @@ impl<'a> State<'a> {
             let mut last = s;
             while s <= last && s < scope.1 {
                 // Whatever reaches a section begins in the scope too.
-                last =
-                    self.starting(s).map(|i| self.part.span[i as usize].1 - 1).fold(last, u32::max);
+                last = self
+                    .starting(s)
+                    .map(|i| self.component.span[i as usize].1 - 1)
+                    .fold(last, u32::max);
                 s += 1;
             }
             if !self.done(first) {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use safetensors::tensor::TensorInfo;
 use tonnage_core::{Bytes, Result, Source};
-use tonnage_runtime::spill::Sum;
+use tonnage_runtime::spill::Checksum;
 
 use super::index::{self, NAME, ShardIndex};
 use super::{CHECKSUMS, Order, bad_file, before_checksums, dtype_to, failed};
@@ -62,7 +62,7 @@ fn save_one(
         put(&header)?;
         let mut sums = String::new();
         for (_, tensor) in &tensors {
-            let mut summed = Summed { to: file, sum: Sum::default() };
+            let mut summed = Summed { to: file, sum: Checksum::default() };
             let array = tensor.array("save_safetensors")?;
             put_elements(&mut summed, array, Order::default(), path, source)?;
             sums.push_str(&digits(summed.sum.finish()));

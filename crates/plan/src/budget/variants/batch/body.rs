@@ -16,11 +16,11 @@ use tonnage_ops::shape::fill::FILL;
 use tonnage_ops::tile::fused::FUSED;
 
 use super::build::mark;
-use super::node::{Part, part_of, piece_of};
-use super::parts::{Parts, Place};
+use super::node::{BatchPart, part_of, piece_of};
+use super::parts::{BatchSplit, NodePlacement};
 
 /// A body, and which values of the whole graph are its inputs and outputs.
-pub struct Body {
+pub struct PieceBody {
     pub graph: Graph,
     /// Carried: terms are added to them.
     pub sums: Vec<ValueId>,
@@ -32,14 +32,14 @@ pub struct Body {
     pub joined: Vec<ValueId>,
 }
 
-pub fn body(graph: &Graph, parts: &Parts) -> Result<Body> {
+pub fn body(graph: &Graph, parts: &BatchSplit) -> Result<PieceBody> {
     let makers: HashMap<ValueId, usize> = graph
         .nodes
         .iter()
         .enumerate()
         .flat_map(|(at, n)| n.outputs.iter().map(move |id| (*id, at)))
         .collect();
-    let mut making = Making {
+    let mut making = PieceBodyBuilder {
         graph,
         parts,
         makers,
@@ -68,7 +68,7 @@ pub fn body(graph: &Graph, parts: &Parts) -> Result<Body> {
         outputs.push(making.made(*id)?);
     }
     let Taken { sliced, reads } = making.taken;
-    Ok(Body { graph: making.builder.finish(&outputs)?, sums, sliced, reads, joined })
+    Ok(PieceBody { graph: making.builder.finish(&outputs)?, sums, sliced, reads, joined })
 }
 
 /// A value of the whole graph, and the axis along which it is cut, where it is.
@@ -81,9 +81,9 @@ struct Taken {
     reads: Vec<ValueId>,
 }
 
-struct Making<'g> {
+struct PieceBodyBuilder<'g> {
     graph: &'g Graph,
-    parts: &'g Parts,
+    parts: &'g BatchSplit,
     makers: HashMap<ValueId, usize>,
     taken: Taken,
     /// What stands for a value, cut along an axis or whole, in the body.
@@ -91,10 +91,10 @@ struct Making<'g> {
     builder: Builder,
 }
 
-impl<'g> Making<'g> {
+impl<'g> PieceBodyBuilder<'g> {
     /// Nodes that run for every piece, with how they do.
     fn nodes(&self) -> Vec<usize> {
-        let piece = |at: &usize| matches!(self.parts.places[*at], Place::Piece(_));
+        let piece = |at: &usize| matches!(self.parts.places[*at], NodePlacement::Piece(_));
         (0..self.graph.nodes.len()).filter(piece).collect()
     }
 
@@ -102,7 +102,7 @@ impl<'g> Making<'g> {
     fn results(&self) -> (Vec<ValueId>, Vec<ValueId>) {
         let mut outside = vec![false; self.graph.value_count()];
         for (node, place) in self.graph.nodes.iter().zip(&self.parts.places) {
-            if !matches!(place, Place::Piece(_)) {
+            if !matches!(place, NodePlacement::Piece(_)) {
                 node.inputs.iter().for_each(|id| outside[id.index()] = true);
             }
         }
@@ -111,7 +111,7 @@ impl<'g> Making<'g> {
         for at in self.nodes() {
             for id in self.graph.nodes[at].outputs.iter().filter(|id| outside[id.index()]) {
                 match self.parts.parts[id.index()] {
-                    Part::Folded(Fold::Sum | Fold::Mean) => sums.push(*id),
+                    BatchPart::Folded(Fold::Sum | Fold::Mean) => sums.push(*id),
                     _ => joined.push(*id),
                 }
             }
@@ -122,10 +122,10 @@ impl<'g> Making<'g> {
     /// What a node's inputs are: values of the whole graph, each along which axis it is cut, where it is.
     fn reads(&self, at: usize) -> SmallVec<[Read; 4]> {
         let node = &self.graph.nodes[at];
-        let Place::Piece(on) = &self.parts.places[at] else { return SmallVec::new() };
+        let NodePlacement::Piece(on) = &self.parts.places[at] else { return SmallVec::new() };
         let read = |(id, cut): (&ValueId, &Option<usize>)| match &self.parts.parts[id.index()] {
-            Part::Along(axis) => (*id, Some(*axis)),
-            Part::Packed(_, axis) => (*id, Some(*axis)),
+            BatchPart::Along(axis) => (*id, Some(*axis)),
+            BatchPart::Packed(_, axis) => (*id, Some(*axis)),
             _ => (*id, *cut),
         };
         node.inputs.iter().zip(&on.cuts).map(read).collect()
@@ -142,7 +142,7 @@ impl<'g> Making<'g> {
         let by_piece = self
             .makers
             .get(&id)
-            .is_some_and(|at| matches!(self.parts.places[*at], Place::Piece(_)));
+            .is_some_and(|at| matches!(self.parts.places[*at], NodePlacement::Piece(_)));
         if by_piece {
             return;
         }
@@ -223,7 +223,7 @@ impl<'g> Making<'g> {
     /// What the body made of a value that leaves.
     fn made(&self, id: ValueId) -> Result<Value> {
         let axis = match &self.parts.parts[id.index()] {
-            Part::Along(axis) | Part::Packed(_, axis) => Some(*axis),
+            BatchPart::Along(axis) | BatchPart::Packed(_, axis) => Some(*axis),
             _ => None,
         };
         self.values.get(&(id, axis)).cloned().ok_or_else(|| bad("a result"))
@@ -231,21 +231,21 @@ impl<'g> Making<'g> {
 
     fn node(&mut self, at: usize) -> Result<()> {
         let node = &self.graph.nodes[at];
-        let Place::Piece(on) = &self.parts.places[at] else { return Ok(()) };
+        let NodePlacement::Piece(on) = &self.parts.places[at] else { return Ok(()) };
         let mut inputs = Vec::new();
         for (id, cut) in self.reads(at) {
             inputs.push(self.value(id, cut)?);
         }
         self.builder.mark(mark(self.graph, node));
         let made = match on.makes.first() {
-            Some(Part::Folded(Fold::Mean)) => vec![self.sum_of_mean(node, inputs)?],
+            Some(BatchPart::Folded(Fold::Mean)) => vec![self.sum_of_mean(node, inputs)?],
             _ => self.builder.emit(node.op, inputs, on.attrs.clone(), Vec::new(), node.aux)?,
         };
         for ((id, part), value) in node.outputs.iter().zip(&on.makes).zip(made) {
             let whole = self.graph.ty(*id);
             let (axis, expected) = match part {
-                Part::Along(axis) => (Some(*axis), piece_of(whole, *axis, self.parts.pieces)),
-                Part::Packed(_, axis) => (Some(*axis), Some(value.ty().clone())),
+                BatchPart::Along(axis) => (Some(*axis), piece_of(whole, *axis, self.parts.pieces)),
+                BatchPart::Packed(_, axis) => (Some(*axis), Some(value.ty().clone())),
                 _ => (None, Some(whole.clone())),
             };
             if expected.as_ref() != Some(value.ty()) {

@@ -19,9 +19,9 @@ use tonnage_ops::control::while_loop::WHILE_LOOP;
 use tonnage_ops::emit;
 use tonnage_ops::tile::fused::FUSED;
 
-use super::body::{Body, body};
-use super::node::{Part, part_of};
-use super::parts::{Parts, Place};
+use super::body::{PieceBody, body};
+use super::node::{BatchPart, part_of};
+use super::parts::{BatchSplit, NodePlacement};
 
 /// A graph in pieces.
 pub struct InPieces {
@@ -31,7 +31,7 @@ pub struct InPieces {
 }
 
 /// The graph with a loop over the pieces.
-pub fn in_pieces(graph: &Graph, parts: &Parts) -> Result<InPieces> {
+pub fn in_pieces(graph: &Graph, parts: &BatchSplit) -> Result<InPieces> {
     let body = body(graph, parts)?;
     let mut outer = Outer { graph, parts, builder: Builder::new(), values: HashMap::new() };
     for id in &graph.inputs {
@@ -41,16 +41,16 @@ pub fn in_pieces(graph: &Graph, parts: &Parts) -> Result<InPieces> {
         outer.values.insert(*id, value);
     }
     let before = needed(graph, parts, &body);
-    let once = |at: &usize| matches!(parts.places[*at], Place::Once);
+    let once = |at: &usize| matches!(parts.places[*at], NodePlacement::Once);
     for at in (0..graph.nodes.len()).filter(|at| once(at) && before[*at]) {
         outer.node(&graph.nodes[at])?;
     }
     let node = outer.pieces(&body)?;
     for (at, node) in graph.nodes.iter().enumerate() {
         let runs = match &parts.places[at] {
-            Place::Once => !before[at],
-            Place::After => true,
-            Place::Piece(_) => false,
+            NodePlacement::Once => !before[at],
+            NodePlacement::After => true,
+            NodePlacement::Piece(_) => false,
         };
         if runs {
             outer.node(node)?;
@@ -65,7 +65,7 @@ pub fn in_pieces(graph: &Graph, parts: &Parts) -> Result<InPieces> {
 }
 
 /// Nodes that run once and that the pieces need.
-fn needed(graph: &Graph, parts: &Parts, body: &Body) -> Vec<bool> {
+fn needed(graph: &Graph, parts: &BatchSplit, body: &PieceBody) -> Vec<bool> {
     let mut wanted = vec![false; graph.value_count()];
     for id in body.sliced.iter().map(|(id, _)| id).chain(&body.reads) {
         wanted[id.index()] = true;
@@ -73,7 +73,7 @@ fn needed(graph: &Graph, parts: &Parts, body: &Body) -> Vec<bool> {
     let mut needed = vec![false; graph.nodes.len()];
     for (at, node) in graph.nodes.iter().enumerate().rev() {
         let makes = node.outputs.iter().any(|id| wanted[id.index()]);
-        if makes && matches!(parts.places[at], Place::Once) {
+        if makes && matches!(parts.places[at], NodePlacement::Once) {
             needed[at] = true;
             node.inputs.iter().for_each(|id| wanted[id.index()] = true);
         }
@@ -83,7 +83,7 @@ fn needed(graph: &Graph, parts: &Parts, body: &Body) -> Vec<bool> {
 
 struct Outer<'g> {
     graph: &'g Graph,
-    parts: &'g Parts,
+    parts: &'g BatchSplit,
     builder: Builder,
     values: HashMap<ValueId, Value>,
 }
@@ -104,7 +104,7 @@ impl Outer<'_> {
     }
 
     /// The loop, and what its results are outside; returns the node that it is.
-    fn pieces(&mut self, body: &Body) -> Result<usize> {
+    fn pieces(&mut self, body: &PieceBody) -> Result<usize> {
         let iterations = self.parts.pieces;
         let mut inputs = Vec::new();
         for id in &body.sums {
@@ -149,18 +149,18 @@ impl Outer<'_> {
         let e = &mut self.builder;
         let whole = self.graph.ty(id);
         match &self.parts.parts[id.index()] {
-            Part::Folded(Fold::Sum) => Ok(value),
-            Part::Folded(Fold::Mean) => {
+            BatchPart::Folded(Fold::Sum) => Ok(value),
+            BatchPart::Folded(Fold::Mean) => {
                 let count = emit::number(e, count(self.graph, id)? as f64, whole.dtype)?;
                 emit::div(e, value, count)
             }
-            Part::Folded(fold) => {
+            BatchPart::Folded(fold) => {
                 let mut program = TileProgram::loading(&[whole.dtype]);
                 program.stores.push((0, Form::Elements(whole.dtype)));
                 program.fold(*fold, &[0]);
                 e.apply(&FUSED, vec![value], Attrs::Tile(Box::new(program)))
             }
-            Part::Along(axis) => {
+            BatchPart::Along(axis) => {
                 // From [pieces, ...] to [..., pieces, ...], and then one axis.
                 let order: Vec<usize> =
                     (1..=*axis).chain([0]).chain(axis + 1..whole.shape.rank() + 1).collect();

@@ -21,13 +21,13 @@ use tonnage_core::looping::row_of;
 
 use super::super::choose::Dropped;
 use super::super::draw::Sketch;
-use super::super::sketch::{Program, RematDecision};
-use super::{Base, FrontierPoint, Sink, Used, Variant, Within};
+use super::super::sketch::{ProgramProfile, RematDecision};
+use super::{FrontierPoint, Variant, VariantBase, VariantSink, VariantSummary, Within};
 use crate::order;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
 use build::InPieces;
-use parts::{Parts, batches};
+use parts::{BatchSplit, batches};
 
 /// Numbers of pieces that are tried at most; fewer of a large graph.
 const MOST: usize = 12;
@@ -37,13 +37,13 @@ const POINTS: usize = 6;
 const SMALL: usize = 500;
 
 /// The graph with its batch in pieces, for several numbers of them.
-pub fn variants(graph: &Arc<Graph>, base: &Base, sink: &mut impl Sink) {
+pub fn variants(graph: &Arc<Graph>, base: &VariantBase, sink: &mut impl VariantSink) {
     for (len, batch) in batches(graph) {
         let numbers = numbers(len, (NODES / graph.nodes.len().max(1)).clamp(3, MOST));
         let mut shared: Option<(usize, Vec<Dropped>)> = None;
         let mut any = false;
         for pieces in numbers {
-            let Some(parts) = Parts::of(graph, &batch, pieces) else { continue };
+            let Some(parts) = BatchSplit::of(graph, &batch, pieces) else { continue };
             let Ok(made) = build::in_pieces(graph, &parts) else { continue };
             if let Ok((variant, points)) = variant(made, base, pieces, &mut shared) {
                 sink.add(variant, points);
@@ -76,7 +76,7 @@ fn numbers(len: usize, most: usize) -> Vec<usize> {
 
 fn variant(
     made: InPieces,
-    base: &Base,
+    base: &VariantBase,
     pieces: usize,
     shared: &mut Option<(usize, Vec<Dropped>)>,
 ) -> Result<(Variant, Vec<FrontierPoint>)> {
@@ -88,13 +88,13 @@ fn variant(
     let pressure = Pressure::of(&body, &specs, base.threads);
     // Nothing waits in a file inside of a loop.
     let machine = base.machine.without_disk();
-    let program = Program::of(&body, pressure.clone(), &machine);
+    let program = ProgramProfile::of(&body, pressure.clone(), &machine);
     let sketches = sketches(&program, shared);
     let iteration = program.seconds();
     let (mut variant, outer) = Variant::of(Arc::new(graph), base.inputs, base.threads, &machine);
     let own = machine.node(&variant.graph, &variant.graph.nodes[node]);
     variant.seconds = base.slower(variant.seconds + pieces as f64 * iteration - own);
-    variant.used = Used { micro_batches: Some(pieces), ..variant.used };
+    variant.used = VariantSummary { micro_batches: Some(pieces), ..variant.used };
     let runs = outer
         .sketch(&vec![RematDecision::Keep; outer.candidates.len()])
         .map(|s| s.runs)
@@ -117,7 +117,7 @@ fn variant(
 
 /// What is dropped in the body: looked for with the first number of pieces, and the same with all others, since they
 /// differ in sizes alone.
-fn sketches(program: &Program, shared: &mut Option<(usize, Vec<Dropped>)>) -> Vec<Sketch> {
+fn sketches(program: &ProgramProfile, shared: &mut Option<(usize, Vec<Dropped>)>) -> Vec<Sketch> {
     let (candidates, found) = shared.get_or_insert_with(|| {
         let found = super::super::points(std::slice::from_ref(program));
         (program.candidates.len(), found.into_iter().map(|choice| choice.dropped).collect())

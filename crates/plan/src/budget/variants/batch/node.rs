@@ -13,7 +13,7 @@ use tonnage_ops::shape::reshape::RESHAPE;
 
 /// What is known of a value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Part {
+pub enum BatchPart {
     /// It does not depend on the batch.
     Whole,
     /// A piece is one of k equal parts along that axis.
@@ -32,7 +32,7 @@ pub struct OnPieces {
     /// For each input that is whole, the axis along which it is cut; `None`: it is read whole.
     pub cuts: SmallVec<[Option<usize>; 4]>,
     /// What it makes.
-    pub makes: SmallVec<[Part; 2]>,
+    pub makes: SmallVec<[BatchPart; 2]>,
     /// What it is told.
     pub attrs: Attrs,
 }
@@ -45,13 +45,18 @@ pub fn is_last(node: &Node) -> bool {
 }
 
 /// How a node that reads pieces runs on them; `None` where it has to see the whole.
-pub fn on_pieces(graph: &Graph, node: &Node, parts: &[Part], pieces: usize) -> Option<OnPieces> {
+pub fn on_pieces(
+    graph: &Graph,
+    node: &Node,
+    parts: &[BatchPart],
+    pieces: usize,
+) -> Option<OnPieces> {
     if !node.regions.is_empty() || is_last(node) {
         return None;
     }
     let read = |id: &ValueId| parts[id.index()].clone();
-    let reads: SmallVec<[Part; 4]> = node.inputs.iter().map(read).collect();
-    let seen = Seen { graph, node, reads, pieces };
+    let reads: SmallVec<[BatchPart; 4]> = node.inputs.iter().map(read).collect();
+    let seen = PieceInference { graph, node, reads, pieces };
     graph.with_call(node, |call| match node.op.lower {
         Lower::Tile(make) => seen.tile(call, &make(call, node.aux).ok()?),
         _ if node.op == &RESHAPE => seen.reshape(),
@@ -72,15 +77,15 @@ pub fn piece_of(ty: &TensorType, axis: usize, pieces: usize) -> Option<TensorTyp
     Some(piece)
 }
 
-struct Seen<'g> {
+struct PieceInference<'g> {
     graph: &'g Graph,
     node: &'g Node,
     /// What is known of each input.
-    reads: SmallVec<[Part; 4]>,
+    reads: SmallVec<[BatchPart; 4]>,
     pieces: usize,
 }
 
-impl Seen<'_> {
+impl PieceInference<'_> {
     fn made(&self, k: usize) -> Option<&TensorType> {
         Some(self.graph.ty(*self.node.outputs.get(k)?))
     }
@@ -98,12 +103,12 @@ impl Seen<'_> {
         let mut cut: Option<usize> = None;
         for ((part, ty), form) in self.reads.iter().zip(call.inputs).zip(&program.loads) {
             let axis = match part {
-                Part::Along(own) if *form != Form::Bits && ty.shape.rank() <= rank => {
+                BatchPart::Along(own) if *form != Form::Bits && ty.shape.rank() <= rank => {
                     let axis = own + rank - ty.shape.rank();
                     (ty.shape[*own] == domain[axis]).then_some(axis)?
                 }
-                Part::Packed(of, axis) if *form == Form::Bits && *of == domain => *axis,
-                Part::Whole if *form != Form::Bits => continue,
+                BatchPart::Packed(of, axis) if *form == Form::Bits && *of == domain => *axis,
+                BatchPart::Whole if *form != Form::Bits => continue,
                 _ => return None,
             };
             if *cut.get_or_insert(axis) != axis {
@@ -114,28 +119,28 @@ impl Seen<'_> {
         part_of(&domain[cut], self.pieces)?;
         let cuts = self.reads.iter().zip(call.inputs).map(|(part, ty)| {
             let own = (cut + ty.shape.rank()).checked_sub(rank)?;
-            (*part == Part::Whole && !ty.shape[own].is(1)).then_some(own)
+            (*part == BatchPart::Whole && !ty.shape[own].is(1)).then_some(own)
         });
         let cuts = cuts.collect();
-        let (makes, attrs): (SmallVec<[Part; 2]>, Attrs) = match &program.close {
+        let (makes, attrs): (SmallVec<[BatchPart; 2]>, Attrs) = match &program.close {
             Close::Store => {
                 let of = |(_, form): &(_, Form)| match form {
-                    Form::Bits => Part::Packed(domain.clone(), cut),
-                    Form::Elements(_) => Part::Along(cut),
+                    Form::Bits => BatchPart::Packed(domain.clone(), cut),
+                    Form::Elements(_) => BatchPart::Along(cut),
                 };
                 (program.stores.iter().map(of).collect(), self.attrs(cut)?)
             }
             Close::Fold { fold, axes } if axes.contains(&cut) => {
-                (SmallVec::from_iter([Part::Folded(*fold)]), self.node.attrs.clone())
+                (SmallVec::from_iter([BatchPart::Folded(*fold)]), self.node.attrs.clone())
             }
             Close::Fold { axes, .. } => {
                 let kept = self.made(0)?.shape.rank() == rank;
                 let gone = axes.iter().filter(|axis| **axis < cut && !kept).count();
-                (SmallVec::from_iter([Part::Along(cut - gone)]), self.attrs(cut - gone)?)
+                (SmallVec::from_iter([BatchPart::Along(cut - gone)]), self.attrs(cut - gone)?)
             }
         };
         for (k, part) in makes.iter().enumerate() {
-            let Part::Along(axis) = part else { continue };
+            let BatchPart::Along(axis) = part else { continue };
             if self.made(k)?.shape.get(*axis) != Some(&domain[cut]) {
                 return None;
             }
@@ -145,7 +150,7 @@ impl Seen<'_> {
 
     /// Elements keep their order: a part of the leading ones is a part of the leading ones.
     fn reshape(&self) -> Option<OnPieces> {
-        let [Part::Along(axis)] = self.reads.as_slice() else { return None };
+        let [BatchPart::Along(axis)] = self.reads.as_slice() else { return None };
         let (from, to) = (&self.graph.ty(self.node.inputs[0]).shape, &self.made(0)?.shape);
         if to.get(..*axis)? != &from[..*axis] {
             return None;
@@ -153,7 +158,8 @@ impl Seen<'_> {
         // Lengths of 1 may stand before what is cut.
         let cut = (*axis..to.rank()).find(|a| !to[*a].is(1))?;
         part_of(&from[*axis], self.pieces)?;
-        let (cuts, makes) = (SmallVec::from_iter([None]), SmallVec::from_iter([Part::Along(cut)]));
+        let (cuts, makes) =
+            (SmallVec::from_iter([None]), SmallVec::from_iter([BatchPart::Along(cut)]));
         Some(OnPieces { cuts, makes, attrs: self.attrs(cut)? })
     }
 
@@ -167,10 +173,10 @@ impl Seen<'_> {
         let found = first.filter_map(|(axis, of)| Some((axis, along(of)?)));
         for (axis, group) in found {
             let Some(cuts) = self.cuts(&group) else { continue };
-            let mut makes: SmallVec<[Part; 2]> = SmallVec::from_iter([Part::Along(axis)]);
+            let mut makes: SmallVec<[BatchPart; 2]> = SmallVec::from_iter([BatchPart::Along(axis)]);
             for axes in &map.outputs[1..] {
                 let same = |of: &AxisOf| along(of).is_some_and(|g| is_same(&g, &group));
-                makes.push(Part::Along(axes.iter().position(same)?));
+                makes.push(BatchPart::Along(axes.iter().position(same)?));
             }
             let attrs = self.attrs(axis)?;
             if self.node.outputs.len() > makes.len() {
@@ -182,7 +188,7 @@ impl Seen<'_> {
         if self.node.aux {
             return None;
         }
-        let makes = self.node.outputs.iter().map(|_| Part::Folded(Fold::Sum)).collect();
+        let makes = self.node.outputs.iter().map(|_| BatchPart::Folded(Fold::Sum)).collect();
         Some(OnPieces { cuts, makes, attrs: self.node.attrs.clone() })
     }
 
@@ -192,8 +198,8 @@ impl Seen<'_> {
         for (input, part) in self.reads.iter().enumerate() {
             let own = group.iter().find(|(i, _)| *i == input).map(|(_, axis)| *axis);
             cuts.push(match (part, own) {
-                (Part::Along(axis), Some(own)) if *axis == own => None,
-                (Part::Whole, own) => own,
+                (BatchPart::Along(axis), Some(own)) if *axis == own => None,
+                (BatchPart::Whole, own) => own,
                 _ => return None,
             });
         }
@@ -204,7 +210,13 @@ impl Seen<'_> {
 
     /// Extra outputs are for the op's own gradient on the same piece: where their types say that a piece has a
     /// part of them, it is that part.
-    fn extra(&self, call: &Call, group: &Group, attrs: &Attrs, count: usize) -> Option<Vec<Part>> {
+    fn extra(
+        &self,
+        call: &Call,
+        group: &Group,
+        attrs: &Attrs,
+        count: usize,
+    ) -> Option<Vec<BatchPart>> {
         let mut inputs = call.inputs.to_vec();
         for (input, axis) in group {
             inputs[*input] = piece_of(&inputs[*input], *axis, self.pieces)?;
@@ -219,7 +231,7 @@ impl Seen<'_> {
             let whole = self.graph.ty(*id);
             let axis = (0..whole.shape.rank())
                 .find(|axis| piece_of(whole, *axis, self.pieces).as_ref() == Some(piece))?;
-            Some(Part::Along(axis))
+            Some(BatchPart::Along(axis))
         };
         made.iter().zip(whole).map(part).collect()
     }

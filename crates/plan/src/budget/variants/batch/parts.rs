@@ -4,11 +4,11 @@
 use tonnage_core::Kind;
 use tonnage_core::graph::{Graph, ValueId};
 
-use super::node::{OnPieces, Part, is_last, on_pieces};
+use super::node::{BatchPart, OnPieces, is_last, on_pieces};
 
 /// Where a node runs.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum NodePlacement {
     /// Once: before all pieces where they need it, otherwise after.
     Once,
     /// For every piece.
@@ -19,12 +19,12 @@ pub enum Place {
 
 /// A graph cut along its batch.
 #[derive(Debug)]
-pub struct Parts {
+pub struct BatchSplit {
     pub pieces: usize,
     /// For each value.
-    pub parts: Vec<Part>,
+    pub parts: Vec<BatchPart>,
     /// For each node.
-    pub places: Vec<Place>,
+    pub places: Vec<NodePlacement>,
 }
 
 /// Arguments that are cut along their first axis together: all that have the same length there, or one alone.
@@ -47,41 +47,45 @@ pub fn batches(graph: &Graph) -> Vec<(usize, Vec<ValueId>)> {
     found
 }
 
-impl Parts {
+impl BatchSplit {
     /// The graph with these inputs in so many pieces; `None` where something mixes them.
     ///
     /// An op that needs all pieces at once, or what only all of them make, excludes it. Updates of variables, and what goes
     /// to files, come after all pieces, and may read what the pieces made, joined.
-    pub fn of(graph: &Graph, batch: &[ValueId], pieces: usize) -> Option<Parts> {
-        let mut parts = vec![Part::Whole; graph.value_count()];
+    pub fn of(graph: &Graph, batch: &[ValueId], pieces: usize) -> Option<BatchSplit> {
+        let mut parts = vec![BatchPart::Whole; graph.value_count()];
         for id in batch {
-            parts[id.index()] = Part::Along(0);
+            parts[id.index()] = BatchPart::Along(0);
         }
         let mut places = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
-            let read =
-                |wanted: fn(&Part) -> bool| node.inputs.iter().any(|id| wanted(&parts[id.index()]));
-            let cut = read(|p| matches!(p, Part::Along(_) | Part::Packed(..)));
-            let late = read(|p| matches!(p, Part::Folded(_) | Part::After));
-            let packed = read(|p| matches!(p, Part::Packed(..)));
+            let read = |wanted: fn(&BatchPart) -> bool| {
+                node.inputs.iter().any(|id| wanted(&parts[id.index()]))
+            };
+            let cut = read(|p| matches!(p, BatchPart::Along(_) | BatchPart::Packed(..)));
+            let late = read(|p| matches!(p, BatchPart::Folded(_) | BatchPart::After));
+            let packed = read(|p| matches!(p, BatchPart::Packed(..)));
             let place = match (cut, late) {
-                _ if is_last(node) && !packed => Place::After,
+                _ if is_last(node) && !packed => NodePlacement::After,
                 (true, true) => return None,
-                (true, false) => Place::Piece(Box::new(on_pieces(graph, node, &parts, pieces)?)),
-                (false, true) => Place::After,
-                (false, false) => Place::Once,
+                (true, false) => {
+                    NodePlacement::Piece(Box::new(on_pieces(graph, node, &parts, pieces)?))
+                }
+                (false, true) => NodePlacement::After,
+                (false, false) => NodePlacement::Once,
             };
             for (k, id) in node.outputs.iter().enumerate() {
                 parts[id.index()] = match &place {
-                    Place::Once => Part::Whole,
-                    Place::Piece(on) => on.makes[k].clone(),
-                    Place::After => Part::After,
+                    NodePlacement::Once => BatchPart::Whole,
+                    NodePlacement::Piece(on) => on.makes[k].clone(),
+                    NodePlacement::After => BatchPart::After,
                 };
             }
             places.push(place);
         }
-        let leaves = graph.outputs.iter().all(|id| !matches!(parts[id.index()], Part::Packed(..)));
-        let some = places.iter().any(|place| matches!(place, Place::Piece(_)));
-        (leaves && some).then_some(Parts { pieces, parts, places })
+        let leaves =
+            graph.outputs.iter().all(|id| !matches!(parts[id.index()], BatchPart::Packed(..)));
+        let some = places.iter().any(|place| matches!(place, NodePlacement::Piece(_)));
+        (leaves && some).then_some(BatchSplit { pieces, parts, places })
     }
 }

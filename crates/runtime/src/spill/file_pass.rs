@@ -16,17 +16,17 @@ const COUNT: usize = 4;
 
 /// One pass over a file.
 #[derive(Debug)]
-pub struct Pass(AtomicU64);
+pub struct FilePass(AtomicU64);
 
 static PASSES: AtomicU64 = AtomicU64::new(1);
 
-impl Default for Pass {
-    fn default() -> Pass {
-        Pass(AtomicU64::new(PASSES.fetch_add(1, Ordering::Relaxed)))
+impl Default for FilePass {
+    fn default() -> FilePass {
+        FilePass(AtomicU64::new(PASSES.fetch_add(1, Ordering::Relaxed)))
     }
 }
 
-impl Pass {
+impl FilePass {
     /// What windows hold of it is forgotten.
     pub fn ends(&self) {
         self.0.store(PASSES.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Pass {
 }
 
 /// What a thread has read of a file, and where it would go on.
-struct Window {
+struct ReadWindow {
     pass: u64,
     /// By the thread's own count of reads.
     read_at: u64,
@@ -85,23 +85,23 @@ struct Window {
     bytes: [u8; SIZE],
 }
 
-impl Window {
-    const EMPTY: Window =
-        Window { pass: 0, read_at: 0, from: 0, len: 0, next: 0, bytes: [0; SIZE] };
+impl ReadWindow {
+    const EMPTY: ReadWindow =
+        ReadWindow { pass: 0, read_at: 0, from: 0, len: 0, next: 0, bytes: [0; SIZE] };
 
     fn holds(&self, at: u64, len: usize) -> bool {
         at >= self.from && at + len as u64 <= self.from + self.len as u64
     }
 }
 
-struct Windows {
-    all: [Window; COUNT],
+struct ReadWindows {
+    all: [ReadWindow; COUNT],
     clock: u64,
 }
 
 thread_local! {
-    static WINDOWS: RefCell<Windows> =
-        const { RefCell::new(Windows { all: [Window::EMPTY; COUNT], clock: 0 }) };
+    static WINDOWS: RefCell<ReadWindows> =
+        const { RefCell::new(ReadWindows { all: [ReadWindow::EMPTY; COUNT], clock: 0 }) };
 }
 
 #[cfg(test)]
@@ -117,12 +117,12 @@ mod tests {
             out.copy_from_slice(&data[at as usize..][..out.len()]);
             Ok::<(), ()>(())
         };
-        let read = |pass: &Pass, at: usize, len: usize| {
+        let read = |pass: &FilePass, at: usize, len: usize| {
             let mut out = vec![0; len];
             pass.read(at as u64, data.len() as u64, &mut out, fill).unwrap();
             assert_eq!(out, data[at..at + len], "{at} {len}");
         };
-        let passes: Vec<Pass> = (0..3).map(|_| Pass::default()).collect();
+        let passes: Vec<FilePass> = (0..3).map(|_| FilePass::default()).collect();
         // Three files side by side, with pieces that do not divide a window.
         for at in (0..99_000).step_by(1000) {
             passes.iter().for_each(|pass| read(pass, at, 1000));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_read_that_fails_leaves_nothing_in_the_window() {
-        let pass = Pass::default();
+        let pass = FilePass::default();
         let mut out = [0; 100];
         let ok = |_: u64, out: &mut [u8]| {
             out.fill(1);

@@ -8,13 +8,13 @@
 use tonnage_core::ValueId;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_plan::StateFile as Planned;
+use tonnage_plan::StateFilePlan;
 use tonnage_plan::schedule::{LAST, START};
 
-use super::back::Way;
-use super::frame::Frame;
+use super::frame::ExecutionFrame;
+use super::loop_backward::LoopBackward;
 use super::region::copy;
-use crate::lend::{Lender, Region};
+use crate::lend::{ByteRange, Lender};
 use crate::spill::SpillFile;
 
 /// A file with a row for the state before each iteration but the first.
@@ -27,7 +27,7 @@ pub struct StateFile {
 impl StateFile {
     /// As long as the plan says from the start, so that a full disk shows before the first iteration; one that only the
     /// data end grows.
-    fn create(planned: &Planned, known: bool) -> Result<StateFile> {
+    fn create(planned: &StateFilePlan, known: bool) -> Result<StateFile> {
         let file = match planned.bytes().filter(|len| known && !len.is_zero()) {
             Some(len) => SpillFile::create(len)?,
             None => SpillFile::nameless()?,
@@ -37,7 +37,7 @@ impl StateFile {
     }
 
     /// Writes the state before an iteration.
-    fn write(&mut self, lender: &mut Lender, iteration: u64, state: &[Region]) -> Result<Bytes> {
+    fn write(&mut self, lender: &mut Lender, iteration: u64, state: &[ByteRange]) -> Result<Bytes> {
         let mut written = Bytes::ZERO;
         let first = self.state * (iteration - 1);
         for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
@@ -49,7 +49,7 @@ impl StateFile {
     }
 
     /// Reads it back.
-    fn read(&mut self, lender: &mut Lender, iteration: u64, state: &[Region]) -> Result<()> {
+    fn read(&mut self, lender: &mut Lender, iteration: u64, state: &[ByteRange]) -> Result<()> {
         let first = self.state * (iteration - 1);
         for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
             let mut lent = lender.lend(&[], &[*region])?;
@@ -59,9 +59,13 @@ impl StateFile {
     }
 }
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     /// A file for the states of a loop.
-    pub(super) fn open_states(&mut self, planned: &Planned, known: bool) -> Result<StateFile> {
+    pub(super) fn open_states(
+        &mut self,
+        planned: &StateFilePlan,
+        known: bool,
+    ) -> Result<StateFile> {
         // The same loop in an iteration before, or run again: what it wrote is not asked for any more.
         self.states.retain(|(name, _)| *name != planned.name);
         StateFile::create(planned, known)
@@ -72,7 +76,7 @@ impl<'p> Frame<'p> {
         lender: &mut Lender,
         file: &mut StateFile,
         iteration: u64,
-        state: &[Region],
+        state: &[ByteRange],
     ) -> Result<()> {
         self.spilled += file.write(lender, iteration, state)?;
         Ok(())
@@ -91,24 +95,24 @@ impl<'p> Frame<'p> {
     pub(super) fn back_from_file(
         &mut self,
         lender: &mut Lender,
-        way: &mut Way<'p>,
-        planned: &Planned,
+        backward: &mut LoopBackward<'p>,
+        planned: &StateFilePlan,
         iterations: Option<u64>,
     ) -> Result<()> {
-        let plan = way.states.plan;
+        let plan = backward.states.plan;
         let (mut file, iterations) = match (plan.written, iterations) {
             (true, Some(iterations)) => (self.take_states(planned.name)?, iterations),
-            _ => self.run_again(lender, way, planned, iterations)?,
+            _ => self.run_again(lender, backward, planned, iterations)?,
         };
         let mut after = LAST;
         for iteration in (0..iterations).rev() {
             let before = if iteration == 0 { START } else { usize::from(after == 0) };
-            let state = way.states.at(before)?;
+            let state = backward.states.at(before)?;
             if iteration > 0 {
                 state.iter().for_each(|region| self.lent(region));
                 file.read(lender, iteration, &state)?;
             }
-            self.step_back(lender, way, iteration, before, after)?;
+            self.step_back(lender, backward, iteration, before, after)?;
             after = before;
         }
         // Another gradient of the same loop may ask for them.
@@ -120,11 +124,11 @@ impl<'p> Frame<'p> {
     fn run_again(
         &mut self,
         lender: &mut Lender,
-        way: &Way<'p>,
-        planned: &Planned,
+        backward: &LoopBackward<'p>,
+        planned: &StateFilePlan,
         iterations: Option<u64>,
     ) -> Result<(StateFile, u64)> {
-        let (runner, states) = (&way.runner, &way.states);
+        let (runner, states) = (&backward.runner, &backward.states);
         let handed = states.plan.spec.handed;
         let limit = match iterations.filter(|_| handed) {
             Some(iterations) => iterations.saturating_sub(1),

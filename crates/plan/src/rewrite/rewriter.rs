@@ -1,8 +1,8 @@
-//! The walk: every node of a graph, in order, onto a new graph, with rules applied on the way.
+//! The rewriter: every node of a graph, in order, onto a new graph, with rules applied on the way.
 //!
 //! A rule is asked whether a node's result is a value that is there already or can be had in another way;
 //! what it makes instead goes through the rules again. A node that no rule knows is looked up among those
-//! that came before (common subexpressions), and added if it is new. Operands come first, so one walk sees
+//! that came before (common subexpressions), and added if it is new. Operands come first, so one pass sees
 //! everything in its last form, and takes time in proportion to the number of nodes.
 //!
 //! The invariants: a rule's value has the type and the bits of the result that it stands for; nodes with an
@@ -22,14 +22,14 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{DType, Kind, Scalar, Source};
 use tonnage_ops::shape::fill::FILL;
 
-use super::regions::Walked;
+use super::regions::RewrittenRegion;
 use super::same::{digest, draws, part, same_regions};
 
 /// A rule: the value that a node's only result is, if the rule knows one.
-pub(crate) type Rule = fn(&mut Walk, &Given) -> Result<Option<ValueId>>;
+pub(crate) type RewriteRule = fn(&mut Rewriter, &PendingNode) -> Result<Option<ValueId>>;
 
 /// A node that is about to be added: one result, no effect, no regions.
-pub(crate) struct Given<'a> {
+pub(crate) struct PendingNode<'a> {
     pub op: &'static OpDef,
     pub attrs: &'a Attrs,
     pub inputs: &'a [ValueId],
@@ -42,9 +42,9 @@ pub(crate) struct Given<'a> {
 pub(crate) type Ids = SmallVec<[ValueId; 2]>;
 
 /// A graph in the making.
-pub(crate) struct Walk<'r> {
+pub(crate) struct Rewriter<'r> {
     pub graph: Graph,
-    pub(super) rules: &'r [Rule],
+    pub(super) rules: &'r [RewriteRule],
     pub(super) merge: bool,
     /// For each value, the node that makes it.
     makers: Vec<Option<u32>>,
@@ -52,7 +52,7 @@ pub(crate) struct Walk<'r> {
     digests: Vec<(u64, u32)>,
     /// Nodes by their digest.
     table: HashMap<u64, SmallVec<[u32; 1]>>,
-    pub(super) regions: HashMap<*const Graph, Walked>,
+    pub(super) regions: HashMap<*const Graph, RewrittenRegion>,
     effects: u64,
     pub(super) mark: Mark,
     /// Whether the result that is being made is read by a kernel, to which strides may matter.
@@ -60,12 +60,12 @@ pub(crate) struct Walk<'r> {
 }
 
 /// Walks a graph with these rules, and through its regions.
-pub(super) fn walk(graph: &Graph, rules: &[Rule], merge: bool) -> Result<Graph> {
-    let mut walk = Walk::new(graph, rules, merge);
+pub(super) fn rewrite_graph(graph: &Graph, rules: &[RewriteRule], merge: bool) -> Result<Graph> {
+    let mut rewriter = Rewriter::new(graph, rules, merge);
     let mut map: Vec<Option<ValueId>> = vec![None; graph.value_count()];
     for (i, id) in graph.inputs.iter().enumerate() {
-        let new = walk.define(graph.value(*id).clone(), None, (part(1, i + 1), 0));
-        walk.graph.inputs.push(new);
+        let new = rewriter.define(graph.value(*id).clone(), None, (part(1, i + 1), 0));
+        rewriter.graph.inputs.push(new);
         map[id.index()] = Some(new);
     }
     let strict = read_by_kernels(graph);
@@ -74,17 +74,17 @@ pub(super) fn walk(graph: &Graph, rules: &[Rule], merge: bool) -> Result<Graph> 
         let inputs =
             node.inputs.iter().map(|id| find(&map, id)).collect::<Result<Vec<ValueId>>>()?;
         let kind = node.outputs.first().map_or(Kind::Activation, |id| graph.value(*id).kind);
-        walk.mark = Mark { source: node.source, kind };
-        walk.strict = node.outputs.iter().any(|id| strict[id.index()]);
-        let made = walk.original(graph, node, inputs)?;
+        rewriter.mark = Mark { source: node.source, kind };
+        rewriter.strict = node.outputs.iter().any(|id| strict[id.index()]);
+        let made = rewriter.original(graph, node, inputs)?;
         for (old, new) in node.outputs.iter().zip(made) {
             map[old.index()] = Some(new);
         }
     }
-    walk.graph.outputs =
+    rewriter.graph.outputs =
         graph.outputs.iter().map(|id| find(&map, id)).collect::<Result<Vec<ValueId>>>()?;
-    walk.graph.prune();
-    Ok(walk.graph)
+    rewriter.graph.prune();
+    Ok(rewriter.graph)
 }
 
 /// Values that a kernel over slices, or a region, reads as they lie.
@@ -110,12 +110,12 @@ fn read_by_kernels(graph: &Graph) -> Vec<bool> {
     strict
 }
 
-impl<'r> Walk<'r> {
-    fn new(graph: &Graph, rules: &'r [Rule], merge: bool) -> Walk<'r> {
+impl<'r> Rewriter<'r> {
+    fn new(graph: &Graph, rules: &'r [RewriteRule], merge: bool) -> Rewriter<'r> {
         let (values, nodes) = (graph.value_count(), graph.nodes.len());
         let mut made = Graph::default();
         made.nodes.reserve(nodes);
-        Walk {
+        Rewriter {
             graph: made,
             rules,
             merge,
@@ -210,7 +210,7 @@ impl<'r> Walk<'r> {
             Lower::Tile(make) => Some(self.with_types(node, |call| make(call, false))?),
             _ => None,
         };
-        let given = Given {
+        let given = PendingNode {
             op: node.op,
             attrs: &node.attrs,
             inputs: &node.inputs,

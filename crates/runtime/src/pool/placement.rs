@@ -16,10 +16,10 @@ use crate::system::cores::{Cores, ThreadId, here};
 
 /// Where the threads of a pool are.
 #[derive(Debug)]
-pub(super) struct Places(Box<[Place]>);
+pub(super) struct ThreadPlacement(Box<[ThreadCore]>);
 
 #[derive(Debug, Default)]
-struct Place {
+struct ThreadCore {
     /// The thread, once it has started.
     thread: OnceLock<ThreadId>,
     /// The core that it was seen on last.
@@ -34,7 +34,7 @@ struct Place {
 
 thread_local! {
     /// The places of the pool that this thread is of, and which of them is its own.
-    static OWN: OnceCell<(Arc<Places>, usize)> = const { OnceCell::new() };
+    static OWN: OnceCell<(Arc<ThreadPlacement>, usize)> = const { OnceCell::new() };
 }
 
 /// The calling thread is where it is, and at work or not. Said whenever a thread of a pool begins to work, and at the end.
@@ -44,10 +44,10 @@ pub(super) fn seen(is_busy: bool) {
 
 /// The threads of the pool that sleep will not be woken on the core of the calling one, nor two on any.
 pub(super) fn spread() {
-    with_own(Places::spread);
+    with_own(ThreadPlacement::spread);
 }
 
-fn with_own(f: impl FnOnce(&Places, usize)) {
+fn with_own(f: impl FnOnce(&ThreadPlacement, usize)) {
     OWN.with(|own| {
         if let Some((places, own)) = own.get() {
             f(places, *own);
@@ -55,14 +55,14 @@ fn with_own(f: impl FnOnce(&Places, usize)) {
     });
 }
 
-impl Places {
+impl ThreadPlacement {
     /// For so many threads.
-    pub(super) fn new(threads: usize) -> Arc<Places> {
-        Arc::new(Places((0..threads).map(|_| Place::default()).collect()))
+    pub(super) fn new(threads: usize) -> Arc<ThreadPlacement> {
+        Arc::new(ThreadPlacement((0..threads).map(|_| ThreadCore::default()).collect()))
     }
 
     /// The calling thread is that of a place.
-    pub(super) fn start(self: Arc<Places>, own: usize) {
+    pub(super) fn start(self: Arc<ThreadPlacement>, own: usize) {
         let (Some(place), Some(thread)) = (self.0.get(own), ThreadId::own()) else { return };
         place.thread.get_or_init(|| thread);
         place.seen(false);
@@ -76,8 +76,8 @@ impl Places {
         let Some(allowed) = ThreadId::own().and_then(Cores::of) else { return };
         let mut free: SmallVec<[usize; 16]> = allowed.each().collect();
         take(&mut free, self.0[own].core());
-        let mut met: SmallVec<[&Place; 16]> = SmallVec::new();
-        let asleep = |(at, place): &(usize, &Place)| *at != own && !place.is_busy();
+        let mut met: SmallVec<[&ThreadCore; 16]> = SmallVec::new();
+        let asleep = |(at, place): &(usize, &ThreadCore)| *at != own && !place.is_busy();
         for (_, place) in self.0.iter().enumerate().filter(asleep) {
             let core = place.core();
             match take(&mut free, core) {
@@ -95,7 +95,7 @@ fn take(free: &mut SmallVec<[usize; 16]>, core: usize) -> bool {
     found.map(|at| free.swap_remove(at)).is_some()
 }
 
-impl Place {
+impl ThreadCore {
     fn core(&self) -> usize {
         self.core.load(Ordering::Relaxed)
     }

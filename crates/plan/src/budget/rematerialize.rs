@@ -9,12 +9,12 @@ use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::row::Transfer;
 use tonnage_ops::state::spill::{SPILL, SPILL_WAIT, UNSPILL, UNSPILL_WAIT};
 
-use super::draw::Run;
+use super::draw::SketchStep;
 use crate::order::pressure::Pressure;
 
 /// The graph that runs these nodes.
-pub fn graph(program: &Graph, pressure: &Pressure, runs: &[Run]) -> Graph {
-    let mut making = Making {
+pub fn graph(program: &Graph, pressure: &Pressure, runs: &[SketchStep]) -> Graph {
+    let mut making = RematBuilder {
         made: program.clone(),
         program,
         root: &pressure.root,
@@ -29,9 +29,9 @@ pub fn graph(program: &Graph, pressure: &Pressure, runs: &[Run]) -> Graph {
     }
     for run in runs {
         match *run {
-            Run::Node(node) => making.run(&program.nodes[node as usize], false),
-            Run::Recompute(node) => making.run(&program.nodes[node as usize], true),
-            Run::Transfer(transfer, root) => {
+            SketchStep::Node(node) => making.run(&program.nodes[node as usize], false),
+            SketchStep::Recompute(node) => making.run(&program.nodes[node as usize], true),
+            SketchStep::Transfer(transfer, root) => {
                 making.transfer(transfer, ValueId::new(root as usize));
             }
         }
@@ -39,7 +39,7 @@ pub fn graph(program: &Graph, pressure: &Pressure, runs: &[Run]) -> Graph {
     making.made
 }
 
-struct Making<'g> {
+struct RematBuilder<'g> {
     program: &'g Graph,
     made: Graph,
     /// For each value of the program, the one whose bytes it lies in.
@@ -53,7 +53,7 @@ struct Making<'g> {
     on_its_way: HashMap<ValueId, ValueId>,
 }
 
-impl Making<'_> {
+impl RematBuilder<'_> {
     fn run(&mut self, node: &Node, again: bool) {
         let mut copy = node.clone();
         for id in &mut copy.inputs {

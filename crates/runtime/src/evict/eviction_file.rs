@@ -9,47 +9,47 @@ use crate::spill::{Ranges, SpillFile};
 
 /// The file, and which ranges of it are taken.
 #[derive(Debug)]
-pub(crate) struct Store(Mutex<Inner>);
+pub(crate) struct EvictionFile(Mutex<FileAndRanges>);
 
 #[derive(Debug)]
-struct Inner {
+struct FileAndRanges {
     file: SpillFile,
     ranges: Ranges,
 }
 
 /// Bytes in the file. Dropping it frees them.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    store: Arc<Store>,
+pub(crate) struct EvictedRange {
+    store: Arc<EvictionFile>,
     at: u64,
     len: u64,
 }
 
-impl Store {
+impl EvictionFile {
     /// A new file in the folder for spill files.
-    pub(crate) fn open() -> Result<Store> {
+    pub(crate) fn open() -> Result<EvictionFile> {
         let file = SpillFile::nameless()?;
-        Ok(Store(Mutex::new(Inner { file, ranges: Ranges::default() })))
+        Ok(EvictionFile(Mutex::new(FileAndRanges { file, ranges: Ranges::default() })))
     }
 
     /// Writes bytes to a place of their own.
-    pub(crate) fn put(self: &Arc<Store>, bytes: &[u8]) -> Result<Slot> {
+    pub(crate) fn put(self: &Arc<EvictionFile>, bytes: &[u8]) -> Result<EvictedRange> {
         let len = bytes.len() as u64;
         let mut inner = self.inner();
         let at = inner.ranges.take(len);
         // A place that could not be written goes the way of all others.
-        let slot = Slot { store: self.clone(), at, len };
+        let slot = EvictedRange { store: self.clone(), at, len };
         let written = inner.file.write(at, bytes);
         drop(inner);
         written.map(|()| slot)
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, FileAndRanges> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slot {
+impl EvictedRange {
     /// How many bytes.
     pub(crate) fn len(&self) -> usize {
         self.len as usize
@@ -64,7 +64,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for EvictedRange {
     fn drop(&mut self) {
         let mut inner = self.store.inner();
         inner.file.forget(self.at);
@@ -79,15 +79,15 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    fn store() -> Arc<Store> {
-        Arc::new(Store::open().unwrap())
+    fn store() -> Arc<EvictionFile> {
+        Arc::new(EvictionFile::open().unwrap())
     }
 
     #[test]
     fn what_is_put_is_got_back_and_places_are_used_again() {
         let store = store();
         let bytes: Vec<Vec<u8>> = (1..6u8).map(|n| vec![n; 1000 * usize::from(n)]).collect();
-        let mut slots: Vec<Option<Slot>> =
+        let mut slots: Vec<Option<EvictedRange>> =
             bytes.iter().map(|b| Some(store.put(b).unwrap())).collect();
         slots[1] = None;
         slots[2] = None;

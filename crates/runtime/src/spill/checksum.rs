@@ -13,7 +13,7 @@ const BLOCK: usize = 32;
 
 /// The checksum of some bytes.
 pub(super) fn sum(bytes: &[u8]) -> u64 {
-    let mut sum = Sum::default();
+    let mut sum = Checksum::default();
     sum.add(bytes);
     sum.finish()
 }
@@ -21,28 +21,28 @@ pub(super) fn sum(bytes: &[u8]) -> u64 {
 /// The checksum of bytes that come in pieces: the same, however they are cut.
 ///
 /// ```
-/// use tonnage_runtime::spill::Sum;
-/// let (mut whole, mut parts) = (Sum::default(), Sum::default());
+/// use tonnage_runtime::spill::Checksum;
+/// let (mut whole, mut parts) = (Checksum::default(), Checksum::default());
 /// whole.add(b"all of it");
 /// parts.add(b"all ");
 /// parts.add(b"of it");
 /// assert_eq!(whole.finish(), parts.finish());
 /// ```
 #[derive(Debug, Clone)]
-pub struct Sum {
+pub struct Checksum {
     sums: [u64; 4],
     /// The bytes of a block that is not full yet.
     rest: [u8; BLOCK],
     len: u64,
 }
 
-impl Default for Sum {
-    fn default() -> Sum {
-        Sum { sums: KEYS, rest: [0; BLOCK], len: 0 }
+impl Default for Checksum {
+    fn default() -> Checksum {
+        Checksum { sums: KEYS, rest: [0; BLOCK], len: 0 }
     }
 }
 
-impl Sum {
+impl Checksum {
     /// Adds what comes next.
     pub fn add(&mut self, mut bytes: &[u8]) {
         let waiting = self.waiting();
@@ -118,7 +118,7 @@ mod tests {
     fn pieces_of_any_length_have_the_sum_of_the_whole() {
         let bytes: Vec<u8> = (0..200u32).map(|i| (i * 41) as u8).collect();
         for length in [1, 3, 31, 32, 33, 64, 199] {
-            let mut parts = Sum::default();
+            let mut parts = Checksum::default();
             bytes.chunks(length).for_each(|part| parts.add(part));
             assert_eq!(parts.finish(), sum(&bytes), "{length}");
         }

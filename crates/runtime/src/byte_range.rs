@@ -1,7 +1,7 @@
 //! Where bytes lie that can be lent: a piece of a block. `lend` makes slices of regions; whoever runs a plan cuts the
 //! regions of values out of larger ones.
 //!
-//! The invariant: [`Region::part`] gives no bytes outside of the region that it is asked of. What lies behind a region
+//! The invariant: [`ByteRange::part`] gives no bytes outside of the region that it is asked of. What lies behind a region
 //! belongs to another value, so a plan that writes a value to where it does not fit is an error before a byte is written.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use tonnage_core::{Bytes, ErrorKind, Result};
 
 /// A piece of a base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
+pub struct ByteRange {
     /// The number of the base.
     pub base: usize,
     /// Where it starts in it, in bytes.
@@ -21,12 +21,12 @@ pub struct Region {
     pub align: usize,
 }
 
-impl Region {
+impl ByteRange {
     /// So many bytes of it, from `at` on, for elements of `align` bytes.
     ///
     /// ```
-    /// use tonnage_runtime::lend::Region;
-    /// let rows = Region { base: 0, offset: 64, len: 24, align: 4 };
+    /// use tonnage_runtime::lend::ByteRange;
+    /// let rows = ByteRange { base: 0, offset: 64, len: 24, align: 4 };
     /// assert_eq!(rows.part(12, 12, 4)?.offset, 76);
     /// // A row of 24 bytes is no part of what is left behind the first 12.
     /// assert!(rows.part(12, 24, 4).is_err());
@@ -35,10 +35,10 @@ impl Region {
     ///
     /// # Errors
     /// Where they leave it: the plan is wrong.
-    pub fn part(&self, at: usize, len: usize, align: usize) -> Result<Region> {
+    pub fn part(&self, at: usize, len: usize, align: usize) -> Result<ByteRange> {
         match at.checked_add(len) {
             Some(end) if end <= self.len => {
-                Ok(Region { base: self.base, offset: self.offset + at, len, align })
+                Ok(ByteRange { base: self.base, offset: self.offset + at, len, align })
             }
             _ => {
                 let why = format!("has no room for {} at {at}", Bytes::of(len));
@@ -48,15 +48,15 @@ impl Region {
     }
 }
 
-impl fmt::Display for Region {
+impl fmt::Display for ByteRange {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Region { base, offset, len, .. } = self;
+        let ByteRange { base, offset, len, .. } = self;
         write!(f, "the region of {} at {offset} of base {base}", Bytes::of(*len))
     }
 }
 
 /// The error for a region that a plan uses in a way that it cannot be used.
 #[cold]
-pub(crate) fn wrong(region: &Region, why: &str) -> tonnage_core::Error {
+pub(crate) fn wrong(region: &ByteRange, why: &str) -> tonnage_core::Error {
     ErrorKind::BadGraph { what: format!("{region} {why}") }.into()
 }

@@ -3,37 +3,39 @@
 
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_plan::schedule::{self, Action, Back, LAST, Online, Place, START};
-use tonnage_plan::{CheckpointPolicy, Held, LoopGradPlan, Step};
+use tonnage_plan::schedule::{
+    self, BackwardAction, BackwardSchedule, LAST, Online, START, StatePlace,
+};
+use tonnage_plan::{CheckpointPolicy, LoopGradPlan, StateSource, Step};
 
-use super::frame::Frame;
-use super::looping::{CheckpointSchedule, Rows, Runner, rows};
-use super::region::{Regions, copy, part, seconds};
-use crate::lend::{Lender, Region};
+use super::frame::ExecutionFrame;
+use super::looping::{CheckpointSchedule, Runner, StackedRows, rows};
+use super::region::{ByteRanges, copy, part, seconds};
+use crate::lend::{ByteRange, Lender};
 
 /// The backward pass through a loop: what every step of it takes.
-pub(super) struct Way<'p> {
+pub(super) struct LoopBackward<'p> {
     pub runner: Runner<'p>,
-    pub states: States<'p>,
+    pub states: LoopStates<'p>,
     /// What each iteration of the backward pass takes a row of, whole.
-    seeds: Regions,
-    stacked: SmallVec<[Rows; 4]>,
+    seeds: ByteRanges,
+    stacked: SmallVec<[StackedRows; 4]>,
     /// What is carried backwards, and where the next step leaves it.
-    now: Regions,
-    other: Regions,
+    now: ByteRanges,
+    other: ByteRanges,
 }
 
 /// Where the states of a loop lie.
-pub(super) struct States<'p> {
+pub(super) struct LoopStates<'p> {
     pub plan: &'p LoopGradPlan,
-    pub scratch: Region,
-    first: Regions,
-    last: Regions,
-    checkpoints: SmallVec<[Rows; 4]>,
+    pub scratch: ByteRange,
+    first: ByteRanges,
+    last: ByteRanges,
+    checkpoints: SmallVec<[StackedRows; 4]>,
 }
 
-impl States<'_> {
-    pub fn at(&self, place: Place) -> Result<Regions> {
+impl LoopStates<'_> {
+    pub fn at(&self, place: StatePlace) -> Result<ByteRanges> {
         match place {
             START => Ok(self.first.clone()),
             LAST => Ok(self.last.clone()),
@@ -51,7 +53,7 @@ impl States<'_> {
     }
 }
 
-impl<'p> Frame<'p> {
+impl<'p> ExecutionFrame<'p> {
     pub fn while_grad(
         &mut self,
         lender: &mut Lender,
@@ -64,31 +66,32 @@ impl<'p> Frame<'p> {
             tonnage_core::Error::from(ErrorKind::BadGraph { what: "inputs are missing".into() })
         })?;
         let (back, stacked) = node.outputs.split_at(plan.spec.back);
-        let homes = back.iter().map(|id| self.made(*id)).collect::<Result<Regions>>()?;
+        let homes = back.iter().map(|id| self.made(*id)).collect::<Result<ByteRanges>>()?;
         let stacked = stacked
             .iter()
             .map(|id| self.made_rows(*id))
-            .collect::<Result<SmallVec<[Rows; 4]>>>()?;
+            .collect::<Result<SmallVec<[StackedRows; 4]>>>()?;
         if plan.spec.handed && plan.spec.of.known_iterations() == Some(0) {
             return Ok(()); // what is carried backwards stays what it is, and there is no scratch
         }
         let states = self.states(lender, step, plan, scratch)?;
         let runner = Runner::new(self, &plan.forward, scratch, &node.inputs[inputs.own.clone()])?;
-        let seeds: Regions = node.inputs[inputs.seeds.clone()]
+        let seeds: ByteRanges = node.inputs[inputs.seeds.clone()]
             .iter()
             .map(|id| self.given(*id))
             .collect::<Result<_>>()?;
         let other = seconds(&plan.second, &homes, scratch)?;
-        let mut way = Way { runner, states, seeds, stacked, now: homes.clone(), other };
+        let mut backward =
+            LoopBackward { runner, states, seeds, stacked, now: homes.clone(), other };
         let iterations = match (plan.spec.of.known_iterations(), inputs.iterations) {
             (_, Some(at)) => Some(self.integer(lender, node.inputs[at])?.max(0) as u64),
             (known, None) => known.filter(|_| plan.spec.handed),
         };
         match &plan.file {
-            Some(file) => self.back_from_file(lender, &mut way, file, iterations)?,
-            None => self.back_from_memory(lender, &mut way, iterations)?,
+            Some(file) => self.back_from_file(lender, &mut backward, file, iterations)?,
+            None => self.back_from_memory(lender, &mut backward, iterations)?,
         }
-        for (now, home) in way.now.iter().zip(&homes) {
+        for (now, home) in backward.now.iter().zip(&homes) {
             copy(lender, *now, *home)?;
         }
         Ok(())
@@ -98,15 +101,15 @@ impl<'p> Frame<'p> {
     fn back_from_memory(
         &mut self,
         lender: &mut Lender,
-        way: &mut Way<'p>,
+        backward: &mut LoopBackward<'p>,
         iterations: Option<u64>,
     ) -> Result<()> {
-        let plan = way.states.plan;
+        let plan = backward.states.plan;
         let iterations = match iterations {
             Some(iterations) => iterations,
-            None => self.sweep(lender, &way.runner, &way.states)?,
+            None => self.sweep(lender, &backward.runner, &backward.states)?,
         };
-        let checkpointed: Vec<(u64, Place)> = match &plan.forward.checkpoint_policy {
+        let checkpointed: Vec<(u64, StatePlace)> = match &plan.forward.checkpoint_policy {
             CheckpointPolicy::Nothing | CheckpointPolicy::File(_) => Vec::new(),
             CheckpointPolicy::These(these) => {
                 these.iter().enumerate().map(|(i, r)| (*r, i)).collect()
@@ -121,16 +124,16 @@ impl<'p> Frame<'p> {
         };
         let all = 0..plan.rows + plan.spare;
         let free = schedule::free(all.filter(|place| checkpointed.iter().all(|(_, k)| k != place)));
-        for action in Back::new(iterations, plan.max_checkpoints, checkpointed, free) {
+        for action in BackwardSchedule::new(iterations, plan.max_checkpoints, checkpointed, free) {
             match action {
-                Action::Forward { iteration, from, to } => {
-                    let (from, made) = (way.states.at(from)?, way.states.at(to)?);
+                BackwardAction::Forward { iteration, from, to } => {
+                    let (from, made) = (backward.states.at(from)?, backward.states.at(to)?);
                     let made = made.into_iter().collect();
-                    way.runner.round(self, lender, &from, &mut None, made, iteration)?;
+                    backward.runner.round(self, lender, &from, &mut None, made, iteration)?;
                     self.again += 1;
                 }
-                Action::Back { iteration, before, after } => {
-                    self.step_back(lender, way, iteration, before, after)?;
+                BackwardAction::Backward { iteration, before, after } => {
+                    self.step_back(lender, backward, iteration, before, after)?;
                 }
             }
         }
@@ -141,23 +144,23 @@ impl<'p> Frame<'p> {
     pub(super) fn step_back(
         &mut self,
         lender: &mut Lender,
-        way: &mut Way<'p>,
+        backward: &mut LoopBackward<'p>,
         iteration: u64,
-        before: Place,
-        after: Place,
+        before: StatePlace,
+        after: StatePlace,
     ) -> Result<()> {
-        let Way { runner, states, .. } = &*way;
+        let LoopBackward { runner, states, .. } = &*backward;
         let (plan, scratch) = (states.plan, states.scratch);
         let row = runner.row(iteration);
         let mut inputs = states.at(before)?;
         inputs.extend(runner.rows(self, lender, row)?);
         inputs.extend(runner.read.iter().copied());
         inputs.extend(states.at(after)?);
-        inputs.extend(rows(self, lender, &plan.seeds, &way.seeds, scratch, row)?);
-        inputs.extend(way.now.iter().copied());
-        let made = way.other.iter().map(|region| Ok(*region));
-        let made = made.chain(way.stacked.iter().map(|rows| rows.row(row)));
-        let made = made.collect::<Result<SmallVec<[Region; 4]>>>()?;
+        inputs.extend(rows(self, lender, &plan.seeds, &backward.seeds, scratch, row)?);
+        inputs.extend(backward.now.iter().copied());
+        let made = backward.other.iter().map(|region| Ok(*region));
+        let made = made.chain(backward.stacked.iter().map(|rows| rows.row(row)));
+        let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
         made.iter().for_each(|region| self.lent(region));
         // The same random numbers as the iteration itself.
         let key = self.key_of(plan.spec.of.key, 1, row);
@@ -165,7 +168,7 @@ impl<'p> Frame<'p> {
         let mut child = self.child(&plan.step, arena, inputs, made, key)?;
         child.run(lender, None, false)?;
         self.ran(&child);
-        std::mem::swap(&mut way.now, &mut way.other);
+        std::mem::swap(&mut backward.now, &mut backward.other);
         Ok(())
     }
 
@@ -175,26 +178,26 @@ impl<'p> Frame<'p> {
         lender: &mut Lender,
         step: &Step,
         plan: &'p LoopGradPlan,
-        scratch: Region,
-    ) -> Result<States<'p>> {
+        scratch: ByteRange,
+    ) -> Result<LoopStates<'p>> {
         let node = self.node(step)?;
-        let [mut first, mut last] = [Regions::new(), Regions::new()];
+        let [mut first, mut last] = [ByteRanges::new(), ByteRanges::new()];
         for (held, regions) in plan.held.iter().zip([&mut first, &mut last]) {
             for (j, held) in held.iter().enumerate() {
                 // Every state is as large as the first.
                 let ty = self.plan.graph.ty(node.inputs[j]);
                 let (len, size) = (ty.bytes("while_grad")?.as_usize(), ty.dtype.size());
                 regions.push(match held {
-                    Held::There { input, first } => {
+                    StateSource::There { input, first } => {
                         let whole = self.given(node.inputs[*input])?;
                         whole.part(first * size, len, size)?
                     }
-                    Held::Copied { input, to } => {
+                    StateSource::Copied { input, to } => {
                         let to = part(scratch, *to, len)?;
                         self.gather(lender, node.inputs[*input], to)?;
                         to
                     }
-                    Held::Made(to) => part(scratch, *to, len)?,
+                    StateSource::Made(to) => part(scratch, *to, len)?,
                 });
             }
         }
@@ -218,13 +221,18 @@ impl<'p> Frame<'p> {
                     return Err(ErrorKind::BadGraph { what: "no checkpoints".into() }.into());
                 }
             };
-            checkpoints.push(Rows::new(whole, row));
+            checkpoints.push(StackedRows::new(whole, row));
         }
-        Ok(States { plan, scratch, first, last, checkpoints })
+        Ok(LoopStates { plan, scratch, first, last, checkpoints })
     }
 
     /// Copies a value's elements close together.
-    fn gather(&mut self, lender: &mut Lender, id: tonnage_core::ValueId, to: Region) -> Result<()> {
+    fn gather(
+        &mut self,
+        lender: &mut Lender,
+        id: tonnage_core::ValueId,
+        to: ByteRange,
+    ) -> Result<()> {
         let (layout, from) = (self.layout(id)?, self.read(id)?);
         let size = self.plan.graph.ty(id).dtype.size();
         self.lent(&to);
@@ -244,7 +252,7 @@ impl<'p> Frame<'p> {
         &mut self,
         lender: &mut Lender,
         runner: &Runner<'p>,
-        states: &States<'p>,
+        states: &LoopStates<'p>,
     ) -> Result<u64> {
         let plan = states.plan;
         let known = plan.spec.of.known_iterations();

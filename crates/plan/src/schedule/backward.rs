@@ -6,13 +6,13 @@
 use super::revolve;
 
 /// Where a state lies: [`START`], [`LAST`], or one of the places that are handed in.
-pub type Place = usize;
+pub type StatePlace = usize;
 
 /// The place of the state before the first iteration, which is never written.
-pub const START: Place = usize::MAX;
+pub const START: StatePlace = usize::MAX;
 
 /// The place of the state behind the last iteration, which is never written.
-pub const LAST: Place = usize::MAX - 1;
+pub const LAST: StatePlace = usize::MAX - 1;
 
 /// Places that the backward pass needs at most besides those of the checkpointed states: two to advance between, and the one
 /// that the last step back started from.
@@ -29,75 +29,75 @@ pub fn spare(iterations: u64, max_checkpoints: u64) -> usize {
     if revolve::steps(iterations, max_checkpoints) > COUNTED {
         return most;
     }
-    let checkpointed: Vec<(u64, Place)> = revolve::checkpointed(iterations, max_checkpoints)
+    let checkpointed: Vec<(u64, StatePlace)> = revolve::checkpointed(iterations, max_checkpoints)
         .into_iter()
         .enumerate()
         .map(|(i, r)| (r, i))
         .collect();
     let rows = checkpointed.len();
-    Back::new(iterations, max_checkpoints, checkpointed, free(rows..rows + most))
+    BackwardSchedule::new(iterations, max_checkpoints, checkpointed, free(rows..rows + most))
         .map(|action| match action {
-            Action::Forward { to, .. } => (to + 1).saturating_sub(rows),
-            Action::Back { .. } => 0,
+            BackwardAction::Forward { to, .. } => (to + 1).saturating_sub(rows),
+            BackwardAction::Backward { .. } => 0,
         })
         .max()
         .unwrap_or(0)
 }
 
 /// Places in the order in which they are taken: the first ones first.
-pub fn free(places: impl DoubleEndedIterator<Item = Place>) -> Vec<Place> {
+pub fn free(places: impl DoubleEndedIterator<Item = StatePlace>) -> Vec<StatePlace> {
     places.rev().collect()
 }
 
 /// One thing to do in the backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum BackwardAction {
     /// Run an iteration again.
     Forward {
         /// Which.
         iteration: u64,
         /// The state before it.
-        from: Place,
+        from: StatePlace,
         /// Where the state behind it goes.
-        to: Place,
+        to: StatePlace,
     },
     /// Go back through an iteration.
-    Back {
+    Backward {
         /// Which.
         iteration: u64,
         /// The state before it.
-        before: Place,
+        before: StatePlace,
         /// The state behind it.
-        after: Place,
+        after: StatePlace,
     },
 }
 
 /// What is left of the backward pass. An iterator, since the list of all actions would grow with the iterations.
 #[derive(Debug, Clone)]
-pub struct Back {
+pub struct BackwardSchedule {
     max_checkpoints: u64,
     /// Kept states: iteration and place, in order.
-    marks: Vec<(u64, Place)>,
-    free: Vec<Place>,
+    marks: Vec<(u64, StatePlace)>,
+    free: Vec<StatePlace>,
     /// Iterations from here on are done.
     end: u64,
     /// The state behind the next round to go back through.
-    after: Place,
+    after: StatePlace,
     /// A state on its way, and where it goes to.
-    moving: Option<(u64, Place, u64)>,
+    moving: Option<(u64, StatePlace, u64)>,
 }
 
-impl Back {
+impl BackwardSchedule {
     /// The backward pass through so many iterations, with the checkpointed states behind the first one in order, and other
     /// places that are free, the next one last.
     pub fn new(
         iterations: u64,
         max_checkpoints: u64,
-        checkpointed: impl IntoIterator<Item = (u64, Place)>,
-        free: Vec<Place>,
-    ) -> Back {
+        checkpointed: impl IntoIterator<Item = (u64, StatePlace)>,
+        free: Vec<StatePlace>,
+    ) -> BackwardSchedule {
         let marks = std::iter::once((0, START)).chain(checkpointed).collect();
-        Back {
+        BackwardSchedule {
             max_checkpoints: max_checkpoints.max(1),
             marks,
             free,
@@ -108,13 +108,13 @@ impl Back {
     }
 
     /// A step back; the place that it started from is the one that the next ends at.
-    fn back(&mut self, iteration: u64, before: Place) -> Action {
+    fn back(&mut self, iteration: u64, before: StatePlace) -> BackwardAction {
         let after = std::mem::replace(&mut self.after, before);
         if is_ours(after) {
             self.free.push(after);
         }
         self.end = iteration;
-        Action::Back { iteration, before, after }
+        BackwardAction::Backward { iteration, before, after }
     }
 
     /// How far to go from a kept state: to where the next one is kept, or to the end.
@@ -128,14 +128,14 @@ impl Back {
 }
 
 /// Whether it may be written.
-fn is_ours(place: Place) -> bool {
+fn is_ours(place: StatePlace) -> bool {
     place != START && place != LAST
 }
 
-impl Iterator for Back {
-    type Item = Action;
+impl Iterator for BackwardSchedule {
+    type Item = BackwardAction;
 
-    fn next(&mut self) -> Option<Action> {
+    fn next(&mut self) -> Option<BackwardAction> {
         loop {
             if let Some((iteration, place, goal)) = self.moving {
                 if iteration + 1 == self.end {
@@ -150,7 +150,7 @@ impl Iterator for Back {
                 let to = self.free.pop()?;
                 self.free.push(place);
                 self.moving = Some((iteration + 1, to, goal));
-                return Some(Action::Forward { iteration, from: place, to });
+                return Some(BackwardAction::Forward { iteration, from: place, to });
             }
             let (start, place) = *self.marks.last()?;
             match self.end.saturating_sub(start) {
@@ -165,7 +165,7 @@ impl Iterator for Back {
                 _ => {
                     let to = self.free.pop()?;
                     self.moving = Some((start + 1, to, self.goal(start)));
-                    return Some(Action::Forward { iteration: start, from: place, to });
+                    return Some(BackwardAction::Forward { iteration: start, from: place, to });
                 }
             }
         }
@@ -181,7 +181,7 @@ mod tests {
     fn play(
         iterations: u64,
         max_checkpoints: u64,
-        checkpointed: &[(u64, Place)],
+        checkpointed: &[(u64, StatePlace)],
         places: usize,
     ) -> Vec<u64> {
         let mut memory = vec![None; places];
@@ -191,14 +191,16 @@ mod tests {
         let free = free((0..places).filter(|p| checkpointed.iter().all(|(_, k)| k != p)));
         let mut again = vec![0; iterations as usize];
         let mut end = iterations;
-        let state = |memory: &[Option<u64>], place: Place| match place {
+        let state = |memory: &[Option<u64>], place: StatePlace| match place {
             START => Some(0),
             LAST => Some(iterations),
             place => memory[place],
         };
-        for action in Back::new(iterations, max_checkpoints, checkpointed.iter().copied(), free) {
+        for action in
+            BackwardSchedule::new(iterations, max_checkpoints, checkpointed.iter().copied(), free)
+        {
             match action {
-                Action::Forward { iteration, from, to } => {
+                BackwardAction::Forward { iteration, from, to } => {
                     assert_ne!(from, to);
                     assert_eq!(
                         state(&memory, from),
@@ -208,7 +210,7 @@ mod tests {
                     memory[to] = Some(iteration + 1);
                     again[iteration as usize] += 1;
                 }
-                Action::Back { iteration, before, after } => {
+                BackwardAction::Backward { iteration, before, after } => {
                     assert_eq!(iteration + 1, end, "iterations are gone back through in order");
                     assert_eq!(
                         state(&memory, before),
@@ -225,11 +227,12 @@ mod tests {
     }
 
     fn known(iterations: u64, max_checkpoints: u64) -> Vec<u64> {
-        let checkpointed: Vec<(u64, Place)> = revolve::checkpointed(iterations, max_checkpoints)
-            .into_iter()
-            .enumerate()
-            .map(|(i, r)| (r, i))
-            .collect();
+        let checkpointed: Vec<(u64, StatePlace)> =
+            revolve::checkpointed(iterations, max_checkpoints)
+                .into_iter()
+                .enumerate()
+                .map(|(i, r)| (r, i))
+                .collect();
         let places = checkpointed.len() + spare(iterations, max_checkpoints);
         play(iterations, max_checkpoints, &checkpointed, places)
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tonnage_core::error::{ErrorKind, Result, Shortage};
 use tonnage_core::{Bytes, Error, Graph};
-use tonnage_plan::{Allowed, Frontier, InputSpec, Options, Plan, plan};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Plan, PlanOptions, plan};
 
 use crate::array::Array;
 use crate::ledger::{Id, Ledger};
@@ -18,7 +18,7 @@ use crate::machine::machine;
 
 /// What the limit of `cpu:0` leaves for a call with certain inputs.
 #[derive(Debug)]
-pub struct Room {
+pub struct Headroom {
     limit: Bytes,
     /// In use, but for the inputs.
     others: Bytes,
@@ -26,9 +26,9 @@ pub struct Room {
     inputs: Vec<Id>,
 }
 
-impl Room {
+impl Headroom {
     /// The room for a call with these inputs, as it is now; `None` without a limit.
-    pub fn left<'a>(inputs: impl IntoIterator<Item = &'a Array>) -> Option<Room> {
+    pub fn left<'a>(inputs: impl IntoIterator<Item = &'a Array>) -> Option<Headroom> {
         let (limit, in_use) = Ledger::cpu().limited()?;
         let (mut ids, mut held) = (Vec::new(), Bytes::ZERO);
         for (bytes, id) in inputs.into_iter().filter_map(|array| array.storage().entry()) {
@@ -37,7 +37,7 @@ impl Room {
                 held += bytes;
             }
         }
-        Some(Room { limit, others: in_use.saturating_sub(held), inputs: ids })
+        Some(Headroom { limit, others: in_use.saturating_sub(held), inputs: ids })
     }
 
     /// What a call may take, inputs and all.
@@ -89,11 +89,11 @@ impl Room {
 pub fn plan_once(
     graph: &Arc<Graph>,
     specs: &[InputSpec],
-    options: Options,
+    options: PlanOptions,
     inputs: &[Array],
 ) -> Result<Arc<Plan>> {
     let quickest = Arc::new(plan(graph, specs, options)?);
-    match Room::left(inputs) {
+    match Headroom::left(inputs) {
         None => Ok(quickest),
         Some(room) => {
             // Nobody asked it to fit: nothing that changes a bit.
