@@ -274,7 +274,7 @@ fn growth(curve: &[(f64, f64)]) -> String {
 fn frontiers(most: usize) -> Result<()> {
     println!(
         "{:<10} {:>8} {:>12} {:>12} {:>14}",
-        "ladder", "nodes", "again", "file", "half, planned"
+        "frontier", "nodes", "recompute", "file", "half, planned"
     );
     for nodes in [500, 1_000, 2_000, 4_000].into_iter().filter(|n| *n <= most) {
         let graph = Arc::new(lower(&training_on(nodes, 8192)?)?);
@@ -285,12 +285,12 @@ fn frontiers(most: usize) -> Result<()> {
             .collect::<Result<Vec<_>>>()?;
         let options = PlanOptions { threads: 2, outputs_given: false };
         let of = |machine: Machine| best(1, || Frontier::of(&graph, &inputs, options, &machine));
-        let (again, _) = of(Machine::DEFAULT.without_disk())?;
+        let (recompute, _) = of(Machine::DEFAULT.without_disk())?;
         let (file, frontier) = of(Machine::DEFAULT)?;
         let plan = frontier.plan(0)?;
         let budget = plan.inputs + Bytes::new(plan.obtains().get() / 2);
         let (fit, _) = best(1, || frontier.fit(budget))?;
-        println!("{:<10} {nodes:>8} {again:>12.2?} {file:>12.2?} {fit:>14.2?}", "training");
+        println!("{:<10} {nodes:>8} {recompute:>12.2?} {file:>12.2?} {fit:>14.2?}", "training");
     }
     Ok(())
 }

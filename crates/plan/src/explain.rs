@@ -211,7 +211,7 @@ impl Plan {
     pub(crate) fn told(&self) -> Explanation {
         let by_kind = self.shares(|kind, _| kind.name().to_string());
         let held: Bytes = by_kind.iter().map(|share| share.bytes).sum();
-        let again = self.nodes_again();
+        let recomputed = self.recomputed_nodes();
         Explanation {
             peak: self.peak(),
             inputs: self.inputs,
@@ -232,7 +232,7 @@ impl Plan {
                 .shares(|_, source| source.layer().map_or(String::new(), |l| l.to_string())),
             suggestions: Vec::new(),
             recomputed_iterations: self.recomputed_iterations(),
-            steps: self.steps.iter().map(|step| self.line(step, &again)).collect(),
+            steps: self.steps.iter().map(|step| self.line(step, &recomputed)).collect(),
         }
     }
 
@@ -243,7 +243,7 @@ impl Plan {
         }
     }
 
-    fn line(&self, step: &Step, again: &HashSet<usize>) -> StepLine {
+    fn line(&self, step: &Step, recomputed: &HashSet<usize>) -> StepLine {
         let node = self.graph.nodes.get(step.node);
         let fused = match (node.map(|n| &n.attrs), &step.run) {
             (Some(Attrs::Tile(program)), Run::Tile(_) | Run::ToFile { .. }) => {
@@ -254,7 +254,7 @@ impl Plan {
         StepLine {
             op: node.map_or("copy", |n| n.op.name),
             fused,
-            recomputed: again.contains(&step.node) && step.memory != StepMemory::Recipe,
+            recomputed: recomputed.contains(&step.node) && step.memory != StepMemory::Recipe,
             memory: step.memory,
             refused: step.refused.to_vec(),
             bytes: match step.memory {
@@ -271,7 +271,7 @@ impl Plan {
                     states: plan.rows,
                     in_file: plan.file.is_some(),
                     state: plan.state,
-                    again: plan.again,
+                    again: plan.recomputed_iterations,
                 }),
                 _ => None,
             },

@@ -77,7 +77,7 @@ impl Planner<'_> {
     /// A step whose result goes to a file, through a few pieces in memory. The call makes the file, which no plan knows: to
     /// those who read it, it is one more that the call brings.
     pub(crate) fn in_file(&mut self, node: &Node, run: TileRun) -> Result<()> {
-        let file_value = self.keep(node.outputs[0], &run.domain);
+        let file_value = self.add_file_value(node.outputs[0], &run.domain);
         let threads = self.options.threads;
         let room = self.graph.with_call(node, |call| (node.op.scratch)(call, threads));
         let run = Run::ToFile { run: Arc::new(run), file_value };
@@ -85,7 +85,7 @@ impl Planner<'_> {
     }
 
     /// Lets a value lie in a file that the call makes: which of those it is.
-    fn keep(&mut self, id: ValueId, sizes: &Sizes) -> usize {
+    fn add_file_value(&mut self, id: ValueId, sizes: &Sizes) -> usize {
         let dtype = self.graph.ty(id).dtype;
         let file_value = self.file_values.len();
         self.file_values.push(FileValuePlan { count: sizes.iter().product(), dtype });
@@ -115,7 +115,7 @@ impl Planner<'_> {
         }
         self.materialize(node, indices)?;
         self.materialize(node, rows)?;
-        let file_value = self.keep(node.outputs[0], &sizes);
+        let file_value = self.add_file_value(node.outputs[0], &sizes);
         let count = sizes.iter().product();
         let pieces = room(Bytes::of(count * recipe.dtype().size()), self.options.threads);
         let room = rows_in_parts::order_bytes(many) + pieces;
@@ -205,8 +205,9 @@ impl Step {
                 }
                 Run::Loop(of) => of_loop(of, iterations(&of.spec)),
                 Run::LoopGrad(of) => {
-                    let back = times(of.step.reads() + of_rows(&of.seeds), iterations(&of.spec.of));
-                    back + of_loop(&of.forward, of.again.unwrap_or(1))
+                    let backward =
+                        times(of.step.reads() + of_rows(&of.seeds), iterations(&of.spec.of));
+                    backward + of_loop(&of.forward, of.recomputed_iterations.unwrap_or(1))
                 }
                 Run::Nothing | Run::Kernel | Run::Transfer(_) | Run::RowsToFile { .. } => {
                     Bytes::ZERO

@@ -28,8 +28,8 @@ pub struct LoopCheckpoints {
 
 impl LoopCheckpoints {
     /// Iterations that would be run again with so many checkpoints; `None` where only the data know.
-    pub fn again(&self, max_checkpoints: u64) -> Option<u64> {
-        self.iterations.map(|iterations| revolve::again(iterations, max_checkpoints))
+    pub fn recomputed_iterations(&self, max_checkpoints: u64) -> Option<u64> {
+        self.iterations.map(|iterations| revolve::recomputed(iterations, max_checkpoints))
     }
 }
 

@@ -40,7 +40,7 @@ fn checkpoint_policy(spec: &Loop) -> CheckpointPolicy {
 }
 
 /// Whether a gradient in this graph takes the states of the loop that made this number of iterations.
-fn is_gone_back(graph: &Graph, iterations: ValueId) -> bool {
+fn has_backward(graph: &Graph, iterations: ValueId) -> bool {
     let takes = |n: &Node| iterations_of(n).is_some_and(|id| origin(graph, id) == iterations);
     graph.nodes.iter().any(takes)
 }
@@ -75,7 +75,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut shelf = ScratchLayout::default();
     let checkpoint_policy = match node.outputs.get(spec.carried + spec.stacked) {
         None => CheckpointPolicy::Nothing,
-        Some(iterations) if spec.spills => match is_gone_back(planner.graph, *iterations) {
+        Some(iterations) if spec.spills => match has_backward(planner.graph, *iterations) {
             true => CheckpointPolicy::File(state_file(node, spec, *iterations)?),
             // Who goes back in another call runs the iterations again.
             false => CheckpointPolicy::Nothing,
@@ -238,16 +238,16 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let graph = step;
     let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut shelf)?;
     let second = second(&step, graph, spec.back, node.op.name, &mut shelf)?;
-    let again = match (spec.of.spills, iterations) {
+    let recomputed_iterations = match (spec.of.spills, iterations) {
         (true, _) if written => Some(0),
         (true, n) => n.map(|n| n.saturating_sub(u64::from(spec.handed))),
         (false, n) => n.map(|n| {
             let sweep = if spec.handed { 0 } else { n };
-            revolve::again(n, max_checkpoints).saturating_add(sweep)
+            revolve::recomputed(n, max_checkpoints).saturating_add(sweep)
         }),
     };
     // An iteration that is run again and a step back take turns in the same bytes.
-    forward.inner = match again {
+    forward.inner = match recomputed_iterations {
         Some(0) => shelf.put_pieces(step.arena),
         _ => shelf.put_pieces(step.arena.max(work(&forward))),
     };
@@ -267,7 +267,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         parts,
         second,
         inner,
-        again,
+        recomputed_iterations,
         file,
         written,
     };
@@ -348,10 +348,10 @@ fn step_plan(
         seeds.push(row);
         specs.push(input);
     }
-    let first_back = specs.len();
-    for id in &graph.inputs[first_back..] {
+    let first_backward = specs.len();
+    for id in &graph.inputs[first_backward..] {
         specs.push(InputSpec::contiguous(graph.ty(*id), op, true)?);
     }
-    let homes: Vec<Option<usize>> = (0..spec.back).map(|k| Some(first_back + k)).collect();
+    let homes: Vec<Option<usize>> = (0..spec.back).map(|k| Some(first_backward + k)).collect();
     Ok((inner(planner, graph, &specs, &homes)?, seeds))
 }

@@ -151,7 +151,7 @@ pub struct LoopGradPlan {
     /// Where the step's arena starts in the scratch.
     pub inner: Bytes,
     /// Iterations that will be run again, where their number is known.
-    pub again: Option<u64>,
+    pub recomputed_iterations: Option<u64>,
     /// The file of its states, of a loop that spills.
     pub file: Option<StateFilePlan>,
     /// Whether the loop, in the same plan, has written it.

@@ -12,7 +12,7 @@ use tonnage_core::graph::Graph;
 
 use crate::fuse::{fuse, see_through};
 use crate::rewrite::{
-    Rewrite, carry, inline, keep_residuals, numbered, parts_alone, protect_reads, rewritten,
+    Rewrite, carry, inline, numbered, parts_alone, protect_reads, rewritten, save_residuals,
     updates_wait,
 };
 
@@ -24,7 +24,7 @@ pub fn lower(graph: &Graph) -> Result<Graph> {
 /// The graph as it runs with expensive residuals of its loops saved for their gradients: all of them, or only some. None where
 /// there are no such.
 pub fn lower_with_residuals(graph: &Graph) -> Result<Vec<Graph>> {
-    keep_residuals(&rewritten(graph, &Rewrite::ALL)?)?.into_iter().map(finish).collect()
+    save_residuals(&rewritten(graph, &Rewrite::ALL)?)?.into_iter().map(finish).collect()
 }
 
 /// What is left to do after the rewrites, regions first.

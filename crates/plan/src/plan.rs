@@ -326,9 +326,9 @@ impl Step {
             Run::Loop(plan) => times(&plan.body, plan.spec.known_iterations()),
             Run::LoopGrad(plan) => {
                 let iterations = plan.spec.of.known_iterations();
-                let inner = times(&plan.forward.body, plan.again)?
+                let inner = times(&plan.forward.body, plan.recomputed_iterations)?
                     .saturating_add(times(&plan.step, iterations)?);
-                Some(plan.again?.saturating_add(inner))
+                Some(plan.recomputed_iterations?.saturating_add(inner))
             }
             _ => Some(0),
         }
@@ -355,7 +355,10 @@ impl Step {
             }
             Run::LoopGrad(plan) => {
                 let back = plan.spec.of.max_iterations().unwrap_or(0);
-                inner(&plan.forward.body, times.saturating_mul(plan.again.unwrap_or(back)));
+                inner(
+                    &plan.forward.body,
+                    times.saturating_mul(plan.recomputed_iterations.unwrap_or(back)),
+                );
                 inner(&plan.step, times.saturating_mul(back));
                 plan.file.as_ref().filter(|_| !plan.written)
             }

@@ -22,7 +22,7 @@ impl Plan {
             .iter()
             .flat_map(|n| n.outputs.iter().map(move |id| (*id, n)))
             .collect();
-        let is_back = |node: &Node| {
+        let is_backward = |node: &Node| {
             node.outputs.first().is_some_and(|id| self.graph.value(*id).kind == Kind::Gradient)
         };
         // Whose bytes a view looks at.
@@ -36,9 +36,11 @@ impl Plan {
         };
         let mut seen = HashSet::new();
         let mut holders: Vec<SourceShare> = Vec::new();
-        for id in self.graph.nodes.iter().filter(|n| is_back(n)).flat_map(|n| &n.inputs) {
+        for id in self.graph.nodes.iter().filter(|n| is_backward(n)).flat_map(|n| &n.inputs) {
             let id = origin(*id);
-            let Some(maker) = made_by.get(&id).filter(|maker| !is_back(maker)) else { continue };
+            let Some(maker) = made_by.get(&id).filter(|maker| !is_backward(maker)) else {
+                continue;
+            };
             let Some(At::Buffer(buffer)) = self.place(id).map(|placed| &placed.at) else {
                 continue;
             };

@@ -105,7 +105,7 @@ fn line_of(source: Source) -> (&'static str, u32) {
 }
 
 /// Whether a node is of the backward pass.
-fn is_back(graph: &Graph, node: &Node) -> bool {
+fn is_backward(graph: &Graph, node: &Node) -> bool {
     node.outputs.first().is_some_and(|id| graph.value(*id).kind == Kind::Gradient)
 }
 
@@ -183,17 +183,17 @@ impl Plan {
     }
 
     fn recomputed(&self, line: Source, machine: &Machine, seconds: f64) -> Option<Suggestion> {
-        let (graph, again, with) = again(&self.program, line)?;
-        let more: f64 = again.iter().map(|node| machine.node(&graph, node)).sum();
+        let (graph, recomputed, with) = recompute(&self.program, line)?;
+        let more: f64 = recomputed.iter().map(|node| machine.node(&graph, node)).sum();
         let peak = self.planned(&Arc::new(graph), &self.specs).ok()?.peak();
         // Which order is found depends on where one starts to look: the one that this plan runs in is another start.
         let options = PlanOptions { threads: self.threads, outputs_given: false };
-        let in_order = again_in(&self.graph, line);
+        let in_order = recompute_in(&self.graph, line);
         let in_order = in_order.and_then(|g| plan_in_order(&g, &self.specs, &[], options).ok());
         let peak = in_order.map_or(peak, |plan| plan.peak().min(peak));
         let times_the_time = if seconds > 0.0 { 1.0 + more / seconds } else { 1.0 };
-        let nodes = again.len();
-        let what = again.last()?.op.name;
+        let nodes = recomputed.len();
+        let what = recomputed.last()?.op.name;
         self.suggestion(line, what, Change::Recompute { with, nodes, times_the_time }, peak)
     }
 
@@ -202,8 +202,9 @@ impl Plan {
         let whole = &self.buffers[buffer.0];
         let lies = |id: &ValueId| matches!(self.place(*id), Some(Placed { at: At::Buffer(b), .. }) if *b == buffer);
         let line = |step: &Step| self.graph.nodes.get(step.node).map(|n| n.source);
-        let is_late =
-            |step: &Step| self.graph.nodes.get(step.node).is_some_and(|n| is_back(&self.graph, n));
+        let is_late = |step: &Step| {
+            self.graph.nodes.get(step.node).is_some_and(|n| is_backward(&self.graph, n))
+        };
         let uses = (whole.first..=whole.last).filter(|at| {
             let step = &self.steps[*at];
             step.reads.iter().chain(&step.writes).any(lies)
@@ -236,7 +237,7 @@ impl Plan {
     }
 
     /// Nodes that compute what another did before them: common subexpressions were merged, so that is on purpose.
-    pub(crate) fn nodes_again(&self) -> HashSet<usize> {
+    pub(crate) fn recomputed_nodes(&self) -> HashSet<usize> {
         let mut seen = HashSet::new();
         let digests = crate::rewrite::digests(&self.graph);
         let own = |node: &Node| {
@@ -249,13 +250,13 @@ impl Plan {
 }
 
 /// The same of a graph in another order, alone.
-fn again_in(graph: &Graph, line: Source) -> Option<Arc<Graph>> {
-    again(graph, line).map(|(graph, ..)| Arc::new(graph))
+fn recompute_in(graph: &Graph, line: Source) -> Option<Arc<Graph>> {
+    recompute(graph, line).map(|(graph, ..)| Arc::new(graph))
 }
 
 /// The program with what a line makes in the forward pass made again for the backward pass, just before its first reader there; and the
 /// nodes that run again, and the other lines whose gradients read them. `None` where nothing of it is read in the backward pass, or may not run again.
-fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)> {
+fn recompute(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)> {
     let mut makers: HashMap<ValueId, usize> = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         makers.extend(node.outputs.iter().map(|id| (*id, at)));
@@ -263,7 +264,7 @@ fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)>
     let is_view = |node: &Node| matches!(node.op.mem, Mem::View(_));
     let of_line = |node: &Node| {
         line_of(node.source) == line_of(line)
-            && !is_back(graph, node)
+            && !is_backward(graph, node)
             && node.op.remat != Remat::Never
             && !matches!(node.op.mem, Mem::Update(_))
     };
@@ -275,7 +276,7 @@ fn again(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)>
     for node in &graph.nodes {
         let mut node = node.clone();
         let mut is_new = false;
-        if is_back(graph, &node) {
+        if is_backward(graph, &node) {
             for id in &mut node.inputs {
                 let mut emit = RecomputeCopier {
                     graph,

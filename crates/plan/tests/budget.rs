@@ -122,15 +122,15 @@ fn a_file_makes_the_least_less_and_nothing_slower() {
         let budget = Bytes::new(unlimited.get() * percent / 100);
         let fitted =
             |frontier: &Frontier| frontier.fit(budget).unwrap().ok().map(|p| p.fitted.unwrap());
-        let (Some(again), Some(file)) = (fitted(&without), fitted(&with)) else {
+        let (Some(recompute), Some(file)) = (fitted(&without), fitted(&with)) else {
             panic!("{percent}% does not fit");
         };
-        assert!(file.seconds <= 1.05 * again.seconds, "at {percent}%: {file:?}, {again:?}");
+        assert!(file.seconds <= 1.05 * recompute.seconds, "at {percent}%: {file:?}, {recompute:?}");
     }
 }
 
 #[test]
-fn a_quick_disk_is_used_where_computing_again_takes_long_and_a_slow_one_is_not() {
+fn a_quick_disk_is_used_where_recomputing_takes_long_and_a_slow_one_is_not() {
     let (graph, inputs) = network(16, 4096, 256, false);
     let at_half = |machine: Machine| {
         let frontier =

@@ -309,7 +309,7 @@ fn what_a_kernel_reads_is_written_once_and_read_from_there() {
 }
 
 #[test]
-fn an_exponential_is_computed_again_only_if_bytes_are_saved() {
+fn an_exponential_is_recomputed_only_if_bytes_are_saved() {
     let both = |rows: usize| {
         let mut m = Make::new();
         let (x, y) = (m.f32(&[rows, 64]), m.f32(&[rows, 64]));
@@ -390,7 +390,7 @@ fn sixteen_bits_are_rounded_as_if_they_lay_in_memory() {
 }
 
 #[test]
-fn a_sum_of_broadcasts_is_stretched_once() {
+fn a_sum_of_broadcasts_is_broadcast_once() {
     let mut m = Make::new();
     let (x, row) = (m.f32(&[ROWS, COLS]), m.f32(&[COLS]));
     let wide = m.broadcast(&row, &[ROWS, COLS]);

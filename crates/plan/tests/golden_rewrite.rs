@@ -21,8 +21,8 @@ fn check(graph: &Graph, which: &[Rewrite], expected: &str) {
 fn functions_of_fills_are_fills_however_large() {
     let mut m = Make::new();
     let big = m.fill(3, DType::F32, &[1000, 1000, 1000]);
-    let turned = m.transpose(&big, &[2, 0, 1]);
-    let part = m.slice(&turned, &[(0, 10, 1), (5, 20, 2), (0, 1000, 1)]);
+    let transposed = m.transpose(&big, &[2, 0, 1]);
+    let part = m.slice(&transposed, &[(0, 10, 1), (5, 20, 2), (0, 1000, 1)]);
     let twice = m.times(&part, 2.0);
     let power = m.exp(&twice);
     let whole = m.cast(&power, DType::I32);
@@ -42,7 +42,7 @@ fn functions_of_fills_are_fills_however_large() {
 }
 
 #[test]
-fn a_large_fold_into_one_number_is_that_number_and_into_several_is_left_to_the_call() {
+fn a_large_reduction_to_one_number_is_that_number_and_to_several_is_left_to_the_call() {
     let mut m = Make::new();
     let big = m.fill(1.0, DType::F32, &[1000, 1000]);
     let (total, rows) = (m.sum(&big, &[0, 1]), m.sum(&big, &[1]));
@@ -359,7 +359,7 @@ fn broadcasts_that_the_op_does_itself_are_not_written() {
 }
 
 #[test]
-fn operands_stand_in_one_order_and_folds_in_one_form() {
+fn operands_stand_in_one_order_and_reductions_in_one_form() {
     let mut m = Make::new();
     let (x, y) = (m.f32(&[4, 6]), m.f32(&[4, 6]));
     let a = m.add(&x, &y);

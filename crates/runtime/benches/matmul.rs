@@ -33,20 +33,20 @@ fn main() {
     let mut torch = Torch::start();
     println!(
         "{:<24} {:>9} {:>8} {:>9} {:>7} {:>7} {:>9}",
-        "rows x depth x cols", "ms", "GFLOP/s", "torch ms", "ratio", "median", "scratch"
+        "rows x k x cols", "ms", "GFLOP/s", "torch ms", "ratio", "median", "scratch"
     );
     for dtype in [DType::F32, DType::BF16] {
-        for (rows, depth, cols) in SIZES {
-            let name = format!("{dtype} {rows}x{depth}x{cols}");
+        for (rows, k, cols) in SIZES {
+            let name = format!("{dtype} {rows}x{k}x{cols}");
             if !name.contains(&wanted) {
                 continue;
             }
-            let types = [[rows, depth], [depth, cols]].map(|size| TensorType::new(dtype, size));
+            let types = [[rows, k], [k, cols]].map(|size| TensorType::new(dtype, size));
             let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
             let Some(mut row) = LentOp::new("matmul", attrs, &types) else { return };
-            let workload = format!("matmul {dtype} {rows} {depth} {cols}");
+            let workload = format!("matmul {dtype} {rows} {k} {cols}");
             let raced = race(&mut row, torch.as_mut(), &workload);
-            let rate = 2.0 * (rows * depth * cols) as f64 / raced.best / 1e9;
+            let rate = 2.0 * (rows * k * cols) as f64 / raced.best / 1e9;
             println!(
                 "{name:<24} {:>9.3} {rate:>8.1} {:>25} {:>9}",
                 raced.best * 1e3,

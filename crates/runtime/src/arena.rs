@@ -92,9 +92,9 @@ impl Arena {
     /// # Errors
     /// For ranges that break the rules above, and where the system refuses the copies of small
     /// pieces. The arena is freed then too.
-    pub fn into_parts(self, keep: &[(Range<usize>, Owner)]) -> Result<Vec<Buffer>> {
-        let mut parts: Vec<Buffer> = keep.iter().map(|_| Buffer::default()).collect();
-        let pieces = self.checked(keep)?;
+    pub fn into_parts(self, retained: &[(Range<usize>, Owner)]) -> Result<Vec<Buffer>> {
+        let mut parts: Vec<Buffer> = retained.iter().map(|_| Buffer::default()).collect();
+        let pieces = self.checked(retained)?;
         let Some(ledger) = self.buffer.ledger().filter(|_| !pieces.is_empty()).cloned() else {
             return Ok(parts);
         };
@@ -138,8 +138,8 @@ impl Arena {
     }
 
     /// The ranges that are not empty, in the order of their places.
-    fn checked<'a>(&self, keep: &'a [(Range<usize>, Owner)]) -> Result<Vec<RetainedRange<'a>>> {
-        let mut pieces: Vec<RetainedRange<'a>> = keep
+    fn checked<'a>(&self, retained: &'a [(Range<usize>, Owner)]) -> Result<Vec<RetainedRange<'a>>> {
+        let mut pieces: Vec<RetainedRange<'a>> = retained
             .iter()
             .enumerate()
             .filter(|(_, (range, _))| !range.is_empty())
@@ -241,18 +241,18 @@ mod tests {
         arena
     }
 
-    fn keep(ranges: &[Range<usize>]) -> Vec<(Range<usize>, Owner)> {
+    fn retain(ranges: &[Range<usize>]) -> Vec<(Range<usize>, Owner)> {
         ranges.iter().map(|range| (range.clone(), owner(Kind::Output))).collect()
     }
 
     #[test]
-    fn kept_ranges_keep_their_bytes_and_the_order_given() {
+    fn retained_ranges_keep_their_bytes_and_the_order_given() {
         for backing in backings() {
             let ledger = Ledger::with_backing(None, backing);
             leak_check(&ledger, || {
                 let ranges =
                     [90 * PAGE..100 * PAGE, 0..9 * PAGE + 5, 50 * PAGE..50 * PAGE + 70, 3..3];
-                let parts = arena(&ledger, 100).into_parts(&keep(&ranges)).unwrap();
+                let parts = arena(&ledger, 100).into_parts(&retain(&ranges)).unwrap();
                 for (part, range) in parts.iter().zip(&ranges) {
                     assert_eq!(part.len(), range.len());
                     let page = |at: usize| ((range.start + at) / PAGE) as u8;
@@ -265,10 +265,10 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_not_kept_is_no_longer_counted() {
+    fn what_is_not_retained_is_no_longer_counted() {
         let ledger = Ledger::new(None);
         let scope = Scope::open();
-        let ranges = keep(&[10 * PAGE..20 * PAGE, 40 * PAGE..40 * PAGE + 100]);
+        let ranges = retain(&[10 * PAGE..20 * PAGE, 40 * PAGE..40 * PAGE + 100]);
         let mut parts = arena(&ledger, 100).into_parts(&ranges).unwrap();
         let report = scope.report();
         let left = report.total(Action::Allocated) - report.total(Action::Freed);
@@ -284,7 +284,7 @@ mod tests {
     fn without_partial_release_the_whole_is_counted_until_its_last_part_goes() {
         let ledger = Ledger::with_backing(None, Backing::Plain);
         let ranges =
-            keep(&[10 * PAGE..20 * PAGE, 30 * PAGE..50 * PAGE, 60 * PAGE..60 * PAGE + 100]);
+            retain(&[10 * PAGE..20 * PAGE, 30 * PAGE..50 * PAGE, 60 * PAGE..60 * PAGE + 100]);
         let mut parts = arena(&ledger, 100).into_parts(&ranges).unwrap();
         let (whole, copy) = (Bytes::of(100 * PAGE), Bytes::new(128));
         assert_eq!(ledger.in_use(), whole + copy);
@@ -331,7 +331,7 @@ mod tests {
             ([0..PAGE, 99 * PAGE..101 * PAGE], "ends behind the arena"),
         ] {
             leak_check(&ledger, || {
-                let error = arena(&ledger, 100).into_parts(&keep(&ranges)).unwrap_err();
+                let error = arena(&ledger, 100).into_parts(&retain(&ranges)).unwrap_err();
                 assert!(error.to_string().contains(why), "{error}");
             })
             .unwrap();
@@ -345,7 +345,7 @@ mod tests {
             let arena = arena(&ledger, 100);
             ledger.fail_nth(Some(2));
             let ranges = [0..10, PAGE..20 * PAGE, 50 * PAGE..50 * PAGE + 10];
-            let error = arena.into_parts(&keep(&ranges)).unwrap_err();
+            let error = arena.into_parts(&retain(&ranges)).unwrap_err();
             assert!(error.to_string().starts_with("the system refused: output step"), "{error}");
         })
         .unwrap();

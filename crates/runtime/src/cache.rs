@@ -96,12 +96,12 @@ impl BlockCache {
     pub(crate) fn shrink_beside(&mut self, wanted: Bytes, most: Bytes) {
         let size = wanted.as_usize();
         let found = self.blocks.iter().rposition(|idle| idle.block.len() == size);
-        let kept = found.and_then(|at| self.blocks.remove(at));
-        if kept.is_some() {
+        let wanted_block = found.and_then(|at| self.blocks.remove(at));
+        if wanted_block.is_some() {
             self.bytes -= wanted;
         }
         self.shrink(most);
-        if let Some(idle) = kept {
+        if let Some(idle) = wanted_block {
             self.bytes += wanted;
             self.blocks.push_back(idle);
         }

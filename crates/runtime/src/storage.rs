@@ -256,7 +256,7 @@ impl Storage {
                     StorageCell::Small(_) => None,
                 };
                 let ledger = seat.map_or(Ledger::cpu(), Seat::ledger);
-                back(&origin, ledger, &owner).map(Some)
+                read_back(&origin, ledger, &owner).map(Some)
             }
         }
     }
@@ -269,7 +269,7 @@ impl Storage {
                 return Ok(());
             }
             StorageState::Recipe(recipe) => materialize(recipe, ledger, owner.clone())?,
-            StorageState::Away(origin, owner) => back(origin, ledger, owner)?,
+            StorageState::Away(origin, owner) => read_back(origin, ledger, owner)?,
         };
         self.place(state, buffer);
         Ok(())
@@ -334,13 +334,13 @@ impl Large {
     }
 
     /// What it would free, and whether that costs nothing now; `None` where it is in use or to be kept.
-    pub(crate) fn could_leave(&self, kept: &[Id]) -> Option<(Bytes, bool)> {
+    pub(crate) fn could_leave(&self, excluded: &[Id]) -> Option<(Bytes, bool)> {
         let guard = try_write(&self.state)?;
         match &*guard {
             _ if self.is_exported() => None,
             StorageState::Resident(buffer, origin) if buffer.goes_alone() => {
                 let id = buffer.id()?;
-                (!kept.contains(&id)).then(|| (buffer.reserved(), origin.is_some()))
+                (!excluded.contains(&id)).then(|| (buffer.reserved(), origin.is_some()))
             }
             _ => None,
         }
@@ -437,7 +437,7 @@ impl PinnedMut<'_> {
 }
 
 /// Bytes that were sent away.
-fn back(origin: &StorageOrigin, ledger: &Ledger, owner: &Owner) -> Result<Buffer> {
+fn read_back(origin: &StorageOrigin, ledger: &Ledger, owner: &Owner) -> Result<Buffer> {
     match origin {
         StorageOrigin::Recipe(recipe) => materialize(recipe, ledger, owner.clone()),
         StorageOrigin::File(slot) => {

@@ -133,7 +133,7 @@ impl TimelineRecorder {
     }
 
     /// What was there when the recording began.
-    pub fn there(&mut self, id: Id, owner: &Owner, bytes: Bytes) {
+    pub fn existing(&mut self, id: Id, owner: &Owner, bytes: Bytes) {
         self.begin_at(0, id, owner, bytes);
     }
 

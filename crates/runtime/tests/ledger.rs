@@ -169,8 +169,8 @@ fn the_nth_request_fails_once_and_nothing_is_left_of_it() {
 #[test]
 fn a_leak_is_named() {
     let ledger = Ledger::new(None);
-    let mut kept = Vec::new();
-    let text = leak_check(&ledger, || kept.push(obtain(&ledger, MIB).unwrap())).unwrap_err();
+    let mut leaked = Vec::new();
+    let text = leak_check(&ledger, || leaked.push(obtain(&ledger, MIB).unwrap())).unwrap_err();
     assert!(text.starts_with("in use was 0 B and is 1.00 MiB; activation test at "), "{text}");
     assert!(text.ends_with(" holds 1.00 MiB more"), "{text}");
 }
@@ -281,7 +281,7 @@ fn the_cache_has_a_cap() {
 
 #[test]
 fn the_peak_is_exact_with_several_threads() {
-    const ROUNDS: usize = 200;
+    const ITERATIONS: usize = 200;
     let ledger = Ledger::new(None);
     let sizes = [Bytes::new(640), Bytes::new(40_960), MIB];
     for threads in 1..=4 {
@@ -296,8 +296,8 @@ fn the_peak_is_exact_with_several_threads() {
                     barrier.wait();
                     drop(held);
                     barrier.wait();
-                    for round in 0..ROUNDS {
-                        drop(obtain(&ledger, sizes[round % 3]).unwrap());
+                    for iteration in 0..ITERATIONS {
+                        drop(obtain(&ledger, sizes[iteration % 3]).unwrap());
                     }
                 });
             }
@@ -315,8 +315,8 @@ fn a_limit_holds_with_several_threads() {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                for round in 0..200 {
-                    let size = [MIB, Bytes::mib(3), Bytes::new(6400)][round % 3];
+                for iteration in 0..200 {
+                    let size = [MIB, Bytes::mib(3), Bytes::new(6400)][iteration % 3];
                     let first = obtain(&ledger, size);
                     let second = obtain(&ledger, size);
                     for error in [&first, &second].into_iter().filter_map(|got| got.as_ref().err())

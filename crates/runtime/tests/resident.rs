@@ -41,8 +41,8 @@ fn the_resident_size_follows_what_is_held() {
     let mut arena = Arena::obtain(&ledger, size, owner(Kind::Activation)).unwrap();
     arena.bytes_mut().fill(2);
     let offset = 100 * (1 << 20) + 4096;
-    let keep = [(offset..offset + (10 << 20), owner(Kind::Output))];
-    let parts = arena.into_parts(&keep).unwrap();
+    let retained = [(offset..offset + (10 << 20), owner(Kind::Output))];
+    let parts = arena.into_parts(&retained).unwrap();
     check("cut", before, Bytes::mib(10));
     assert!(parts[0].bytes().iter().all(|byte| *byte == 2));
     drop(parts);

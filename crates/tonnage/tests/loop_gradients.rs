@@ -254,7 +254,7 @@ fn recomputed_iterations_are_as_many_as_revolve_says() {
         [(1, 1), (5, 1), (9, 2), (20, 3), (60, 5), (60, 59), (60, 60), (60, 7)]
     {
         let f = power(iterations, max_checkpoints);
-        let expected = revolve::again(iterations as u64, max_checkpoints as u64);
+        let expected = revolve::recomputed(iterations as u64, max_checkpoints as u64);
         let plan = f.plan(&x).unwrap();
         assert_eq!(plan.recomputed_iterations(), Some(expected));
         let (_, measured) = f.call_measured(x.clone()).unwrap();
@@ -266,7 +266,7 @@ fn recomputed_iterations_are_as_many_as_revolve_says() {
         call_checked(&f, &x);
     }
     let text = power(60, 5).plan(&x).unwrap().to_string();
-    let recomputed = revolve::again(60, 5);
+    let recomputed = revolve::recomputed(60, 5);
     assert!(text.contains(&format!("gradients recompute {recomputed} loop iterations")), "{text}");
     assert!(text.contains("back through 60 iterations, 5 checkpoints of 64 B"), "{text}");
 }
@@ -376,7 +376,7 @@ fn one_trace_serves_any_number_of_rows() {
         close(&dw, &values(&expected[1]), 1e-9);
         let max_checkpoints = tonnage_core::looping::default_max_checkpoints(rows as u64);
         let recomputed = f.plan(&arguments).unwrap().recomputed_iterations();
-        assert_eq!(recomputed, Some(revolve::again(rows as u64, max_checkpoints)));
+        assert_eq!(recomputed, Some(revolve::recomputed(rows as u64, max_checkpoints)));
     }
     assert_eq!(f.traces(), 1);
 }

@@ -85,18 +85,18 @@ impl Priced for Tried {
 /// All choices that are worth looking at, quickest first: those that no other beats in both seconds and peak; and those
 /// without a file that no other such beats, since what a file really adds is known only when it is drawn in full.
 pub fn found(programs: &[ProgramProfile]) -> Vec<Tried> {
-    let (mut again, mut spills) = (ParetoFront::default(), ParetoFront::default());
+    let (mut recomputes, mut spills) = (ParetoFront::default(), ParetoFront::default());
     for (order, program) in programs.iter().enumerate() {
-        let mut tries = Tries { program, order, again: &mut again, spills: &mut spills };
+        let mut tries = Tries { program, order, recomputes: &mut recomputes, spills: &mut spills };
         // Updates at the end are for what is read back from a file.
         if order == 0 {
-            tries.again();
+            tries.recompute();
         }
         if program.candidates.iter().any(DropCandidate::can_spill) {
             tries.files();
         }
     }
-    let mut both = again.into_vec();
+    let mut both = recomputes.into_vec();
     both.append(&mut spills.into_vec());
     both.sort_by(by_seconds);
     both
@@ -124,7 +124,7 @@ pub fn quickest(programs: &[ProgramProfile], found: &[Tried], most: u64) -> Opti
 struct Tries<'a> {
     program: &'a ProgramProfile,
     order: usize,
-    again: &'a mut ParetoFront<Tried>,
+    recomputes: &'a mut ParetoFront<Tried>,
     spills: &'a mut ParetoFront<Tried>,
 }
 
@@ -135,12 +135,12 @@ impl Tries<'_> {
             let tried = Tried { dropped: Dropped { order: self.order, decisions }, seconds, peak };
             match tried.dropped.spills() {
                 true => self.spills.add(tried),
-                false => self.again.add(tried),
+                false => self.recomputes.add(tried),
             }
         }
     }
 
-    fn again(&mut self) {
+    fn recompute(&mut self) {
         self.add(vec![RematDecision::Keep; self.program.candidates.len()]);
         self.cheapest();
         for limit in limits(self.program) {
@@ -169,9 +169,9 @@ impl Tries<'_> {
         let mut cuts = 0;
         while cuts <= self.program.candidates.len() {
             let Some(places) = places(self.program, cuts, spans) else { return };
-            let again = dropped(self.program, &places, limit);
-            let all = self.program.candidates.iter().zip(&again);
-            let decision = |(c, again): (&DropCandidate, &bool)| match (again, rest) {
+            let recomputed = dropped(self.program, &places, limit);
+            let all = self.program.candidates.iter().zip(&recomputed);
+            let decision = |(c, recompute): (&DropCandidate, &bool)| match (recompute, rest) {
                 (true, _) => RematDecision::Recompute,
                 (false, RematDecision::Spill) if c.can_spill() => RematDecision::Spill,
                 _ => RematDecision::Keep,

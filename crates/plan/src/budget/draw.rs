@@ -51,7 +51,7 @@ pub struct Drawing<'p> {
     /// What each of them needs.
     pub pressure: Pressure,
     /// Seconds of what runs again.
-    again: f64,
+    recompute_seconds: f64,
     /// Seconds of the disk lane.
     lane: f64,
     /// Seconds that it takes from computing.
@@ -89,7 +89,7 @@ impl<'p> Drawing<'p> {
                 in_arena: known.in_arena.clone(),
                 stays: known.stays.clone(),
             },
-            again: 0.0,
+            recompute_seconds: 0.0,
             lane: 0.0,
             shared: 0.0,
         }
@@ -136,7 +136,7 @@ impl<'p> Drawing<'p> {
             return Some(());
         }
         let node = program.maker[root];
-        if node == usize::MAX || !program.again[node] || depth > DEEPEST {
+        if node == usize::MAX || !program.recomputable[node] || depth > DEEPEST {
             return None;
         }
         for read in program.pressure.nodes[node].reads.iter().map(|r| *r as usize) {
@@ -151,7 +151,7 @@ impl<'p> Drawing<'p> {
             self.second(made, at);
         }
         self.run(node, reads, true);
-        self.again += program.seconds[node];
+        self.recompute_seconds += program.seconds[node];
         Some(())
     }
 
@@ -172,7 +172,7 @@ impl<'p> Drawing<'p> {
         roots.iter().map(|r| self.now[*r as usize]).collect()
     }
 
-    fn run(&mut self, node: usize, reads: SmallVec<[u32; 4]>, again: bool) {
+    fn run(&mut self, node: usize, reads: SmallVec<[u32; 4]>, recompute: bool) {
         let needs = &self.program.pressure.nodes[node];
         let reuses = needs
             .reuses
@@ -182,7 +182,7 @@ impl<'p> Drawing<'p> {
             .collect();
         let (makes, scratch) = (self.stand_ins(&needs.makes), needs.scratch);
         self.pressure.nodes.push(Needs { reads, makes, reuses, scratch });
-        self.runs.push(if again {
+        self.runs.push(if recompute {
             SketchStep::Recompute(node as u32)
         } else {
             SketchStep::Node(node as u32)
@@ -210,7 +210,7 @@ impl<'p> Drawing<'p> {
     /// has the figure of the point that is found.
     pub fn finish(self) -> Sketch {
         let order: Vec<u32> = (0..self.pressure.nodes.len() as u32).collect();
-        let longer = self.again + self.shared;
+        let longer = self.recompute_seconds + self.shared;
         let beyond = self.lane - self.program.seconds() - longer;
         let seconds = longer + beyond.max(0.0);
         let (mut runs, peak) = (self.runs, self.pressure.peak(&order));

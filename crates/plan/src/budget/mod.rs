@@ -189,7 +189,7 @@ impl Frontier {
         let variant = &self.variants[*variant];
         let mut made = plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
-            recomputed: way.again(),
+            recomputed: way.recomputed(),
             spilled: made.spilled(),
             max_checkpoints: variant.used.max_checkpoints,
             recomputed_iterations: variant.used.recomputed_iterations,
@@ -310,12 +310,15 @@ fn points(programs: &[ProgramProfile]) -> Vec<Choice> {
         }
     }
     // A more expensive point with a higher peak is none.
-    let mut kept: Vec<Choice> = Vec::new();
+    let mut undominated: Vec<Choice> = Vec::new();
     for choice in made.into_iter().rev() {
-        if kept.last().is_none_or(|next: &Choice| choice.sketch.seconds < next.sketch.seconds) {
-            kept.push(choice);
+        if undominated
+            .last()
+            .is_none_or(|next: &Choice| choice.sketch.seconds < next.sketch.seconds)
+        {
+            undominated.push(choice);
         }
     }
-    kept.reverse();
-    kept
+    undominated.reverse();
+    undominated
 }

@@ -21,7 +21,7 @@ pub fn graph(program: &Graph, pressure: &Pressure, runs: &[SketchStep]) -> Graph
         makers: HashMap::new(),
         version: vec![0; program.value_count()],
         now: HashMap::new(),
-        on_its_way: HashMap::new(),
+        in_transfer: HashMap::new(),
     };
     making.made.nodes = Vec::with_capacity(runs.len());
     for (at, node) in program.nodes.iter().enumerate() {
@@ -50,16 +50,16 @@ struct RematBuilder<'g> {
     /// What stands for a value, and of which version of its root.
     now: HashMap<ValueId, (u32, ValueId)>,
     /// What a root is, of those that go to the file, lie there, or come back.
-    on_its_way: HashMap<ValueId, ValueId>,
+    in_transfer: HashMap<ValueId, ValueId>,
 }
 
 impl RematBuilder<'_> {
-    fn run(&mut self, node: &Node, again: bool) {
+    fn run(&mut self, node: &Node, recompute: bool) {
         let mut copy = node.clone();
         for id in &mut copy.inputs {
             *id = self.resolve(*id);
         }
-        if again {
+        if recompute {
             for id in &mut copy.outputs {
                 self.version[id.index()] += 1;
                 *id = self.second(*id);
@@ -75,7 +75,7 @@ impl RematBuilder<'_> {
 
     /// A root is itself when it is written: that begins as soon as it is made.
     fn transfer(&mut self, transfer: Transfer, root: ValueId) {
-        let before = self.on_its_way.get(&root).copied().unwrap_or(root);
+        let before = self.in_transfer.get(&root).copied().unwrap_or(root);
         let (op, inputs): (&'static OpDef, Vec<ValueId>) = match transfer {
             Transfer::Write => (&SPILL, vec![root]),
             Transfer::Written => (&SPILL_WAIT, vec![root, before]),
@@ -89,7 +89,7 @@ impl RematBuilder<'_> {
             }
             _ => self.made.add_value(self.program.value(root).clone()),
         };
-        self.on_its_way.insert(root, made);
+        self.in_transfer.insert(root, made);
         self.made.nodes.push(Node {
             op,
             attrs: Attrs::None,

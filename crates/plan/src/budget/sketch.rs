@@ -79,7 +79,7 @@ pub struct ProgramProfile {
     /// The first node that overwrites each root.
     pub updated: Vec<usize>,
     /// Which nodes may run again.
-    pub again: Vec<bool>,
+    pub recomputable: Vec<bool>,
     /// Which roots have a size that is known.
     sized: Vec<bool>,
     /// The first node that updates a variable, or comes after one that does: nothing may fail from there on.
@@ -100,7 +100,7 @@ impl ProgramProfile {
             seconds: graph.nodes.iter().map(|n| machine.node(graph, n)).collect(),
             uses: vec![Vec::new(); values],
             updated: vec![usize::MAX; values],
-            again: graph.nodes.iter().map(may_run_again).collect(),
+            recomputable: graph.nodes.iter().map(is_recomputable).collect(),
             sized: (0..values).map(|i| graph.ty(ValueId::new(i)).shape.sizes().is_some()).collect(),
             barrier: waits(graph).iter().position(|w| *w).unwrap_or(usize::MAX),
             machine: *machine,
@@ -194,7 +194,7 @@ impl ProgramProfile {
             }
             seen.push(node);
             // A long chain is no bargain, and looking for it takes long too.
-            if !self.again[node] || seen.len() > 64 {
+            if !self.recomputable[node] || seen.len() > 64 {
                 return None;
             }
             total += self.seconds[node];
@@ -270,7 +270,7 @@ pub fn updates_last(graph: &Graph) -> Option<Graph> {
     Some(made)
 }
 
-fn may_run_again(node: &tonnage_core::graph::Node) -> bool {
+fn is_recomputable(node: &tonnage_core::graph::Node) -> bool {
     node.op.remat != Remat::Never
         && !node.has_effect()
         && !matches!(node.op.mem, Mem::Update(_) | Mem::File)

@@ -59,18 +59,18 @@ fn push(graph: &mut Graph, mut node: Node, group: &FusionGroup) {
         let info = graph.value(node.outputs[0]).clone();
         if shape != info.ty.shape {
             let ty = TensorType { dtype: info.ty.dtype, shape };
-            let folded = graph.add_value(ValueInfo { ty, ..info.clone() });
-            view = Some((folded, node.outputs[0], info.ty.shape));
-            node.outputs[0] = folded;
+            let reduced = graph.add_value(ValueInfo { ty, ..info.clone() });
+            view = Some((reduced, node.outputs[0], info.ty.shape));
+            node.outputs[0] = reduced;
         }
     }
     let source = node.source;
     graph.nodes.push(node);
-    if let Some((folded, kept, shape)) = view {
+    if let Some((reduced, kept, shape)) = view {
         graph.nodes.push(Node {
             op: &RESHAPE,
             attrs: Attrs::Shape(shape),
-            inputs: vec![folded],
+            inputs: vec![reduced],
             outputs: vec![kept],
             aux: false,
             regions: Vec::new(),

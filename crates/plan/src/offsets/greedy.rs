@@ -43,7 +43,7 @@ enum PileRule {
 }
 
 /// Rounds of [`BestPacking::insist`].
-const ROUNDS: usize = 12;
+const ATTEMPTS: usize = 12;
 
 /// The lowest packing that the heuristics find, in units; the first one within `target` ends the work.
 pub(super) fn best(component: &Component, target: u64) -> Vec<u64> {
@@ -153,7 +153,7 @@ impl<'a> BestPacking<'a> {
     /// Tries an order again and again, each time with those items first that found no place below the
     /// ceiling.
     fn insist(&mut self, mut order: Vec<u32>, side: PileRule) -> bool {
-        for _ in 0..ROUNDS {
+        for _ in 0..ATTEMPTS {
             if self.work == 0 {
                 return false;
             }

@@ -37,11 +37,11 @@ impl EffortLeft<'_> {
         sweep: u32,
         nodes: u64,
     ) -> Option<Vec<u64>> {
-        let rounds = ROUNDS << sweep.min(32);
-        let first = rounds - ROUNDS;
-        for round in first..first + rounds {
+        let attempts = ATTEMPTS << sweep.min(32);
+        let first = attempts - ATTEMPTS;
+        for attempt in first..first + attempts {
             // What is joined without a guess is the same every time.
-            if !guesses(round) && round > first {
+            if !guesses(attempt) && attempt > first {
                 continue;
             }
             // Joining goes through all items for each guess.
@@ -49,7 +49,7 @@ impl EffortLeft<'_> {
             if component.len() > MOST_JOINED || cost > self.effort.nodes || self.spent() {
                 return None;
             }
-            let shuffle = self.effort.luck << 32 | round;
+            let shuffle = self.effort.luck << 32 | attempt;
             let Some(joined) = joined(component, shuffle) else { continue };
             self.effort.nodes -= cost;
             let blocks = &joined.component;
@@ -77,7 +77,7 @@ const FIRST: u64 = 4_000;
 const QUICK: u64 = 2;
 
 /// Ways of joining items that the first sweep tries; each further one tries twice as many.
-const ROUNDS: u64 = 8;
+const ATTEMPTS: u64 = 8;
 /// Of more items too many look like pieces of one block.
 const MOST_JOINED: usize = 2_000;
 

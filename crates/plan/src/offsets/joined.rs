@@ -29,16 +29,16 @@ pub(super) struct Joined {
 }
 
 /// Whether a round guesses where an item has several partners.
-pub(super) fn guesses(round: u64) -> bool {
-    !round.is_multiple_of(4)
+pub(super) fn guesses(attempt: u64) -> bool {
+    !attempt.is_multiple_of(4)
 }
 
 /// Joins what it can; which of several partners an item gets differs from round to round. `None` where little is joined.
-pub(super) fn joined(component: &Component, round: u64) -> Option<Joined> {
+pub(super) fn joined(component: &Component, shuffle: u64) -> Option<Joined> {
     let item =
         |i| JoinedBlock { span: component.span[i], size: component.size[i], parts: Vec::new() };
     let blocks: Vec<JoinedBlock> = (0..component.len()).map(item).collect();
-    let mut join = Join { left: (0..blocks.len()).collect(), blocks, round };
+    let mut join = Join { left: (0..blocks.len()).collect(), blocks, shuffle };
     while join.chains(false) || join.stacks_that_chain() || join.wheels() || join.any() {}
     let Join { blocks, left, .. } = join;
     if left.len() * 20 > component.len() * 19 {
@@ -79,7 +79,7 @@ type Edge = (u32, u64, usize);
 struct Join {
     blocks: Vec<JoinedBlock>,
     left: Vec<usize>,
-    round: u64,
+    shuffle: u64,
 }
 
 impl Join {
@@ -202,7 +202,7 @@ impl Join {
 
     /// Joins one pair that may as well belong elsewhere: none in every fourth round, and others in each of the rest.
     fn any(&mut self) -> bool {
-        match self.round % 4 {
+        match self.shuffle % 4 {
             0 => false,
             1 => self.any_stack() || self.chains(true),
             2 => self.chains(true) || self.any_stack(),
@@ -232,7 +232,7 @@ impl Join {
 
     /// A number for a pair, from a fixed sequence.
     fn draw(&self, p: usize, q: usize) -> u64 {
-        mix(mix(self.round) ^ ((p as u64) << 32 | q as u64))
+        mix(mix(self.shuffle) ^ ((p as u64) << 32 | q as u64))
     }
 }
 

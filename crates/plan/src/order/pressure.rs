@@ -234,8 +234,8 @@ fn region(graph: &Graph, node: &Node, kind: Region, threads: usize) -> u64 {
         // States on their way, and checkpoints that were not handed over.
         Attrs::LoopGrad(spec) => {
             let none = spec.handed || spec.of.spills;
-            let kept = if none { 0 } else { spec.of.checkpoint_rows().most().unwrap_or(0) as u64 };
-            states(&spec.of).saturating_mul(kept.saturating_add(2))
+            let rows = if none { 0 } else { spec.of.checkpoint_rows().most().unwrap_or(0) as u64 };
+            states(&spec.of).saturating_mul(rows.saturating_add(2))
         }
         _ => 0,
     };

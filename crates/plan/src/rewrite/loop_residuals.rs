@@ -24,12 +24,12 @@ use crate::loop_checkpoints::origin;
 /// The graph with residuals of its loops kept where something expensive is computed again otherwise: all of them, and then half as
 /// many again and again, those that save the most work a byte. A loop whose states were counted by hand, or wait in a
 /// file, stays as it is.
-pub(crate) fn keep_residuals(graph: &Graph) -> Result<Vec<Graph>> {
+pub(crate) fn save_residuals(graph: &Graph) -> Result<Vec<Graph>> {
     let (mut all, mut part) = (Vec::new(), usize::MAX);
     while part > 0 {
         let (mut made, mut most) = (graph.clone(), 0);
-        for back in 0..made.nodes.len() {
-            let Some(pair) = LoopWithGrad::of(&made, back) else { continue };
+        for backward in 0..made.nodes.len() {
+            let Some(pair) = LoopWithGrad::of(&made, backward) else { continue };
             if let Some(cut) = ResidualCut::of(&made, &pair, part) {
                 most = most.max(cut.saved.len());
                 pair.apply(&mut made, &cut)?;
@@ -45,41 +45,41 @@ pub(crate) fn keep_residuals(graph: &Graph) -> Result<Vec<Graph>> {
 
 /// A loop and its only gradient.
 struct LoopWithGrad {
-    there: usize,
-    back: usize,
+    forward: usize,
+    backward: usize,
     loops: Loop,
     spec: LoopGrad,
     at: GradInputs,
 }
 
 impl LoopWithGrad {
-    fn of(graph: &Graph, back: usize) -> Option<LoopWithGrad> {
-        let node = &graph.nodes[back];
+    fn of(graph: &Graph, backward: usize) -> Option<LoopWithGrad> {
+        let node = &graph.nodes[backward];
         let Attrs::LoopGrad(spec) = &node.attrs else { return None };
         let free = spec.handed && !spec.of.spills && spec.of.max_checkpoints.is_none();
         let at = spec.inputs(node.inputs.len()).filter(|_| free)?;
         spec.of.known_iterations().filter(|iterations| *iterations > 1)?;
         let first = origin(graph, *node.inputs.get(at.checkpoints.start)?);
-        let there = graph.nodes.iter().position(|n| n.aux && n.outputs.contains(&first))?;
-        let Attrs::Loop(loops) = &graph.nodes[there].attrs else { return None };
+        let forward = graph.nodes.iter().position(|n| n.aux && n.outputs.contains(&first))?;
+        let Attrs::Loop(loops) = &graph.nodes[forward].attrs else { return None };
         let alike = loops.carried == spec.of.carried
             && loops.iterations == spec.of.iterations
             && loops.reverse == spec.of.reverse
             && loops.updates.is_empty();
         let readers = graph.nodes.iter().filter(|n| takes_states_of(graph, n, first)).count();
         let (loops, spec) = ((**loops).clone(), (**spec).clone());
-        (alike && readers == 1).then_some(LoopWithGrad { there, back, loops, spec, at })
+        (alike && readers == 1).then_some(LoopWithGrad { forward, backward, loops, spec, at })
     }
 
     /// For each value that a step back is given, what it is in the body; `None` for what comes from behind.
     fn given(&self, graph: &Graph) -> Vec<Option<ValueId>> {
-        let (there, back) = (&graph.nodes[self.there], &graph.nodes[self.back]);
-        let (body, step) = (&there.regions[0], &back.regions[back.regions.len() - 1]);
+        let (forward, backward) = (&graph.nodes[self.forward], &graph.nodes[self.backward]);
+        let (body, step) = (&forward.regions[0], &backward.regions[backward.regions.len() - 1]);
         let carried = self.loops.carried;
         // Rows are rows of the same value, and what is only read is the same value.
         let found = |i: usize, among: std::ops::Range<usize>| {
-            let whose = origin(graph, back.inputs[i]);
-            let mut inputs = there.inputs[among.clone()].iter();
+            let whose = origin(graph, backward.inputs[i]);
+            let mut inputs = forward.inputs[among.clone()].iter();
             Some(body.inputs[among.start + inputs.position(|id| origin(graph, *id) == whose)?])
         };
         let sliced = self.spec.of.sliced_inputs();
@@ -87,7 +87,7 @@ impl LoopWithGrad {
             i if i < carried => Some(body.inputs[i]),
             i if i < sliced.end => found(i, self.loops.sliced_inputs()),
             i if i < self.at.own.end => {
-                found(i, self.loops.sliced_inputs().end..there.inputs.len())
+                found(i, self.loops.sliced_inputs().end..forward.inputs.len())
             }
             i if i < self.at.own.end + carried => Some(body.outputs[i - self.at.own.end]),
             _ => None,
@@ -104,11 +104,11 @@ impl LoopWithGrad {
         };
         let carried = self.loops.carried;
         // There: a row of each state and of each value more.
-        let mut body = (*graph.nodes[self.there].regions[0]).clone();
+        let mut body = (*graph.nodes[self.forward].regions[0]).clone();
         let states = cut.before.iter().map(|j| body.inputs[*j]);
         let rows: Vec<ValueId> = states.chain(cut.saved.iter().map(|(_, inner)| *inner)).collect();
         body.outputs.extend(&rows);
-        let like = graph.nodes[self.there].outputs[carried + self.loops.stacked];
+        let like = graph.nodes[self.forward].outputs[carried + self.loops.stacked];
         let saved: Vec<ValueId> = rows
             .iter()
             .map(|id| {
@@ -118,26 +118,31 @@ impl LoopWithGrad {
             })
             .collect();
         let more = self.loops.stacked + rows.len();
-        let node = &mut graph.nodes[self.there];
+        let node = &mut graph.nodes[self.forward];
         node.attrs = Attrs::Loop(Box::new(Loop { stacked: more, ..self.loops.clone() }));
         node.aux = false;
         node.outputs.truncate(carried + self.loops.stacked);
         node.outputs.extend(&saved);
         node.regions = vec![Arc::new(body)];
-        self.turn(graph, cut, &saved)
+        self.rewrite_backward(graph, cut, &saved)
     }
 
     /// The backward pass as a loop. What it carries: gradients and sums, and the state behind each iteration, which is the state
     /// before the iteration that came last.
-    fn turn(&self, graph: &mut Graph, cut: &ResidualCut, saved: &[ValueId]) -> Result<()> {
-        let old = graph.nodes[self.back].clone();
+    fn rewrite_backward(
+        &self,
+        graph: &mut Graph,
+        cut: &ResidualCut,
+        saved: &[ValueId],
+    ) -> Result<()> {
+        let old = graph.nodes[self.backward].clone();
         let mut step = (*old.regions[old.regions.len() - 1]).clone();
         let given = step.inputs.clone();
         let (own, carried) = (self.at.own.end, self.loops.carried);
         step.nodes.retain(|n| !n.outputs.iter().any(|id| cut.saved.iter().any(|(k, _)| k == id)));
         let first_seed = own + carried;
-        let first_back = first_seed + self.spec.seeds;
-        let rows = self.spec.of.sliced_inputs().chain(first_seed..first_back);
+        let first_backward = first_seed + self.spec.seeds;
+        let rows = self.spec.of.sliced_inputs().chain(first_seed..first_backward);
         let rows: Vec<usize> = rows.filter(|i| cut.needs(given[*i])).collect();
         let reads = self.spec.of.sliced_inputs().end..own;
         let reads: Vec<usize> = reads.filter(|i| cut.needs(given[*i])).collect();
@@ -145,18 +150,18 @@ impl LoopWithGrad {
         let outer = |i: usize| match i {
             i if i < own => old.inputs[i],
             i if i < first_seed => old.inputs[self.at.ends.start + i - own],
-            i if i < first_back => old.inputs[self.at.seeds.start + i - first_seed],
-            i => old.inputs[self.at.back.start + i - first_back],
+            i if i < first_backward => old.inputs[self.at.seeds.start + i - first_seed],
+            i => old.inputs[self.at.back.start + i - first_backward],
         };
         let states = cut.after.iter().map(|j| own + j);
-        let carries: Vec<usize> = (first_back..given.len()).chain(states).collect();
+        let carries: Vec<usize> = (first_backward..given.len()).chain(states).collect();
         let inner = |all: &[usize]| all.iter().map(|i| given[*i]).collect::<Vec<_>>();
         let outers = |all: &[usize]| all.iter().map(|i| outer(*i)).collect::<Vec<_>>();
         let residuals = cut.saved.iter().map(|(id, _)| *id).collect();
         step.inputs =
             [inner(&carries), inner(&cut.before), residuals, inner(&rows), inner(&reads)].concat();
-        let (back, stacks) = step.outputs.split_at(self.spec.back);
-        step.outputs = [back.to_vec(), inner(&cut.after), stacks.to_vec()].concat();
+        let (backward, stacks) = step.outputs.split_at(self.spec.back);
+        step.outputs = [backward.to_vec(), inner(&cut.after), stacks.to_vec()].concat();
         step.prune();
         let starts = cut.after.iter().map(|j| graph.value(outer(own + j)).clone());
         let starts: Vec<ValueInfo> = starts.collect();
@@ -168,12 +173,12 @@ impl LoopWithGrad {
             reverse: !self.loops.reverse,
             ..self.loops.clone()
         };
-        let (back, stacks) = old.outputs.split_at(self.spec.back);
+        let (backward, stacks) = old.outputs.split_at(self.spec.back);
         let inputs = [outers(&carries), saved.to_vec(), outers(&rows), outers(&reads)].concat();
-        let outputs = [back.to_vec(), ends, stacks.to_vec()].concat();
+        let outputs = [backward.to_vec(), ends, stacks.to_vec()].concat();
         let attrs = Attrs::Loop(Box::new(spec));
         let regions = vec![Arc::new(step)];
-        graph.nodes[self.back] =
+        graph.nodes[self.backward] =
             Node { op: &WHILE_LOOP, attrs, inputs, outputs, aux: false, regions, ..old };
         Ok(())
     }
@@ -201,8 +206,8 @@ struct ResidualCut {
 impl ResidualCut {
     /// With at most so many expensive values; `None` where nothing expensive is computed again.
     fn of(graph: &Graph, pair: &LoopWithGrad, most: usize) -> Option<ResidualCut> {
-        let (there, back) = (&graph.nodes[pair.there], &graph.nodes[pair.back]);
-        let (body, step) = (&there.regions[0], back.regions.last()?);
+        let (forward, backward) = (&graph.nodes[pair.forward], &graph.nodes[pair.backward]);
+        let (body, step) = (&forward.regions[0], backward.regions.last()?);
         let given = pair.given(graph);
         let same = matched(body, step, &given);
         let changes = changing(step, pair);
@@ -224,10 +229,10 @@ impl ResidualCut {
         let mut best: Vec<ValueId> = cut.saved.iter().map(|(id, _)| *id).collect();
         best.sort_by(|a, b| worth(b).unwrap_or(0.0).total_cmp(&worth(a).unwrap_or(0.0)));
         best.truncate(most);
-        let keeps = |node: &Node, wanted: &[ValueId]| {
+        let saves = |node: &Node, wanted: &[ValueId]| {
             is_expensive(node, wanted) && wanted.iter().all(|id| best.contains(id))
         };
-        ResidualCut::with(pair, step, &same, &keeps)
+        ResidualCut::with(pair, step, &same, &saves)
     }
 
     /// With what is worth it among the values that are needed.
@@ -235,7 +240,7 @@ impl ResidualCut {
         pair: &LoopWithGrad,
         step: &Graph,
         same: &HashMap<ValueId, ValueId>,
-        keeps: &dyn Fn(&Node, &[ValueId]) -> bool,
+        saves: &dyn Fn(&Node, &[ValueId]) -> bool,
     ) -> Option<ResidualCut> {
         let mut needed = vec![false; step.value_count()];
         step.outputs.iter().for_each(|id| needed[id.index()] = true);
@@ -246,7 +251,7 @@ impl ResidualCut {
             if wanted.is_empty() && !node.has_effect() {
                 continue;
             }
-            match keeps(node, &wanted) {
+            match saves(node, &wanted) {
                 true => saved.extend(wanted.iter().map(|id| (*id, same[id]))),
                 false => node.inputs.iter().for_each(|id| needed[id.index()] = true),
             }

@@ -19,7 +19,7 @@ pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Optio
     else {
         return Ok(None);
     };
-    let (below_a, below_b) = (turned(rewriter, *a), turned(rewriter, *b));
+    let (below_a, below_b) = (transposed(rewriter, *a), transposed(rewriter, *b));
     if below_a.is_none() && below_b.is_none() {
         return Ok(None);
     }
@@ -32,7 +32,7 @@ pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Optio
 }
 
 /// What a value is the transpose of, over its last two axes alone.
-fn turned(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
+fn transposed(rewriter: &Rewriter, id: ValueId) -> Option<ValueId> {
     let node = rewriter.made_by(id, &TRANSPOSE)?;
     let Attrs::Order(order) = &node.attrs else { return None };
     let rank = order.len();

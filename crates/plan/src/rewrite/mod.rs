@@ -31,7 +31,7 @@ use tonnage_core::graph::Graph;
 
 pub(crate) use carry::carry;
 pub(crate) use inline::inline;
-pub(crate) use loop_residuals::keep_residuals;
+pub(crate) use loop_residuals::save_residuals;
 pub(crate) use number::numbered;
 pub(crate) use parts::parts_alone;
 use rewriter::{RewriteRule, rewrite_graph};

@@ -18,7 +18,7 @@ use super::prim::{commutes, only};
 use super::rewriter::{PendingNode, Rewriter};
 
 pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
-    if let Some(kept) = folded(rewriter, given)? {
+    if let Some(kept) = plain_reduction(rewriter, given)? {
         return Ok(Some(kept));
     }
     let Some((prim, dtype)) = only(given) else { return Ok(None) };
@@ -37,9 +37,9 @@ pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Optio
 }
 
 /// A fold that keeps its axes as lengths of 1 is the plain one, looked at in that shape.
-fn folded(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
-    let folds = given.program.is_some_and(|p| matches!(p.close, Close::Fold { .. }));
-    let (true, Attrs::Reduce { axes, keep_dims: true }) = (folds, given.attrs) else {
+fn plain_reduction(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
+    let is_reduction = given.program.is_some_and(|p| matches!(p.close, Close::Fold { .. }));
+    let (true, Attrs::Reduce { axes, keep_dims: true }) = (is_reduction, given.attrs) else {
         return Ok(None);
     };
     let kept = given.ty.shape.iter().enumerate().filter(|(i, _)| !axes.contains(i));

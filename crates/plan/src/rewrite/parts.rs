@@ -22,7 +22,7 @@ pub(crate) fn parts_alone(mut graph: Graph) -> Result<Graph> {
     }
     let mut copies: HashMap<ValueId, ValueId> = HashMap::new();
     for mut node in std::mem::take(&mut graph.nodes) {
-        if is_back(&graph, &node) {
+        if is_backward(&graph, &node) {
             for id in &mut node.inputs {
                 *id = copies.get(id).copied().unwrap_or(*id);
             }
@@ -50,7 +50,7 @@ pub(crate) fn parts_alone(mut graph: Graph) -> Result<Graph> {
 }
 
 /// Whether a node is of the backward pass.
-fn is_back(graph: &Graph, node: &Node) -> bool {
+fn is_backward(graph: &Graph, node: &Node) -> bool {
     node.outputs.first().is_some_and(|id| graph.value(*id).kind == Kind::Gradient)
 }
 
@@ -59,7 +59,7 @@ fn saved_parts(graph: &Graph) -> Vec<ValueId> {
     let roots = roots(graph.value_count(), &graph.nodes);
     let bytes = |id: ValueId| graph.ty(id).bytes("part").ok().map_or(u64::MAX, |b| b.get());
     let mut read: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
-    for node in graph.nodes.iter().filter(|node| is_back(graph, node)) {
+    for node in graph.nodes.iter().filter(|node| is_backward(graph, node)) {
         for id in &node.inputs {
             let parts = read.entry(roots[id.index()]).or_default();
             if !parts.contains(id) {
@@ -71,7 +71,7 @@ fn saved_parts(graph: &Graph) -> Vec<ValueId> {
     for id in graph.inputs.iter().chain(&graph.outputs) {
         read.remove(&roots[id.index()]);
     }
-    let forward = graph.nodes.iter().filter(|node| !is_back(graph, node));
+    let forward = graph.nodes.iter().filter(|node| !is_backward(graph, node));
     let mut saved = Vec::new();
     for whole in forward.flat_map(|node| &node.outputs) {
         let Some(parts) = read.get(whole) else { continue };

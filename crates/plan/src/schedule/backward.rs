@@ -108,7 +108,7 @@ impl BackwardSchedule {
     }
 
     /// A step back; the place that it started from is the one that the next ends at.
-    fn back(&mut self, iteration: u64, before: StatePlace) -> BackwardAction {
+    fn backward(&mut self, iteration: u64, before: StatePlace) -> BackwardAction {
         let after = std::mem::replace(&mut self.after, before);
         if is_ours(after) {
             self.free.push(after);
@@ -140,7 +140,7 @@ impl Iterator for BackwardSchedule {
             if let Some((iteration, place, goal)) = self.moving {
                 if iteration + 1 == self.end {
                     self.moving = None;
-                    return Some(self.back(iteration, place));
+                    return Some(self.backward(iteration, place));
                 }
                 if iteration == goal {
                     self.moving = None;
@@ -161,7 +161,7 @@ impl Iterator for BackwardSchedule {
                         self.free.push(place);
                     }
                 }
-                1 => return Some(self.back(start, place)),
+                1 => return Some(self.backward(start, place)),
                 _ => {
                     let to = self.free.pop()?;
                     self.moving = Some((start + 1, to, self.goal(start)));
@@ -189,7 +189,7 @@ mod tests {
             memory[*place] = Some(*iteration);
         }
         let free = free((0..places).filter(|p| checkpointed.iter().all(|(_, k)| k != p)));
-        let mut again = vec![0; iterations as usize];
+        let mut recomputed = vec![0; iterations as usize];
         let mut end = iterations;
         let state = |memory: &[Option<u64>], place: StatePlace| match place {
             START => Some(0),
@@ -208,10 +208,10 @@ mod tests {
                         "the state before the iteration"
                     );
                     memory[to] = Some(iteration + 1);
-                    again[iteration as usize] += 1;
+                    recomputed[iteration as usize] += 1;
                 }
                 BackwardAction::Backward { iteration, before, after } => {
-                    assert_eq!(iteration + 1, end, "iterations are gone back through in order");
+                    assert_eq!(iteration + 1, end, "iterations are walked backward in order");
                     assert_eq!(
                         state(&memory, before),
                         Some(iteration),
@@ -222,8 +222,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(end, 0, "every iteration is gone back through");
-        again
+        assert_eq!(end, 0, "every iteration is walked backward");
+        recomputed
     }
 
     fn known(iterations: u64, max_checkpoints: u64) -> Vec<u64> {
@@ -240,20 +240,20 @@ mod tests {
     fn unknown(iterations: u64, max_checkpoints: u64) -> Vec<u64> {
         let mut online = Online::new(max_checkpoints);
         for iteration in 1..iterations {
-            online.keep(iteration);
+            online.checkpoint(iteration);
         }
         let checkpointed: Vec<_> = online.checkpointed(iterations).collect();
         play(iterations, max_checkpoints, &checkpointed, max_checkpoints as usize - 1 + SPARE)
     }
 
     #[test]
-    fn every_round_is_gone_back_through_in_as_few_steps_as_revolve_takes() {
+    fn every_iteration_is_walked_backward_in_as_few_steps_as_revolve_takes() {
         for max_checkpoints in 1..20 {
             for iterations in 0..150 {
-                let again: u64 = known(iterations, max_checkpoints).iter().sum();
+                let recomputed: u64 = known(iterations, max_checkpoints).iter().sum();
                 assert_eq!(
-                    again,
-                    revolve::again(iterations, max_checkpoints),
+                    recomputed,
+                    revolve::recomputed(iterations, max_checkpoints),
                     "{iterations} iterations, {max_checkpoints} checkpoints"
                 );
             }
@@ -261,13 +261,13 @@ mod tests {
         for (iterations, max_checkpoints) in [(4000, 127), (1000, 7), (500, 300)] {
             assert_eq!(
                 known(iterations, max_checkpoints).iter().sum::<u64>(),
-                revolve::again(iterations, max_checkpoints)
+                revolve::recomputed(iterations, max_checkpoints)
             );
         }
     }
 
     #[test]
-    fn every_round_is_gone_back_through_whatever_the_slots_and_the_end() {
+    fn every_iteration_is_walked_backward_whatever_the_checkpoints_and_the_end() {
         for max_checkpoints in 1..20 {
             for iterations in 0..150 {
                 unknown(iterations, max_checkpoints);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn not_knowing_the_end_repeats_no_round_more_often() {
+    fn not_knowing_the_end_repeats_no_iteration_more_often() {
         for max_checkpoints in 2..20 {
             for iterations in 2..400 {
                 // Once for the forward run.
@@ -295,8 +295,8 @@ mod tests {
         let (mut sum, mut count) = (0.0, 0.0);
         for max_checkpoints in 2..20 {
             for iterations in (max_checkpoints + 1..400).step_by(7) {
-                let again: u64 = unknown(iterations, max_checkpoints).iter().sum();
-                let ratio = (iterations - 1 + again) as f64
+                let recomputed: u64 = unknown(iterations, max_checkpoints).iter().sum();
+                let ratio = (iterations - 1 + recomputed) as f64
                     / revolve::steps(iterations, max_checkpoints) as f64;
                 assert!(
                     ratio <= 1.5,

@@ -27,7 +27,7 @@ impl Online {
     }
 
     /// The row for the state before that iteration; iterations come in order, from 1. `None` where there are no rows.
-    pub fn keep(&mut self, iteration: u64) -> Option<usize> {
+    pub fn checkpoint(&mut self, iteration: u64) -> Option<usize> {
         let (level, row) = match self.marks.len() < self.rows {
             true => (0, self.marks.len()),
             false => match self.dispensable() {

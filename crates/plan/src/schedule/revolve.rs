@@ -4,7 +4,7 @@
 //! Their count `t(N, s)` is of iterations that are *advanced* through: the forward run up to the state before the last
 //! iteration, N - 1 of them, and all that are run again. Going back through an iteration is not counted. A loop that is differentiated
 //! runs its last round too, for its result, so it advances through `t(N, s) + 1` iterations in all: N the first time, and
-//! [`again`] = `t(N, s) - (N - 1)` more.
+//! [`recomputed`] = `t(N, s) - (N - 1)` more.
 
 /// Iterations that can be gone back through with so many checkpoints where no iteration is advanced through more than
 /// `times` times: the binomial coefficient of `max_checkpoints + times` over `max_checkpoints`. Saturates.
@@ -45,7 +45,7 @@ pub fn steps(iterations: u64, max_checkpoints: u64) -> u64 {
 }
 
 /// Iterations that are run again: all but those of the forward run.
-pub fn again(iterations: u64, max_checkpoints: u64) -> u64 {
+pub fn recomputed(iterations: u64, max_checkpoints: u64) -> u64 {
     steps(iterations, max_checkpoints).saturating_sub(iterations.saturating_sub(1))
 }
 
@@ -121,25 +121,29 @@ mod tests {
     }
 
     #[test]
-    fn with_a_slot_for_every_state_nothing_is_run_again() {
+    fn with_a_checkpoint_for_every_state_nothing_is_recomputed() {
         for n in 0..50 {
-            assert_eq!(again(n, n.max(1)), 0);
+            assert_eq!(recomputed(n, n.max(1)), 0);
             assert_eq!(checkpointed(n, n.max(1)), (1..n).collect::<Vec<_>>());
         }
-        assert_eq!(again(51, 50), 0, "the state before the last iteration needs no slot");
+        assert_eq!(
+            recomputed(51, 50),
+            0,
+            "the state before the last iteration needs no checkpoint"
+        );
     }
 
     #[test]
-    fn twice_the_square_root_of_slots_runs_each_round_at_most_once_again() {
+    fn twice_the_square_root_of_checkpoints_recomputes_each_iteration_at_most_once() {
         for n in [250u64, 1000, 4000, 100_000] {
             let max_checkpoints = tonnage_core::looping::default_max_checkpoints(n);
-            assert!(again(n, max_checkpoints) < n, "{n}: {}", again(n, max_checkpoints));
+            assert!(recomputed(n, max_checkpoints) < n, "{n}: {}", recomputed(n, max_checkpoints));
             assert_eq!(times(n, max_checkpoints), 2);
         }
     }
 
     #[test]
-    fn the_forward_run_keeps_no_more_states_than_there_are_slots() {
+    fn the_forward_pass_saves_no_more_states_than_there_are_checkpoints() {
         for s in 1..30 {
             for n in 0..300 {
                 let checkpointed = checkpointed(n, s);

@@ -193,11 +193,11 @@ fn thinned(picture: &Picture) -> Vec<crate::Point> {
         return picture.curve.clone();
     }
     let ends = |points: &[crate::Point]| {
-        let mut kept: Vec<crate::Point> = Vec::new();
-        kept.extend(points.iter().max_by_key(|point| point.bytes));
-        kept.extend(points.iter().min_by_key(|point| point.bytes));
-        kept.sort_by_key(|point| point.at);
-        kept
+        let mut extremes: Vec<crate::Point> = Vec::new();
+        extremes.extend(points.iter().max_by_key(|point| point.bytes));
+        extremes.extend(points.iter().min_by_key(|point| point.bytes));
+        extremes.sort_by_key(|point| point.at);
+        extremes
     };
     picture.curve.chunks(each).flat_map(ends).collect()
 }

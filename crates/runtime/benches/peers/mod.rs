@@ -205,8 +205,8 @@ pub fn race(row: &mut LentOp, mut torch: Option<&mut Torch>, workload: &str) -> 
     let (mut best, mut best_of_peer) = (row.time(about), f64::INFINITY);
     let mut ratios = Vec::new();
     let start = Instant::now();
-    let mut rounds = 0;
-    while rounds < 3 || start.elapsed().as_secs_f64() < 1.0 && rounds < 200 {
+    let mut turns = 0;
+    while turns < 3 || start.elapsed().as_secs_f64() < 1.0 && turns < 200 {
         // Threads go on spinning for a while after their work, on the other's cores.
         let rest = || std::thread::sleep(std::time::Duration::from_millis(20));
         rest();
@@ -217,7 +217,7 @@ pub fn race(row: &mut LentOp, mut torch: Option<&mut Torch>, workload: &str) -> 
             best_of_peer = best_of_peer.min(theirs);
             ratios.push(ours / theirs);
         }
-        rounds += 1;
+        turns += 1;
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios.get(ratios.len() / 2);

@@ -74,10 +74,10 @@ impl Residents {
     }
 
     /// Lets tensors leave until `needed` bytes are free or nothing more can; says how many are. Those whose
-    /// entries in the ledger are `kept` stay.
-    pub(crate) fn make_room(&self, needed: Bytes, kept: &[Id]) -> Result<Bytes> {
+    /// entries in the ledger are `excluded` stay.
+    pub(crate) fn make_room(&self, needed: Bytes, excluded: &[Id]) -> Result<Bytes> {
         let mut freed = Bytes::ZERO;
-        for candidate in chosen(self.candidates(kept), needed) {
+        for candidate in chosen(self.candidates(excluded), needed) {
             if freed >= needed {
                 break;
             }
@@ -91,11 +91,11 @@ impl Residents {
         self.living().iter().map(|large| large.away()).sum()
     }
 
-    fn candidates(&self, kept: &[Id]) -> Vec<EvictionCandidate> {
+    fn candidates(&self, excluded: &[Id]) -> Vec<EvictionCandidate> {
         let living = self.living().into_iter();
         living
             .filter_map(|storage| {
-                let (bytes, is_free) = storage.could_leave(kept)?;
+                let (bytes, is_free) = storage.could_leave(excluded)?;
                 Some(EvictionCandidate { is_free, used: storage.used(), bytes, storage })
             })
             .collect()

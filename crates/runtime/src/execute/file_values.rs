@@ -173,7 +173,7 @@ impl ThreadScratch<'_> {
 }
 
 /// The same values in a file, which is read as they are needed; as they are, where they are in one or are one number.
-pub fn keep(array: &Array, mark: Mark) -> Result<Array> {
+pub fn store_in_file(array: &Array, mark: Mark) -> Result<Array> {
     file_value(&[array], mark, |_, mut inputs| Ok(inputs.swap_remove(0)))
 }
 

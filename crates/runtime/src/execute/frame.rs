@@ -37,7 +37,7 @@ pub struct ExecutionFrame<'p> {
     /// Sizes that the data decided.
     pub decided: Vec<(Symbol, usize)>,
     /// Iterations of loops that gradients ran again, in regions too.
-    pub again: u64,
+    pub recomputed_iterations: u64,
     /// States of loops that wait for their gradients, by the value that stands for them.
     pub states: Vec<(ValueId, StateFile)>,
     /// What was written to files of states, in regions too.
@@ -68,7 +68,7 @@ impl<'p> ExecutionFrame<'p> {
             file_values: Vec::new(),
             layouts: HashMap::new(),
             decided: Vec::new(),
-            again: 0,
+            recomputed_iterations: 0,
             states: Vec::new(),
             spilled: Bytes::ZERO,
             stop: None,
@@ -143,7 +143,7 @@ impl<'p> ExecutionFrame<'p> {
 
     /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients ran again in it.
     pub fn ran(&mut self, child: &ExecutionFrame) {
-        self.again += child.again;
+        self.recomputed_iterations += child.recomputed_iterations;
         self.spilled += child.spilled;
         self.used.begin_all(child.arena.1, &child.used);
     }

@@ -88,8 +88,8 @@ impl<'p> ExecutionFrame<'p> {
             (known, None) => known.filter(|_| plan.spec.handed),
         };
         match &plan.file {
-            Some(file) => self.back_from_file(lender, &mut backward, file, iterations)?,
-            None => self.back_from_memory(lender, &mut backward, iterations)?,
+            Some(file) => self.backward_from_file(lender, &mut backward, file, iterations)?,
+            None => self.backward_from_memory(lender, &mut backward, iterations)?,
         }
         for (now, home) in backward.now.iter().zip(&homes) {
             copy(lender, *now, *home)?;
@@ -98,7 +98,7 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     /// Goes back as the schedule says, from the states that were checkpointed.
-    fn back_from_memory(
+    fn backward_from_memory(
         &mut self,
         lender: &mut Lender,
         backward: &mut LoopBackward<'p>,
@@ -117,7 +117,7 @@ impl<'p> ExecutionFrame<'p> {
             CheckpointPolicy::Online { max_checkpoints } => {
                 let mut online = Online::new(*max_checkpoints);
                 for iteration in 1..iterations {
-                    online.keep(iteration);
+                    online.checkpoint(iteration);
                 }
                 online.checkpointed(iterations).collect()
             }
@@ -129,11 +129,13 @@ impl<'p> ExecutionFrame<'p> {
                 BackwardAction::Forward { iteration, from, to } => {
                     let (from, made) = (backward.states.at(from)?, backward.states.at(to)?);
                     let made = made.into_iter().collect();
-                    backward.runner.round(self, lender, &from, &mut None, made, iteration)?;
-                    self.again += 1;
+                    backward
+                        .runner
+                        .run_iteration(self, lender, &from, &mut None, made, iteration)?;
+                    self.recomputed_iterations += 1;
                 }
                 BackwardAction::Backward { iteration, before, after } => {
-                    self.step_back(lender, backward, iteration, before, after)?;
+                    self.backward_step(lender, backward, iteration, before, after)?;
                 }
             }
         }
@@ -141,7 +143,7 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     /// Goes back through an iteration, from the state behind it to the one before.
-    pub(super) fn step_back(
+    pub(super) fn backward_step(
         &mut self,
         lender: &mut Lender,
         backward: &mut LoopBackward<'p>,
@@ -266,10 +268,10 @@ impl<'p> ExecutionFrame<'p> {
             let spare = plan.rows + usize::from(place == plan.rows);
             let to = match known {
                 Some(iterations) if iteration + 1 == iterations => LAST,
-                Some(_) => schedule.keep(iteration + 1).unwrap_or(spare),
+                Some(_) => schedule.checkpoint(iteration + 1).unwrap_or(spare),
                 None => spare,
             };
-            runner.round(
+            runner.run_iteration(
                 self,
                 lender,
                 &states.at(place)?,
@@ -277,10 +279,10 @@ impl<'p> ExecutionFrame<'p> {
                 states.at(to)?.into_iter().collect(),
                 iteration,
             )?;
-            self.again += 1;
+            self.recomputed_iterations += 1;
             (place, iteration) = (to, iteration + 1);
             if known.is_none()
-                && let Some(row) = schedule.keep(iteration)
+                && let Some(row) = schedule.checkpoint(iteration)
             {
                 for (from, to) in states.at(place)?.into_iter().zip(states.at(row)?) {
                     copy(lender, from, to)?;

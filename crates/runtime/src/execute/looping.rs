@@ -80,7 +80,7 @@ impl<'p> ExecutionFrame<'p> {
         };
         let stacked = of(stacked, self)?;
         let states = if spec.spills { 0 } else { checkpoints.len().min(spec.carried) };
-        let kept = of(&checkpoints[..states], self)?;
+        let checkpoint_rows = of(&checkpoints[..states], self)?;
         let runner = Runner::new(self, plan, scratch, &node.inputs)?;
         let limit = runner.limit();
         // A loop of no iterations makes nothing, and has no scratch.
@@ -116,24 +116,24 @@ impl<'p> ExecutionFrame<'p> {
             {
                 self.write_state(lender, file, iteration, &places.current)?;
             }
-            if !known && let Some(row) = schedule.keep(iteration) {
-                for (now, rows) in places.current.iter().zip(&kept) {
+            if !known && let Some(row) = schedule.checkpoint(iteration) {
+                for (now, rows) in places.current.iter().zip(&checkpoint_rows) {
                     copy(lender, *now, rows.row(row as u64)?)?;
                 }
             }
             // Where the end is known, a state that is checkpointed is made where it stays, if it can.
-            let keep = match known && iteration + 1 < limit {
-                true => schedule.keep(iteration + 1),
+            let checkpoint = match known && iteration + 1 < limit {
+                true => schedule.checkpoint(iteration + 1),
                 false => None,
             };
-            let at = |row: usize| kept.iter().map(|rows| rows.row(row as u64)).collect();
-            let rows: Option<ByteRanges> = keep.map(at).transpose()?;
+            let at = |row: usize| checkpoint_rows.iter().map(|rows| rows.row(row as u64)).collect();
+            let rows: Option<ByteRanges> = checkpoint.map(at).transpose()?;
             let next = places.next(rows.as_ref());
             let row = spec.row(iteration, limit);
             let made = next.iter().map(|region| Ok(*region));
             let made = made.chain(stacked.iter().map(|rows| rows.row(row)));
             let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
-            runner.round(self, lender, &places.current, &mut sizes, made, iteration)?;
+            runner.run_iteration(self, lender, &places.current, &mut sizes, made, iteration)?;
             for (now, row) in next.iter().zip(rows.iter().flatten()) {
                 copy(lender, *now, *row)?;
             }
@@ -227,16 +227,16 @@ impl<'p> CheckpointSchedule<'p> {
     }
 
     /// The row for the state before an iteration; iterations come in order.
-    pub fn keep(&mut self, iteration: u64) -> Option<usize> {
+    pub fn checkpoint(&mut self, iteration: u64) -> Option<usize> {
         if iteration == 0 {
             return None; // the first state is kept where it is
         }
         if let Some(online) = &mut self.online {
-            return online.keep(iteration);
+            return online.checkpoint(iteration);
         }
-        let kept = self.these.get(self.next) == Some(&iteration);
-        self.next += usize::from(kept);
-        kept.then(|| self.next - 1)
+        let is_checkpoint = self.these.get(self.next) == Some(&iteration);
+        self.next += usize::from(is_checkpoint);
+        is_checkpoint.then(|| self.next - 1)
     }
 }
 
@@ -298,7 +298,7 @@ impl<'p> Runner<'p> {
     }
 
     /// Runs an iteration, from a state to what it makes: the next state, and rows of the stacked outputs.
-    pub fn round(
+    pub fn run_iteration(
         &self,
         frame: &mut ExecutionFrame<'p>,
         lender: &mut Lender,

@@ -43,7 +43,7 @@ use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
 use crate::timeline::Ticks;
 
-pub use file_values::{keep, update_in_file};
+pub use file_values::{store_in_file, update_in_file};
 pub use given::{Given, Specs};
 pub use headroom::{Headroom, plan_once};
 
@@ -150,7 +150,8 @@ pub fn execute_with(
         if let Some(ticks) = frame.ticks.take() {
             ledger.record_call(plan, ticks, ran.is_ok().then_some(used));
         }
-        let (at_once, recomputed_iterations) = (frame.used.at_once().rounded(), frame.again);
+        let (at_once, recomputed_iterations) =
+            (frame.used.at_once().rounded(), frame.recomputed_iterations);
         (Measured { used, at_once, obtained, recomputed_iterations, spilled: ran? }, frame.layouts)
     };
     drop(pins);
@@ -253,7 +254,7 @@ fn collect(
     (key, brought): ([u32; 2], &Given),
     mark: Mark,
 ) -> Result<Arrays> {
-    let keep: Vec<(std::ops::Range<usize>, Owner)> = plan
+    let retained: Vec<(std::ops::Range<usize>, Owner)> = plan
         .outputs
         .iter()
         .filter_map(|output| match output {
@@ -266,12 +267,12 @@ fn collect(
             _ => None,
         })
         .collect();
-    let mut parts = match keep.is_empty() {
+    let mut parts = match retained.is_empty() {
         true => {
             drop(arena);
             Vec::new()
         }
-        false => arena.into_parts(&keep)?,
+        false => arena.into_parts(&retained)?,
     }
     .into_iter();
     let ids = &plan.graph.outputs;

@@ -92,7 +92,7 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     /// Goes back through all iterations with states from the file: two lie in memory at a time.
-    pub(super) fn back_from_file(
+    pub(super) fn backward_from_file(
         &mut self,
         lender: &mut Lender,
         backward: &mut LoopBackward<'p>,
@@ -102,7 +102,7 @@ impl<'p> ExecutionFrame<'p> {
         let plan = backward.states.plan;
         let (mut file, iterations) = match (plan.written, iterations) {
             (true, Some(iterations)) => (self.take_states(planned.name)?, iterations),
-            _ => self.run_again(lender, backward, planned, iterations)?,
+            _ => self.rerun_forward(lender, backward, planned, iterations)?,
         };
         let mut after = LAST;
         for iteration in (0..iterations).rev() {
@@ -112,7 +112,7 @@ impl<'p> ExecutionFrame<'p> {
                 state.iter().for_each(|region| self.lent(region));
                 file.read(lender, iteration, &state)?;
             }
-            self.step_back(lender, backward, iteration, before, after)?;
+            self.backward_step(lender, backward, iteration, before, after)?;
             after = before;
         }
         // Another gradient of the same loop may ask for them.
@@ -121,7 +121,7 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     /// Runs the iterations of a loop once more and writes their states: of one whose end is at hand, all but the last.
-    fn run_again(
+    fn rerun_forward(
         &mut self,
         lender: &mut Lender,
         backward: &LoopBackward<'p>,
@@ -145,8 +145,8 @@ impl<'p> ExecutionFrame<'p> {
             }
             let to = usize::from(place == 0);
             let made = states.at(to)?.into_iter().collect();
-            runner.round(self, lender, &states.at(place)?, &mut None, made, iteration)?;
-            self.again += 1;
+            runner.run_iteration(self, lender, &states.at(place)?, &mut None, made, iteration)?;
+            self.recomputed_iterations += 1;
             (place, iteration) = (to, iteration + 1);
         }
         if let Some(iterations) = iterations.filter(|_| handed) {

@@ -26,7 +26,7 @@ use crate::pool::pool;
 impl<'p> ExecutionFrame<'p> {
     pub fn step(&mut self, lender: &mut Lender, step: &'p Step) -> Result<()> {
         match &step.run {
-            Run::Nothing if step.dynamic => self.look_again(step),
+            Run::Nothing if step.dynamic => self.view_anew(step),
             Run::Nothing => Ok(()),
             Run::Tile(run) if step.dynamic => self.tile_anew(lender, step, run),
             Run::Tile(run) => self.tile(lender, step, run, &[]),
@@ -79,7 +79,7 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     /// A view of something whose size the data decided.
-    fn look_again(&mut self, step: &Step) -> Result<()> {
+    fn view_anew(&mut self, step: &Step) -> Result<()> {
         let node = self.node(step)?;
         let Lower::View(view) = node.op.lower else { return Ok(()) };
         let (input, output) = (node.inputs[0], node.outputs[0]);

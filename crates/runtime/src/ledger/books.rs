@@ -42,8 +42,8 @@ pub(super) struct Ended {
 
 impl Ended {
     /// The same, as if so much of it had not ended.
-    pub(super) fn without(self, kept: Bytes) -> Ended {
-        Ended { bytes: self.bytes.saturating_sub(kept), ..self }
+    pub(super) fn without(self, retained: Bytes) -> Ended {
+        Ended { bytes: self.bytes.saturating_sub(retained), ..self }
     }
 }
 
@@ -281,7 +281,7 @@ impl Books {
         }
         let mut recorder = TimelineRecorder::new(most, self.in_use);
         for (id, entry) in self.entries.iter_with_ids() {
-            recorder.there(id, &entry.owner, entry.bytes);
+            recorder.existing(id, &entry.owner, entry.bytes);
         }
         self.recorder = Some(Box::new(recorder));
         true

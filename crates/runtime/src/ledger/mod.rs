@@ -221,8 +221,8 @@ impl Ledger {
 
     /// Lets tensors that can come back leave memory until so much is free or no more can; see `evict`. Those with
     /// `kept` entries stay. Says how much was freed.
-    pub(crate) fn make_room(&self, needed: Bytes, kept: &[Id]) -> Result<Bytes> {
-        self.shared().residents.make_room(needed, kept)
+    pub(crate) fn make_room(&self, needed: Bytes, excluded: &[Id]) -> Result<Bytes> {
+        self.shared().residents.make_room(needed, excluded)
     }
 
     pub(crate) fn residents(&self) -> &Residents {
@@ -269,9 +269,9 @@ impl Ledger {
         left: MemoryBlock,
         entries: Vec<(Bytes, Owner)>,
     ) -> Vec<Id> {
-        let kept: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
+        let retained: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();
         let (ids, before) = self.books().exchange(id, left, entries);
-        Ledger::record_free(before.map(|before| before.without(kept)));
+        Ledger::record_free(before.map(|before| before.without(retained)));
         ids
     }
 

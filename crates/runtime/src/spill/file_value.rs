@@ -160,7 +160,7 @@ fn no_room(path: &Path, len: u64, error: &io::Error) -> Error {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {
-    let what = format!("what a variable is cannot be read back ({error})");
+    let what = format!("the value of a variable cannot be read back ({error})");
     let help =
         "read the variable from where it was saved, with a folder that nobody else writes to";
     ErrorKind::Spill { what, path: path.display().to_string(), help: help.into() }.into()

@@ -112,7 +112,7 @@ impl Variable {
 
     /// A value in a file.
     pub(super) fn to_file(&self, array: &Array) -> Result<Array> {
-        execute::keep(array, self.mark(self.0.made))
+        execute::store_in_file(array, self.mark(self.0.made))
     }
 
     /// What it is after an update.

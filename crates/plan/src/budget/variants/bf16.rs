@@ -105,12 +105,12 @@ fn halved(graph: &Graph, root: &[u32], idle: &[IdleValue]) -> Graph {
         behind.entry(i.from).or_default().push(i.root);
         before.entry(i.to).or_default().push(i.root);
     }
-    let mut kept: HashMap<ValueId, ValueId> = HashMap::new();
+    let mut halves: HashMap<ValueId, ValueId> = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
         for id in before.get(&at).into_iter().flatten() {
-            if let Some(half) = kept.get(id) {
-                let back = making.cast(*half, *id, DType::F32, node);
-                making.now.insert(*id, back);
+            if let Some(half) = halves.get(id) {
+                let widened = making.cast(*half, *id, DType::F32, node);
+                making.now.insert(*id, widened);
             }
         }
         let mut copy = node.clone();
@@ -120,7 +120,7 @@ fn halved(graph: &Graph, root: &[u32], idle: &[IdleValue]) -> Graph {
         making.made.nodes.push(copy);
         for id in behind.get(&at).into_iter().flatten() {
             let half = making.cast(*id, *id, DType::BF16, node);
-            kept.insert(*id, half);
+            halves.insert(*id, half);
         }
     }
     making.made

@@ -147,10 +147,10 @@ fn iterations(graph: &Graph, checkpoints: &LoopCheckpoints) -> u64 {
 }
 
 /// Iterations that all gradients of loops run again; `None` where only the data know.
-pub fn again(graph: &Graph) -> Option<u64> {
+pub fn recomputed_iterations(graph: &Graph) -> Option<u64> {
     loop_checkpoints(graph)
         .iter()
-        .map(|checkpoints| checkpoints.again(checkpoints.max_checkpoints))
+        .map(|checkpoints| checkpoints.recomputed_iterations(checkpoints.max_checkpoints))
         .sum()
 }
 
@@ -162,8 +162,9 @@ pub fn correction(graph: &Graph, machine: &Machine) -> f64 {
         let Some((_, body)) = spec.of.regions(&node.regions) else { return 0.0 };
         let iteration = machine.graph(body);
         let iterations = iterations(graph, checkpoints);
-        let again = crate::schedule::revolve::again(iterations, checkpoints.max_checkpoints);
-        iteration * (again as f64 - iterations as f64)
+        let recomputed_iterations =
+            crate::schedule::revolve::recomputed(iterations, checkpoints.max_checkpoints);
+        iteration * (recomputed_iterations as f64 - iterations as f64)
     };
     loop_checkpoints(graph).iter().map(of).sum()
 }

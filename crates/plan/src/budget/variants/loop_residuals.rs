@@ -12,8 +12,13 @@ use crate::loop_checkpoints::loop_checkpoints;
 use crate::order;
 
 /// The graph that keeps them, with nothing dropped: who has less room keeps states and computes the rest again.
-pub fn variant(keeping: &Arc<Graph>, own: &Graph, base: &VariantBase, sink: &mut impl VariantSink) {
-    let graph = order::low_peak(keeping, base.inputs, base.threads);
+pub fn variant(
+    with_residuals: &Arc<Graph>,
+    own: &Graph,
+    base: &VariantBase,
+    sink: &mut impl VariantSink,
+) {
+    let graph = order::low_peak(with_residuals, base.inputs, base.threads);
     let residuals = loop_checkpoints(own).len() - loop_checkpoints(&graph).len();
     let (mut variant, program) = Variant::of(graph, base.inputs, base.threads, base.machine);
     variant.used = VariantSummary { residuals, ..variant.used };

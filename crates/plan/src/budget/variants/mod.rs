@@ -108,9 +108,9 @@ impl Priced for FrontierPoint {
 
 impl FrontierPoint {
     /// Nodes that run again.
-    pub fn again(&self) -> usize {
-        let again = |run: &&SketchStep| matches!(run, SketchStep::Recompute(_));
-        self.runs.iter().chain(&self.within).filter(again).count()
+    pub fn recomputed(&self) -> usize {
+        let is_recompute = |run: &&SketchStep| matches!(run, SketchStep::Recompute(_));
+        self.runs.iter().chain(&self.within).filter(is_recompute).count()
     }
 
     /// Whether every node runs once, and nothing else.
@@ -131,7 +131,7 @@ impl Variant {
         let program = ProgramProfile::of(&graph, pressure.clone(), machine);
         let seconds = (program.seconds() + loop_checkpoints::correction(&graph, machine)).max(0.0);
         let used = VariantSummary {
-            recomputed_iterations: loop_checkpoints::again(&graph),
+            recomputed_iterations: loop_checkpoints::recomputed_iterations(&graph),
             ..VariantSummary::default()
         };
         (Variant { graph, pressure, used, seconds, within: None }, program)

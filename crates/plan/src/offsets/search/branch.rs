@@ -140,7 +140,7 @@ impl<'a> Attempt<'a> {
         stop: &mut dyn FnMut() -> bool,
     ) -> SearchOutcome {
         self.preference = preference;
-        self.state.back_to(0);
+        self.state.undo_to(0);
         self.frames.clear();
         self.pendings.clear();
         let all = (0, self.state.component.load.len() as u32);
@@ -229,7 +229,7 @@ impl<'a> Attempt<'a> {
     fn try_next(&mut self) -> CaseOutcome {
         let top = self.frames.len().wrapping_sub(1);
         let Some(frame) = self.frames.last_mut() else { return CaseOutcome::Exhausted(NIL) };
-        self.state.back_to(frame.mark);
+        self.state.undo_to(frame.mark);
         self.pendings.truncate(frame.pendings);
         let section = frame.section;
         let done = if frame.next < frame.end {

@@ -60,14 +60,14 @@ pub(super) fn search(
     let Effort { nodes: given, luck } = *effort;
     let shortest = (ATTEMPT + component.len() as u64 * 5 / 4) * weight(component);
     let mut attempt = Attempt::new(component, capacity, given);
-    for round in 0u64.. {
-        let guided = guide.filter(|_| round % 2 == 1);
-        let round = if guide.is_some() { round / 2 } else { round };
-        let length = shortest * luby(round / PREFERENCES.len() as u64 + 1);
+    for restart in 0u64.. {
+        let guided = guide.filter(|_| restart % 2 == 1);
+        let restart = if guide.is_some() { restart / 2 } else { restart };
+        let length = shortest * luby(restart / PREFERENCES.len() as u64 + 1);
         let limit = attempt.nodes().saturating_add(length).min(given);
         let rank = match guided {
-            None => Preference::Fits(ranks(component, round, luck)),
-            Some(guide) => Preference::Guide(followed(guide, round, luck)),
+            None => Preference::Fits(ranks(component, restart, luck)),
+            Some(guide) => Preference::Guide(followed(guide, restart, luck)),
         };
         let outcome = attempt.run(rank, limit, stop);
         effort.nodes = given.saturating_sub(attempt.nodes());
@@ -89,12 +89,12 @@ const PREFERENCES: [fn(&Component, usize) -> f64; 4] = [
 
 /// Each item's place in the order of preference. After the first rounds, figures are multiplied by a
 /// fixed sequence of factors up to 20, which is more than most of them differ.
-fn ranks(component: &Component, round: u64, luck: u64) -> Vec<u32> {
+fn ranks(component: &Component, restart: u64, luck: u64) -> Vec<u32> {
     let kinds = PREFERENCES.len() as u64;
-    let prefer = PREFERENCES[(round % kinds) as usize];
-    let factor = |i: usize| match round < kinds && luck == 0 {
+    let prefer = PREFERENCES[(restart % kinds) as usize];
+    let factor = |i: usize| match restart < kinds && luck == 0 {
         true => 1.0,
-        false => 20f64.powf(drawn(round, luck, i)),
+        false => 20f64.powf(drawn(restart, luck, i)),
     };
     let figures: Vec<f64> =
         (0..component.len()).map(|i| prefer(component, i) * factor(i)).collect();
@@ -106,11 +106,11 @@ fn ranks(component: &Component, round: u64, luck: u64) -> Vec<u32> {
 }
 
 /// Each item's place in a packing from below, after the first round with some of them moved up or down.
-fn followed(guide: &[u64], round: u64, luck: u64) -> Vec<u32> {
+fn followed(guide: &[u64], restart: u64, luck: u64) -> Vec<u32> {
     let top = guide.iter().max().map_or(0.0, |&top| top as f64);
-    let moved = |i: usize| match round == 0 && luck == 0 {
+    let moved = |i: usize| match restart == 0 && luck == 0 {
         true => 0.0,
-        false => top * 0.1 * (drawn(round, luck, i) - 0.5),
+        false => top * 0.1 * (drawn(restart, luck, i) - 0.5),
     };
     let figures: Vec<f64> = (0..guide.len()).map(|i| guide[i] as f64 + moved(i)).collect();
     let mut order: Vec<usize> = (0..guide.len()).collect();
@@ -119,9 +119,9 @@ fn followed(guide: &[u64], round: u64, luck: u64) -> Vec<u32> {
 }
 
 /// A number from 0 to 1 that is an item's own in a round.
-fn drawn(round: u64, luck: u64, i: usize) -> f64 {
-    let round = if luck == 0 { round } else { mix(luck) ^ round };
-    mix(mix(round) ^ i as u64) as f64 / u64::MAX as f64
+fn drawn(restart: u64, luck: u64, i: usize) -> f64 {
+    let restart = if luck == 0 { restart } else { mix(luck) ^ restart };
+    mix(mix(restart) ^ i as u64) as f64 / u64::MAX as f64
 }
 
 /// Each item's place in an order.

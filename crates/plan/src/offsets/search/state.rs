@@ -125,12 +125,12 @@ impl<'a> SearchState<'a> {
         self.capacity - self.rest[s] - self.floor[s]
     }
 
-    /// Where the trail stands, for [`SearchState::back_to`].
+    /// Where the trail stands, for [`SearchState::undo_to`].
     pub(super) fn mark(&self) -> usize {
         self.trail.len()
     }
 
-    pub(super) fn back_to(&mut self, mark: usize) {
+    pub(super) fn undo_to(&mut self, mark: usize) {
         for change in self.trail.drain(mark..).rev() {
             match change {
                 TrailEntry::Floor(s, floor) => self.floor[s as usize] = floor,

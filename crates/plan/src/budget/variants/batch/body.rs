@@ -172,8 +172,8 @@ impl<'g> PieceBodyBuilder<'g> {
         let from = node.inputs[0];
         let (inner, outer) = (self.graph.ty(from).shape.rank(), self.graph.ty(id).shape.rank());
         let own = (axis + inner).checked_sub(outer);
-        let stretched = own.is_none_or(|own| self.graph.ty(from).shape[own].is(1));
-        Some((node, Some((from, if stretched { None } else { own }))))
+        let is_broadcast = own.is_none_or(|own| self.graph.ty(from).shape[own].is(1));
+        Some((node, Some((from, if is_broadcast { None } else { own }))))
     }
 
     fn inputs(&mut self, sums: &[ValueId]) -> Result<()> {
