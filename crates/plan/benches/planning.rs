@@ -39,7 +39,7 @@ fn training(nodes: usize) -> Result<Graph> {
     training_on(nodes, 8)
 }
 
-/// Forward, backward and update of a network of layers with biases, on so many rows.
+/// Forward, backward and update of a network of layers with biases, on that many rows.
 fn training_on(nodes: usize, rows: usize) -> Result<Graph> {
     let layers = (nodes / 13).max(1);
     let mut b = Builder::new();
@@ -130,7 +130,7 @@ fn step(forward: Graph) -> Result<Graph> {
     b.finish(&outputs)
 }
 
-/// Towers of elementwise ops, folds and products over one input, added up two and two.
+/// Towers of elementwise ops, reductions and products over one input, added up two and two.
 fn towers(nodes: usize) -> Result<Graph> {
     let mut b = Builder::new();
     let ty = TensorType::new(DType::F32, [16, 16]);

@@ -16,7 +16,7 @@ impl Numbers {
     }
 }
 
-/// Layers with weights, kept activations, temporaries forward and backward, a gradient that is handed
+/// Layers with weights, saved activations, temporaries forward and backward, a gradient that is handed
 /// from layer to layer, and weight gradients that live to the end.
 fn training(items: usize, seed: u64) -> Vec<Item> {
     let mut numbers = Numbers(seed);

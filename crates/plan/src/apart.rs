@@ -1,8 +1,8 @@
-//! What lies in a file is brought into memory for each node that needs it there, and dropped behind it: a weight does not stay from the forward pass
-//! to the backward pass.
+//! What lies in a file is brought into memory for each node that needs it there, and dropped behind it: a weight does
+//! not stay from the forward pass to the backward pass.
 //!
-//! A value has one place in a plan. So where there are several readers, each gets a value of its own, which is the same recipe, and is made
-//! resident, or not, apart from all others.
+//! A value has one place in a plan. So where there are several readers, each gets a value of its own, which is the
+//! same recipe, and is made resident, or not, apart from all others.
 //!
 //! Decision: `docs/decisions/variables-in-files.md`.
 

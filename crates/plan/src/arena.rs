@@ -78,7 +78,7 @@ pub(crate) fn pack_space(all: &mut [BufferPlan], space: Space) -> Result<Bytes> 
         .all(|(b, offset)| !b.outlives_call || offset.is_multiple_of(PAGE));
     if !aligned {
         // Results are whole pages and live to the end: on the floor, the longest lowest, each starts on a page. (Counting
-        // everything in pages would do that too, but leaves parts of pages that nobody ever uses.)
+        // everything in pages would do that too, but leaves parts of pages that are never used.)
         let mut floor: Vec<usize> =
             (0..buffers.len()).filter(|i| buffers[*i].outlives_call).collect();
         floor.sort_by_key(|i| buffers[*i].first);

@@ -49,8 +49,8 @@ impl Planner<'_> {
         self.input_bytes.iter().copied().sum()
     }
 
-    /// What an arena of so many bytes takes. That of a region is no block of its own but a piece of a step's scratch:
-    /// rounded again, its end would be bytes that nobody uses.
+    /// What an arena of that many bytes takes. That of a region is no block of its own but a piece of a step's scratch:
+    /// rounded again, its end would be bytes that are never used.
     fn whole(&self, arena: Bytes) -> Bytes {
         if self.options.outputs_given { arena } else { arena.rounded() }
     }

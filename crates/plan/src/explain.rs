@@ -31,7 +31,7 @@ pub struct Explanation {
     pub spilled: Bytes,
     /// What is read from tensors that stay in their files.
     pub reads: Bytes,
-    /// What is written to files that variables are kept in.
+    /// What is written to files that hold variables.
     pub writes: Bytes,
     /// How long its files are.
     pub disk: Bytes,
@@ -49,7 +49,7 @@ pub struct Explanation {
     pub gaps: Bytes,
     /// The lines that would pay most to change, the one that saves most first; at most ten.
     pub suggestions: Vec<Suggestion>,
-    /// Iterations of loops that gradients will run again; `None` where only the data know.
+    /// Iterations of loops that gradients will recompute; `None` where only the data know.
     pub recomputed_iterations: Option<u64>,
     /// Every step.
     pub steps: Vec<StepLine>,
@@ -88,7 +88,7 @@ pub struct StepLine {
     pub op: &'static str,
     /// How many primitives run in one pass, where several were joined.
     pub fused: Option<usize>,
-    /// Whether the same was computed before: it runs again so that it need not be held.
+    /// Whether it recomputes what was computed before, so that it need not be held.
     pub recomputed: bool,
     /// What it does to memory.
     pub memory: StepMemory,
@@ -104,22 +104,22 @@ pub struct StepLine {
     pub source: Option<Source>,
     /// The layer of the model.
     pub layer: Option<Arc<str>>,
-    /// Of the gradient of a loop: what it keeps, and what that costs.
+    /// Of the gradient of a loop: what it saves, and what that costs.
     pub back: Option<BackLine>,
 }
 
-/// What the gradient of a loop keeps, and what that costs.
+/// What the gradient of a loop saves, and what that costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BackLine {
     /// How many iterations the loop has; `None` where only the data know.
     pub iterations: Option<u64>,
-    /// States that are kept in memory besides the first.
+    /// States that are checkpointed in memory besides the first.
     pub states: usize,
     /// Whether all of them wait in a file.
     pub in_file: bool,
     /// What one takes.
     pub state: Bytes,
-    /// Iterations that are run again; `None` where only the data know.
+    /// Iterations that are recomputed; `None` where only the data know.
     pub again: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! What a plan reads from files as it runs, and writes to them: tensors that stay in theirs, which steps leave them there, and which make new ones.
+//! What a plan reads from files as it runs, and writes to them: tensors that stay in theirs, which steps leave them
+//! there, and which make new ones.
 //!
 //! Decision: `docs/decisions/plans-know-the-form-of-a-recipe.md`.
 
@@ -35,14 +36,15 @@ pub struct StreamedInput {
 }
 
 impl Plan {
-    /// What a call reads from files: each step that uses a tensor in a file reads it again, in every iteration of a loop; of branches the one that
-    /// reads most counts, and of a loop whose iterations the data decide on the most that there can be, or one. A variable in files that is one number
-    /// everywhere, as an optimizer's are at first, counts as if it lay there. It is no part of the peak.
+    /// What a call reads from files: each step that uses a tensor in a file reads it again, in every iteration of a
+    /// loop; of branches the one that reads most counts, and of a loop whose iterations the data decide on the most
+    /// that there can be, or one. A variable in files that is one number everywhere, as an optimizer's are at first,
+    /// counts as if it lay there. It is no part of the peak.
     pub fn reads(&self) -> Bytes {
         self.steps.iter().map(Step::reads_stored).sum()
     }
 
-    /// What a call writes to files that outlive it: new values of variables that are kept there. It is no part of the peak.
+    /// What a call writes to files that outlive it: new values of variables that live there. It is no part of the peak.
     pub fn writes(&self) -> Bytes {
         self.file_values.iter().map(FileValuePlan::bytes).sum()
     }
@@ -53,7 +55,7 @@ impl Plan {
     }
 }
 
-/// Seconds that it takes to read and to write so many bytes of files.
+/// Seconds that it takes to read and to write that many bytes of files.
 pub(crate) fn seconds_of_files(reads: Bytes, writes: Bytes, machine: &Machine) -> f64 {
     let machine = if machine.has_disk() { machine } else { &Machine::DEFAULT };
     reads.get() as f64 / machine.read + writes.get() as f64 / machine.write
@@ -68,7 +70,7 @@ pub(crate) fn uses_files(graph: &Graph, inputs: &[InputSpec]) -> bool {
     inputs.iter().any(stored) || graph.nodes.iter().any(|node| node.op.mem == Mem::File)
 }
 
-/// Whether a value that is to be kept in a file need not be written: it is in one, or one number everywhere.
+/// Whether a value that is to be stored in a file need not be written: it is in one, or one number everywhere.
 pub(crate) fn is_there(recipe: &Arc<Recipe>) -> bool {
     recipe.as_stored().is_some() || recipe.uniform().is_some()
 }
@@ -97,7 +99,7 @@ impl Planner<'_> {
         file_value
     }
 
-    /// Plans rows that are put into a table where that lies in a file, and is to lie in one then: a variable that is kept
+    /// Plans rows that are put into a table where that lies in a file, and is to lie in one then: a variable that lives
     /// there. It never is in memory. False for any other node.
     pub(crate) fn rows_in_file(&mut self, node: &Node) -> Result<bool> {
         let [table, indices, rows] = node.inputs[..] else { return Ok(false) };
@@ -164,7 +166,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory: those are handed back.
+    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory:
+    /// those are handed back.
     fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
         let mut streamed = Streamed::new();
         for (i, id) in node.inputs.iter().enumerate() {

@@ -2,14 +2,14 @@
 //! buffer lies, and what the peak is. It touches no device and no clock.
 //!
 //! In the order that data flows: [`rewrite`](fn@rewrite) simplifies, a rule a file; [`lower`] does that, writes
-//! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when
-//! each node runs; `place` gives every value its bytes (a view's by `view`, a dying input's as `in_place` allows, or a
-//! buffer of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each iteration sees
-//! of an input, `copy` for what loops start from, and [`schedule`] for what their gradients keep; `transfer` for what
-//! goes to a file and back; `outputs` says
-//! where results lie; `arena` packs the buffers by [`offsets`]; `close` puts the plan together, or tells what it takes at least; [`Plan`] is the result, `loops` its loops, and `explain` says it as
-//! data, `saved` what is saved for the backward pass,
-//! `suggest` what could be changed and what that would save. `budget` plans the same graph in less memory for more time.
+//! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when each node
+//! runs; `place` gives every value its bytes (a view's by `view`, a dying input's as `in_place` allows, or a buffer
+//! of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each iteration sees of
+//! an input, `copy` for what loops start from, and [`schedule`] for what their gradients checkpoint; `transfer` for
+//! what goes to a file and back; `outputs` says where results lie; `arena` packs the buffers by [`offsets`]; `close`
+//! puts the plan together, or tells what it takes at least; [`Plan`] is the result, `loops` its loops, and `explain`
+//! says it as data, `saved` what is saved for the backward pass, `suggest` what could be changed and what that would
+//! save. `budget` plans the same graph in less memory for more time.
 
 mod apart;
 mod arena;

@@ -1,5 +1,5 @@
-//! How many states the gradients of loops keep, as something that can be asked and changed: fewer states take
-//! less memory and run more iterations again.
+//! How many states the gradients of loops checkpoint, as something that can be asked and changed: fewer states take
+//! less memory and recompute more iterations.
 //!
 //! The invariant: a loop and every gradient that it hands states to say the same number.
 
@@ -16,24 +16,24 @@ use crate::schedule::revolve;
 /// The gradient of a loop, as far as its states go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoopCheckpoints {
-    /// The node of the graph that goes back.
+    /// The node of the backward pass.
     pub node: usize,
     /// How many iterations the loop has; `None` where only the data know.
     pub iterations: Option<u64>,
-    /// States that are kept at once, the first one included.
+    /// States that are checkpointed at once, the first one included.
     pub max_checkpoints: u64,
     /// What one takes.
     pub state: Bytes,
 }
 
 impl LoopCheckpoints {
-    /// Iterations that would be run again with so many checkpoints; `None` where only the data know.
+    /// Iterations that would be recomputed with that number of checkpoints; `None` where only the data know.
     pub fn recomputed_iterations(&self, max_checkpoints: u64) -> Option<u64> {
         self.iterations.map(|iterations| revolve::recomputed(iterations, max_checkpoints))
     }
 }
 
-/// The gradients of loops in a graph of known sizes that keep states in memory, regions not included.
+/// The gradients of loops in a graph of known sizes that checkpoint states in memory, regions not included.
 pub fn loop_checkpoints(graph: &Graph) -> Vec<LoopCheckpoints> {
     let of = |(node, n): (usize, &Node)| {
         let Attrs::LoopGrad(spec) = &n.attrs else { return None };

@@ -1,4 +1,4 @@
-//! Loops and their gradients: bodies planned once, rows written where they stay, states kept where the schedule
+//! Loops and their gradients: bodies planned once, rows written where they stay, states checkpointed where the schedule
 //! says. Part of [`Planner`]; the executor follows what is written down here.
 
 use smallvec::SmallVec;
@@ -28,7 +28,7 @@ fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> R
     planner.copy_value(node, id, output)
 }
 
-/// A gradient keeps states where a loop makes its extra outputs.
+/// A gradient checkpoints states where a loop makes its extra outputs.
 fn checkpoint_policy(spec: &Loop) -> CheckpointPolicy {
     match spec.known_iterations() {
         Some(iterations) => CheckpointPolicy::These(revolve::checkpointed(
@@ -77,7 +77,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         None => CheckpointPolicy::Nothing,
         Some(iterations) if spec.spills => match has_backward(planner.graph, *iterations) {
             true => CheckpointPolicy::File(state_file(node, spec, *iterations)?),
-            // Who goes back in another call runs the iterations again.
+            // A backward pass in another call recomputes the iterations.
             false => CheckpointPolicy::Nothing,
         },
         Some(_) => checkpoint_policy(spec),
@@ -106,7 +106,7 @@ fn scratch(planner: &mut Planner, spec: &Loop, shelf: ScratchLayout) -> Bytes {
 }
 
 /// Condition and body; the carried values lie close together, each in bytes of its own. They are updated in
-/// place, unless there is a step back: then each state has bytes of its own, for it may be one that is kept.
+/// place, unless there is a backward step: then each state has bytes of its own, for it may be a checkpoint.
 fn loop_plan(
     planner: &mut Planner,
     node: &Node,
@@ -246,7 +246,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
             revolve::recomputed(n, max_checkpoints).saturating_add(sweep)
         }),
     };
-    // An iteration that is run again and a step back take turns in the same bytes.
+    // An iteration that is recomputed and a backward step take turns in the same bytes.
     forward.inner = match recomputed_iterations {
         Some(0) => shelf.put_pieces(step.arena),
         _ => shelf.put_pieces(step.arena.max(work(&forward))),

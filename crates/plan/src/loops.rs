@@ -38,14 +38,14 @@ pub enum Sliced {
     },
 }
 
-/// Which states a loop keeps for its gradient.
+/// Which states a loop checkpoints for its gradient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckpointPolicy {
     /// None.
     Nothing,
     /// Those before these iterations, in rows of the checkpoints in that order.
     These(Vec<u64>),
-    /// As [`crate::schedule::Online`] says, with so many checkpoints.
+    /// As [`crate::schedule::Online`] says, with that number of checkpoints.
     Online {
         /// The first state's included.
         max_checkpoints: u64,
@@ -130,7 +130,7 @@ pub struct LoopGradPlan {
     pub seeds: Vec<Sliced>,
     /// Parts of the first state, and of the last.
     pub held: [Vec<StateSource>; 2],
-    /// States that are kept at once, the first one included.
+    /// States that are checkpointed at once, the first one included.
     pub max_checkpoints: u64,
     /// Rows of the checkpoints.
     pub rows: usize,
@@ -150,7 +150,7 @@ pub struct LoopGradPlan {
     pub second: Vec<Option<Bytes>>,
     /// Where the step's arena starts in the scratch.
     pub inner: Bytes,
-    /// Iterations that will be run again, where their number is known.
+    /// Iterations that will be recomputed, where their number is known.
     pub recomputed_iterations: Option<u64>,
     /// The file of its states, of a loop that spills.
     pub file: Option<StateFilePlan>,

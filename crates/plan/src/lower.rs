@@ -1,7 +1,7 @@
 //! A graph as it runs: simplified, composites written out, every copy explicit, elementwise chains joined.
 //!
 //! The order of the passes matters in two places. Common subexpressions are merged before calls of bodies are
-//! written out, so that what is computed again on purpose stays so ([`inline`]). And chains are joined last,
+//! written out, so that what is recomputed on purpose stays so ([`inline`]). And chains are joined last,
 //! when nothing else looks for single ops any more.
 
 use std::collections::HashMap;

@@ -294,7 +294,7 @@ impl<'g> Planner<'g> {
         if to_file {
             return self.in_file(node, run);
         }
-        // A fold reads its inputs while others of its results are written: never in place.
+        // A reduction reads its inputs while others of its results are written: never in place.
         let memory = match run.program.close {
             Close::Store => self.outputs(node)?,
             Close::Fold { .. } => self.fresh_outputs(node)?,

@@ -175,7 +175,7 @@ pub enum StepMemory {
 pub enum Refusal {
     /// Somebody reads it, or a view of it, later.
     ReadLater,
-    /// It is an argument or a constant that the caller keeps.
+    /// It is an argument or a constant that the caller holds.
     NotGivenUp,
     /// It has another number of bytes than the result.
     OtherSize,
@@ -257,12 +257,12 @@ pub enum Run {
     ToFile {
         /// The program.
         run: Arc<TileRun>,
-        /// Which of the plan's [`Plan::kept`] it makes.
+        /// Which of the plan's [`Plan::file_values`] it makes.
         file_value: usize,
     },
     /// Rows that are put into a table in a file: what that is then goes to a file, a piece at a time.
     RowsToFile {
-        /// Which of the plan's [`Plan::kept`] it makes.
+        /// Which of the plan's [`Plan::file_values`] it makes.
         file_value: usize,
     },
 }
@@ -310,7 +310,7 @@ impl Step {
         }
     }
 
-    /// Iterations that gradients of loops run again in it, in its regions too; `None` where only the data know.
+    /// Iterations that gradients of loops recompute in it, in its regions too; `None` where only the data know.
     pub fn recomputed_iterations(&self) -> Option<u64> {
         // Zero times something unknown is zero.
         let times = |plan: &Plan, count: Option<u64>| match plan.recomputed_iterations()? {
@@ -425,7 +425,7 @@ impl Plan {
         self.inputs + self.obtains()
     }
 
-    /// Iterations of loops that gradients will run again, all told; `None` where only the data know.
+    /// Iterations of loops that gradients will recompute, all told; `None` where only the data know.
     pub fn recomputed_iterations(&self) -> Option<u64> {
         self.steps
             .iter()

@@ -1,4 +1,4 @@
-//! What a plan keeps between the forward pass and the backward pass: values that the one makes and the other reads.
+//! What a plan saves between the forward pass and the backward pass: values that the one makes and the other reads.
 //!
 //! A node is of the backward pass if its results are gradients, as whoever emitted it said. What comes in from
 //! outside is there anyway; recipes and views take nothing.
@@ -13,7 +13,7 @@ use crate::explain::SourceShare;
 use crate::plan::{At, Plan};
 
 impl Plan {
-    /// What is kept in the arena for the backward pass, by the line that made it, largest first. Nothing where
+    /// What is saved in the arena for the backward pass, by the line that made it, largest first. Nothing where
     /// there is no gradient.
     pub fn saved(&self) -> Vec<SourceShare> {
         let made_by: HashMap<ValueId, &Node> = self
@@ -67,7 +67,7 @@ impl Plan {
         holders
     }
 
-    /// All of what is kept in the arena for the backward pass.
+    /// All of what is saved in the arena for the backward pass.
     pub fn saved_bytes(&self) -> Bytes {
         self.saved().iter().map(|holder| holder.bytes).sum()
     }

@@ -1,9 +1,9 @@
 //! What a user could change to take less, each with what it would save: found by planning the program as it would be
 //! then, so that a suggestion is true to the byte.
 //!
-//! Three kinds: an argument that is moved into the call instead of lent to it; what a line makes computed again on the
-//! backward pass instead of kept; a value that is held only because one line reads it late. Candidates are the lines that hold the most
-//! at the peak; each line is named once, with what saves most there.
+//! Three kinds: an argument that is moved into the call instead of lent to it; what a line makes recomputed in the
+//! backward pass instead of saved; a value that is held only because one line reads it late. Candidates are the lines
+//! that hold the most at the peak; each line is named once, with what saves most there.
 //!
 //! Decision: `docs/decisions/suggestions-are-plans.md`.
 
@@ -36,11 +36,11 @@ pub enum Change {
         /// Its number among the inputs.
         input: usize,
     },
-    /// What the line makes is computed again in the backward pass, by `checkpoint`, instead of kept.
+    /// What the line makes is recomputed in the backward pass, by `checkpoint`, instead of saved.
     Recompute {
         /// Other lines that have to be inside of the checkpoint: their gradients read what the line makes.
         with: Vec<Source>,
-        /// Nodes that would run again.
+        /// Nodes that would be recomputed.
         nodes: usize,
         /// The time that the call would take, as a multiple of what it takes now, by the machine's figures.
         times_the_time: f64,
@@ -254,8 +254,9 @@ fn recompute_in(graph: &Graph, line: Source) -> Option<Arc<Graph>> {
     recompute(graph, line).map(|(graph, ..)| Arc::new(graph))
 }
 
-/// The program with what a line makes in the forward pass made again for the backward pass, just before its first reader there; and the
-/// nodes that run again, and the other lines whose gradients read them. `None` where nothing of it is read in the backward pass, or may not run again.
+/// The program with what a line makes in the forward pass recomputed for the backward pass, just before its first
+/// reader there; and the nodes that are recomputed, and the other lines whose gradients read them. `None` where
+/// nothing of it is read in the backward pass, or it may not be recomputed.
 fn recompute(graph: &Graph, line: Source) -> Option<(Graph, Vec<Node>, Vec<Source>)> {
     let mut makers: HashMap<ValueId, usize> = HashMap::new();
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -308,7 +309,7 @@ struct RecomputeCopier<'a> {
 }
 
 impl RecomputeCopier<'_> {
-    /// What stands for a value in the backward pass: itself, or what is made again.
+    /// What stands for a value in the backward pass: itself, or what is recomputed.
     fn value(
         &mut self,
         id: ValueId,
@@ -326,7 +327,7 @@ impl RecomputeCopier<'_> {
         };
         let inputs: Vec<ValueId> =
             inputs.into_iter().map(|id| self.value(id, second, of_line, is_view)).collect();
-        // A view of what is not made again is what it was.
+        // A view of what is not recomputed is what it was.
         if !of_line(maker) && inputs == maker.inputs {
             return id;
         }

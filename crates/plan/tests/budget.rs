@@ -62,7 +62,7 @@ fn activations(plan: &Plan) -> u64 {
 fn a_chain_fits_in_the_memory_of_about_two_square_roots_of_its_layers() {
     let (layers, rows, width) = (100, 4096, 16);
     let (graph, inputs) = network(layers, rows, width, false);
-    // Computing again is the only lever.
+    // Recomputing is the only lever.
     let machine = Machine::DEFAULT.without_disk();
     let frontier =
         Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();

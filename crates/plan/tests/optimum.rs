@@ -53,7 +53,7 @@ impl Search {
         (0..self.sizes.len()).filter(|b| set >> b & 1 == 1).map(|b| self.sizes[b]).sum()
     }
 
-    /// The least time within so many bytes of arena.
+    /// The least time within that many bytes of arena.
     fn least_seconds(&self, arena: u64) -> Option<f64> {
         // Whole nanoseconds of a thousandth, so that times have an order.
         let ticks = |seconds: f64| (seconds * 1e12) as u64;
@@ -90,7 +90,7 @@ impl Search {
                 }
             }
             for b in (0..self.sizes.len()).filter(|b| set >> b & 1 == 1) {
-                // Results stay: to drop one would only mean to make it again.
+                // Results stay: to drop one would only mean to recompute it.
                 if self.results >> b & 1 == 0 {
                     reach(set & !(1 << b), time);
                 }
@@ -126,7 +126,7 @@ fn the_frontier_is_within_a_twentieth_of_the_best_on_average() {
             last = plan.peak();
             let arena = plan.arena + plan.own_outputs();
             let took = plan.fitted.unwrap().seconds;
-            // a point may fit where the search knows no way: what runs again is fused anew.
+            // a point may fit where the search knows no way: what is recomputed is fused anew.
             let Some(best) = search.least_seconds(arena.get()) else { continue };
             let over = (took / best - 1.0).max(0.0);
             println!("{arena:>12} {:.3} {:.3} of the least time", took / free, took / best);

@@ -27,8 +27,8 @@ pub fn is_coloured() -> bool {
 }
 
 impl Picture {
-    /// The picture as text of so many columns and lines, the legend not included; no line is longer. The peak is marked by `▲` under
-    /// its column, the budget by a line of `┄`.
+    /// The picture as text of so many columns and lines, the legend not included; no line is longer. The peak is
+    /// marked by `▲` under its column, the budget by a line of `┄`.
     pub fn chart(
         &self,
         columns: usize,

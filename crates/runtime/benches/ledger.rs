@@ -74,10 +74,10 @@ fn main() -> Result<()> {
     let (weights, mut arena) = (vec![0u8; 4096], vec![0u8; 65_536]);
     let mut lender = Lender::default();
     let (weights, arena) = (lender.add(&weights[..]), lender.add(&mut arena[..]));
-    let region = |base, offset| ByteRange { base, offset, len: 512, align: 4 };
-    let reads = [region(weights, 0), region(arena, 1024)];
+    let byte_range = |base, offset| ByteRange { base, offset, len: 512, align: 4 };
+    let reads = [byte_range(weights, 0), byte_range(arena, 1024)];
     time("lending two inputs, an output and scratch", 5000, || {
-        drop(black_box(lender.lend(&reads, &[region(arena, 2048), region(arena, 4096)])));
+        drop(black_box(lender.lend(&reads, &[byte_range(arena, 2048), byte_range(arena, 4096)])));
     });
 
     let pool = Pool::new(2)?;

@@ -6,7 +6,7 @@ mod peers;
 use peers::{LentOp, Torch, race};
 use tonnage_core::{Attrs, DType, TensorType};
 
-/// Rows, depth and columns.
+/// Rows, K and columns.
 const SIZES: [(usize, usize, usize); 18] = [
     (256, 256, 256),
     (512, 512, 512),

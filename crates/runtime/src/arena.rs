@@ -35,7 +35,7 @@ pub struct Arena {
     owner: Owner,
 }
 
-/// A range to keep, checked.
+/// A range that outlives the arena, checked.
 struct RetainedRange<'a> {
     /// Its number among those that the caller named.
     number: usize,
@@ -84,9 +84,9 @@ impl Arena {
         self.buffer.reserved()
     }
 
-    /// Keeps these ranges as buffers of their own, in the order given, and gives everything else back
+    /// Retains these ranges as buffers of their own, in the order given, and gives everything else back
     /// at once. Each starts on a page, and no two share one. Where the system takes back no part of a
-    /// block, the whole stays counted until its last part is dropped. With nothing large to keep, the
+    /// block, the whole stays counted until its last part is dropped. With nothing large to retain, the
     /// arena goes where freed buffers go.
     ///
     /// # Errors

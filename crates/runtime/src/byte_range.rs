@@ -1,7 +1,7 @@
-//! Where bytes lie that can be lent: a piece of a block. `lend` makes slices of regions; whoever runs a plan cuts the
-//! regions of values out of larger ones.
+//! Where bytes lie that can be lent: a piece of a block. `lend` makes slices of byte ranges; whoever runs a plan cuts the
+//! byte ranges of values out of larger ones.
 //!
-//! The invariant: [`ByteRange::part`] gives no bytes outside of the region that it is asked of. What lies behind a region
+//! The invariant: [`ByteRange::part`] gives no bytes outside of the byte range that it is asked of. What lies behind a byte range
 //! belongs to another value, so a plan that writes a value to where it does not fit is an error before a byte is written.
 
 use std::fmt;
@@ -51,12 +51,12 @@ impl ByteRange {
 impl fmt::Display for ByteRange {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let ByteRange { base, offset, len, .. } = self;
-        write!(f, "the region of {} at {offset} of base {base}", Bytes::of(*len))
+        write!(f, "the byte range of {} at {offset} of base {base}", Bytes::of(*len))
     }
 }
 
-/// The error for a region that a plan uses in a way that it cannot be used.
+/// The error for a byte range that a plan uses in a way that it cannot be used.
 #[cold]
-pub(crate) fn wrong(region: &ByteRange, why: &str) -> tonnage_core::Error {
-    ErrorKind::BadGraph { what: format!("{region} {why}") }.into()
+pub(crate) fn wrong(byte_range: &ByteRange, why: &str) -> tonnage_core::Error {
+    ErrorKind::BadGraph { what: format!("{byte_range} {why}") }.into()
 }

@@ -4,7 +4,7 @@
 //! A [`Lender`] holds the borrows of all blocks that a call works on, so their owners can neither free
 //! nor touch them. Each [`Lender::lend`] hands out the slices of one kernel call and borrows the lender
 //! itself, so the slices of one call are gone before the next is made. Within a call no written byte
-//! is lent twice; that is checked always, because the regions are few and a wrong plan would otherwise
+//! is lent twice; that is checked always, because the byte ranges are few and a wrong plan would otherwise
 //! be undefined behaviour. Debug builds also know which buffers live ([`Lender::begin`]).
 //!
 //! What works beside the kernels (the disk lane) gets a [`Loan`], which lives across their calls: until it is given
@@ -23,7 +23,7 @@ pub use crate::byte_range::ByteRange;
 use crate::byte_range::wrong;
 pub use crate::loan::Loan;
 
-/// A block that regions can be lent of, borrowed from its owner.
+/// A block that byte ranges can be lent of, borrowed from its owner.
 #[derive(Debug)]
 pub struct LendBase<'a> {
     start: *mut u8,
@@ -53,7 +53,7 @@ impl<'a> From<&'a mut [u8]> for LendBase<'a> {
     }
 }
 
-/// The slices of one kernel call, in the order of the regions.
+/// The slices of one kernel call, in the order of the byte ranges.
 #[derive(Debug)]
 pub struct LentSlices<'l> {
     /// To read.
@@ -62,7 +62,7 @@ pub struct LentSlices<'l> {
     pub writes: SmallVec<[&'l mut [u8]; 4]>,
 }
 
-/// Lends regions of the blocks that it was given.
+/// Lends byte ranges of the blocks that it was given.
 ///
 /// ```
 /// use tonnage_runtime::lend::{Lender, ByteRange};
@@ -124,41 +124,41 @@ impl<'a> Lender<'a> {
     /// The slices for one kernel call.
     ///
     /// # Errors
-    /// Where a region leaves its base or is not aligned, where a base that is only read should be
-    /// written, where a written region overlaps any other, and, in debug builds, where a write leaves
+    /// Where a byte range leaves its base or is not aligned, where a base that is only read should be
+    /// written, where a written byte range overlaps any other, and, in debug builds, where a write leaves
     /// the live buffers of its base. All of these are bugs in a plan.
     pub fn lend(&mut self, reads: &[ByteRange], writes: &[ByteRange]) -> Result<LentSlices<'_>> {
         let mut taken: SmallVec<[Range<usize>; 10]> = SmallVec::new();
         let mut lent = LentSlices { reads: SmallVec::new(), writes: SmallVec::new() };
-        for region in writes {
-            let start = self.start(region, true)?;
-            self.check_live(region)?;
-            let range = start.addr()..start.addr() + region.len;
+        for byte_range in writes {
+            let start = self.start(byte_range, true)?;
+            self.check_live(byte_range)?;
+            let range = start.addr()..start.addr() + byte_range.len;
             if taken.iter().any(|other| overlap(other, &range)) {
-                return Err(wrong(region, "is written twice by one call"));
+                return Err(wrong(byte_range, "is written twice by one call"));
             }
-            self.check_loans(region, &range, true)?;
+            self.check_loans(byte_range, &range, true)?;
             taken.push(range);
             // SAFETY: `start` says that the bytes lie in a base that is borrowed exclusively for 'a;
             // they are initialized because the base was made of a slice. No other slice of them
             // exists: earlier calls' slices borrowed the lender and are gone, those of this call
             // were compared above and below, and so were loans.
-            lent.writes.push(unsafe { slice::from_raw_parts_mut(start, region.len) });
+            lent.writes.push(unsafe { slice::from_raw_parts_mut(start, byte_range.len) });
         }
-        for region in reads {
-            let start = self.start(region, false)?;
-            let range = start.addr()..start.addr() + region.len;
+        for byte_range in reads {
+            let start = self.start(byte_range, false)?;
+            let range = start.addr()..start.addr() + byte_range.len;
             if taken.iter().any(|other| overlap(other, &range)) {
-                return Err(wrong(region, "is read and written by one call"));
+                return Err(wrong(byte_range, "is read and written by one call"));
             }
-            self.check_loans(region, &range, false)?;
+            self.check_loans(byte_range, &range, false)?;
             // SAFETY: as above, of a base that is borrowed for 'a; no slice or loan that is written overlaps it.
-            lent.reads.push(unsafe { slice::from_raw_parts(start, region.len) });
+            lent.reads.push(unsafe { slice::from_raw_parts(start, byte_range.len) });
         }
         Ok(lent)
     }
 
-    /// Lends a region until [`Lender::take_back`], across the calls of kernels.
+    /// Lends a byte range until [`Lender::take_back`], across the calls of kernels.
     ///
     /// ```
     /// use tonnage_runtime::lend::{Lender, ByteRange};
@@ -176,22 +176,22 @@ impl<'a> Lender<'a> {
     ///
     /// # Errors
     /// As [`Lender::lend`].
-    pub fn loan(&mut self, region: ByteRange, write: bool) -> Result<Loan<'a>> {
-        let start = self.start(&region, write)?;
-        let range = start.addr()..start.addr() + region.len;
-        self.check_loans(&region, &range, write)?;
+    pub fn loan(&mut self, byte_range: ByteRange, write: bool) -> Result<Loan<'a>> {
+        let start = self.start(&byte_range, write)?;
+        let range = start.addr()..start.addr() + byte_range.len;
+        self.check_loans(&byte_range, &range, write)?;
         let loan = match write {
             true => {
-                self.check_live(&region)?;
+                self.check_live(&byte_range)?;
                 // SAFETY: the bytes lie in a base that is borrowed exclusively for 'a, whether the lender lives or
                 // not, and are initialized. No slice of a kernel's call exists while `self` is borrowed here; no loan
                 // overlaps them, and from here on `check_loans` refuses whatever would.
-                Loan::to_write(unsafe { slice::from_raw_parts_mut(start, region.len) })
+                Loan::to_write(unsafe { slice::from_raw_parts_mut(start, byte_range.len) })
             }
             // SAFETY: as above, of a base that is borrowed for 'a; nobody writes them until they are given back.
-            false => Loan::to_read(unsafe { slice::from_raw_parts(start, region.len) }),
+            false => Loan::to_read(unsafe { slice::from_raw_parts(start, byte_range.len) }),
         };
-        if region.len > 0 {
+        if byte_range.len > 0 {
             self.loans.push((range, write));
         }
         Ok(loan)
@@ -209,11 +209,11 @@ impl<'a> Lender<'a> {
     }
 
     /// No loan is written where anybody else reads or writes, nor read where somebody writes.
-    fn check_loans(&self, region: &ByteRange, range: &Range<usize>, write: bool) -> Result<()> {
+    fn check_loans(&self, byte_range: &ByteRange, range: &Range<usize>, write: bool) -> Result<()> {
         let crossed =
             |(out, written): &(Range<usize>, bool)| (write || *written) && overlap(out, range);
         match self.loans.iter().any(crossed) {
-            true => Err(wrong(region, "is on loan to the disk lane")),
+            true => Err(wrong(byte_range, "is on loan to the disk lane")),
             false => Ok(()),
         }
     }
@@ -223,61 +223,68 @@ impl<'a> Lender<'a> {
     ///
     /// # Errors
     /// Where it overlaps one that lives, or leaves its base.
-    pub fn begin(&mut self, region: ByteRange) -> Result<()> {
-        if !cfg!(debug_assertions) || region.len == 0 {
+    pub fn begin(&mut self, byte_range: ByteRange) -> Result<()> {
+        if !cfg!(debug_assertions) || byte_range.len == 0 {
             return Ok(());
         }
-        self.start(&region, false)?;
-        let range = range_of(&region);
+        self.start(&byte_range, false)?;
+        let range = range_of(&byte_range);
         let same =
-            |other: &&ByteRange| other.base == region.base && overlap(&range_of(other), &range);
+            |other: &&ByteRange| other.base == byte_range.base && overlap(&range_of(other), &range);
         if let Some(other) = self.live.iter().find(same) {
-            return Err(wrong(&region, &format!("overlaps {other}, which lives")));
+            return Err(wrong(&byte_range, &format!("overlaps {other}, which lives")));
         }
-        self.live.push(region);
+        self.live.push(byte_range);
         Ok(())
     }
 
     /// Says that a buffer is dead: its bytes may serve another.
-    pub fn end(&mut self, region: ByteRange) {
-        self.live.retain(|other| *other != region);
+    pub fn end(&mut self, byte_range: ByteRange) {
+        self.live.retain(|other| *other != byte_range);
     }
 
-    /// Where a region starts, if all of it lies in its base.
-    fn start(&self, region: &ByteRange, write: bool) -> Result<*mut u8> {
-        let Some(base) = self.bases.get(region.base) else {
-            return Err(wrong(region, "is of a base that is not there"));
+    /// Where a byte range starts, if all of it lies in its base.
+    fn start(&self, byte_range: &ByteRange, write: bool) -> Result<*mut u8> {
+        let Some(base) = self.bases.get(byte_range.base) else {
+            return Err(wrong(byte_range, "is of a base that is not there"));
         };
         if write && !base.writable {
-            return Err(wrong(region, "is written, but its base is only lent to read"));
+            return Err(wrong(byte_range, "is written, but its base is only lent to read"));
         }
-        if region.len == 0 {
+        if byte_range.len == 0 {
             // No bytes, wherever that is, at an address that suits any element: a cast of them must not fail.
             return Ok(ptr::without_provenance_mut(ALIGN));
         }
-        if region.offset.checked_add(region.len).is_none_or(|end| end > base.len) {
-            return Err(wrong(region, &format!("leaves its base of {} bytes", base.len)));
+        if byte_range.offset.checked_add(byte_range.len).is_none_or(|end| end > base.len) {
+            return Err(wrong(byte_range, &format!("leaves its base of {} bytes", base.len)));
         }
         // SAFETY: the offset lies in the base, which is one allocation.
-        let start = unsafe { base.start.add(region.offset) };
-        if !region.align.is_power_of_two() || !start.addr().is_multiple_of(region.align) {
-            return Err(wrong(region, &format!("is not aligned to {} bytes", region.align)));
+        let start = unsafe { base.start.add(byte_range.offset) };
+        if !byte_range.align.is_power_of_two() || !start.addr().is_multiple_of(byte_range.align) {
+            return Err(wrong(
+                byte_range,
+                &format!("is not aligned to {} bytes", byte_range.align),
+            ));
         }
         Ok(start)
     }
 
     /// In a base with live buffers, a write belongs into one of them.
-    fn check_live(&self, region: &ByteRange) -> Result<()> {
-        let range = range_of(region);
-        let mut live = self.live.iter().filter(|other| other.base == region.base).peekable();
-        if live.peek().is_none() || region.len == 0 {
+    fn check_live(&self, byte_range: &ByteRange) -> Result<()> {
+        let range = range_of(byte_range);
+        let mut live = self.live.iter().filter(|other| other.base == byte_range.base).peekable();
+        if live.peek().is_none() || byte_range.len == 0 {
             return Ok(());
         }
         let inside = |other: &ByteRange| {
             let other = range_of(other);
             other.start <= range.start && range.end <= other.end
         };
-        if live.any(inside) { Ok(()) } else { Err(wrong(region, "is written, but lives nowhere")) }
+        if live.any(inside) {
+            Ok(())
+        } else {
+            Err(wrong(byte_range, "is written, but lives nowhere"))
+        }
     }
 }
 
@@ -285,9 +292,9 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Bases hold less than 2^63 bytes, and a region was found inside of its base: no overflow.
-fn range_of(region: &ByteRange) -> Range<usize> {
-    region.offset..region.offset.saturating_add(region.len)
+/// Bases hold less than 2^63 bytes, and a byte range was found inside of its base: no overflow.
+fn range_of(byte_range: &ByteRange) -> Range<usize> {
+    byte_range.offset..byte_range.offset.saturating_add(byte_range.len)
 }
 
 #[cfg(test)]
@@ -296,7 +303,7 @@ mod tests {
     use crate::{Arena, Buffer, Ledger, Owner};
     use tonnage_core::{Bytes, Kind};
 
-    fn region(base: usize, offset: usize, len: usize) -> ByteRange {
+    fn byte_range(base: usize, offset: usize, len: usize) -> ByteRange {
         ByteRange { base, offset, len, align: 1 }
     }
 
@@ -334,9 +341,9 @@ mod tests {
             let (a, x) = (lender.add(arena.bytes_mut()), lender.add(argument.bytes()));
             // The same argument twice is two bases over the same bytes: both are only read.
             let (again, out) = (lender.add(argument.bytes()), lender.add(output.bytes_mut()));
-            let first = region(a, 4096, 100);
-            let last = region(a, 99_900, 100);
-            let reads = [region(x, 0, 100), region(again, 0, 100)];
+            let first = byte_range(a, 4096, 100);
+            let last = byte_range(a, 99_900, 100);
+            let reads = [byte_range(x, 0, 100), byte_range(again, 0, 100)];
             let mut lent = lender.lend(&reads, &[first, last]).unwrap();
             for (i, write) in lent.writes.iter_mut().enumerate() {
                 for (to, from) in write.iter_mut().zip(lent.reads[i]) {
@@ -344,7 +351,7 @@ mod tests {
                 }
             }
             drop(lent);
-            let mut lent = lender.lend(&[first, last], &[region(out, 100, 100)]).unwrap();
+            let mut lent = lender.lend(&[first, last], &[byte_range(out, 100, 100)]).unwrap();
             for (i, to) in lent.writes[0].iter_mut().enumerate() {
                 *to = lent.reads[0][i] * lent.reads[1][i];
             }
@@ -355,10 +362,10 @@ mod tests {
 
     #[test]
     fn what_leaves_its_base_or_is_not_aligned_is_refused() {
-        assert_eq!(refused(&[region(0, 0, 64)], &[region(1, 0, 64)]), "lent");
-        assert!(refused(&[region(0, 1, 64)], &[]).contains("leaves its base of 64 bytes"));
-        assert!(refused(&[], &[region(1, usize::MAX, 2)]).contains("leaves its base"));
-        assert!(refused(&[region(2, 0, 1)], &[]).contains("a base that is not there"));
+        assert_eq!(refused(&[byte_range(0, 0, 64)], &[byte_range(1, 0, 64)]), "lent");
+        assert!(refused(&[byte_range(0, 1, 64)], &[]).contains("leaves its base of 64 bytes"));
+        assert!(refused(&[], &[byte_range(1, usize::MAX, 2)]).contains("leaves its base"));
+        assert!(refused(&[byte_range(2, 0, 1)], &[]).contains("a base that is not there"));
         let aligned = ByteRange { base: 1, offset: 8, len: 8, align: 8 };
         assert_eq!(refused(&[], &[aligned]), "lent");
         let off = ByteRange { offset: 12, ..aligned };
@@ -368,12 +375,15 @@ mod tests {
 
     #[test]
     fn a_written_byte_is_lent_once() {
-        assert!(refused(&[], &[region(0, 0, 4)]).contains("only lent to read"));
-        let twice = refused(&[], &[region(1, 0, 9), region(1, 8, 8)]);
+        assert!(refused(&[], &[byte_range(0, 0, 4)]).contains("only lent to read"));
+        let twice = refused(&[], &[byte_range(1, 0, 9), byte_range(1, 8, 8)]);
         assert!(twice.contains("is written twice by one call"), "{twice}");
-        let both = refused(&[region(1, 15, 1)], &[region(1, 8, 8)]);
+        let both = refused(&[byte_range(1, 15, 1)], &[byte_range(1, 8, 8)]);
         assert!(both.contains("is read and written by one call"), "{both}");
-        assert_eq!(refused(&[region(1, 0, 8), region(1, 4, 4)], &[region(1, 8, 8)]), "lent");
+        assert_eq!(
+            refused(&[byte_range(1, 0, 8), byte_range(1, 4, 4)], &[byte_range(1, 8, 8)]),
+            "lent"
+        );
     }
 
     #[test]
@@ -381,7 +391,7 @@ mod tests {
         let mut bytes = [1u8; 3];
         let mut lender = Lender::default();
         let base = lender.add(&mut bytes[..]);
-        let lent = lender.lend(&[region(base, 3, 0)], &[region(base, 1, 0)]).unwrap();
+        let lent = lender.lend(&[byte_range(base, 3, 0)], &[byte_range(base, 1, 0)]).unwrap();
         assert!(lent.reads[0].is_empty() && lent.writes[0].is_empty());
         assert!(lent.reads[0].as_ptr().addr().is_multiple_of(ALIGN));
         assert!(lent.writes[0].as_ptr().addr().is_multiple_of(ALIGN));
@@ -393,16 +403,16 @@ mod tests {
         let mut bytes = [0u8; 256];
         let mut lender = Lender::default();
         let base = lender.add(&mut bytes[..]);
-        lender.begin(region(base, 0, 64)).unwrap();
-        lender.begin(region(base, 64, 64)).unwrap();
-        let error = lender.begin(region(base, 127, 10)).unwrap_err().to_string();
-        assert!(error.contains("overlaps the region of 64 B at 64 of base 0"), "{error}");
-        assert!(lender.lend(&[], &[region(base, 70, 10)]).is_ok());
-        let error = lender.lend(&[], &[region(base, 120, 10)]).unwrap_err().to_string();
+        lender.begin(byte_range(base, 0, 64)).unwrap();
+        lender.begin(byte_range(base, 64, 64)).unwrap();
+        let error = lender.begin(byte_range(base, 127, 10)).unwrap_err().to_string();
+        assert!(error.contains("overlaps the byte range of 64 B at 64 of base 0"), "{error}");
+        assert!(lender.lend(&[], &[byte_range(base, 70, 10)]).is_ok());
+        let error = lender.lend(&[], &[byte_range(base, 120, 10)]).unwrap_err().to_string();
         assert!(error.contains("lives nowhere"), "{error}");
-        lender.end(region(base, 64, 64));
-        lender.begin(region(base, 120, 16)).unwrap();
-        assert!(lender.lend(&[], &[region(base, 120, 10)]).is_ok());
+        lender.end(byte_range(base, 64, 64));
+        lender.begin(byte_range(base, 120, 16)).unwrap();
+        assert!(lender.lend(&[], &[byte_range(base, 120, 10)]).is_ok());
     }
 
     #[test]
@@ -410,7 +420,7 @@ mod tests {
         let mut bytes = vec![0u8; 1000];
         let mut lender = Lender::default();
         let base = lender.add(&mut bytes[..]);
-        let [left, right] = [region(base, 0, 500), region(base, 500, 500)];
+        let [left, right] = [byte_range(base, 0, 500), byte_range(base, 500, 500)];
         std::thread::scope(|scope| {
             let mut loan = lender.loan(left, true).unwrap();
             let lane = scope.spawn(move || {
@@ -418,11 +428,12 @@ mod tests {
                 loan
             });
             lender.lend(&[], &[right]).unwrap().writes[0].fill(2);
-            for (reads, writes) in [(vec![left], vec![]), (vec![], vec![region(base, 499, 2)])] {
+            for (reads, writes) in [(vec![left], vec![]), (vec![], vec![byte_range(base, 499, 2)])]
+            {
                 let error = lender.lend(&reads, &writes).unwrap_err().to_string();
                 assert!(error.contains("on loan"), "{error}");
             }
-            assert!(lender.loan(region(base, 0, 1), false).is_err());
+            assert!(lender.loan(byte_range(base, 0, 1), false).is_err());
             lender.take_back(lane.join().unwrap());
             // Two that only read may cross.
             let (a, b) = (lender.loan(left, false).unwrap(), lender.loan(left, false).unwrap());
@@ -443,7 +454,7 @@ mod tests {
         let base = lender.add(&mut bytes[..]);
         let pool = crate::Pool::new(2).unwrap();
         pool.inside(|| {
-            let halves = [region(base, 0, 500), region(base, 500, 500)];
+            let halves = [byte_range(base, 0, 500), byte_range(base, 500, 500)];
             let mut lent = lender.lend(&[], &halves).unwrap();
             let (left, right) = lent.writes.split_at_mut(1);
             rayon::join(|| left[0].fill(1), || right[0].fill(2));

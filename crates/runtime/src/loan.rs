@@ -1,9 +1,9 @@
-//! A region that is lent across the calls of kernels: to the disk lane, until it is done. `lend` makes loans, and takes
+//! A byte range that is lent across the calls of kernels: to the disk lane, until it is done. `lend` makes loans, and takes
 //! them back.
 
 use std::ops::Range;
 
-/// A region that is lent until it is given back. Lost, it is lent to nobody any more.
+/// A byte range that is lent until it is given back. Lost, it is lent to nobody any more.
 #[derive(Debug)]
 pub struct Loan<'a> {
     bytes: LoanBytes<'a>,

@@ -333,7 +333,7 @@ impl Large {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// What it would free, and whether that costs nothing now; `None` where it is in use or to be kept.
+    /// What it would free, and whether that costs nothing now; `None` where it is in use or excluded.
     pub(crate) fn could_leave(&self, excluded: &[Id]) -> Option<(Bytes, bool)> {
         let guard = try_write(&self.state)?;
         match &*guard {

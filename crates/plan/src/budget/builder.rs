@@ -29,7 +29,7 @@ pub struct FrontierBuilder {
 }
 
 impl FrontierBuilder {
-    /// Nothing yet, of a graph in so many orders.
+    /// Nothing yet, of a graph in that number of orders.
     pub fn new(own: usize) -> FrontierBuilder {
         FrontierBuilder { own, plain: None, others: Vec::new(), points: ParetoFront::default() }
     }

@@ -1,13 +1,13 @@
 //! Which values are dropped, for a given number of bytes, and how: as few seconds as possible.
 //!
 //! Three steps. *Spans*: the program's values are cut into spans; what is alive between two spans is
-//! kept, so that each can be run again from there, and the rest is dropped, except what takes more seconds a byte than a
-//! threshold. Spans are of about equal bytes, or the shorter the more of what is kept between them lives when they
-//! run again: of n equal values in a chain, sqrt(2n) live at once then instead of 2*sqrt(n). Every number of
+//! saved, so that each can be recomputed from there, and the rest is dropped, except what takes more seconds a byte than a
+//! threshold. Spans are of about equal bytes, or the shorter the more of what is saved between them lives when they
+//! are recomputed: of n equal values in a chain, sqrt(2n) live at once then instead of 2*sqrt(n). Every number of
 //! spans and a few thresholds are tried, and the cheapest values alone, without spans. *Files*: the
-//! same with all that is not computed again spilled; each value in the cheaper way; and more and more of the values that
-//! are large and idle for long spilled, with nothing computed again. *Giving back* (`give`): starting from the quickest
-//! that fits, dropped values are kept again as long as it still fits. The result is checked by sketching, never by a
+//! same with all that is not recomputed spilled; each value in the cheaper way; and more and more of the values that
+//! are large and idle for long spilled, with nothing recomputed. *Giving back* (`give`): starting from the quickest
+//! that fits, dropped values are saved after all as long as it still fits. The result is checked by sketching, never by a
 //! formula.
 
 use super::draw::Sketch;
@@ -18,7 +18,7 @@ use super::sketch::{DropCandidate, ProgramProfile, RematDecision};
 
 /// Thresholds of seconds a byte that are tried.
 const THRESHOLDS: usize = 6;
-/// Shares of the values that are spilled with nothing computed again; of those that are computed again twice as many.
+/// Shares of the values that are spilled with nothing recomputed; of those that are recomputed twice as many.
 const SHARES: usize = 12;
 
 /// What becomes of each candidate of a program.
@@ -149,7 +149,7 @@ impl Tries<'_> {
         }
     }
 
-    /// More and more of the values computed again, those first that take the fewest seconds a byte.
+    /// More and more of the values recomputed, those first that take the fewest seconds a byte.
     fn cheapest(&mut self) {
         let candidates = &self.program.candidates;
         let mut order: Vec<usize> =
@@ -164,7 +164,7 @@ impl Tries<'_> {
         }
     }
 
-    /// Every number of spans; what is not computed again has the decision `rest`, where it can.
+    /// Every number of spans; what is not recomputed has the decision `rest`, where it can.
     fn cut(&mut self, limit: f64, rest: RematDecision, spans: Spans) {
         let mut cuts = 0;
         while cuts <= self.program.candidates.len() {
@@ -213,7 +213,7 @@ impl Tries<'_> {
     }
 }
 
-/// Thresholds of what it may take to compute a byte again.
+/// Thresholds of the seconds that recomputing a byte may take.
 fn limits(program: &ProgramProfile) -> Vec<f64> {
     let able = program.candidates.iter().filter(|c| c.can_recompute());
     let mut prices: Vec<f64> = able.map(DropCandidate::price).collect();
@@ -231,7 +231,7 @@ fn limits(program: &ProgramProfile) -> Vec<f64> {
 enum Spans {
     /// Of equal bytes.
     Even,
-    /// Each shorter than the one before by what is kept between two of them: when it runs again, so much more of that
+    /// Each shorter than the one before by what is saved between two of them: when it is recomputed, so much more of that
     /// lives than when the one before does, which comes later.
     Sloped,
 }

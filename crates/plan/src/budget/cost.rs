@@ -60,7 +60,7 @@ impl Machine {
         self.step + bytes as f64 / self.bytes
     }
 
-    /// Seconds that the disk lane takes to write or to read so many bytes.
+    /// Seconds that the disk lane takes to write or to read that many bytes.
     pub fn transfer(&self, bytes: u64, to_file: bool) -> f64 {
         self.step + bytes as f64 / if to_file { self.write } else { self.read }
     }

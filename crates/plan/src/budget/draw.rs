@@ -1,9 +1,9 @@
 //! A program with some values dropped, sketched: which nodes run, in which order, what they read and make, and what
 //! the disk lane does beside them. It is what the frontier tries thousands of; only the one that is chosen becomes a graph.
 //!
-//! What reads a dropped value after its idle interval reads a second one: made just before by running its node again, with
+//! What reads a dropped value after its idle interval reads a second one: made just before by recomputing its node, with
 //! whatever of that node's inputs is not there any more, or read back from the file. A second value lives on to its own
-//! last use, so that within a span of dropped values each node runs again once.
+//! last use, so that within a span of dropped values each node is recomputed once.
 //!
 //! A value begins to be written as soon as it is made, and is awaited behind its last use before the idle interval; it is read
 //! back where it is used. `overlap` moves these apart as far as memory allows.
@@ -50,7 +50,7 @@ pub struct Drawing<'p> {
     pub runs: Vec<SketchStep>,
     /// What each of them needs.
     pub pressure: Pressure,
-    /// Seconds of what runs again.
+    /// Seconds of what is recomputed.
     recompute_seconds: f64,
     /// Seconds of the disk lane.
     lane: f64,
@@ -123,7 +123,7 @@ impl<'p> Drawing<'p> {
             (true, NONE) => program.is_there(root, at),
             (true, (from, _)) => at <= from as usize,
             // A second one stays as long as the program itself still uses the first; beyond that it is only
-            // there for what is made again at the same place.
+            // there for what is recomputed at the same place.
             (false, _) => self.made[root] == at || program.used_from(root, at),
         };
         if held {
@@ -214,7 +214,7 @@ impl<'p> Drawing<'p> {
         let beyond = self.lane - self.program.seconds() - longer;
         let seconds = longer + beyond.max(0.0);
         let (mut runs, peak) = (self.runs, self.pressure.peak(&order));
-        runs.shrink_to_fit(); // it is kept, in dozens
+        runs.shrink_to_fit(); // dozens of them are held
         Sketch { runs, peak, seconds }
     }
 }

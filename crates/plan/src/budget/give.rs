@@ -1,9 +1,9 @@
-//! Giving back: a choice that fits with room to spare keeps again what is most expensive to make again, as long as it fits.
+//! Giving back: a choice that fits with room to spare saves after all what is most expensive to recompute, as long as it fits.
 //!
-//! What lives at each node is known from the sketch. A value that is kept again takes its bytes during its idle interval, so the
-//! most expensive that fit beside each other are found by adding up, and one sketch checks them all. What adding up misses,
-//! since keeping one value also spares others, is looked for by halves, with so many sketches as a graph of that size
-//! can afford.
+//! What lives at each node is known from the sketch. A value that is saved after all takes its bytes during its idle
+//! interval, so the most expensive that fit beside each other are found by adding up, and one sketch checks them all.
+//! What adding up misses, since keeping one value also spares others, is looked for by halves, with as many sketches
+//! as a graph of that size can afford.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const ITERATIONS: usize = 4;
 /// Nodes that may be drawn in looking by halves, for each kind of change.
 const DRAWN: usize = 80_000;
 
-/// The choice with as much kept again as fits `most` bytes of the arena; what is still computed again is spilled where
+/// The choice with as much saved after all as fits `most` bytes of the arena; what is still recomputed is spilled where
 /// that is quicker. One without a file stays without.
 pub fn give_back(program: &ProgramProfile, choice: Choice, most: u64) -> Choice {
     let spills = choice.dropped.spills();

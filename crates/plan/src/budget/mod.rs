@@ -1,13 +1,13 @@
 //! The budget: a frontier of plans for one graph, from unlimited down, and the quickest point that fits.
 //!
 //! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
-//! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them computed again or
-//! spilled; `choose` looks for which, and `give` keeps again what fits; `overlap` says when the disk lane begins and is awaited; `rematerialize` makes the chosen
-//! sketch a graph, which is then fused and planned as any other.
+//! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them recomputed or
+//! spilled; `choose` looks for which, and `give` saves after all what fits; `overlap` says when the disk lane begins
+//! and is awaited; `rematerialize` makes the chosen sketch a graph, which is then fused and planned as any other.
 //!
-//! The frontier is the front of all variants' frontiers. It depends on the graph, its inputs and the machine's figures, never on a budget. A budget picks the
-//! quickest point whose plan, to the byte, fits: so a lower budget never gives a higher peak, and where none fits, the
-//! lowest point's peak is the least budget that would do.
+//! The frontier is the front of all variants' frontiers. It depends on the graph, its inputs and the machine's
+//! figures, never on a budget. A budget picks the quickest point whose plan, to the byte, fits: so a lower budget
+//! never gives a higher peak, and where none fits, the lowest point's peak is the least budget that would do.
 //!
 //! Decision: `docs/decisions/one-frontier.md`.
 
@@ -48,15 +48,15 @@ const POINTS: u64 = 24;
 /// What a point does to take less, and what that costs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Fitted {
-    /// Nodes that run again.
+    /// Nodes that are recomputed.
     pub recomputed: usize,
     /// What is written to a file and read back.
     pub spilled: Bytes,
-    /// States that the gradients of loops keep at once, where the budget chose how many.
+    /// States that the gradients of loops checkpoint at once, where the budget chose how many.
     pub max_checkpoints: Option<u64>,
-    /// Iterations of loops that are run again; `None` where only the data know.
+    /// Iterations of loops that are recomputed; `None` where only the data know.
     pub recomputed_iterations: Option<u64>,
-    /// Loops whose expensive residuals are saved for their gradients, so that nothing expensive is computed again.
+    /// Loops whose expensive residuals are saved for their gradients, so that nothing expensive is recomputed.
     pub residuals: usize,
     /// Pieces that the batch runs in, one after the other, where it does: sums over it are added in another order.
     pub micro_batches: Option<usize>,
@@ -68,7 +68,7 @@ pub struct Fitted {
     pub unlimited_seconds: f64,
 }
 
-/// A point of the price curve: so many bytes, so many seconds.
+/// A point of the price curve: bytes and seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Price {
     /// The peak.
@@ -110,7 +110,7 @@ impl Frontier {
         Frontier::allowing(Allowed::default(), graph, &[], inputs, options, machine)
     }
 
-    /// The frontier of a lowered graph, with these levers; and of the same with residuals of loops kept
+    /// The frontier of a lowered graph, with these levers; and of the same with residuals of loops saved
     /// ([`lower_with_residuals`](crate::lower_with_residuals)), where there are such graphs.
     pub fn allowing(
         allowed: Allowed,
@@ -160,7 +160,7 @@ impl Frontier {
     }
 
     /// Adds what comes from files and goes there, which takes its time whatever the budget, and orders the points by
-    /// the sums: what is computed again may be read again.
+    /// the sums: what is recomputed may be read again.
     fn add_files(&mut self, machine: &Machine) -> Result<()> {
         for point in 0..self.points.len() {
             let made = outline(&self.graph(point)?, &self.inputs, self.options)?;

@@ -1,5 +1,5 @@
-//! A sketch made a graph: nodes that run again are copies with values of their own, values that wait in a file are
-//! written and read back by nodes, and what comes after reads those.
+//! Rematerialization: a sketch made a graph. Nodes that are recomputed are copies with values of their own, values
+//! that wait in a file are written and read back by nodes, and what comes after reads those.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,7 @@ struct RematBuilder<'g> {
     /// For each value of the program, the one whose bytes it lies in.
     root: &'g [u32],
     makers: HashMap<ValueId, usize>,
-    /// How often each root was made again.
+    /// How often each root was recomputed.
     version: Vec<u32>,
     /// What stands for a value, and of which version of its root.
     now: HashMap<ValueId, (u32, ValueId)>,

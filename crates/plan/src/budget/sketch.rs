@@ -1,8 +1,8 @@
 //! What is known of a program before anything is dropped: which values are idle for long, and what it takes to
-//! compute each again or to write it to a file and back.
+//! recompute each or to write it to a file and back.
 //!
-//! An *idle interval* is the longest time between two uses of a value. A dropped value is not held during its idle interval: what reads
-//! it after the idle interval reads a second one. `draw` draws the program with values dropped.
+//! An *idle interval* is the longest time between two uses of a value. A dropped value is not held during its idle
+//! interval: what reads it after the idle interval reads a second one. `draw` draws the program with values dropped.
 //!
 //! A value can be read back only before the first update of a variable: reading may fail, and a call that fails leaves
 //! variables as they were.
@@ -25,7 +25,7 @@ const SPILLED: u64 = 64 << 10;
 pub enum RematDecision {
     /// It is held.
     Keep,
-    /// It is computed again.
+    /// It is recomputed.
     Recompute,
     /// It waits in a file.
     Spill,
@@ -44,7 +44,7 @@ pub struct DropCandidate {
     pub to: usize,
     /// Its bytes.
     pub bytes: u64,
-    /// Seconds to compute it again, with all that would have to be computed again for it alone; infinite
+    /// Seconds to recompute it, with all that would have to be recomputed for it alone; infinite
     /// where it cannot be.
     pub seconds: f64,
     /// Seconds to write it to a file and to read it back; infinite where it cannot be.
@@ -52,7 +52,7 @@ pub struct DropCandidate {
 }
 
 impl DropCandidate {
-    /// Seconds a byte to compute it again.
+    /// Seconds a byte to recompute it.
     pub fn price(&self) -> f64 {
         self.seconds / self.bytes.max(1) as f64
     }
@@ -78,7 +78,7 @@ pub struct ProgramProfile {
     pub uses: Vec<Vec<u32>>,
     /// The first node that overwrites each root.
     pub updated: Vec<usize>,
-    /// Which nodes may run again.
+    /// Which nodes may be recomputed.
     pub recomputable: Vec<bool>,
     /// Which roots have a size that is known.
     sized: Vec<bool>,
@@ -184,7 +184,7 @@ impl ProgramProfile {
         found
     }
 
-    /// What it takes to make a root again at a node, with nothing else dropped; `None` where it cannot be.
+    /// What it takes to recompute a root at a node, with nothing else dropped; `None` where it cannot be.
     fn price(&self, root: usize, at: usize) -> Option<f64> {
         let (mut total, mut seen) = (0.0, SmallVec::<[usize; 16]>::new());
         let mut open: SmallVec<[usize; 16]> = SmallVec::from_iter([self.maker[root]]);

@@ -1,4 +1,4 @@
-//! Nodes again from fusion groups: `fused`, `fused_update` and `store`, in the places of the nodes that they grew from.
+//! Nodes made from fusion groups: `fused`, `fused_update` and `store`, in the places of the nodes that they grew from.
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
@@ -45,7 +45,7 @@ pub(super) fn emit(
     checked(graph)
 }
 
-/// Adds a fused node; one whose fold kept its axes is looked at in that shape.
+/// Adds a fused node; one whose reduction kept its axes is viewed in that shape.
 fn push(graph: &mut Graph, mut node: Node, group: &FusionGroup) {
     node.op = match node.op.mem {
         Mem::Update(_) => &FUSED_UPDATE,

@@ -1,9 +1,9 @@
 //! Fusion: an elementwise op becomes part of the tile programs that read it, so that what lies between them
-//! never exists. A chain may end in a fold, in the update of a variable or in a file.
+//! never exists. A chain may end in a reduction, in the update of a variable or in a file.
 //!
 //! Nodes are looked at from the last to the first, so whoever reads a value is in its last form by then. A
 //! value is written into *all* its readers or into none: it is fused into its consumers, or it stays as it is. Where there are
-//! several, it is computed several times; `cone` says what that costs and what it would keep alive.
+//! several, it is computed several times; `recompute_cone` says what that costs and what it would keep alive.
 //!
 //! The bits stay those of the single ops: each does what it did, in the same order, and a value of 16
 //! bits is rounded as if it lay in memory.

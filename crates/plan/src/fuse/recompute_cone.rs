@@ -1,13 +1,13 @@
-//! What it costs to compute a value again, and what that keeps alive: its cone, from the value up to what
+//! What it costs to recompute a value, and what that keeps alive: its recompute cone, from the value up to what
 //! exists anyway.
 //!
 //! The rules, for a value that several nodes read:
 //!
-//! * Cheap cones (at most [`CHEAP`] flops an element more, in all: sums, products, a quotient) are computed
-//!   again freely: a pass over memory costs more.
-//! * Dearer ones (an exponential) up to [`EXPENSIVE`] are computed again only if bytes that matter are saved:
+//! * Cheap cones (at most [`CHEAP`] flops an element more, in all: sums, products, a quotient) are
+//!   recomputed freely: a pass over memory costs more.
+//! * More expensive ones (an exponential) up to [`EXPENSIVE`] are recomputed only if bytes that matter are saved:
 //!   the value has at least [`MATTERS`] bytes, and it would live across a step that needs memory of its own, or
-//!   nobody could take over its bytes at the end.
+//!   no result could take over its bytes at the end.
 //!
 //! And for any value: what is read later because of it must not be more than the value itself was, where a
 //! step between needs memory. Two large inputs that would have died to leave one result stay two otherwise.
@@ -65,7 +65,7 @@ pub(super) fn weight(ty: &TensorType) -> u64 {
     dims.fold(ty.dtype.size() as u64, u64::saturating_mul)
 }
 
-/// Whether so many flops an element more may be spent so that a value of this type need not exist.
+/// Whether `work` more flops an element may be spent so that a value of this type need not exist.
 pub(super) fn may_repeat(work: u64, ty: &TensorType) -> bool {
     work <= CHEAP || (work <= EXPENSIVE && weight(ty) >= MATTERS)
 }

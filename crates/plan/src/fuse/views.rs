@@ -1,10 +1,10 @@
 //! Views between elementwise ops: a view of a result that only other elementwise ops read is taken of what
 //! the result is made of instead. The views take no bytes, and the chain is whole again.
 //!
-//! A transpose or a slice can be taken of anything. A reshape is taken of what lies close together, so that
-//! it stays a view. A broadcast result is computed where it is broadcast to, of a broadcast input, so that the narrow one
-//! never exists: where that costs no more work than [`cone`](super::cone) spends to save bytes. The program is the same and
-//! runs over the same elements: the bits stay.
+//! A transpose or a slice can be taken of anything. A reshape is taken of what lies close together, so that it stays
+//! a view. A broadcast result is computed where it is broadcast to, of a broadcast input, so that the narrow one
+//! never exists: where that costs no more work than [`recompute_cone`](super::recompute_cone) spends to save bytes.
+//! The program is the same and runs over the same elements: the bits stay.
 
 use std::rc::Rc;
 
@@ -126,7 +126,7 @@ struct ViewMover<'a> {
     makers: Vec<Option<u32>>,
     /// For each value, how many nodes read it; leaving counts as one.
     reads: Vec<u32>,
-    /// For each value, whether elementwise ops and folds are all that reads it.
+    /// For each value, whether elementwise ops and reductions are all that reads it.
     tiles: Vec<bool>,
     roots: Vec<ValueId>,
     /// Bytes that are updated somewhere: what is read of them is read where it was.
@@ -169,7 +169,7 @@ impl<'a> ViewMover<'a> {
         self.tiles[id.index()] && self.reads[id.index()] > 0
     }
 
-    /// Whether a broadcast value is made of elements one way or another: by elementwise ops and folds that read it, or as
+    /// Whether a broadcast value is made of elements one way or another: by elementwise ops and reductions that read it, or as
     /// a result.
     fn is_made_whole(&self, id: ValueId) -> bool {
         let leaves = || self.graph.outputs.iter().filter(|out| **out == id).count() as u32;

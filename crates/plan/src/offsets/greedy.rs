@@ -42,7 +42,7 @@ enum PileRule {
     Tidy,
 }
 
-/// Rounds of [`BestPacking::insist`].
+/// Attempts of [`BestPacking::insist`].
 const ATTEMPTS: usize = 12;
 
 /// The lowest packing that the heuristics find, in units; the first one within `target` ends the work.
@@ -126,7 +126,8 @@ impl<'a> BestPacking<'a> {
         BestPacking { component, target, fixed, height: u64::MAX, offsets, over, work }
     }
 
-    /// All that [`BestPacking::two_ended`] can do, and items by size where that is likely to do better. True once the target is met.
+    /// All that [`BestPacking::two_ended`] can do, and items by size where that is likely to do better. True once the
+    /// target is met.
     fn piles(&mut self) -> bool {
         let sides = [PileRule::Roomy, PileRule::Tidy];
         let first = [PlacementOrder::Length, PlacementOrder::Peak];

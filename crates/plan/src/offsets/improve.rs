@@ -14,7 +14,7 @@ pub(super) struct EffortLeft<'a> {
 }
 
 impl EffortLeft<'_> {
-    /// Searches with at most so many nodes.
+    /// Searches at most `nodes` nodes.
     fn search(
         &mut self,
         component: &Component,
@@ -29,7 +29,7 @@ impl EffortLeft<'_> {
         outcome
     }
 
-    /// Looks for a packing of blocks, each joined of items: in the rounds of a sweep, each with half as many nodes.
+    /// Looks for a packing of blocks, each joined of items: in the attempts of a sweep, each with half as many nodes.
     fn blocks(
         &mut self,
         component: &Component,

@@ -28,12 +28,12 @@ pub(super) struct Joined {
     pub(super) component: Component,
 }
 
-/// Whether a round guesses where an item has several partners.
+/// Whether an attempt guesses where an item has several partners.
 pub(super) fn guesses(attempt: u64) -> bool {
     !attempt.is_multiple_of(4)
 }
 
-/// Joins what it can; which of several partners an item gets differs from round to round. `None` where little is joined.
+/// Joins what it can; which of several partners an item gets differs from shuffle to shuffle. `None` where little is joined.
 pub(super) fn joined(component: &Component, shuffle: u64) -> Option<Joined> {
     let item =
         |i| JoinedBlock { span: component.span[i], size: component.size[i], parts: Vec::new() };
@@ -130,7 +130,7 @@ impl Join {
         (starts, ends)
     }
 
-    /// Joins blocks that follow each other and are alone in that; or, in a later round, one pair that is not.
+    /// Joins blocks that follow each other and are alone in that; or, in a later attempt, one pair that is not.
     fn chains(&mut self, guess: bool) -> bool {
         let (starts, ends) = self.sorted();
         let mut pairs = Vec::new();
@@ -200,7 +200,7 @@ impl Join {
         self.join(made)
     }
 
-    /// Joins one pair that may as well belong elsewhere: none in every fourth round, and others in each of the rest.
+    /// Joins one pair that may as well belong elsewhere: none in every fourth attempt, and others in each of the rest.
     fn any(&mut self) -> bool {
         match self.shuffle % 4 {
             0 => false,

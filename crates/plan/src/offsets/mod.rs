@@ -7,10 +7,10 @@
 //! a number of nodes, first (`peak`) in the crowded interval alone and with items `joined` to blocks, then of all items; `improve`
 //! chooses the capacities to ask it for. Parts of the timeline that share no buffer are packed apart (`sections`).
 //!
-//! Invariants: a packing passes [`check`]; no byte of an arena is never taken (`settle`); the same items and effort give the same packing, unless
-//! `stop` intervenes; every offset is a sum or difference of sizes, so sizes that are multiples of a
-//! unit give offsets that are. That is why an item has no alignment of its own: sizes come
-//! rounded by [`tonnage_core::Bytes::rounded`], which aligns every buffer.
+//! Invariants: a packing passes [`check`]; no byte of an arena is never taken (`settle`); the same items and effort
+//! give the same packing, unless `stop` intervenes; every offset is a sum or difference of sizes, so sizes that are
+//! multiples of a unit give offsets that are. That is why an item has no alignment of its own: sizes come rounded by
+//! [`tonnage_core::Bytes::rounded`], which aligns every buffer.
 
 mod check;
 mod greedy;

@@ -1,8 +1,8 @@
 //! Constant folding: an elementwise function of fills is a fill, and so is a view of one.
 //!
-//! A fill is a description of a few bytes, and what is folded is a fill again: no constant ever grows out of
-//! a recipe. A fold of a fill into one number is that number, and a small one into several, too. The numbers are those of the kernels, bit for bit,
-//! since the kernels' own programs compute them ([`tonnage_ops::tile::uniform`]).
+//! A fill is a description of a few bytes, and what is folded is a fill again: no constant ever grows out of a
+//! recipe. A reduction of a fill to one number is that number, and a small one to several, too. The numbers are those
+//! of the kernels, bit for bit, since the kernels' own programs compute them ([`tonnage_ops::tile::uniform`]).
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;

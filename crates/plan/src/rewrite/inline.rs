@@ -1,7 +1,7 @@
 //! Composite ops with regions written out: a call of a body becomes the body's nodes.
 //!
-//! This comes after common subexpressions were merged. A body that is called again for a gradient computes
-//! again what it computed before, so that it need not be kept; merged with the first call it would be kept
+//! This comes after common subexpressions were merged. A body that is called again for a gradient recomputes
+//! what it computed before, so that it need not be saved; merged with the first call it would be saved
 //! after all. So nodes that come out of a region are never merged with nodes outside of it.
 //!
 //! Decision: `docs/decisions/cse-before-inlining.md`.

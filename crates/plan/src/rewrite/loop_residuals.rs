@@ -1,6 +1,6 @@
 //! The expensive residuals of a loop's iterations, saved for its gradient.
 //!
-//! A step back through an iteration starts from the state before it and computes again what the iteration computed in between.
+//! The backward step of an iteration starts from the state before it and recomputes what the iteration computed in between.
 //! Here the loop hands over a row of each such value that is expensive, a product say, and of the state; the backward pass is
 //! then a loop like any other, over those rows in the other direction. That takes the most memory and the least time,
 //! so only a budget with room for it asks for this graph. The bits stay: both compute the same from the same.
@@ -21,7 +21,7 @@ use super::checked;
 use super::same::same_regions;
 use crate::loop_checkpoints::origin;
 
-/// The graph with residuals of its loops kept where something expensive is computed again otherwise: all of them, and then half as
+/// The graph with residuals of its loops saved where something expensive is recomputed otherwise: all of them, and then half as
 /// many again and again, those that save the most work a byte. A loop whose states were counted by hand, or wait in a
 /// file, stays as it is.
 pub(crate) fn save_residuals(graph: &Graph) -> Result<Vec<Graph>> {
@@ -192,9 +192,9 @@ fn takes_states_of(graph: &Graph, node: &Node, first: ValueId) -> bool {
     ids.is_some_and(|ids| ids.iter().any(|id| origin(graph, *id) == first))
 }
 
-/// Where a step back is cut: what it takes from the loop instead of computing it.
+/// Where a backward step is cut: what it takes from the loop instead of computing it.
 struct ResidualCut {
-    /// Dear values: in the step, and in the body.
+    /// Expensive values: in the step, and in the body.
     saved: Vec<(ValueId, ValueId)>,
     /// Carried values whose state before an iteration is needed, and those whose state behind it is.
     before: Vec<usize>,
@@ -204,7 +204,7 @@ struct ResidualCut {
 }
 
 impl ResidualCut {
-    /// With at most so many expensive values; `None` where nothing expensive is computed again.
+    /// With at most `most` expensive values; `None` where nothing expensive is recomputed.
     fn of(graph: &Graph, pair: &LoopWithGrad, most: usize) -> Option<ResidualCut> {
         let (forward, backward) = (&graph.nodes[pair.forward], &graph.nodes[pair.backward]);
         let (body, step) = (&forward.regions[0], backward.regions.last()?);

@@ -1,6 +1,6 @@
 //! Transposes into the attributes of a product, which reads either operand as its transpose without a copy.
 //!
-//! The kernel turns the operand's layout around, just as the transpose did, so it reads the same elements at
+//! The kernel transposes the operand's layout, just as the transpose did, so it reads the same elements at
 //! the same strides and the bits stay. What is gained is that equal products are seen to be equal. A
 //! transpose of the *result* is left alone: it is a view and takes nothing, and the product with its
 //! operands swapped may add up in another order where it has few rows.

@@ -5,8 +5,8 @@
 //! code behind (`Graph::prune`). Regions are walked alone.
 //!
 //! A composite op without regions is written out before its nodes are walked, so what it computes can be
-//! merged with anything. One *with* regions (a call of a body that is run again for its gradient) stays
-//! one node here and is written out after ([`inline`]): what is computed again on purpose is never merged
+//! merged with anything. One *with* regions (a call of a body that is recomputed for its gradient) stays
+//! one node here and is written out after ([`inline`]): what is recomputed on purpose is never merged
 //! with what was computed before.
 
 mod carry;
@@ -105,7 +105,7 @@ pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
     let rules: Vec<RewriteRule> = which.iter().filter_map(|r| r.rule()).collect();
     let merge = which.contains(&Rewrite::Merge);
     let made = match graph.nodes.iter().any(|n| !n.regions.is_empty()) {
-        // What nobody needs of a loop is gone before its body is looked at.
+        // Unused parts of a loop are pruned before its body is looked at.
         true => {
             let mut pruned = graph.clone();
             pruned.prune();

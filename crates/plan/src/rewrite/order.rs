@@ -1,4 +1,4 @@
-//! One way to say a thing: operands that may change places stand in one order, and folds are written in one
+//! One way to say a thing: operands that may change places stand in one order, and reductions are written in one
 //! form. So `a + b` and `b + a` are the same node, and a long-winded function has the plan of a compact one.
 //!
 //! The order follows from what the operands are made of (the deepest first, constants last), not from where
@@ -36,7 +36,7 @@ pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Optio
     }
 }
 
-/// A fold that keeps its axes as lengths of 1 is the plain one, looked at in that shape.
+/// A reduction that keeps its axes as lengths of 1 is the plain one, viewed in that shape.
 fn plain_reduction(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
     let is_reduction = given.program.is_some_and(|p| matches!(p.close, Close::Fold { .. }));
     let (true, Attrs::Reduce { axes, keep_dims: true }) = (is_reduction, given.attrs) else {

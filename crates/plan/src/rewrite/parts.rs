@@ -1,4 +1,4 @@
-//! A part that is saved for the backward pass gets bytes of its own, where looking at it would keep a whole that nobody
+//! A part that is saved for the backward pass gets bytes of its own, where looking at it would hold a whole that nothing else
 //! else needs: a third of a product's columns, say, once gates were split from it.
 //!
 //! A copy moves the part once more. It is worth that where at least half of the whole goes free.

@@ -35,7 +35,7 @@ pub(crate) struct PendingNode<'a> {
     pub inputs: &'a [ValueId],
     /// Of the result.
     pub ty: &'a TensorType,
-    /// Of an elementwise op or a fold.
+    /// Of an elementwise op or a reduction.
     pub program: Option<&'a TileProgram>,
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn protect_reads(mut graph: Graph) -> Result<Graph> {
     checked(graph)
 }
 
-/// For each of so many values, the one whose bytes it lies in, through views and updates.
+/// For each value, the one whose bytes it lies in, through views and updates.
 pub(crate) fn roots(values: usize, nodes: &[Node]) -> Vec<ValueId> {
     let mut roots: Vec<ValueId> = (0..values).map(ValueId::new).collect();
     for node in nodes {

@@ -1,7 +1,7 @@
-//! The backward pass: which iterations to run again, from where to where, and when to go back through which.
+//! The backward pass: which iterations to recompute, from where to where, and when to walk which backward.
 //!
-//! Nothing is copied. A state stays at the place where it was made: to keep it is to leave it there, and what a
-//! step back started from is what the next one ends at.
+//! Nothing is copied. A state stays at the place where it was made: to checkpoint it is to leave it there, and what a
+//! backward step started from is what the next one ends at.
 
 use super::revolve;
 
@@ -15,16 +15,16 @@ pub const START: StatePlace = usize::MAX;
 pub const LAST: StatePlace = usize::MAX - 1;
 
 /// Places that the backward pass needs at most besides those of the checkpointed states: two to advance between, and the one
-/// that the last step back started from.
+/// that the last backward step started from.
 pub const SPARE: usize = 3;
 
-/// Iterations beyond which nobody counts them one by one.
+/// Iterations beyond which they are not counted one by one.
 const COUNTED: u64 = 2_000_000;
 
-/// Places that the backward pass needs besides those of the states that the forward run kept, of so many iterations
-/// and checkpoints.
+/// Places that the backward pass needs besides those of the states that the forward pass checkpointed, of that number
+/// of iterations and checkpoints.
 pub fn spare(iterations: u64, max_checkpoints: u64) -> usize {
-    // The state before the last iteration is among those that were kept: a place fewer.
+    // The state before the last iteration is among the checkpoints: a place fewer.
     let most = SPARE - 1;
     if revolve::steps(iterations, max_checkpoints) > COUNTED {
         return most;
@@ -52,7 +52,7 @@ pub fn free(places: impl DoubleEndedIterator<Item = StatePlace>) -> Vec<StatePla
 /// One thing to do in the backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackwardAction {
-    /// Run an iteration again.
+    /// Recompute an iteration.
     Forward {
         /// Which.
         iteration: u64,
@@ -61,7 +61,7 @@ pub enum BackwardAction {
         /// Where the state behind it goes.
         to: StatePlace,
     },
-    /// Go back through an iteration.
+    /// Walk an iteration backward.
     Backward {
         /// Which.
         iteration: u64,
@@ -76,19 +76,19 @@ pub enum BackwardAction {
 #[derive(Debug, Clone)]
 pub struct BackwardSchedule {
     max_checkpoints: u64,
-    /// Kept states: iteration and place, in order.
+    /// Checkpoints: iteration and place, in order.
     marks: Vec<(u64, StatePlace)>,
     free: Vec<StatePlace>,
     /// Iterations from here on are done.
     end: u64,
-    /// The state behind the next round to go back through.
+    /// The state behind the next iteration to walk backward.
     after: StatePlace,
     /// A state on its way, and where it goes to.
     moving: Option<(u64, StatePlace, u64)>,
 }
 
 impl BackwardSchedule {
-    /// The backward pass through so many iterations, with the checkpointed states behind the first one in order, and other
+    /// The backward pass through `iterations` iterations, with the checkpointed states behind the first one in order, and other
     /// places that are free, the next one last.
     pub fn new(
         iterations: u64,
@@ -117,7 +117,7 @@ impl BackwardSchedule {
         BackwardAction::Backward { iteration, before, after }
     }
 
-    /// How far to go from a kept state: to where the next one is kept, or to the end.
+    /// How far to go from a checkpoint: to where the next one is, or to the end.
     fn goal(&self, start: u64) -> u64 {
         let free = (self.max_checkpoints + 1).saturating_sub(self.marks.len() as u64);
         match free > 1 {
@@ -177,7 +177,7 @@ mod tests {
     use super::super::Online;
     use super::*;
 
-    /// Plays the backward pass on states that are numbers of iterations; how often each iteration is run again.
+    /// Plays the backward pass on states that are numbers of iterations; how often each iteration is recomputed.
     fn play(
         iterations: u64,
         max_checkpoints: u64,

@@ -1,17 +1,17 @@
-//! Which states to keep while nobody knows how many iterations there will be: the minimal repetition algorithm of
+//! Which states to checkpoint while it is not known how many iterations there will be: the minimal repetition algorithm of
 //! Wang, Moin and Iaccarino (*Minimal repetition dynamic checkpointing algorithm for unsteady adjoint calculation*, SIAM J. Sci.
 //! Comput. 31, 2009).
 //!
-//! Every state is kept as it comes, at level 0. Where all checkpoints are taken, one is given up that is *dispensable*: a
+//! Every state is checkpointed as it comes, at level 0. Where all checkpoints are taken, one is given up that is *dispensable*: a
 //! later one has a higher level. Where none is, the newest gives way to the next state, which rises a level above it.
 //! The checkpointed states thin out as binomial coefficients do, so that an iteration is advanced through at most once more
 //! often than by Revolve, which knows the end. In all it advances through at most half as many iterations again, for a
 //! handful of iterations, and about a tenth more on average.
 //!
-//! To keep every second state when the checkpoints are full, then every fourth and so on, is simpler and was tried: with
+//! To checkpoint every second state when the checkpoints are full, then every fourth and so on, is simpler and was tried: with
 //! few checkpoints and many iterations it advances through ten times as many.
 
-/// The states that are checkpointed so far. The first one, before iteration 0, is kept elsewhere.
+/// The states that are checkpointed so far. The first one, before iteration 0, lies elsewhere.
 #[derive(Debug, Clone)]
 pub struct Online {
     /// Iteration, level and row, in order of iterations.
@@ -21,7 +21,7 @@ pub struct Online {
 }
 
 impl Online {
-    /// With so many checkpoints, the first state's included.
+    /// With that number of checkpoints, the first state's included.
     pub fn new(max_checkpoints: u64) -> Online {
         Online { marks: Vec::new(), rows: max_checkpoints.saturating_sub(1) as usize }
     }

@@ -1,12 +1,12 @@
 //! The binomial schedule of Revolve (Griewank and Walther, *Algorithm 799: Revolve*, ACM TOMS 26, 2000): the
-//! fewest iterations that have to be run again, for a known number of iterations and checkpoints.
+//! fewest iterations that have to be recomputed, for a known number of iterations and checkpoints.
 //!
-//! Their count `t(N, s)` is of iterations that are *advanced* through: the forward run up to the state before the last
-//! iteration, N - 1 of them, and all that are run again. Going back through an iteration is not counted. A loop that is differentiated
-//! runs its last round too, for its result, so it advances through `t(N, s) + 1` iterations in all: N the first time, and
-//! [`recomputed`] = `t(N, s) - (N - 1)` more.
+//! Their count `t(N, s)` is of iterations that are *advanced* through: the forward pass up to the state before the
+//! last iteration, N - 1 of them, and all that are recomputed. The backward step of an iteration is not counted. A
+//! loop that is differentiated runs its last iteration too, for its result, so it advances through `t(N, s) + 1`
+//! iterations in all: N the first time, and [`recomputed`] = `t(N, s) - (N - 1)` more.
 
-/// Iterations that can be gone back through with so many checkpoints where no iteration is advanced through more than
+/// Iterations that can be walked backward with `max_checkpoints` checkpoints where no iteration is advanced through more than
 /// `times` times: the binomial coefficient of `max_checkpoints + times` over `max_checkpoints`. Saturates.
 pub fn reach(max_checkpoints: u64, times: u64) -> u64 {
     let (small, large) = (max_checkpoints.min(times), max_checkpoints.max(times));
@@ -44,13 +44,13 @@ pub fn steps(iterations: u64, max_checkpoints: u64) -> u64 {
     times.saturating_mul(iterations).saturating_sub(reach(max_checkpoints + 1, times - 1))
 }
 
-/// Iterations that are run again: all but those of the forward run.
+/// Iterations that are recomputed: all but those of the forward pass.
 pub fn recomputed(iterations: u64, max_checkpoints: u64) -> u64 {
     steps(iterations, max_checkpoints).saturating_sub(iterations.saturating_sub(1))
 }
 
-/// How far to advance from the first of so many iterations, whose state is in one of the checkpoints, before the
-/// next state is kept. At least two checkpoints and two iterations.
+/// How far to advance from the first of `iterations` iterations, whose state is in one of the checkpoints, before the
+/// next state is checkpointed. At least two checkpoints and two iterations.
 ///
 /// With `r` as in [`times`], any length is right that leaves behind it what `max_checkpoints` checkpoints reach in `r - 2` to
 /// `r - 1` times, and before it what one fewer reach in `r - 1` to `r` times; this is the longest.
@@ -61,7 +61,7 @@ pub fn advance(iterations: u64, max_checkpoints: u64) -> u64 {
     longest.min(iterations.saturating_sub(rest)).clamp(1, iterations.saturating_sub(1).max(1))
 }
 
-/// The states that the forward run keeps besides the first, in order, and the one before the last iteration,
+/// The states that the forward pass checkpoints besides the first, in order, and the one before the last iteration,
 /// which the backward pass starts from: at most as many as there are checkpoints.
 pub fn checkpointed(iterations: u64, max_checkpoints: u64) -> Vec<u64> {
     let mut all = Vec::new();
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     /// The fewest advances, by looking at every place for the next state: the definition, for up to `most`
-    /// iterations and checkpoints. `best[s][n]` goes back through n iterations.
+    /// iterations and checkpoints. `best[s][n]` walks n iterations backward.
     fn optimum(most: usize, max_checkpoints: usize) -> Vec<Vec<u64>> {
         let mut best = vec![vec![0u64; most + 1]; max_checkpoints + 1];
         for (n, best) in best[1].iter_mut().enumerate() {

@@ -1,5 +1,6 @@
-//! A heap profile as `pprof` reads it: a gzipped protocol buffer of the published `profile.proto`, with the four figures that heap
-//! profiles have: obtained in all, by number and by bytes, and in use, which is what lives at the peak.
+//! A heap profile as `pprof` reads it: a gzipped protocol buffer of the published `profile.proto`, with the four
+//! figures that heap profiles have: obtained in all, by number and by bytes, and in use, which is what lives at the
+//! peak.
 //!
 //! A stack is the layer, from the outside in, and then the op at its line.
 

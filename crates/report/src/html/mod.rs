@@ -1,8 +1,8 @@
 //! The report: one page of HTML that needs nothing else, neither a network nor a server.
 //!
-//! The page is three files beside this one, put together with the data as JSON. Names never become markup: `<` is written as an
-//! escape in the JSON, so that no name can end the element that holds it, and the script puts every text into the page as text. The
-//! page's own policy lets no other script run and loads nothing.
+//! The page is three files beside this one, put together with the data as JSON. Names never become markup: `<` is
+//! written as an escape in the JSON, so that no name can end the element that holds it, and the script puts every
+//! text into the page as text. The page's own policy lets no other script run and loads nothing.
 //!
 //! Decision: `docs/decisions/report-page.md`.
 

@@ -199,7 +199,7 @@ impl Raced {
     }
 }
 
-/// Several rounds of both that take turns.
+/// Both, several times, in turn.
 pub fn race(row: &mut LentOp, mut torch: Option<&mut Torch>, workload: &str) -> Raced {
     let about = if counts_cpu_time() { 0.1 } else { 0.005 };
     let (mut best, mut best_of_peer) = (row.time(about), f64::INFINITY);

@@ -1,4 +1,4 @@
-//! An elementwise op or a fold, eagerly: a tile program of one op.
+//! An elementwise op or a reduction, eagerly: a tile program of one op.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(super) fn apply(
         }
         false => (program, (0..program.loads.len()).map(tile::Composed::Input).collect()),
     };
-    // A fold reads its inputs while others of its results are written: never in place.
+    // A reduction reads its inputs while others of its results are written: never in place.
     let mut taken = match program.close {
         Close::Store => inputs.take_over(op.mem, &outputs[0])?,
         Close::Fold { .. } => None,

@@ -12,7 +12,7 @@
 //! others away for that. Bytes come back as they were, and recipes give the bits of resident tensors, so no
 //! result changes. Where nothing can leave, the error is the one that it always was.
 //!
-//! To compute an evicted tensor again from its parents was rejected: it needs the parents in memory beside it just when
+//! To recompute an evicted tensor from its parents was rejected: it needs the parents in memory beside it just when
 //! there is no room, it has to know that none of them was written since, and every op of eager mode
 //! would have to remember what it did. A chain of recipes is that, without any of the three.
 //!

@@ -1,4 +1,4 @@
-//! Values that go to files and outlive the call: new values of variables that are kept there.
+//! Values that go to files and outlive the call: new values of variables that live there.
 //!
 //! Decision: `docs/decisions/variables-in-files.md`.
 
@@ -102,8 +102,12 @@ impl<'p> ExecutionFrame<'p> {
         let mut reads = Reads::default();
         let mut from: SmallVec<[(TensorType, Layout, ReadSource); 2]> = SmallVec::new();
         for id in &node.inputs[1..] {
-            let region = self.read(*id)?;
-            from.push((self.ty(*id), self.layout(*id)?, ReadSource::of(region, &[], &mut reads)));
+            let byte_range = self.read(*id)?;
+            from.push((
+                self.ty(*id),
+                self.layout(*id)?,
+                ReadSource::of(byte_range, &[], &mut reads),
+            ));
         }
         let mut lent = lender.lend(&reads, &[room])?;
         let inputs: SmallVec<[In; 2]> = from
@@ -148,7 +152,7 @@ struct ThreadScratch<'a> {
 }
 
 impl ThreadScratch<'_> {
-    /// Makes so many pieces: every thread that works takes the next so many.
+    /// Makes `count` pieces: every thread that works takes the next few.
     fn each(
         self,
         count: usize,
@@ -210,7 +214,7 @@ fn file_value(
     let all: Vec<_> = arrays.iter().map(|array| specs.of(array, false)).collect();
     let options = PlanOptions { threads: Workers::threads(pool()), outputs_given: false };
     let plan = plan_once(&graph, &all, options, &arrays)?;
-    // Nothing in it draws: the program's own random numbers are the same whether a value is kept in a file or not.
+    // Nothing in it draws: the program's own random numbers are the same whether a value is stored in a file or not.
     let (made, _) = execute_with(&plan, &arrays, ([0; 2], specs.given()), mark)?;
     let made = made.into_iter().next().ok_or_else(missing)?;
     match made.as_recipe() {

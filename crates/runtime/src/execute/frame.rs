@@ -36,7 +36,7 @@ pub struct ExecutionFrame<'p> {
     pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
     pub decided: Vec<(Symbol, usize)>,
-    /// Iterations of loops that gradients ran again, in regions too.
+    /// Iterations of loops that gradients recomputed, in regions too.
     pub recomputed_iterations: u64,
     /// States of loops that wait for their gradients, by the value that stands for them.
     pub states: Vec<(ValueId, StateFile)>,
@@ -90,8 +90,8 @@ impl<'p> ExecutionFrame<'p> {
             let step = &plan.steps[at];
             if watch {
                 for id in &step.begins {
-                    let region = self.buffer(*id);
-                    lender.begin(region)?;
+                    let byte_range = self.buffer(*id);
+                    lender.begin(byte_range)?;
                 }
             }
             if !step.streamed.is_empty() {
@@ -119,11 +119,11 @@ impl<'p> ExecutionFrame<'p> {
                 self.stop = None; // from here on it runs to its end
             }
             for id in &step.ends {
-                let region = self.buffer(*id);
+                let byte_range = self.buffer(*id);
                 if watch {
-                    lender.end(region);
+                    lender.end(byte_range);
                 }
-                self.used.end(region.offset, region.len);
+                self.used.end(byte_range.offset, byte_range.len);
             }
             if let Some(ticks) = &mut self.ticks {
                 ticks.step();
@@ -133,15 +133,16 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     /// Notes that a kernel was lent these bytes of the arena to write.
-    pub fn lent(&mut self, region: &ByteRange) {
+    pub fn lent(&mut self, byte_range: &ByteRange) {
         let end = self.arena.1 + self.plan.arena.as_usize();
-        let inside = region.base == self.arena.0 && (self.arena.1..end).contains(&region.offset);
-        if inside && region.len > 0 {
-            self.used.begin(region.offset, Bytes::of(region.len).rounded());
+        let inside =
+            byte_range.base == self.arena.0 && (self.arena.1..end).contains(&byte_range.offset);
+        if inside && byte_range.len > 0 {
+            self.used.begin(byte_range.offset, Bytes::of(byte_range.len).rounded());
         }
     }
 
-    /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients ran again in it.
+    /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients recomputed in it.
     pub fn ran(&mut self, child: &ExecutionFrame) {
         self.recomputed_iterations += child.recomputed_iterations;
         self.spilled += child.spilled;

@@ -1,4 +1,4 @@
-//! One step that is a kernel: its regions lent, and with them those of the step that finishes what it makes.
+//! One step that is a kernel: its byte ranges lent, and with them those of the step that finishes what it makes.
 
 use smallvec::SmallVec;
 use tonnage_core::TensorType;
@@ -39,8 +39,8 @@ impl ExecutionFrame<'_> {
         if let Some(id) = step.scratch {
             writes.push(ByteRange { align: ALIGN, ..self.buffer(id) });
         }
-        for region in writes.clone() {
-            self.lent(&region);
+        for byte_range in writes.clone() {
+            self.lent(&byte_range);
         }
         let (mut reads, mut layouts) = (Reads::default(), Vec::new());
         let mut from: SmallVec<[ReadSource; 4]> = SmallVec::new();

@@ -1,4 +1,4 @@
-//! The backward pass through a loop, as the schedule says: iterations are run again from state to state, and gone back
+//! The backward pass through a loop, as the schedule says: iterations are recomputed from state to state, and walked backward
 //! through one by one. No state is copied: each stays at the place where it was made.
 
 use smallvec::SmallVec;
@@ -97,7 +97,7 @@ impl<'p> ExecutionFrame<'p> {
         Ok(())
     }
 
-    /// Goes back as the schedule says, from the states that were checkpointed.
+    /// Walks backward as the schedule says, from the states that were checkpointed.
     fn backward_from_memory(
         &mut self,
         lender: &mut Lender,
@@ -142,7 +142,7 @@ impl<'p> ExecutionFrame<'p> {
         Ok(())
     }
 
-    /// Goes back through an iteration, from the state behind it to the one before.
+    /// The backward step of an iteration, from the state behind it to the one before.
     pub(super) fn backward_step(
         &mut self,
         lender: &mut Lender,
@@ -160,10 +160,10 @@ impl<'p> ExecutionFrame<'p> {
         inputs.extend(states.at(after)?);
         inputs.extend(rows(self, lender, &plan.seeds, &backward.seeds, scratch, row)?);
         inputs.extend(backward.now.iter().copied());
-        let made = backward.other.iter().map(|region| Ok(*region));
+        let made = backward.other.iter().map(|byte_range| Ok(*byte_range));
         let made = made.chain(backward.stacked.iter().map(|rows| rows.row(row)));
         let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
-        made.iter().for_each(|region| self.lent(region));
+        made.iter().for_each(|byte_range| self.lent(byte_range));
         // The same random numbers as the iteration itself.
         let key = self.key_of(plan.spec.of.key, 1, row);
         let arena = (scratch, plan.inner);
@@ -184,12 +184,12 @@ impl<'p> ExecutionFrame<'p> {
     ) -> Result<LoopStates<'p>> {
         let node = self.node(step)?;
         let [mut first, mut last] = [ByteRanges::new(), ByteRanges::new()];
-        for (held, regions) in plan.held.iter().zip([&mut first, &mut last]) {
+        for (held, byte_ranges) in plan.held.iter().zip([&mut first, &mut last]) {
             for (j, held) in held.iter().enumerate() {
                 // Every state is as large as the first.
                 let ty = self.plan.graph.ty(node.inputs[j]);
                 let (len, size) = (ty.bytes("while_grad")?.as_usize(), ty.dtype.size());
-                regions.push(match held {
+                byte_ranges.push(match held {
                     StateSource::There { input, first } => {
                         let whole = self.given(node.inputs[*input])?;
                         whole.part(first * size, len, size)?
@@ -249,7 +249,7 @@ impl<'p> ExecutionFrame<'p> {
         Ok(())
     }
 
-    /// Runs the loop once more, from its start to its end, keeping states; how many iterations there were.
+    /// Runs the loop once more, from its start to its end, checkpointing states; how many iterations there were.
     fn sweep(
         &mut self,
         lender: &mut Lender,

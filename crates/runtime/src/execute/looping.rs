@@ -130,7 +130,7 @@ impl<'p> ExecutionFrame<'p> {
             let rows: Option<ByteRanges> = checkpoint.map(at).transpose()?;
             let next = places.next(rows.as_ref());
             let row = spec.row(iteration, limit);
-            let made = next.iter().map(|region| Ok(*region));
+            let made = next.iter().map(|byte_range| Ok(*byte_range));
             let made = made.chain(stacked.iter().map(|rows| rows.row(row)));
             let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
             runner.run_iteration(self, lender, &places.current, &mut sizes, made, iteration)?;
@@ -172,12 +172,12 @@ impl<'p> ExecutionFrame<'p> {
 struct StateBuffers {
     current: ByteRanges,
     other: ByteRanges,
-    /// Whether an iteration leaves the state that it starts from as it is. (One that overwrites it would spoil what is kept.)
+    /// Whether an iteration leaves the state that it starts from as it is. (One that overwrites it would spoil a checkpoint.)
     stays: SmallVec<[bool; 4]>,
 }
 
 impl StateBuffers {
-    /// Where the next state is made: in the rows where it is kept, if it is.
+    /// Where the next state is made: in the rows of its checkpoint, if it has one.
     fn next(&self, rows: Option<&ByteRanges>) -> ByteRanges {
         let Some(rows) = rows else { return self.other.clone() };
         let all = self.current.iter().zip(&self.other).zip(rows).zip(&self.stays);
@@ -229,7 +229,7 @@ impl<'p> CheckpointSchedule<'p> {
     /// The row for the state before an iteration; iterations come in order.
     pub fn checkpoint(&mut self, iteration: u64) -> Option<usize> {
         if iteration == 0 {
-            return None; // the first state is kept where it is
+            return None; // the first state stays where it is
         }
         if let Some(online) = &mut self.online {
             return online.checkpoint(iteration);
@@ -289,11 +289,11 @@ impl<'p> Runner<'p> {
         frame.lent(&answer);
         frame.ran(&child);
         // A condition that is an input lies there.
-        let region = match &condition.outputs[0] {
+        let byte_range = match &condition.outputs[0] {
             OutputPlan::Input { input, .. } => inputs[*input],
             _ => answer,
         };
-        let lent = lender.lend(&[region.part(0, 1, 1)?], &[])?;
+        let lent = lender.lend(&[byte_range.part(0, 1, 1)?], &[])?;
         Ok(lent.reads[0][0] != 0)
     }
 
@@ -313,7 +313,7 @@ impl<'p> Runner<'p> {
         inputs.extend(self.read.iter().copied());
         let key = frame.key_of(self.plan.spec.key, 1, row);
         let arena = (self.scratch, self.plan.inner);
-        made.iter().for_each(|region| frame.lent(region));
+        made.iter().for_each(|byte_range| frame.lent(byte_range));
         let mut child = frame.child(&self.plan.body, arena, inputs, made, key)?;
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
         child.run(lender, None, false)?;
@@ -400,11 +400,11 @@ pub(super) fn rows<'p>(
             }
             Sliced::Recipe { run, strides, at, row: ty } => {
                 let len = ty.bytes("while_loop")?.as_usize();
-                let region = scratch.part(at.as_usize(), len, ty.dtype.size())?;
+                let byte_range = scratch.part(at.as_usize(), len, ty.dtype.size())?;
                 let run = nth_row(run, strides, row);
-                let writes = SmallVec::from_iter([region]);
+                let writes = SmallVec::from_iter([byte_range]);
                 frame.run_tile(lender, &run, &[], writes, None, Cost::default())?;
-                region
+                byte_range
             }
         });
     }

@@ -1,8 +1,9 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
-//! `frame` says where the values of one graph lie (a call, or one iteration of a body); `step` runs one step
-//! of it (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `loop_backward` their backward passes, with `state_file` for states that wait in a file; `transfer` hands values to the
-//! disk lane, `file_values` writes those that outlive the call to files.
+//! `frame` says where the values of one graph lie (a call, or one iteration of a body); `step` runs one step of it
+//! (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `loop_backward` their backward
+//! passes, with `state_file` for states that wait in a file; `transfer` hands values to the disk lane, `file_values`
+//! writes those that outlive the call to files.
 
 mod file_values;
 mod frame;
@@ -59,7 +60,7 @@ pub struct Measured {
     pub at_once: Bytes,
     /// What was obtained from the ledger: the arena and the small results.
     pub obtained: Bytes,
-    /// Iterations of loops that gradients ran again.
+    /// Iterations of loops that gradients recomputed.
     pub recomputed_iterations: u64,
     /// What was written to a file.
     pub spilled: Bytes,

@@ -50,9 +50,9 @@ impl<'p> ExecutionFrame<'p> {
         let ty = self.plan.graph.ty(id);
         let (len, size) = (ty.bytes("region")?.as_usize(), ty.dtype.size());
         let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| undecided(id))?;
-        let region = whole.part(0, len, size)?;
-        self.lent(&region);
-        Ok(region)
+        let byte_range = whole.part(0, len, size)?;
+        self.lent(&byte_range);
+        Ok(byte_range)
     }
 
     /// A frame for a region, which knows the sizes that the data decided so far. Its arena starts at `at` in the
@@ -113,7 +113,7 @@ impl<'p> ExecutionFrame<'p> {
         for (i, id) in node.inputs[1..].iter().enumerate() {
             self.tell(&mut child, i, *id)?;
         }
-        outputs.iter().for_each(|region| self.lent(region));
+        outputs.iter().for_each(|byte_range| self.lent(byte_range));
         child.run(lender, None, false)?;
         self.ran(&child);
         for (k, id) in node.outputs.iter().enumerate() {
@@ -137,8 +137,8 @@ impl<'p> ExecutionFrame<'p> {
     /// The integer or boolean that a value's only element is.
     pub(super) fn integer(&self, lender: &mut Lender, id: ValueId) -> Result<i128> {
         let dtype = self.plan.graph.ty(id).dtype;
-        let (region, at) = (self.read(id)?, self.layout(id)?.offset * dtype.size());
-        let lent = lender.lend(&[region], &[])?;
+        let (byte_range, at) = (self.read(id)?, self.layout(id)?.offset * dtype.size());
+        let lent = lender.lend(&[byte_range], &[])?;
         let bytes = lent.reads[0].get(at..at + dtype.size()).ok_or_else(|| undecided(id))?;
         let mut wide = [0u8; 16];
         let negative = dtype.class() == tonnage_core::Class::Signed

@@ -40,10 +40,12 @@ impl StateFile {
     fn write(&mut self, lender: &mut Lender, iteration: u64, state: &[ByteRange]) -> Result<Bytes> {
         let mut written = Bytes::ZERO;
         let first = self.state * (iteration - 1);
-        for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
-            let lent = lender.lend(&[*region], &[])?;
+        for (part, byte_range) in
+            self.parts.iter().zip(state).filter(|(_, byte_range)| byte_range.len > 0)
+        {
+            let lent = lender.lend(&[*byte_range], &[])?;
             self.file.write(first + part, lent.reads[0])?;
-            written += Bytes::of(region.len).rounded();
+            written += Bytes::of(byte_range.len).rounded();
         }
         Ok(written)
     }
@@ -51,8 +53,10 @@ impl StateFile {
     /// Reads it back.
     fn read(&mut self, lender: &mut Lender, iteration: u64, state: &[ByteRange]) -> Result<()> {
         let first = self.state * (iteration - 1);
-        for (part, region) in self.parts.iter().zip(state).filter(|(_, region)| region.len > 0) {
-            let mut lent = lender.lend(&[], &[*region])?;
+        for (part, byte_range) in
+            self.parts.iter().zip(state).filter(|(_, byte_range)| byte_range.len > 0)
+        {
+            let mut lent = lender.lend(&[], &[*byte_range])?;
             self.file.read(first + part, lent.writes[0])?;
         }
         Ok(())
@@ -66,7 +70,7 @@ impl<'p> ExecutionFrame<'p> {
         planned: &StateFilePlan,
         known: bool,
     ) -> Result<StateFile> {
-        // The same loop in an iteration before, or run again: what it wrote is not asked for any more.
+        // The same loop in an iteration before, or recomputed: what it wrote is not asked for any more.
         self.states.retain(|(name, _)| *name != planned.name);
         StateFile::create(planned, known)
     }
@@ -91,7 +95,7 @@ impl<'p> ExecutionFrame<'p> {
         })
     }
 
-    /// Goes back through all iterations with states from the file: two lie in memory at a time.
+    /// Walks all iterations backward with states from the file: two lie in memory at a time.
     pub(super) fn backward_from_file(
         &mut self,
         lender: &mut Lender,
@@ -109,7 +113,7 @@ impl<'p> ExecutionFrame<'p> {
             let before = if iteration == 0 { START } else { usize::from(after == 0) };
             let state = backward.states.at(before)?;
             if iteration > 0 {
-                state.iter().for_each(|region| self.lent(region));
+                state.iter().for_each(|byte_range| self.lent(byte_range));
                 file.read(lender, iteration, &state)?;
             }
             self.backward_step(lender, backward, iteration, before, after)?;

@@ -1,4 +1,4 @@
-//! One step: its regions lent, its kernel run.
+//! One step: its byte ranges lent, its kernel run.
 
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ impl<'p> ExecutionFrame<'p> {
     ) -> Result<()> {
         let mut writes: SmallVec<[ByteRange; 2]> = SmallVec::new();
         for (k, id) in step.writes.iter().enumerate() {
-            let region = match decided.get(k) {
+            let byte_range = match decided.get(k) {
                 Some(sizes) => self.written(*id, sizes)?,
                 // A store is as large as what it runs over, which may be less than there is room for.
                 None => match (&run.program.close, run.program.stores.get(k)) {
@@ -176,7 +176,7 @@ impl<'p> ExecutionFrame<'p> {
                     _ => self.written(*id, &self.placed(*id)?.layout.sizes)?,
                 },
             };
-            writes.push(region);
+            writes.push(byte_range);
         }
         let cost = match self.plan.graph.nodes.get(step.node) {
             Some(_) => tile_cost(run),
@@ -220,13 +220,13 @@ impl<'p> ExecutionFrame<'p> {
         cost: Cost,
     ) -> Result<()> {
         let outputs = writes.len();
-        for region in &writes {
-            self.lent(region);
+        for byte_range in &writes {
+            self.lent(byte_range);
         }
         if let Some(id) = scratch {
-            let region = ByteRange { align: ALIGN, ..self.buffer(id) };
-            self.lent(&region);
-            writes.push(region);
+            let byte_range = ByteRange { align: ALIGN, ..self.buffer(id) };
+            self.lent(&byte_range);
+            writes.push(byte_range);
         }
         let mut reads = Reads::default();
         let from = self.loads(run, inputs, &writes[..outputs], &mut reads)?;
@@ -239,7 +239,7 @@ impl<'p> ExecutionFrame<'p> {
         })
     }
 
-    /// Where the loads of a program come from; regions that are to be lent for them are added to `reads`.
+    /// Where the loads of a program come from; byte ranges that are to be lent for them are added to `reads`.
     pub(super) fn loads(
         &self,
         run: &TileRun,
@@ -252,11 +252,11 @@ impl<'p> ExecutionFrame<'p> {
             from.push(match read {
                 TileRead::Generator(generator, _) => ReadSource::Generator(self.fixed(generator)),
                 TileRead::Input(i, _) => {
-                    let mut region = self.read(inputs[*i])?;
+                    let mut byte_range = self.read(inputs[*i])?;
                     if *form == Form::Bits {
-                        region.align = 1;
+                        byte_range.align = 1;
                     }
-                    ReadSource::of(region, outputs, reads)
+                    ReadSource::of(byte_range, outputs, reads)
                 }
             });
         }
@@ -268,8 +268,8 @@ impl<'p> ExecutionFrame<'p> {
         fixed(generator, self.key, &self.brought)
     }
 
-    /// Has the system begin to read what the next step reads from a file that reads one as it goes, from step `from` on: between two layers too the disk
-    /// is busy while this machine computes.
+    /// Has the system begin to read what the next step reads from a file that reads one as it goes, from step `from`
+    /// on: between two layers too the disk is busy while this machine computes.
     pub(super) fn read_ahead(&self, from: usize) {
         /// Bytes from the file's start on: about a piece.
         const FIRST: usize = 8 << 20;
@@ -318,7 +318,7 @@ pub fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
     [words[0], words[1]]
 }
 
-/// Regions that a step is lent to read.
+/// Byte ranges that a step is lent to read.
 pub(super) type Reads = SmallVec<[ByteRange; 4]>;
 
 /// Where a step reads something from.
@@ -330,11 +330,11 @@ pub(super) enum ReadSource {
 
 impl ReadSource {
     /// Bytes that are an output's, or are to be lent.
-    pub fn of(region: ByteRange, outputs: &[ByteRange], reads: &mut Reads) -> ReadSource {
-        match outputs.iter().position(|w| same_start(w, &region)) {
+    pub fn of(byte_range: ByteRange, outputs: &[ByteRange], reads: &mut Reads) -> ReadSource {
+        match outputs.iter().position(|w| same_start(w, &byte_range)) {
             Some(output) => ReadSource::Output(output),
             None => {
-                reads.push(region);
+                reads.push(byte_range);
                 ReadSource::Range(reads.len() - 1)
             }
         }

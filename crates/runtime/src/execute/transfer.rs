@@ -1,4 +1,4 @@
-//! Steps that hand a value to the disk lane, or wait for it: its region is on loan meanwhile.
+//! Steps that hand a value to the disk lane, or wait for it: its byte range is on loan meanwhile.
 
 use tonnage_core::ValueId;
 use tonnage_core::error::{ErrorKind, Result};
@@ -22,9 +22,9 @@ impl<'p> ExecutionFrame<'p> {
         let (first, made) = (node.inputs[0], node.outputs[0]);
         match transfer {
             Transfer::Write => {
-                let region = self.written(first, &self.placed(first)?.layout.sizes)?;
+                let byte_range = self.written(first, &self.placed(first)?.layout.sizes)?;
                 let at = self.in_file(made)?;
-                lane.begin(made.index(), at, lender.loan(region, false)?)
+                lane.begin(made.index(), at, lender.loan(byte_range, false)?)
             }
             Transfer::Written => {
                 let pending = node.inputs.last().copied().unwrap_or(first);
@@ -32,10 +32,10 @@ impl<'p> ExecutionFrame<'p> {
                 Ok(())
             }
             Transfer::Read => {
-                let region = self.written(made, &self.placed(made)?.layout.sizes)?;
-                self.lent(&region);
+                let byte_range = self.written(made, &self.placed(made)?.layout.sizes)?;
+                self.lent(&byte_range);
                 let at = self.in_file(first)?;
-                lane.begin(made.index(), at, lender.loan(region, true)?)
+                lane.begin(made.index(), at, lender.loan(byte_range, true)?)
             }
             Transfer::Arrived => {
                 lender.take_back(lane.wait(first.index())?);

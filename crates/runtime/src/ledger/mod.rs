@@ -220,7 +220,7 @@ impl Ledger {
     }
 
     /// Lets tensors that can come back leave memory until so much is free or no more can; see `evict`. Those with
-    /// `kept` entries stay. Says how much was freed.
+    /// `excluded` entries stay. Says how much was freed.
     pub(crate) fn make_room(&self, needed: Bytes, excluded: &[Id]) -> Result<Bytes> {
         self.shared().residents.make_room(needed, excluded)
     }

@@ -1,8 +1,9 @@
-//! Small reads in order become larger ones: tile programs ask for 4 KiB at a time, and a call of the system costs about as much as
-//! copying 2 KiB does.
+//! Small reads in order become larger ones: tile programs ask for 4 KiB at a time, and a call of the system costs
+//! about as much as copying 2 KiB does.
 //!
-//! Each thread has a few windows of 16 KiB, of the files that it read last; they are part of the thread as its stack is, and no tensor's
-//! bytes. A window serves one pass over a file alone: what is written to a file is seen by the next op that reads it.
+//! Each thread has a few windows of 16 KiB, of the files that it read last; they are part of the thread as its stack
+//! is, and no tensor's bytes. A window serves one pass over a file alone: what is written to a file is seen by the
+//! next op that reads it.
 //!
 //! Decision: `docs/decisions/file-tensors-are-recipes.md`.
 

@@ -1,7 +1,8 @@
-//! Values that are kept in a file instead of in memory, for as long as somebody holds them: those of variables that live there.
+//! Values that live in a file instead of in memory, for as long as somebody holds them: those of variables that live there.
 //!
-//! All of them lie in one file a folder, which has no name where the system allows that, and is gone with the process. A value is written once,
-//! a piece at a time, and never again: who holds an older one reads what it was. Its place is used again when nobody does.
+//! All of them lie in one file a folder, which has no name where the system allows that, and is gone with the
+//! process. A value is written once, a piece at a time, and never again: who holds an older one reads what it was.
+//! Its place is used again when nobody does.
 //!
 //! Decision: `docs/decisions/variables-in-files.md`.
 
@@ -26,7 +27,7 @@ struct FolderFile {
     ranges: Mutex<Ranges>,
 }
 
-/// The one that is in use; it goes when nothing is kept in it any more.
+/// The one that is in use; it goes when nothing is stored in it any more.
 static FOLDER_FILE: Mutex<Weak<FolderFile>> = Mutex::new(Weak::new());
 
 impl FolderFile {
@@ -56,7 +57,7 @@ impl Drop for FolderFile {
     }
 }
 
-/// Elements that are kept in a file. Dropping it frees their place.
+/// Elements that are stored in a file. Dropping it frees their place.
 ///
 /// ```
 /// use tonnage_core::recipe::Elements;
@@ -82,7 +83,7 @@ pub struct FileValue {
 }
 
 impl FileValue {
-    /// A place for so many elements of so many bytes. A disk that is too full shows here.
+    /// A place for `count` elements of `size` bytes. A disk that is too full shows here.
     ///
     /// # Errors
     /// Where the folder cannot be written, or the disk has no room.

@@ -37,7 +37,8 @@ pub(super) fn create() -> Result<(File, PathBuf)> {
     })
 }
 
-/// The same, without a name on unix: it goes with the process however that ends. Elsewhere the next process that spills clears it.
+/// The same, without a name on unix: it goes with the process however that ends. Elsewhere the next process that
+/// spills clears it.
 pub(super) fn nameless() -> Result<(File, PathBuf)> {
     let (file, path) = create()?;
     if cfg!(unix) {

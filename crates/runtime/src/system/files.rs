@@ -96,8 +96,9 @@ pub(crate) fn write_at(mut file: &File, at: u64, bytes: &[u8]) -> io::Result<()>
     file.seek(io::SeekFrom::Start(at)).and_then(|_| file.write_all(bytes))
 }
 
-/// Tells the system that these bytes of a file are read next, so that it may bring them while others are computed with. What is there
-/// already costs next to nothing. Elsewhere than on Linux nothing is told: systems read ahead of whoever reads in order by themselves.
+/// Tells the system that these bytes of a file are read next, so that it may bring them while others are computed
+/// with. What is there already costs next to nothing. Elsewhere than on Linux nothing is told: systems read ahead of
+/// whoever reads in order by themselves.
 pub fn read_ahead(file: &File, at: u64, len: u64) {
     #[cfg(target_os = "linux")]
     {

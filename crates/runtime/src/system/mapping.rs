@@ -10,8 +10,8 @@ use std::ptr::{self, NonNull};
 
 /// A file as memory, to be read.
 ///
-/// Whoever maps a file sees to it that nobody changes it meanwhile: bytes that another process writes may show at any time, and a file
-/// that is cut short ends the process where it is read.
+/// Whoever maps a file sees to it that nobody changes it meanwhile: bytes that another process writes may show at any
+/// time, and a file that is cut short ends the process where it is read.
 #[derive(Debug)]
 pub struct Mapping {
     at: NonNull<u8>,

@@ -25,7 +25,7 @@ fn layout(len: usize) -> Option<Layout> {
     }
 }
 
-/// So many bytes, zeroed and aligned to a line.
+/// So many bytes, zeroed and aligned to a cache line.
 #[inline]
 pub(super) fn obtain(len: usize) -> Option<NonNull<u8>> {
     let layout = layout(len)?;

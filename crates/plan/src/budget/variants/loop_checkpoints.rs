@@ -1,4 +1,4 @@
-//! More or fewer states for the gradients of loops: more take memory, fewer run more iterations again. The bits stay the
+//! More or fewer states for the gradients of loops: more take memory, fewer recompute more iterations. The bits stay the
 //! same. A number that the user set by hand is kept.
 //!
 //! Decision: `docs/decisions/unlimited-is-the-fastest.md`.
@@ -60,7 +60,7 @@ fn numbers(graph: &Graph, free: &[LoopCheckpoints]) -> Vec<Vec<u64>> {
     let of = |step: i32| -> Vec<u64> {
         let factor = (f64::from(step) / f64::from(steps)).exp2();
         let max_checkpoints = free.iter().map(|checkpoints| {
-            // With a checkpoint for every state but the last nothing is run again.
+            // With a checkpoint for every state but the last nothing is recomputed.
             let most = iterations(graph, checkpoints).saturating_sub(1).max(1);
             (((checkpoints.max_checkpoints as f64) * factor).round() as u64).clamp(1, most)
         });
@@ -146,7 +146,7 @@ fn iterations(graph: &Graph, checkpoints: &LoopCheckpoints) -> u64 {
     checkpoints.iterations.or(most).unwrap_or(ITERATIONS)
 }
 
-/// Iterations that all gradients of loops run again; `None` where only the data know.
+/// Iterations that all gradients of loops recompute; `None` where only the data know.
 pub fn recomputed_iterations(graph: &Graph) -> Option<u64> {
     loop_checkpoints(graph)
         .iter()

@@ -11,7 +11,7 @@ use super::{Variant, VariantBase, VariantSink, VariantSummary};
 use crate::loop_checkpoints::loop_checkpoints;
 use crate::order;
 
-/// The graph that keeps them, with nothing dropped: who has less room keeps states and computes the rest again.
+/// The graph that saves them, with nothing dropped: with less room, states are checkpointed and the rest is recomputed.
 pub fn variant(
     with_residuals: &Arc<Graph>,
     own: &Graph,

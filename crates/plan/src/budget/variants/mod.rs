@@ -1,8 +1,9 @@
 //! Variants of a graph: the same results by another graph, over each of which the frontier of recomputation runs.
 //!
-//! `max_checkpoints` changes how many states the gradients of loops keep, and `residuals` keeps more than states; `batch` runs the batch in pieces; `bf16` keeps
-//! idle values in half, where the user allows it. A variant knows what it does (`VariantSummary`), which the plan lists, and what it takes in time with nothing computed again. None of them depends
-//! on a budget.
+//! `max_checkpoints` changes how many states the gradients of loops checkpoint, and `residuals` saves more than
+//! states; `batch` runs the batch in pieces; `bf16` keeps idle values in half, where the user allows it. A variant
+//! knows what it does (`VariantSummary`), which the plan lists, and what it takes in time with nothing recomputed.
+//! None of them depends on a budget.
 //!
 //! Decision: `docs/decisions/levers-are-graph-variants.md`.
 
@@ -50,9 +51,9 @@ impl Default for Allowed {
 /// What a variant does, as the plan lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VariantSummary {
-    /// States that gradients of loops keep at once, where that is not what they keep without a budget.
+    /// States that gradients of loops checkpoint at once, where that is not what they do without a budget.
     pub max_checkpoints: Option<u64>,
-    /// Iterations of loops that are run again; `None` where only the data know.
+    /// Iterations of loops that are recomputed; `None` where only the data know.
     pub recomputed_iterations: Option<u64>,
     /// Loops whose expensive residuals are saved for their gradients.
     pub residuals: usize,
@@ -68,13 +69,13 @@ pub struct Variant {
     pub graph: Arc<Graph>,
     pub pressure: Pressure,
     pub used: VariantSummary,
-    /// Seconds that it takes with nothing computed again.
+    /// Seconds that it takes with nothing recomputed.
     pub seconds: f64,
     /// The body of a loop in which values may be dropped too.
     pub within: Option<Within>,
 }
 
-/// A body in which values may be dropped and computed again.
+/// A body in which values may be dropped and recomputed.
 #[derive(Debug)]
 pub struct Within {
     /// The node whose only region it is.
@@ -107,7 +108,7 @@ impl Priced for FrontierPoint {
 }
 
 impl FrontierPoint {
-    /// Nodes that run again.
+    /// Nodes that are recomputed.
     pub fn recomputed(&self) -> usize {
         let is_recompute = |run: &&SketchStep| matches!(run, SketchStep::Recompute(_));
         self.runs.iter().chain(&self.within).filter(is_recompute).count()
@@ -157,7 +158,7 @@ impl Variant {
             graph = Arc::new(changed);
         }
         if is_changed(&point.runs) {
-            // What is computed again may now be written into what reads it.
+            // What is recomputed may now be written into what reads it.
             graph = Arc::new(fuse(rematerialize::graph(&graph, &self.pressure, &point.runs))?);
         }
         Ok(graph)

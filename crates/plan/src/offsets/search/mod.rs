@@ -87,7 +87,7 @@ const PREFERENCES: [fn(&Component, usize) -> f64; 4] = [
     |component, i| f64::from(component.span[i].1 - component.span[i].0),
 ];
 
-/// Each item's place in the order of preference. After the first rounds, figures are multiplied by a
+/// Each item's place in the order of preference. After the first restarts, figures are multiplied by a
 /// fixed sequence of factors up to 20, which is more than most of them differ.
 fn ranks(component: &Component, restart: u64, luck: u64) -> Vec<u32> {
     let kinds = PREFERENCES.len() as u64;
@@ -105,7 +105,7 @@ fn ranks(component: &Component, restart: u64, luck: u64) -> Vec<u32> {
     places(&order)
 }
 
-/// Each item's place in a packing from below, after the first round with some of them moved up or down.
+/// Each item's place in a packing from below, after the first restart with some of them moved up or down.
 fn followed(guide: &[u64], restart: u64, luck: u64) -> Vec<u32> {
     let top = guide.iter().max().map_or(0.0, |&top| top as f64);
     let moved = |i: usize| match restart == 0 && luck == 0 {
@@ -118,7 +118,7 @@ fn followed(guide: &[u64], restart: u64, luck: u64) -> Vec<u32> {
     places(&order)
 }
 
-/// A number from 0 to 1 that is an item's own in a round.
+/// A number from 0 to 1 that is an item's own in a restart.
 fn drawn(restart: u64, luck: u64, i: usize) -> f64 {
     let restart = if luck == 0 { restart } else { mix(luck) ^ restart };
     mix(mix(restart) ^ i as u64) as f64 / u64::MAX as f64

@@ -1,6 +1,6 @@
-//! Micro-batches: the batch in equal pieces, one after the other, so that what is saved for the backward pass is kept for
+//! Micro-batches: the batch in equal pieces, one after the other, so that what is saved for the backward pass is held for
 //! one piece at a time. What is added up over the batch is added up over the pieces, in another order: the plan
-//! lists it, and who wants the same bits forbids it.
+//! lists it, and `exact` forbids it.
 //!
 //! In the order that data flows: `node` says what one node makes of pieces, `parts` which nodes run for every piece,
 //! `body` makes those a graph and `build` the loop around it. Only where all of them agree is there a variant.
@@ -56,7 +56,7 @@ pub fn variants(graph: &Arc<Graph>, base: &VariantBase, sink: &mut impl VariantS
     }
 }
 
-/// Divisors of a length, from 2 on: all, or so many at about even ratios.
+/// Divisors of a length, from 2 on: all, or a few at about even ratios.
 fn numbers(len: usize, most: usize) -> Vec<usize> {
     let all: Vec<usize> = (2..=len.min(4096)).filter(|n| len.is_multiple_of(*n)).collect();
     let mut some: Vec<usize> = (0..most)

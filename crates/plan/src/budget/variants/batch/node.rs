@@ -1,5 +1,5 @@
 //! What one node makes of pieces: whether the op on the i-th of k equal parts gives the i-th part of its results, or a
-//! term of them. Rows say so by `axes`; tile programs are read themselves, since they know more: what they fold and
+//! term of them. Rows say so by `axes`; tile programs are read themselves, since they know more: what they reduce and
 //! where bits lie.
 
 use smallvec::SmallVec;

@@ -48,7 +48,7 @@ pub fn batches(graph: &Graph) -> Vec<(usize, Vec<ValueId>)> {
 }
 
 impl BatchSplit {
-    /// The graph with these inputs in so many pieces; `None` where something mixes them.
+    /// The graph with these inputs in `pieces` pieces; `None` where something mixes them.
     ///
     /// An op that needs all pieces at once, or what only all of them make, excludes it. Updates of variables, and what goes
     /// to files, come after all pieces, and may read what the pieces made, joined.
