@@ -1,4 +1,4 @@
-//! One arena for all buffers: their offsets, and what lives at every step; and the same of the spill file, which is
+//! One arena for all buffers: their offsets, and liveness (what lives at every step); and the same of the spill file, which is
 //! packed as the arena is. Part of [`Planner`]: the last thing that it does.
 //!
 //! The invariant: a buffer that leaves the arena as an output starts on a page, so that it can be cut out.

@@ -128,12 +128,13 @@ impl Heap for Sliced {
 
 impl Heap for LoopGradPlan {
     fn heap(&self, seen: &mut Seen) -> usize {
-        let held: usize = self.held.iter().map(|h| h.capacity() * size_of::<StateSource>()).sum();
+        let state_sources: usize =
+            self.state_sources.iter().map(|h| h.capacity() * size_of::<StateSource>()).sum();
         self.spec.of.heap(seen)
             + self.forward.heap(seen)
             + self.step.heap(seen)
             + self.seeds.heap(seen)
-            + held
+            + state_sources
             + self.checkpoints.heap(seen)
             + self.parts.heap(seen)
             + self.second.heap(seen)

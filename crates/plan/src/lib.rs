@@ -11,13 +11,13 @@
 //! says it as data, `saved` what is saved for the backward pass, `suggest` what could be changed and what that would
 //! save. `budget` plans the same graph in less memory for more time.
 
-mod apart;
 mod arena;
 mod budget;
 mod close;
 mod copy;
 mod epilogue;
 mod explain;
+mod file_reads;
 mod files;
 mod fuse;
 mod heap;

@@ -72,7 +72,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
             _ => planner.fresh(node, *output)?,
         }
     }
-    let mut shelf = ScratchLayout::default();
+    let mut scratch_layout = ScratchLayout::default();
     let checkpoint_policy = match node.outputs.get(spec.carried + spec.stacked) {
         None => CheckpointPolicy::Nothing,
         Some(iterations) if spec.spills => match has_backward(planner.graph, *iterations) {
@@ -82,8 +82,8 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         },
         Some(_) => checkpoint_policy(spec),
     };
-    let mut plan = loop_plan(planner, node, spec, None, checkpoint_policy, &mut shelf)?;
-    plan.inner = shelf.put_pieces(work(&plan));
+    let mut plan = loop_plan(planner, node, spec, None, checkpoint_policy, &mut scratch_layout)?;
+    plan.inner = scratch_layout.put_pieces(work(&plan));
     let reads: SmallVec<[ValueId; 4]> =
         node.inputs[spec.carried..].iter().chain(&node.outputs).copied().collect();
     let writes = node.outputs.iter().copied().collect();
@@ -91,17 +91,17 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         true => StepMemory::Allocates,
         false => StepMemory::Updates,
     };
-    let scratch = scratch(planner, spec, shelf);
+    let scratch = scratch(planner, spec, scratch_layout);
     planner.push(node, Run::Loop(Box::new(plan)), memory, scratch, reads, writes)
 }
 
 /// What the iterations work in: nothing where there are none. Where the data decide whether there are any, a run may
 /// take less.
-fn scratch(planner: &mut Planner, spec: &Loop, shelf: ScratchLayout) -> Bytes {
+fn scratch(planner: &mut Planner, spec: &Loop, scratch_layout: ScratchLayout) -> Bytes {
     planner.is_bound |= spec.has_condition();
     match spec.known_iterations() {
         Some(0) => Bytes::ZERO,
-        _ => shelf.0,
+        _ => scratch_layout.0,
     }
 }
 
@@ -113,14 +113,14 @@ fn loop_plan(
     spec: &Loop,
     step: Option<&Graph>,
     checkpoint_policy: CheckpointPolicy,
-    shelf: &mut ScratchLayout,
+    scratch_layout: &mut ScratchLayout,
 ) -> Result<LoopPlan> {
     let in_place = step.is_none();
     let Some((condition, body)) = spec.regions(&node.regions) else { return Err(bad(node)) };
     let op = node.op.name;
     let (mut sliced, mut row_specs) = (Vec::new(), Vec::new());
     for i in spec.sliced_inputs() {
-        let (row, input) = rows::sliced(planner, node, node.inputs[i], shelf)?;
+        let (row, input) = rows::sliced(planner, node, node.inputs[i], scratch_layout)?;
         sliced.push(row);
         row_specs.push(input);
     }
@@ -151,10 +151,10 @@ fn loop_plan(
     };
     let body_plan = inner(planner, body, &specs, &homes)?;
     let second = match in_place {
-        true => second(&body_plan, body, spec.carried, op, shelf)?,
+        true => second(&body_plan, body, spec.carried, op, scratch_layout)?,
         false => Vec::new(), // the gradient has whole states instead
     };
-    let answer = shelf.put(Bytes::new(test.is_some() as u64));
+    let answer = scratch_layout.put(Bytes::new(test.is_some() as u64));
     Ok(LoopPlan {
         spec: spec.clone(),
         condition: test,
@@ -181,13 +181,13 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
             false => planner.fresh(node, *output)?,
         }
     }
-    let mut shelf = ScratchLayout::default();
-    let held = held(planner, node, &at, &mut shelf)?;
+    let mut scratch_layout = ScratchLayout::default();
+    let state_sources = state_sources(planner, node, &at, &mut scratch_layout)?;
     let Some(step) = node.regions.last() else { return Err(bad(node)) };
     let checkpoint_policy =
         if spec.of.spills { CheckpointPolicy::Nothing } else { checkpoint_policy(&spec.of) };
     let mut forward =
-        loop_plan(planner, node, &spec.of, Some(step), checkpoint_policy, &mut shelf)?;
+        loop_plan(planner, node, &spec.of, Some(step), checkpoint_policy, &mut scratch_layout)?;
     let iterations = spec.of.known_iterations();
     let max_checkpoints = spec.of.max_checkpoints(iterations);
     let body = &forward.body.graph;
@@ -213,7 +213,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
             writes.push(node.inputs[input]);
             checkpoints.push(None);
         } else {
-            checkpoints.push(Some(shelf.put(ty.bytes(node.op.name)?)));
+            checkpoints.push(Some(scratch_layout.put(ty.bytes(node.op.name)?)));
         }
     }
     let spare = match iterations {
@@ -234,10 +234,10 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         parts.push(state.put(body.ty(*id).bytes(node.op.name)?));
     }
     let all = state.0.checked_mul(spare as u64).ok_or_else(|| bad(node))?;
-    let spare_at = shelf.put_pieces(all);
+    let spare_at = scratch_layout.put_pieces(all);
     let graph = step;
-    let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut shelf)?;
-    let second = second(&step, graph, spec.back, node.op.name, &mut shelf)?;
+    let (step, seeds) = step_plan(planner, node, spec, &at, &forward, &mut scratch_layout)?;
+    let second = second(&step, graph, spec.back, node.op.name, &mut scratch_layout)?;
     let recomputed_iterations = match (spec.of.spills, iterations) {
         (true, _) if written => Some(0),
         (true, n) => n.map(|n| n.saturating_sub(u64::from(spec.handed))),
@@ -248,8 +248,8 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     };
     // An iteration that is recomputed and a backward step take turns in the same bytes.
     forward.inner = match recomputed_iterations {
-        Some(0) => shelf.put_pieces(step.arena),
-        _ => shelf.put_pieces(step.arena.max(work(&forward))),
+        Some(0) => scratch_layout.put_pieces(step.arena),
+        _ => scratch_layout.put_pieces(step.arena.max(work(&forward))),
     };
     let inner = forward.inner;
     let plan = LoopGradPlan {
@@ -257,7 +257,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         forward,
         step,
         seeds,
-        held,
+        state_sources,
         max_checkpoints,
         rows,
         checkpoints,
@@ -274,8 +274,8 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let reads: SmallVec<[ValueId; 4]> = node.inputs.iter().chain(&node.outputs).copied().collect();
     writes.extend(node.outputs.iter().copied());
     let scratch = match spec.handed {
-        true => scratch(planner, &spec.of, shelf),
-        false => shelf.0,
+        true => scratch(planner, &spec.of, scratch_layout),
+        false => scratch_layout.0,
     };
     planner.is_bound |= !spec.handed && (spec.of.has_condition() || iterations == Some(0));
     let run = Run::LoopGrad(Box::new(plan));
@@ -283,11 +283,11 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
 }
 
 /// Where the first and the last state are read: in their own bytes where those lie close together.
-fn held(
+fn state_sources(
     planner: &mut Planner,
     node: &Node,
     at: &GradInputs,
-    shelf: &mut ScratchLayout,
+    scratch_layout: &mut ScratchLayout,
 ) -> Result<[Vec<StateSource>; 2]> {
     let Attrs::LoopGrad(spec) = &node.attrs else { return Err(bad(node)) };
     let mut place = |input: usize| -> Result<StateSource> {
@@ -298,7 +298,7 @@ fn held(
             true => Ok(StateSource::There { input, first: layout.offset }),
             false => {
                 let bytes = planner.graph.ty(id).bytes(node.op.name)?;
-                Ok(StateSource::Copied { input, to: shelf.put(bytes) })
+                Ok(StateSource::Copied { input, to: scratch_layout.put(bytes) })
             }
         }
     };
@@ -309,7 +309,7 @@ fn held(
             .graph
             .types_of(&node.inputs[..spec.of.carried])
             .iter()
-            .map(|ty| Ok(StateSource::Made(shelf.put(ty.bytes(node.op.name)?))))
+            .map(|ty| Ok(StateSource::Made(scratch_layout.put(ty.bytes(node.op.name)?))))
             .collect::<Result<_>>()?,
     };
     Ok([first, last])
@@ -322,7 +322,7 @@ fn step_plan(
     spec: &LoopGrad,
     at: &GradInputs,
     forward: &LoopPlan,
-    shelf: &mut ScratchLayout,
+    scratch_layout: &mut ScratchLayout,
 ) -> Result<(crate::Plan, Vec<Sliced>)> {
     let Some(graph) = node.regions.last() else { return Err(bad(node)) };
     let op = node.op.name;
@@ -344,7 +344,7 @@ fn step_plan(
         specs.push(InputSpec::contiguous(graph.ty(*id), op, false)?);
     }
     for i in at.seeds.clone() {
-        let (row, input) = rows::sliced(planner, node, node.inputs[i], shelf)?;
+        let (row, input) = rows::sliced(planner, node, node.inputs[i], scratch_layout)?;
         seeds.push(row);
         specs.push(input);
     }

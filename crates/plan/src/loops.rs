@@ -129,7 +129,7 @@ pub struct LoopGradPlan {
     /// What a step back sees of the inputs that it takes rows of.
     pub seeds: Vec<Sliced>,
     /// Parts of the first state, and of the last.
-    pub held: [Vec<StateSource>; 2],
+    pub state_sources: [Vec<StateSource>; 2],
     /// States that are checkpointed at once, the first one included.
     pub max_checkpoints: u64,
     /// Rows of the checkpoints.

@@ -18,8 +18,8 @@ use tonnage_core::shape::{Sizes, TensorType};
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
-use crate::apart::apart;
 use crate::close::Outline;
+use crate::file_reads::split_file_reads;
 use crate::files::is_there;
 use crate::plan::{
     At, BufferId, BufferPlan, FileValuePlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
@@ -85,7 +85,7 @@ pub(crate) fn plan_in_order(
     homes: &[Option<usize>],
     options: PlanOptions,
 ) -> Result<Plan> {
-    let graph = &apart(graph, inputs);
+    let graph = &split_file_reads(graph, inputs);
     Planner::placed(graph, inputs, homes, options)?.finish()
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn outline(
     inputs: &[InputSpec],
     options: PlanOptions,
 ) -> Result<Outline> {
-    let graph = &apart(graph, inputs);
+    let graph = &split_file_reads(graph, inputs);
     Planner::placed(graph, inputs, &[], options)?.outline()
 }
 

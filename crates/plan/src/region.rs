@@ -62,7 +62,7 @@ pub(crate) fn second(
     graph: &Graph,
     count: usize,
     op: &'static str,
-    shelf: &mut ScratchLayout,
+    scratch_layout: &mut ScratchLayout,
 ) -> Result<Vec<Option<Bytes>>> {
     plan.outputs
         .iter()
@@ -70,7 +70,7 @@ pub(crate) fn second(
         .take(count)
         .map(|(output, id)| match output {
             OutputPlan::Input { .. } => Ok(None),
-            _ => Ok(Some(shelf.put(graph.ty(*id).bytes(op)?))),
+            _ => Ok(Some(scratch_layout.put(graph.ty(*id).bytes(op)?))),
         })
         .collect()
 }
@@ -131,15 +131,15 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut scratch = Bytes::ZERO;
     for graph in &node.regions {
         let plan = inner(planner, graph, &specs, &homes)?;
-        let mut shelf = ScratchLayout::default();
+        let mut scratch_layout = ScratchLayout::default();
         let mut apart = Vec::new();
         for ((output, id), home) in plan.outputs.iter().zip(&graph.outputs).zip(&homes) {
             let stays = home.is_none() || matches!(output, OutputPlan::Input { .. });
             let bytes = graph.ty(*id).bytes(node.op.name)?;
-            apart.push((!stays).then(|| shelf.put(bytes)));
+            apart.push((!stays).then(|| scratch_layout.put(bytes)));
         }
-        let at = shelf.put_pieces(plan.arena);
-        scratch = scratch.max(shelf.0);
+        let at = scratch_layout.put_pieces(plan.arena);
+        scratch = scratch.max(scratch_layout.0);
         branches.push(BranchPlan { plan, second: apart, inner: at });
     }
     planner.is_bound |= branches.len() > 1;

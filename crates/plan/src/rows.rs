@@ -20,7 +20,7 @@ pub(crate) fn sliced(
     planner: &Planner,
     node: &Node,
     id: ValueId,
-    shelf: &mut ScratchLayout,
+    scratch_layout: &mut ScratchLayout,
 ) -> Result<(Sliced, InputSpec)> {
     let op = node.op.name;
     let row = row_of(planner.graph.ty(id)).ok_or_else(|| no_rows(op))?;
@@ -29,7 +29,12 @@ pub(crate) fn sliced(
         // Each iteration computes its row: nothing is made whole.
         At::Recipe(recipe) => {
             let (run, strides) = first_row(tile::materialize(recipe)).ok_or_else(|| no_rows(op))?;
-            Sliced::Recipe { run: Arc::new(run), strides, at: shelf.put(row.bytes(op)?), row }
+            Sliced::Recipe {
+                run: Arc::new(run),
+                strides,
+                at: scratch_layout.put(row.bytes(op)?),
+                row,
+            }
         }
         _ => {
             let (first, stride, layout) = row_layout(&placed.layout).ok_or_else(|| no_rows(op))?;

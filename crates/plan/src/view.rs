@@ -1,4 +1,4 @@
-//! Views, and values that are described rather than held. Part of [`Planner`].
+//! Views, which alias the bytes of another value, and values that are described rather than held. Part of [`Planner`].
 //!
 //! Where the data decide a size, a view is laid out as it runs, and planned here as if every such size were at its bound. A
 //! description of such a size is written out as it runs: nothing else could say how much of it there is.

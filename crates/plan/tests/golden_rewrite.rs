@@ -284,7 +284,7 @@ fn identities_of_integers_are_those_of_a_ring() {
     let d = m.add(&x, &d);
     let e = m.two(&math::equal::EQUAL, &x, &x);
     let f = m.two(&math::less::LESS, &x, &x);
-    let which = [Rewrite::Fold, Rewrite::Identities, Rewrite::Implicit, Rewrite::Order];
+    let which = [Rewrite::Fold, Rewrite::Identities, Rewrite::Broadcasts, Rewrite::Order];
     check(
         &m.finish(&[&a, &b, &c, &d, &e, &f]),
         &which,
@@ -343,7 +343,7 @@ fn broadcasts_that_the_op_does_itself_are_not_written() {
     let b = m.add(&wide, &wide);
     check(
         &m.finish(&[&a, &b]),
-        &[Rewrite::Implicit, Rewrite::Merge],
+        &[Rewrite::Broadcasts, Rewrite::Merge],
         "
             (%0: f32[4, 6], %1: f32[6]) {
               %2: f32[4, 6] = mul(%0, %1)

@@ -78,7 +78,7 @@ impl StorageOrigin {
     fn bytes(&self) -> Bytes {
         match self {
             StorageOrigin::Recipe(recipe) => bytes_of(recipe),
-            StorageOrigin::File(slot) => Bytes::of(slot.len()),
+            StorageOrigin::File(evicted) => Bytes::of(evicted.len()),
         }
     }
 }
@@ -440,9 +440,9 @@ impl PinnedMut<'_> {
 fn read_back(origin: &StorageOrigin, ledger: &Ledger, owner: &Owner) -> Result<Buffer> {
     match origin {
         StorageOrigin::Recipe(recipe) => materialize(recipe, ledger, owner.clone()),
-        StorageOrigin::File(slot) => {
-            let mut buffer = Buffer::obtain(ledger, Bytes::of(slot.len()), owner.clone())?;
-            slot.get(buffer.bytes_mut()).map_err(|error| error.at(owner.source))?;
+        StorageOrigin::File(evicted) => {
+            let mut buffer = Buffer::obtain(ledger, Bytes::of(evicted.len()), owner.clone())?;
+            evicted.get(buffer.bytes_mut()).map_err(|error| error.at(owner.source))?;
             Ok(buffer)
         }
     }

@@ -171,8 +171,8 @@ impl Frontier {
     }
 
     fn graph(&self, point: usize) -> Result<Arc<Graph>> {
-        let (variant, way) = &self.points[point];
-        self.variants[*variant].graph(way)
+        let (variant, frontier_point) = &self.points[point];
+        self.variants[*variant].graph(frontier_point)
     }
 
     /// How many points there are; the first is the quickest, the last takes the least memory.
@@ -185,18 +185,18 @@ impl Frontier {
         if let Some(plan) = self.known(point, |known| known.plan.clone()) {
             return Ok(plan);
         }
-        let (variant, way) = &self.points[point];
+        let (variant, frontier_point) = &self.points[point];
         let variant = &self.variants[*variant];
         let mut made = plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options)?;
         made.fitted = Some(Fitted {
-            recomputed: way.recomputed(),
+            recomputed: frontier_point.recomputed(),
             spilled: made.spilled(),
             max_checkpoints: variant.used.max_checkpoints,
             recomputed_iterations: variant.used.recomputed_iterations,
             residuals: variant.used.residuals,
             micro_batches: variant.used.micro_batches,
             in_bf16: variant.used.in_bf16,
-            seconds: way.seconds,
+            seconds: frontier_point.seconds,
             unlimited_seconds: self.points[0].1.seconds,
         });
         let made = Arc::new(made);

@@ -1,5 +1,5 @@
-//! What a graph would take in a given order, told without placing anything: the figure that orders are
-//! compared by.
+//! Liveness and memory pressure: what a graph would take in a given order, told without placing anything: the figure
+//! that orders are compared by.
 //!
 //! It knows views, recipes, updates, donated inputs and in place, as `place` does, but neither layouts nor
 //! addresses. Where it is wrong an order is chosen that is not the best; the plan's own figures are never

@@ -18,7 +18,7 @@ use tonnage_core::row::Remat;
 use tonnage_ops::control::while_loop::WHILE_LOOP;
 
 use super::checked;
-use super::same::same_regions;
+use super::cse::same_regions;
 use crate::loop_checkpoints::origin;
 
 /// The graph with residuals of its loops saved where something expensive is recomputed otherwise: all of them, and then half as

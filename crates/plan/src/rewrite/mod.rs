@@ -1,7 +1,7 @@
 //! Rewrites: the same results from a simpler graph. The bits stay those of the ops as they were written.
 //!
 //! The [`rewriter`] goes over the nodes once and applies the rules, a file each: [`fold`], [`views`], [`identity`],
-//! [`implicit`], [`order`], [`matmul`]; it merges common subexpressions on the way ([`same`]) and leaves dead
+//! [`broadcasts`], [`canonical_order`], [`matmul`]; it merges common subexpressions on the way ([`cse`]) and leaves dead
 //! code behind (`Graph::prune`). Regions are walked alone.
 //!
 //! A composite op without regions is written out before its nodes are walked, so what it computes can be
@@ -9,20 +9,20 @@
 //! one node here and is written out after ([`inline`]): what is recomputed on purpose is never merged
 //! with what was computed before.
 
+mod broadcasts;
+mod canonical_order;
 mod carry;
+mod cse;
 mod fold;
 mod identity;
-mod implicit;
 mod inline;
 mod loop_residuals;
 mod matmul;
 mod number;
-mod order;
-mod parts;
 mod prim;
 mod regions;
 mod rewriter;
-mod same;
+mod saved_parts;
 mod updates;
 mod views;
 
@@ -33,8 +33,8 @@ pub(crate) use carry::carry;
 pub(crate) use inline::inline;
 pub(crate) use loop_residuals::save_residuals;
 pub(crate) use number::numbered;
-pub(crate) use parts::parts_alone;
 use rewriter::{RewriteRule, rewrite_graph};
+pub(crate) use saved_parts::parts_alone;
 pub(crate) use updates::{copy_of, protect_reads, roots, shares, updates_wait};
 
 /// One of the rewrites.
@@ -47,7 +47,7 @@ pub enum Rewrite {
     /// Algebraic identities that keep the bits.
     Identities,
     /// Broadcasts that an elementwise op does by itself.
-    Implicit,
+    Broadcasts,
     /// Operands that may change places stand in one order.
     Order,
     /// Transposes into the attributes of a product.
@@ -62,7 +62,7 @@ impl Rewrite {
         Rewrite::Fold,
         Rewrite::Views,
         Rewrite::Identities,
-        Rewrite::Implicit,
+        Rewrite::Broadcasts,
         Rewrite::Order,
         Rewrite::Matmul,
         Rewrite::Merge,
@@ -73,8 +73,8 @@ impl Rewrite {
             Rewrite::Fold => fold::rule,
             Rewrite::Views => views::rule,
             Rewrite::Identities => identity::rule,
-            Rewrite::Implicit => implicit::rule,
-            Rewrite::Order => order::rule,
+            Rewrite::Broadcasts => broadcasts::rule,
+            Rewrite::Order => canonical_order::rule,
             Rewrite::Matmul => matmul::rule,
             Rewrite::Merge => return None,
         })
@@ -98,7 +98,7 @@ pub fn rewrite(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
     numbered(rewritten(graph, which)?)
 }
 
-pub(crate) use same::digests;
+pub(crate) use cse::digests;
 
 /// The same with the numbers that values got on the way.
 pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {

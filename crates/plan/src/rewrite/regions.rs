@@ -13,8 +13,8 @@ use tonnage_core::recipe::Key;
 use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::shape::TensorType;
 
+use super::cse::{draws, graph_digest};
 use super::rewriter::{Ids, Rewriter, rewrite_graph};
-use super::same::{draws, graph_digest};
 
 /// A region that was walked: as it was (so that its address stays its own), as it is, and its digest.
 pub(super) struct RewrittenRegion {

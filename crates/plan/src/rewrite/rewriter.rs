@@ -22,8 +22,8 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{DType, Kind, Scalar, Source};
 use tonnage_ops::shape::fill::FILL;
 
+use super::cse::{digest, draws, part, same_regions};
 use super::regions::RewrittenRegion;
-use super::same::{digest, draws, part, same_regions};
 
 /// A rule: the value that a node's only result is, if the rule knows one.
 pub(crate) type RewriteRule = fn(&mut Rewriter, &PendingNode) -> Result<Option<ValueId>>;

@@ -38,10 +38,10 @@ impl EvictionFile {
         let mut inner = self.inner();
         let at = inner.ranges.take(len);
         // A place that could not be written goes the way of all others.
-        let slot = EvictedRange { store: self.clone(), at, len };
+        let evicted = EvictedRange { store: self.clone(), at, len };
         let written = inner.file.write(at, bytes);
         drop(inner);
-        written.map(|()| slot)
+        written.map(|()| evicted)
     }
 
     fn inner(&self) -> MutexGuard<'_, FileAndRanges> {
@@ -87,20 +87,20 @@ mod tests {
     fn what_is_put_is_got_back_and_places_are_used_again() {
         let store = store();
         let bytes: Vec<Vec<u8>> = (1..6u8).map(|n| vec![n; 1000 * usize::from(n)]).collect();
-        let mut slots: Vec<Option<EvictedRange>> =
+        let mut evicted_ranges: Vec<Option<EvictedRange>> =
             bytes.iter().map(|b| Some(store.put(b).unwrap())).collect();
-        slots[1] = None;
-        slots[2] = None;
+        evicted_ranges[1] = None;
+        evicted_ranges[2] = None;
         let again = store.put(&[9; 4500]).unwrap();
         assert_eq!((again.at, store.inner().ranges.end()), (1000, 15_000));
-        for (slot, bytes) in slots.iter().zip(&bytes) {
-            if let Some(slot) = slot {
-                let mut got = vec![0; slot.len()];
-                slot.get(&mut got).unwrap();
+        for (evicted, bytes) in evicted_ranges.iter().zip(&bytes) {
+            if let Some(evicted) = evicted {
+                let mut got = vec![0; evicted.len()];
+                evicted.get(&mut got).unwrap();
                 assert_eq!(got, *bytes);
             }
         }
-        drop(slots);
+        drop(evicted_ranges);
         assert_eq!(store.inner().ranges.end(), 5500);
         drop(again);
         assert_eq!(store.inner().ranges.end(), 0);

@@ -24,7 +24,7 @@ use tonnage_ops::tile::{self, Pieces, Source};
 use tonnage_plan::{FileValuePlan, Plan, PlanOptions, Step, TileRun, lower};
 
 use super::frame::ExecutionFrame;
-use super::given::{Given, Specs};
+use super::recipe_inputs::{InputGenerators, Specs};
 use super::step::{ReadSource, Reads, nothing, sources, tile_cost};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
@@ -41,7 +41,11 @@ pub(super) fn places(plan: &Plan) -> Result<Vec<Arc<FileValue>>> {
 }
 
 /// What a call brings, and behind that the places that it makes: as its plan numbers them.
-pub(super) fn with_places(plan: &Plan, given: &Given, places: &[Arc<FileValue>]) -> Given {
+pub(super) fn with_places(
+    plan: &Plan,
+    given: &InputGenerators,
+    places: &[Arc<FileValue>],
+) -> InputGenerators {
     let made = plan.file_values.iter().zip(places).map(|(file_value, place)| Generator::Stored {
         elements: Stored(place.clone()),
         dtype: file_value.dtype,
@@ -59,27 +63,28 @@ impl<'p> ExecutionFrame<'p> {
         file_value: usize,
     ) -> Result<()> {
         let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
-        let room = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
-        let Some(room) = room else { return Ok(()) }; // nothing to write
-        self.lent(&room);
+        let scratch = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
+        let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
+        self.lent(&scratch);
         let mut reads = Reads::default();
         let from = self.loads(run, &step.reads, &[], &mut reads)?;
-        let mut lent = lender.lend(&reads, &[room])?;
+        let mut lent = lender.lend(&reads, &[scratch])?;
         let all = sources(run, &from, &lent.reads);
         let size = self.plan.file_values[file_value].dtype.size();
         let pieces = Pieces::of(&run.domain, PIECE / size);
-        let one = |number: usize, room: &mut [u8]| -> Result<()> {
+        let one = |number: usize, scratch: &mut [u8]| -> Result<()> {
             let piece = pieces.piece(number);
             let parts: SmallVec<[Source; 4]> = all
                 .iter()
                 .map(|source| Source { layout: piece.of(&source.layout), read: source.read })
                 .collect();
-            let room = &mut room[..piece.sizes.iter().product::<usize>() * size];
-            tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *room], nothing(), &Alone)?;
-            to.write(piece.start, room)
+            let scratch = &mut scratch[..piece.sizes.iter().product::<usize>() * size];
+            tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *scratch], nothing(), &Alone)?;
+            to.write(piece.start, scratch)
         };
-        let rooms = ThreadScratch { room: &mut *lent.writes[0], threads: self.plan.threads, size };
-        pool().run(tile_cost(run), |workers| rooms.each(pieces.count(), workers, &one))
+        let thread_scratch =
+            ThreadScratch { scratch: &mut *lent.writes[0], threads: self.plan.threads, size };
+        pool().run(tile_cost(run), |workers| thread_scratch.each(pieces.count(), workers, &one))
     }
 
     /// Puts rows into a table in a file, and what that is then into another place, a piece at a time.
@@ -96,9 +101,9 @@ impl<'p> ExecutionFrame<'p> {
         let Generator::Stored { elements: old, dtype } = self.fixed(generator) else {
             return Err(missing());
         };
-        let room = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
-        let Some(room) = room else { return Ok(()) }; // nothing to write
-        self.lent(&room);
+        let scratch = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
+        let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
+        self.lent(&scratch);
         let mut reads = Reads::default();
         let mut from: SmallVec<[(TensorType, Layout, ReadSource); 2]> = SmallVec::new();
         for id in &node.inputs[1..] {
@@ -109,7 +114,7 @@ impl<'p> ExecutionFrame<'p> {
                 ReadSource::of(byte_range, &[], &mut reads),
             ));
         }
-        let mut lent = lender.lend(&reads, &[room])?;
+        let mut lent = lender.lend(&reads, &[scratch])?;
         let inputs: SmallVec<[In; 2]> = from
             .into_iter()
             .map(|(ty, layout, from)| {
@@ -122,22 +127,22 @@ impl<'p> ExecutionFrame<'p> {
             .collect();
         let [indices, rows] = &inputs[..] else { return Err(missing()) };
         let order = rows_in_parts::order_bytes(indices.layout.count()).as_usize();
-        let (order, room) = lent.writes[0].split_at_mut(order);
+        let (order, scratch) = lent.writes[0].split_at_mut(order);
         let order: &mut [u64] = &mut bytemuck::cast_slice_mut(order)[..indices.layout.count()];
         let (size, count) = (dtype.size(), table.sizes.iter().product::<usize>());
         let cost = Cost { flops: 0, bytes: 2 * (count * size) as u64 };
-        let rooms = ThreadScratch { room, threads: self.plan.threads, size };
+        let thread_scratch = ThreadScratch { scratch, threads: self.plan.threads, size };
         pool().run(cost, |workers| {
             let rows = RowsInParts::new(node.op, &table.sizes, [indices, rows], order, workers)?;
             let piece = PIECE / size;
-            let one = |number: usize, room: &mut [u8]| -> Result<()> {
+            let one = |number: usize, scratch: &mut [u8]| -> Result<()> {
                 let first = number * piece;
-                let room = &mut room[..piece.min(count - first) * size];
-                old.0.read(first as u64, room);
-                rows.put(first, room)?;
-                to.write(first, room)
+                let scratch = &mut scratch[..piece.min(count - first) * size];
+                old.0.read(first as u64, scratch);
+                rows.put(first, scratch)?;
+                to.write(first, scratch)
             };
-            rooms.each(count.div_ceil(piece), workers, &one)
+            thread_scratch.each(count.div_ceil(piece), workers, &one)
         })?;
         old.0.check()
     }
@@ -145,7 +150,7 @@ impl<'p> ExecutionFrame<'p> {
 
 /// Memory in which threads make pieces of what goes to a file, each in its own.
 struct ThreadScratch<'a> {
-    room: &'a mut [u8],
+    scratch: &'a mut [u8],
     threads: usize,
     /// Of an element.
     size: usize,
@@ -160,13 +165,13 @@ impl ThreadScratch<'_> {
         one: &(dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
     ) -> Result<()> {
         let threads = self.threads.max(1);
-        let own = (self.room.len() / threads).min(PIECE) / self.size * self.size;
+        let own = (self.scratch.len() / threads).min(PIECE) / self.size * self.size;
         let shares = workers.threads().min(threads);
         let failed: Mutex<Option<tonnage_core::Error>> = Mutex::new(None);
-        let rooms = &mut self.room[..shares * own];
-        for_each_part(workers, rooms, shares, &|i| i * own, &|share, room| {
+        let thread_scratch = &mut self.scratch[..shares * own];
+        for_each_part(workers, thread_scratch, shares, &|i| i * own, &|share, scratch| {
             for number in count * share / shares..count * (share + 1) / shares {
-                if let Err(error) = one(number, room) {
+                if let Err(error) = one(number, scratch) {
                     failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     return;
                 }

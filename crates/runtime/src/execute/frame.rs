@@ -11,7 +11,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::{TensorType, ValueId};
 use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
 
-use super::given::Given;
+use super::recipe_inputs::InputGenerators;
 use super::state_file::StateFile;
 use super::used::UsedBytes;
 use crate::interrupt::Stop;
@@ -29,7 +29,7 @@ pub struct ExecutionFrame<'p> {
     /// What random ops are made of.
     pub key: [u32; 2],
     /// What the inputs of the call bring, to bodies and branches too.
-    pub brought: Given,
+    pub brought: InputGenerators,
     /// Where values go that outlive the call in files; none in regions.
     pub file_values: Vec<Arc<FileValue>>,
     /// Layouts of values whose size the data decided.
@@ -64,7 +64,7 @@ impl<'p> ExecutionFrame<'p> {
             inputs,
             outputs,
             key,
-            brought: Given::new(),
+            brought: InputGenerators::new(),
             file_values: Vec::new(),
             layouts: HashMap::new(),
             decided: Vec::new(),

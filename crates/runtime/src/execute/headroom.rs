@@ -95,12 +95,12 @@ pub fn plan_once(
     let quickest = Arc::new(plan(graph, specs, options)?);
     match Headroom::left(inputs) {
         None => Ok(quickest),
-        Some(room) => {
+        Some(headroom) => {
             // Nobody asked it to fit: nothing that changes a bit.
             let exact = Allowed::EXACT;
             let frontier =
                 || Frontier::allowing(exact, graph, &[], specs, options, &machine()).map(Arc::new);
-            room.fit(quickest, frontier)
+            headroom.fit(quickest, frontier)
         }
     }
 }

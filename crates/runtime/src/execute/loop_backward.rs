@@ -184,12 +184,12 @@ impl<'p> ExecutionFrame<'p> {
     ) -> Result<LoopStates<'p>> {
         let node = self.node(step)?;
         let [mut first, mut last] = [ByteRanges::new(), ByteRanges::new()];
-        for (held, byte_ranges) in plan.held.iter().zip([&mut first, &mut last]) {
-            for (j, held) in held.iter().enumerate() {
+        for (state_sources, byte_ranges) in plan.state_sources.iter().zip([&mut first, &mut last]) {
+            for (j, state_sources) in state_sources.iter().enumerate() {
                 // Every state is as large as the first.
                 let ty = self.plan.graph.ty(node.inputs[j]);
                 let (len, size) = (ty.bytes("while_grad")?.as_usize(), ty.dtype.size());
-                byte_ranges.push(match held {
+                byte_ranges.push(match state_sources {
                     StateSource::There { input, first } => {
                         let whole = self.given(node.inputs[*input])?;
                         whole.part(first * size, len, size)?

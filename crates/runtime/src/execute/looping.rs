@@ -20,7 +20,7 @@ pub(super) struct Runner<'p> {
     scratch: ByteRange,
     /// The sliced inputs, whole.
     sliced: ByteRanges,
-    /// What is only read.
+    /// Loop-invariant inputs: what is only read.
     pub read: ByteRanges,
     ids: &'p [ValueId],
     /// How many iterations there are, where rows depend on it.

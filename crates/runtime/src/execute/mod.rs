@@ -7,11 +7,11 @@
 
 mod file_values;
 mod frame;
-mod given;
 mod headroom;
 mod kernel;
 mod loop_backward;
 mod looping;
+mod recipe_inputs;
 mod region;
 mod state_file;
 mod step;
@@ -45,8 +45,8 @@ use crate::storage::{Pinned, PinnedMut, Storage};
 use crate::timeline::Ticks;
 
 pub use file_values::{store_in_file, update_in_file};
-pub use given::{Given, Specs};
 pub use headroom::{Headroom, plan_once};
+pub use recipe_inputs::{InputGenerators, Specs};
 
 use frame::ExecutionFrame;
 
@@ -87,14 +87,14 @@ pub fn execute(
     key: [u32; 2],
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
-    execute_with(plan, inputs, (key, &Given::new()), mark)
+    execute_with(plan, inputs, (key, &InputGenerators::new()), mark)
 }
 
 /// Runs a plan that was made for [`Specs`]: the inputs bring what it left open.
 pub fn execute_with(
     plan: &Plan,
     inputs: &[Array],
-    (key, brought): ([u32; 2], &Given),
+    (key, brought): ([u32; 2], &InputGenerators),
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
     let ledger = Ledger::cpu();
@@ -252,7 +252,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
-    (key, brought): ([u32; 2], &Given),
+    (key, brought): ([u32; 2], &InputGenerators),
     mark: Mark,
 ) -> Result<Arrays> {
     let retained: Vec<(std::ops::Range<usize>, Owner)> = plan

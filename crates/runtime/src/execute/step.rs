@@ -17,7 +17,7 @@ use tonnage_ops::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::ExecutionFrame;
-use super::given::Given;
+use super::recipe_inputs::InputGenerators;
 use super::region::span;
 use crate::interrupt::Stop;
 use crate::lend::{ByteRange, Lender};
@@ -290,7 +290,7 @@ pub(super) fn nothing<'a>() -> &'a mut [u8] {
 }
 
 /// A generator with the key of a run, or what the run brings for it.
-fn fixed(generator: &Generator, key: [u32; 2], given: &Given) -> Generator {
+fn fixed(generator: &Generator, key: [u32; 2], given: &InputGenerators) -> Generator {
     match *generator {
         Generator::Given { number, .. } => given.get(number as usize).unwrap_or(generator).clone(),
         Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
@@ -301,7 +301,7 @@ fn fixed(generator: &Generator, key: [u32; 2], given: &Given) -> Generator {
 }
 
 /// A recipe that leaves a run: its random numbers are those of that run, whenever it is read.
-pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2], given: &Given) -> Arc<Recipe> {
+pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2], given: &InputGenerators) -> Arc<Recipe> {
     if recipe.sources.iter().all(|(g, _)| fixed(g, key, given) == *g) {
         return recipe.clone();
     }

@@ -35,8 +35,10 @@ impl FolderFile {
     fn open() -> Result<Arc<FolderFile>> {
         let mut known = FOLDER_FILE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = folder();
-        if let Some(shelf) = known.upgrade().filter(|shelf| shelf.folder == folder) {
-            return Ok(shelf);
+        if let Some(folder_file) =
+            known.upgrade().filter(|folder_file| folder_file.folder == folder)
+        {
+            return Ok(folder_file);
         }
         let (file, path) = nameless()?;
         let made = Arc::new(FolderFile { folder, file, path, ranges: Mutex::default() });
@@ -72,7 +74,7 @@ impl Drop for FolderFile {
 /// ```
 #[derive(Debug)]
 pub struct FileValue {
-    shelf: Arc<FolderFile>,
+    folder_file: Arc<FolderFile>,
     at: u64,
     len: u64,
     /// Of an element.
@@ -88,21 +90,22 @@ impl FileValue {
     /// # Errors
     /// Where the folder cannot be written, or the disk has no room.
     pub fn reserve(count: usize, size: usize) -> Result<FileValue> {
-        let shelf = FolderFile::open()?;
+        let folder_file = FolderFile::open()?;
         // Whole pages: two that lie side by side share none.
         let len = Bytes::of(count).checked_mul(size as u64).map_or(u64::MAX, Bytes::get);
         let len = len.checked_next_multiple_of(4096).ok_or_else(|| {
-            no_room(&shelf.path, len, &io::Error::from(io::ErrorKind::FileTooLarge))
+            no_room(&folder_file.path, len, &io::Error::from(io::ErrorKind::FileTooLarge))
         })?;
         let (at, grows) = {
-            let mut ranges = shelf.ranges();
+            let mut ranges = folder_file.ranges();
             let before = ranges.end();
             (ranges.take(len), ranges.end().checked_sub(before).filter(|more| *more > 0))
         };
         let (pass, failed) = (FilePass::default(), OnceLock::new());
-        let made = FileValue { shelf, at, len, size: size as u64, pass, failed };
+        let made = FileValue { folder_file, at, len, size: size as u64, pass, failed };
         if grows.is_some() {
-            reserve(&made.shelf.file, at + len).map_err(|e| no_room(&made.shelf.path, len, &e))?;
+            reserve(&made.folder_file.file, at + len)
+                .map_err(|e| no_room(&made.folder_file.path, len, &e))?;
         }
         Ok(made)
     }
@@ -114,24 +117,25 @@ impl FileValue {
     pub fn write(&self, from: usize, bytes: &[u8]) -> Result<()> {
         let at = self.at + from as u64 * self.size;
         let len = bytes.len() as u64;
-        write_at(&self.shelf.file, at, bytes).map_err(|e| no_room(&self.shelf.path, len, &e))
+        write_at(&self.folder_file.file, at, bytes)
+            .map_err(|e| no_room(&self.folder_file.path, len, &e))
     }
 }
 
 impl Elements for FileValue {
     fn read(&self, from: u64, out: &mut [u8]) {
         let at = self.at + from * self.size;
-        let fill = |at: u64, out: &mut [u8]| read_at(&self.shelf.file, at, out);
+        let fill = |at: u64, out: &mut [u8]| read_at(&self.folder_file.file, at, out);
         if let Err(error) = self.pass.read(at, self.at + self.len, out, fill) {
             out.fill(0);
-            let _ = self.failed.set(unreadable(&self.shelf.path, &error));
+            let _ = self.failed.set(unreadable(&self.folder_file.path, &error));
         }
     }
 
     fn ahead(&self, from: u64, count: usize) {
         let from = from * self.size;
         let len = (count as u64).saturating_mul(self.size).min(self.len.saturating_sub(from));
-        read_ahead(&self.shelf.file, self.at + from, len);
+        read_ahead(&self.folder_file.file, self.at + from, len);
     }
 
     fn check(&self) -> Result<()> {
@@ -147,9 +151,9 @@ impl Elements for FileValue {
 impl Drop for FileValue {
     fn drop(&mut self) {
         // The disk has room for the next value: nothing leaves the file before all do. Nobody may take a place meanwhile.
-        let mut ranges = self.shelf.ranges();
+        let mut ranges = self.folder_file.ranges();
         if ranges.give(self.at, self.len) == Some(0) {
-            let _ = self.shelf.file.set_len(0);
+            let _ = self.folder_file.file.set_len(0);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! When two nodes are the same: the same op with the same attributes on the same values, and the same
-//! regions, however the values in them are numbered.
+//! Common subexpressions, that is, when two nodes are the same: the same op with the same attributes on the same
+//! values, and the same regions, however the values in them are numbered.
 //!
 //! A digest says the same of whole expressions: it depends on what a value is made of and not on where it
 //! stands, so operands can be put in an order that is the same in every program that says the same thing.

@@ -15,7 +15,7 @@ use crate::array::Array;
 use crate::storage::Storage;
 
 /// What calls bring, in the order of their inputs.
-pub type Given = SmallVec<[Generator; 2]>;
+pub type InputGenerators = SmallVec<[Generator; 2]>;
 
 /// What is known of the inputs of a call for planning, one after the other, and what they bring. Both are taken
 /// at once: a recipe may become resident at any time, by whoever else holds it.
@@ -23,7 +23,7 @@ pub type Given = SmallVec<[Generator; 2]>;
 pub struct Specs {
     /// Storages that were counted already.
     seen: Vec<*const Storage>,
-    given: Given,
+    given: InputGenerators,
 }
 
 impl Specs {
@@ -36,7 +36,7 @@ impl Specs {
     }
 
     /// What the inputs so far bring.
-    pub fn given(&self) -> &Given {
+    pub fn given(&self) -> &InputGenerators {
         &self.given
     }
 
@@ -69,7 +69,7 @@ fn is_brought(generator: &Generator) -> bool {
 }
 
 /// What a call brings for a recipe: random numbers, files, or the number that it is.
-fn brought(recipe: &Recipe) -> Given {
+fn brought(recipe: &Recipe) -> InputGenerators {
     match one_number(recipe) {
         Some(generator) => SmallVec::from_iter([generator]),
         None => recipe.sources.iter().map(|(g, _)| g).filter(|g| is_brought(g)).cloned().collect(),

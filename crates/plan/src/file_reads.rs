@@ -19,7 +19,7 @@ use crate::rewrite::copy_of;
 const SMALL: usize = 1 << 18;
 
 /// The graph with a value for each reader of what lies in a file.
-pub fn apart(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Arc<Graph> {
+pub fn split_file_reads(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Arc<Graph> {
     let is_stored = |spec: &InputSpec| match spec {
         InputSpec::Recipe(recipe) => recipe.as_stored().is_some_and(|(generator, layout)| {
             layout.count().saturating_mul(generator.dtype().size()) > SMALL
