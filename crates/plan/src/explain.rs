@@ -105,12 +105,12 @@ pub struct StepLine {
     /// The layer of the model.
     pub layer: Option<Arc<str>>,
     /// Of the gradient of a loop: what it saves, and what that costs.
-    pub back: Option<BackLine>,
+    pub back: Option<LoopGradLine>,
 }
 
 /// What the gradient of a loop saves, and what that costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BackLine {
+pub struct LoopGradLine {
     /// How many iterations the loop has; `None` where only the data know.
     pub iterations: Option<u64>,
     /// States that are checkpointed in memory besides the first.
@@ -266,7 +266,7 @@ impl Plan {
             source: node.map(|n| n.source),
             layer: node.and_then(|n| n.source.layer()),
             back: match &step.run {
-                Run::LoopGrad(plan) => Some(BackLine {
+                Run::LoopGrad(plan) => Some(LoopGradLine {
                     iterations: plan.spec.of.known_iterations(),
                     states: plan.rows,
                     in_file: plan.file.is_some(),

@@ -43,7 +43,7 @@ mod transfer;
 mod view;
 
 pub use budget::{Allowed, Fitted, Frontier, Machine, Price};
-pub use explain::{BackLine, Explanation, Share, SourceShare, StepLine};
+pub use explain::{Explanation, LoopGradLine, Share, SourceShare, StepLine};
 pub use files::StreamedInput;
 pub use loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan, StateSource};
 pub use lower::{lower, lower_with_residuals};

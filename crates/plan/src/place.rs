@@ -329,7 +329,7 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    /// A buffer for so many bytes of elements.
+    /// A buffer for that many bytes of elements.
     pub fn buffer(
         &mut self,
         elements: Bytes,

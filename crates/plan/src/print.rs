@@ -7,7 +7,7 @@ use std::fmt;
 use tonnage_core::Bytes;
 
 use crate::budget::Fitted;
-use crate::explain::{BackLine, Explanation, Share, SourceShare, StepLine};
+use crate::explain::{Explanation, LoopGradLine, Share, SourceShare, StepLine};
 use crate::plan::{Plan, Refusal, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
@@ -178,9 +178,9 @@ impl fmt::Display for SourceShare {
     }
 }
 
-impl fmt::Display for BackLine {
+impl fmt::Display for LoopGradLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackLine { iterations, states, in_file, state, again } = self;
+        let LoopGradLine { iterations, states, in_file, state, again } = self;
         match iterations {
             Some(n) => write!(f, "back through {n} iterations")?,
             None => write!(f, "back through as many iterations as there were")?,
@@ -208,7 +208,7 @@ impl fmt::Display for StepLine {
 }
 
 impl StepLine {
-    /// What it does to memory, in a word or two; that it runs again says more than that it allocates.
+    /// What it does to memory, in a word or two; that it is recomputed says more than that it allocates.
     pub fn memory_name(&self) -> &'static str {
         if self.recomputed { "again" } else { name(self.memory) }
     }

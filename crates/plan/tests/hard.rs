@@ -62,7 +62,7 @@ fn what_is_left_of_an_instance_fits_where_the_whole_did() {
     }
 }
 
-/// A cut rectangle of which so many items in ten are then alive for less long, or smaller, than the piece they were:
+/// A cut rectangle of which that many items in ten are then alive for less long, or smaller, than the piece they were:
 /// buffers that contend for some of the steps only. All that is alive at the middle step stays so at its full size, so the
 /// optimum is the height still.
 fn loosened(count: usize, steps: u32, height: u64, in_ten: u64, seed: u64) -> Vec<Item> {

@@ -11,13 +11,13 @@ use tonnage_ops::TABLE;
 use tonnage_plan::{InputSpec, PlanOptions, StepMemory, plan};
 
 /// Whether an op takes over the bytes of an input that its caller gives up; with that value as a second input too, where
-/// `again` says.
-fn takes_over(op: &'static OpDef, sample: &Sample, input: usize, again: Option<usize>) -> bool {
+/// `also` says.
+fn takes_over(op: &'static OpDef, sample: &Sample, input: usize, also: Option<usize>) -> bool {
     let mut builder = Builder::new();
     let types = sample.inputs.iter().map(|i| i.ty.clone());
     let mut inputs: Vec<Value> = types.map(|ty| builder.input(ty, Kind::Input, None)).collect();
-    if let Some(again) = again {
-        inputs[again] = inputs[input].clone();
+    if let Some(also) = also {
+        inputs[also] = inputs[input].clone();
     }
     let made = builder.emit(op, inputs, sample.attrs.clone(), sample.regions.clone(), false);
     let graph = Arc::new(builder.finish(&made.unwrap()).unwrap());
@@ -41,9 +41,9 @@ fn a_kernel_never_writes_over_what_is_another_of_its_inputs_too() {
             for input in candidates.iter().copied().filter(|i| ty(*i).is_some()) {
                 allowed += usize::from(takes_over(op, &sample, input, None));
                 let same = (0..sample.inputs.len()).filter(|i| *i != input && ty(*i) == ty(input));
-                for again in same {
-                    let wrong = takes_over(op, &sample, input, Some(again));
-                    assert!(!wrong, "{} of one value as inputs {input} and {again}", op.name);
+                for also in same {
+                    let wrong = takes_over(op, &sample, input, Some(also));
+                    assert!(!wrong, "{} of one value as inputs {input} and {also}", op.name);
                     asked.push(op.name);
                 }
             }

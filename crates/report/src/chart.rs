@@ -27,7 +27,7 @@ pub fn is_coloured() -> bool {
 }
 
 impl Picture {
-    /// The picture as text of so many columns and lines, the legend not included; no line is longer. The peak is
+    /// The picture as text of that many columns and lines, the legend not included; no line is longer. The peak is
     /// marked by `▲` under its column, the budget by a line of `┄`.
     pub fn chart(
         &self,
@@ -99,7 +99,7 @@ impl Picture {
         (column as usize).min(width - 1)
     }
 
-    /// The most in use within each of so many spans of time.
+    /// The most in use within each of that many spans of time.
     fn columns(&self, width: usize) -> Vec<u64> {
         let mut highest = vec![0u64; width];
         for (i, point) in self.curve.iter().enumerate() {

@@ -52,7 +52,7 @@ pub struct Bar {
     pub owner: u32,
 }
 
-/// So many bytes from a moment on.
+/// That many bytes from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Point {
     /// When.

@@ -132,7 +132,7 @@ fn the_page_fits_a_phone() {
     assert_eq!((&found["failed"], &found["wide"]), (&Value::Null, &Value::from(0)));
 }
 
-/// A recording of so many buffers, some of which live at once.
+/// A recording of that many buffers, some of which live at once.
 fn recorded(count: u64) -> Timeline {
     let owners = vec![Owner::new(Kind::Activation, "matmul"), Owner::new(Kind::Scratch, "sort")];
     let span = |i: u64| Span {

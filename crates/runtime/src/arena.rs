@@ -61,7 +61,7 @@ impl RetainedRange<'_> {
 }
 
 impl Arena {
-    /// So many bytes for that owner.
+    /// That many bytes for that owner.
     ///
     /// # Errors
     /// As [`Buffer::obtain`].

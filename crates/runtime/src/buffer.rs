@@ -43,7 +43,7 @@ pub(crate) struct BlockRemainder {
 }
 
 impl Buffer {
-    /// So many bytes for that owner.
+    /// That many bytes for that owner.
     ///
     /// # Errors
     /// `NeverFits`, `OverBudget` or `SystemRefused`, with the figures and the largest holders. Nothing

@@ -22,7 +22,7 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// So many bytes of it, from `at` on, for elements of `align` bytes.
+    /// That many bytes of it, from `at` on, for elements of `align` bytes.
     ///
     /// ```
     /// use tonnage_runtime::lend::ByteRange;

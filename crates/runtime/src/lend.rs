@@ -1,4 +1,4 @@
-//! The one file that turns offsets into slices: what a plan places in an arena, a kernel is lent as
+//! The one file that makes slices of offsets: what a plan places in an arena, a kernel is lent as
 //! `&[u8]` and `&mut [u8]`.
 //!
 //! A [`Lender`] holds the borrows of all blocks that a call works on, so their owners can neither free

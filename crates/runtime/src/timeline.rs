@@ -228,7 +228,7 @@ pub(crate) struct Ticks {
 }
 
 impl Ticks {
-    /// For a call of so many steps that begins now.
+    /// For a call of that many steps that begins now.
     pub fn begin(steps: usize) -> Ticks {
         Ticks { start: Instant::now(), ends: Vec::with_capacity(steps) }
     }

@@ -60,7 +60,7 @@ pub struct Fitted {
     pub residuals: usize,
     /// Pieces that the batch runs in, one after the other, where it does: sums over it are added in another order.
     pub micro_batches: Option<usize>,
-    /// Values of f32 that are kept as bf16 while they are idle.
+    /// Values of f32 that are held as bf16 while they are idle.
     pub in_bf16: usize,
     /// Seconds that the call is expected to take on the machine that the planner was told of.
     pub seconds: f64,

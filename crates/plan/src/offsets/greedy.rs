@@ -57,7 +57,7 @@ pub(super) fn best(component: &Component, target: u64) -> Vec<u64> {
             PlacementOrder::Start,
             PlacementOrder::End,
         ];
-        // Ends with the first that meets the target; what was kept is the answer either way.
+        // Ends with the first that meets the target; the best so far is the answer either way.
         orders.iter().map(|&order| sorted(component, order)).any(|order| {
             [GapRule::Tightest, GapRule::Lowest].iter().any(|&rule| best.gap_fit(&order, rule))
         });
@@ -94,7 +94,7 @@ pub(super) fn on_floor(component: &Component, target: u64, fixed: &[(u32, u64)])
         PlacementOrder::Size,
         PlacementOrder::Contention,
     ];
-    // Ends with the first that meets the target; what was kept is the answer either way.
+    // Ends with the first that meets the target; the best so far is the answer either way.
     orders.iter().map(|&order| sorted(component, order)).any(|order| {
         [PileRule::Roomy, PileRule::Tidy].iter().any(|&side| best.two_ended(&order, side))
     });
@@ -151,7 +151,7 @@ impl<'a> BestPacking<'a> {
             })
     }
 
-    /// Tries an order again and again, each time with those items first that found no place below the
+    /// Tries an order repeatedly, each time with those items first that found no place below the
     /// ceiling.
     fn insist(&mut self, mut order: Vec<u32>, side: PileRule) -> bool {
         for _ in 0..ATTEMPTS {

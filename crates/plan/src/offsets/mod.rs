@@ -1,11 +1,11 @@
 //! Addresses in the arena: every buffer gets an offset so that no two that live together overlap,
 //! and the arena is as small as can be found.
 //!
-//! The problem is known as dynamic storage allocation, and is NP-hard. Three steps, each only where
-//! the one before did not reach the bound (the largest sum of live sizes): `greedy` places in
-//! several fixed orders and keeps the best; `search` looks for a packing within a capacity, exactly, up to
-//! a number of nodes, first (`peak`) in the crowded interval alone and with items `joined` to blocks, then of all items; `improve`
-//! chooses the capacities to ask it for. Parts of the timeline that share no buffer are packed apart (`sections`).
+//! The problem is known as dynamic storage allocation, and is NP-hard. Three steps, each only where the one before
+//! did not reach the bound (the largest sum of live sizes): `greedy` places in several fixed orders and keeps the
+//! best; `search` looks for a packing within a capacity, exactly, up to a number of nodes, first (`peak`) in the
+//! crowded window alone and with items `joined` to blocks, then of all items; `improve` chooses the capacities to ask
+//! it for. Connected components, parts of the timeline that share no buffer, are packed apart (`sections`).
 //!
 //! Invariants: a packing passes [`check`]; no byte of an arena is never taken (`settle`); the same items and effort
 //! give the same packing, unless `stop` intervenes; every offset is a sum or difference of sizes, so sizes that are
@@ -194,7 +194,7 @@ pub fn bound(items: &[Item]) -> Result<u64> {
     Ok(components(items)?.iter().map(|component| component.bound).max().unwrap_or(0))
 }
 
-/// The parts of the timeline, the one with the largest bound first.
+/// The connected components of the timeline, the one with the largest bound first.
 fn components(items: &[Item]) -> Result<Vec<sections::Component>> {
     let mut total = 0u64;
     for (i, item) in items.iter().enumerate() {

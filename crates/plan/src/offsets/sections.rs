@@ -1,4 +1,4 @@
-//! The timeline cut into sections, and into parts that share no item.
+//! The timeline cut into sections, and into connected components, which share no item.
 //!
 //! A section is a largest set of items that are alive together (a maximal clique of the interval graph). Two
 //! items conflict exactly where they share a section, and each spans a run of them, so all that packs
@@ -60,7 +60,7 @@ impl Component {
     }
 }
 
-/// Splits into parts, in the order of time. Items without size or lifetime are in none: any offset does,
+/// Splits into components, in the order of time. Items without size or lifetime are in none: any offset does,
 /// and they keep zero.
 pub(super) fn split(items: &[Item]) -> Vec<Component> {
     let real =

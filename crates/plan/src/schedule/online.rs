@@ -5,7 +5,7 @@
 //! Every state is checkpointed as it comes, at level 0. Where all checkpoints are taken, one is given up that is *dispensable*: a
 //! later one has a higher level. Where none is, the newest gives way to the next state, which rises a level above it.
 //! The checkpointed states thin out as binomial coefficients do, so that an iteration is advanced through at most once more
-//! often than by Revolve, which knows the end. In all it advances through at most half as many iterations again, for a
+//! often than by Revolve, which knows the end. In all it advances through at most one and a half times as many iterations, for a
 //! handful of iterations, and about a tenth more on average.
 //!
 //! To checkpoint every second state when the checkpoints are full, then every fourth and so on, is simpler and was tried: with

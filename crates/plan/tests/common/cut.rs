@@ -16,7 +16,7 @@ impl Numbers {
 /// From the first step up to the second, from the first byte up to the second.
 type Piece = (u32, u32, u64, u64);
 
-/// A rectangle cut into about so many items: the optimum is its height. All cuts go straight through a piece; with
+/// A rectangle cut into about that many items: the optimum is its height. All cuts go straight through a piece; with
 /// `wheels` every other one takes four pieces from around a fifth, which no straight cut does.
 pub fn cut(count: usize, steps: u32, height: u64, wheels: bool, seed: u64) -> Vec<Item> {
     let mut numbers = Numbers(seed);

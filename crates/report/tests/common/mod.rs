@@ -11,7 +11,7 @@ use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
 /// A name that would be markup, a script and two columns, if nobody took care.
 pub const ODD_NAME: &str = "w, \"<script>document.title='run'</script>\"";
 
-/// A chain of so many products.
+/// A chain of that many products.
 pub fn chain(layers: usize) -> Plan {
     let mut builder = Builder::new();
     let ty = TensorType::new(DType::F32, [128, 128]);

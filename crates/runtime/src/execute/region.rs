@@ -123,7 +123,7 @@ impl<'p> ExecutionFrame<'p> {
         Ok(())
     }
 
-    /// Which of so many branches a boolean or an integer chooses.
+    /// Which of that many branches a boolean or an integer chooses.
     fn choice(&self, lender: &mut Lender, id: ValueId, branches: usize) -> Result<usize> {
         let dtype = self.plan.graph.ty(id).dtype;
         let number = self.integer(lender, id)?;

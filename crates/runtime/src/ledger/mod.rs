@@ -139,7 +139,7 @@ impl Ledger {
         self.books().shrink_cache(wanted.rounded(), most);
     }
 
-    /// Records what happens from here on, up to so many buffers and calls; `None` where a recording goes on already.
+    /// Records what happens from here on, up to that many buffers and calls; `None` where a recording goes on already.
     pub fn record(&self, most: usize) -> Option<Recording> {
         let began = self.books().record(most);
         self.shared().recording.store(began || self.is_recording(), Ordering::Relaxed);

@@ -58,7 +58,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of so many threads.
+    /// A pool of that many threads.
     ///
     /// # Errors
     /// For no threads, and where the system refuses to start them.

@@ -56,7 +56,7 @@ fn with_own(f: impl FnOnce(&ThreadPlacement, usize)) {
 }
 
 impl ThreadPlacement {
-    /// For so many threads.
+    /// For that many threads.
     pub(super) fn new(threads: usize) -> Arc<ThreadPlacement> {
         Arc::new(ThreadPlacement((0..threads).map(|_| ThreadCore::default()).collect()))
     }

@@ -11,7 +11,7 @@ use super::checksum::sum;
 use super::folder;
 use crate::system::reserve;
 
-/// A file that values wait in, each at its place, with a checksum that is kept in memory: whatever is done to the
+/// A file that values wait in, each at its place, with a checksum that stays in memory: whatever is done to the
 /// file shows.
 ///
 /// ```

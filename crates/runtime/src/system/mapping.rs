@@ -41,7 +41,7 @@ impl Mapping {
 
     /// Its bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: so many bytes are mapped for as long as this lives, and never written through it.
+        // SAFETY: that many bytes are mapped for as long as this lives, and never written through it.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
     }
 

@@ -92,7 +92,7 @@ impl Default for MemoryBlock {
 }
 
 impl MemoryBlock {
-    /// So many bytes, rounded as all buffers are; `None` where the system refuses.
+    /// That many bytes, rounded as all buffers are; `None` where the system refuses.
     #[inline]
     pub(crate) fn obtain(backing: Backing, bytes: Bytes) -> Option<MemoryBlock> {
         let bytes = bytes.rounded();

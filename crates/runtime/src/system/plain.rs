@@ -25,7 +25,7 @@ fn layout(len: usize) -> Option<Layout> {
     }
 }
 
-/// So many bytes, zeroed and aligned to a cache line.
+/// That many bytes, zeroed and aligned to a cache line.
 #[inline]
 pub(super) fn obtain(len: usize) -> Option<NonNull<u8>> {
     let layout = layout(len)?;
@@ -36,7 +36,7 @@ pub(super) fn obtain(len: usize) -> Option<NonNull<u8>> {
     // SAFETY: the layout has at least a line.
     let start = NonNull::new(unsafe { alloc::alloc(layout) })?;
     let gap = ALIGN - start.addr().get() % ALIGN;
-    // SAFETY: the gap is 16 to 64 bytes, and the allocation has a line more than `len`; so the block
+    // SAFETY: the gap is 16 to 64 bytes, and the allocation has a cache line more than `len`; so the block
     // lies in it, and so does the pointer in front of the block, which is aligned to 8.
     unsafe {
         let block = start.add(gap);

@@ -1,4 +1,4 @@
-//! Kept in half: values of f32 that lie idle for long are held as bf16 meanwhile, which rounds them to 8 bits of
+//! Half precision: values of f32 that lie idle for long are held as bf16 meanwhile, which rounds them to 8 bits of
 //! mantissa. Only where the user allows it; the plan lists how many.
 //!
 //! A value is cast just behind its last use before the idle interval and cast back just before the first one behind it; what
@@ -33,7 +33,7 @@ struct IdleValue {
     bytes: u64,
 }
 
-/// The graph with idle values kept in half.
+/// The graph with idle values held in bf16.
 pub fn variants(
     graph: &Arc<Graph>,
     pressure: &Pressure,

@@ -1,7 +1,7 @@
 //! Variants of a graph: the same results by another graph, over each of which the frontier of recomputation runs.
 //!
 //! `max_checkpoints` changes how many states the gradients of loops checkpoint, and `residuals` saves more than
-//! states; `batch` runs the batch in pieces; `bf16` keeps idle values in half, where the user allows it. A variant
+//! states; `batch` runs the batch in pieces; `bf16` holds idle values in half precision, where the user allows it. A variant
 //! knows what it does (`VariantSummary`), which the plan lists, and what it takes in time with nothing recomputed.
 //! None of them depends on a budget.
 //!
@@ -32,7 +32,7 @@ use crate::place::InputSpec;
 pub struct Allowed {
     /// The batch may run in pieces: sums over it are then added in another order.
     pub micro_batches: bool,
-    /// Values of f32 that are idle for long may be kept as bf16 meanwhile.
+    /// Values of f32 that are idle for long may be held as bf16 meanwhile.
     pub bf16: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct VariantSummary {
     pub residuals: usize,
     /// Pieces that the batch runs in.
     pub micro_batches: Option<usize>,
-    /// Values that are kept as bf16 while they are idle.
+    /// Values that are held as bf16 while they are idle.
     pub in_bf16: usize,
 }
 

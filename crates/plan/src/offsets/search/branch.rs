@@ -110,7 +110,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// Remembers failures for about so many nodes.
+    /// Remembers failures for about that many nodes.
     pub(super) fn new(component: &'a Component, capacity: u64, nodes: u64) -> Attempt<'a> {
         Attempt {
             state: SearchState::new(component, capacity),

@@ -7,7 +7,7 @@
 use super::branch::Memory;
 use super::state::{Scope, SearchState};
 
-/// Boundaries that a path reaches, from both sides; kept so that deciding allocates nothing.
+/// Boundaries that a path reaches, from both sides; held so that deciding allocates nothing.
 #[derive(Default)]
 pub(super) struct ReachableRows {
     /// By boundary: some path from the first wall gets there.
