@@ -1,6 +1,6 @@
 //! Tensors for NumPy, without a copy: an object with NumPy's array interface that keeps the bytes where they are.
 //!
-//! The array is read-only. While it lives its tensor is never written in place, nor sent away (see `runtime`'s `Export`).
+//! The array is read-only. While it lives its tensor is never written in place, nor sent away (see `runtime`'s `ExportedArray`).
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
