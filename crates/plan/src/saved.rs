@@ -1,6 +1,6 @@
 //! What a plan saves between the forward pass and the backward pass: values that the one makes and the other reads.
 //!
-//! A node is of the backward pass if its results are gradients, as whoever emitted it said. What comes in from
+//! A node is of the backward pass if its results are gradients, as was said when it was emitted. What comes in from
 //! outside is there anyway; recipes and views take nothing.
 
 use std::collections::{HashMap, HashSet};

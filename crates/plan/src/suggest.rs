@@ -309,7 +309,7 @@ struct RecomputeCopier<'a> {
 }
 
 impl RecomputeCopier<'_> {
-    /// What stands for a value in the backward pass: itself, or what is recomputed.
+    /// The replacement of a value in the backward pass: itself, or what is recomputed.
     fn value(
         &mut self,
         id: ValueId,
@@ -327,7 +327,7 @@ impl RecomputeCopier<'_> {
         };
         let inputs: Vec<ValueId> =
             inputs.into_iter().map(|id| self.value(id, second, of_line, is_view)).collect();
-        // A view of what is not recomputed is what it was.
+        // A view of a value that is not recomputed stays as it is.
         if !of_line(maker) && inputs == maker.inputs {
             return id;
         }

@@ -38,7 +38,7 @@ pub struct Storage(StorageCell);
 #[derive(Debug)]
 enum StorageCell {
     Small(RwLock<StorageState>),
-    /// Apart, so that who makes room can look at it without being one of its holders.
+    /// Behind a pointer of its own, so that eviction can look at it without being one of its holders.
     Large(Arc<Large>),
 }
 

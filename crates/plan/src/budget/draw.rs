@@ -140,7 +140,7 @@ impl<'p> Drawing<'p> {
             return None;
         }
         for read in program.pressure.nodes[node].reads.iter().map(|r| *r as usize) {
-            // What is overwritten before is not what it was.
+            // A root that is overwritten before has other contents by then.
             if program.updated[read] < at {
                 return None;
             }

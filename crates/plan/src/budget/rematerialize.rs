@@ -47,7 +47,7 @@ struct RematBuilder<'g> {
     makers: HashMap<ValueId, usize>,
     /// How often each root was recomputed.
     version: Vec<u32>,
-    /// What stands for a value, and of which version of its root.
+    /// The current replacement of a value, and of which version of its root it is.
     now: HashMap<ValueId, (u32, ValueId)>,
     /// What a root is, of those that go to the file, lie there, or come back.
     in_transfer: HashMap<ValueId, ValueId>,
@@ -101,7 +101,7 @@ impl RematBuilder<'_> {
         });
     }
 
-    /// What stands for a value of the program now: itself, a second one, or a view of a second one.
+    /// The current replacement of a value of the program: itself, a second one, or a view of a second one.
     fn resolve(&mut self, id: ValueId) -> ValueId {
         let version = self.version[self.root[id.index()] as usize];
         match self.now.get(&id) {

@@ -40,7 +40,7 @@ pub(super) struct FusionGroup {
     pub domain: Shape,
     /// Whether something was written in.
     pub grown: bool,
-    /// A value that stays the first load, whoever reads it: the target of an update.
+    /// A value that stays the first load whichever node reads it: the target of an update.
     first: Option<ValueId>,
 }
 

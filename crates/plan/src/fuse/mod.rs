@@ -1,7 +1,7 @@
 //! Fusion: an elementwise op becomes part of the tile programs that read it, so that what lies between them
 //! never exists. A chain may end in a reduction, in the update of a variable or in a file.
 //!
-//! Nodes are looked at from the last to the first, so whoever reads a value is in its last form by then. A
+//! Nodes are looked at from the last to the first, so the readers of a value have their last form by then. A
 //! value is written into *all* its readers or into none: it is fused into its consumers, or it stays as it is. Where there are
 //! several, it is computed several times; `recompute_cone` says what that costs and what it would keep alive.
 //!
@@ -117,7 +117,7 @@ impl<'g> Fusing<'g> {
         *last = (*last).max(at);
     }
 
-    /// Who would have to take in the result of a node, where that is possible at all.
+    /// The consumers that the result of a node would have to be fused into, where that is possible at all.
     fn readers_of(&self, at: usize) -> Option<Readers> {
         let value = self.fused_into_consumers(at)?;
         let alive = |r: &&u32| self.alive[**r as usize];

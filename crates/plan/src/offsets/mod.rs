@@ -58,7 +58,7 @@ pub struct Effort {
     /// several, so that this bounds the time as well: some million a minute.
     pub nodes: u64,
     /// Which of many orders decisions are tried in. None is better than another on the whole, but on a hard instance one
-    /// may be there in a second and another in an hour: who has several threads gives each a number of its own. 0 begins
+    /// may be there in a second and another in an hour: with several threads each gets a number of its own. 0 begins
     /// with the orders that suit most instances.
     pub luck: u64,
 }

@@ -1,4 +1,4 @@
-//! What every order must hold: who has to run before whom.
+//! Constraints on every order: which nodes have to run before which.
 
 use std::collections::HashMap;
 

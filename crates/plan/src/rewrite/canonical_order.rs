@@ -1,4 +1,4 @@
-//! One way to say a thing: operands that may change places stand in one order, and reductions are written in one
+//! Canonical form: operands that may change places stand in one order, and reductions are written in one
 //! form. So `a + b` and `b + a` are the same node, and a long-winded function has the plan of a compact one.
 //!
 //! The order follows from what the operands are made of (the deepest first, constants last), not from where

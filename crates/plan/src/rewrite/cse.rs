@@ -50,7 +50,7 @@ pub(super) fn graph_digest(graph: &Graph) -> u64 {
     hasher.finish()
 }
 
-/// What each node of a graph computes. What is written to a file and read back is what it was.
+/// What each node of a graph computes. A value that is written to a file and read back counts as the same value.
 pub(crate) fn digests(graph: &Graph) -> Vec<u64> {
     digested(graph).0
 }

@@ -29,7 +29,7 @@ use crate::execute;
 use crate::ledger::Ledger;
 use crate::pool::pool;
 
-/// Elements below which nobody asks what the work costs: it stays on this thread.
+/// Elements below which the cost of the work is not estimated: it stays on this thread.
 const SMALL: usize = 4096;
 
 /// An input of an eager op.
@@ -122,7 +122,7 @@ fn run(
 }
 
 /// Applies an op that updates its first input, which is `target`: in place where nobody else holds its
-/// bytes, into bytes of its own otherwise. On an error the target is what it was.
+/// bytes, into bytes of its own otherwise. On an error the target is unchanged.
 pub fn update(
     op: &'static OpDef,
     target: &mut Array,

@@ -17,7 +17,7 @@
 //! would have to remember what it did. A chain of recipes is that, without any of the three.
 //!
 //! The order of locks: a storage, then the list of residents, then the ledger; the file's lock is held for a
-//! read or a write and takes no other. Whoever makes room may hold storages that he has pinned, so
+//! read or a write and takes no other. A thread that makes room may have pinned storages, so
 //! he never waits for one: a storage that is not free at once is in use, and stays. For the same reason
 //! nobody waits to *write* a storage that others may share (see `storage`).
 //!
@@ -126,7 +126,7 @@ fn chosen(mut all: Vec<EvictionCandidate>, needed: Bytes) -> Vec<EvictionCandida
     // Where all of them are not enough, all go: another thread may free the rest meanwhile.
     let Some(last) = enough else { return all };
     all.truncate(last + 1);
-    // From the most recently used back: who is not needed stays.
+    // From the most recently used back: what need not go stays.
     let mut stays = vec![false; all.len()];
     for (i, candidate) in all.iter().enumerate().rev() {
         if sum.saturating_sub(candidate.bytes) >= needed {

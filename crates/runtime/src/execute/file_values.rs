@@ -186,7 +186,7 @@ pub fn store_in_file(array: &Array, mark: Mark) -> Result<Array> {
     file_value(&[array], mark, |_, mut inputs| Ok(inputs.swap_remove(0)))
 }
 
-/// What a value in a file is after an update, in a place of its own: who holds the old one keeps it.
+/// What a value in a file is after an update, in a place of its own: holders of the old value still have it.
 pub fn update_in_file(
     op: &'static OpDef,
     old: &Array,

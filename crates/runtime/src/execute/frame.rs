@@ -42,7 +42,7 @@ pub struct ExecutionFrame<'p> {
     pub states: Vec<(ValueId, StateFile)>,
     /// What was written to files of states, in regions too.
     pub spilled: Bytes,
-    /// Whether it should stop; nothing where nobody can say so.
+    /// Whether it should stop; `None` where the call cannot be interrupted.
     pub stop: Option<Stop>,
     /// When its steps ended, where that is recorded.
     pub ticks: Option<Ticks>,

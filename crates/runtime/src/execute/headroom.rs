@@ -96,7 +96,7 @@ pub fn plan_once(
     match Headroom::left(inputs) {
         None => Ok(quickest),
         Some(headroom) => {
-            // Nobody asked it to fit: nothing that changes a bit.
+            // No budget was asked for, so no lever that changes a bit is allowed.
             let exact = Allowed::EXACT;
             let frontier =
                 || Frontier::allowing(exact, graph, &[], specs, options, &machine()).map(Arc::new);

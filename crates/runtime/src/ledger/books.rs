@@ -426,7 +426,7 @@ fn summed<'a>(entries: impl Iterator<Item = (&'a Owner, Bytes)>) -> Vec<Holder> 
     holders
 }
 
-/// What nothing may exceed; everything there is where nobody says.
+/// The smaller of the limit and the memory of the machine; unbounded where neither is known.
 fn lesser(limit: Option<Bytes>, machine: Option<Bytes>) -> Bytes {
     limit.into_iter().chain(machine).min().unwrap_or(Bytes::new(u64::MAX))
 }

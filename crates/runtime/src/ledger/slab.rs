@@ -1,7 +1,7 @@
 //! Entries at places that stay theirs: a vector with a list of free places through it, so that
 //! entering and leaving take a few nanoseconds and allocate nothing once warm.
 
-/// The place of an entry. Whoever holds it is the only one who does.
+/// The place of an entry; it has one holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Id(u32);
 

@@ -88,7 +88,7 @@ impl Drop for OnDrop<'_> {
     }
 }
 
-/// Nobody has begun the second half, somebody has, it is done.
+/// The second half is not begun, begun, or done.
 const WAITS: u8 = 0;
 const RUNS: u8 = 1;
 const DONE: u8 = 2;

@@ -312,7 +312,7 @@ mod tests {
             let pool = Pool::new(threads).unwrap();
             for nanos in [STOPPABLE_NANOS, WORTHWHILE_NANOS, LONG_NANOS - 1, LONG_NANOS] {
                 let ended = pool.run_op(Cost { flops: 0, bytes: 10 * nanos }, |workers| {
-                    // Where nobody stops it, it ends in the end.
+                    // If it is not stopped, it still ends.
                     let begun = Instant::now();
                     while begun.elapsed() < Duration::from_secs(60) {
                         workers.check()?;

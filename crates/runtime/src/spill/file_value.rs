@@ -1,8 +1,8 @@
 //! Values that live in a file instead of in memory, for as long as somebody holds them: those of variables that live there.
 //!
 //! All of them lie in one file a folder, which has no name where the system allows that, and is gone with the
-//! process. A value is written once, a piece at a time, and never again: who holds an older one reads what it was.
-//! Its place is used again when nobody does.
+//! process. A value is written once, a piece at a time, and never again: holders of an older one still read that.
+//! Its place is used again when it has no holders.
 //!
 //! Decision: `docs/decisions/variables-in-files.md`.
 

@@ -130,7 +130,7 @@ struct Halving<'g> {
     graph: &'g Graph,
     root: &'g [u32],
     made: Graph,
-    /// What stands for a value that was cast back, or a view of one.
+    /// The replacement of a value that was cast back, or a view of one.
     now: HashMap<ValueId, ValueId>,
 }
 
@@ -152,7 +152,7 @@ impl Halving<'_> {
         made
     }
 
-    /// What stands for a value now: itself, what it was cast back to, or a view of that.
+    /// The current replacement of a value: itself, what it was cast back to, or a view of that.
     fn resolve(&mut self, id: ValueId) -> ValueId {
         if let Some(now) = self.now.get(&id) {
             return *now;

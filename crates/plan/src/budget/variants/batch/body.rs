@@ -86,7 +86,7 @@ struct PieceBodyBuilder<'g> {
     parts: &'g BatchSplit,
     makers: HashMap<ValueId, usize>,
     taken: Taken,
-    /// What stands for a value, cut along an axis or whole, in the body.
+    /// The replacement of a value, cut along an axis or whole, in the body.
     values: HashMap<Read, Value>,
     builder: Builder,
 }
