@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tonnage_ops::page::{Entry, entry, page};
+use tonnage_ops::page::{OpEntry, entry, page};
 
 /// Arguments of `tonnage ops`.
 #[derive(clap::Args)]
@@ -16,7 +16,7 @@ pub fn run(args: &OpsArgs) -> Result<ExitCode, String> {
     match &args.name {
         None => {
             let all = page();
-            let lines: Vec<String> = all.iter().map(Entry::to_string).collect();
+            let lines: Vec<String> = all.iter().map(OpEntry::to_string).collect();
             let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
             for (line, entry) in lines.iter().zip(&all) {
                 let gradient = if entry.gradient().is_ok() { "gradient" } else { "" };

@@ -261,13 +261,13 @@ pub enum Attrs {
     Conv(Box<Conv>),
     /// An image of another size.
     Resize(Box<Resize>),
-    /// Pairs of elements turned by angles that grow with their position.
+    /// Pairs of elements rotated by angles that grow with their position.
     Rotary {
         /// The angle of pair `i` of `n` at position `p` is `p / base^(i / n)`.
         base: Scalar,
         /// Pairs are neighbours, rather than one of each half.
         neighbours: bool,
-        /// Turned back.
+        /// Rotated back.
         back: bool,
     },
     /// How much of a label is spread evenly over all classes.
@@ -307,7 +307,7 @@ pub enum Attrs {
     Custom {
         /// Inputs that the user's gradient speaks of; the rest it only captured.
         args: usize,
-        /// Outputs that are results; the rest is there to be kept.
+        /// Outputs that are results; the rest is saved for the backward pass.
         results: usize,
         /// What the user's gradient reads.
         saved: Vec<Save>,

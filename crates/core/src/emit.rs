@@ -20,11 +20,11 @@ use crate::source::Source;
 #[derive(Clone)]
 pub struct Value {
     ty: TensorType,
-    repr: Repr,
+    repr: ValueRepr,
 }
 
 #[derive(Clone)]
-enum Repr {
+enum ValueRepr {
     Node(ValueId),
     Held(Arc<dyn Any + Send + Sync>),
 }
@@ -32,12 +32,12 @@ enum Repr {
 impl Value {
     /// A value of a graph.
     pub fn node(ty: TensorType, id: ValueId) -> Value {
-        Value { ty, repr: Repr::Node(id) }
+        Value { ty, repr: ValueRepr::Node(id) }
     }
 
     /// A value that eager mode holds.
     pub fn held(ty: TensorType, handle: Arc<dyn Any + Send + Sync>) -> Value {
-        Value { ty, repr: Repr::Held(handle) }
+        Value { ty, repr: ValueRepr::Held(handle) }
     }
 
     /// Its type.
@@ -48,16 +48,16 @@ impl Value {
     /// Its number in the graph, if it is a graph's.
     pub fn id(&self) -> Option<ValueId> {
         match self.repr {
-            Repr::Node(id) => Some(id),
-            Repr::Held(_) => None,
+            ValueRepr::Node(id) => Some(id),
+            ValueRepr::Held(_) => None,
         }
     }
 
     /// What eager mode holds, given up; `None` if it is a graph's.
     pub fn into_held(self) -> Option<Arc<dyn Any + Send + Sync>> {
         match self.repr {
-            Repr::Node(_) => None,
-            Repr::Held(handle) => Some(handle),
+            ValueRepr::Node(_) => None,
+            ValueRepr::Held(handle) => Some(handle),
         }
     }
 }
@@ -65,8 +65,8 @@ impl Value {
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.repr {
-            Repr::Node(id) => write!(f, "%{}: {}", id.index(), self.ty),
-            Repr::Held(_) => write!(f, "{}", self.ty),
+            ValueRepr::Node(id) => write!(f, "%{}: {}", id.index(), self.ty),
+            ValueRepr::Held(_) => write!(f, "{}", self.ty),
         }
     }
 }

@@ -349,9 +349,9 @@ pub enum ErrorKind {
         /// What to do.
         help: String,
     },
-    /// A gradient rule that asks for a value that its row does not keep. A bug in a row.
+    /// A gradient rule that asks for a value that its row does not save. A bug in a row.
     #[error(
-        "{op}: its gradient rule asked for {what}, which its row does not keep; declare it in `saves`"
+        "{op}: its gradient rule asked for {what}, which its row does not save; declare it in `saves`"
     )]
     NotDeclared {
         /// The op.

@@ -127,7 +127,7 @@ impl Heap for TileProgram {
     fn heap(&self, seen: &mut Seen) -> usize {
         let close = match &self.close {
             Close::Store => 0,
-            Close::Fold { axes, .. } => axes.heap(seen),
+            Close::Reduce { axes, .. } => axes.heap(seen),
         };
         self.loads.heap(seen) + self.code.heap(seen) + self.stores.heap(seen) + close
     }

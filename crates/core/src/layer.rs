@@ -12,7 +12,7 @@ pub const MOST: usize = 1 << 16;
 
 /// The number of a layer; 0 is no layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Layer(u32);
+pub(crate) struct LayerId(u32);
 
 #[derive(Default)]
 struct Names {
@@ -26,16 +26,16 @@ fn names() -> std::sync::MutexGuard<'static, Names> {
     NAMES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Layer {
+impl LayerId {
     /// No layer.
-    pub const NONE: Layer = Layer(0);
+    pub const NONE: LayerId = LayerId(0);
 
     /// The part of that name inside of this one.
-    pub fn part(self, name: &str) -> Layer {
+    pub fn part(self, name: &str) -> LayerId {
         let mut names = names();
         let key = (self.0, Arc::from(name));
         if let Some(known) = names.inside.get(&key) {
-            return Layer(*known);
+            return LayerId(*known);
         }
         if names.whole.len() >= MOST {
             return self;
@@ -47,7 +47,7 @@ impl Layer {
         names.whole.push(whole);
         let number = names.whole.len() as u32;
         names.inside.insert(key, number);
-        Layer(number)
+        LayerId(number)
     }
 
     /// Its name with those around it; none for no layer.

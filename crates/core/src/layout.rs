@@ -91,7 +91,7 @@ impl Layout {
         Layout { sizes, strides, offset: offset as usize }
     }
 
-    /// Stretched to `sizes`: new axes in front and lengths of 1 get a stride of 0. `None` where the
+    /// Broadcast to `sizes`: new axes in front and lengths of 1 get a stride of 0. `None` where the
     /// lengths do not fit.
     pub fn broadcast_to(&self, sizes: &[usize]) -> Option<Layout> {
         let new = sizes.len().checked_sub(self.sizes.len())?;

@@ -16,18 +16,18 @@ use crate::graph::Graph;
 use crate::recipe::Key;
 use crate::shape::{Shape, TensorType};
 
-/// States that the gradient of a loop keeps where nothing says how many iterations there may be.
+/// States that the gradient of a loop stores where nothing says how many iterations there may be.
 pub const MAX_CHECKPOINTS_UNKNOWN: u64 = 64;
 
 /// How many iterations a loop takes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub enum Iterations {
-    /// As long as the condition holds, at most so many.
+    /// As long as the condition holds, up to a limit.
     While {
-        /// Stop after so many iterations, whatever the condition says.
+        /// Stop after this many iterations, whatever the condition says.
         most: Option<u64>,
     },
-    /// So many; there is no condition.
+    /// This many; there is no condition.
     Times(Dim),
 }
 
@@ -45,10 +45,10 @@ pub struct Loop {
     pub iterations: Iterations,
     /// Whether rows are taken and written from the last to the first.
     pub reverse: bool,
-    /// Carried states that a gradient keeps at once, the first one included; `None`: as many as
+    /// Carried states that a gradient stores at once, the first one included; `None`: as many as
     /// [`default_max_checkpoints`] says.
     pub max_checkpoints: Option<usize>,
-    /// Whether a gradient has the states of all iterations, in a file: none are kept in memory, and none is computed again.
+    /// Whether a gradient has the states of all iterations, in a file: none are held in memory, and none is recomputed.
     pub spills: bool,
     /// What random ops in its iterations are made of, so that an iteration that is run again draws the same.
     pub key: Key,
@@ -95,12 +95,12 @@ impl Loop {
         }
     }
 
-    /// The row of an iteration, of so many.
+    /// The row of an iteration, of `iterations` in all.
     pub fn row(&self, iteration: u64, iterations: u64) -> u64 {
         if self.reverse { iterations - 1 - iteration } else { iteration }
     }
 
-    /// Carried states that a gradient keeps at once, the first one included, for so many iterations; for
+    /// Carried states that a gradient stores at once, the first one included, for this many iterations; for
     /// an unknown number where that is `None`.
     pub fn max_checkpoints(&self, iterations: Option<u64>) -> u64 {
         match (self.max_checkpoints, iterations) {
@@ -115,7 +115,7 @@ impl Loop {
         }
     }
 
-    /// How many states are kept besides the first one: rows of each checkpoint.
+    /// How many states are stored besides the first one: rows of each checkpoint.
     pub fn checkpoint_rows(&self) -> Dim {
         match &self.iterations {
             Iterations::Times(dim) => Dim::checkpoints(dim, self.max_checkpoints),
@@ -179,25 +179,25 @@ impl LoopGrad {
         self.of.carried.saturating_mul(each).saturating_add(usize::from(self.hands_iterations()))
     }
 
-    /// How many of so many inputs are the loop's own; `None` where there are too few.
+    /// How many of the inputs are the loop's own; `None` where there are too few.
     pub fn of_loop(&self, inputs: usize) -> Option<usize> {
         let rest = self.handed_inputs().checked_add(self.seeds)?.checked_add(self.back)?;
         let own = inputs.checked_sub(rest)?;
         (own >= self.of.carried.checked_add(self.of.sliced)?).then_some(own)
     }
 
-    /// Where, among so many inputs, each part is.
+    /// Where, among the inputs, each part is.
     pub fn inputs(&self, inputs: usize) -> Option<GradInputs> {
         let own = self.of_loop(inputs)?;
         let carried = if self.handed { self.of.carried } else { 0 };
-        let kept = if self.of.spills { 0 } else { carried };
+        let checkpoints = if self.of.spills { 0 } else { carried };
         let first_seed = own + self.handed_inputs();
         let first_back = first_seed + self.seeds;
         Some(GradInputs {
             own: 0..own,
             ends: own..own + carried,
-            checkpoints: own + carried..own + carried + kept,
-            iterations: self.hands_iterations().then_some(own + carried + kept),
+            checkpoints: own + carried..own + carried + checkpoints,
+            iterations: self.hands_iterations().then_some(own + carried + checkpoints),
             seeds: first_seed..first_back,
             back: first_back..first_back + self.back,
         })
@@ -227,7 +227,7 @@ pub struct GradInputs {
     pub back: Range<usize>,
 }
 
-/// States that a gradient keeps at once, the first one included, where nobody says otherwise: all of up to
+/// States that a gradient stores at once, the first one included, by default: all of up to
 /// 16 iterations, about twice the square root beyond, and never fewer for more iterations.
 ///
 /// ```
@@ -244,7 +244,7 @@ pub fn default_max_checkpoints(iterations: u64) -> u64 {
     }
 }
 
-/// How many states are kept besides the first one. With as many checkpoints as there are iterations but one, all
+/// How many states are stored besides the first one. With as many checkpoints as there are iterations but one, all
 /// are; with fewer, the checkpoints less the first state's, and the state before the last iteration, which the backward pass starts
 /// from.
 pub fn checkpoint_rows(iterations: u64, max_checkpoints: Option<usize>) -> u64 {
@@ -253,7 +253,7 @@ pub fn checkpoint_rows(iterations: u64, max_checkpoints: Option<usize>) -> u64 {
     iterations.saturating_sub(1).min(max_checkpoints)
 }
 
-/// The type of so many of a type, one after the other.
+/// The type of `count` values of a type, stacked along a new first axis.
 pub fn stacked(row: &TensorType, count: Dim) -> TensorType {
     let shape: Shape = std::iter::once(count).chain(row.shape.iter().cloned()).collect();
     TensorType { dtype: row.dtype, shape }

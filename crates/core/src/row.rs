@@ -59,7 +59,7 @@ pub struct OpDef {
     pub scratch: fn(&Call, usize) -> Bytes,
     /// What its gradient saves.
     pub saves: Saves,
-    /// May the planner compute it again.
+    /// May the planner recompute it.
     pub remat: Remat,
     /// What one run costs, from types.
     pub cost: fn(&Call) -> Cost,
@@ -128,12 +128,12 @@ pub enum Save {
 }
 
 impl Save {
-    /// Kept whichever gradients are wanted.
+    /// Saved whichever gradients are wanted.
     pub const fn always(self) -> Saved {
         Saved { save: self, by: None }
     }
 
-    /// Kept only where that input's gradient is wanted.
+    /// Saved only where that input's gradient is wanted.
     pub const fn needed_by(self, input: usize) -> Saved {
         Saved { save: self, by: Some(input) }
     }
@@ -214,7 +214,7 @@ pub fn no_scratch(_: &Call, _: usize) -> Bytes {
     Bytes::ZERO
 }
 
-/// May the planner compute it again rather than keep it?
+/// May the planner recompute it rather than hold it?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remat {
     /// Gladly: about as cheap as reading it.

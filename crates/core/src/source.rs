@@ -12,18 +12,18 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::{Serialize, Serializer};
 
-use crate::layer::Layer;
+use crate::layer::LayerId;
 
 /// A line of the user's program, and the layer of a model that it was run for. `#[track_caller]` hands it down. Two are equal
 /// if they are the same line, whatever the layer.
 #[derive(Clone, Copy)]
 pub struct Source {
-    at: Line,
-    layer: Layer,
+    at: SourceLine,
+    layer: LayerId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Line {
+enum SourceLine {
     /// Of Rust, as the compiler knows it.
     Rust(&'static Location<'static>),
     /// Of another language.
@@ -38,19 +38,19 @@ static LINES: LazyLock<Mutex<HashMap<String, Lines>>> = LazyLock::new(Mutex::def
 
 /// What everything on a thread is done for.
 #[derive(Clone, Copy)]
-struct Now {
-    line: Option<Line>,
-    layer: Layer,
+struct CurrentSource {
+    line: Option<SourceLine>,
+    layer: LayerId,
 }
 
 thread_local! {
-    static NOW: Cell<Now> = const { Cell::new(Now { line: None, layer: Layer::NONE }) };
+    static NOW: Cell<CurrentSource> = const { Cell::new(CurrentSource { line: None, layer: LayerId::NONE }) };
 }
 
 /// Puts back what was before, also after a panic.
-struct Before(Now);
+struct RestoreSource(CurrentSource);
 
-impl Drop for Before {
+impl Drop for RestoreSource {
     fn drop(&mut self) {
         NOW.set(self.0);
     }
@@ -61,8 +61,8 @@ impl Source {
     #[track_caller]
     #[inline]
     pub fn here() -> Source {
-        let Now { line, layer } = NOW.get();
-        Source { at: line.unwrap_or(Line::Rust(Location::caller())), layer }
+        let CurrentSource { line, layer } = NOW.get();
+        Source { at: line.unwrap_or(SourceLine::Rust(Location::caller())), layer }
     }
 
     /// Runs something on behalf of this line: what a layer does is done where the user put the layer.
@@ -75,8 +75,8 @@ impl Source {
     /// ```
     pub fn stand_for<R>(self, f: impl FnOnce() -> R) -> R {
         let before = NOW.get();
-        NOW.set(Now { line: Some(self.at), ..before });
-        let _before = Before(before);
+        NOW.set(CurrentSource { line: Some(self.at), ..before });
+        let _before = RestoreSource(before);
         f()
     }
 
@@ -91,8 +91,8 @@ impl Source {
     /// ```
     pub fn for_layer<R>(name: &str, f: impl FnOnce() -> R) -> R {
         let before = NOW.get();
-        NOW.set(Now { layer: before.layer.part(name), ..before });
-        let _before = Before(before);
+        NOW.set(CurrentSource { layer: before.layer.part(name), ..before });
+        let _before = RestoreSource(before);
         f()
     }
 
@@ -127,22 +127,22 @@ impl Source {
         let lines = known.entry(file.to_string()).or_default();
         let at =
             *lines.entry(line).or_insert_with(|| Box::leak(Box::new((file.to_string(), line))));
-        Source { at: Line::Other(at), layer: NOW.get().layer }
+        Source { at: SourceLine::Other(at), layer: NOW.get().layer }
     }
 
     /// The file, as the compiler was given it.
     pub fn file(self) -> &'static str {
         match self.at {
-            Line::Rust(place) => place.file(),
-            Line::Other(place) => &place.0,
+            SourceLine::Rust(place) => place.file(),
+            SourceLine::Other(place) => &place.0,
         }
     }
 
     /// The line, from 1.
     pub fn line(self) -> u32 {
         match self.at {
-            Line::Rust(place) => place.line(),
-            Line::Other(place) => place.1,
+            SourceLine::Rust(place) => place.line(),
+            SourceLine::Other(place) => place.1,
         }
     }
 }

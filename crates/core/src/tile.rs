@@ -1,7 +1,7 @@
 //! Tile programs as data: a list over a closed set of scalar primitives.
 //!
 //! A program runs once for every element of its domain. It loads values, computes on registers, and
-//! either stores one value an element or folds them over some axes. Nothing here runs: the CPU
+//! either stores one value an element or reduces them over some axes. Nothing here runs: the CPU
 //! interprets the list over tiles (`ops::tile`), another device would compile the same list.
 //!
 //! Registers are numbered: first one for each load, then one for each instruction. 16-bit floats are
@@ -195,11 +195,11 @@ impl Instr {
 
 /// How many values become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Fold {
+pub enum Reduction {
     /// Added up: floats by a fixed tree with partial sums of at least f64's precision above blocks,
     /// integers wrapping.
     Sum,
-    /// Added up as [`Fold::Sum`] and divided by how many there are before it is rounded to the dtype, a
+    /// Added up as [`Reduction::Sum`] and divided by how many there are before it is rounded to the dtype, a
     /// float; of nothing: NaN.
     Mean,
     /// Multiplied.
@@ -219,10 +219,12 @@ pub enum Fold {
 pub enum Close {
     /// Each store takes the domain's shape.
     Store,
-    /// The only store is folded over these axes of the domain (sorted).
-    Fold {
+    /// The only store is reduced over these axes of the domain (sorted).
+    #[serde(rename = "Fold")]
+    Reduce {
         /// How.
-        fold: Fold,
+        #[serde(rename = "fold")]
+        reduction: Reduction,
         /// Over which axes.
         axes: Sizes,
     },
@@ -237,7 +239,7 @@ pub struct TileProgram {
     pub code: SmallVec<[Instr; 2]>,
     /// Registers that leave, and the form that they leave in.
     pub stores: SmallVec<[(Reg, Form); 1]>,
-    /// Stored or folded.
+    /// Stored or reduced.
     pub close: Close,
 }
 
@@ -291,9 +293,9 @@ impl TileProgram {
         self.stores.push((reg, Form::Bits));
     }
 
-    /// Folds the only store over axes of the domain.
-    pub fn fold(&mut self, fold: Fold, axes: &[usize]) {
-        self.close = Close::Fold { fold, axes: axes.into() };
+    /// Reduces the only store over axes of the domain.
+    pub fn reduce(&mut self, reduction: Reduction, axes: &[usize]) {
+        self.close = Close::Reduce { reduction, axes: axes.into() };
     }
 
     /// A program of one instruction over inputs that are first converted to `compute`.
@@ -313,8 +315,8 @@ impl TileProgram {
 
     /// Rough cost in floating-point operations an element.
     pub fn flops(&self) -> u64 {
-        let fold = matches!(self.close, Close::Fold { .. }) as u64;
-        self.code.iter().map(|i| i.prim.flops()).sum::<u64>() + fold
+        let reduction = matches!(self.close, Close::Reduce { .. }) as u64;
+        self.code.iter().map(|i| i.prim.flops()).sum::<u64>() + reduction
     }
 }
 
@@ -329,8 +331,8 @@ impl fmt::Display for TileProgram {
                 write!(f, "{}r{arg}", if j == 0 { " " } else { ", " })?;
             }
         }
-        if let Close::Fold { fold, axes } = &self.close {
-            write!(f, "; {fold:?} over {axes:?}")?;
+        if let Close::Reduce { reduction, axes } = &self.close {
+            write!(f, "; {reduction:?} over {axes:?}")?;
         }
         Ok(())
     }

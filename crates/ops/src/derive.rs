@@ -9,7 +9,7 @@ use tonnage_core::{Attrs, Builder, Kind, Result};
 /// An op in terms of others: its inputs in, its outputs out.
 pub type Formula = fn(&mut dyn Emit, &Attrs, Vec<Value>) -> Result<Vec<Value>>;
 
-/// A backward rule that differentiates a formula. Its row keeps all inputs.
+/// A backward rule that differentiates a formula. Its row saves all inputs.
 pub fn by_formula(
     e: &mut dyn Emit,
     call: &GradCall,

@@ -101,7 +101,7 @@ pub fn transpose(e: &mut dyn Emit, a: Value, order: &[usize]) -> Result<Value> {
     }
 }
 
-/// Stretched to a shape, if it has not got it already.
+/// Broadcast to a shape, if it has not got it already.
 pub fn broadcast_to(e: &mut dyn Emit, a: Value, to: &Shape) -> Result<Value> {
     match a.ty().shape == *to {
         true => Ok(a),

@@ -11,7 +11,7 @@ use tonnage_core::{Class, DType, TensorType};
 use crate::TABLE;
 
 /// One op of the page.
-pub struct Entry {
+pub struct OpEntry {
     /// Its row.
     pub op: &'static OpDef,
     /// The dtypes that each input may have; of an op that takes any number, those of one of them.
@@ -27,15 +27,15 @@ pub struct Entry {
 /// let tanh = page.iter().find(|entry| entry.op.name == "tanh");
 /// assert!(tanh.is_some_and(|tanh| tanh.to_string().starts_with("tanh(float) -> float")));
 /// ```
-pub fn page() -> Vec<Entry> {
-    let mut all: Vec<Entry> = TABLE.iter().map(|op| entry(op)).collect();
+pub fn page() -> Vec<OpEntry> {
+    let mut all: Vec<OpEntry> = TABLE.iter().map(|op| entry(op)).collect();
     all.sort_by_key(|entry| entry.op.name);
     all
 }
 
 /// What the table says about one op.
-pub fn entry(op: &'static OpDef) -> Entry {
-    let mut made = Entry { op, inputs: Vec::new(), makes: Vec::new() };
+pub fn entry(op: &'static OpDef) -> OpEntry {
+    let mut made = OpEntry { op, inputs: Vec::new(), makes: Vec::new() };
     for sample in (op.samples)() {
         made.inputs.resize(made.inputs.len().max(sample.inputs.len()), Vec::new());
         let types: Vec<TensorType> = sample.inputs.iter().map(|input| input.ty.clone()).collect();
@@ -64,7 +64,7 @@ fn note(dtypes: &mut Vec<DType>, dtype: DType) {
     }
 }
 
-impl Entry {
+impl OpEntry {
     /// Notes the dtypes of a call that has types, those of one input or of all.
     fn ask(&mut self, sample: &Sample, types: &[TensorType], input: Option<usize>) {
         let (attrs, regions) = (&sample.attrs, &sample.regions[..]);
@@ -123,7 +123,7 @@ pub fn named(dtypes: &[DType]) -> String {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for OpEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inputs: Vec<String> = self.inputs.iter().map(|dtypes| named(dtypes)).collect();
         write!(f, "{}({}) -> {}", self.op.name, inputs.join(", "), named(&self.makes))

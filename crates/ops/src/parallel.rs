@@ -36,7 +36,7 @@ pub fn strides(
 }
 
 /// Two slices to write that are cut in step.
-pub struct Pair<'a, A, B> {
+pub struct ChunkedPair<'a, A, B> {
     /// One of them.
     pub a: &'a mut [A],
     /// Elements of `a` to a chunk.
@@ -57,7 +57,7 @@ pub type OnPair<'f, A, B> = &'f (dyn Fn(usize, &mut [A], &mut [B]) + Sync);
 /// Where the work is stopped: some pairs were not visited.
 pub fn for_each_pair<A: Send, B: Send>(
     workers: &dyn Workers,
-    pair: Pair<A, B>,
+    pair: ChunkedPair<A, B>,
     f: OnPair<A, B>,
 ) -> Result<()> {
     let count = pair.a.len().div_ceil(pair.chunk_a.max(1));
@@ -68,12 +68,12 @@ pub fn for_each_pair<A: Send, B: Send>(
 
 fn split<A: Send, B: Send>(
     workers: &dyn Workers,
-    pair: Pair<A, B>,
+    pair: ChunkedPair<A, B>,
     first: usize,
     grain: usize,
     f: OnPair<A, B>,
 ) {
-    let Pair { a, chunk_a, b, chunk_b } = pair;
+    let ChunkedPair { a, chunk_a, b, chunk_b } = pair;
     let count = a.len().div_ceil(chunk_a.max(1));
     if count <= grain {
         let chunks = a.chunks_mut(chunk_a.max(1)).zip(b.chunks_mut(chunk_b.max(1)));
@@ -84,9 +84,9 @@ fn split<A: Send, B: Send>(
     let (a, more_a) = a.split_at_mut(half * chunk_a);
     let (b, more_b) = b.split_at_mut(half * chunk_b);
     workers.join(
-        &mut || split(workers, Pair { a, chunk_a, b, chunk_b }, first, grain, f),
+        &mut || split(workers, ChunkedPair { a, chunk_a, b, chunk_b }, first, grain, f),
         &mut || {
-            let rest = Pair { a: more_a, chunk_a, b: more_b, chunk_b };
+            let rest = ChunkedPair { a: more_a, chunk_a, b: more_b, chunk_b };
             split(workers, rest, first + half, grain, f);
         },
     );

@@ -297,7 +297,7 @@ impl<'g> Planner<'g> {
         // A reduction reads its inputs while others of its results are written: never in place.
         let memory = match run.program.close {
             Close::Store => self.outputs(node)?,
-            Close::Fold { .. } => self.fresh_outputs(node)?,
+            Close::Reduce { .. } => self.fresh_outputs(node)?,
         };
         let scratch = tonnage_ops::tile::scratch(&run.program, &run.domain);
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)

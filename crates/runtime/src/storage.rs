@@ -481,11 +481,11 @@ pub fn write_part(recipe: &Recipe, first: usize, out: &mut [u8]) -> Result<()> {
     })
 }
 
-fn sources(recipe: &Recipe) -> Vec<tile::Source<'_>> {
+fn sources(recipe: &Recipe) -> Vec<tile::TileSource<'_>> {
     let mut sources = Vec::with_capacity(recipe.sources.len());
     for (generator, layout) in &recipe.sources {
         let read = tile::Read::Generator(generator);
-        sources.push(tile::Source { layout: layout.clone(), read });
+        sources.push(tile::TileSource { layout: layout.clone(), read });
     }
     sources
 }

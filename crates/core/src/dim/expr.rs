@@ -23,7 +23,7 @@ pub(super) enum Atom {
     Quotient(Dim, Dim),
     /// The expression, or 0 where it is negative. Its last term is positive: see [`Expr::positive`].
     Positive(Dim),
-    /// Checkpoints that a loop of so many iterations keeps, with that number of checkpoints.
+    /// Checkpoints that a loop of this many iterations stores, with that number of checkpoints.
     Checkpoints(Dim, Option<usize>),
 }
 

@@ -225,7 +225,7 @@ impl Dim {
         }
     }
 
-    /// Checkpoints that a loop of so many iterations keeps: see [`crate::looping::kept`].
+    /// Checkpoints that a loop of this many iterations stores: see [`crate::looping::checkpoint_rows`].
     #[must_use]
     pub fn checkpoints(iterations: &Dim, max_checkpoints: Option<usize>) -> Dim {
         match iterations {
@@ -276,7 +276,7 @@ impl Dim {
                     Atom::Symbol(s) => s.bound()?.most()?,
                     Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
                     Atom::Positive(a) => a.most()?,
-                    // More iterations never keep fewer.
+                    // More iterations never store fewer.
                     Atom::Checkpoints(n, max_checkpoints) => {
                         crate::looping::checkpoint_rows(n.most()? as u64, *max_checkpoints) as usize
                     }
@@ -430,9 +430,9 @@ mod tests {
     #[test]
     fn checkpoints_of_an_open_number_of_rounds_are_counted_when_it_is_known() {
         let iterations = Symbol::new("n");
-        let kept = Dim::checkpoints(&Dim::symbol(iterations.clone()), None);
-        assert_eq!(kept.to_string(), "checkpoints(n)");
-        let at = |n: usize| kept.substitute(&|s| (*s == iterations).then(|| Dim::from(n)));
+        let checkpoints = Dim::checkpoints(&Dim::symbol(iterations.clone()), None);
+        assert_eq!(checkpoints.to_string(), "checkpoints(n)");
+        let at = |n: usize| checkpoints.substitute(&|s| (*s == iterations).then(|| Dim::from(n)));
         assert_eq!([0, 1, 8, 4000].map(at), [0, 0, 7, 127].map(Dim::from));
         let bounded = Dim::symbol(Symbol::bounded("m", Dim::from(100)));
         assert_eq!(Dim::checkpoints(&bounded, Some(5)).most(), Some(5));

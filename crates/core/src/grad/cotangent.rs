@@ -26,7 +26,7 @@ pub struct GradOps {
 /// Rows of a table's gradient: row `indices[i]` has the gradient `values[i]`. Indices may repeat:
 /// their rows add up.
 #[derive(Debug, Clone)]
-pub struct Rows {
+pub struct SparseRows {
     /// Which rows; an integer tensor of any shape.
     pub indices: Value,
     /// Their gradients: the shape of `indices`, then that of a row.
@@ -43,7 +43,7 @@ pub enum Cotangent {
         /// The type of the whole.
         of: TensorType,
         /// Pieces that add up.
-        parts: Vec<Rows>,
+        parts: Vec<SparseRows>,
     },
 }
 
@@ -55,7 +55,7 @@ impl Cotangent {
             Cotangent::Sparse { of, parts } => {
                 let mut parts = parts.into_iter();
                 let whole = match parts.next() {
-                    Some(Rows { indices, values }) => {
+                    Some(SparseRows { indices, values }) => {
                         let attrs = Attrs::Shape(of.shape);
                         emit.apply(ops.rows_to_dense, vec![indices, values], attrs)?
                     }
@@ -84,11 +84,11 @@ impl Cotangent {
 
 fn add_rows(
     mut into: Value,
-    parts: impl IntoIterator<Item = Rows>,
+    parts: impl IntoIterator<Item = SparseRows>,
     emit: &mut dyn Emit,
     ops: &GradOps,
 ) -> Result<Value> {
-    for Rows { indices, values } in parts {
+    for SparseRows { indices, values } in parts {
         into = emit.apply(ops.scatter_add, vec![into, indices, values], Attrs::None)?;
     }
     Ok(into)

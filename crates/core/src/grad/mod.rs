@@ -13,7 +13,7 @@ mod saves;
 mod split;
 
 pub use backward::{Record, backward};
-pub use cotangent::{Cotangent, GradOps, Rows};
+pub use cotangent::{Cotangent, GradOps, SparseRows};
 pub use forward::{Dual, push_forward};
 pub use region::{Recorder, VjpGraph, jvp_graph, reached, vjp_graph, vjp_parts};
 pub use saves::{choose, decide};

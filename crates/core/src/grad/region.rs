@@ -75,7 +75,7 @@ pub struct VjpGraph<'a> {
     /// Which inputs' gradients are wanted; each adds an output to the result.
     pub wanted: &'a [bool],
     /// Outputs whose values come in as inputs too, so that what the rules save of them need not be
-    /// computed again; none where it is empty.
+    /// recomputed; none where it is empty.
     pub known: &'a [bool],
     /// Inputs whose gradients are added to what comes in: each adds an input to the result. Those of a
     /// table's rows are then added row by row, and no gradient of the whole table is made on its own. None
@@ -84,7 +84,7 @@ pub struct VjpGraph<'a> {
 }
 
 /// A graph that takes the inputs of `graph`, its outputs that are known, gradients of the seeded
-/// outputs and sums to add to, and returns gradients of the wanted inputs. It computes again whatever of
+/// outputs and sums to add to, and returns gradients of the wanted inputs. It recomputes whatever of
 /// `graph` the rules save, and nothing else.
 pub fn vjp_graph(graph: &Graph, what: VjpGraph, ops: &'static GradOps) -> Result<Graph> {
     let (mut builder, grads) = differentiate(graph, what, ops)?;

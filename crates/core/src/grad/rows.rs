@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Cotangent, GradCall, GradOps, Record, Rows};
+use super::{Cotangent, GradCall, GradOps, Record, SparseRows};
 use crate::attrs::Attrs;
 use crate::dim::Dim;
 use crate::emit::{Emit, Value};
@@ -67,7 +67,7 @@ fn along<K>(record: &Record<K>, needs: &[bool]) -> Option<Vec<Option<usize>>> {
 fn one<K>(
     record: &Record<K>,
     rule: GradRule,
-    rows: &Rows,
+    rows: &SparseRows,
     along: &[Option<usize>],
     needs: &[bool],
     emit: &mut dyn Emit,
@@ -119,7 +119,7 @@ fn one<K>(
     for (i, grad) in made.into_iter().enumerate() {
         all.push(match (grad, along[i]) {
             (Some(grad), Some(_)) => {
-                let part = Rows { indices: indices.clone(), values: grad.dense(emit, ops)? };
+                let part = SparseRows { indices: indices.clone(), values: grad.dense(emit, ops)? };
                 let of = record.input_types[i].clone();
                 Some(Cotangent::Sparse { of, parts: vec![part] })
             }

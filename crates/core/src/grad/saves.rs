@@ -11,7 +11,7 @@ use crate::graph::{Builder, Graph, ValueId};
 use crate::row::{Call, Save, Saved, saved_values};
 
 /// Decides for every record what is saved: where a row has alternatives, the one that adds the fewest
-/// bytes to what is `held` and to what other rows keep anyway.
+/// bytes to what is `held` and to what other rows save anyway.
 pub fn decide(
     records: &[Record<ValueId>],
     mut held: HashSet<ValueId>,
@@ -41,7 +41,7 @@ pub fn choose(
 ) -> Result<Vec<Record<ValueId>>> {
     let sets = decide(&records, held, builder.graph())?;
     for (record, set) in records.iter_mut().zip(sets) {
-        // In a graph, what nobody reads is not kept: a rule may be lent what a second gradient takes.
+        // In a graph, a value without readers is not saved: a rule may be lent what a second gradient takes.
         let set = saved_values(record.op, set, &record.needs, &call(record), true)?;
         let aux = match set.iter().any(|k| matches!(k, Save::Aux(_))) {
             true => builder.aux(record.outputs[0])?,

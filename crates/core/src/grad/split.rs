@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::region::{inputs_of, recorded};
-use super::{Cotangent, GradOps, Rows, backward, choose};
+use super::{Cotangent, GradOps, SparseRows, backward, choose};
 use crate::dim::Dim;
 use crate::emit::{Emit, Mark, Value};
 use crate::error::{ErrorKind, Result};
@@ -24,7 +24,7 @@ pub enum Returned {
     Nothing,
     /// One tensor.
     Dense,
-    /// So many pairs of indices and values, which add up.
+    /// This many pairs of indices and values, which add up.
     Rows(usize),
 }
 
@@ -71,7 +71,7 @@ pub fn assemble(
                 Returned::Rows(count) => {
                     let mut parts = Vec::new();
                     for _ in 0..*count {
-                        parts.push(Rows { indices: next()?, values: next()? });
+                        parts.push(SparseRows { indices: next()?, values: next()? });
                     }
                     Some(Cotangent::Sparse { of: of.clone(), parts })
                 }
@@ -111,7 +111,7 @@ pub fn split(graph: &Graph, wanted: &[bool], ops: &'static GradOps) -> Result<Sp
         *value = match known.get(&id) {
             Some(inside) => inside.clone(),
             None if lazy.contains_key(&id) => {
-                again(id, builder.graph(), &lazy, &mut known, &mut back)?
+                recompute(id, builder.graph(), &lazy, &mut known, &mut back)?
             }
             None => {
                 let inside = back.input(value.ty().clone(), Kind::Activation, None);
@@ -170,8 +170,8 @@ fn lazy(graph: &Graph) -> HashMap<ValueId, usize> {
     all
 }
 
-/// Such a value, made again in another builder.
-fn again(
+/// Such a value, recomputed in another builder.
+fn recompute(
     id: ValueId,
     graph: &Graph,
     lazy: &HashMap<ValueId, usize>,
@@ -186,7 +186,7 @@ fn again(
     let inputs = node
         .inputs
         .iter()
-        .map(|input| again(*input, graph, lazy, known, back))
+        .map(|input| recompute(*input, graph, lazy, known, back))
         .collect::<Result<Vec<Value>>>()?;
     let outer = back.mark(Mark { source: node.source, kind: Kind::Activation });
     let made = back.emit(node.op, inputs, node.attrs.clone(), node.regions.clone(), false)?;

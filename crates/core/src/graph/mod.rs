@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use build::{Builder, replay};
-pub use slice::Part;
+pub use slice::Subgraph;
 
 use crate::attrs::Attrs;
 use crate::bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Dead code: nodes whose results nobody reads and that have no effect, and what of a branch or a loop
+//! Dead code: nodes whose results have no readers and that have no effect, and what of a branch or a loop
 //! nobody needs.
 
 use smallvec::SmallVec;

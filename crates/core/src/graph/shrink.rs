@@ -1,4 +1,4 @@
-//! Branches and loops without what nobody needs: results that nobody reads, carried values that only keep
+//! Branches and loops without what is not needed: results without readers, carried values that only keep
 //! themselves alive, inputs that no region looks at.
 //!
 //! The invariant: what is left computes the same for everyone who still reads it. Other ops with regions

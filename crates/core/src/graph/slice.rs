@@ -4,7 +4,7 @@ use super::{Graph, Node, ValueId};
 
 /// A part of a graph, with numbers of its own.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct Subgraph {
     /// The part; its inputs are those that it needs, in their order.
     pub graph: Graph,
     /// What its inputs are called in the whole.
@@ -16,7 +16,7 @@ impl Graph {
     /// depends on them; and those without results, which nobody can depend on, where all that they look at is
     /// computed anyway.
     #[must_use]
-    pub fn part(&self, outputs: &[ValueId]) -> Part {
+    pub fn part(&self, outputs: &[ValueId]) -> Subgraph {
         let mut needed = vec![false; self.value_count()];
         for id in outputs {
             needed[id.index()] = true;
@@ -52,6 +52,6 @@ impl Graph {
             graph.nodes.push(copy);
         }
         graph.outputs = outputs.iter().map(|id| name(&mut graph, *id)).collect();
-        Part { graph, inputs }
+        Subgraph { graph, inputs }
     }
 }

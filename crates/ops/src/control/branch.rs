@@ -49,7 +49,7 @@ pub fn cost(call: &Call) -> Cost {
     call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), most)
 }
 
-/// Each branch's gradient computes again what it needs of its branch: the inputs are all that is saved.
+/// Each branch's gradient recomputes what it needs of its branch: the inputs are all that is saved.
 pub fn grad(
     op: &'static OpDef,
     e: &mut dyn Emit,

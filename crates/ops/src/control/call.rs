@@ -1,7 +1,7 @@
 //! `call`: a graph as one op. It runs where it stands: the planner writes it out, after it has looked for
 //! values that are computed twice.
 //!
-//! Its gradient saves the inputs and nothing else, and computes again whatever the rules inside of it
+//! Its gradient saves the inputs and nothing else, and recomputes whatever the rules inside of it
 //! read: a function that is checkpointed is such a call. The backward pass is a call too, so what it computes
 //! again is never taken for what was computed before.
 //!
@@ -25,7 +25,7 @@ use crate::{emit, math};
 /// A graph as one op.
 pub static CALL: OpDef = OpDef {
     name: "call",
-    doc: "A graph as one op; its gradient keeps the inputs and computes the rest again.",
+    doc: "A graph as one op; its gradient saves the inputs and recomputes the rest.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
@@ -58,7 +58,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     gradient(e, &call.regions[0], inputs, seeds, call.needs, call)
 }
 
-/// Gradients of a graph's inputs, by a call that computes again what it needs of the graph.
+/// Gradients of a graph's inputs, by a call that recomputes what it needs of the graph.
 pub(super) fn gradient(
     e: &mut dyn Emit,
     body: &Graph,

@@ -24,7 +24,7 @@ use crate::emit;
 /// A graph with a gradient of its own.
 pub static CUSTOM: OpDef = OpDef {
     name: "custom",
-    doc: "A graph with a gradient that its user wrote; that gradient says what it keeps.",
+    doc: "A graph with a gradient that its user wrote; that gradient says what it saves.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
@@ -62,7 +62,7 @@ fn saved(custom: &Custom, find: impl Fn(Save) -> Result<Value>) -> Result<Vec<Va
 }
 
 fn not_saved(save: Save) -> tonnage_core::Error {
-    bad_argument("custom", format!("it keeps {save:?}"), "keep inputs and outputs that it has")
+    bad_argument("custom", format!("it saves {save:?}"), "save inputs and outputs that it has")
 }
 
 fn infer(call: &Call) -> Result<Types> {
@@ -141,7 +141,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(grads)
 }
 
-/// The backward pass without the gradients that nobody asked for.
+/// The backward pass without the gradients that were not asked for.
 fn needed(back: &Graph, returns: &[Returned], needs: &[bool]) -> (Graph, Vec<Returned>) {
     let (mut outputs, mut returned, mut at) = (Vec::new(), Vec::new(), 0);
     for (returns, need) in returns.iter().zip(needs) {

@@ -41,7 +41,7 @@ fn check_inputs(
     Err(ErrorKind::BadGraph { what }.into())
 }
 
-/// Leaves out what is done for its effect alone: a gradient that computes something again does not print it again.
+/// Leaves out what is done for its effect alone: a gradient that recomputes something does not print it again.
 ///
 /// # Errors
 /// Where the gradient needs what a callback with an effect returned: it would be called a second time.
@@ -60,7 +60,7 @@ fn without_effects(graph: &mut Graph) -> Result<()> {
         let by = deciders.get(at).into_iter().flatten().flat_map(|by| &decided[*by]);
         node.inputs.iter().chain(by).for_each(|id| read[id.index()] = true);
         if node.op == &crate::host::callback::HOST_CALLBACK {
-            let what = "the backward pass through a loop, a branch or a checkpoint computes it again, but what is read \
+            let what = "the backward pass through a loop, a branch or a checkpoint recomputes it, but what is read \
                         here from outside of the program, such as the next element of an iterator or what a callback \
                         returns, cannot be read a second time";
             let help = "read it before the loop, or take the gradient of each iteration inside of the loop";
@@ -99,7 +99,7 @@ fn plus(a: Cost, b: Cost) -> Cost {
     Cost { flops: a.flops.saturating_add(b.flops), bytes: a.bytes.saturating_add(b.bytes) }
 }
 
-/// So many iterations of something; one iteration where only the data know how many there are.
+/// The cost of a number of iterations; of one iteration where only the data know how many there are.
 fn all_iterations(spec: &Loop, iteration: Cost) -> Cost {
     let iterations = match &spec.iterations {
         Iterations::Times(dim) => dim.most().map_or(1, |n| n as u64),

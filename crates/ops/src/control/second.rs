@@ -1,8 +1,8 @@
 //! Second derivatives through a loop: its gradient once more, as two loops.
 //!
 //! What `while_grad` computes is what two plain loops compute: one forwards that stacks the state of every
-//! iteration, and one backwards over those rows, whose body is the step. Both have gradients. That keeps the state of
-//! every iteration, where `while_grad` keeps a few; a loop that only the data end must say how many iterations it
+//! iteration, and one backwards over those rows, whose body is the step. Both have gradients. That stores the state of
+//! every iteration, where `while_grad` stores a few; a loop that only the data end must say how many iterations it
 //! may take at most, and runs that many, of which those behind its end do nothing.
 
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(super) fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotan
 }
 
 /// A body or step as it stands in one of the two loops.
-struct Parts<'a> {
+struct TwoLoops<'a> {
     spec: &'a LoopGrad,
     condition: Option<&'a Arc<Graph>>,
     body: &'a Graph,
@@ -103,7 +103,7 @@ fn two_loops(call: &Call, spec: &LoopGrad, given: &[TensorType]) -> Result<Graph
         }
     };
     let known = &step.inputs[body.inputs.len()..body.inputs.len() + spec.of.carried];
-    let parts = Parts {
+    let parts = TwoLoops {
         spec,
         condition,
         body,
@@ -150,7 +150,7 @@ fn two_loops(call: &Call, spec: &LoopGrad, given: &[TensorType]) -> Result<Graph
     builder.finish(&made)
 }
 
-impl Parts<'_> {
+impl TwoLoops<'_> {
     /// The body; it returns the carried values, and as rows what they were, what the step reads of what they
     /// became, and, where a condition ends the loop, whether it held.
     fn forwards(&self) -> Result<Graph> {

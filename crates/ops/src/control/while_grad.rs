@@ -4,7 +4,7 @@
 //! step takes what the body took, what the body made of the carried values, rows of the stacked outputs'
 //! gradients, and what is carried backwards (gradients of the float values that the body made, sums so
 //! far); it returns what is carried backwards and rows of the sliced inputs' gradients. The executor goes back
-//! from checkpoint to checkpoint, running the iterations between them again.
+//! from checkpoint to checkpoint, recomputing the iterations between them.
 
 use std::sync::Arc;
 
@@ -65,10 +65,11 @@ fn infer(call: &Call) -> Result<Types> {
     let carried = &taken[..spec.of.carried];
     super::check_inputs(call, "body's results", carried, &body.output_types())?;
     if spec.handed {
-        let kept: Vec<TensorType> = carried.iter().map(|ty| spec.of.checkpoint(ty)).collect();
+        let checkpoints: Vec<TensorType> =
+            carried.iter().map(|ty| spec.of.checkpoint(ty)).collect();
         super::check_inputs(call, "loop", carried, &call.inputs[at.ends])?;
         let given = &call.inputs[at.checkpoints];
-        super::check_inputs(call, "checkpoints", &kept[..given.len()], given)?;
+        super::check_inputs(call, "checkpoints", &checkpoints[..given.len()], given)?;
     }
     if let Some(iterations) = at.iterations {
         let count = TensorType::new(DType::I64, ());
@@ -115,12 +116,12 @@ fn cost(call: &Call) -> Cost {
     super::all_iterations(&spec.of, iteration)
 }
 
-/// The body without its stacked rows, for iterations that are run again.
+/// The body without its stacked rows, for iterations that are recomputed.
 pub(super) fn carried_only(body: &Arc<Graph>, spec: &Loop) -> Result<Graph> {
-    let mut again = (**body).clone();
-    again.outputs.truncate(spec.carried);
-    super::without_effects(&mut again)?;
-    Ok(again)
+    let mut recomputed = (**body).clone();
+    recomputed.outputs.truncate(spec.carried);
+    super::without_effects(&mut recomputed)?;
+    Ok(recomputed)
 }
 
 /// One step back through the body.

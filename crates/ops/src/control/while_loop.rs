@@ -1,4 +1,4 @@
-//! `while_loop`: a body again and again, as long as a condition holds or so many times.
+//! `while_loop`: a body repeated as long as a condition holds, or a number of times.
 //!
 //! Inputs: the carried values, those that each iteration sees a row of, and whatever condition and body only read.
 //! Regions: the condition, unless the number of iterations is known (takes what is carried and what is only read,
@@ -29,10 +29,10 @@ use super::while_grad::{self, WHILE_GRAD};
 use super::{flow, samples};
 use crate::{emit, rules};
 
-/// A body again and again.
+/// A body repeated.
 pub static WHILE_LOOP: OpDef = OpDef {
     name: "while_loop",
-    doc: "A body again and again, as long as a condition holds or so many times; carried values are updated in place.",
+    doc: "A body repeated as long as a condition holds, or a number of times; carried values are updated in place.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
@@ -188,7 +188,7 @@ fn renewed(ty: &TensorType) -> TensorType {
     ty.substitute(&renew)
 }
 
-/// Whether the data decide how large a carried value is: such a loop keeps no checkpoints.
+/// Whether the data decide how large a carried value is: such a loop stores no checkpoints.
 fn changes_size(spec: &Loop, body: &Graph) -> bool {
     body.input_types().iter().take(spec.carried).any(|ty| ty.shape.iter().any(Dim::depends_on_data))
 }
@@ -201,8 +201,9 @@ fn aux(call: &Call) -> Result<Types> {
     if changes_size(spec, body) {
         return Ok(Types::new());
     }
-    let kept = if spec.spills { 0 } else { spec.carried };
-    let mut types: Types = call.inputs.iter().take(kept).map(|ty| spec.checkpoint(ty)).collect();
+    let checkpoints = if spec.spills { 0 } else { spec.carried };
+    let mut types: Types =
+        call.inputs.iter().take(checkpoints).map(|ty| spec.checkpoint(ty)).collect();
     if spec.has_condition() || spec.spills {
         types.push(TensorType::new(DType::I64, ()));
     }
@@ -258,9 +259,9 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         back: count(&flow.carried) + count(read),
         stacked: count(sliced),
     };
-    let again = Arc::new(while_grad::carried_only(body, spec)?);
+    let recomputed = Arc::new(while_grad::carried_only(body, spec)?);
     let regions: Vec<Arc<Graph>> =
-        condition.cloned().into_iter().chain([again, Arc::new(step)]).collect();
+        condition.cloned().into_iter().chain([recomputed, Arc::new(step)]).collect();
     let attrs = Attrs::LoopGrad(Box::new(attrs));
     let made = e.emit(&WHILE_GRAD, inputs, attrs, regions, false)?;
     // Carried, sums, rows of sliced; the answer's order is that of the inputs.

@@ -1,7 +1,7 @@
 //! Ops that call the program around: closures that are lent what kernels are lent.
 //!
 //! `print`, `assertion` and `host_callback` have an effect: each runs once where the program says, in the order of the
-//! program, and is never merged, dropped or computed again. `pure_callback` has none. None of them costs anything as far
+//! program, and is never merged, dropped or recomputed. `pure_callback` has none. None of them costs anything as far
 //! as a plan knows, so a closure runs on the thread of its caller and not on one of the pool, where whoever waits for
 //! the pool would wait for it.
 

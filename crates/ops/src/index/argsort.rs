@@ -16,7 +16,7 @@ use super::along::{leading_axes, one_output};
 use super::order::{Ordered, Packed, in_order, packed_bytes, with_ordered};
 use super::sort;
 use crate::infer::{bad_attrs, cost, elements, inputs, rank_at_least};
-use crate::parallel::{Pair, for_each_pair, strides};
+use crate::parallel::{ChunkedPair, for_each_pair, strides};
 use crate::strided::Positions;
 
 /// `x [.., n] -> i32 [.., n]`; whether the largest comes first as [`Attrs::Descending`].
@@ -103,7 +103,7 @@ fn argsort<T: Ordered, P: Packed>(
     let together = (scratch.len() / n).max(1);
     for (group, rows) in out.chunks_mut(together * n).enumerate() {
         let room = &mut scratch[..rows.len()];
-        let pair = Pair { a: rows, chunk_a: n, b: room, chunk_b: n };
+        let pair = ChunkedPair { a: rows, chunk_a: n, b: room, chunk_b: n };
         for_each_pair(workers, pair, &|i, row, room| {
             if sorted::<T, P>(x, (group * together + i) * n, descending, room, workers).is_err() {
                 return; // as all other rows do
@@ -125,7 +125,7 @@ pub(super) fn sorted<T: Ordered, P: Packed>(
     workers: &dyn Workers,
 ) -> Result<()> {
     let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
-    // Turned over within its own width, so that the index below still counts up.
+    // Inverted within its own width, so that the index below still counts up.
     let most: u64 = u64::MAX >> (64 - 8 * size_of::<T>());
     for range in strides(workers, 0..room.len(), 1) {
         for i in range {

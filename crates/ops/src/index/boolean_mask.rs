@@ -13,7 +13,7 @@ use tonnage_core::row::{
 };
 use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, Shape, Symbol, TensorType, Value};
 
-use super::mask::{Mask, Owned, mask_type};
+use super::mask::{BooleanMask, Owned, mask_type};
 use super::mask_scatter::MASK_SCATTER;
 use crate::infer::{along, bad_attrs, cost, inputs, joined, rank_at_least, shape};
 use crate::number::with_width;
@@ -82,7 +82,7 @@ fn jvp(emit: &mut dyn Emit, call: &JvpCall) -> Result<Vec<Option<Value>>> {
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
-    let (x, mask) = (&k.inputs[0], Mask::new(&k.inputs[1]));
+    let (x, mask) = (&k.inputs[0], BooleanMask::new(&k.inputs[1]));
     let out = &mut k.outputs[0];
     let (count, room) = (mask.count(0, mask.len()), out.sizes[0]);
     // Without a shape there is room for all rows.

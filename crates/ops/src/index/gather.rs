@@ -5,7 +5,7 @@
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
-use tonnage_core::grad::{Cotangent, GradCall, Rows};
+use tonnage_core::grad::{Cotangent, GradCall, SparseRows};
 use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
@@ -58,7 +58,7 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     let (indices, values) = (call.input(1)?, call.grad()?);
     let of = call.inputs[0].clone();
     let of_table = match axis("gather", call.attrs)? {
-        0 => Cotangent::Sparse { of, parts: vec![Rows { indices, values }] },
+        0 => Cotangent::Sparse { of, parts: vec![SparseRows { indices, values }] },
         _ => {
             let fill = Attrs::Fill { value: Scalar::Int(0), dtype: of.dtype, shape: of.shape };
             let zeros = emit.apply(call.ops.fill, Vec::new(), fill)?;

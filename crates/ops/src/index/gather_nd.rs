@@ -10,7 +10,7 @@ use tonnage_core::row::{
 };
 use tonnage_core::{DType, OpDef, TensorType};
 
-use super::nd::{self, Axes};
+use super::nd::{self, NdAxes};
 use super::scatter_nd_add::SCATTER_ND_ADD;
 use crate::emit;
 use crate::infer::{along, cost, inputs};
@@ -43,7 +43,7 @@ fn infer(call: &Call) -> Result<Types> {
 }
 
 fn axes(call: &Call) -> AxisMap {
-    let Ok(Axes { batch, depth }) = nd::axes(call) else { return AxisMap::default() };
+    let Ok(NdAxes { batch, depth }) = nd::axes(call) else { return AxisMap::default() };
     let outer = call.inputs[1].shape.rank() - 1;
     let rank = outer + call.inputs[0].shape.rank() - batch - depth;
     let axis = |i: usize| match i {

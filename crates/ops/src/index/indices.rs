@@ -8,7 +8,7 @@ use crate::strided::Positions;
 
 /// An integer tensor that points into an axis.
 pub struct Indices<'a> {
-    numbers: Numbers<'a>,
+    numbers: IndexSlice<'a>,
     positions: Positions<'a>,
     count: usize,
 }
@@ -29,7 +29,7 @@ impl<'a> Indices<'a> {
     /// Numbers that point at nothing.
     pub fn unchecked(input: &'a In<'a>) -> Indices<'a> {
         let (positions, count) = (Positions::of(&input.layout), input.layout.count());
-        Indices { numbers: Numbers::of(input), positions, count }
+        Indices { numbers: IndexSlice::of(input), positions, count }
     }
 
     /// Whether each is a position of an axis of that length.
@@ -42,10 +42,10 @@ impl<'a> Indices<'a> {
         // What is below 0 is a large number without its sign.
         let run = self.positions.run(self.count);
         match (self.numbers, run) {
-            (Numbers::I64(all), Some(run)) => {
+            (IndexSlice::I64(all), Some(run)) => {
                 all[run].iter().position(|i| *i as u64 >= size as u64)
             }
-            (Numbers::I32(all), Some(run)) => {
+            (IndexSlice::I32(all), Some(run)) => {
                 all[run].iter().position(|i| i64::from(*i) as u64 >= size as u64)
             }
             _ => {
@@ -64,10 +64,10 @@ impl<'a> Indices<'a> {
     pub fn each(&self, first: usize, count: usize, mut f: impl FnMut(usize, usize)) {
         let run = self.positions.run(self.count).map(|run| run.start + first..);
         match (self.numbers, run) {
-            (Numbers::I64(all), Some(run)) => {
+            (IndexSlice::I64(all), Some(run)) => {
                 all[run][..count].iter().enumerate().for_each(|(i, index)| f(i, *index as usize));
             }
-            (Numbers::I32(all), Some(run)) => {
+            (IndexSlice::I32(all), Some(run)) => {
                 all[run][..count].iter().enumerate().for_each(|(i, index)| f(i, *index as usize));
             }
             _ => (0..count).for_each(|i| f(i, self.get(first + i))),
@@ -88,23 +88,23 @@ impl<'a> Indices<'a> {
     fn read(&self, position: usize) -> i64 {
         let place = self.positions.at(position);
         match self.numbers {
-            Numbers::I64(all) => all[place],
-            Numbers::I32(all) => all[place].into(),
-            Numbers::I16(all) => all[place].into(),
-            Numbers::I8(all) => all[place].into(),
+            IndexSlice::I64(all) => all[place],
+            IndexSlice::I32(all) => all[place].into(),
+            IndexSlice::I16(all) => all[place].into(),
+            IndexSlice::I8(all) => all[place].into(),
             // No axis is that long, so what does not fit is out of range all the same.
-            Numbers::U64(all) => i64::try_from(all[place]).unwrap_or(i64::MAX),
-            Numbers::U32(all) => all[place].into(),
-            Numbers::U16(all) => all[place].into(),
-            Numbers::U8(all) => all[place].into(),
-            Numbers::None => i64::MIN,
+            IndexSlice::U64(all) => i64::try_from(all[place]).unwrap_or(i64::MAX),
+            IndexSlice::U32(all) => all[place].into(),
+            IndexSlice::U16(all) => all[place].into(),
+            IndexSlice::U8(all) => all[place].into(),
+            IndexSlice::None => i64::MIN,
         }
     }
 }
 
 /// The memory that they lie in, by dtype: looked up once rather than for each.
 #[derive(Clone, Copy)]
-enum Numbers<'a> {
+enum IndexSlice<'a> {
     I64(&'a [i64]),
     I32(&'a [i32]),
     I16(&'a [i16]),
@@ -117,18 +117,18 @@ enum Numbers<'a> {
     None,
 }
 
-impl<'a> Numbers<'a> {
-    fn of(input: &'a In<'a>) -> Numbers<'a> {
+impl<'a> IndexSlice<'a> {
+    fn of(input: &'a In<'a>) -> IndexSlice<'a> {
         match input.dtype {
-            DType::I64 => Numbers::I64(input.slice()),
-            DType::I32 => Numbers::I32(input.slice()),
-            DType::I16 => Numbers::I16(input.slice()),
-            DType::I8 => Numbers::I8(input.slice()),
-            DType::U64 => Numbers::U64(input.slice()),
-            DType::U32 => Numbers::U32(input.slice()),
-            DType::U16 => Numbers::U16(input.slice()),
-            DType::U8 => Numbers::U8(input.slice()),
-            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::Bool => Numbers::None,
+            DType::I64 => IndexSlice::I64(input.slice()),
+            DType::I32 => IndexSlice::I32(input.slice()),
+            DType::I16 => IndexSlice::I16(input.slice()),
+            DType::I8 => IndexSlice::I8(input.slice()),
+            DType::U64 => IndexSlice::U64(input.slice()),
+            DType::U32 => IndexSlice::U32(input.slice()),
+            DType::U16 => IndexSlice::U16(input.slice()),
+            DType::U8 => IndexSlice::U8(input.slice()),
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16 | DType::Bool => IndexSlice::None,
         }
     }
 }

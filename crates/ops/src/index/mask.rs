@@ -21,14 +21,14 @@ pub fn mask_type(op: &'static str, mask: &TensorType) -> Result<()> {
 
 /// A lent mask.
 #[derive(Clone, Copy)]
-pub struct Mask<'a> {
+pub struct BooleanMask<'a> {
     input: &'a In<'a>,
     positions: Positions<'a>,
 }
 
 /// A part of a mask, and how many rows the mask selects before it.
 #[derive(Clone, Copy)]
-pub struct Part {
+pub struct MaskPart {
     /// Its first element.
     pub start: usize,
     /// How many elements.
@@ -37,9 +37,9 @@ pub struct Part {
     pub before: usize,
 }
 
-impl<'a> Mask<'a> {
-    pub fn new(input: &'a In<'a>) -> Mask<'a> {
-        Mask { input, positions: Positions::of(&input.layout) }
+impl<'a> BooleanMask<'a> {
+    pub fn new(input: &'a In<'a>) -> BooleanMask<'a> {
+        BooleanMask { input, positions: Positions::of(&input.layout) }
     }
 
     pub fn len(self) -> usize {
@@ -77,9 +77,9 @@ impl<'a> Mask<'a> {
         out: &mut [T],
         row: usize,
         owned: Owned,
-        f: &(dyn Fn(Part, &mut [T]) + Sync),
+        f: &(dyn Fn(MaskPart, &mut [T]) + Sync),
     ) -> Result<()> {
-        let whole = Part { start: 0, len: self.len(), before: 0 };
+        let whole = MaskPart { start: 0, len: self.len(), before: 0 };
         let shared = self.len().div_ceil(4 * workers.threads());
         let grain = match workers.threads() {
             0 | 1 => self.len(),
@@ -93,15 +93,15 @@ impl<'a> Mask<'a> {
     fn in_order<T>(
         self,
         workers: &dyn Workers,
-        whole: Part,
+        whole: MaskPart,
         mut out: &mut [T],
         row: usize,
         owned: Owned,
-        f: &(dyn Fn(Part, &mut [T]) + Sync),
+        f: &(dyn Fn(MaskPart, &mut [T]) + Sync),
     ) {
         let (end, mut before) = (whole.start + whole.len, whole.before);
         for range in strides(workers, whole.start..end, row) {
-            let part = Part { start: range.start, len: range.len(), before };
+            let part = MaskPart { start: range.start, len: range.len(), before };
             if range.end == end {
                 return f(part, out);
             }
@@ -123,12 +123,12 @@ impl<'a> Mask<'a> {
     fn split<T: Send>(
         self,
         workers: &dyn Workers,
-        part: Part,
+        part: MaskPart,
         out: &mut [T],
         row: usize,
         grain: usize,
         owned: Owned,
-        f: &(dyn Fn(Part, &mut [T]) + Sync),
+        f: &(dyn Fn(MaskPart, &mut [T]) + Sync),
     ) {
         if workers.is_stopped() {
             return;
@@ -138,9 +138,12 @@ impl<'a> Mask<'a> {
         }
         let half = part.len / 2;
         let selected = self.count(part.start, half);
-        let left = Part { len: half, ..part };
-        let right =
-            Part { start: part.start + half, len: part.len - half, before: part.before + selected };
+        let left = MaskPart { len: half, ..part };
+        let right = MaskPart {
+            start: part.start + half,
+            len: part.len - half,
+            before: part.before + selected,
+        };
         let mine = match owned {
             Owned::Selected => selected,
             Owned::All => half,

@@ -12,7 +12,7 @@ use tonnage_core::row::{
 use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType};
 
 use super::boolean_mask::BOOLEAN_MASK;
-use super::mask::{Mask, Owned, mask_type};
+use super::mask::{BooleanMask, Owned, mask_type};
 use crate::infer::{along, cost, inputs, joined, no_attrs, number, rank_at_least};
 use crate::number::with_width;
 use crate::strided;
@@ -61,7 +61,7 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
-    let (mask, rows) = (Mask::new(&k.inputs[0]), &k.inputs[1]);
+    let (mask, rows) = (BooleanMask::new(&k.inputs[0]), &k.inputs[1]);
     let (count, given) = (mask.count(0, mask.len()), rows.layout.sizes[0]);
     if count != given {
         let what = format!("the mask selects {count} rows, but {given} are given");

@@ -17,7 +17,7 @@ use crate::parallel::{GRAIN, strides};
 use crate::strided::{self, Positions};
 
 /// How the axes of a call fall apart.
-pub struct Axes {
+pub struct NdAxes {
     /// Axes that table and indices share.
     pub batch: usize,
     /// Axes of the table that an index names a place in.
@@ -25,7 +25,7 @@ pub struct Axes {
 }
 
 /// Checks table and indices against each other.
-pub fn axes(call: &Call) -> Result<Axes> {
+pub fn axes(call: &Call) -> Result<NdAxes> {
     let Attrs::Count(batch) = *call.attrs else {
         return Err(infer::bad_attrs(call.op, call.attrs, "how many axes are shared"));
     };
@@ -36,7 +36,7 @@ pub fn axes(call: &Call) -> Result<Axes> {
     infer::integer(call.op, indices)?;
     let Some((last, outer)) = indices.shape.split_last() else {
         return infer::rank_at_least(call.op, indices, 1, "the last axis is one index")
-            .map(|()| Axes { batch, depth: 0 });
+            .map(|()| NdAxes { batch, depth: 0 });
     };
     let Some(depth) = last.known() else {
         let what = format!("the last axis of the indices {indices} is open");
@@ -53,12 +53,12 @@ pub fn axes(call: &Call) -> Result<Axes> {
         let help = format!("the first {batch} axes must be equal");
         return Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into());
     }
-    Ok(Axes { batch, depth })
+    Ok(NdAxes { batch, depth })
 }
 
 /// The shape of the rows that the indices name.
 pub fn rows_shape(call: &Call) -> Result<Shape> {
-    let Axes { batch, depth } = axes(call)?;
+    let NdAxes { batch, depth } = axes(call)?;
     let (table, indices) = (&call.inputs[0].shape, &call.inputs[1].shape);
     let outer: &[Dim] = &indices[..indices.rank() - 1];
     Ok(infer::joined(&[outer, &table[batch + depth..]]))
@@ -75,7 +75,7 @@ pub fn scatter_type(call: &Call) -> Result<TensorType> {
 
 /// Shared axes run along all, axes of a row along table and rows.
 pub fn scatter_axes(call: &Call) -> AxisMap {
-    let Ok(Axes { batch, depth }) = axes(call) else { return AxisMap::default() };
+    let Ok(NdAxes { batch, depth }) = axes(call) else { return AxisMap::default() };
     let rank = call.inputs[0].shape.rank();
     let outer = call.inputs[1].shape.rank() - 1;
     let axis = |i: usize| match i {
@@ -87,7 +87,7 @@ pub fn scatter_axes(call: &Call) -> AxisMap {
 }
 
 /// The indices of a call: for every row, where in the table it is.
-pub struct Places<'a> {
+pub struct NdIndices<'a> {
     indices: Indices<'a>,
     /// Lengths of the axes that are named.
     named: Sizes,
@@ -97,7 +97,7 @@ pub struct Places<'a> {
     pub batches: usize,
 }
 
-impl<'a> Places<'a> {
+impl<'a> NdIndices<'a> {
     /// Checked against the table's sizes.
     pub fn checked(
         op: &'static str,
@@ -105,7 +105,7 @@ impl<'a> Places<'a> {
         table: &[usize],
         batch: usize,
         workers: &dyn Workers,
-    ) -> Result<Places<'a>> {
+    ) -> Result<NdIndices<'a>> {
         let sizes = &indices.layout.sizes;
         let depth = sizes.last().copied().unwrap_or(0);
         let named: Sizes = table[batch..batch + depth].into();
@@ -119,7 +119,7 @@ impl<'a> Places<'a> {
         workers.check()?;
         let batches = sizes[..batch].iter().product();
         let rows = sizes[batch..sizes.len() - 1].iter().product();
-        Ok(Places { indices: all, named, rows, batches })
+        Ok(NdIndices { indices: all, named, rows, batches })
     }
 
     /// The components of index number `row`, over all shared positions.
@@ -156,7 +156,7 @@ pub fn scatter<T: Element>(
     let Attrs::Count(batch) = *k.attrs else { return Ok(()) };
     let [table, indices, rows] = k.inputs else { return Ok(()) };
     let sizes = k.outputs[0].sizes.clone();
-    let places = Places::checked(op, indices, &sizes, batch, k.workers)?;
+    let places = NdIndices::checked(op, indices, &sizes, batch, k.workers)?;
     let out = k.outputs[0].slice::<T>();
     let row: usize = sizes[batch + places.named.len()..].iter().product();
     let (data, layout) = (rows.slice::<T>(), &rows.layout);
@@ -194,7 +194,7 @@ pub fn gather<T: Element>(op: &'static str, k: &mut Kernel) -> Result<()> {
     let Attrs::Count(batch) = *k.attrs else { return Ok(()) };
     let [table, indices] = k.inputs else { return Ok(()) };
     let layout = &table.layout;
-    let places = Places::checked(op, indices, &layout.sizes, batch, k.workers)?;
+    let places = NdIndices::checked(op, indices, &layout.sizes, batch, k.workers)?;
     let depth = places.named.len();
     let (data, out) = (table.slice::<T>(), k.outputs[0].slice::<T>());
     let outer = strided::axes(layout, 0..batch);

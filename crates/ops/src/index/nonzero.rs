@@ -10,7 +10,7 @@ use tonnage_core::row::{
 };
 use tonnage_core::{Attrs, DType, Dim, OpDef, Symbol, TensorType};
 
-use super::mask::{Mask, Owned, mask_type};
+use super::mask::{BooleanMask, Owned, mask_type};
 use crate::infer::{cost, inputs, no_attrs};
 use crate::rules;
 
@@ -45,7 +45,7 @@ fn infer(call: &Call) -> Result<Types> {
 }
 
 fn kernel(k: &mut Kernel) -> Result<()> {
-    let mask = Mask::new(&k.inputs[0]);
+    let mask = BooleanMask::new(&k.inputs[0]);
     let sizes = &k.inputs[0].layout.sizes;
     let rank = sizes.len();
     let out = &mut k.outputs[0];

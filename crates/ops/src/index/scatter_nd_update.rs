@@ -11,7 +11,7 @@ use tonnage_core::tile::Prim;
 use tonnage_core::{DType, Dim, OpDef, Scalar, Shape, TensorType};
 
 use super::gather_nd::GATHER_ND;
-use super::nd::{self, Axes};
+use super::nd::{self, NdAxes};
 use crate::infer::cost;
 use crate::number::with_width;
 use crate::shape::{fill::FILL, range::RANGE};
@@ -60,7 +60,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
 /// The gradient at the indices, and 0 for rows that a later one replaced: each index leaves its own number where
 /// it points, and the number that is found there is that of the last.
 fn of_rows(e: &mut dyn Emit, call: &GradCall, g: Value, indices: Value) -> Result<Value> {
-    let Axes { batch, depth } = nd::axes(&call.call())?;
+    let NdAxes { batch, depth } = nd::axes(&call.call())?;
     let (table, shape) = (&call.inputs[0].shape, &call.inputs[1].shape);
     let outer: Shape = shape[..shape.rank() - 1].iter().cloned().collect();
     let numbers = Attrs::Range {

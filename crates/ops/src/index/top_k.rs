@@ -17,7 +17,7 @@ use super::along::leading_axes;
 use super::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{bad_attrs, cost, elements, inputs, joined, number, rank_at_least};
 use crate::number::{Number, with_number};
-use crate::parallel::{Pair, for_each_pair, rows_at_once, strides};
+use crate::parallel::{ChunkedPair, for_each_pair, rows_at_once, strides};
 use crate::strided::{self, Positions};
 
 /// `x [.., n] -> (values [.., k], indices i32 [.., k])`; k as [`Attrs::Count`].
@@ -106,24 +106,24 @@ fn top_k<T: Number>(
     let outer = strided::axes(&x.layout, 0..last);
     let (starts, at_once) = (Positions::of(outer), rows_at_once(n));
     let chunk = k * at_once;
-    let pair = Pair { a: values, chunk_a: chunk, b: indices, chunk_b: chunk };
+    let pair = ChunkedPair { a: values, chunk_a: chunk, b: indices, chunk_b: chunk };
     for_each_pair(workers, pair, &|chunk, values, indices| {
         let rows = values.chunks_mut(k).zip(indices.chunks_mut(k));
         for (i, (values, indices)) in rows.enumerate() {
             let start = starts.at(chunk * at_once + i) as isize;
-            let mut best = Best { values, indices };
+            let mut best = TopKHeap { values, indices };
             best.of(n, |j| data[(start + j as isize * step) as usize], workers);
         }
     })
 }
 
 /// The best elements of a row so far: a heap with the worst of them at 0.
-struct Best<'a, T> {
+struct TopKHeap<'a, T> {
     values: &'a mut [T],
     indices: &'a mut [i32],
 }
 
-impl<T: Number> Best<'_, T> {
+impl<T: Number> TopKHeap<'_, T> {
     /// Finds them among `n`, as far as it is not stopped.
     fn of(&mut self, n: usize, element: impl Fn(usize) -> T, workers: &dyn Workers) {
         let k = self.values.len();

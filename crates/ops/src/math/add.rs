@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The sum of two tensors, broadcast; integers wrap around.
@@ -29,5 +29,8 @@ pub static ADD: OpDef = OpDef {
 };
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad], |_, [g]| g)?, slope(e, call, 1, [Of::Grad], |_, [g]| g)?])
+    Ok(vec![
+        slope(e, call, 0, [RuleInput::Grad], |_, [g]| g)?,
+        slope(e, call, 1, [RuleInput::Grad], |_, [g]| g)?,
+    ])
 }

@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// The angle of the point with the left as height and the right as width, broadcast.
@@ -36,14 +36,26 @@ fn over_square(p: &mut Chain, g: Reg, a: Reg, b: Reg) -> Reg {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            let part = over_square(p, g, a, b);
-            p.mul(part, b)
-        })?,
-        slope(e, call, 1, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            let part = over_square(p, g, a, b);
-            let part = p.mul(part, a);
-            p.neg(part)
-        })?,
+        slope(
+            e,
+            call,
+            0,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| {
+                let part = over_square(p, g, a, b);
+                p.mul(part, b)
+            },
+        )?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| {
+                let part = over_square(p, g, a, b);
+                let part = p.mul(part, a);
+                p.neg(part)
+            },
+        )?,
     ])
 }

@@ -1,4 +1,4 @@
-//! `bitwise_not`: every bit of an integer turned over.
+//! `bitwise_not`: every bit of an integer inverted.
 
 use tonnage_core::OpDef;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
@@ -6,10 +6,10 @@ use tonnage_core::tile::Prim;
 
 use crate::{rules, samples};
 
-/// Every bit of an integer turned over.
+/// Every bit of an integer inverted.
 pub static BITWISE_NOT: OpDef = OpDef {
     name: "bitwise_not",
-    doc: "Every bit of an integer turned over.",
+    doc: "Every bit of an integer inverted.",
     infer: super::unary_integer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),

@@ -17,7 +17,7 @@ use tonnage_core::{DType, OpDef, TensorType};
 
 use super::relu_grad::bits_type;
 use crate::rules;
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 
 /// `(x, low, high) -> ` every element kept between the bounds.
 pub static CLIP: OpDef = OpDef {
@@ -84,9 +84,11 @@ fn inside(p: &mut Chain, x: Reg, low: Reg, high: Reg) -> Reg {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let all = [Of::Grad, Of::Input(0), Of::Input(1), Of::Input(2)];
+    let all = [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1), RuleInput::Input(2)];
     let of_x = match call.saves(Save::Aux(0)) {
-        true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, inside]| p.or_zero(inside, g))?,
+        true => slope(e, call, 0, [RuleInput::Grad, RuleInput::Bits(0)], |p, [g, inside]| {
+            p.or_zero(inside, g)
+        })?,
         false => slope(e, call, 0, all, |p, [g, x, low, high]| {
             let inside = inside(p, x, low, high);
             p.or_zero(inside, g)

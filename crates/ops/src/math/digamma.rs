@@ -9,7 +9,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The slope of `lgamma`.
@@ -31,7 +31,7 @@ pub static DIGAMMA: OpDef = OpDef {
 };
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, x]| {
         let first = p.number(1, x);
         let slope = p.two(Prim::Polygamma, first, x);
         p.mul(g, slope)

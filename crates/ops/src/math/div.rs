@@ -8,7 +8,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the
@@ -32,12 +32,18 @@ pub static DIV: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(1)], |p, [g, b]| p.div(g, b))?,
-        slope(e, call, 1, [Of::Grad, Of::Input(1), Of::Output(0)], |p, [g, b, y]| {
-            // Of the quotient y = a / b: -(g / b) * y. The output serves where a itself would.
-            let part = p.div(g, b);
-            let part = p.mul(part, y);
-            p.neg(part)
-        })?,
+        slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(1)], |p, [g, b]| p.div(g, b))?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(1), RuleInput::Output(0)],
+            |p, [g, b, y]| {
+                // Of the quotient y = a / b: -(g / b) * y. The output serves where a itself would.
+                let part = p.div(g, b);
+                let part = p.mul(part, y);
+                p.neg(part)
+            },
+        )?,
     ])
 }

@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// The quotient of two tensors, broadcast, and 0 where the divisor is 0.
@@ -36,11 +36,17 @@ fn quotient(p: &mut Chain, a: Reg, b: Reg) -> Reg {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(1)], |p, [g, b]| quotient(p, g, b))?,
-        slope(e, call, 1, [Of::Grad, Of::Input(1), Of::Output(0)], |p, [g, b, y]| {
-            let part = p.mul(g, y);
-            let part = quotient(p, part, b);
-            p.neg(part)
-        })?,
+        slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(1)], |p, [g, b]| quotient(p, g, b))?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(1), RuleInput::Output(0)],
+            |p, [g, b, y]| {
+                let part = p.mul(g, y);
+                let part = quotient(p, part, b);
+                p.neg(part)
+            },
+        )?,
     ])
 }

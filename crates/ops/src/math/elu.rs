@@ -14,7 +14,7 @@ use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{OpDef, Scalar};
 
 use super::leaky_relu::number;
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// Every element, or a number times exp(x) - 1 where it is negative.
@@ -57,7 +57,7 @@ fn program(call: &Call, _: bool) -> Result<TileProgram> {
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     // Below 0 the slope is alpha * exp(x) = y + alpha.
     let alpha = number(&call.call())?;
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
         let steep = p.plus(y, alpha);
         let below = p.mul(g, steep);
         let positive = p.with(Prim::Gt, y, 0);

@@ -12,7 +12,7 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{DType, OpDef, TensorType};
 
 use crate::rules;
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 
 /// The product of two tensors and a third added to it.
 pub static FMA: OpDef = OpDef {
@@ -54,9 +54,9 @@ fn program(call: &Call, _: bool) -> Result<TileProgram> {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(1)], |p, [g, b]| p.mul(g, b))?,
-        slope(e, call, 1, [Of::Grad, Of::Input(0)], |p, [g, a]| p.mul(g, a))?,
-        slope(e, call, 2, [Of::Grad], |_, [g]| g)?,
+        slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(1)], |p, [g, b]| p.mul(g, b))?,
+        slope(e, call, 1, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, a]| p.mul(g, a))?,
+        slope(e, call, 2, [RuleInput::Grad], |_, [g]| g)?,
     ])
 }
 

@@ -11,7 +11,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// x times the share of the normal distribution below x.
@@ -33,10 +33,10 @@ pub static GELU: OpDef = OpDef {
 };
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, x]| {
         // The share itself, and x times the density.
-        let turned = p.times(x, -FRAC_1_SQRT_2);
-        let share = p.one(Prim::Erfc, turned);
+        let scaled = p.times(x, -FRAC_1_SQRT_2);
+        let share = p.one(Prim::Erfc, scaled);
         let share = p.times(share, 0.5);
         let square = p.one(Prim::Square, x);
         let square = p.times(square, -0.5);

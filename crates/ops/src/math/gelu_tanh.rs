@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// gelu by a hyperbolic tangent: x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3)).
@@ -33,7 +33,7 @@ const K: f64 = 1.5957691216057308;
 const CUBIC: f64 = 0.044715;
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, x]| {
         // s + x s (1 - s) t', for the sigmoid s of t = K (x + 0.044715 x^3).
         let square = p.one(Prim::Square, x);
         let inner = p.times(square, K * CUBIC);

@@ -13,7 +13,7 @@ use tonnage_core::row::{
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 
 use super::relu_grad::bits_type;
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// relu6(x + 3) / 6: a sigmoid of straight lines.
@@ -50,11 +50,11 @@ fn program(call: &Call, bits: bool) -> Result<TileProgram> {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![match call.saves(Save::Aux(0)) {
-        true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, inside]| {
+        true => slope(e, call, 0, [RuleInput::Grad, RuleInput::Bits(0)], |p, [g, inside]| {
             let part = p.times(g, 1.0 / 6.0);
             p.or_zero(inside, part)
         })?,
-        false => slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+        false => slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
             let inside = inside(p, y);
             let part = p.times(g, 1.0 / 6.0);
             p.or_zero(inside, part)

@@ -9,7 +9,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// x * relu6(x + 3) / 6.
@@ -39,7 +39,7 @@ fn program(p: &mut Chain, x: Reg) -> Reg {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, x]| {
         // 0 to -3, then x / 3 + 1 / 2, then 1 from 3 on.
         let middle = p.times(x, 1.0 / 3.0);
         let middle = p.plus(middle, 0.5);

@@ -9,7 +9,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The length of the pair of left and right, broadcast, without overflow on the way.
@@ -36,13 +36,25 @@ pub static HYPOT: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(0), Of::Output(0)], |p, [g, a, y]| {
-            let share = p.div(a, y);
-            p.mul(g, share)
-        })?,
-        slope(e, call, 1, [Of::Grad, Of::Input(1), Of::Output(0)], |p, [g, b, y]| {
-            let share = p.div(b, y);
-            p.mul(g, share)
-        })?,
+        slope(
+            e,
+            call,
+            0,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Output(0)],
+            |p, [g, a, y]| {
+                let share = p.div(a, y);
+                p.mul(g, share)
+            },
+        )?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(1), RuleInput::Output(0)],
+            |p, [g, b, y]| {
+                let share = p.div(b, y);
+                p.mul(g, share)
+            },
+        )?,
     ])
 }

@@ -1,7 +1,7 @@
 //! `leaky_relu`: every element, times a number where it is negative.
 //!
 //! The slope at 0 is that number. The gradient needs to know the sign alone: a bit an element, or the input
-//! where that is kept anyway.
+//! where that is saved anyway.
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -15,7 +15,7 @@ use tonnage_core::tile::{Prim, Reg, TileProgram};
 use tonnage_core::{OpDef, Scalar};
 
 use super::relu_grad::bits_type;
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// Every element, times a number where it is negative.
@@ -70,10 +70,10 @@ fn chosen(p: &mut Chain, positive: Reg, x: Reg, number: Scalar) -> Reg {
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let number = number(&call.call())?;
     Ok(vec![match call.saves(Save::Aux(0)) {
-        true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, positive]| {
+        true => slope(e, call, 0, [RuleInput::Grad, RuleInput::Bits(0)], |p, [g, positive]| {
             chosen(p, positive, g, number)
         })?,
-        false => slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        false => slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, x]| {
             let positive = p.with(Prim::Gt, x, 0);
             chosen(p, positive, g, number)
         })?,

@@ -2,7 +2,7 @@
 //!
 //! Where both are equal the left one gets all of the gradient, so that it is counted once. The
 //! gradient needs to know which side won alone: a bit an element, or both inputs where they are
-//! kept anyway.
+//! saved anyway.
 
 use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
@@ -14,7 +14,7 @@ use tonnage_core::row::{
 use tonnage_core::tile::{Prim, TileProgram};
 
 use super::relu_grad::bits_type;
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The smaller of two tensors, broadcast; NaN wins.
@@ -56,13 +56,13 @@ fn program(call: &Call, bits: bool) -> Result<TileProgram> {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     if call.saves(Save::Aux(0)) {
-        let reads = [Of::Grad, Of::Bits(0)];
+        let reads = [RuleInput::Grad, RuleInput::Bits(0)];
         return Ok(vec![
             slope(e, call, 0, reads, |p, [g, right_wins]| p.zero_or(right_wins, g))?,
             slope(e, call, 1, reads, |p, [g, right_wins]| p.or_zero(right_wins, g))?,
         ]);
     }
-    let reads = [Of::Grad, Of::Input(0), Of::Input(1)];
+    let reads = [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)];
     Ok(vec![
         slope(e, call, 0, reads, |p, [g, a, b]| {
             let right_wins = p.two(Prim::Lt, b, a);

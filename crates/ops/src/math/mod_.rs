@@ -9,7 +9,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// What is left of the division that rounds down, broadcast: it has the sign of the divisor.
@@ -32,11 +32,17 @@ pub static MOD: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad], |_, [g]| g)?,
-        slope(e, call, 1, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            let times = p.two(Prim::FloorDiv, a, b);
-            let part = p.mul(g, times);
-            p.neg(part)
-        })?,
+        slope(e, call, 0, [RuleInput::Grad], |_, [g]| g)?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| {
+                let times = p.two(Prim::FloorDiv, a, b);
+                let part = p.mul(g, times);
+                p.neg(part)
+            },
+        )?,
     ])
 }

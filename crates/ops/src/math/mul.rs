@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The product of two tensors element by element, broadcast; integers wrap around.
@@ -30,7 +30,7 @@ pub static MUL: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(1)], |p, [g, b]| p.mul(g, b))?,
-        slope(e, call, 1, [Of::Grad, Of::Input(0)], |p, [g, a]| p.mul(g, a))?,
+        slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(1)], |p, [g, b]| p.mul(g, b))?,
+        slope(e, call, 1, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, a]| p.mul(g, a))?,
     ])
 }

@@ -12,7 +12,7 @@ use tonnage_core::tile::Prim;
 use tonnage_core::{Call, OpDef};
 
 use crate::infer::bad_attrs;
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The slope of `digamma`; its order as [`Attrs::Count`].
@@ -66,7 +66,7 @@ fn infer(call: &Call) -> Result<Types> {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let order = order(call.attrs)?;
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, x]| {
         let next = p.number(order + 1, x);
         let slope = p.two(Prim::Polygamma, next, x);
         p.mul(g, slope)

@@ -10,7 +10,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The left to the power of the right, broadcast.
@@ -37,24 +37,36 @@ pub static POW: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            // b * a^(b - 1), and 0 where b is: there 0 would meet an infinity.
-            let less = p.plus(b, -1);
-            let power = p.two(Prim::Pow, a, less);
-            let slope = p.mul(b, power);
-            let flat = p.with(Prim::Eq, b, 0);
-            let slope = p.zero_or(flat, slope);
-            p.mul(g, slope)
-        })?,
-        slope(e, call, 1, [Of::Grad, Of::Input(0), Of::Output(0)], |p, [g, a, y]| {
-            // y * log(a), and 0 where a is not positive.
-            let positive = p.with(Prim::Gt, a, 0);
-            let one = p.number(1, a);
-            let a = p.select(positive, a, one);
-            let log = p.one(Prim::Log, a);
-            let slope = p.mul(y, log);
-            let slope = p.or_zero(positive, slope);
-            p.mul(g, slope)
-        })?,
+        slope(
+            e,
+            call,
+            0,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| {
+                // b * a^(b - 1), and 0 where b is: there 0 would meet an infinity.
+                let less = p.plus(b, -1);
+                let power = p.two(Prim::Pow, a, less);
+                let slope = p.mul(b, power);
+                let flat = p.with(Prim::Eq, b, 0);
+                let slope = p.zero_or(flat, slope);
+                p.mul(g, slope)
+            },
+        )?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Output(0)],
+            |p, [g, a, y]| {
+                // y * log(a), and 0 where a is not positive.
+                let positive = p.with(Prim::Gt, a, 0);
+                let one = p.number(1, a);
+                let a = p.select(positive, a, one);
+                let log = p.one(Prim::Log, a);
+                let slope = p.mul(y, log);
+                let slope = p.or_zero(positive, slope);
+                p.mul(g, slope)
+            },
+        )?,
     ])
 }

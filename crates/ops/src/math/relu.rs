@@ -1,7 +1,7 @@
 //! `relu`: every element, or 0 where it is negative.
 //!
 //! NaN stays NaN. The slope at 0 is 0. The gradient needs to know the sign alone: a bit an element, or
-//! the output where that is kept anyway.
+//! the output where that is saved anyway.
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -60,7 +60,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let bits = match call.saves(Save::Aux(0)) {
         true => call.aux(0)?,
         false => {
-            // The output is kept anyway: positive there is what the bit would say.
+            // The output is saved anyway: positive there is what the bit would say.
             let y = call.output(0)?;
             let zero: TensorType = TensorType::new(y.ty().dtype, ());
             let zero = emit::zeros(e, &zero)?;

@@ -13,7 +13,7 @@ use tonnage_core::row::{
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 
 use super::relu_grad::bits_type;
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// Every element, kept between 0 and 6; NaN stays NaN.
@@ -48,8 +48,10 @@ fn program(call: &Call, bits: bool) -> Result<TileProgram> {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![match call.saves(Save::Aux(0)) {
-        true => slope(e, call, 0, [Of::Grad, Of::Bits(0)], |p, [g, inside]| p.or_zero(inside, g))?,
-        false => slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+        true => slope(e, call, 0, [RuleInput::Grad, RuleInput::Bits(0)], |p, [g, inside]| {
+            p.or_zero(inside, g)
+        })?,
+        false => slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
             let inside = inside(p, y);
             p.or_zero(inside, g)
         })?,

@@ -8,7 +8,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// elu with fixed numbers that keep mean and variance: 1.0507 * (x, or 1.6733 * (exp(x) - 1) below
@@ -42,7 +42,7 @@ fn program(p: &mut Chain, x: Reg) -> Reg {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
         // Below 0 the slope is y + SCALE * ALPHA; at 0 it is that of the right side, as in TensorFlow.
         let steep = p.plus(y, SCALE * ALPHA);
         let flat = p.number(SCALE, y);

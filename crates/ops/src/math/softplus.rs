@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// log(1 + exp(x)), which is x for large x.
@@ -31,13 +31,13 @@ pub static SOFTPLUS: OpDef = OpDef {
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     // sigmoid(x), which is 1 - exp(-y).
     Ok(vec![match call.saves(Save::Input(0)) {
-        true => slope(e, call, 0, [Of::Grad, Of::Input(0)], |p, [g, x]| {
+        true => slope(e, call, 0, [RuleInput::Grad, RuleInput::Input(0)], |p, [g, x]| {
             let slope = p.one(Prim::Sigmoid, x);
             p.mul(g, slope)
         })?,
-        false => slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
-            let turned = p.neg(y);
-            let rest = p.one(Prim::Expm1, turned);
+        false => slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
+            let negated = p.neg(y);
+            let rest = p.one(Prim::Expm1, negated);
             let slope = p.neg(rest);
             p.mul(g, slope)
         })?,

@@ -7,7 +7,7 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scr
 use tonnage_core::tile::{Prim, Reg};
 use tonnage_core::{DType, OpDef};
 
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// x / (1 + |x|).
@@ -39,7 +39,7 @@ fn program(p: &mut Chain, x: Reg) -> Reg {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
         // (1 - |y|)^2
         let size = p.one(Prim::Abs, y);
         let rest = p.neg(size);

@@ -8,7 +8,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// The square of the difference of two tensors, broadcast; integers wrap around.
@@ -42,11 +42,19 @@ fn twice(p: &mut Chain, g: Reg, a: Reg, b: Reg) -> Reg {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            twice(p, g, a, b)
-        })?,
-        slope(e, call, 1, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            twice(p, g, b, a)
-        })?,
+        slope(
+            e,
+            call,
+            0,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| twice(p, g, a, b),
+        )?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| twice(p, g, b, a),
+        )?,
     ])
 }

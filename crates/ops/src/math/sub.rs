@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The difference of two tensors, broadcast; integers wrap around.
@@ -30,7 +30,7 @@ pub static SUB: OpDef = OpDef {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad], |_, [g]| g)?,
-        slope(e, call, 1, [Of::Grad], |p, [g]| p.neg(g))?,
+        slope(e, call, 0, [RuleInput::Grad], |_, [g]| g)?,
+        slope(e, call, 1, [RuleInput::Grad], |p, [g]| p.neg(g))?,
     ])
 }

@@ -7,7 +7,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::Prim;
 
-use crate::tile::{Of, slope};
+use crate::tile::{RuleInput, slope};
 use crate::{rules, samples};
 
 /// The tangent.
@@ -29,7 +29,7 @@ pub static TAN: OpDef = OpDef {
 };
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    Ok(vec![slope(e, call, 0, [Of::Grad, Of::Output(0)], |p, [g, y]| {
+    Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
         let square = p.one(Prim::Square, y);
         p.fma(g, square, g)
     })?])

@@ -9,7 +9,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
 use tonnage_core::tile::{Prim, Reg};
 
-use crate::tile::{Chain, Of, slope};
+use crate::tile::{Chain, RuleInput, slope};
 use crate::{rules, samples};
 
 /// The left times the logarithm of the right, broadcast, and 0 where the left is 0.
@@ -43,15 +43,27 @@ fn unless_zero(p: &mut Chain, a: Reg, value: Reg) -> Reg {
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![
-        slope(e, call, 0, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            let log = p.one(Prim::Log, b);
-            let slope = unless_zero(p, a, log);
-            p.mul(g, slope)
-        })?,
-        slope(e, call, 1, [Of::Grad, Of::Input(0), Of::Input(1)], |p, [g, a, b]| {
-            let share = p.div(a, b);
-            let slope = unless_zero(p, a, share);
-            p.mul(g, slope)
-        })?,
+        slope(
+            e,
+            call,
+            0,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| {
+                let log = p.one(Prim::Log, b);
+                let slope = unless_zero(p, a, log);
+                p.mul(g, slope)
+            },
+        )?,
+        slope(
+            e,
+            call,
+            1,
+            [RuleInput::Grad, RuleInput::Input(0), RuleInput::Input(1)],
+            |p, [g, a, b]| {
+                let share = p.div(a, b);
+                let slope = unless_zero(p, a, share);
+                p.mul(g, slope)
+            },
+        )?,
     ])
 }

@@ -1,8 +1,8 @@
-//! `rotary_embedding`: pairs of elements of each vector turned by angles that grow with its position, each pair at a pace of its
+//! `rotary_embedding`: pairs of elements of each vector rotated by angles that grow with its position, each pair at a pace of its
 //! own, so that the product of two vectors depends on how far apart they are.
 //!
-//! Sines and cosines are computed once for each position, in f64, and used for all heads. The transpose of a turn is the
-//! turn back, and that is its gradient.
+//! Sines and cosines are computed once for each position, in f64, and used for all heads. The transpose of a rotation is the
+//! rotation back, and that is its gradient.
 
 use smallvec::smallvec;
 use tonnage_core::error::{Result, bad_argument};
@@ -15,11 +15,11 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Bytes, Call, DType, Element, Emit, OpDef, Scalar, TensorType};
 
 use super::float::{Float, Wide, with_float};
-use super::rows::{Rows, bytes_of_rows};
+use super::rows::{StridedRows, bytes_of_rows};
 use crate::index::indices::Indices;
 use crate::infer::{along, bad_attrs, cost, dtype, each, inputs, integer, rank_at_least, shape};
 use crate::parallel::{cut, cut_bytes, for_each_item, rows_at_once};
-use crate::simd::float::{self, Real};
+use crate::simd::float::{self, MathFloat};
 use crate::simd::{self, Isa};
 
 const NAME: &str = "rotary_embedding";
@@ -27,7 +27,7 @@ const NAME: &str = "rotary_embedding";
 /// `(x [..., length, width], positions [length]) -> [..., length, width]`; the rest as [`Attrs::Rotary`].
 pub static ROTARY_EMBEDDING: OpDef = OpDef {
     name: NAME,
-    doc: "Pairs of elements turned by angles that grow with their vector's position.",
+    doc: "Pairs of elements rotated by angles that grow with their vector's position.",
     infer,
     axes,
     mem: Mem::Reuse(&[0]),
@@ -46,19 +46,19 @@ pub static ROTARY_EMBEDDING: OpDef = OpDef {
 };
 
 #[derive(Clone, Copy)]
-struct How {
+struct RotarySpec {
     base: f64,
     neighbours: bool,
     back: bool,
 }
 
-fn how(attrs: &Attrs) -> Result<How> {
+fn how(attrs: &Attrs) -> Result<RotarySpec> {
     let Attrs::Rotary { base, neighbours, back } = *attrs else {
         return Err(bad_attrs(NAME, attrs, "those of rotary embeddings"));
     };
     let base = base.to_f64();
     match base > 0.0 && base.is_finite() {
-        true => Ok(How { base, neighbours, back }),
+        true => Ok(RotarySpec { base, neighbours, back }),
         false => {
             let what = format!("angles by powers of {base}");
             Err(bad_argument(NAME, what, "use a number above 0, such as 10000"))
@@ -80,7 +80,7 @@ fn infer(call: &Call) -> Result<Types> {
         return Err(bad_argument(
             NAME,
             what,
-            "use an even number of them: they are turned by pairs",
+            "use an even number of them: they are rotated by pairs",
         ));
     }
     Ok(smallvec![x.clone()])
@@ -110,7 +110,7 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let How { base, neighbours, back } = how(call.attrs)?;
+    let RotarySpec { base, neighbours, back } = how(call.attrs)?;
     let attrs = Attrs::Rotary { base: Scalar::Float(base), neighbours, back: !back };
     let made = e.apply(&ROTARY_EMBEDDING, vec![call.grad()?, call.input(1)?], attrs)?;
     Ok(vec![crate::emit::dense(made), None])
@@ -122,14 +122,14 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let how = how(k.attrs)?;
-    let x = Rows::<T>::of(&k.inputs[0]);
+    let x = StridedRows::<T>::of(&k.inputs[0]);
     let positions = Indices::unchecked(&k.inputs[1]);
     let (width, length) = (x.width, positions.count());
     let mut rest = &mut *k.scratch;
     let table = cut::<T::Compute>(&mut rest, width * length);
     for_each_chunk(k.workers, table, width.max(1), &|row, table| {
         let position = positions.signed(row) as f64;
-        simd::level().run(Angles { position, how, table });
+        simd::level().run(RotaryAngles { position, how, table });
     })?;
     let table = &*table;
     let at_once = rows_at_once(width);
@@ -145,7 +145,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let x = x.row_or(row, out, buffer);
             let angles = &table[row % length * width..][..width];
             let neighbours = how.neighbours;
-            simd::level().run(Turn { x, angles, neighbours, work: &mut *work });
+            simd::level().run(RotateVector { x, angles, neighbours, work: &mut *work });
             T::store(work, out);
         }
         Ok(())
@@ -153,13 +153,13 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// Cosines, then sines, of one position.
-struct Angles<'a, C> {
+struct RotaryAngles<'a, C> {
     position: f64,
-    how: How,
+    how: RotarySpec,
     table: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Angles<'_, C> {
+impl<C: Wide> simd::Kernel for RotaryAngles<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -170,7 +170,7 @@ impl<C: Wide> simd::Kernel for Angles<'_, C> {
         let pace = -self.how.base.ln() / pairs as f64;
         let angle = |i: usize| self.position * float::exp::<I, f64>(pace * i as f64);
         // The vector functions are exact up to some angle; hardly any position is so far out.
-        if self.position.abs() * (1.0 / self.how.base).max(1.0) > <f64 as Real>::TRIG_FAST {
+        if self.position.abs() * (1.0 / self.how.base).max(1.0) > <f64 as MathFloat>::TRIG_FAST {
             for (i, (cos, sin)) in cosines.iter_mut().zip(sines).enumerate() {
                 (*cos, *sin) = (C::of(angle(i).cos()), C::of(sign * angle(i).sin()));
             }
@@ -184,14 +184,14 @@ impl<C: Wide> simd::Kernel for Angles<'_, C> {
 }
 
 /// One vector.
-struct Turn<'a, C> {
+struct RotateVector<'a, C> {
     x: &'a [C],
     angles: &'a [C],
     neighbours: bool,
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Turn<'_, C> {
+impl<C: Wide> simd::Kernel for RotateVector<'_, C> {
     type Output = ();
 
     #[inline(always)]

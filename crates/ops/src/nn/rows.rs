@@ -55,7 +55,7 @@ pub fn sum2<C: Wide>(x: &[C], y: &[C], term: impl Fn(C, C) -> C) -> C {
 }
 
 /// Rows of an input, at any strides: all axes but the last, and the last.
-pub struct Rows<'a, T> {
+pub struct StridedRows<'a, T> {
     data: &'a [T],
     /// In place: rows are read from the output.
     of_output: bool,
@@ -65,11 +65,11 @@ pub struct Rows<'a, T> {
     pub width: usize,
 }
 
-impl<'a, T: Float> Rows<'a, T> {
+impl<'a, T: Float> StridedRows<'a, T> {
     /// Of an input with at least one axis.
-    pub fn of(input: &'a In) -> Rows<'a, T> {
+    pub fn of(input: &'a In) -> StridedRows<'a, T> {
         let last = input.layout.sizes.len() - 1;
-        Rows {
+        StridedRows {
             data: input.slice::<T>(),
             of_output: matches!(input.data, Data::Output(_)),
             outer: strided::axes(&input.layout, 0..last),

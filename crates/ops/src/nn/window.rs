@@ -14,7 +14,7 @@ const FAR: usize = 1 << 31;
 
 /// Windows along one axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Axis {
+pub struct WindowAxis {
     /// Taps of a window.
     pub size: usize,
     /// From one window to the next.
@@ -25,9 +25,9 @@ pub struct Axis {
     pub dilation: usize,
 }
 
-impl Axis {
+impl WindowAxis {
     /// What an image without this axis has.
-    const NONE: Axis = Axis { size: 1, stride: 1, padding: [0, 0], dilation: 1 };
+    const NONE: WindowAxis = WindowAxis { size: 1, stride: 1, padding: [0, 0], dilation: 1 };
 
     /// From the first tap to one past the last.
     pub fn reach(&self) -> usize {
@@ -56,22 +56,22 @@ impl Axis {
 
     /// True where window `i` is element `i`.
     pub fn is_trivial(&self) -> bool {
-        *self == Axis { dilation: self.dilation, ..Axis::NONE }
+        *self == WindowAxis { dilation: self.dilation, ..WindowAxis::NONE }
     }
 }
 
 /// Windows over an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowGeometry {
     /// Along depth, height and width.
-    pub axes: [Axis; 3],
+    pub axes: [WindowAxis; 3],
     /// How many of these axes the image has: the last ones.
     pub spatial: usize,
 }
 
-impl Window {
+impl WindowGeometry {
     /// From attributes, checked.
-    pub fn of(op: &'static str, from: &window::Window) -> Result<Window> {
+    pub fn of(op: &'static str, from: &window::Window) -> Result<WindowGeometry> {
         let window::Window { size, stride, padding, dilation } = from;
         let spatial = size.len();
         let named = [stride.len(), padding.len(), dilation.len()];
@@ -96,16 +96,16 @@ impl Window {
             );
             return Err(bad_argument(op, what, "stay below 2^31"));
         }
-        let mut axes = [Axis::NONE; 3];
+        let mut axes = [WindowAxis::NONE; 3];
         for (i, axis) in axes[3 - spatial..].iter_mut().enumerate() {
-            *axis = Axis {
+            *axis = WindowAxis {
                 size: size[i],
                 stride: stride[i],
                 padding: padding[i],
                 dilation: dilation[i],
             };
         }
-        Ok(Window { axes, spatial })
+        Ok(WindowGeometry { axes, spatial })
     }
 
     /// How many taps, padding included.
@@ -120,7 +120,7 @@ impl Window {
 
     /// True where every window is one pixel, and every pixel has one.
     pub fn is_trivial(&self) -> bool {
-        self.axes.iter().all(Axis::is_trivial)
+        self.axes.iter().all(WindowAxis::is_trivial)
     }
 
     /// The spatial lengths of an image; refuses one that has another number of axes.
@@ -144,7 +144,7 @@ impl Window {
                 let of: Shape = lengths.iter().cloned().collect();
                 let what = format!(
                     "a window that reaches over {:?} does not fit into {of} with padding {:?}",
-                    own.iter().map(Axis::reach).collect::<SmallVec<[usize; 3]>>(),
+                    own.iter().map(WindowAxis::reach).collect::<SmallVec<[usize; 3]>>(),
                     own.iter().map(|axis| axis.padding).collect::<SmallVec<[[usize; 2]; 3]>>(),
                 );
                 return Err(bad_argument(op, what, "use a smaller window or more padding"));

@@ -1,6 +1,6 @@
 //! Where the largest or the least element along an axis stands: what `argmax` and `argmin` share.
 //!
-//! Along a last axis that lies close together the extreme of each block of 512 is found by a vectorized fold,
+//! Along a last axis that lies close together the extreme of each block of 512 is found by a vectorized reduction,
 //! and only the block that holds the winner is looked through for its place. Along another axis the winners of
 //! neighbouring columns are kept side by side while the rows are walked through once.
 
@@ -60,8 +60,8 @@ pub(super) fn kernel(op: &'static str, k: &mut Kernel, largest: bool) -> Result<
     let Attrs::Axis(axis) = *k.attrs else { return Ok(()) };
     let (x, out) = (&k.inputs[0], k.outputs[0].slice::<i64>());
     with_number!(op, x.dtype, T => match largest {
-        true => find::<T, Largest>(x, axis, out, k.workers),
-        false => find::<T, Least>(x, axis, out, k.workers),
+        true => find::<T, ArgMaxRank>(x, axis, out, k.workers),
+        false => find::<T, ArgMinRank>(x, axis, out, k.workers),
     })
 }
 
@@ -71,17 +71,17 @@ trait Rank {
     fn ahead<T: Number>(a: T, b: T) -> bool;
 }
 
-struct Largest;
-struct Least;
+struct ArgMaxRank;
+struct ArgMinRank;
 
-impl Rank for Largest {
+impl Rank for ArgMaxRank {
     #[inline(always)]
     fn ahead<T: Number>(a: T, b: T) -> bool {
         a.above(b)
     }
 }
 
-impl Rank for Least {
+impl Rank for ArgMinRank {
     #[inline(always)]
     fn ahead<T: Number>(a: T, b: T) -> bool {
         a.below(b)
@@ -116,7 +116,7 @@ fn find<T: Number, R: Rank>(
             if side_by_side {
                 let count = WIDTH.min(width - column).min(out.len() - done);
                 let walk = Columns { data, start, step, n, out: &mut out[done..done + count] };
-                level().run(Best::<T, R>(walk, std::marker::PhantomData));
+                level().run(ColumnWinners::<T, R>(walk, std::marker::PhantomData));
                 done += count;
             } else {
                 out[done] = along::<T, R>(data, start, step, n, workers) as i64;
@@ -150,7 +150,7 @@ fn along<T: Number, R: Rank>(
         let from = block * BLOCK;
         let count = BLOCK.min(n - from);
         let block = fetch(data, start + from as isize * step, step, count, &mut buffer);
-        let winner = level().run(Winner::<T, R>(block, std::marker::PhantomData));
+        let winner = level().run(RowWinner::<T, R>(block, std::marker::PhantomData));
         if best.is_none_or(|(held, _)| R::ahead(winner, held)) {
             best = Some((winner, from));
         }
@@ -181,9 +181,9 @@ fn fetch<'a, T: Element>(
 }
 
 /// The winner of a block, in lanes that the compiler puts side by side.
-struct Winner<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
+struct RowWinner<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
 
-impl<T: Number, R: Rank> crate::simd::Kernel for Winner<'_, T, R> {
+impl<T: Number, R: Rank> crate::simd::Kernel for RowWinner<'_, T, R> {
     type Output = T;
 
     #[inline(always)]
@@ -209,9 +209,9 @@ struct Columns<'a, T> {
 }
 
 /// The winners of neighbouring columns, a row after the other.
-struct Best<'a, T, R>(Columns<'a, T>, std::marker::PhantomData<R>);
+struct ColumnWinners<'a, T, R>(Columns<'a, T>, std::marker::PhantomData<R>);
 
-impl<T: Number, R: Rank> crate::simd::Kernel for Best<'_, T, R> {
+impl<T: Number, R: Rank> crate::simd::Kernel for ColumnWinners<'_, T, R> {
     type Output = ();
 
     #[inline(always)]

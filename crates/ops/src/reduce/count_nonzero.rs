@@ -3,7 +3,7 @@
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types};
-use tonnage_core::tile::{Fold, Prim, TileProgram};
+use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
 
 use crate::tile::Chain;
@@ -16,7 +16,7 @@ pub static COUNT_NONZERO: OpDef = OpDef {
     infer,
     axes: |call| rules::axes::reduction(call, true),
     mem: Mem::Alloc,
-    scratch: tile::fold_scratch,
+    scratch: tile::reduction_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost(call, infer, 2),
@@ -41,6 +41,6 @@ fn program(call: &Call, _: bool) -> Result<TileProgram> {
         };
         (p.cast(hit, DType::I64), None)
     });
-    program.fold(Fold::Sum, super::reduced(call)?.0);
+    program.reduce(Reduction::Sum, super::reduced(call)?.0);
     Ok(program)
 }

@@ -11,7 +11,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Values};
 
 use super::linear_recurrence::LINEAR_RECURRENCE;
-use super::scan::{self, Scan};
+use super::scan::{self, ScanAttrs};
 use crate::{emit, rules};
 
 /// Running products along an axis.
@@ -35,7 +35,7 @@ pub static CUMPROD: OpDef = OpDef {
 /// Of y_k = x_0 ... x_k: the gradient of x_i is (x_0 ... x_(i-1)) s_i with s_i = g_i + x_(i+1) s_(i+1). Where
 /// each product leaves its own element out, g stands one place further on.
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let Scan { axis, exclusive, reverse } = scan::scan(&call.call())?;
+    let ScanAttrs { axis, exclusive, reverse } = scan::scan(&call.call())?;
     let (g, x) = (call.grad()?, call.input(0)?);
     let before = Attrs::Scan { axis, exclusive: true, reverse };
     let before = e.apply(&CUMPROD, vec![x.clone()], before)?;

@@ -7,7 +7,7 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 
-use super::scan::{self, Scan};
+use super::scan::{self, ScanAttrs};
 use crate::{emit, rules};
 
 /// Running sums along an axis.
@@ -30,7 +30,7 @@ pub static CUMSUM: OpDef = OpDef {
 
 /// An element is part of the sums behind it: they run back.
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let Scan { axis, exclusive, reverse } = scan::scan(&call.call())?;
+    let ScanAttrs { axis, exclusive, reverse } = scan::scan(&call.call())?;
     let back = Attrs::Scan { axis, exclusive, reverse: !reverse };
     let g = call.grad()?;
     Ok(vec![emit::dense(e.apply(&CUMSUM, vec![g], back)?)])

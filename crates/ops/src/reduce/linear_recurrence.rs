@@ -17,7 +17,7 @@ use tonnage_core::row::{
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, OpDef, TensorType, Workers, bf16, f16};
 
-use super::scan::{self, Running, Scan};
+use super::scan::{self, Running, ScanAttrs};
 use crate::parallel::{rows_at_once, strides};
 use crate::{emit, rules, strided};
 
@@ -60,7 +60,7 @@ fn infer(call: &Call) -> Result<Types> {
 }
 
 fn axes(call: &Call) -> AxisMap {
-    let Ok(Scan { axis, .. }) = scan::scan(call) else { return AxisMap::default() };
+    let Ok(ScanAttrs { axis, .. }) = scan::scan(call) else { return AxisMap::default() };
     let along = |i| match i == axis {
         true => AxisOf::Mixed,
         false => AxisOf::Along(smallvec![(0, i), (1, i)]),
@@ -71,7 +71,7 @@ fn axes(call: &Call) -> AxisMap {
 
 /// b's gradient s runs back with the same factors; a factor's is s times the value that it multiplied.
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let Scan { axis, exclusive, reverse } = scan::scan(&call.call())?;
+    let ScanAttrs { axis, exclusive, reverse } = scan::scan(&call.call())?;
     let back = Attrs::Scan { axis, exclusive: !exclusive, reverse: !reverse };
     let s = e.apply(&LINEAR_RECURRENCE, vec![call.input(0)?, call.grad()?], back)?;
     let of_a = match call.needs[0] {
@@ -112,13 +112,13 @@ fn run<T: Running<Wide = f64>>(k: &mut Kernel) -> Result<()> {
     for_each_chunk(k.workers, out, n * inner * at_once, &|chunk, blocks| {
         for (i, block) in blocks.chunks_mut(n * inner).enumerate() {
             let first = (chunk * at_once + i) * n * inner;
-            let job = Job { a, b, n, inner, exclusive, reverse, workers: k.workers };
+            let job = RecurrenceJob { a, b, n, inner, exclusive, reverse, workers: k.workers };
             job.run::<T>(first, block);
         }
     })
 }
 
-struct Job<'a> {
+struct RecurrenceJob<'a> {
     a: &'a In<'a>,
     b: &'a In<'a>,
     n: usize,
@@ -128,7 +128,7 @@ struct Job<'a> {
     workers: &'a dyn Workers,
 }
 
-impl Job<'_> {
+impl RecurrenceJob<'_> {
     fn run<T: Running<Wide = f64>>(&self, first: usize, block: &mut [T]) {
         let mut factors = [T::narrow(0.0); WIDTH];
         let mut column = 0;

@@ -8,7 +8,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
-use tonnage_core::tile::{Fold, Prim};
+use tonnage_core::tile::{Prim, Reduction};
 
 use crate::math::stop_gradient::STOP_GRADIENT;
 use crate::tile::{Ending, pass};
@@ -49,7 +49,7 @@ fn expand(e: &mut dyn Emit, call: &Call, mut inputs: Vec<Value>) -> Result<Vec<V
 fn largest(e: &mut dyn Emit, call: &Call, x: Value) -> Result<Value> {
     let (axes, _) = super::reduced(call)?;
     let wide = x.ty().dtype.compute();
-    let most = Ending::Fold { fold: Fold::Max, axes, keep_dims: true, dtype: wide };
+    let most = Ending::Reduce { reduction: Reduction::Max, axes, keep_dims: true, dtype: wide };
     let most = pass(e, [x], most, |_, [x]| x)?;
     // An infinity taken away from itself would be NaN.
     pass(e, [most], Ending::Store(wide), |p, [most]| {
@@ -62,7 +62,7 @@ fn largest(e: &mut dyn Emit, call: &Call, x: Value) -> Result<Value> {
 fn sum_of_powers(e: &mut dyn Emit, call: &Call, x: Value, most: Value) -> Result<Value> {
     let (axes, _) = super::reduced(call)?;
     let wide = x.ty().dtype.compute();
-    let sum = Ending::Fold { fold: Fold::Sum, axes, keep_dims: true, dtype: wide };
+    let sum = Ending::Reduce { reduction: Reduction::Sum, axes, keep_dims: true, dtype: wide };
     pass(e, [x, most], sum, |p, [x, most]| {
         let less = p.sub(x, most);
         p.one(Prim::Exp, less)

@@ -5,7 +5,7 @@
 
 use tonnage_core::OpDef;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
-use tonnage_core::tile::Fold;
+use tonnage_core::tile::Reduction;
 
 use crate::{rules, tile};
 
@@ -16,13 +16,13 @@ pub static MIN: OpDef = OpDef {
     infer: super::of_number,
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
-    scratch: tile::fold_scratch,
+    scratch: tile::reduction_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_number, 1),
     grad: Grad::Rule(super::shared_among_equals),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(|call, _| super::folding(call, Fold::Min)),
+    lower: Lower::Tile(|call, _| super::reduction_program(call, Reduction::Min)),
     samples: super::number_samples,
 };

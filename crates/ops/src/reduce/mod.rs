@@ -1,4 +1,4 @@
-//! Reductions over any axes: tile programs that close with a fold; and scans along one axis.
+//! Reductions over any axes: tile programs that close with a reduction; and scans along one axis.
 
 pub mod all;
 pub mod any;
@@ -26,7 +26,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Call, Cost, Sample, Types};
-use tonnage_core::tile::{Fold, Prim, TileProgram};
+use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{DType, Dim, Shape, Sizes, TensorType};
 
 use crate::tile::{Ending, pass};
@@ -40,12 +40,12 @@ fn reduced<'a>(call: &Call<'a>) -> Result<(&'a Sizes, bool)> {
     }
 }
 
-/// Loads the only input and folds it over the axes of the attributes.
-pub(crate) fn folding(call: &Call, fold: Fold) -> Result<TileProgram> {
+/// Loads the only input and reduces it over the axes of the attributes.
+pub(crate) fn reduction_program(call: &Call, reduction: Reduction) -> Result<TileProgram> {
     let dtype = call.inputs[0].dtype;
     let mut program = TileProgram::loading(&[dtype]);
     program.store(0, dtype);
-    program.fold(fold, reduced(call)?.0);
+    program.reduce(reduction, reduced(call)?.0);
     Ok(program)
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn broadcast_back(
 /// The mean over axes, which stay as lengths of 1, not rounded to 16 bits.
 fn wide_mean(e: &mut dyn Emit, x: Value, axes: &[usize]) -> Result<Value> {
     let dtype = x.ty().dtype.compute();
-    let ending = Ending::Fold { fold: Fold::Mean, axes, keep_dims: true, dtype };
+    let ending = Ending::Reduce { reduction: Reduction::Mean, axes, keep_dims: true, dtype };
     pass(e, [x], ending, |_, [x]| x)
 }
 
@@ -118,7 +118,7 @@ fn shared_among_equals(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<C
     let shape = kept(&call.inputs[0].shape, axes);
     let (g, y) = (emit::reshape(e, g, &shape)?, emit::reshape(e, y, &shape)?);
     let dtype = x.ty().dtype.compute();
-    let ending = Ending::Fold { fold: Fold::Sum, axes, keep_dims: true, dtype };
+    let ending = Ending::Reduce { reduction: Reduction::Sum, axes, keep_dims: true, dtype };
     let hits = pass(e, [x.clone(), y.clone()], ending, |p, [x, y]| {
         let hit = p.two(Prim::Eq, x, y);
         p.cast(hit, dtype)

@@ -12,7 +12,7 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
 };
-use tonnage_core::tile::{Fold, Prim, Reg};
+use tonnage_core::tile::{Prim, Reduction, Reg};
 use tonnage_core::{OpDef, Scalar, Sizes, TensorType};
 
 use crate::tile::{Chain, Ending, pass};
@@ -82,9 +82,9 @@ fn expand(e: &mut dyn Emit, call: &Call, mut inputs: Vec<Value>) -> Result<Vec<V
     let (axes, keep_dims, power) = asked(call)?;
     let x = inputs.swap_remove(0);
     let (dtype, wide) = (x.ty().dtype, x.ty().dtype.compute());
-    let fold = if matches!(power, Power::Infinite) { Fold::Max } else { Fold::Sum };
-    let ending = Ending::Fold { fold, axes, keep_dims, dtype: wide };
-    let folded = pass(e, [x], ending, |p, [x]| match power {
+    let reduction = if matches!(power, Power::Infinite) { Reduction::Max } else { Reduction::Sum };
+    let ending = Ending::Reduce { reduction, axes, keep_dims, dtype: wide };
+    let reduced = pass(e, [x], ending, |p, [x]| match power {
         Power::Two => p.one(Prim::Square, x),
         Power::One | Power::Infinite => p.one(Prim::Abs, x),
         Power::Other(power) => {
@@ -92,7 +92,7 @@ fn expand(e: &mut dyn Emit, call: &Call, mut inputs: Vec<Value>) -> Result<Vec<V
             p.with(Prim::Pow, size, power)
         }
     })?;
-    let made = pass(e, [folded], Ending::Store(dtype), |p, [sum]| match power {
+    let made = pass(e, [reduced], Ending::Store(dtype), |p, [sum]| match power {
         Power::Two => p.one(Prim::Sqrt, sum),
         Power::One => sum,
         // The largest of nothing is minus infinity.
@@ -119,7 +119,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         })?,
         Power::Infinite => {
             let dtype = x.ty().dtype.compute();
-            let hits = Ending::Fold { fold: Fold::Sum, axes, keep_dims: true, dtype };
+            let hits = Ending::Reduce { reduction: Reduction::Sum, axes, keep_dims: true, dtype };
             let hits = pass(e, [x.clone(), y.clone()], hits, |p, [x, y]| {
                 let hit = largest(p, x, y);
                 p.cast(hit, dtype)

@@ -8,7 +8,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Values};
-use tonnage_core::tile::Fold;
+use tonnage_core::tile::Reduction;
 use tonnage_core::{OpDef, Shape, Sizes};
 
 use super::cumprod::CUMPROD;
@@ -22,28 +22,28 @@ pub static PROD: OpDef = OpDef {
     infer: super::of_number,
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
-    scratch: tile::fold_scratch,
+    scratch: tile::reduction_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_number, 1),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Tile(|call, _| super::folding(call, Fold::Prod)),
+    lower: Lower::Tile(|call, _| super::reduction_program(call, Reduction::Prod)),
     samples,
 };
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (axes, _) = super::reduced(&call.call())?;
     let (g, x, shape) = (call.grad()?, call.input(0)?, &call.inputs[0].shape);
-    // The folded axes as one, behind the others.
+    // The reduced axes as one, behind the others.
     let rest = (0..shape.rank()).filter(|axis| !axes.contains(axis));
     let order: Sizes = rest.clone().chain(axes.iter().copied()).collect();
     let outer = rest.map(|axis| shape[axis].clone());
     let flat: Shape = outer.chain([super::count(shape, axes)]).collect();
-    let turned = emit::transpose(e, x, &order)?;
-    let between = turned.ty().shape.clone();
-    let rows = emit::reshape(e, turned, &flat)?;
+    let transposed = emit::transpose(e, x, &order)?;
+    let between = transposed.ty().shape.clone();
+    let rows = emit::reshape(e, transposed, &flat)?;
     let axis = flat.rank() - 1;
     let before = Attrs::Scan { axis, exclusive: true, reverse: false };
     let before = e.apply(&CUMPROD, vec![rows.clone()], before)?;

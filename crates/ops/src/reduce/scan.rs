@@ -89,17 +89,17 @@ running_integers!(i64, i32, i16, i8, u64, u32, u16, u8);
 
 /// What the attributes say.
 #[derive(Clone, Copy)]
-pub(super) struct Scan {
+pub(super) struct ScanAttrs {
     pub axis: usize,
     pub exclusive: bool,
     pub reverse: bool,
 }
 
-pub(super) fn scan(call: &Call) -> Result<Scan> {
+pub(super) fn scan(call: &Call) -> Result<ScanAttrs> {
     match *call.attrs {
         Attrs::Scan { axis, exclusive, reverse } => {
             let axis = call.inputs[0].shape.axis(call.op, rules::infer::from_front(axis))?;
-            Ok(Scan { axis, exclusive, reverse })
+            Ok(ScanAttrs { axis, exclusive, reverse })
         }
         _ => Err(rules::infer::wrong_attrs(call)),
     }
@@ -114,7 +114,7 @@ pub(super) fn infer(call: &Call) -> Result<Types> {
 
 /// All axes but the scanned one run along.
 pub(super) fn axes(call: &Call) -> AxisMap {
-    let Ok(Scan { axis, .. }) = scan(call) else { return AxisMap::default() };
+    let Ok(ScanAttrs { axis, .. }) = scan(call) else { return AxisMap::default() };
     let along = |i| match i == axis {
         true => AxisOf::Mixed,
         false => AxisOf::Along(smallvec![(0, i)]),
@@ -153,11 +153,11 @@ fn segments(sizes: &[usize], axis: usize) -> (usize, usize) {
 
 pub(super) fn kernel(op: &'static str, k: &mut Kernel, product: bool) -> Result<()> {
     let Attrs::Scan { axis, exclusive, reverse } = *k.attrs else { return Ok(()) };
-    let how = Scan { axis, exclusive, reverse };
+    let how = ScanAttrs { axis, exclusive, reverse };
     with_number!(op, k.outputs[0].dtype, T => run::<T>(k, how, product))
 }
 
-fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) -> Result<()> {
+fn run<T: Running>(k: &mut Kernel, how: ScanAttrs, product: bool) -> Result<()> {
     let (sizes, out) = k.outputs[0].parts::<T>();
     if out.is_empty() {
         return Ok(());
@@ -165,8 +165,14 @@ fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) -> Result<()> {
     let input = &k.inputs[0];
     let n = sizes[how.axis];
     let inner: usize = sizes[how.axis + 1..].iter().product();
-    let job =
-        Job::<T> { input, how, product, inner, workers: k.workers, _of: std::marker::PhantomData };
+    let job = ScanJob::<T> {
+        input,
+        how,
+        product,
+        inner,
+        workers: k.workers,
+        _of: std::marker::PhantomData,
+    };
     let (count, long) = segments(sizes, how.axis);
     if count > 1 {
         let totals = &mut cast_slice_mut::<u8, T::Wide>(k.scratch)[..count * inner];
@@ -190,16 +196,16 @@ fn run<T: Running>(k: &mut Kernel, how: Scan, product: bool) -> Result<()> {
     })
 }
 
-struct Job<'a, T> {
+struct ScanJob<'a, T> {
     input: &'a In<'a>,
-    how: Scan,
+    how: ScanAttrs,
     product: bool,
     inner: usize,
     workers: &'a dyn Workers,
     _of: std::marker::PhantomData<T>,
 }
 
-impl<T: Running> Job<'_, T> {
+impl<T: Running> ScanJob<'_, T> {
     /// Segments of `long` elements: the totals of each, what comes before each, and then each from there on.
     fn in_segments(
         &self,
@@ -266,7 +272,7 @@ impl<T: Running> Job<'_, T> {
         let at_once = PIECE / n * n;
         for (i, piece) in rows.chunks_mut(at_once).enumerate() {
             self.bring(first + i * at_once, piece);
-            let Job { product, how, .. } = *self;
+            let ScanJob { product, how, .. } = *self;
             level().run(Short { rows: piece, n, how, product });
         }
     }
@@ -342,7 +348,7 @@ impl<T: Running> Job<'_, T> {
                 let at = i * self.inner + column;
                 let row = &mut block[at..at + running.len()];
                 self.bring(first + at, row);
-                let Job { product, how: Scan { exclusive, .. }, .. } = *self;
+                let ScanJob { product, how: ScanAttrs { exclusive, .. }, .. } = *self;
                 level().run(Across { row, running, product, exclusive });
             }
         }
@@ -374,7 +380,7 @@ impl<T: Running> vectorize::Kernel for Across<'_, T> {
 struct Short<'a, T: Running> {
     rows: &'a mut [T],
     n: usize,
-    how: Scan,
+    how: ScanAttrs,
     product: bool,
 }
 
@@ -403,8 +409,8 @@ impl<T: Running> Short<'_, T> {
     fn each<const N: usize>(self, product: bool) {
         for row in self.rows.as_chunks_mut::<N>().0 {
             match self.how.reverse {
-                true => through(row, Scan { reverse: true, ..self.how }, product),
-                false => through(row, Scan { reverse: false, ..self.how }, product),
+                true => through(row, ScanAttrs { reverse: true, ..self.how }, product),
+                false => through(row, ScanAttrs { reverse: false, ..self.how }, product),
             }
         }
     }
@@ -412,7 +418,7 @@ impl<T: Running> Short<'_, T> {
 
 /// One row from its start.
 #[inline(always)]
-fn through<T: Running>(row: &mut [T], how: Scan, product: bool) {
+fn through<T: Running>(row: &mut [T], how: ScanAttrs, product: bool) {
     let (len, mut running) = (row.len(), T::unit(product));
     for i in 0..len {
         let x = &mut row[if how.reverse { len - 1 - i } else { i }];

@@ -8,7 +8,7 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
-use tonnage_core::tile::Fold;
+use tonnage_core::tile::Reduction;
 
 use crate::{emit, rules, tile};
 
@@ -19,14 +19,14 @@ pub static SUM: OpDef = OpDef {
     infer: super::of_number,
     axes: |call| rules::axes::reduction(call, true),
     mem: Mem::Alloc,
-    scratch: tile::fold_scratch,
+    scratch: tile::reduction_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_number, 1),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
-    lower: Lower::Tile(|call, _| super::folding(call, Fold::Sum)),
+    lower: Lower::Tile(|call, _| super::reduction_program(call, Reduction::Sum)),
     samples: super::number_samples,
 };
 

@@ -8,7 +8,7 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
-use tonnage_core::tile::{Fold, Prim};
+use tonnage_core::tile::{Prim, Reduction};
 
 use crate::tile::{Ending, pass};
 use crate::{emit, rules};
@@ -47,7 +47,8 @@ pub(super) fn variance(
 ) -> Result<Value> {
     let (axes, keep_dims) = super::reduced(call)?;
     let mean = super::wide_mean(e, x.clone(), axes)?;
-    let ending = Ending::Fold { fold: Fold::Mean, axes, keep_dims, dtype: dtype.compute() };
+    let ending =
+        Ending::Reduce { reduction: Reduction::Mean, axes, keep_dims, dtype: dtype.compute() };
     let var = pass(e, [x, mean], ending, |p, [x, mean]| {
         let distance = p.sub(x, mean);
         p.one(Prim::Square, distance)

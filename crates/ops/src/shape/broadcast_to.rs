@@ -13,10 +13,10 @@ use tonnage_core::{DType, OpDef, Shape, TensorType};
 
 use crate::{emit, rules};
 
-/// Stretched to a shape.
+/// Broadcast to a shape.
 pub static BROADCAST_TO: OpDef = OpDef {
     name: "broadcast_to",
-    doc: "Stretched to a shape, without a copy: lengths of 1 and new leading axes repeat.",
+    doc: "Broadcast to a shape, without a copy: lengths of 1 and new leading axes repeat.",
     infer,
     axes,
     mem: Mem::View(0),

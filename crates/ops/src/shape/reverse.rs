@@ -30,7 +30,7 @@ pub static REVERSE: OpDef = OpDef {
     samples,
 };
 
-fn turned<'a>(call: &Call<'a>) -> Result<&'a Sizes> {
+fn reversed_axes<'a>(call: &Call<'a>) -> Result<&'a Sizes> {
     rules::infer::count(call, 1)?;
     let Attrs::Axes(axes) = call.attrs else { return Err(rules::infer::wrong_attrs(call)) };
     let rank = call.inputs[0].shape.rank();
@@ -42,12 +42,12 @@ fn turned<'a>(call: &Call<'a>) -> Result<&'a Sizes> {
 }
 
 fn infer(call: &Call) -> Result<Types> {
-    turned(call)?;
+    reversed_axes(call)?;
     Ok(call.inputs.iter().cloned().collect())
 }
 
 fn axes(call: &Call) -> AxisMap {
-    let Ok(axes) = turned(call) else { return AxisMap::default() };
+    let Ok(axes) = reversed_axes(call) else { return AxisMap::default() };
     let along = |i| match axes.contains(&i) {
         true => AxisOf::Mixed,
         false => infer::along(&[(0, i)]),
@@ -57,7 +57,7 @@ fn axes(call: &Call) -> AxisMap {
 }
 
 fn view(call: &Call, layout: &Layout) -> Option<Layout> {
-    let axes = turned(call).ok()?;
+    let axes = reversed_axes(call).ok()?;
     let slice = |(i, len): (usize, &usize)| match axes.contains(&i) {
         true => Slice { start: len.saturating_sub(1), len: *len, step: -1 },
         false => Slice { start: 0, len: *len, step: 1 },

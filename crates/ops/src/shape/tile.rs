@@ -1,4 +1,4 @@
-//! `tile`: a tensor again and again along its axes.
+//! `tile`: a tensor repeated along its axes.
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -13,10 +13,10 @@ use tonnage_core::{DType, Dim, OpDef, Shape, Sizes, TensorType};
 
 use crate::{emit, infer, rules};
 
-/// A tensor again and again along its axes.
+/// A tensor repeated along its axes.
 pub static TILE: OpDef = OpDef {
     name: "tile",
-    doc: "A tensor again and again along its axes.",
+    doc: "A tensor repeated along its axes.",
     infer,
     axes,
     mem: Mem::Alloc,

@@ -7,7 +7,7 @@ use super::tables::{Tables, angles, table_bytes, two, two_bytes};
 use super::turn::{SQUARE, ToLanes, ToRows, Transpose};
 use super::way::Way;
 use crate::linalg::field::Field;
-use crate::parallel::{GRAIN, Pair, for_each_item, for_each_pair};
+use crate::parallel::{ChunkedPair, GRAIN, for_each_item, for_each_pair};
 use crate::simd::{Isa, Kernel, level};
 
 /// What all rows of a call share.
@@ -268,7 +268,7 @@ impl<'a, T: Field> Plan<'a, T> {
         })?;
         let made = made.map(|part| &*part);
         let ([a, b], lines) = (to, GRAIN.div_ceil(way.rows));
-        let pair = Pair { a, chunk_a: lines * way.rows, b, chunk_b: lines * way.rows };
+        let pair = ChunkedPair { a, chunk_a: lines * way.rows, b, chunk_b: lines * way.rows };
         for_each_pair(room.workers, pair, &|chunk, re, im| {
             for (to, from) in [re, im].into_iter().zip(made) {
                 for (line, to) in to.chunks_exact_mut(way.rows).enumerate() {

@@ -8,7 +8,7 @@ use tonnage_core::{DType, Result, Workers};
 use super::lanes::{LANES, Parts, PartsMut, again};
 use super::way::Way;
 use crate::linalg::field::Field;
-use crate::parallel::{GRAIN, Pair, cut, cut_bytes_of, for_each_pair};
+use crate::parallel::{ChunkedPair, GRAIN, cut, cut_bytes_of, for_each_pair};
 use crate::simd::float::real::select;
 use crate::simd::float::round;
 use crate::simd::float::trig::sin_cos_reduced;
@@ -23,7 +23,7 @@ pub fn angles<T: Field>(
     workers: &dyn Workers,
     turns: &(impl Fn(usize) -> f64 + Sync),
 ) -> Result<()> {
-    let pair = Pair { a: cos, chunk_a: GRAIN / 4, b: sin, chunk_b: GRAIN / 4 };
+    let pair = ChunkedPair { a: cos, chunk_a: GRAIN / 4, b: sin, chunk_b: GRAIN / 4 };
     for_each_pair(workers, pair, &|chunk, cos, sin| {
         let mut parts = [0.0; TOGETHER];
         let pieces = cos.chunks_mut(TOGETHER).zip(sin.chunks_mut(TOGETHER));

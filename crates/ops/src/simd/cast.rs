@@ -12,31 +12,31 @@ use half::{bf16, f16};
 use tonnage_core::rounding::{integer_to_odd, to_odd, unsigned_to_odd};
 use tonnage_core::{Bool, DType};
 
-use super::half::{Half, Narrow, Widen};
+use super::half::{Half, NarrowMap, Widen};
 use super::level::Level;
 use super::map::{Map1, bytes1, map1};
 use super::prim::UnaryFn;
 use super::vectorize::Isa;
 
 /// One element's cast.
-trait As<U> {
+trait CastElement<U> {
     fn cast(self) -> U;
 }
 
 macro_rules! casts {
     ($($T:ident)*) => {$(
         casts!(@to $T: u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
-        impl As<Bool> for $T {
+        impl CastElement<Bool> for $T {
             #[inline(always)]
             fn cast(self) -> Bool { (self != 0 as $T).into() }
         }
-        impl As<$T> for Bool {
+        impl CastElement<$T> for Bool {
             #[inline(always)]
             fn cast(self) -> $T { self.get() as u8 as $T }
         }
     )*};
     (@to $T:ident: $($U:ident)*) => {$(
-        impl As<$U> for $T {
+        impl CastElement<$U> for $T {
             #[inline(always)]
             fn cast(self) -> $U { self as $U }
         }
@@ -44,7 +44,7 @@ macro_rules! casts {
 }
 casts!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 
-impl As<Bool> for Bool {
+impl CastElement<Bool> for Bool {
     #[inline(always)]
     fn cast(self) -> Bool {
         self.get().into()
@@ -52,8 +52,8 @@ impl As<Bool> for Bool {
 }
 
 /// The cast to U as a map.
-struct To<U>(std::marker::PhantomData<U>);
-impl<T: As<U> + Pod, U: Pod> Map1<T> for To<U> {
+struct CastTo<U>(std::marker::PhantomData<U>);
+impl<T: CastElement<U> + Pod, U: Pod> Map1<T> for CastTo<U> {
     type Out = U;
     #[inline(always)]
     fn apply<I: Isa>(x: T) -> U {
@@ -107,13 +107,13 @@ const BLOCK: usize = 256;
 
 fn from_half<H: Half, U: Pod>(level: Level, out: &mut [u8], a: &[u8])
 where
-    f32: As<U>,
+    f32: CastElement<U>,
 {
     let (out, a): (&mut [U], &[H]) = (cast_slice_mut(out), cast_slice(a));
     let mut wide = [0.0; BLOCK];
     for (out, a) in out.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
         map1::<H, Widen>(level, &mut wide[..a.len()], a);
-        map1::<f32, To<U>>(level, out, &wide[..a.len()]);
+        map1::<f32, CastTo<U>>(level, out, &wide[..a.len()]);
     }
 }
 
@@ -122,7 +122,7 @@ fn to_half<T: Odd + Pod, H: Half>(level: Level, out: &mut [u8], a: &[u8]) {
     let mut wide = [0.0; BLOCK];
     for (out, a) in out.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
         map1::<T, ToOdd>(level, &mut wide[..a.len()], a);
-        map1::<f32, Narrow<H>>(level, out, &wide[..a.len()]);
+        map1::<f32, NarrowMap<H>>(level, out, &wide[..a.len()]);
     }
 }
 
@@ -131,7 +131,7 @@ fn half_to_half<G: Half, H: Half>(level: Level, out: &mut [u8], a: &[u8]) {
     let mut wide = [0.0; BLOCK];
     for (out, a) in out.chunks_mut(BLOCK).zip(a.chunks(BLOCK)) {
         map1::<G, Widen>(level, &mut wide[..a.len()], a);
-        map1::<f32, Narrow<H>>(level, out, &wide[..a.len()]);
+        map1::<f32, NarrowMap<H>>(level, out, &wide[..a.len()]);
     }
 }
 
@@ -139,15 +139,15 @@ fn half_to_half<G: Half, H: Half>(level: Level, out: &mut [u8], a: &[u8]) {
 macro_rules! from_integer {
     ($T:ident, $to:expr) => {
         match $to {
-            DType::F64 => bytes1::<$T, To<f64>>,
-            DType::F32 => bytes1::<$T, To<f32>>,
+            DType::F64 => bytes1::<$T, CastTo<f64>>,
+            DType::F32 => bytes1::<$T, CastTo<f32>>,
             DType::F16 => to_half::<$T, f16>,
             DType::BF16 => to_half::<$T, bf16>,
-            DType::I64 | DType::U64 => bytes1::<$T, To<u64>>,
-            DType::I32 | DType::U32 => bytes1::<$T, To<u32>>,
-            DType::I16 | DType::U16 => bytes1::<$T, To<u16>>,
-            DType::I8 | DType::U8 => bytes1::<$T, To<u8>>,
-            DType::Bool => bytes1::<$T, To<Bool>>,
+            DType::I64 | DType::U64 => bytes1::<$T, CastTo<u64>>,
+            DType::I32 | DType::U32 => bytes1::<$T, CastTo<u32>>,
+            DType::I16 | DType::U16 => bytes1::<$T, CastTo<u16>>,
+            DType::I8 | DType::U8 => bytes1::<$T, CastTo<u8>>,
+            DType::Bool => bytes1::<$T, CastTo<Bool>>,
         }
     };
 }
@@ -171,7 +171,7 @@ macro_rules! from_float {
             DType::Bool => from_float!(@ $($from)::+, $T, $($wrap)?, Bool),
         }
     };
-    (@ $($from:ident)::+, $T:ident, To, $U:ident) => { $($from)::+::<$T, To<$U>> };
+    (@ $($from:ident)::+, $T:ident, CastTo, $U:ident) => { $($from)::+::<$T, CastTo<$U>> };
     (@ $($from:ident)::+, $T:ident, , $U:ident) => { $($from)::+::<$T, $U> };
 }
 
@@ -189,9 +189,11 @@ pub fn cast(from: DType, to: DType) -> UnaryFn {
         return copy;
     }
     match from {
-        DType::F64 => from_float!(to, bytes1<f64, To>, to_half::<f64, f16>, to_half::<f64, bf16>),
+        DType::F64 => {
+            from_float!(to, bytes1<f64, CastTo>, to_half::<f64, f16>, to_half::<f64, bf16>)
+        }
         DType::F32 => {
-            from_float!(to, bytes1<f32, To>, bytes1::<f32, Narrow<f16>>, bytes1::<f32, Narrow<bf16>>)
+            from_float!(to, bytes1<f32, CastTo>, bytes1::<f32, NarrowMap<f16>>, bytes1::<f32, NarrowMap<bf16>>)
         }
         DType::F16 => from_float!(to, from_half<f16,>, copy, half_to_half::<f16, bf16>),
         DType::BF16 => from_float!(to, from_half<bf16,>, half_to_half::<bf16, f16>, copy),

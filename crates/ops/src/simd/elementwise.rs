@@ -9,9 +9,9 @@ use tonnage_core::Bool;
 
 use super::float::gamma::Gamma;
 use super::float::gelu::Angle;
-use super::float::{self, Real, trig};
+use super::float::{self, MathFloat, trig};
 use super::map::{Map1, Map2, Map3};
-use super::number::{Integer, Number};
+use super::number::{Arithmetic, Integer};
 use super::remainder::Remainder;
 use super::vectorize::Isa;
 
@@ -45,26 +45,26 @@ macro_rules! maps2 {
 
 maps1! {
     /// -x; wraps.
-    Neg: Number, |x| x.neg();
+    Neg: Arithmetic, |x| x.neg();
     /// |x|; wraps.
-    Abs: Number, |x| x.abs();
+    Abs: Arithmetic, |x| x.abs();
     /// -1, 0 or 1; zeros and NaN stay.
-    Sign: Number, |x| x.sign();
+    Sign: Arithmetic, |x| x.sign();
     /// x * x
-    Square: Number, |x| x.mul(x);
+    Square: Arithmetic, |x| x.mul(x);
     /// !x
     Not: Integer, |x| x.not();
 }
 
 macro_rules! real_maps1 {
     ($($(#[$doc:meta])* $Name:ident $function:ident;)*) => {
-        maps1! { $($(#[$doc])* $Name: Real, |x| float::$function::<I, T>(x);)* }
+        maps1! { $($(#[$doc])* $Name: MathFloat, |x| float::$function::<I, T>(x);)* }
     };
 }
 
 maps1! {
     /// 1 / x
-    Reciprocal: Real, |x| T::ONE / x;
+    Reciprocal: MathFloat, |x| T::ONE / x;
 }
 
 real_maps1! {
@@ -128,7 +128,7 @@ macro_rules! gamma_maps1 {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $Name;
-        impl<T: Gamma + Real + Pod> Map1<T> for $Name {
+        impl<T: Gamma + MathFloat + Pod> Map1<T> for $Name {
             type Out = T;
             #[inline(always)]
             fn apply<I: Isa>(x: T) -> T { T::$above::<I>(x) }
@@ -153,7 +153,7 @@ macro_rules! trig_maps1 {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $Name;
-        impl<T: Real + Pod> Map1<T> for $Name {
+        impl<T: MathFloat + Pod> Map1<T> for $Name {
             type Out = T;
             #[inline(always)]
             fn apply<I: Isa>(x: T) -> T { float::$function::<I, T>(x) }
@@ -180,7 +180,7 @@ macro_rules! truth_maps1 {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $Name;
-        impl<T: Real + Pod> Map1<T> for $Name {
+        impl<T: MathFloat + Pod> Map1<T> for $Name {
             type Out = Bool;
             #[inline(always)]
             fn apply<I: Isa>($x: T) -> Bool { ($f).into() }
@@ -199,25 +199,25 @@ truth_maps1! {
 
 maps2! { Same;
     /// a + b
-    Add: Number, |a, b| a.add(b);
+    Add: Arithmetic, |a, b| a.add(b);
     /// a - b
-    Sub: Number, |a, b| a.sub(b);
+    Sub: Arithmetic, |a, b| a.sub(b);
     /// a * b
-    Mul: Number, |a, b| a.mul(b);
+    Mul: Arithmetic, |a, b| a.mul(b);
     /// a / b
-    Div: Number, |a, b| a.div(b);
+    Div: Arithmetic, |a, b| a.div(b);
     /// The quotient rounded down.
-    FloorDiv: Number, |a, b| a.floor_div::<I>(b);
+    FloorDiv: Arithmetic, |a, b| a.floor_div::<I>(b);
     /// a^b
-    Pow: Number, |a, b| a.pow::<I>(b);
+    Pow: Arithmetic, |a, b| a.pow::<I>(b);
     /// The larger; NaN where either is.
-    Max: Number, |a, b| a.max(b);
+    Max: Arithmetic, |a, b| a.max(b);
     /// The smaller; NaN where either is.
-    Min: Number, |a, b| a.min(b);
+    Min: Arithmetic, |a, b| a.min(b);
     /// [`float::atan2`]
-    Atan2: Real, |a, b| float::atan2::<I, T>(a, b);
+    Atan2: MathFloat, |a, b| float::atan2::<I, T>(a, b);
     /// [`float::hypot`]
-    Hypot: Real, |a, b| float::hypot::<I, T>(a, b);
+    Hypot: MathFloat, |a, b| float::hypot::<I, T>(a, b);
     /// [`Gamma::polygamma`]
     Polygamma: Gamma, |a, b| T::polygamma::<I>(a, b);
     /// a & b
@@ -255,17 +255,17 @@ impl<T: Remainder + Pod> Map2<T> for Mod {
 
 maps2! { Truth;
     /// a = b; false with NaN.
-    Equal: Number, |a, b| (a == b).into();
+    Equal: Arithmetic, |a, b| (a == b).into();
     /// Not a = b; true with NaN.
-    NotEqual: Number, |a, b| (a != b).into();
+    NotEqual: Arithmetic, |a, b| (a != b).into();
     /// a < b
-    Less: Number, |a, b| (a < b).into();
+    Less: Arithmetic, |a, b| (a < b).into();
     /// a <= b
-    LessEqual: Number, |a, b| (a <= b).into();
+    LessEqual: Arithmetic, |a, b| (a <= b).into();
     /// a > b
-    Greater: Number, |a, b| (a > b).into();
+    Greater: Arithmetic, |a, b| (a > b).into();
     /// a >= b
-    GreaterEqual: Number, |a, b| (a >= b).into();
+    GreaterEqual: Arithmetic, |a, b| (a >= b).into();
 }
 
 /// `if condition { a } else { b }`, for elements of any type of that width.
@@ -281,7 +281,7 @@ impl<T: Pod> Map3<Bool, T> for Select {
 /// a * b + c; rounded once where that is an instruction, twice where it is not.
 #[derive(Debug)]
 pub struct MulAdd;
-impl<T: Number> Map3<T, T> for MulAdd {
+impl<T: Arithmetic> Map3<T, T> for MulAdd {
     #[inline(always)]
     fn apply<I: Isa>(a: T, b: T, c: T) -> T {
         a.mul_add::<I>(b, c)

@@ -75,8 +75,8 @@ impl<H: Half> Map1<H> for Widen {
 
 /// [`Half::narrow`] as a map.
 #[derive(Debug)]
-pub struct Narrow<H>(std::marker::PhantomData<H>);
-impl<H: Half> Map1<f32> for Narrow<H> {
+pub struct NarrowMap<H>(std::marker::PhantomData<H>);
+impl<H: Half> Map1<f32> for NarrowMap<H> {
     type Out = H;
     #[inline(always)]
     fn apply<I: Isa>(x: f32) -> H {

@@ -114,19 +114,19 @@ impl<C: Pod, T: Pod, M: Map3<C, T>> Kernel for Loop3<'_, C, T, M> {
 const SPREAD: usize = 256;
 
 /// An operand: a slice, or one element spread out.
-struct Operand<'a, T> {
+struct MapOperand<'a, T> {
     slice: &'a [T],
     spread: Option<[T; SPREAD]>,
 }
 
-impl<'a, T: Pod> Operand<'a, T> {
-    fn new(slice: &'a [T], len: usize) -> Operand<'a, T> {
+impl<'a, T: Pod> MapOperand<'a, T> {
+    fn new(slice: &'a [T], len: usize) -> MapOperand<'a, T> {
         let spread = match slice {
             &[x] if len != 1 => Some([x; SPREAD]),
             _ => None,
         };
         debug_assert!(spread.is_some() || slice.len() == len, "{} for {len}", slice.len());
-        Operand { slice, spread }
+        MapOperand { slice, spread }
     }
 
     /// Elements `start` to `start + len`, `len` up to SPREAD.
@@ -151,7 +151,7 @@ pub fn map2<T: Pod, M: Map2<T>>(level: Level, out: &mut [M::Out], a: &[T], b: &[
     if a.len() == out.len() && b.len() == out.len() {
         return level.run(Loop2::<T, M>(out, a, b, PhantomData));
     }
-    let (a, b) = (Operand::new(a, out.len()), Operand::new(b, out.len()));
+    let (a, b) = (MapOperand::new(a, out.len()), MapOperand::new(b, out.len()));
     for (i, out) in out.chunks_mut(SPREAD).enumerate() {
         let (start, len) = (i * SPREAD, out.len());
         level.run(Loop2::<T, M>(out, a.piece(start, len), b.piece(start, len), PhantomData));
@@ -165,7 +165,7 @@ pub fn map3<C: Pod, T: Pod, M: Map3<C, T>>(level: Level, out: &mut [T], c: &[C],
     if c.len() == n && a.len() == n && b.len() == n {
         return level.run(Loop3::<C, T, M>(out, c, a, b, PhantomData));
     }
-    let (c, a, b) = (Operand::new(c, n), Operand::new(a, n), Operand::new(b, n));
+    let (c, a, b) = (MapOperand::new(c, n), MapOperand::new(a, n), MapOperand::new(b, n));
     for (i, out) in out.chunks_mut(SPREAD).enumerate() {
         let (start, len) = (i * SPREAD, out.len());
         let (c, a, b) = (c.piece(start, len), a.piece(start, len), b.piece(start, len));

@@ -12,11 +12,11 @@
 use bytemuck::Pod;
 
 use super::float::real::select;
-use super::float::{self, Real};
+use super::float::{self, MathFloat};
 use super::vectorize::Isa;
 
 /// An element with arithmetic.
-pub trait Number: Pod + PartialOrd {
+pub trait Arithmetic: Pod + PartialOrd {
     #![allow(missing_docs, reason = "the names say it all")]
     const ZERO: Self;
     const ONE: Self;
@@ -39,7 +39,7 @@ pub trait Number: Pod + PartialOrd {
 }
 
 /// An element with bits of its own.
-pub trait Integer: Number {
+pub trait Integer: Arithmetic {
     #![allow(missing_docs, reason = "the names say it all")]
     fn not(self) -> Self;
     fn and(self, b: Self) -> Self;
@@ -51,7 +51,7 @@ pub trait Integer: Number {
 
 /// What is left of a division that cut its quotient off, as of one that rounded it down.
 #[inline(always)]
-pub(super) fn floored<T: Real>(left: T, b: T) -> T {
+pub(super) fn floored<T: MathFloat>(left: T, b: T) -> T {
     let zero = left == T::ZERO;
     let other = !zero & ((left < T::ZERO) != (b < T::ZERO));
     select(other, left + b, select(zero, left.copysign(b), left))
@@ -59,7 +59,7 @@ pub(super) fn floored<T: Real>(left: T, b: T) -> T {
 
 macro_rules! float_number {
     ($($T:ident)*) => {$(
-        impl Number for $T {
+        impl Arithmetic for $T {
             const ZERO: $T = 0.0;
             const ONE: $T = 1.0;
             const LEAST: $T = $T::NEG_INFINITY;
@@ -93,7 +93,7 @@ macro_rules! float_number {
             #[inline(always)]
             fn min(self, b: $T) -> $T { if self < b || self != self { self } else { b } }
             #[inline(always)]
-            fn mul_add<I: Isa>(self, b: $T, c: $T) -> $T { Real::fma::<I>(self, b, c) }
+            fn mul_add<I: Isa>(self, b: $T, c: $T) -> $T { MathFloat::fma::<I>(self, b, c) }
             #[inline(always)]
             fn is_nan(self) -> bool { self != self }
         }
@@ -102,7 +102,7 @@ macro_rules! float_number {
 
 macro_rules! integer_number {
     ($($T:ident $Unsigned:ident)*) => {$(
-        impl Number for $T {
+        impl Arithmetic for $T {
             const ZERO: $T = 0;
             const ONE: $T = 1;
             const LEAST: $T = $T::MIN;
@@ -190,7 +190,7 @@ macro_rules! integer_number {
 
 /// Signs differ; never so for unsigned numbers.
 #[inline(always)]
-fn opposite<T: Number>(a: T, b: T) -> bool {
+fn opposite<T: Arithmetic>(a: T, b: T) -> bool {
     (a < T::ZERO) != (b < T::ZERO)
 }
 

@@ -6,27 +6,27 @@
 //! operations alone ([`Plain`]), where a fused multiply-add would save a fifth of the time on the
 //! machines that have it and give others different bits.
 
-use super::float::real::{Real, select};
+use super::float::real::{MathFloat, select};
 use super::float::{log, trig};
 use super::level::Level;
 use super::philox::Stream;
 use super::vectorize::{Isa, Kernel, Plain};
 
 /// How a block of four words becomes elements.
-trait Recipe {
+trait FromWords {
     type Item: Copy + Default;
     /// As many elements as a block makes.
     type Items: AsRef<[Self::Item]> + AsMut<[Self::Item]>;
     fn make(words: [u32; 4]) -> Self::Items;
 }
 
-struct Elements<'a, R: Recipe> {
+struct RandomElements<'a, R: FromWords> {
     stream: Stream,
     first: u64,
     out: &'a mut [R::Items],
 }
 
-impl<R: Recipe> Kernel for Elements<'_, R> {
+impl<R: FromWords> Kernel for RandomElements<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
@@ -37,7 +37,7 @@ impl<R: Recipe> Kernel for Elements<'_, R> {
 }
 
 /// Fills `out` with elements `start`, `start + 1`, ...; the ends may lie inside a block of N.
-fn elements<R: Recipe<Items = [T; N]>, T: Copy, const N: usize>(
+fn elements<R: FromWords<Items = [T; N]>, T: Copy, const N: usize>(
     level: Level,
     stream: Stream,
     start: u64,
@@ -55,7 +55,7 @@ fn elements<R: Recipe<Items = [T; N]>, T: Copy, const N: usize>(
     }
     let (blocks, tail) = rest.as_chunks_mut::<N>();
     let after = index.wrapping_add(blocks.len() as u64);
-    level.run(Elements::<R> { stream, first: index, out: blocks });
+    level.run(RandomElements::<R> { stream, first: index, out: blocks });
     if !tail.is_empty() {
         tail.copy_from_slice(&R::make(stream.block(after))[..tail.len()]);
     }
@@ -68,9 +68,9 @@ fn pair(words: [u32; 4]) -> [u64; 2] {
 }
 
 macro_rules! distributions {
-    ($($(#[$doc:meta])* $name:ident, $Recipe:ident: $T:ty, $n:literal, |$words:ident| $make:expr;)*) => {$(
-        struct $Recipe;
-        impl Recipe for $Recipe {
+    ($($(#[$doc:meta])* $name:ident, $FromWords:ident: $T:ty, $n:literal, |$words:ident| $make:expr;)*) => {$(
+        struct $FromWords;
+        impl FromWords for $FromWords {
             type Item = $T;
             type Items = [$T; $n];
             #[inline(always)]
@@ -78,7 +78,7 @@ macro_rules! distributions {
         }
         $(#[$doc])*
         pub fn $name(level: Level, stream: Stream, start: u64, out: &mut [$T]) {
-            elements::<$Recipe, $T, $n>(level, stream, start, out);
+            elements::<$FromWords, $T, $n>(level, stream, start, out);
         }
     )*};
 }
@@ -136,16 +136,16 @@ pub fn below_u64(level: Level, stream: Stream, start: u64, below: u64, out: &mut
 }
 
 macro_rules! truncated {
-    ($($(#[$doc:meta])* $name:ident: $T:ty, $Recipe:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $T:ty, $FromWords:ident;)*) => {$(
         $(#[$doc])*
         pub fn $name(stream: Stream, start: u64, out: &mut [$T]) {
             for (i, x) in out.iter_mut().enumerate() {
                 let index = start.wrapping_add(i as u64);
                 // A block of its own for every element and try; of its numbers the first that fits.
                 *x = (0..u32::MAX)
-                    .flat_map(|again| {
-                        let stream = Stream { nonce: [again, 1], ..stream };
-                        $Recipe::make(stream.block(index))
+                    .flat_map(|attempt| {
+                        let stream = Stream { nonce: [attempt, 1], ..stream };
+                        $FromWords::make(stream.block(index))
                     })
                     .find(|z| z.abs() < 2.0)
                     .unwrap_or_default();
@@ -175,7 +175,7 @@ pub fn normal_pair_f32(radius: u32, angle: u32) -> [f32; 2] {
 
 /// Sine and cosine of r plus n quarter turns, |r| <= pi/4.
 #[inline(always)]
-fn quarter<T: Real>(r: T, n: u32) -> (T, T) {
+fn quarter<T: MathFloat>(r: T, n: u32) -> (T, T) {
     let (s, c) = trig::sin_cos_reduced::<Plain, T>(r);
     let (sin, cos) = (select(n & 1 == 0, s, c), select(n & 1 == 0, c, s));
     (select(n & 2 == 0, sin, -sin), select(n.wrapping_add(1) & 2 == 0, cos, -cos))

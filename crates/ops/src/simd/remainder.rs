@@ -1,13 +1,13 @@
 //! What is left of a division, as vectors: of `f32` by way of `f64`, where the quotient is near enough that its product with the
-//! divisor is exact. Others, which are rare, go to [`Number::modulo`], a loop of its own for each element.
+//! divisor is exact. Others, which are rare, go to [`Arithmetic::modulo`], a loop of its own for each element.
 
 use super::float;
 use super::float::real::select;
-use super::number::{Number, floored};
+use super::number::{Arithmetic, floored};
 use super::vectorize::Isa;
 
 /// A number with a fast way for most remainders.
-pub trait Remainder: Number {
+pub trait Remainder: Arithmetic {
     /// True where some are beyond it.
     const FAR: bool = false;
 
@@ -17,7 +17,7 @@ pub trait Remainder: Number {
         false
     }
 
-    /// [`Number::modulo`] of all others.
+    /// [`Arithmetic::modulo`] of all others.
     #[inline(always)]
     fn near_modulo<I: Isa>(self, b: Self) -> Self {
         self.modulo(b)

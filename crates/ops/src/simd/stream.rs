@@ -12,7 +12,7 @@
 use std::marker::PhantomData;
 
 /// Copies bytes past the caches. Only [`streaming`] makes one.
-pub struct Stream<'a>(PhantomData<&'a mut [u8]>);
+pub struct NonTemporalCopy<'a>(PhantomData<&'a mut [u8]>);
 
 /// Runs `f`, and ends when what it streamed is as visible to other threads as what it stored.
 ///
@@ -22,13 +22,13 @@ pub struct Stream<'a>(PhantomData<&'a mut [u8]>);
 /// streaming(|stream| stream.copy(&mut far, &[7; 100]));
 /// assert_eq!(far, [7; 100]);
 /// ```
-pub fn streaming<'a, R>(f: impl FnOnce(&Stream<'a>) -> R) -> R {
+pub fn streaming<'a, R>(f: impl FnOnce(&NonTemporalCopy<'a>) -> R) -> R {
     // Dropped where `f` panics, too.
-    let stream = Stream(PhantomData);
+    let stream = NonTemporalCopy(PhantomData);
     f(&stream)
 }
 
-impl Drop for Stream<'_> {
+impl Drop for NonTemporalCopy<'_> {
     fn drop(&mut self) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a fence touches nothing, and SSE is part of the architecture. Streamed bytes are in no order with
@@ -39,7 +39,7 @@ impl Drop for Stream<'_> {
     }
 }
 
-impl<'a> Stream<'a> {
+impl<'a> NonTemporalCopy<'a> {
     /// Copies as much as both have. Nobody can read `to` before [`streaming`] has ended: it is borrowed for longer.
     #[inline]
     pub fn copy(&self, to: &'a mut [u8], from: &[u8]) {

@@ -9,7 +9,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::tile::{Fold, Form, Prim, Reg, TileProgram};
+use tonnage_core::tile::{Form, Prim, Reduction, Reg, TileProgram};
 use tonnage_core::{DType, Scalar, Shape, Sizes, TensorType};
 
 use super::fused::FUSED;
@@ -142,10 +142,10 @@ pub enum Ending<'a> {
     Store(DType),
     /// Added up to, and in the dtype of, a type that broadcasts to that shape.
     SumTo(&'a TensorType),
-    /// Folded over axes.
-    Fold {
+    /// Reduced over axes.
+    Reduce {
         /// How.
-        fold: Fold,
+        reduction: Reduction,
         /// Which axes of the shape that all inputs broadcast to.
         axes: &'a [usize],
         /// Kept as lengths of 1.
@@ -191,9 +191,9 @@ fn run<const N: usize>(
             sum_to(&mut program, &domain, &ty.shape);
             shape = Some(ty.shape.clone());
         }
-        Ending::Fold { fold, axes, keep_dims, dtype } => {
+        Ending::Reduce { reduction, axes, keep_dims, dtype } => {
             program.store(made, *dtype);
-            program.fold(*fold, axes);
+            program.reduce(*reduction, axes);
             if *keep_dims {
                 let kept = |(i, d): (usize, &tonnage_core::Dim)| match axes.contains(&i) {
                     true => 1.into(),
@@ -207,7 +207,7 @@ fn run<const N: usize>(
     let asked = match &ending {
         Ending::SumTo(ty) => Some((*ty).clone()),
         Ending::Store(dtype) => Some(TensorType { dtype: *dtype, shape: domain }),
-        Ending::Fold { .. } => None,
+        Ending::Reduce { .. } => None,
     };
     if let Some(value) = inputs.get(made as usize).filter(|v| Some(v.ty()) == asked.as_ref()) {
         return Ok(value.clone());
@@ -225,30 +225,30 @@ pub(super) fn sum_to(program: &mut TileProgram, domain: &Shape, to: &Shape) {
         let new = domain.rank() - to.rank();
         let broadcast: Sizes =
             (0..domain.rank()).filter(|i| *i < new || to[*i - new] != domain[*i]).collect();
-        program.fold(Fold::Sum, &broadcast);
+        program.reduce(Reduction::Sum, &broadcast);
     }
 }
 
 /// What a rule reads.
 #[derive(Debug, Clone, Copy)]
-pub enum Of {
+pub enum RuleInput {
     /// The gradient of the only output.
     Grad,
-    /// An input that the row keeps.
+    /// An input that the row saves.
     Input(usize),
-    /// An output that the row keeps.
+    /// An output that the row saves.
     Output(usize),
-    /// An aux output that the row keeps, of bits that stand in the order of the output's elements.
+    /// An aux output that the row saves, of bits that stand in the order of the output's elements.
     Bits(usize),
 }
 
-/// The gradient of an input as one pass over what the row keeps, where it is wanted: computed in the dtype of
+/// The gradient of an input as one pass over what the row saves, where it is wanted: computed in the dtype of
 /// the first value (the gradient, mostly), added up to the input's shape and cast to its dtype.
 pub fn slope<const N: usize>(
     e: &mut dyn Emit,
     call: &GradCall,
     input: usize,
-    reads: [Of; N],
+    reads: [RuleInput; N],
     build: impl FnOnce(&mut Chain, [Reg; N]) -> Reg,
 ) -> Result<Option<Cotangent>> {
     if !call.needs[input] {
@@ -257,17 +257,17 @@ pub fn slope<const N: usize>(
     let mut values = Vec::with_capacity(N);
     for read in reads {
         values.push(match read {
-            Of::Grad => call.grad()?,
-            Of::Input(i) => call.input(i)?,
-            Of::Output(i) => call.output(i)?,
-            Of::Bits(i) => call.aux(i)?,
+            RuleInput::Grad => call.grad()?,
+            RuleInput::Input(i) => call.input(i)?,
+            RuleInput::Output(i) => call.output(i)?,
+            RuleInput::Bits(i) => call.aux(i)?,
         });
     }
     let Ok(values): std::result::Result<[Value; N], _> = values.try_into() else {
         return Ok(None); // there are as many values as reads
     };
     let forms = std::array::from_fn(|i| match reads[i] {
-        Of::Bits(_) => Form::Bits,
+        RuleInput::Bits(_) => Form::Bits,
         _ => Form::Elements(values[i].ty().dtype),
     });
     let dtype = forms.first().map_or(DType::F32, |f| f.register());

@@ -63,7 +63,7 @@ pub fn compose(
             *recipe = None;
         }
     }
-    // A fold can go through files in the order that they have.
+    // A reduction can go through files in the order that they have.
     if FileOrder::of_recipes(program, recipes, domain).is_none() {
         for recipe in recipes.iter_mut() {
             *recipe = recipe.filter(|recipe| stored::in_order(recipe));

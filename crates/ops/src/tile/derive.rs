@@ -23,7 +23,7 @@ pub struct Derived {
 /// whole domain; `None` where none of these depends on it.
 pub fn derive(program: &TileProgram, graded: &[bool], wanted: usize) -> Result<Option<Derived>> {
     let loads = program.loads.len();
-    let mut back = Back {
+    let mut back = GradientBuilder {
         made: TileProgram::loading(&[]),
         shift: program.stores.len() as Reg,
         loads: loads as Reg,
@@ -53,7 +53,7 @@ pub fn derive(program: &TileProgram, graded: &[bool], wanted: usize) -> Result<O
 }
 
 /// A gradient in the making.
-pub(super) struct Back {
+pub(super) struct GradientBuilder {
     pub made: TileProgram,
     /// By how many registers the original's instructions moved.
     shift: Reg,
@@ -63,7 +63,7 @@ pub(super) struct Back {
     adjoints: Vec<Option<Reg>>,
 }
 
-impl Back {
+impl GradientBuilder {
     /// Where a register of the original is now.
     fn moved(&self, reg: Reg) -> Reg {
         if reg < self.loads { reg } else { reg + self.shift }
@@ -155,7 +155,7 @@ impl Back {
     }
 }
 
-/// The program without what nobody reads, and which loads are left.
+/// The program without dead instructions, and which loads are left.
 fn compact(program: &TileProgram) -> Derived {
     let loads = program.loads.len();
     let mut used = vec![false; loads + program.code.len()];

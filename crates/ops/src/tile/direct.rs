@@ -10,7 +10,7 @@ use tonnage_core::error::Result;
 use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::tile::{Close, Form, TileProgram};
 
-use super::resolve::{Function, resolve};
+use super::resolve::{PrimitiveFn, resolve};
 use crate::simd::level;
 
 /// Operands of an instruction, at most.
@@ -18,14 +18,14 @@ const MOST: usize = 3;
 
 /// One instruction, and which inputs are its operands.
 #[derive(Clone, Copy)]
-pub struct Direct {
-    function: Function,
+pub struct DirectOp {
+    function: PrimitiveFn,
     args: [u8; MOST],
 }
 
-impl Direct {
+impl DirectOp {
     /// Of a program that is one instruction on elements as they lie.
-    fn of(program: &TileProgram) -> Result<Option<Direct>> {
+    fn of(program: &TileProgram) -> Result<Option<DirectOp>> {
         let as_stored = |form: &Form| matches!(form, Form::Elements(d) if d.compute() == *d);
         let ([instr], [(reg, Form::Elements(stored))]) =
             (program.code.as_slice(), program.stores.as_slice())
@@ -45,41 +45,41 @@ impl Direct {
         for (to, reg) in args.iter_mut().zip(&instr.args) {
             *to = *reg as u8;
         }
-        Ok(Some(Direct { function: resolve(instr)?, args }))
+        Ok(Some(DirectOp { function: resolve(instr)?, args }))
     }
 
     /// Runs it over inputs that lie close together in the result's order, or have one element for all.
     pub fn run(&self, inputs: [&[u8]; MOST], out: &mut [u8]) {
         let [a, b, c] = self.args.map(|i| inputs[i as usize]);
         match self.function {
-            Function::One(f) => f(level(), out, a),
-            Function::Two(f) => f(level(), out, a, b),
-            Function::Three(f) => f(level(), out, a, b, c),
+            PrimitiveFn::One(f) => f(level(), out, a),
+            PrimitiveFn::Two(f) => f(level(), out, a, b),
+            PrimitiveFn::Three(f) => f(level(), out, a, b, c),
             // Through 16 bits: never stored as it is computed.
-            Function::Round(..) => {}
+            PrimitiveFn::Round(..) => {}
         }
     }
 }
 
 /// An op and its inputs' dtypes, and what was found for them.
 #[derive(Clone, Copy)]
-struct Known {
+struct DirectEntry {
     op: usize,
     dtypes: u32,
-    direct: Option<Direct>,
+    direct: Option<DirectOp>,
 }
 
 /// Places for what is known; two that fall on one push each other out.
 const PLACES: usize = 64;
 
 thread_local! {
-    static KNOWN: [Cell<Known>; PLACES] =
-        const { [const { Cell::new(Known { op: 0, dtypes: 0, direct: None }) }; PLACES] };
+    static KNOWN: [Cell<DirectEntry>; PLACES] =
+        const { [const { Cell::new(DirectEntry { op: 0, dtypes: 0, direct: None }) }; PLACES] };
 }
 
 /// The one instruction that a tile op is on inputs of these dtypes, if it is one. Attributes may mean anything,
 /// so nothing is known of an op that has some.
-pub fn direct(op: &'static OpDef, call: &Call) -> Result<Option<Direct>> {
+pub fn direct(op: &'static OpDef, call: &Call) -> Result<Option<DirectOp>> {
     let Lower::Tile(make) = op.lower else { return Ok(None) };
     if call.inputs.len() > MOST || !matches!(call.attrs, Attrs::None) {
         return Ok(None);
@@ -92,8 +92,8 @@ pub fn direct(op: &'static OpDef, call: &Call) -> Result<Option<Direct>> {
     if let Some(known) = known.filter(|known| known.op == at && known.dtypes == dtypes) {
         return Ok(known.direct);
     }
-    let direct = Direct::of(&make(call, false)?)?;
+    let direct = DirectOp::of(&make(call, false)?)?;
     // A thread that is ending forgets.
-    let _ = KNOWN.try_with(|known| known[place].set(Known { op: at, dtypes, direct }));
+    let _ = KNOWN.try_with(|known| known[place].set(DirectEntry { op: at, dtypes, direct }));
     Ok(direct)
 }

@@ -10,8 +10,8 @@ use tonnage_core::kernel::{Epilogue, Parts};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::workers::{Workers, for_each_chunk};
 
-use super::ready::{MOST_SLOTS, Ready, Slot};
-use super::source::Source;
+use super::ready::{MOST_SLOTS, Ready, TileSlot};
+use super::source::TileSource;
 use super::store::each_tile;
 
 /// A program with one store, in place: it reads the kernel's output as [`Read::Output(0)`](super::Read::Output). It is large and
@@ -25,12 +25,12 @@ impl<'a> TileEpilogue<'a> {
     }
 
     /// Resolves the program for what it reads.
-    pub fn resolve(&mut self, sources: &'a [Source<'a>]) -> Result<()> {
+    pub fn resolve(&mut self, sources: &'a [TileSource<'a>]) -> Result<()> {
         self.0.resolve(sources)
     }
 
     fn run<const SLOTS: usize>(&self, parts: &mut dyn Parts) {
-        let mut slots = [Slot::EMPTY; SLOTS];
+        let mut slots = [TileSlot::EMPTY; SLOTS];
         let size = match self.0.program.stores.first() {
             Some((_, form)) => form.register().size(),
             None => return,

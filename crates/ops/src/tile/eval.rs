@@ -3,14 +3,14 @@
 use bytemuck::{bytes_of, cast_slice_mut};
 use tonnage_core::tile::{Form, Reg};
 
-use super::ready::{Fetch, Load, Place, Ready, Slot};
-use super::resolve::Function;
+use super::ready::{Load, LoadSource, Ready, RegisterLocation, TileSlot};
+use super::resolve::PrimitiveFn;
 use super::source::repeat;
 use crate::simd::cast::cast;
 use crate::simd::{Level, level, prefetch};
 
 /// What a load reads for a tile, brought beforehand as it lies in memory.
-pub struct Beside<'a> {
+pub struct PrefetchedLoad<'a> {
     /// Its number among [`Ready::loads`].
     pub load: usize,
     /// Its elements.
@@ -19,8 +19,14 @@ pub struct Beside<'a> {
 
 impl Ready<'_> {
     /// Runs elements `start..start + len` of the domain. `outputs` hold just those elements, of the
-    /// stores; where the program folds they are empty, and the value stays in its place.
-    pub fn eval(&self, start: usize, len: usize, outputs: &mut [&mut [u8]], slots: &mut [Slot]) {
+    /// stores; where the program reduces they are empty, and the value stays in its place.
+    pub fn eval(
+        &self,
+        start: usize,
+        len: usize,
+        outputs: &mut [&mut [u8]],
+        slots: &mut [TileSlot],
+    ) {
         self.eval_beside(start, len, outputs, slots, &[]);
     }
 
@@ -30,8 +36,8 @@ impl Ready<'_> {
         start: usize,
         len: usize,
         outputs: &mut [&mut [u8]],
-        slots: &mut [Slot],
-        beside: &[Beside],
+        slots: &mut [TileSlot],
+        beside: &[PrefetchedLoad],
     ) {
         let level = level();
         if self.ahead {
@@ -44,28 +50,30 @@ impl Ready<'_> {
         for step in &self.steps {
             let bytes = len * step.result.size();
             let (dest, rest) = match self.places[step.reg as usize] {
-                Place::Output(k) => (None, k),
-                Place::Slot(slot) => (Some(slot), 0),
+                RegisterLocation::Output(k) => (None, k),
+                RegisterLocation::Slot(slot) => (Some(slot), 0),
                 _ => continue,
             };
             match dest {
                 None => {
                     let out = std::mem::take(&mut outputs[rest]);
-                    let split = Split { low: slots, high: &[], gap: usize::MAX };
+                    let split = OtherSlots { low: slots, high: &[], gap: usize::MAX };
                     self.call(level, step, start, len, out, &split);
                     outputs[rest] = out;
                 }
                 Some(slot) => {
                     let (low, tail) = slots.split_at_mut(slot);
                     let Some((own, high)) = tail.split_first_mut() else { continue };
-                    let split = Split { low, high, gap: slot };
+                    let split = OtherSlots { low, high, gap: slot };
                     let out = &mut own.bytes_mut()[..bytes];
                     self.call(level, step, start, len, out, &split);
                 }
             }
         }
         for (k, (reg, form)) in self.program.stores.iter().enumerate() {
-            if matches!(self.places[*reg as usize], Place::Output(_)) || outputs.is_empty() {
+            if matches!(self.places[*reg as usize], RegisterLocation::Output(_))
+                || outputs.is_empty()
+            {
                 continue;
             }
             let out = &mut *outputs[k];
@@ -77,7 +85,7 @@ impl Ready<'_> {
     /// Asks for what the next tile reads in place.
     fn ask_for(&self, start: usize, len: usize) {
         for (reg, place) in self.places[..self.program.loads.len()].iter().enumerate() {
-            let Place::Memory { bytes, first } = place else { continue };
+            let RegisterLocation::Memory { bytes, first } = place else { continue };
             let size = self.program.register(reg as Reg).size();
             let at = ((first + start) * size).min(bytes.len());
             prefetch::to_read(&bytes[at..(at + len * size).min(bytes.len())]);
@@ -85,39 +93,51 @@ impl Ready<'_> {
     }
 
     /// A register's value for these elements: as many as there are, or one for all.
-    pub fn value<'v>(&'v self, reg: Reg, start: usize, len: usize, slots: &'v [Slot]) -> &'v [u8] {
-        let split = Split { low: slots, high: &[], gap: usize::MAX };
+    pub fn value<'v>(
+        &'v self,
+        reg: Reg,
+        start: usize,
+        len: usize,
+        slots: &'v [TileSlot],
+    ) -> &'v [u8] {
+        let split = OtherSlots { low: slots, high: &[], gap: usize::MAX };
         self.operand(reg, start, len, &split)
     }
 
-    fn operand<'v>(&'v self, reg: Reg, start: usize, len: usize, split: &Split<'v>) -> &'v [u8] {
+    fn operand<'v>(
+        &'v self,
+        reg: Reg,
+        start: usize,
+        len: usize,
+        split: &OtherSlots<'v>,
+    ) -> &'v [u8] {
         let size = self.program.register(reg).size();
         match &self.places[reg as usize] {
-            Place::Scalar(bits) => &bytes_of(bits)[..size],
-            Place::Memory { bytes, first } => {
+            RegisterLocation::Scalar(bits) => &bytes_of(bits)[..size],
+            RegisterLocation::Memory { bytes, first } => {
                 let at = (first + start) * size;
                 &bytes[at..at + len * size]
             }
-            Place::Slot(slot) => &split.slot(*slot).bytes()[..len * size],
-            Place::Output(_) | Place::Nowhere => &[],
+            RegisterLocation::Slot(slot) => &split.slot(*slot).bytes()[..len * size],
+            RegisterLocation::Output(_) | RegisterLocation::Nowhere => &[],
         }
     }
 
     fn call(
         &self,
         level: Level,
-        step: &super::ready::Step,
+        step: &super::ready::TileInstruction,
         start: usize,
         len: usize,
         out: &mut [u8],
-        split: &Split,
+        split: &OtherSlots,
     ) {
         let arg = |i: usize| self.operand(step.args[i], start, len, split);
         match step.function {
-            Function::One(f) => f(level, out, arg(0)),
-            Function::Two(f) => f(level, out, arg(0), arg(1)),
-            Function::Three(f) => f(level, out, arg(0), arg(1), arg(2)),
-            Function::Round(narrow, wide) => {
+            PrimitiveFn::One(f) => f(level, out, arg(0)),
+            PrimitiveFn::Two(f) => f(level, out, arg(0), arg(1)),
+            PrimitiveFn::Three(f) => f(level, out, arg(0), arg(1), arg(2)),
+            PrimitiveFn::Round(narrow, wide) => {
                 // 16 bits an element: half a slot is enough for a tile of f32.
                 let mut half = [0u64; 256];
                 let half = &mut cast_slice_mut(&mut half)[..len * 2];
@@ -133,7 +153,7 @@ impl Ready<'_> {
         start: usize,
         len: usize,
         outputs: &[&mut [u8]],
-        slots: &mut [Slot],
+        slots: &mut [TileSlot],
         there: Option<&[u8]>,
     ) {
         let slot = &mut slots[load.slot].bytes_mut()[..len * load.held.size()];
@@ -154,12 +174,18 @@ impl Ready<'_> {
     }
 }
 
-fn fetch_raw(fetch: &Fetch, load: &Load, start: usize, outputs: &[&mut [u8]], into: &mut [u8]) {
+fn fetch_raw(
+    fetch: &LoadSource,
+    load: &Load,
+    start: usize,
+    outputs: &[&mut [u8]],
+    into: &mut [u8],
+) {
     match fetch {
-        Fetch::Gather { from, reader, .. } => reader.gather(load.stored, from, start, into),
-        Fetch::Generate { generator, reader } => reader.generate(generator, start, into),
-        Fetch::Output(output) => into.copy_from_slice(&outputs[*output][..into.len()]),
-        Fetch::Bits(bits) => {
+        LoadSource::Gather { from, reader, .. } => reader.gather(load.stored, from, start, into),
+        LoadSource::Generate { generator, reader } => reader.generate(generator, start, into),
+        LoadSource::Output(output) => into.copy_from_slice(&outputs[*output][..into.len()]),
+        LoadSource::Bits(bits) => {
             for (i, x) in into.iter_mut().enumerate() {
                 let at = start + i;
                 *x = bits[at / 8] >> (at % 8) & 1;
@@ -197,14 +223,14 @@ fn store(
 }
 
 /// All slots but the one that is being written.
-struct Split<'v> {
-    low: &'v [Slot],
-    high: &'v [Slot],
+struct OtherSlots<'v> {
+    low: &'v [TileSlot],
+    high: &'v [TileSlot],
     gap: usize,
 }
 
-impl<'v> Split<'v> {
-    fn slot(&self, slot: usize) -> &'v Slot {
+impl<'v> OtherSlots<'v> {
+    fn slot(&self, slot: usize) -> &'v TileSlot {
         if slot < self.gap { &self.low[slot] } else { &self.high[slot - self.gap - 1] }
     }
 }

@@ -1,7 +1,7 @@
-//! Folds over files that lie in another order than their axes are counted in (columns first, or transposed): over the same
+//! Reductions over files that lie in another order than their axes are counted in (columns first, or transposed): over the same
 //! elements, in the order of the file. Read in the order of the axes, each element would be a read of its own.
 //!
-//! What is folded with what follows from the order then, so a sum may be rounded otherwise than that of the same numbers in
+//! The order decides which elements are combined first, so a sum may be rounded otherwise than that of the same numbers in
 //! memory.
 
 use smallvec::SmallVec;
@@ -10,19 +10,19 @@ use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form, TileProgram};
 
-use super::source::{Read, Source};
+use super::source::{Read, TileSource};
 use super::stored;
 
 /// Axes of a domain in another order.
 pub struct FileOrder(SmallVec<[usize; 4]>);
 
 impl FileOrder {
-    /// For a fold that reads files in those layouts over its domain. `None` where its own order will do, or no other would.
+    /// For a reduction that reads files in those layouts over its domain. `None` where its own order will do, or no other would.
     pub fn of<'a>(
         program: &TileProgram,
         layouts: impl Iterator<Item = &'a Layout> + Clone,
     ) -> Option<FileOrder> {
-        let Close::Fold { axes, .. } = &program.close else { return None };
+        let Close::Reduce { axes, .. } = &program.close else { return None };
         let first = layouts.clone().find(|layout| !stored::in_runs(layout))?;
         // Bits lie in the order of the domain.
         if program.loads.contains(&Form::Bits) {
@@ -40,7 +40,7 @@ impl FileOrder {
     }
 
     /// The same for what a program reads.
-    pub fn of_sources(program: &TileProgram, sources: &[Source]) -> Option<FileOrder> {
+    pub fn of_sources(program: &TileProgram, sources: &[TileSource]) -> Option<FileOrder> {
         let stored = sources
             .iter()
             .filter(|source| matches!(source.read, Read::Generator(Generator::Stored { .. })));
@@ -80,10 +80,12 @@ impl FileOrder {
     }
 
     /// What is read, over it.
-    pub fn sources<'a>(&self, sources: &[Source<'a>]) -> SmallVec<[Source<'a>; 4]> {
-        let turned =
-            |source: &Source<'a>| Source { layout: self.layout(&source.layout), read: source.read };
-        sources.iter().map(turned).collect()
+    pub fn sources<'a>(&self, sources: &[TileSource<'a>]) -> SmallVec<[TileSource<'a>; 4]> {
+        let reordered = |source: &TileSource<'a>| TileSource {
+            layout: self.layout(&source.layout),
+            read: source.read,
+        };
+        sources.iter().map(reordered).collect()
     }
 }
 

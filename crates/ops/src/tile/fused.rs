@@ -1,4 +1,4 @@
-//! `fused`: a chain of elementwise ops, with its broadcasts, casts and closing fold, in one pass.
+//! `fused`: a chain of elementwise ops, with its broadcasts, casts and closing reduction, in one pass.
 //!
 //! The planner makes it of others' programs, and gradient rules and composites of their own (`chain`); users
 //! never see it. Its program is its attribute, and its gradient another program (`derive`).
@@ -12,7 +12,7 @@ use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
     Values,
 };
-use tonnage_core::tile::{Close, Fold, Form, Prim, Reg, TileProgram};
+use tonnage_core::tile::{Close, Form, Prim, Reduction, Reg, TileProgram};
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
 use super::chain::sum_to;
@@ -22,7 +22,7 @@ use crate::{emit, rules};
 /// A chain of elementwise ops in one pass.
 pub static FUSED: OpDef = OpDef {
     name: "fused",
-    doc: "A chain of elementwise ops, with its broadcasts, casts and closing fold, in one pass.",
+    doc: "A chain of elementwise ops, with its broadcasts, casts and closing reduction, in one pass.",
     infer,
     axes,
     mem: Mem::Reuse(&[0, 1, 2, 3, 4, 5, 6, 7]),
@@ -67,7 +67,7 @@ pub(super) fn infer(call: &Call) -> Result<Types> {
             TensorType { dtype: DType::U8, shape: [bytes].into_iter().collect() }
         }
         (Form::Elements(dtype), Close::Store) => TensorType::new(*dtype, &domain),
-        (Form::Elements(dtype), Close::Fold { axes, .. }) => {
+        (Form::Elements(dtype), Close::Reduce { axes, .. }) => {
             let kept = domain.iter().enumerate().filter(|(i, _)| !axes.contains(i));
             TensorType { dtype: *dtype, shape: kept.map(|(_, d)| d.clone()).collect() }
         }
@@ -96,14 +96,15 @@ fn check(call: &Call, program: &TileProgram, rank: usize) -> Result<()> {
     }
     let count = program.loads.len() + program.code.len();
     for (reg, form) in &program.stores {
-        let folds = matches!(program.close, Close::Fold { .. });
+        let reduces = matches!(program.close, Close::Reduce { .. });
         let fits = usize::from(*reg) < count
             && match (form, program.register(*reg)) {
-                (Form::Bits, held) => held == DType::Bool && !folds,
-                // A fold's result is cut to its dtype, not converted; a mean is a float.
+                (Form::Bits, held) => held == DType::Bool && !reduces,
+                // A reduction's result is cut to its dtype, not converted; a mean is a float.
                 (Form::Elements(dtype), held) => {
-                    let mean = matches!(program.close, Close::Fold { fold: Fold::Mean, .. });
-                    (!folds || dtype.class() == held.class()) && (!mean || held.is_float())
+                    let mean =
+                        matches!(program.close, Close::Reduce { reduction: Reduction::Mean, .. });
+                    (!reduces || dtype.class() == held.class()) && (!mean || held.is_float())
                 }
             };
         if !fits {
@@ -112,13 +113,13 @@ fn check(call: &Call, program: &TileProgram, rank: usize) -> Result<()> {
     }
     match &program.close {
         Close::Store => Ok(()),
-        Close::Fold { axes, .. }
+        Close::Reduce { axes, .. }
             if program.stores.len() != 1 || !axes.is_sorted_by(|a, b| a < b) =>
         {
-            bad(format!("a fold of {} stores over {axes:?}", program.stores.len()))
+            bad(format!("a reduction of {} stores over {axes:?}", program.stores.len()))
         }
-        Close::Fold { axes, .. } => match axes.last().filter(|axis| **axis >= rank) {
-            Some(axis) => bad(format!("a fold over axis {axis} of {rank}")),
+        Close::Reduce { axes, .. } => match axes.last().filter(|axis| **axis >= rank) {
+            Some(axis) => bad(format!("a reduction over axis {axis} of {rank}")),
             None => Ok(()),
         },
     }
@@ -138,7 +139,7 @@ pub(super) fn axes(call: &Call) -> AxisMap {
             };
             AxisMap { outputs: program.stores.iter().map(of).collect(), summed: Vec::new() }
         }
-        Close::Fold { axes, .. } => {
+        Close::Reduce { axes, .. } => {
             let mut all = rules::axes::elementwise(call).outputs.swap_remove(0);
             for axis in axes.iter().rev() {
                 all.remove(*axis);
@@ -164,7 +165,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let domain = super::domain(&call.call(), program)?;
     let mut grads = Vec::new();
     for grad in call.grads {
-        grads.push(grad.clone().map(|g| unfolded(e, program, g, &domain)).transpose()?);
+        grads.push(grad.clone().map(|g| broadcast_back(e, program, g, &domain)).transpose()?);
     }
     let graded: Vec<bool> = grads.iter().map(Option::is_some).collect();
     let mut made = Vec::new();
@@ -191,19 +192,25 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(made)
 }
 
-/// The gradient of what a program stores, over its whole domain: that of a fold, broadcast back.
-fn unfolded(e: &mut dyn Emit, program: &TileProgram, g: Value, domain: &Shape) -> Result<Value> {
-    let Close::Fold { fold, axes } = &program.close else { return Ok(g) };
+/// The gradient of what a program stores, over its whole domain: that of a reduction, broadcast back.
+fn broadcast_back(
+    e: &mut dyn Emit,
+    program: &TileProgram,
+    g: Value,
+    domain: &Shape,
+) -> Result<Value> {
+    let Close::Reduce { reduction, axes } = &program.close else { return Ok(g) };
     let count = axes.iter().fold(Dim::Known(1), |n, axis| n.times(&domain[*axis]));
-    let g = match fold {
-        Fold::Sum => g,
-        Fold::Mean => {
+    let g = match reduction {
+        Reduction::Sum => g,
+        Reduction::Mean => {
             let count = emit::size(e, &count, g.ty().dtype)?;
             emit::div(e, g, count)?
         }
-        fold => {
-            let why =
-                format!("a fold that ends in {fold:?} was fused before it was differentiated");
+        reduction => {
+            let why = format!(
+                "a reduction that ends in {reduction:?} was fused before it was differentiated"
+            );
             return Err(ErrorKind::NoGradient { op: "fused", why }.into());
         }
     };
@@ -227,9 +234,9 @@ fn samples() -> Vec<Sample> {
     let mut squares = TileProgram::loading(&[DType::F32]);
     let square = squares.push(Prim::Square, &[0]);
     squares.store(square, DType::F32);
-    squares.close = Close::Fold { fold: Fold::Sum, axes: [1].as_slice().into() };
+    squares.close = Close::Reduce { reduction: Reduction::Sum, axes: [1].as_slice().into() };
     let mut mean = squares.clone();
-    mean.close = Close::Fold { fold: Fold::Mean, axes: [0].as_slice().into() };
+    mean.close = Close::Reduce { reduction: Reduction::Mean, axes: [0].as_slice().into() };
     let ty = |shape: &[usize]| TensorType::new(DType::F32, shape);
     let every = every_slope().into_iter().map(|program| {
         Sample::of(&[ty(&[7]), ty(&[2, 1])], Attrs::Tile(Box::new(program)))

@@ -1,6 +1,6 @@
 //! `store`: a chain of elementwise ops whose result goes to a file, a piece at a time.
 //!
-//! A program makes it for what a variable that is kept in files is to be; users never see it. Nothing that it writes is
+//! A program makes it for what a variable that is stored in files becomes; users never see it. Nothing that it writes is
 //! anybody's before the call ends, so it is no effect: it may run as soon as what it reads is there.
 //!
 //! Decision: `docs/decisions/variables-in-files.md`.
@@ -47,7 +47,7 @@ fn infer(call: &Call) -> Result<Types> {
     let elements = matches!(program.stores.as_slice(), [(_, Form::Elements(_))]);
     match program.close == Close::Store && elements {
         true => fused::infer(call),
-        false => Err(bad_argument(call.op, "a fold, or bits", "a file holds elements")),
+        false => Err(bad_argument(call.op, "a reduction, or bits", "a file holds elements")),
     }
 }
 

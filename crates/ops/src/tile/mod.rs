@@ -1,11 +1,11 @@
 //! Running tile programs on the CPU: over tiles that stay in cache, with vectorized primitives.
 //!
-//! In the order that data flows: [`Source`] says where a load reads from and brings a tile of it;
+//! In the order that data flows: [`TileSource`] says where a load reads from and brings a tile of it;
 //! `ready` resolves a program's primitives and gives its registers places; `eval` runs it over one
-//! tile; `store` and `fold` drive it over a whole domain, on all threads.
+//! tile; `store` and `reduction` drive it over a whole domain, on all threads.
 //!
 //! Registers are tiles of 4 KiB on the stack, and so is all that is noted of a program that [`fits`]: nothing is
-//! allocated. An element's result depends on the element alone, and a fold's tree on the domain's shape and the
+//! allocated. An element's result depends on the element alone, and a reduction's tree on the domain's shape and the
 //! axes alone: the bits are the same at every thread count.
 
 mod chain;
@@ -15,31 +15,31 @@ mod direct;
 mod epilogue;
 mod eval;
 mod file_order;
-mod fold;
-mod fold_shape;
 pub mod fused;
 pub mod fused_store;
 pub mod fused_update;
 mod partial;
 mod pieces;
 mod ready;
+mod reduction;
+mod reduction_shape;
 mod repeat;
 mod resolve;
 mod slopes;
 mod source;
 mod store;
 mod stored;
-mod turned;
-mod turned_copy;
+mod transposed;
+mod transposed_copy;
 mod uniform;
 
-pub use chain::{Chain, Ending, Of, pass, slope};
+pub use chain::{Chain, Ending, RuleInput, pass, slope};
 pub use compose::{Composed, chained, compose};
-pub use direct::{Direct, direct};
+pub use direct::{DirectOp, direct};
 pub use epilogue::{TileEpilogue, apply_epilogue};
-pub use pieces::{Piece, Pieces};
+pub use pieces::{DomainPiece, Pieces};
 pub use ready::fits;
-pub use source::{Read, Source};
+pub use source::{Read, TileSource};
 pub use stored::in_order;
 pub use uniform::{element, uniform};
 
@@ -48,15 +48,15 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::row::Call;
 use tonnage_core::shape::Shape;
-use tonnage_core::tile::{Close, Fold, Form, TileProgram};
+use tonnage_core::tile::{Close, Form, Reduction, TileProgram};
 use tonnage_core::workers::Workers;
 
 use file_order::FileOrder;
-use fold_shape::FoldShape;
 use ready::Ready;
-use turned_copy::turned_copy;
+use reduction_shape::ReductionShape;
+use transposed_copy::transposed_copy;
 
-/// So many elements do not lie in a core's own cache.
+/// This many elements do not fit a core's own cache.
 const LARGE: usize = 1 << 20;
 
 /// Results of so many bytes are not in any cache when they are read next, so they need not go through one. (Measured with
@@ -73,19 +73,27 @@ const LIGHT: usize = 2;
 pub fn run(
     program: &TileProgram,
     domain: &[usize],
-    sources: &[Source],
+    sources: &[TileSource],
     outputs: &mut [&mut [u8]],
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()> {
-    if turned_copy(program, domain, sources, outputs, workers)? {
+    if transposed_copy(program, domain, sources, outputs, workers)? {
         return Ok(());
     }
     if let Some(order) = FileOrder::of_sources(program, sources) {
         let (domain, sources) = (order.domain(domain), order.sources(sources));
-        let Close::Fold { fold, axes } = &program.close else { return Ok(()) };
+        let Close::Reduce { reduction, axes } = &program.close else { return Ok(()) };
         let axes = order.axes(axes);
-        return fold_over(program, *fold, (&domain, &axes), &sources, outputs, scratch, workers);
+        return reduce_over(
+            program,
+            *reduction,
+            (&domain, &axes),
+            &sources,
+            outputs,
+            scratch,
+            workers,
+        );
     }
     match &program.close {
         Close::Store => {
@@ -97,18 +105,18 @@ pub fn run(
             store::run(&ready, domain, outputs, workers)?;
             stored::check(sources)
         }
-        Close::Fold { fold, axes } => {
-            fold_over(program, *fold, (domain, axes), sources, outputs, scratch, workers)
+        Close::Reduce { reduction, axes } => {
+            reduce_over(program, *reduction, (domain, axes), sources, outputs, scratch, workers)
         }
     }
 }
 
-/// Folds a program's value over some axes of a domain.
-fn fold_over(
+/// Reduces a program's value over some axes of a domain.
+fn reduce_over(
     program: &TileProgram,
-    fold: Fold,
+    reduction: Reduction,
     (domain, axes): (&[usize], &[usize]),
-    sources: &[Source],
+    sources: &[TileSource],
     outputs: &mut [&mut [u8]],
     scratch: &mut [u8],
     workers: &dyn Workers,
@@ -116,8 +124,8 @@ fn fold_over(
     let mut ready = Ready::empty(program);
     ready.resolve(sources)?;
     ready.ahead = domain.iter().product::<usize>() >= LARGE;
-    let shape = FoldShape::new(domain, axes).within(scratch.len());
-    fold::run(&ready, fold, &shape, outputs, scratch, workers)?;
+    let shape = ReductionShape::new(domain, axes).within(scratch.len());
+    reduction::run(&ready, reduction, &shape, outputs, scratch, workers)?;
     stored::check(sources)
 }
 
@@ -125,7 +133,7 @@ fn fold_over(
 /// Bits begin at a whole byte.
 pub fn run_part(
     program: &TileProgram,
-    sources: &[Source],
+    sources: &[TileSource],
     first: usize,
     count: usize,
     outputs: &mut [&mut [u8]],
@@ -152,14 +160,14 @@ pub fn domain(call: &Call, program: &TileProgram) -> Result<Shape> {
 pub fn scratch(program: &TileProgram, domain: &[usize]) -> Bytes {
     match &program.close {
         Close::Store => Bytes::ZERO,
-        Close::Fold { axes, .. } => FoldShape::new(domain, axes).scratch(),
+        Close::Reduce { axes, .. } => ReductionShape::new(domain, axes).scratch(),
     }
 }
 
 /// The scratch of a reduction's row.
-pub fn fold_scratch(call: &Call, _threads: usize) -> Bytes {
+pub fn reduction_scratch(call: &Call, _threads: usize) -> Bytes {
     match (call.attrs, call.inputs[0].shape.most()) {
-        (Attrs::Reduce { axes, .. }, Some(domain)) => FoldShape::new(&domain, axes).scratch(),
+        (Attrs::Reduce { axes, .. }, Some(domain)) => ReductionShape::new(&domain, axes).scratch(),
         _ => Bytes::ZERO,
     }
 }

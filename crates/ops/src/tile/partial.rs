@@ -1,46 +1,46 @@
-//! Partial results of a fold: wide enough that nothing is lost on the way, whatever the dtype.
+//! Partial results of a reduction: wide enough that nothing is lost on the way, whatever the dtype.
 //!
-//! Floats fold in f64 above blocks, signed integers in i64, unsigned ones and booleans in u64. Integers
+//! Floats are accumulated in f64 above blocks, signed integers in i64, unsigned ones and booleans in u64. Integers
 //! wrap around; cutting off the wide result gives what wrapping in the narrow dtype would.
 
 use bytemuck::{bytes_of, cast_slice};
-use tonnage_core::tile::Fold;
+use tonnage_core::tile::Reduction;
 use tonnage_core::{Bool, Class, DType};
 
 use crate::simd::{Isa, Kernel, level};
 
-/// Elements that are folded at once; partial results of blocks are joined in order.
+/// Elements that are reduced at once; partial results of blocks are joined in order.
 pub const BLOCK: usize = 512;
 
 /// The bits of a partial result.
 pub type Bits = u64;
 
 /// A wide number that partial results are held in.
-trait Wide: Copy {
-    fn identity(fold: Fold) -> Self;
-    fn join(fold: Fold, a: Self, b: Self) -> Self;
+trait Accumulator: Copy {
+    fn identity(reduction: Reduction) -> Self;
+    fn join(reduction: Reduction, a: Self, b: Self) -> Self;
     fn bits(self) -> Bits;
     fn of(bits: Bits) -> Self;
 }
 
 macro_rules! wide_integer {
     ($($T:ty),*) => {$(
-        impl Wide for $T {
-            fn identity(fold: Fold) -> $T {
-                match fold {
-                    Fold::Sum | Fold::Mean | Fold::Any => 0,
-                    Fold::Prod | Fold::All => 1,
-                    Fold::Max => <$T>::MIN,
-                    Fold::Min => <$T>::MAX,
+        impl Accumulator for $T {
+            fn identity(reduction: Reduction) -> $T {
+                match reduction {
+                    Reduction::Sum | Reduction::Mean | Reduction::Any => 0,
+                    Reduction::Prod | Reduction::All => 1,
+                    Reduction::Max => <$T>::MIN,
+                    Reduction::Min => <$T>::MAX,
                 }
             }
             #[inline(always)]
-            fn join(fold: Fold, a: $T, b: $T) -> $T {
-                match fold {
-                    Fold::Sum | Fold::Mean => a.wrapping_add(b),
-                    Fold::Prod => a.wrapping_mul(b),
-                    Fold::Max | Fold::Any => a.max(b),
-                    Fold::Min | Fold::All => a.min(b),
+            fn join(reduction: Reduction, a: $T, b: $T) -> $T {
+                match reduction {
+                    Reduction::Sum | Reduction::Mean => a.wrapping_add(b),
+                    Reduction::Prod => a.wrapping_mul(b),
+                    Reduction::Max | Reduction::Any => a.max(b),
+                    Reduction::Min | Reduction::All => a.min(b),
                 }
             }
             fn bits(self) -> Bits { self as Bits }
@@ -50,22 +50,22 @@ macro_rules! wide_integer {
 }
 wide_integer!(i64, u64);
 
-impl Wide for f64 {
-    fn identity(fold: Fold) -> f64 {
-        match fold {
-            Fold::Sum | Fold::Mean | Fold::Any => 0.0,
-            Fold::Prod | Fold::All => 1.0,
-            Fold::Max => f64::NEG_INFINITY,
-            Fold::Min => f64::INFINITY,
+impl Accumulator for f64 {
+    fn identity(reduction: Reduction) -> f64 {
+        match reduction {
+            Reduction::Sum | Reduction::Mean | Reduction::Any => 0.0,
+            Reduction::Prod | Reduction::All => 1.0,
+            Reduction::Max => f64::NEG_INFINITY,
+            Reduction::Min => f64::INFINITY,
         }
     }
     #[inline(always)]
-    fn join(fold: Fold, a: f64, b: f64) -> f64 {
-        match fold {
-            Fold::Sum | Fold::Mean => a + b,
-            Fold::Prod => a * b,
-            Fold::Max | Fold::Any => higher(a, b),
-            Fold::Min | Fold::All => -higher(-a, -b),
+    fn join(reduction: Reduction, a: f64, b: f64) -> f64 {
+        match reduction {
+            Reduction::Sum | Reduction::Mean => a + b,
+            Reduction::Prod => a * b,
+            Reduction::Max | Reduction::Any => higher(a, b),
+            Reduction::Min | Reduction::All => -higher(-a, -b),
         }
     }
     fn bits(self) -> Bits {
@@ -82,26 +82,26 @@ fn higher(a: f64, b: f64) -> f64 {
     if b > a || b.is_nan() { b } else { a }
 }
 
-/// An element, folded in lanes of its own width within a block.
-trait Narrow: bytemuck::Pod {
-    type Wide: Wide;
+/// An element, reduced in lanes of its own width within a block.
+trait LaneElement: bytemuck::Pod {
+    type Wide: Accumulator;
     /// What lanes are held in.
     type Lane: Copy;
-    fn lane(fold: Fold) -> Self::Lane;
-    fn put(fold: Fold, lane: Self::Lane, x: Self) -> Self::Lane;
+    fn lane(reduction: Reduction) -> Self::Lane;
+    fn put(reduction: Reduction, lane: Self::Lane, x: Self) -> Self::Lane;
     fn widen(lane: Self::Lane) -> Self::Wide;
     fn wide(self) -> Self::Wide;
 }
 
 macro_rules! narrow_integer {
     ($($T:ty => $W:ty, |$x:ident| $value:expr;)*) => {$(
-        impl Narrow for $T {
+        impl LaneElement for $T {
             type Wide = $W;
             type Lane = $W;
             #[inline(always)]
-            fn lane(fold: Fold) -> $W { <$W>::identity(fold) }
+            fn lane(reduction: Reduction) -> $W { <$W>::identity(reduction) }
             #[inline(always)]
-            fn put(fold: Fold, lane: $W, x: $T) -> $W { <$W>::join(fold, lane, x.wide()) }
+            fn put(reduction: Reduction, lane: $W, x: $T) -> $W { <$W>::join(reduction, lane, x.wide()) }
             #[inline(always)]
             fn widen(lane: $W) -> $W { lane }
             #[inline(always)]
@@ -123,26 +123,26 @@ narrow_integer! {
     f64 => f64, |x| x;
 }
 
-impl Narrow for f32 {
+impl LaneElement for f32 {
     type Wide = f64;
     type Lane = f32;
     #[inline(always)]
-    fn lane(fold: Fold) -> f32 {
-        f64::identity(fold) as f32
+    fn lane(reduction: Reduction) -> f32 {
+        f64::identity(reduction) as f32
     }
     #[inline(always)]
-    fn put(fold: Fold, lane: f32, x: f32) -> f32 {
-        match fold {
-            Fold::Sum | Fold::Mean => lane + x,
-            Fold::Prod => lane * x,
-            Fold::Max | Fold::Any => {
+    fn put(reduction: Reduction, lane: f32, x: f32) -> f32 {
+        match reduction {
+            Reduction::Sum | Reduction::Mean => lane + x,
+            Reduction::Prod => lane * x,
+            Reduction::Max | Reduction::Any => {
                 if x > lane || x.is_nan() {
                     x
                 } else {
                     lane
                 }
             }
-            Fold::Min | Fold::All => {
+            Reduction::Min | Reduction::All => {
                 if x < lane || x.is_nan() {
                     x
                 } else {
@@ -163,78 +163,78 @@ impl Narrow for f32 {
 
 const LANES: usize = 32;
 
-struct Block<'a, T> {
-    fold: Fold,
+struct ReduceBlock<'a, T> {
+    reduction: Reduction,
     x: &'a [T],
 }
 
-impl<T: Narrow> Kernel for Block<'_, T> {
+impl<T: LaneElement> Kernel for ReduceBlock<'_, T> {
     type Output = T::Wide;
 
     #[inline(always)]
     fn run<I: Isa>(self) -> T::Wide {
-        // One loop a fold: the choice stays out of the inner loop.
-        match self.fold {
-            Fold::Sum | Fold::Mean => self.lanes(Fold::Sum),
-            Fold::Prod => self.lanes(Fold::Prod),
-            Fold::Max => self.lanes(Fold::Max),
-            Fold::Min => self.lanes(Fold::Min),
-            Fold::Any => self.lanes(Fold::Any),
-            Fold::All => self.lanes(Fold::All),
+        // One loop for each reduction: the choice stays out of the inner loop.
+        match self.reduction {
+            Reduction::Sum | Reduction::Mean => self.lanes(Reduction::Sum),
+            Reduction::Prod => self.lanes(Reduction::Prod),
+            Reduction::Max => self.lanes(Reduction::Max),
+            Reduction::Min => self.lanes(Reduction::Min),
+            Reduction::Any => self.lanes(Reduction::Any),
+            Reduction::All => self.lanes(Reduction::All),
         }
     }
 }
 
-impl<T: Narrow> Block<'_, T> {
+impl<T: LaneElement> ReduceBlock<'_, T> {
     #[inline(always)]
-    fn lanes(self, fold: Fold) -> T::Wide {
-        let mut lanes = [T::lane(fold); LANES];
+    fn lanes(self, reduction: Reduction) -> T::Wide {
+        let mut lanes = [T::lane(reduction); LANES];
         let chunks = self.x.chunks_exact(LANES);
         let rest = chunks.remainder();
         for chunk in chunks {
             for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *lane = T::put(fold, *lane, *x);
+                *lane = T::put(reduction, *lane, *x);
             }
         }
         for (lane, x) in lanes.iter_mut().zip(rest) {
-            *lane = T::put(fold, *lane, *x);
+            *lane = T::put(reduction, *lane, *x);
         }
-        let mut sum = T::Wide::identity(fold);
+        let mut sum = T::Wide::identity(reduction);
         for lane in lanes {
-            sum = T::Wide::join(fold, sum, T::widen(lane));
+            sum = T::Wide::join(reduction, sum, T::widen(lane));
         }
         sum
     }
 }
 
-struct Rows<'a, T> {
-    fold: Fold,
+struct ReduceRows<'a, T> {
+    reduction: Reduction,
     x: &'a [T],
     sums: &'a mut [Bits],
 }
 
-impl<T: Narrow> Kernel for Rows<'_, T> {
+impl<T: LaneElement> Kernel for ReduceRows<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        match self.fold {
-            Fold::Sum | Fold::Mean => self.rows(Fold::Sum),
-            Fold::Prod => self.rows(Fold::Prod),
-            Fold::Max => self.rows(Fold::Max),
-            Fold::Min => self.rows(Fold::Min),
-            Fold::Any => self.rows(Fold::Any),
-            Fold::All => self.rows(Fold::All),
+        match self.reduction {
+            Reduction::Sum | Reduction::Mean => self.rows(Reduction::Sum),
+            Reduction::Prod => self.rows(Reduction::Prod),
+            Reduction::Max => self.rows(Reduction::Max),
+            Reduction::Min => self.rows(Reduction::Min),
+            Reduction::Any => self.rows(Reduction::Any),
+            Reduction::All => self.rows(Reduction::All),
         }
     }
 }
 
-impl<T: Narrow> Rows<'_, T> {
+impl<T: LaneElement> ReduceRows<'_, T> {
     #[inline(always)]
-    fn rows(self, fold: Fold) {
+    fn rows(self, reduction: Reduction) {
         for row in self.x.chunks_exact(self.sums.len()) {
             for (sum, x) in self.sums.iter_mut().zip(row) {
-                *sum = T::Wide::join(fold, T::Wide::of(*sum), x.wide()).bits();
+                *sum = T::Wide::join(reduction, T::Wide::of(*sum), x.wide()).bits();
             }
         }
     }
@@ -293,33 +293,33 @@ macro_rules! with_narrow {
 }
 
 /// The partial result of nothing.
-pub fn identity(fold: Fold, dtype: DType) -> Bits {
-    with_narrow!(dtype, T => <T as Narrow>::Wide::identity(fold).bits())
+pub fn identity(reduction: Reduction, dtype: DType) -> Bits {
+    with_narrow!(dtype, T => <T as LaneElement>::Wide::identity(reduction).bits())
 }
 
 /// Two partial results as one.
-pub fn join(fold: Fold, dtype: DType, a: Bits, b: Bits) -> Bits {
+pub fn join(reduction: Reduction, dtype: DType, a: Bits, b: Bits) -> Bits {
     with_narrow!(dtype, T => {
-        type W = <T as Narrow>::Wide;
-        W::join(fold, W::of(a), W::of(b)).bits()
+        type W = <T as LaneElement>::Wide;
+        W::join(reduction, W::of(a), W::of(b)).bits()
     })
 }
 
 /// The elements of at most one block as a partial result.
-pub fn block(fold: Fold, dtype: DType, bytes: &[u8]) -> Bits {
-    with_narrow!(dtype, T => level().run(Block::<T> { fold, x: cast_slice(bytes) }).bits())
+pub fn block(reduction: Reduction, dtype: DType, bytes: &[u8]) -> Bits {
+    with_narrow!(dtype, T => level().run(ReduceBlock::<T> { reduction, x: cast_slice(bytes) }).bits())
 }
 
 /// Rows of as many elements as there are sums, each added to its sum.
-pub fn rows(fold: Fold, dtype: DType, bytes: &[u8], sums: &mut [Bits]) {
-    with_narrow!(dtype, T => level().run(Rows::<T> { fold, x: cast_slice(bytes), sums }));
+pub fn rows(reduction: Reduction, dtype: DType, bytes: &[u8], sums: &mut [Bits]) {
+    with_narrow!(dtype, T => level().run(ReduceRows::<T> { reduction, x: cast_slice(bytes), sums }));
 }
 
 /// The final result of so many elements, in the output's dtype.
-pub fn finish(fold: Fold, dtype: DType, bits: Bits, count: usize, out: &mut [u8]) {
+pub fn finish(reduction: Reduction, dtype: DType, bits: Bits, count: usize, out: &mut [u8]) {
     use tonnage_core::rounding::{to_bf16, to_f16};
-    let float = || match fold {
-        Fold::Mean => f64::from_bits(bits) / count as f64,
+    let float = || match reduction {
+        Reduction::Mean => f64::from_bits(bits) / count as f64,
         _ => f64::from_bits(bits),
     };
     // The largest of nothing is the least there is: a wide limit is held to the narrow one.
@@ -328,8 +328,8 @@ pub fn finish(fold: Fold, dtype: DType, bits: Bits, count: usize, out: &mut [u8]
             Class::Signed => bits as i64 as i128,
             _ => bits as i128,
         };
-        match fold {
-            Fold::Max | Fold::Min => value.clamp(low, high) as u64,
+        match reduction {
+            Reduction::Max | Reduction::Min => value.clamp(low, high) as u64,
             _ => bits,
         }
     };

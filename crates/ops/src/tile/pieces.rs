@@ -25,7 +25,7 @@ pub struct Pieces {
 
 /// A piece of a domain.
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct DomainPiece {
     /// Elements of the domain before it.
     pub start: usize,
     /// Its sizes.
@@ -65,11 +65,11 @@ impl Pieces {
     }
 
     /// One of them.
-    pub fn piece(&self, number: usize) -> Piece {
+    pub fn piece(&self, number: usize) -> DomainPiece {
         let mut first: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.domain.len());
         let mut sizes = self.domain.clone();
         let Some(size) = self.domain.get(self.axis) else {
-            return Piece { start: 0, sizes, first };
+            return DomainPiece { start: 0, sizes, first };
         };
         let row = number % self.along() * self.rows;
         let mut before = number / self.along();
@@ -81,11 +81,11 @@ impl Pieces {
             before /= self.domain[axis];
             sizes[axis] = 1;
         }
-        Piece { start, sizes, first }
+        DomainPiece { start, sizes, first }
     }
 }
 
-impl Piece {
+impl DomainPiece {
     /// What of a layout over the domain lies under the piece.
     pub fn of(&self, layout: &Layout) -> Layout {
         let steps = self.first.iter().zip(&layout.strides).map(|(i, stride)| *i as isize * stride);

@@ -8,18 +8,18 @@ use tonnage_core::recipe::Generator;
 use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 use tonnage_core::{DType, FromScalar, with_element};
 
-use super::resolve::{Function, resolve};
-use super::source::{Read, Reader, Source};
+use super::resolve::{PrimitiveFn, resolve};
+use super::source::{Read, Reader, TileSource};
 use crate::simd::cast::cast;
 use crate::simd::level;
 
 /// A register's tile: 4 KiB. At a cache line, since vectors that lie across two are read and written twice.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub struct Slot([u64; 512]);
+pub struct TileSlot([u64; 512]);
 
-impl Slot {
-    pub const EMPTY: Slot = Slot([0; 512]);
+impl TileSlot {
+    pub const EMPTY: TileSlot = TileSlot([0; 512]);
 
     pub fn bytes(&self) -> &[u8] {
         cast_slice(&self.0)
@@ -40,7 +40,7 @@ pub const MOST_STORES: usize = 4;
 
 /// Where a register's value is while a tile runs.
 #[derive(Clone, Copy)]
-pub enum Place<'a> {
+pub enum RegisterLocation<'a> {
     /// The same for every element: its bits.
     Scalar(u64),
     /// In these bytes, from that position on.
@@ -49,12 +49,12 @@ pub enum Place<'a> {
     Slot(usize),
     /// In the output of that number, straight away.
     Output(usize),
-    /// Nobody reads it.
+    /// It has no readers.
     Nowhere,
 }
 
 /// How a load fills its slot.
-pub enum Fetch<'a> {
+pub enum LoadSource<'a> {
     Gather {
         from: &'a [u8],
         reader: Reader<'a>,
@@ -71,7 +71,7 @@ pub enum Fetch<'a> {
 
 /// A load that has to be brought before the tile runs.
 pub struct Load<'a> {
-    pub fetch: Fetch<'a>,
+    pub fetch: LoadSource<'a>,
     pub slot: usize,
     /// As it lies in memory.
     pub stored: DType,
@@ -80,8 +80,8 @@ pub struct Load<'a> {
 }
 
 /// An instruction with its function.
-pub struct Step<'a> {
-    pub function: Function,
+pub struct TileInstruction<'a> {
+    pub function: PrimitiveFn,
     pub reg: Reg,
     pub args: &'a [Reg],
     pub result: DType,
@@ -91,8 +91,8 @@ pub struct Step<'a> {
 pub struct Ready<'a> {
     pub program: &'a TileProgram,
     pub loads: SmallVec<[Load<'a>; MOST_SLOTS]>,
-    pub steps: SmallVec<[Step<'a>; MOST_REGISTERS]>,
-    pub places: SmallVec<[Place<'a>; MOST_REGISTERS]>,
+    pub steps: SmallVec<[TileInstruction<'a>; MOST_REGISTERS]>,
+    pub places: SmallVec<[RegisterLocation<'a>; MOST_REGISTERS]>,
     pub slots: usize,
     /// Elements in a tile.
     pub tile: usize,
@@ -119,22 +119,22 @@ impl<'a> Ready<'a> {
     /// Whether results can be made beside where they go: nothing is read from there, and a tile of each fits a slot.
     pub fn stores_apart(&self) -> bool {
         let fits = |form: &Form| match form {
-            Form::Elements(dtype) => self.tile * dtype.size() <= size_of::<Slot>(),
+            Form::Elements(dtype) => self.tile * dtype.size() <= size_of::<TileSlot>(),
             Form::Bits => true,
         };
         self.program.stores.iter().all(|(_, form)| fits(form))
-            && !self.loads.iter().any(|load| matches!(load.fetch, Fetch::Output(_)))
+            && !self.loads.iter().any(|load| matches!(load.fetch, LoadSource::Output(_)))
     }
 
     /// Whether something comes from outside of memory.
     pub fn reads_files(&self) -> bool {
         self.loads.iter().any(
-            |load| matches!(load.fetch, Fetch::Generate { generator, .. } if generator.is_stored()),
+            |load| matches!(load.fetch, LoadSource::Generate { generator, .. } if generator.is_stored()),
         )
     }
 
     /// Resolves the program for what it reads.
-    pub fn resolve(&mut self, sources: &'a [Source<'a>]) -> Result<()> {
+    pub fn resolve(&mut self, sources: &'a [TileSource<'a>]) -> Result<()> {
         let program = self.program;
         if sources.len() != program.loads.len() {
             let what = format!("{} sources for {} loads", sources.len(), program.loads.len());
@@ -147,7 +147,7 @@ impl<'a> Ready<'a> {
         let mut free = Free::default();
         for (i, source) in sources.iter().enumerate() {
             let place = match last[i] {
-                0 => Place::Nowhere,
+                0 => RegisterLocation::Nowhere,
                 _ => self.load(program.loads[i], source, &mut free)?,
             };
             self.places.push(place);
@@ -155,13 +155,13 @@ impl<'a> Ready<'a> {
         for (i, instr) in program.code.iter().enumerate() {
             let reg = (program.loads.len() + i) as Reg;
             let place = match last[reg as usize] {
-                0 => Place::Nowhere,
+                0 => RegisterLocation::Nowhere,
                 _ => self.instruction(instr, reg, &mut free)?,
             };
             self.places.push(place);
             for arg in &instr.args {
                 let dies = usize::from(last[*arg as usize]) == i + 1;
-                if let (true, Place::Slot(slot)) = (dies, self.places[*arg as usize]) {
+                if let (true, RegisterLocation::Slot(slot)) = (dies, self.places[*arg as usize]) {
                     free.give(slot);
                 }
             }
@@ -172,29 +172,40 @@ impl<'a> Ready<'a> {
 
     /// Where an instruction's result goes. Its slot is taken before those of its operands are given back:
     /// never in place.
-    fn instruction(&mut self, instr: &'a Instr, reg: Reg, free: &mut Free) -> Result<Place<'a>> {
+    fn instruction(
+        &mut self,
+        instr: &'a Instr,
+        reg: Reg,
+        free: &mut Free,
+    ) -> Result<RegisterLocation<'a>> {
         if let Prim::Const(value) = instr.prim {
             let mut bits = 0u64;
             with_element!(instr.dtype, T => {
                 let value: T = T::from_scalar(value);
                 bytes_of_mut(&mut bits)[..size_of::<T>()].copy_from_slice(bytes_of(&value));
             });
-            return Ok(Place::Scalar(bits));
+            return Ok(RegisterLocation::Scalar(bits));
         }
         let (function, result) = (resolve(instr)?, instr.result());
-        let step = Step { function, reg, args: &instr.args, result };
-        if step.args.iter().all(|r| matches!(self.places[*r as usize], Place::Scalar(_))) {
-            return Ok(Place::Scalar(self.once(&step)));
+        let step = TileInstruction { function, reg, args: &instr.args, result };
+        if step.args.iter().all(|r| matches!(self.places[*r as usize], RegisterLocation::Scalar(_)))
+        {
+            return Ok(RegisterLocation::Scalar(self.once(&step)));
         }
         self.steps.push(step);
         match direct_store(self.program, reg) {
-            Some(output) => Ok(Place::Output(output)),
-            None => Ok(Place::Slot(free.take().ok_or_else(|| too_large(self.program))?)),
+            Some(output) => Ok(RegisterLocation::Output(output)),
+            None => Ok(RegisterLocation::Slot(free.take().ok_or_else(|| too_large(self.program))?)),
         }
     }
 
     /// Where a load's value is.
-    fn load(&mut self, form: Form, source: &'a Source<'a>, free: &mut Free) -> Result<Place<'a>> {
+    fn load(
+        &mut self,
+        form: Form,
+        source: &'a TileSource<'a>,
+        free: &mut Free,
+    ) -> Result<RegisterLocation<'a>> {
         let held = form.register();
         let reader = Reader::new(&source.layout);
         let stored = match form {
@@ -209,38 +220,40 @@ impl<'a> Ready<'a> {
             read => *read,
         };
         let fetch = match (form, &read) {
-            (Form::Bits, Read::Slice(bytes)) => Fetch::Bits(bytes),
-            (Form::Elements(_), Read::Slice([])) => return Ok(Place::Scalar(0)), // never read
+            (Form::Bits, Read::Slice(bytes)) => LoadSource::Bits(bytes),
+            (Form::Elements(_), Read::Slice([])) => return Ok(RegisterLocation::Scalar(0)), // never read
             (Form::Elements(_), Read::Slice(bytes)) if reader.is_uniform() => {
                 let mut raw = 0u64;
                 reader.gather(stored, bytes, 0, &mut bytes_of_mut(&mut raw)[..stored.size()]);
-                return Ok(Place::Scalar(widened(stored, held, raw)));
+                return Ok(RegisterLocation::Scalar(widened(stored, held, raw)));
             }
             (Form::Elements(_), Read::Slice(bytes)) => match reader.contiguous() {
-                Some(first) if stored == held => return Ok(Place::Memory { bytes, first }),
-                _ => Fetch::Gather { from: bytes, reader, layout: &source.layout },
+                Some(first) if stored == held => {
+                    return Ok(RegisterLocation::Memory { bytes, first });
+                }
+                _ => LoadSource::Gather { from: bytes, reader, layout: &source.layout },
             },
-            (_, Read::Output(output)) => Fetch::Output(*output),
+            (_, Read::Output(output)) => LoadSource::Output(*output),
             // A number that each call brings, a counter at one place: made once, not once an element.
             (Form::Elements(_), Read::Generator(generator))
                 if reader.is_uniform() && !source.layout.sizes.contains(&0) =>
             {
                 let mut raw = 0u64;
                 reader.generate(generator, 0, &mut bytes_of_mut(&mut raw)[..stored.size()]);
-                return Ok(Place::Scalar(widened(stored, held, raw)));
+                return Ok(RegisterLocation::Scalar(widened(stored, held, raw)));
             }
-            (_, Read::Generator(generator)) => Fetch::Generate { generator, reader },
+            (_, Read::Generator(generator)) => LoadSource::Generate { generator, reader },
         };
         let slot = free.take().ok_or_else(|| too_large(self.program))?;
         self.loads.push(Load { fetch, slot, stored, held });
-        Ok(Place::Slot(slot))
+        Ok(RegisterLocation::Slot(slot))
     }
 
     /// The value of a step whose operands are all scalars.
-    fn once(&self, step: &Step) -> u64 {
+    fn once(&self, step: &TileInstruction) -> u64 {
         let mut bits = 0u64;
         let arg = |i: usize| match self.places[step.args[i] as usize] {
-            Place::Scalar(bits) => bits,
+            RegisterLocation::Scalar(bits) => bits,
             _ => 0,
         };
         let size = |i: usize| self.program.register(step.args[i]).size();
@@ -251,16 +264,18 @@ impl<'a> Ready<'a> {
         );
         let out = &mut bytes_of_mut(&mut bits)[..step.result.size()];
         match step.function {
-            Function::One(f) => f(level(), out, &bytes_of(&a)[..size(0)]),
-            Function::Two(f) => f(level(), out, &bytes_of(&a)[..size(0)], &bytes_of(&b)[..size(1)]),
-            Function::Three(f) => f(
+            PrimitiveFn::One(f) => f(level(), out, &bytes_of(&a)[..size(0)]),
+            PrimitiveFn::Two(f) => {
+                f(level(), out, &bytes_of(&a)[..size(0)], &bytes_of(&b)[..size(1)])
+            }
+            PrimitiveFn::Three(f) => f(
                 level(),
                 out,
                 &bytes_of(&a)[..size(0)],
                 &bytes_of(&b)[..size(1)],
                 &bytes_of(&c)[..size(2)],
             ),
-            Function::Round(narrow, wide) => {
+            PrimitiveFn::Round(narrow, wide) => {
                 let mut half = 0u16;
                 narrow(level(), bytes_of_mut(&mut half), &bytes_of(&a)[..size(0)]);
                 wide(level(), out, bytes_of(&half));
@@ -307,7 +322,7 @@ fn registers(program: &TileProgram) -> usize {
 }
 
 /// For each register, one more than the instruction that reads it last; past the end where it is
-/// stored; 0 where nobody reads it.
+/// stored; 0 where it has no readers.
 fn last_uses(program: &TileProgram) -> SmallVec<[u16; MOST_REGISTERS]> {
     let loads = program.loads.len();
     let mut last: SmallVec<[u16; MOST_REGISTERS]> = SmallVec::from_elem(0, registers(program));
@@ -339,7 +354,7 @@ fn direct_store(program: &TileProgram, reg: Reg) -> Option<usize> {
 fn tile_length(program: &TileProgram) -> usize {
     let widest =
         (0..registers(program)).map(|r| program.register(r as Reg).size()).max().unwrap_or(8);
-    size_of::<Slot>() / widest.max(4)
+    size_of::<TileSlot>() / widest.max(4)
 }
 
 /// Whether a program can be made ready, whatever its sources are.
@@ -361,8 +376,8 @@ fn most_slots(program: &TileProgram) -> usize {
             most = most.max(live);
         }
         let dies = |(n, arg): &(usize, &Reg)| {
-            let again = instr.args[..*n].contains(arg);
-            usize::from(last[**arg as usize]) == i + 1 && !again
+            let repeated = instr.args[..*n].contains(arg);
+            usize::from(last[**arg as usize]) == i + 1 && !repeated
         };
         live -= instr.args.iter().enumerate().filter(dies).count();
     }

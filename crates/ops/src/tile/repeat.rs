@@ -1,30 +1,32 @@
-//! A partial result joined with the same one again and again, in a few steps, to the very bits.
+//! A partial result joined with the same one repeatedly, in a few steps, to the very bits.
 //!
 //! Sums of what is the same everywhere (fills and functions of them) meet one block a million times. While a sum stays
 //! between two powers of two, adding the same number moves it by the same distance each time, once a tie has gone to
 //! the even side; so many of those additions are one multiplication, and nothing is rounded in it.
 
-use tonnage_core::tile::Fold;
+use tonnage_core::tile::Reduction;
 use tonnage_core::{Class, DType};
 
 use super::partial::{Bits, join};
 
 /// `sum` joined with `bits` that many times, one after the other.
-pub fn repeated(fold: Fold, dtype: DType, sum: Bits, bits: Bits, times: usize) -> Bits {
-    match (fold, dtype.class()) {
-        (Fold::Sum | Fold::Mean, Class::Float) => {
+pub fn repeated(reduction: Reduction, dtype: DType, sum: Bits, bits: Bits, times: usize) -> Bits {
+    match (reduction, dtype.class()) {
+        (Reduction::Sum | Reduction::Mean, Class::Float) => {
             added(f64::from_bits(sum), f64::from_bits(bits), times).to_bits()
         }
-        (Fold::Sum, _) => sum.wrapping_add(bits.wrapping_mul(times as u64)),
+        (Reduction::Sum, _) => sum.wrapping_add(bits.wrapping_mul(times as u64)),
         // Once is as good as often.
-        (Fold::Max | Fold::Min | Fold::Any | Fold::All, _) => {
+        (Reduction::Max | Reduction::Min | Reduction::Any | Reduction::All, _) => {
             if times > 0 {
-                join(fold, dtype, sum, bits)
+                join(reduction, dtype, sum, bits)
             } else {
                 sum
             }
         }
-        (Fold::Mean | Fold::Prod, _) => (0..times).fold(sum, |sum, _| join(fold, dtype, sum, bits)),
+        (Reduction::Mean | Reduction::Prod, _) => {
+            (0..times).fold(sum, |sum, _| join(reduction, dtype, sum, bits))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::simd::prim::{Binary, BinaryFn, Ternary, TernaryFn, Unary, UnaryFn};
 
 /// What an instruction calls.
 #[derive(Clone, Copy)]
-pub enum Function {
+pub enum PrimitiveFn {
     One(UnaryFn),
     Two(BinaryFn),
     Three(TernaryFn),
@@ -17,21 +17,21 @@ pub enum Function {
     Round(UnaryFn, UnaryFn),
 }
 
-pub fn resolve(instr: &Instr) -> Result<Function> {
+pub fn resolve(instr: &Instr) -> Result<PrimitiveFn> {
     let dtype = instr.dtype;
     let found = match instr.prim {
         Prim::Const(_) => None, // a scalar: nothing to call
         // A register holds a 16-bit float as the f32 that it is.
         Prim::Cast(to) if to.compute() != to => {
-            Some(Function::Round(cast(dtype, to), cast(to, to.compute())))
+            Some(PrimitiveFn::Round(cast(dtype, to), cast(to, to.compute())))
         }
-        Prim::Cast(to) => Some(Function::One(cast(dtype, to))),
-        Prim::RoundTo(to) => Some(Function::Round(cast(dtype, to), cast(to, dtype))),
-        Prim::Select => Ternary::Select.function(dtype).map(Function::Three),
-        Prim::Fma => Ternary::MulAdd.function(dtype).map(Function::Three),
+        Prim::Cast(to) => Some(PrimitiveFn::One(cast(dtype, to))),
+        Prim::RoundTo(to) => Some(PrimitiveFn::Round(cast(dtype, to), cast(to, dtype))),
+        Prim::Select => Ternary::Select.function(dtype).map(PrimitiveFn::Three),
+        Prim::Fma => Ternary::MulAdd.function(dtype).map(PrimitiveFn::Three),
         prim => match (unary(prim), binary(prim)) {
-            (Some(one), _) => one.function(dtype).map(Function::One),
-            (_, Some(two)) => two.function(dtype).map(Function::Two),
+            (Some(one), _) => one.function(dtype).map(PrimitiveFn::One),
+            (_, Some(two)) => two.function(dtype).map(PrimitiveFn::Two),
             _ => None,
         },
     };

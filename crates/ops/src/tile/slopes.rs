@@ -7,15 +7,15 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
 use tonnage_core::error::Result;
 use tonnage_core::tile::{Instr, Prim, Reg};
 
-use super::derive::Back;
+use super::derive::GradientBuilder;
 
-impl Back {
+impl GradientBuilder {
     /// g times the slope of a primitive at x, where it has one.
     pub fn unary(&mut self, instr: &Instr, x: Reg, y: Reg, g: Reg) -> Result<Option<Reg>> {
         if !instr.dtype.is_float() {
             return Ok(None);
         }
-        let one_over = |b: &mut Back, d: Reg| b.two(Prim::Div, g, d);
+        let one_over = |b: &mut GradientBuilder, d: Reg| b.two(Prim::Div, g, d);
         Ok(Some(match instr.prim {
             Prim::Neg => self.one(Prim::Neg, g),
             Prim::Abs => {
@@ -100,8 +100,8 @@ impl Back {
             }
             Prim::Gelu => {
                 // The share below x, and x times the density.
-                let turned = self.times(x, -FRAC_1_SQRT_2);
-                let share = self.one(Prim::Erfc, turned);
+                let scaled = self.times(x, -FRAC_1_SQRT_2);
+                let share = self.one(Prim::Erfc, scaled);
                 let share = self.times(share, 0.5);
                 let density = self.bell(x, -0.5, 0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2);
                 let slope = self.made.push(Prim::Fma, &[x, density, share]);

@@ -25,7 +25,7 @@ pub enum Read<'a> {
 
 /// What a load reads, and where the element at each index of the domain lies.
 #[derive(Debug, Clone)]
-pub struct Source<'a> {
+pub struct TileSource<'a> {
     /// Over the domain's sizes; of bits, which lie in the domain's order: unused.
     pub layout: Layout,
     /// What is read.

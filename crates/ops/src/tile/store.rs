@@ -7,8 +7,8 @@ use tonnage_core::error::Result;
 use tonnage_core::tile::Form;
 use tonnage_core::workers::Workers;
 
-use super::ready::{MOST_STORES, Ready, Slot};
-use super::turned::Blocks;
+use super::ready::{MOST_STORES, Ready, TileSlot};
+use super::transposed::TransposedBlocks;
 use crate::simd::prefetch;
 use crate::simd::stream::streaming;
 
@@ -28,7 +28,7 @@ pub fn run(
     outputs: &mut [&mut [u8]],
     workers: &dyn Workers,
 ) -> Result<()> {
-    if let Some(blocks) = Blocks::of(ready, domain) {
+    if let Some(blocks) = TransposedBlocks::of(ready, domain) {
         blocks.run(ready, outputs.iter_mut().map(|o| &mut **o).collect(), workers);
         return workers.check();
     }
@@ -124,13 +124,13 @@ fn piece(ready: &Ready, first: usize, count: usize, outputs: Outputs) {
 }
 
 fn tiles<const SLOTS: usize>(ready: &Ready, first: usize, count: usize, outputs: Outputs) {
-    let mut slots = [Slot::EMPTY; SLOTS];
+    let mut slots = [TileSlot::EMPTY; SLOTS];
     if !ready.far {
         return each_tile(ready, count, outputs, |done, len, mut parts| {
             ready.eval(first + done, len, &mut parts, &mut slots);
         });
     }
-    let mut made = [Slot::EMPTY; MOST_STORES];
+    let mut made = [TileSlot::EMPTY; MOST_STORES];
     streaming(|stream| {
         each_tile(ready, count, outputs, |done, len, parts| {
             let beside = made.iter_mut().zip(&parts);

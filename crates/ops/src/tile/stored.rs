@@ -10,7 +10,7 @@ use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Elements, Generator, Recipe};
 
-use super::source::{Read, Source};
+use super::source::{Read, TileSource};
 
 /// Elements side by side that are worth a read of their own.
 pub const RUN: usize = 64;
@@ -95,7 +95,7 @@ pub fn read(from: &dyn Elements, size: usize, (at, stride): (usize, isize), out:
 }
 
 /// Whether everything could be read.
-pub fn check(sources: &[Source]) -> Result<()> {
+pub fn check(sources: &[TileSource]) -> Result<()> {
     sources.iter().try_for_each(|source| match source.read {
         Read::Generator(Generator::Stored { elements, .. }) => elements.0.check(),
         _ => Ok(()),

@@ -1,22 +1,22 @@
 //! A program whose inputs are the same everywhere: what it gives, without a tensor.
 //!
 //! The planner folds constants by it. It runs the very program that a kernel would run, on one element (or,
-//! of a fold, on as many as are folded), so the bits are those of the kernel. It is pure: nothing is
+//! of a reduction, on as many as are reduced), so the bits are those of the kernel. It is pure: nothing is
 //! obtained, nothing is remembered.
 
 use bytemuck::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
 use tonnage_core::layout::{Layout, Strides};
-use tonnage_core::tile::{Close, Fold, Form, TileProgram};
+use tonnage_core::tile::{Close, Form, Reduction, TileProgram};
 use tonnage_core::workers::Alone;
 use tonnage_core::{DType, FromScalar, Scalar, with_element};
 
-use super::{Read, Source, run};
+use super::{Read, TileSource, run};
 
-/// The most elements that a fold into several results is run over: above, it is left to the call. A fold into one takes
+/// The most elements that a reduction into several results is run over: above, it is left to the call. A reduction into one takes
 /// microseconds for any number of elements, since all of them are the same; but for products.
-pub const MOST_FOLDED: usize = 4096;
-/// Partial results of such a fold.
+pub const MOST_REDUCED: usize = 4096;
+/// Partial results of such a reduction.
 const PARTIALS: usize = 64;
 
 /// The one value that a program of one store gives where each input has one value everywhere.
@@ -28,7 +28,7 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
     // Elements do not depend on each other: one stands for all.
     let domain = match program.close {
         Close::Store => &[],
-        Close::Fold { .. } => domain,
+        Close::Reduce { .. } => domain,
     };
     let count: usize = domain.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
     if program.loads.len() != inputs.len() {
@@ -36,15 +36,16 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
     }
     let results = match &program.close {
         Close::Store => 1,
-        Close::Fold { axes, .. } => {
+        Close::Reduce { axes, .. } => {
             (0..domain.len()).filter(|i| !axes.contains(i)).map(|i| domain[i]).product()
         }
     };
     let mut scratch = [0u64; PARTIALS];
     let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut scratch);
     let needed = super::scratch(program, domain).as_usize();
-    let long = results > 1 || matches!(program.close, Close::Fold { fold: Fold::Prod, .. });
-    let many = count > MOST_FOLDED && long;
+    let long =
+        results > 1 || matches!(program.close, Close::Reduce { reduction: Reduction::Prod, .. });
+    let many = count > MOST_REDUCED && long;
     if results == 0 || results > 512 || many || needed > scratch.len() {
         return None;
     }
@@ -55,7 +56,7 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
     }
     let layout =
         Layout { sizes: domain.into(), strides: Strides::from_elem(0, domain.len()), offset: 0 };
-    let sources: SmallVec<[Source; 4]> = held
+    let sources: SmallVec<[TileSource; 4]> = held
         .iter()
         .zip(&program.loads)
         .map(|(bits, form)| {
@@ -63,7 +64,7 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
                 Form::Elements(dtype) => dtype.size(),
                 Form::Bits => 0,
             };
-            Source { layout: layout.clone(), read: Read::Slice(&bytes_of(bits)[..size]) }
+            TileSource { layout: layout.clone(), read: Read::Slice(&bytes_of(bits)[..size]) }
         })
         .collect();
     let mut out = [0u64; 512];

@@ -3,7 +3,7 @@
 
 use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::row::{Sample, Values};
-use tonnage_core::tile::{Fold, Prim, TileProgram};
+use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{DType, Layout, TensorType, Workers};
 
 use crate::draw::{Random, for_every_sample};
@@ -25,7 +25,7 @@ fn a_kernel_that_allocates_is_found() {
 
 #[test]
 fn no_kernel_allocates_on_any_sample() {
-    // On three threads, in place where a row allows, with what gradients keep.
+    // On three threads, in place where a row allows, with what is saved for the backward pass.
     for_every_sample(|op, sample, random| {
         let inputs = random.tensors(sample);
         let team = Team::new(3);
@@ -34,15 +34,15 @@ fn no_kernel_allocates_on_any_sample() {
     });
 }
 
-/// Runs an op on inputs that lie in order and turned around, on one thread and on three.
+/// Runs an op on inputs that lie in order and transposed, on one thread and on three.
 #[track_caller]
 fn check(name: &str, sample: Sample) {
     let op = tonnage_ops::find(name).expect("a row");
     let plain = Random::of(name, 3).inputs(&sample);
     let expected =
         crate::values::expected(op, &sample, &sample.attrs, &plain).expect("a reference");
-    for turned in [false, true] {
-        let lay = |t: Tensor| if turned { turn(&t) } else { t };
+    for transposed in [false, true] {
+        let lay = |t: Tensor| if transposed { transpose(&t) } else { t };
         let inputs: Vec<Tensor> = plain.iter().map(Tensor::from_plain).map(lay).collect();
         for threads in [1, 3] {
             let team = Team::new(threads);
@@ -55,11 +55,11 @@ fn check(name: &str, sample: Sample) {
 }
 
 /// The same elements, with the last axis outermost in memory.
-fn turn(tensor: &Tensor) -> Tensor {
+fn transpose(tensor: &Tensor) -> Tensor {
     let order: Vec<usize> = (0..tensor.layout.sizes.len()).rev().collect();
-    let turned = Tensor { layout: tensor.layout.transpose(&order), ..tensor.clone() }.copy();
-    let layout: Layout = turned.layout.transpose(&order);
-    Tensor { layout, ..turned }
+    let transposed = Tensor { layout: tensor.layout.transpose(&order), ..tensor.clone() }.copy();
+    let layout: Layout = transposed.layout.transpose(&order);
+    Tensor { layout, ..transposed }
 }
 
 /// A sample of these types.
@@ -121,7 +121,7 @@ fn no_kernel_allocates_for_a_large_batch() {
     check("matmul", of(&[(DType::F32, a), (DType::F32, b)], attrs(true)));
     let (a, b): (&[usize], &[usize]) = (&[2, 3, 2, 3, 4, 5], &[5, 2]);
     check("matmul", of(&[(DType::BF16, a), (DType::BF16, b)], attrs(false)));
-    // More segments of a fold than a short list holds.
+    // More segments of a reduction than a short list holds.
     let over = |axes: &[usize]| Attrs::Reduce { axes: axes.into(), keep_dims: false };
     check("sum", of(&[(DType::F32, &[2, 70_000, 3])], over(&[1])));
     check("sum", of(&[(DType::F32, &[70, 1100])], over(&[0])));
@@ -130,7 +130,7 @@ fn no_kernel_allocates_for_a_large_batch() {
 
 #[test]
 fn no_program_that_fits_allocates() {
-    // As long and as wide as a program may be: ten loads of every kind, a long chain, a fold.
+    // As long and as wide as a program may be: ten loads of every kind, a long chain, a reduction.
     let types = [DType::F32, DType::F16, DType::F64, DType::I32, DType::U8].repeat(2);
     let mut program = TileProgram::loading(&types);
     let mut sum = program.constant(0.0, DType::F64);
@@ -149,7 +149,7 @@ fn no_program_that_fits_allocates() {
     let shape: &[usize] = &[3, 5, 2, 3, 1, 7];
     let all: Vec<(DType, &[usize])> = types.iter().map(|d| (*d, shape)).collect();
     check("fused", of(&all, Attrs::Tile(Box::new(program.clone()))));
-    program.fold(Fold::Sum, &[1, 3, 5]);
+    program.reduce(Reduction::Sum, &[1, 3, 5]);
     check("fused", of(&all, Attrs::Tile(Box::new(program.clone()))));
     program.push(Prim::Neg, &[sum]);
     program.push(Prim::Neg, &[sum]);

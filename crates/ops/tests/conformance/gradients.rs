@@ -100,7 +100,7 @@ fn run(
     made.into_iter().map(|t| engine.resident(t).map_err(|e| e.to_string())).collect()
 }
 
-/// Gradients by the row's rule, from what one alternative keeps.
+/// Gradients by the row's rule, from what one alternative saves.
 fn by_rule(
     op: &'static OpDef,
     case: &Case,

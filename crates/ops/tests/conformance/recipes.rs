@@ -8,7 +8,7 @@ use crate::draw::{Random, for_every_sample};
 use crate::exec::Engine;
 use crate::exec::tensor::Tensor;
 
-/// Recipes of that type: a fill, counting, random numbers, and these backwards and turned around.
+/// Recipes of that type: a fill, counting, random numbers, and these backwards and transposed.
 fn recipes(like: &Tensor) -> Vec<Recipe> {
     let (dtype, sizes) = (like.dtype, like.layout.sizes.clone());
     if dtype == tonnage_core::DType::Bool {
@@ -22,9 +22,9 @@ fn recipes(like: &Tensor) -> Vec<Recipe> {
     let mut all = vec![Recipe::fill(2.into(), dtype, sizes.clone())];
     for generator in generators {
         let plain = Recipe::generate(generator.clone(), sizes.clone());
-        let turned: Sizes = sizes.iter().rev().copied().collect();
+        let transposed: Sizes = sizes.iter().rev().copied().collect();
         let order: Vec<usize> = (0..sizes.len()).rev().collect();
-        let turned = Recipe::generate(generator, turned)
+        let transposed = Recipe::generate(generator, transposed)
             .view(sizes.clone(), |layout| Some(layout.transpose(&order)));
         let backwards = |layout: &Layout| {
             let mut layout = layout.clone();
@@ -34,7 +34,7 @@ fn recipes(like: &Tensor) -> Vec<Recipe> {
         };
         let backwards = plain.view(sizes.clone(), backwards);
         all.push(plain);
-        all.extend(turned.into_iter().chain(backwards));
+        all.extend(transposed.into_iter().chain(backwards));
     }
     all
 }

@@ -1,4 +1,4 @@
-//! Costs, aux types, scratch and what a gradient keeps: figures that the planner builds on.
+//! Costs, aux types, scratch and what is saved for the backward pass: figures that the planner builds on.
 
 use tonnage_core::row::{Call, Grad, Lower, Mem, OpDef, Remat, Sample, Save};
 use tonnage_core::tile::Form;
@@ -46,8 +46,8 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
             Save::Aux(i) => i < aux.len(),
             Save::Inputs | Save::Ends | Save::Auxes | Save::Declared => true,
         };
-        say(!there, "a gradient keeps something that is not there")?;
-        say(saved.by.is_some_and(|i| i >= types.len()), "kept for an input that is not there")?;
+        say(!there, "something is saved that is not there")?;
+        say(saved.by.is_some_and(|i| i >= types.len()), "saved for an input that is not there")?;
     }
     say(op.saves.alternatives.is_empty(), "no alternative: not even types only")?;
     say(matches!(op.grad, Grad::Stop("")), "no gradient, and no reason")?;
@@ -57,7 +57,7 @@ fn check(op: &'static OpDef, sample: &Sample, _: &mut Random) -> Result<(), Stri
         _ => {}
     }
     if let Mem::Update(i) = op.mem {
-        say(op.remat != Remat::Never, "an update may be computed again")?;
+        say(op.remat != Remat::Never, "an update may be recomputed")?;
         say(made[0] != types[i], "an update changes the variable's type")?;
     }
     let pairs = [

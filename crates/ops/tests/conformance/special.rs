@@ -66,7 +66,7 @@ fn nan_wins_in_max_wherever_it_stands() {
 }
 
 #[test]
-fn folds_of_nothing_give_the_neutral_element() {
+fn reductions_of_nothing_give_the_identity() {
     for dtype in FLOATS {
         check("max", dtype, &over_all(), &[&[]], &[-INF]);
         check("sum", dtype, &over_all(), &[&[]], &[0.0]);

@@ -2,7 +2,7 @@
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::row::{OpDef, Sample};
-use tonnage_core::tile::{Fold, Prim, TileProgram};
+use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{DType, TensorType, Workers};
 
 use crate::draw::{Random, for_every_sample};
@@ -60,7 +60,7 @@ fn large_elementwise_work_is_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn large_folds_are_the_same_on_any_number_of_threads() {
+fn large_reductions_are_the_same_on_any_number_of_threads() {
     let over = |axes: &[usize]| Attrs::Reduce { axes: axes.into(), keep_dims: false };
     large("sum", &[(DType::F32, &[300_000])], over(&[0]));
     large("sum", &[(DType::F32, &[40_000, 3])], over(&[0]));
@@ -74,7 +74,7 @@ fn large_folds_are_the_same_on_any_number_of_threads() {
     let mut squares = TileProgram::loading(&[DType::BF16]);
     let square = squares.push(Prim::Square, &[0]);
     squares.store(square, DType::F32);
-    squares.fold(Fold::Sum, &[0]);
+    squares.reduce(Reduction::Sum, &[0]);
     large("fused", &[(DType::BF16, &[60_000, 2])], Attrs::Tile(Box::new(squares)));
 }
 

@@ -192,11 +192,11 @@ pub fn all_attrs() -> Vec<Attrs> {
     all
 }
 
-/// A program that folds over an axis that is not there and stores a register that nobody defines.
+/// A program that reduces over an axis that does not exist and stores a register that is not defined.
 fn bad_program() -> TileProgram {
     let mut program = TileProgram::loading(&[DType::F32]);
     program.store(9, DType::F32);
-    program.fold(tonnage_core::tile::Fold::Sum, &[5]);
+    program.reduce(tonnage_core::tile::Reduction::Sum, &[5]);
     program
 }
 

@@ -34,8 +34,8 @@ fn views(tensor: &Tensor, repeats: bool) -> Vec<(&'static str, Tensor)> {
     let (rank, count) = (sizes.len(), tensor.layout.count());
     let mut all = Vec::new();
     let reversed: Vec<usize> = (0..rank).rev().collect();
-    let turned: Sizes = reversed.iter().map(|a| sizes[*a]).collect();
-    let transposed = Layout::contiguous(turned).transpose(&reversed);
+    let reversed_sizes: Sizes = reversed.iter().map(|a| sizes[*a]).collect();
+    let transposed = Layout::contiguous(reversed_sizes).transpose(&reversed);
     all.push(("transposed", scattered(tensor, transposed, count)));
 
     let mut stepped = Layout::contiguous(sizes.clone());

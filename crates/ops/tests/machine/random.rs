@@ -121,7 +121,7 @@ fn whole_numbers_are_even_and_truncated_normals_stay_inside() {
     near(moments(z.iter().copied()), [0.0, 0.773_741, 0.0, 2.366], 0.02);
     let mut single = vec![0f32; 1000];
     truncated_normal_f32(Stream::new(8), 5, &mut single[5..]);
-    let mut again = vec![0f32; 10];
-    truncated_normal_f32(Stream::new(8), 500, &mut again);
-    assert_eq!(again, single[500..510]);
+    let mut repeated = vec![0f32; 10];
+    truncated_normal_f32(Stream::new(8), 500, &mut repeated);
+    assert_eq!(repeated, single[500..510]);
 }

@@ -1,6 +1,6 @@
 //! Programs over numbers that are the same everywhere.
 
-use tonnage_core::tile::{Fold, Prim, TileProgram};
+use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{DType, Scalar};
 use tonnage_ops::tile::uniform;
 
@@ -15,10 +15,10 @@ fn a_chain_of_numbers_is_a_number() {
 }
 
 #[test]
-fn a_fold_adds_up_as_many_as_there_are() {
+fn a_reduction_adds_up_as_many_as_there_are() {
     let mut program = TileProgram::loading(&[DType::F32]);
     program.store(0, DType::F32);
-    program.fold(Fold::Sum, &[1]);
+    program.reduce(Reduction::Sum, &[1]);
     assert_eq!(uniform(&program, &[3, 5], &[Scalar::Float(0.5)]), Some(Scalar::Float(2.5)));
     assert_eq!(uniform(&program, &[3, 0], &[Scalar::Float(0.5)]), Some(Scalar::Float(0.0)));
     assert_eq!(uniform(&program, &[0, 3], &[Scalar::Float(0.5)]), None);
@@ -26,7 +26,7 @@ fn a_fold_adds_up_as_many_as_there_are() {
     assert_eq!(uniform(&program, &[2, 5000], &[Scalar::Float(0.5)]), None);
     let half = 2f64.powi(49);
     assert_eq!(uniform(&program, &[1, 1 << 50], &[Scalar::Float(0.5)]), Some(Scalar::Float(half)));
-    program.fold(Fold::Prod, &[1]);
+    program.reduce(Reduction::Prod, &[1]);
     assert_eq!(uniform(&program, &[1, 5000], &[Scalar::Float(0.5)]), None);
 }
 

@@ -53,7 +53,7 @@ fn push(graph: &mut Graph, mut node: Node, group: &FusionGroup) {
         _ => &FUSED,
     };
     let mut view = None;
-    if let Close::Fold { axes, .. } = &group.close {
+    if let Close::Reduce { axes, .. } = &group.close {
         let kept = group.domain.iter().enumerate().filter(|(i, _)| !axes.contains(i));
         let shape: Shape = kept.map(|(_, d)| d.clone()).collect();
         let info = graph.value(node.outputs[0]).clone();

@@ -38,7 +38,7 @@ pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Optio
 
 /// A reduction that keeps its axes as lengths of 1 is the plain one, viewed in that shape.
 fn plain_reduction(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Option<ValueId>> {
-    let is_reduction = given.program.is_some_and(|p| matches!(p.close, Close::Fold { .. }));
+    let is_reduction = given.program.is_some_and(|p| matches!(p.close, Close::Reduce { .. }));
     let (true, Attrs::Reduce { axes, keep_dims: true }) = (is_reduction, given.attrs) else {
         return Ok(None);
     };

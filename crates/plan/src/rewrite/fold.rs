@@ -35,7 +35,7 @@ pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Optio
         (Lower::Tile(_), Some(program)) => {
             let domain = match program.close {
                 Close::Store => Some(SmallVec::new()),
-                Close::Fold { .. } => rewriter.ty(given.inputs[0]).shape.sizes(),
+                Close::Reduce { .. } => rewriter.ty(given.inputs[0]).shape.sizes(),
             };
             domain.and_then(|domain| uniform(program, &domain, &values))
         }

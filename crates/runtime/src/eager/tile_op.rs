@@ -27,7 +27,7 @@ pub(super) fn apply(
 ) -> Result<Arrays> {
     let domain = match program.close {
         Close::Store => sizes(&outputs[0], op.name)?,
-        Close::Fold { .. } => {
+        Close::Reduce { .. } => {
             let domain = tile::domain(call, program)?;
             sizes(&TensorType::new(tonnage_core::DType::U8, domain), op.name)?
         }
@@ -50,7 +50,7 @@ pub(super) fn apply(
     // A reduction reads its inputs while others of its results are written: never in place.
     let mut taken = match program.close {
         Close::Store => inputs.take_over(op.mem, &outputs[0])?,
-        Close::Fold { .. } => None,
+        Close::Reduce { .. } => None,
     };
     let in_place = taken.as_ref().map(|(input, _)| *input);
     // What is pinned stays when room has to be made for the results.
@@ -102,14 +102,15 @@ pub(super) fn sources<'b>(
     layouts: &[Layout],
     domain: &[usize],
     read: impl Fn(usize) -> tile::Read<'b>,
-) -> Result<SmallVec<[tile::Source<'b>; 3]>> {
+) -> Result<SmallVec<[tile::TileSource<'b>; 3]>> {
     loads
         .iter()
         .zip(&program.loads)
         .map(|(load, form)| match load {
-            tile::Composed::Generator(generator, layout) => {
-                Ok(tile::Source { layout: layout.clone(), read: tile::Read::Generator(generator) })
-            }
+            tile::Composed::Generator(generator, layout) => Ok(tile::TileSource {
+                layout: layout.clone(),
+                read: tile::Read::Generator(generator),
+            }),
             tile::Composed::Input(i) => {
                 let layout = match form {
                     Form::Bits => layouts[*i].clone(),
@@ -117,7 +118,7 @@ pub(super) fn sources<'b>(
                         layouts[*i].broadcast_to(domain).ok_or_else(|| bad_layout(op))?
                     }
                 };
-                Ok(tile::Source { layout, read: read(*i) })
+                Ok(tile::TileSource { layout, read: read(*i) })
             }
         })
         .collect()

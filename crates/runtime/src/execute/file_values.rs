@@ -20,7 +20,7 @@ use tonnage_ops::index::rows_in_parts::{self, RowsInParts};
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::state;
 use tonnage_ops::tile::fused_store::{PIECE, STORE, as_it_is};
-use tonnage_ops::tile::{self, Pieces, Source};
+use tonnage_ops::tile::{self, Pieces, TileSource};
 use tonnage_plan::{FileValuePlan, Plan, PlanOptions, Step, TileRun, lower};
 
 use super::frame::ExecutionFrame;
@@ -74,9 +74,9 @@ impl<'p> ExecutionFrame<'p> {
         let pieces = Pieces::of(&run.domain, PIECE / size);
         let one = |number: usize, scratch: &mut [u8]| -> Result<()> {
             let piece = pieces.piece(number);
-            let parts: SmallVec<[Source; 4]> = all
+            let parts: SmallVec<[TileSource; 4]> = all
                 .iter()
-                .map(|source| Source { layout: piece.of(&source.layout), read: source.read })
+                .map(|source| TileSource { layout: piece.of(&source.layout), read: source.read })
                 .collect();
             let scratch = &mut scratch[..piece.sizes.iter().product::<usize>() * size];
             tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *scratch], nothing(), &Alone)?;

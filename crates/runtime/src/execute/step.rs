@@ -346,7 +346,7 @@ pub(super) fn sources<'a>(
     run: &TileRun,
     from: &'a [ReadSource],
     lent: &[&'a [u8]],
-) -> SmallVec<[tile::Source<'a>; 4]> {
+) -> SmallVec<[tile::TileSource<'a>; 4]> {
     let source = |(from, read): (&'a ReadSource, &TileRead)| {
         let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
         let read = match from {
@@ -354,7 +354,7 @@ pub(super) fn sources<'a>(
             ReadSource::Output(output) => tile::Read::Output(*output),
             ReadSource::Range(i) => tile::Read::Slice(lent[*i]),
         };
-        tile::Source { layout: layout.clone(), read }
+        tile::TileSource { layout: layout.clone(), read }
     };
     from.iter().zip(&run.reads).map(source).collect()
 }

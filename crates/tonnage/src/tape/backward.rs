@@ -113,7 +113,7 @@ fn join(
                 None => Gradient::Unconnected,
                 Some(Cotangent::Dense(value)) => Gradient::Dense(unhold(value)?),
                 Some(Cotangent::Sparse { of, parts }) => {
-                    let part = |rows: tonnage_core::grad::Rows| {
+                    let part = |rows: tonnage_core::grad::SparseRows| {
                         Ok((unhold(rows.indices)?, unhold(rows.values)?))
                     };
                     let parts = parts.into_iter().map(part).collect::<Result<_>>()?;

@@ -3,7 +3,7 @@
 //! Decision: `docs/decisions/deferred-updates-in-python.md`.
 
 use tonnage_core::Value;
-use tonnage_core::graph::{Part, ValueId};
+use tonnage_core::graph::{Subgraph, ValueId};
 
 use super::Trace;
 use crate::tensor::Tensor;
@@ -22,7 +22,7 @@ pub(crate) enum InputOrigin {
 impl Trace {
     /// The part of the graph so far that computes these values, and where each of its inputs comes from. What nodes of it
     /// wait for is part of it, as further outputs.
-    pub fn part(&self, outputs: &[ValueId]) -> (Part, Vec<InputOrigin>) {
+    pub fn part(&self, outputs: &[ValueId]) -> (Subgraph, Vec<InputOrigin>) {
         let state = self.state();
         let graph = state.builder.graph();
         let mut outputs = outputs.to_vec();

@@ -2,7 +2,7 @@
 //!
 //! Scores lie with keys as rows and queries as columns. So keys and values are read where they lie, weights are the left
 //! operand of both products without a copy, and maxima and sums of all queries run side by side in vectors. The queries
-//! alone are turned, once a block.
+//! alone are transposed, once a block.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub(super) const KEYS: usize = 256;
 
 /// Sizes of a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
+pub(super) struct AttentionSizes {
     pub batch: usize,
     pub heads: usize,
     /// Heads of queries for each head of keys.
@@ -36,9 +36,9 @@ pub(super) struct Lengths {
     pub values: usize,
 }
 
-impl Lengths {
-    pub fn of(q: &[usize], k: &[usize], v: &[usize]) -> Lengths {
-        Lengths {
+impl AttentionSizes {
+    pub fn of(q: &[usize], k: &[usize], v: &[usize]) -> AttentionSizes {
+        AttentionSizes {
             batch: q[0],
             heads: q[1],
             group: q[1].checked_div(k[1]).unwrap_or(0),
@@ -64,16 +64,16 @@ pub(super) fn front<'a, T>(of: &mut &'a mut [T], len: usize) -> &'a mut [T] {
 
 /// Heads of an input, at any strides.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a, T> {
+pub(super) struct HeadRows<'a, T> {
     pub data: &'a [T],
     start: usize,
     strides: [isize; 4],
 }
 
-impl<'a, T: tonnage_core::Element> Rows<'a, T> {
-    pub fn of(input: &'a In) -> Rows<'a, T> {
+impl<'a, T: tonnage_core::Element> HeadRows<'a, T> {
+    pub fn of(input: &'a In) -> HeadRows<'a, T> {
         let strides = std::array::from_fn(|i| input.layout.strides.get(i).copied().unwrap_or(0));
-        Rows { data: input.slice::<T>(), start: input.layout.offset, strides }
+        HeadRows { data: input.slice::<T>(), start: input.layout.offset, strides }
     }
 
     /// Rows from `row` on of one head, as a matrix.
@@ -83,8 +83,8 @@ impl<'a, T: tonnage_core::Element> Rows<'a, T> {
         Strides { start: (self.start as isize + at) as usize, batch: 0, row: t, col: d }
     }
 
-    /// Some rows of one head, turned: `out` has a row for each element of theirs, each times `factor`.
-    pub fn turned<C>(
+    /// Some rows of one head, transposed: `out` has a row for each element of theirs, each times `factor`.
+    pub fn transposed<C>(
         &self,
         (batch, head): (usize, usize),
         rows: Range<usize>,
@@ -103,34 +103,34 @@ impl<'a, T: tonnage_core::Element> Rows<'a, T> {
 }
 
 /// What hides keys, or is added to scores; broadcast to `[batch, heads, queries, keys]`.
-pub(super) struct Mask<'a> {
+pub(super) struct AttentionMask<'a> {
     input: &'a In<'a>,
     layout: Layout,
 }
 
 /// The inputs of a call.
-pub(super) struct Inputs<'a, T> {
-    pub lengths: Lengths,
-    pub q: Rows<'a, T>,
-    pub k: Rows<'a, T>,
-    pub v: Rows<'a, T>,
-    pub mask: Option<Mask<'a>>,
+pub(super) struct AttentionInputs<'a, T> {
+    pub lengths: AttentionSizes,
+    pub q: HeadRows<'a, T>,
+    pub k: HeadRows<'a, T>,
+    pub v: HeadRows<'a, T>,
+    pub mask: Option<AttentionMask<'a>>,
     pub scale: f64,
     causal: bool,
 }
 
-impl<'a, T: Float> Inputs<'a, T> {
-    pub fn of(op: &'static str, inputs: &'a [In], with: &Attrs) -> Result<Inputs<'a, T>> {
+impl<'a, T: Float> AttentionInputs<'a, T> {
+    pub fn of(op: &'static str, inputs: &'a [In], with: &Attrs) -> Result<AttentionInputs<'a, T>> {
         let (scale, causal, masked) = attrs(op, with)?;
         let sizes = |i: usize| &inputs[i].layout.sizes;
-        let lengths = Lengths::of(sizes(0), sizes(1), sizes(2));
-        let Lengths { batch, heads, queries, keys, .. } = lengths;
+        let lengths = AttentionSizes::of(sizes(0), sizes(1), sizes(2));
+        let AttentionSizes { batch, heads, queries, keys, .. } = lengths;
         let mask = inputs.last().filter(|_| masked).and_then(|input| {
             let layout = input.layout.broadcast_to(&[batch, heads, queries, keys])?;
-            Some(Mask { input, layout })
+            Some(AttentionMask { input, layout })
         });
-        let [q, k, v] = std::array::from_fn(|i| Rows::of(&inputs[i]));
-        Ok(Inputs { lengths, q, k, v, mask, scale, causal })
+        let [q, k, v] = std::array::from_fn(|i| HeadRows::of(&inputs[i]));
+        Ok(AttentionInputs { lengths, q, k, v, mask, scale, causal })
     }
 
     /// How many keys, from the first on, a query sees.
@@ -148,14 +148,14 @@ impl<'a, T: Float> Inputs<'a, T> {
         (0..end).step_by(KEYS).map(move |first| first..end.min(first + KEYS))
     }
 
-    /// Scores of a head's queries, which come turned and scaled, with some of its keys.
+    /// Scores of a head's queries, which come transposed and scaled, with some of its keys.
     #[allow(clippy::too_many_arguments, reason = "where, what, to where, and with what")]
     pub fn scores(
         &self,
         (batch, head): (usize, usize),
         queries: &Range<usize>,
         keys: &Range<usize>,
-        turned: &[T::Compute],
+        transposed: &[T::Compute],
         out: &mut [T::Compute],
         scratch: &mut [u8],
         workers: &dyn Workers,
@@ -164,7 +164,7 @@ impl<'a, T: Float> Inputs<'a, T> {
         let size = Size::single(keys.len(), width, self.lengths.width);
         let rows = self.k.matrix(batch, head / self.lengths.group.max(1), keys.start);
         let left = Matrix::left(self.k.data, rows);
-        let right = Matrix::right(turned, Strides::rows_of(width));
+        let right = Matrix::right(transposed, Strides::rows_of(width));
         gemm(size, &left, &right, Target::new(out, size), &Store, scratch, workers)?;
         if self.causal && keys.end > self.seen(queries.start) {
             // Row `key` is hidden from the queries before the first that sees it.
@@ -182,7 +182,7 @@ impl<'a, T: Float> Inputs<'a, T> {
 
     fn add_mask(
         &self,
-        mask: &Mask,
+        mask: &AttentionMask,
         (batch, head): (usize, usize),
         queries: &Range<usize>,
         keys: &Range<usize>,
@@ -192,7 +192,7 @@ impl<'a, T: Float> Inputs<'a, T> {
         let start = mask.layout.position(&[batch, head, queries.start, keys.start]) as isize;
         let (step, next) = (mask.layout.strides[2], mask.layout.strides[3]);
         let width = queries.len();
-        // Some keys at a time, so that a line of memory is used whichever way the mask runs.
+        // Some keys at a time, so that a whole cache line is used whichever way the mask runs.
         const AT_ONCE: usize = 16;
         for_each_chunk(workers, out, AT_ONCE * width, &|chunk, out| {
             let start = start + (chunk * AT_ONCE) as isize * next;

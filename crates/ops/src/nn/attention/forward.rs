@@ -4,7 +4,7 @@
 //! is subtracted, and what was added up before is scaled down when it grows (an online softmax). A query that sees no key
 //! gets zeros. NaN in a score that is seen makes its query's result NaN.
 //!
-//! The gradient makes the weights again from the logarithm of their sum. Beside a large score, such as one that a mask adds
+//! The gradient recomputes the weights from the logarithm of their sum. Beside a large score, such as one that a mask adds
 //! -1e9 to, that logarithm has lost its digits, so what its rounding lost is a result as well.
 
 use tonnage_core::error::Result;
@@ -14,7 +14,7 @@ use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sa
 use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType, Workers};
 
-use super::block::{Inputs, Lengths, QUERIES, front};
+use super::block::{AttentionInputs, AttentionSizes, QUERIES, front};
 use super::grad::ATTENTION_GRAD;
 use super::{attrs, check, check_mask, computed, per_query, quadratic, runs, types_of};
 use crate::emit;
@@ -76,14 +76,14 @@ fn axes(call: &Call) -> AxisMap {
     super::axes(vec![means, along.to_vec(), along.to_vec()])
 }
 
-/// Elements of a thread's scratch: queries turned, scores, sums of values, and three numbers for each query.
-fn parts(of: &Lengths) -> [usize; 4] {
+/// Elements of a thread's scratch: transposed queries, scores, sums of values, and three numbers for each query.
+fn parts(of: &AttentionSizes) -> [usize; 4] {
     let (queries, keys) = of.block();
     [of.width * queries, keys * queries, queries * of.values, 3 * queries]
 }
 
 /// Bytes of a thread's scratch, without and with what products take.
-fn slot(of: &Lengths, computed: DType) -> usize {
+fn slot(of: &AttentionSizes, computed: DType) -> usize {
     let (queries, keys) = of.block();
     let within = Size::single(keys.max(queries), queries.max(of.values), of.width.max(keys));
     let product = scratch_bytes_within(within, computed, 1).as_usize();
@@ -97,7 +97,7 @@ fn slot(of: &Lengths, computed: DType) -> usize {
 fn scratch(call: &Call, threads: usize) -> Bytes {
     let sizes = |i: usize| call.inputs.get(i).and_then(|ty| ty.shape.most());
     let (Some(q), Some(k), Some(v)) = (sizes(0), sizes(1), sizes(2)) else { return Bytes::ZERO };
-    let of = Lengths::of(&q, &k, &v);
+    let of = AttentionSizes::of(&q, &k, &v);
     let blocks = of.batch * of.heads * of.queries.div_ceil(QUERIES);
     let slot = slot(&of, computed(call.inputs[0].dtype));
     Bytes::of(slot.saturating_mul(threads.min(blocks)))
@@ -145,11 +145,11 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
-    let inputs = Inputs::<T>::of(NAME, k.inputs, k.attrs)?;
+    let inputs = AttentionInputs::<T>::of(NAME, k.inputs, k.attrs)?;
     let of = inputs.lengths;
     let [means, lse, lost] = &mut k.outputs[..] else { return Ok(()) };
     let (means, lse, lost) = (means.slice(), lse.slice(), lost.slice());
-    let blocks = Blocks { of, means, lse, lost, head: 0, first: 0 };
+    let blocks = QueryBlocks { of, means, lse, lost, head: 0, first: 0 };
     let slot = slot(&of, <T::Compute as Element>::DTYPE);
     for_each_item(k.workers, blocks, k.scratch, slot, &|block, slot| {
         attend(&inputs, block, slot, &Single(k.workers))
@@ -157,7 +157,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// A block of one head's queries, and where its results go.
-struct Block<'a, T: Float> {
+struct QueryBlock<'a, T: Float> {
     place: (usize, usize),
     queries: std::ops::Range<usize>,
     means: &'a mut [T],
@@ -166,8 +166,8 @@ struct Block<'a, T: Float> {
 }
 
 /// All blocks, one after the other.
-struct Blocks<'a, T: Float> {
-    of: Lengths,
+struct QueryBlocks<'a, T: Float> {
+    of: AttentionSizes,
     means: &'a mut [T],
     lse: &'a mut [T::Compute],
     lost: &'a mut [T::Compute],
@@ -175,10 +175,10 @@ struct Blocks<'a, T: Float> {
     first: usize,
 }
 
-impl<'a, T: Float> Iterator for Blocks<'a, T> {
-    type Item = Block<'a, T>;
+impl<'a, T: Float> Iterator for QueryBlocks<'a, T> {
+    type Item = QueryBlock<'a, T>;
 
-    fn next(&mut self) -> Option<Block<'a, T>> {
+    fn next(&mut self) -> Option<QueryBlock<'a, T>> {
         let count = QUERIES.min(self.of.queries - self.first).min(self.lse.len());
         if count == 0 {
             return None;
@@ -191,31 +191,37 @@ impl<'a, T: Float> Iterator for Blocks<'a, T> {
         if self.first == self.of.queries {
             (self.first, self.head) = (0, self.head + 1);
         }
-        Some(Block { place, queries, means, lse, lost })
+        Some(QueryBlock { place, queries, means, lse, lost })
     }
 }
 
 fn attend<T: Float>(
-    inputs: &Inputs<T>,
-    block: Block<T>,
+    inputs: &AttentionInputs<T>,
+    block: QueryBlock<T>,
     mut slot: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()> {
     let of = inputs.lengths;
     let (place, count) = (block.place, block.queries.len());
-    let [turned, scores, sums, stats] = parts(&of).map(|len| cut::<T::Compute>(&mut slot, len));
-    let turned = &mut turned[..of.width * count];
+    let [transposed, scores, sums, stats] = parts(&of).map(|len| cut::<T::Compute>(&mut slot, len));
+    let transposed = &mut transposed[..of.width * count];
     let sums = &mut sums[..count * of.values];
     let (largest, rest) = stats.split_at_mut(count);
     let (total, rest) = rest.split_at_mut(count);
     let shrink = &mut rest[..count];
-    inputs.q.turned(place, block.queries.clone(), of.width, T::Compute::of(inputs.scale), turned);
+    inputs.q.transposed(
+        place,
+        block.queries.clone(),
+        of.width,
+        T::Compute::of(inputs.scale),
+        transposed,
+    );
     largest.fill(T::Compute::LOWEST);
     total.fill(T::Compute::ZERO);
     sums.fill(T::Compute::ZERO);
     for keys in inputs.blocks(&block.queries) {
         let scores = &mut scores[..keys.len() * count];
-        inputs.scores(place, &block.queries, &keys, turned, scores, slot, workers)?;
+        inputs.scores(place, &block.queries, &keys, transposed, scores, slot, workers)?;
         simd::level().run(Weigh::<T::Compute> { scores, largest, total, shrink });
         if keys.start > 0 {
             for (sums, by) in sums.chunks_exact_mut(of.values).zip(&*shrink) {
@@ -231,12 +237,12 @@ fn attend<T: Float>(
             Target { data: &mut *sums, batch_stride: 0, rows: Rows::Every(of.values), add };
         gemm(size, &left, &right, target, &Store, slot, workers)?;
     }
-    let Block { means, lse, lost, .. } = block;
+    let QueryBlock { means, lse, lost, .. } = block;
     simd::level().run(Finish::<T> { sums, largest, total, means, lse, lost });
     Ok(())
 }
 
-/// Turns scores into weights, relative to the largest so far, and adds them up.
+/// Makes weights of scores, relative to the largest so far, and adds them up.
 struct Weigh<'a, C> {
     /// A row for each key, a column for each query.
     scores: &'a mut [C],

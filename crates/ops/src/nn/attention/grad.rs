@@ -1,5 +1,5 @@
 //! The gradient of attention for queries, keys and values, from two numbers a query: the logarithm of the sum of its
-//! weights and what its rounding lost, from which they are made again block by block.
+//! weights and what its rounding lost, from which they are recomputed block by block.
 //!
 //! A head of keys is one thread's, with all heads of queries that share it, so that every sum is added up in the same
 //! order at any number of threads; with fewer heads than threads, all of them work on each product. Sums of 16-bit floats
@@ -14,14 +14,14 @@ use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sa
 use tonnage_core::workers::{Single, for_each_chunk};
 use tonnage_core::{Bytes, Call, DType, Emit, OpDef, Workers};
 
-use super::block::{Inputs, Lengths, QUERIES, Rows, front};
+use super::block::{AttentionInputs, AttentionSizes, HeadRows, QUERIES, front};
 use super::{attrs, check, check_mask, computed, per_query, quadratic, runs, types_of};
 use crate::infer::{same_dtype, shape};
 use crate::linalg::gemm::{
     self, Compute, Matrix, Size, Store, Strides, Target, gemm, scratch_bytes_within,
 };
 use crate::nn::float::{Float, Wide, with_float};
-use crate::parallel::{Pair, cut, cut_bytes, for_each_item, for_each_pair};
+use crate::parallel::{ChunkedPair, cut, cut_bytes, for_each_item, for_each_pair};
 use crate::rules;
 use crate::simd::{self, Isa};
 
@@ -80,21 +80,21 @@ fn axes(call: &Call) -> AxisMap {
     super::axes(vec![rest(of.queries.clone()), rest(AxisOf::Mixed), rest(AxisOf::Mixed)])
 }
 
-/// Elements of the scratch that is used by one thread at a time: queries and gradients turned, two blocks of scores, three
+/// Elements of the scratch that is used by one thread at a time: transposed queries and gradients, two blocks of scores, three
 /// numbers for each query; and, where results are rounded, sums of queries, keys and values.
-fn parts(of: &Lengths, rounds: bool) -> [usize; 8] {
+fn parts(of: &AttentionSizes, rounds: bool) -> [usize; 8] {
     let (queries, keys) = of.block();
     let sums = match rounds {
         true => [queries * of.width, of.keys * of.width, of.keys * of.values],
         false => [0; 3],
     };
     let scores = keys * queries;
-    let turned = [of.width * queries, of.values * queries];
-    [turned[0], turned[1], scores, scores, 3 * queries, sums[0], sums[1], sums[2]]
+    let transposed = [of.width * queries, of.values * queries];
+    [transposed[0], transposed[1], scores, scores, 3 * queries, sums[0], sums[1], sums[2]]
 }
 
 /// Bytes of a slot whose products have so many threads.
-fn slot(of: &Lengths, dtype: DType, threads: usize) -> usize {
+fn slot(of: &AttentionSizes, dtype: DType, threads: usize) -> usize {
     let (queries, keys) = of.block();
     let (most, wide) = (keys.max(queries), of.width.max(of.values));
     let within = Size::single(most, most.max(wide), most.max(wide));
@@ -110,7 +110,7 @@ fn slot(of: &Lengths, dtype: DType, threads: usize) -> usize {
 fn scratch(call: &Call, threads: usize) -> Bytes {
     let sizes = |i: usize| call.inputs.get(i).and_then(|ty| ty.shape.most());
     let (Some(q), Some(k), Some(v)) = (sizes(0), sizes(1), sizes(2)) else { return Bytes::ZERO };
-    let (of, dtype) = (Lengths::of(&q, &k, &v), call.inputs[0].dtype);
+    let (of, dtype) = (AttentionSizes::of(&q, &k, &v), call.inputs[0].dtype);
     let heads = of.batch * k[1];
     match heads >= threads {
         true => Bytes::of(slot(&of, dtype, 1).saturating_mul(threads)),
@@ -127,13 +127,13 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
-    let inputs = Inputs::<T>::of(NAME, k.inputs, k.attrs)?;
+    let inputs = AttentionInputs::<T>::of(NAME, k.inputs, k.attrs)?;
     let of = inputs.lengths;
     let [dq, dk, dv] = &mut k.outputs[..] else { return Ok(()) };
     let heads = of.batch * of.heads.checked_div(of.group).unwrap_or(0);
     let numbers = [3, 4, 5].map(|i| &k.inputs[i]);
-    let all = All { inputs: &inputs, numbers, g: Rows::of(&k.inputs[6]) };
-    let items = Heads {
+    let all = AttentionGradInputs { inputs: &inputs, numbers, g: HeadRows::of(&k.inputs[6]) };
+    let items = KeyHeads {
         of,
         number: 0..heads,
         dq: dq.slice::<T>(),
@@ -162,15 +162,15 @@ struct Head<'a, T> {
 }
 
 /// All heads of keys, one after the other.
-struct Heads<'a, T> {
-    of: Lengths,
+struct KeyHeads<'a, T> {
+    of: AttentionSizes,
     number: Range<usize>,
     dq: &'a mut [T],
     dk: &'a mut [T],
     dv: &'a mut [T],
 }
 
-impl<'a, T> Iterator for Heads<'a, T> {
+impl<'a, T> Iterator for KeyHeads<'a, T> {
     type Item = Head<'a, T>;
 
     fn next(&mut self) -> Option<Head<'a, T>> {
@@ -186,15 +186,18 @@ impl<'a, T> Iterator for Heads<'a, T> {
 }
 
 /// What all heads read.
-struct All<'a, T> {
-    inputs: &'a Inputs<'a, T>,
+struct AttentionGradInputs<'a, T> {
+    inputs: &'a AttentionInputs<'a, T>,
     /// The logarithms of sums, what their rounding lost, and what all weights of a query share.
     numbers: [&'a In<'a>; 3],
-    g: Rows<'a, T>,
+    g: HeadRows<'a, T>,
 }
 
-/// Where sums are kept: in the result, or in scratch where that has another dtype.
-fn kept<'a, T: Float>(result: &'a mut [T], scratch: &'a mut [T::Compute]) -> &'a mut [T::Compute] {
+/// Where sums are accumulated: in the result, or in scratch where that has another dtype.
+fn accumulator<'a, T: Float>(
+    result: &'a mut [T],
+    scratch: &'a mut [T::Compute],
+) -> &'a mut [T::Compute] {
     match T::IS_COMPUTE {
         true => bytemuck::cast_slice_mut(result),
         false => scratch,
@@ -216,15 +219,15 @@ fn product<A: gemm::Reads<C>, B: gemm::Reads<C>, C: Compute + gemm::Output<Compu
     gemm(size, &left, &right, target, &Store, scratch, workers)
 }
 
-impl<T: Float> All<'_, T> {
+impl<T: Float> AttentionGradInputs<'_, T> {
     fn head(&self, head: Head<T>, mut slot: &mut [u8], workers: &dyn Workers) -> Result<()> {
         let of = self.inputs.lengths;
         let parts = parts(&of, !T::IS_COMPUTE).map(|len| cut::<T::Compute>(&mut slot, len));
-        let [turned, g_turned, weights, slopes, stats, q_sums, k_sums, v_sums] = parts;
+        let [transposed, g_transposed, weights, slopes, stats, q_sums, k_sums, v_sums] = parts;
         let (batch, of_keys) = head.place;
         {
-            let dk = kept(&mut *head.dk, &mut *k_sums);
-            let dv = kept(&mut *head.dv, &mut *v_sums);
+            let dk = accumulator(&mut *head.dk, &mut *k_sums);
+            let dv = accumulator(&mut *head.dv, &mut *v_sums);
             dk.fill(T::Compute::ZERO);
             dv.fill(T::Compute::ZERO);
             for (number, first) in (0..of.group)
@@ -236,13 +239,13 @@ impl<T: Float> All<'_, T> {
                 let start = (number * of.queries + first) * of.width;
                 let dq = &mut head.dq[start..start + count * of.width];
                 let sums = count * of.width * usize::from(!T::IS_COMPUTE);
-                let mut block = Block {
-                    turned: &mut turned[..of.width * count],
-                    g_turned: &mut g_turned[..of.values * count],
+                let mut block = BlockScratch {
+                    transposed: &mut transposed[..of.width * count],
+                    g_transposed: &mut g_transposed[..of.values * count],
                     weights: &mut *weights,
                     slopes: &mut *slopes,
                     stats: &mut stats[..3 * count],
-                    dq: kept(&mut *dq, &mut q_sums[..sums]),
+                    dq: accumulator(&mut *dq, &mut q_sums[..sums]),
                     dk: &mut *dk,
                     dv: &mut *dv,
                 };
@@ -272,14 +275,14 @@ impl<T: Float> All<'_, T> {
         &self,
         place: (usize, usize),
         queries: Range<usize>,
-        block: &mut Block<T::Compute>,
+        block: &mut BlockScratch<T::Compute>,
         scratch: &mut [u8],
         workers: &dyn Workers,
     ) -> Result<()> {
         let (inputs, of) = (self.inputs, self.inputs.lengths);
         let (count, scale) = (queries.len(), T::Compute::of(inputs.scale));
-        inputs.q.turned(place, queries.clone(), of.width, scale, block.turned);
-        self.g.turned(place, queries.clone(), of.values, T::Compute::ONE, block.g_turned);
+        inputs.q.transposed(place, queries.clone(), of.width, scale, block.transposed);
+        self.g.transposed(place, queries.clone(), of.values, T::Compute::ONE, block.g_transposed);
         for (of, to) in self.numbers.iter().zip(block.stats.chunks_exact_mut(count)) {
             self.numbers(of, place, queries.start, to);
         }
@@ -299,7 +302,7 @@ impl<T: Float> All<'_, T> {
             let slopes = &mut block.slopes[..rows * count];
             let k = (inputs.k.data, inputs.k.matrix(place.0, of_keys, keys.start));
             let v = (inputs.v.data, inputs.v.matrix(place.0, of_keys, keys.start));
-            inputs.scores(place, &queries, &keys, block.turned, weights, scratch, workers)?;
+            inputs.scores(place, &queries, &keys, block.transposed, weights, scratch, workers)?;
             for_each_chunk(workers, weights, AT_ONCE * count, &|_, weights| {
                 simd::level().run(Weights { weights, lse, lost });
             })?;
@@ -308,10 +311,10 @@ impl<T: Float> All<'_, T> {
             let size = Size::single(rows, of.values, count);
             product(size, (&*weights, plain), g, (dv, true), scratch, workers)?;
             let size = Size::single(rows, count, of.values);
-            let turned = (&*block.g_turned, plain);
-            product(size, v, turned, (&mut *slopes, false), scratch, workers)?;
+            let transposed = (&*block.g_transposed, plain);
+            product(size, v, transposed, (&mut *slopes, false), scratch, workers)?;
             let chunk = AT_ONCE * count;
-            let pair = Pair { a: slopes, chunk_a: chunk, b: weights, chunk_b: chunk };
+            let pair = ChunkedPair { a: slopes, chunk_a: chunk, b: weights, chunk_b: chunk };
             for_each_pair(workers, pair, &|_, slopes, weights| {
                 simd::level().run(Slopes { slopes, weights, shared, scale });
             })?;
@@ -320,8 +323,8 @@ impl<T: Float> All<'_, T> {
             let size = Size::single(rows, of.width, count);
             product(size, (slopes, plain), q, (dk, true), scratch, workers)?;
             let size = Size::single(count, of.width, rows);
-            let turned = (slopes, plain.transposed());
-            product(size, turned, k, (&mut *block.dq, seen), scratch, workers)?;
+            let transposed = (slopes, plain.transposed());
+            product(size, transposed, k, (&mut *block.dq, seen), scratch, workers)?;
             seen = true;
         }
         if !seen {
@@ -335,9 +338,9 @@ impl<T: Float> All<'_, T> {
 const AT_ONCE: usize = 64;
 
 /// What a block of queries works with.
-struct Block<'a, C> {
-    turned: &'a mut [C],
-    g_turned: &'a mut [C],
+struct BlockScratch<'a, C> {
+    transposed: &'a mut [C],
+    g_transposed: &'a mut [C],
     weights: &'a mut [C],
     slopes: &'a mut [C],
     stats: &'a mut [C],

@@ -1,5 +1,5 @@
 //! Attention in tiles: scores of a block of queries with a block of keys are made, weighed and used while they are in
-//! cache. Memory is linear in the lengths: what is kept for the gradient is two numbers a query.
+//! cache. Memory is linear in the lengths: what is saved for the backward pass is two numbers a query.
 //!
 //! `forward` is the op, `grad` its gradient for queries, keys and values; `block` is what the two share, `quadratic`
 //! the same in plain ops, for the gradient of a mask and for second derivatives.
@@ -25,7 +25,7 @@ fn attrs(op: &'static str, attrs: &Attrs) -> Result<(f64, bool, bool)> {
     }
 }
 
-/// What scores, sums and their logarithms are computed and kept in.
+/// What scores, sums and their logarithms are computed and held in.
 fn computed(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
@@ -70,14 +70,14 @@ fn check_mask(op: &'static str, q: &TensorType, k: &TensorType, mask: &TensorTyp
 }
 
 /// How batch, heads and queries of `q` run along those of the inputs: `(input, axis)` of the first `inputs` inputs.
-struct Runs {
+struct AttentionAxes {
     batch: AxisOf,
     heads: AxisOf,
     queries: AxisOf,
 }
 
 /// Along which axes a call can be cut. `like_q` and `like_k` are the inputs that have the axes of queries and of keys.
-fn runs(call: &Call, like_q: &[usize], like_k: &[usize]) -> Runs {
+fn runs(call: &Call, like_q: &[usize], like_k: &[usize]) -> AttentionAxes {
     let causal = attrs(call.op, call.attrs).is_ok_and(|(_, causal, _)| causal);
     let masked = attrs(call.op, call.attrs).is_ok_and(|(_, _, masked)| masked);
     let mask = || call.inputs.last().filter(|_| masked).map(|ty| (call.inputs.len() - 1, ty));
@@ -91,7 +91,7 @@ fn runs(call: &Call, like_q: &[usize], like_k: &[usize]) -> Runs {
         along(&all)
     };
     let same_heads = call.inputs[0].shape[1] == call.inputs[like_k[0]].shape[1];
-    Runs {
+    AttentionAxes {
         batch: of(0, &[like_q, like_k]),
         heads: if same_heads { of(1, &[like_q, like_k]) } else { AxisOf::Mixed },
         queries: if causal { AxisOf::Mixed } else { of(2, &[like_q]) },

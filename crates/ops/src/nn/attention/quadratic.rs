@@ -11,17 +11,17 @@ use super::{attrs, computed};
 use crate::{emit, math, shape};
 
 /// Heads of queries by those of keys: `[batch, heads of keys, in a group, ...]`; all in what is computed in.
-struct Heads {
+struct HeadGroups {
     dtype: DType,
     /// Heads of keys, and heads of queries for each.
     of_keys: Dim,
     group: Dim,
 }
 
-impl Heads {
-    fn of(q: &TensorType, k: &TensorType) -> Heads {
+impl HeadGroups {
+    fn of(q: &TensorType, k: &TensorType) -> HeadGroups {
         let group = q.shape[1].divided_by(&k.shape[1]);
-        Heads { dtype: computed(q.dtype), of_keys: k.shape[1].clone(), group }
+        HeadGroups { dtype: computed(q.dtype), of_keys: k.shape[1].clone(), group }
     }
 
     /// Something of every head of queries.
@@ -66,7 +66,7 @@ impl Heads {
 
 /// What the rules are made of, each as large as all scores.
 struct Scores {
-    heads: Heads,
+    heads: HeadGroups,
     q: Value,
     k: Value,
     v: Value,
@@ -86,7 +86,7 @@ impl Scores {
     /// From the inputs of the gradient.
     fn of(e: &mut dyn Emit, inputs: &[Value], with: &Attrs) -> Result<Scores> {
         let (scale, causal, masked) = attrs("attention_grad", with)?;
-        let heads = Heads::of(inputs[0].ty(), inputs[1].ty());
+        let heads = HeadGroups::of(inputs[0].ty(), inputs[1].ty());
         let (queries, keys) = (inputs[0].ty().shape[2].clone(), inputs[1].ty().shape[2].clone());
         let q = heads.queries(e, inputs[0].clone())?;
         let k = heads.keys(e, inputs[1].clone())?;

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::slide::Slide;
-use super::windows::{Windows, copy};
+use super::windows::{ImageWindows, copy};
 use crate::linalg::gemm::{Band, Compute, Packs, Reads, Walk};
 
 /// The most bytes of a band, and of as many rows of what windows gave, where both stay in L1.
@@ -84,7 +84,7 @@ impl Lying {
 
 /// How taps and channels are packed along windows, beside values of `outputs` channels. From sizes alone: the cut along
 /// windows decides the bits of a sum.
-pub(super) fn turned(
+pub(super) fn transposed(
     slides: &[Slide; 3],
     images: usize,
     (channels, outputs): (usize, usize),
@@ -138,9 +138,9 @@ pub(super) fn forward(
     enough.then_some(Packs::Band { deep, tall, row: windows, space, along: row })
 }
 
-impl<T> Windows<'_, T> {
+impl<T> ImageWindows<'_, T> {
     /// As [`Operand::band`](crate::linalg::gemm::Operand::band), a line for each tap and channel, along windows.
-    pub fn band_turned<C: Compute>(
+    pub fn band_transposed<C: Compute>(
         &self,
         group: usize,
         lines: Range<usize>,

@@ -1,15 +1,15 @@
 //! Pixels of an image in classes by what the windows over them are: with a stride, those of one remainder see the same
 //! taps, and their windows lie side by side.
 
-use super::Known;
+use super::ConvSizes;
 use super::filter::Taps;
 use super::slide::Slide;
 use crate::linalg::gemm::{Grid, Rows, Size};
-use crate::nn::window::Axis;
+use crate::nn::window::WindowAxis;
 
 /// The pixels along one axis that have the same remainder, and the taps that they see.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Remainder {
+pub(super) struct AxisResidue {
     /// The first of these pixels.
     pub first: usize,
     /// Their taps, so that the windows go forward.
@@ -18,9 +18,9 @@ pub(super) struct Remainder {
     pub slide: Slide,
 }
 
-impl Remainder {
-    pub fn of(axis: &Axis, len: usize, first: usize) -> Remainder {
-        let Axis { size, stride, padding: [before, _], dilation } = *axis;
+impl AxisResidue {
+    pub fn of(axis: &WindowAxis, len: usize, first: usize) -> AxisResidue {
+        let WindowAxis { size, stride, padding: [before, _], dilation } = *axis;
         let from = |tap: usize| (first + before) as isize - (tap * dilation) as isize;
         let sees = |tap: &usize| from(*tap).rem_euclid(stride as isize) == 0;
         let count = (0..size).filter(sees).count();
@@ -37,33 +37,33 @@ impl Remainder {
             first: from(last).div_euclid(stride as isize),
             tap: (step * dilation / stride) as isize,
         };
-        Remainder { first, taps: Taps { first: last, count, step: -(step as isize) }, slide }
+        AxisResidue { first, taps: Taps { first: last, count, step: -(step as isize) }, slide }
     }
 }
 
 /// Pixels that see the same taps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Class {
-    pub axes: [Remainder; 3],
+pub(super) struct ResidueClass {
+    pub axes: [AxisResidue; 3],
     /// There are others.
     pub is_part: bool,
 }
 
-impl Class {
-    pub fn all(known: &Known) -> impl Iterator<Item = Class> {
+impl ResidueClass {
+    pub fn all(known: &ConvSizes) -> impl Iterator<Item = ResidueClass> {
         let known = *known;
         let strides = known.window.axes.map(|axis| axis.stride);
         let [z, y, x]: [usize; 3] = std::array::from_fn(|i| strides[i].min(known.image[i]));
         (0..z * y * x).map(move |number| {
             let first = [number / x / y, number / x % y, number % x];
             let axes = std::array::from_fn(|i| {
-                Remainder::of(&known.window.axes[i], known.image[i], first[i])
+                AxisResidue::of(&known.window.axes[i], known.image[i], first[i])
             });
-            Class { axes, is_part: strides.iter().any(|stride| *stride > 1) }
+            ResidueClass { axes, is_part: strides.iter().any(|stride| *stride > 1) }
         })
     }
 
-    pub fn size(&self, known: &Known) -> Size {
+    pub fn size(&self, known: &ConvSizes) -> Size {
         let (inputs, outputs) = known.group();
         let pixels: usize = self.axes.iter().map(|axis| axis.slide.lines).product();
         let taps: usize = self.axes.iter().map(|axis| axis.taps.count).product();
@@ -76,7 +76,7 @@ impl Class {
     }
 
     /// Where its pixels lie in the image.
-    pub fn rows(&self, known: &Known) -> Rows {
+    pub fn rows(&self, known: &ConvSizes) -> Rows {
         if !self.is_part {
             return Rows::Every(known.inputs);
         }

@@ -9,8 +9,8 @@ use tonnage_core::kernel::In;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Bytes, DType, Result, Workers};
 
-use super::Known;
-use super::classes::Remainder;
+use super::ConvSizes;
+use super::classes::AxisResidue;
 use super::filter::Taps;
 use super::operand::slides;
 use crate::linalg::gemm::{Compute, Reads};
@@ -35,7 +35,7 @@ pub(super) fn computed(dtype: DType) -> usize {
 }
 
 /// Weights, by tap and channel; threads share them.
-pub(super) fn scratch(known: &Known, dtype: DType) -> Bytes {
+pub(super) fn scratch(known: &ConvSizes, dtype: DType) -> Bytes {
     let rows = known.window.area() * (known.outputs / known.inputs).max(1);
     let row = known.inputs.max(known.outputs).next_multiple_of(BLOCK);
     Bytes::of(rows.saturating_mul(row).saturating_mul(computed(dtype)))
@@ -44,19 +44,19 @@ pub(super) fn scratch(known: &Known, dtype: DType) -> Bytes {
 /// What output pixels are made from.
 pub(super) struct Gather<'a> {
     source: &'a In<'a>,
-    known: Known,
+    known: ConvSizes,
     /// To the image, rather than from it.
     back: bool,
 }
 
 impl<'a> Gather<'a> {
     /// The image's windows.
-    pub fn forward(image: &'a In, known: &Known) -> Gather<'a> {
+    pub fn forward(image: &'a In, known: &ConvSizes) -> Gather<'a> {
         Gather { source: image, known: *known, back: false }
     }
 
     /// The windows over each pixel of the image.
-    pub fn to_image(values: &'a In, known: &Known) -> Gather<'a> {
+    pub fn to_image(values: &'a In, known: &ConvSizes) -> Gather<'a> {
         Gather { source: values, known: *known, back: true }
     }
 
@@ -69,12 +69,12 @@ impl<'a> Gather<'a> {
     }
 
     /// Pixels of one remainder along an axis.
-    fn remainder(&self, axis: usize, first: usize) -> Remainder {
+    fn remainder(&self, axis: usize, first: usize) -> AxisResidue {
         if self.back {
-            return Remainder::of(&self.known.window.axes[axis], self.known.image[axis], first);
+            return AxisResidue::of(&self.known.window.axes[axis], self.known.image[axis], first);
         }
         let slide = slides(&self.known)[axis];
-        Remainder { first: 0, taps: Taps { first: 0, count: slide.taps, step: 1 }, slide }
+        AxisResidue { first: 0, taps: Taps { first: 0, count: slide.taps, step: 1 }, slide }
     }
 
     /// How many remainders there are along an axis, and from one pixel to the next of its own.
@@ -108,7 +108,7 @@ impl<'a> Gather<'a> {
             let (steps_z, steps_y) = (self.remainders(0), self.remainders(1));
             let (of_z, of_y) = (self.remainder(0, z % steps_z), self.remainder(1, y % steps_y));
             for first in 0..self.remainders(2).min(lengths[2]) {
-                let line = Line {
+                let line = DepthwiseRow {
                     data: self.source.slice::<T>(),
                     pixels: &pixels,
                     batch,
@@ -161,13 +161,13 @@ fn lay_out<T: Float>(
 }
 
 /// Output pixels of one remainder along a line.
-struct Line<'a, T: Float> {
+struct DepthwiseRow<'a, T: Float> {
     data: &'a [T],
     pixels: &'a Pixels,
     batch: usize,
     /// Where along depth and height, among pixels of their remainder.
     at: [usize; 2],
-    axes: [Remainder; 3],
+    axes: [AxisResidue; 3],
     /// Taps of a whole window.
     sizes: [usize; 3],
     /// From one pixel of this remainder to the next.
@@ -214,15 +214,15 @@ where
 const TAPS: usize = 63;
 
 /// Some taps of a pixel: where each lies in the source, and its weights.
-struct Seen {
+struct PixelTaps {
     taps: [(isize, usize); TAPS],
     count: usize,
 }
 
-impl<T: Float> Line<'_, T> {
+impl<T: Float> DepthwiseRow<'_, T> {
     /// What pixel `x` sees, from tap number `skip` on, as far as there is room; and how many taps it sees at all.
     #[inline(always)]
-    fn seen(&self, x: usize, skip: usize, seen: &mut Seen) -> usize {
+    fn seen(&self, x: usize, skip: usize, seen: &mut PixelTaps) -> usize {
         let ([of_z, of_y, of_x], lengths) = (&self.axes, &self.pixels.lengths);
         let mut number = 0;
         for i in of_z.slide.taps_inside(self.at[0], lengths[0]) {
@@ -256,7 +256,13 @@ impl<T: Float> Line<'_, T> {
 
     /// All channels of `P` plain pixels from `x` on, each of which sees what the one before does, `further` on.
     #[inline(always)]
-    fn plain<I: Isa, const P: usize>(&self, x: usize, seen: &Seen, further: isize, out: &mut [T]) {
+    fn plain<I: Isa, const P: usize>(
+        &self,
+        x: usize,
+        seen: &PixelTaps,
+        further: isize,
+        out: &mut [T],
+    ) {
         let (seen, channels) = (&seen.taps[..seen.count], self.channels);
         let mut first = 0;
         while first + BLOCK <= channels {
@@ -290,7 +296,7 @@ impl<T: Float> Line<'_, T> {
 
     /// Pixels that no edge is near, from `x` to `end`.
     #[inline(always)]
-    fn inner<I: Isa>(&self, x: usize, end: usize, seen: &mut Seen, out: &mut [T]) {
+    fn inner<I: Isa>(&self, x: usize, end: usize, seen: &mut PixelTaps, out: &mut [T]) {
         let further = self.axes[2].slide.step as isize * self.pixels.strides[2];
         let mut x = x;
         while x < end {
@@ -308,7 +314,7 @@ impl<T: Float> Line<'_, T> {
 
     /// All channels of a pixel that sees `all` taps, wherever they lie.
     #[inline(always)]
-    fn pixel<I: Isa>(&self, x: usize, all: usize, seen: &mut Seen, out: &mut [T]) {
+    fn pixel<I: Isa>(&self, x: usize, all: usize, seen: &mut PixelTaps, out: &mut [T]) {
         let (reads, step) = (&self.reads, self.pixels.channel);
         for first in (0..self.channels).step_by(BLOCK) {
             let count = BLOCK.min(self.channels - first);
@@ -335,12 +341,12 @@ impl<T: Float> Line<'_, T> {
     }
 }
 
-impl<T: Float> Kernel for Line<'_, T> {
+impl<T: Float> Kernel for DepthwiseRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(mut self) {
-        let (slide, mut seen) = (self.axes[2].slide, Seen { taps: [(0, 0); TAPS], count: 0 });
+        let (slide, mut seen) = (self.axes[2].slide, PixelTaps { taps: [(0, 0); TAPS], count: 0 });
         let inner = slide.whole(0..slide.taps, self.pixels.lengths[2], 0..slide.lines);
         let (plain, out) = (self.is_plain(), std::mem::take(&mut self.out));
         let mut x = 0;

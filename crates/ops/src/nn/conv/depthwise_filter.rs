@@ -8,7 +8,7 @@ use tonnage_core::kernel::In;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Bytes, DType, Result, Workers};
 
-use super::Known;
+use super::ConvSizes;
 use super::depthwise::{BLOCK, add_products, add_rest, computed, space};
 use super::operand::slides;
 use super::slide::Slide;
@@ -42,38 +42,38 @@ fn blocks(channels: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     })
 }
 
-fn row(known: &Known) -> usize {
+fn row(known: &ConvSizes) -> usize {
     known.outputs.next_multiple_of(BLOCK)
 }
 
 /// Lines of windows, over all images.
-fn lines(known: &Known) -> usize {
+fn lines(known: &ConvSizes) -> usize {
     known.batch * known.made[0] * known.made[1]
 }
 
-fn parts(known: &Known) -> usize {
+fn parts(known: &ConvSizes) -> usize {
     lines(known).clamp(1, PARTS)
 }
 
 /// Sums of all parts.
-pub(super) fn scratch(known: &Known, dtype: DType) -> Bytes {
+pub(super) fn scratch(known: &ConvSizes, dtype: DType) -> Bytes {
     let sums = known.window.area().saturating_mul(row(known));
     Bytes::of(sums.saturating_mul(parts(known)).saturating_mul(computed(dtype)))
 }
 
 /// An image and what its windows gave.
-pub(super) struct Sums<'a, T> {
+pub(super) struct DepthwiseFilterGrad<'a, T> {
     image: &'a [T],
     pixels: Pixels,
     values: &'a [T],
     made: Pixels,
-    known: Known,
+    known: ConvSizes,
     slides: [Slide; 3],
 }
 
-impl<'a, T: Float> Sums<'a, T> {
-    pub fn of(image: &'a In, values: &'a In, known: Known) -> Sums<'a, T> {
-        Sums {
+impl<'a, T: Float> DepthwiseFilterGrad<'a, T> {
+    pub fn of(image: &'a In, values: &'a In, known: ConvSizes) -> DepthwiseFilterGrad<'a, T> {
+        DepthwiseFilterGrad {
             image: image.slice::<T>(),
             pixels: Pixels::of(&image.layout),
             values: values.slice::<T>(),
@@ -97,7 +97,7 @@ impl<'a, T: Float> Sums<'a, T> {
                 if workers.is_stopped() {
                     return;
                 }
-                simd::level().run(Line { of: self, line, row, sums });
+                simd::level().run(WindowRow { of: self, line, row, sums });
             }
         })?;
         let (first, others) = sums.split_at_mut(taps * row);
@@ -113,19 +113,19 @@ impl<'a, T: Float> Sums<'a, T> {
 }
 
 /// One line of windows.
-struct Line<'a, 's, T: Float> {
-    of: &'a Sums<'a, T>,
+struct WindowRow<'a, 's, T: Float> {
+    of: &'a DepthwiseFilterGrad<'a, T>,
     line: usize,
     row: usize,
     sums: &'s mut [T::Compute],
 }
 
-impl<T: Float> Kernel for Line<'_, '_, T> {
+impl<T: Float> Kernel for WindowRow<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Line { of, line, row, sums } = self;
+        let WindowRow { of, line, row, sums } = self;
         let (known, [zs, ys, xs]) = (&of.known, of.slides);
         let (rest, y) = (line / known.made[1], line % known.made[1]);
         let (batch, z) = (rest / known.made[0], rest % known.made[0]);
@@ -142,7 +142,7 @@ impl<T: Float> Kernel for Line<'_, '_, T> {
                         let seen = (start + xs.place(whole.start, l) * of.pixels.strides[2], step);
                         let gave = (given + whole.start as isize * next, next);
                         let mut lanes = [T::Compute::ZERO; WIDE];
-                        let windows = Windows { seen, gave, count: whole.len(), times, first };
+                        let windows = WindowRun { seen, gave, count: whole.len(), times, first };
                         of.add::<I>(&windows, &mut lanes[..count]);
                         let tap = (i * ys.taps + j) * xs.taps + l;
                         let sums = &mut sums[tap * row + first..][done..count];
@@ -157,7 +157,7 @@ impl<T: Float> Kernel for Line<'_, '_, T> {
 }
 
 /// Windows side by side: where a tap of the first lies, and from one to the next; the same of what they gave.
-struct Windows {
+struct WindowRun {
     seen: (isize, isize),
     gave: (isize, isize),
     count: usize,
@@ -167,11 +167,11 @@ struct Windows {
     first: usize,
 }
 
-impl<T: Float> Sums<'_, T> {
+impl<T: Float> DepthwiseFilterGrad<'_, T> {
     /// Adds what one tap of some windows saw, times what the windows gave.
     #[inline(always)]
-    fn add<I: Isa>(&self, windows: &Windows, sums: &mut [T::Compute]) {
-        let Windows { seen, gave, count, times, first } = *windows;
+    fn add<I: Isa>(&self, windows: &WindowRun, sums: &mut [T::Compute]) {
+        let WindowRun { seen, gave, count, times, first } = *windows;
         if (self.pixels.channel, self.made.channel, times) == (1, 1, 1) {
             match sums.as_chunks_mut() {
                 ([a, b, c, d], []) => return self.whole::<I, 4>(windows, [a, b, c, d]),
@@ -200,7 +200,7 @@ impl<T: Float> Sums<'_, T> {
     #[inline(always)]
     fn whole<I: Isa, const V: usize>(
         &self,
-        windows: &Windows,
+        windows: &WindowRun,
         sums: [&mut [T::Compute; BLOCK]; V],
     ) {
         let mut held = sums.each_ref().map(|sums| **sums);
@@ -218,8 +218,8 @@ impl<T: Float> Sums<'_, T> {
 
     /// What a window's tap saw and what the window gave, from the first channel on.
     #[inline(always)]
-    fn side_by_side(&self, windows: &Windows, window: usize) -> (&[T], &[T]) {
-        let Windows { seen, gave, first, .. } = *windows;
+    fn side_by_side(&self, windows: &WindowRun, window: usize) -> (&[T], &[T]) {
+        let WindowRun { seen, gave, first, .. } = *windows;
         let (x, first) = (window as isize, first as isize);
         let (saw, made) = (seen.0 + x * seen.1 + first, gave.0 + x * gave.1 + first);
         (&self.image[saw as usize..], &self.values[made as usize..])

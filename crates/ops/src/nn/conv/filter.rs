@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tonnage_core::kernel::In;
 
-use super::Known;
+use super::ConvSizes;
 use crate::linalg::gemm::{Compute, Direct, Reads, Source, pack_strided};
 use crate::nn::float::Float;
 
@@ -46,14 +46,14 @@ pub(super) struct Filter<'a, T> {
 
 impl<'a, T: Float> Filter<'a, T> {
     /// Channels of the result as lines; the image's along depth.
-    pub fn forward(filter: &'a In, known: &Known, taps: [Taps; 3]) -> Filter<'a, T> {
+    pub fn forward(filter: &'a In, known: &ConvSizes, taps: [Taps; 3]) -> Filter<'a, T> {
         let [line, channel] = Filter::<T>::inner(filter);
         let made = Filter::new(filter, known, taps);
         Filter { line: channel, channel: line, channels: known.group().0, ..made }
     }
 
     /// The image's channels as lines; those of the result along depth.
-    pub fn turned(filter: &'a In, known: &Known, taps: [Taps; 3]) -> Filter<'a, T> {
+    pub fn transposed(filter: &'a In, known: &ConvSizes, taps: [Taps; 3]) -> Filter<'a, T> {
         let [line, channel] = Filter::<T>::inner(filter);
         let made = Filter::new(filter, known, taps);
         Filter { line, channel, channels: known.group().1, ..made }
@@ -65,7 +65,7 @@ impl<'a, T: Float> Filter<'a, T> {
         [strides[strides.len() - 2], strides[strides.len() - 1]]
     }
 
-    fn new(filter: &'a In, known: &Known, taps: [Taps; 3]) -> Filter<'a, T> {
+    fn new(filter: &'a In, known: &ConvSizes, taps: [Taps; 3]) -> Filter<'a, T> {
         let (layout, spatial) = (&filter.layout, known.window.spatial);
         let mut strides = [0; 3];
         strides[3 - spatial..].copy_from_slice(&layout.strides[..spatial]);

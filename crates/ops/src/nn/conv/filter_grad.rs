@@ -10,11 +10,11 @@ use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{Attrs, Bytes, Call, Dim, Emit, OpDef, Shape, TensorType};
 
-use super::depthwise_filter::{self, Sums};
+use super::depthwise_filter::{self, DepthwiseFilterGrad};
 use super::forward::CONV;
-use super::operand::{Side, turned};
+use super::operand::{ConvOperand, transposed};
 use super::transpose::CONV_TRANSPOSE;
-use super::{Known, channels, divides, floats, image_is_input};
+use super::{ConvSizes, channels, divides, floats, image_is_input};
 use crate::infer::{along, inputs, joined, shape};
 use crate::linalg::gemm::{Rows, Size, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
@@ -74,12 +74,12 @@ fn axes(call: &Call) -> AxisMap {
     AxisMap { outputs: vec![axes], summed: vec![smallvec![(0, 0), (1, 0)]] }
 }
 
-fn known(call: &Call) -> Option<Known> {
-    Known::of(call, call.inputs.first()?, call.inputs.get(1)?)
+fn known(call: &Call) -> Option<ConvSizes> {
+    ConvSizes::of(call, call.inputs.first()?, call.inputs.get(1)?)
 }
 
 /// The product that it is: all windows are added up.
-fn size_of(known: &Known) -> Size {
+fn size_of(known: &ConvSizes) -> Size {
     let forward = known.forward();
     Size { rows: forward.depth, depth: forward.rows, ..forward }
 }
@@ -93,7 +93,7 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
     if known.is_depthwise() {
         return depthwise_filter::scratch(&known, dtype);
     }
-    let left = turned(&known, dtype.size());
+    let left = transposed(&known, dtype.size());
     let windows = scratch_bytes_for(size, dtype, left, false, threads);
     match known.window.is_trivial() {
         true => windows.max(scratch_bytes(size, dtype, threads)),
@@ -126,15 +126,16 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (conv, window) = super::attrs(NAME, k.attrs)?;
     let [image, values] = &k.inputs[..2] else { return Ok(()) };
     let out = &mut k.outputs[0];
-    let known = Known::from_sizes(window, conv.groups, &image.layout.sizes, &values.layout.sizes);
+    let known =
+        ConvSizes::from_sizes(window, conv.groups, &image.layout.sizes, &values.layout.sizes);
     if known.is_depthwise() {
-        let sums = Sums::<T>::of(image, values, known);
+        let sums = DepthwiseFilterGrad::<T>::of(image, values, known);
         sums.run(out.slice::<T>(), k.scratch, k.workers)?;
         return Ok(());
     }
     let size = size_of(&known);
-    let left = Side::<T>::taps_of(image, &known);
-    let right = Side::<T>::pixels_of(values, &known);
+    let left = ConvOperand::<T>::taps_of(image, &known);
+    let right = ConvOperand::<T>::pixels_of(values, &known);
     let target = Target {
         data: out.slice::<T>(),
         batch_stride: size.cols,

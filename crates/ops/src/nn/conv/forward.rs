@@ -12,10 +12,10 @@ use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, TensorType};
 
 use super::depthwise::{self, Gather};
 use super::filter_grad::CONV_FILTER_GRAD;
-use super::operand::{Side, slides};
+use super::operand::{ConvOperand, slides};
 use super::transpose::CONV_TRANSPOSE;
 use super::windows::packs;
-use super::{Known, channels, divides, filter_lengths, floats, image_is_input, mismatch};
+use super::{ConvSizes, channels, divides, filter_lengths, floats, image_is_input, mismatch};
 use crate::infer::{along, inputs, joined};
 use crate::linalg::gemm::{OutputEpilogue, Rows, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
@@ -78,8 +78,8 @@ fn axes(call: &Call) -> AxisMap {
     AxisMap { outputs: vec![axes], summed }
 }
 
-fn known(call: &Call) -> Option<Known> {
-    Known::of(call, call.inputs.first()?, infer(call).ok()?.first()?)
+fn known(call: &Call) -> Option<ConvSizes> {
+    ConvSizes::of(call, call.inputs.first()?, infer(call).ok()?.first()?)
 }
 
 // As windows, or as the plain product that windows of one pixel are where the image lies so.
@@ -123,7 +123,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (conv, window) = super::attrs(NAME, k.attrs)?;
     let [image, filter] = &k.inputs[..2] else { return Ok(()) };
     let out = &mut k.outputs[0];
-    let known = Known::from_sizes(window, conv.groups, &image.layout.sizes, &out.sizes);
+    let known = ConvSizes::from_sizes(window, conv.groups, &image.layout.sizes, &out.sizes);
     if known.is_depthwise() {
         let gather = Gather::forward(image, &known);
         gather.run(filter, out.slice::<T>(), k.scratch, k.workers)?;
@@ -133,8 +133,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let size = known.forward();
-    let left = Side::<T>::windows_of(image, &known);
-    let right = Side::<T>::filters(filter, &known);
+    let left = ConvOperand::<T>::windows_of(image, &known);
+    let right = ConvOperand::<T>::filters(filter, &known);
     let target = Target {
         data: out.slice::<T>(),
         batch_stride: size.cols,

@@ -25,18 +25,18 @@ use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::row::{Cost, Sample};
 use tonnage_core::{Attrs, Call, DType, Dim, Shape, Sizes, TensorType, window};
 
-use super::window::Window;
+use super::window::WindowGeometry;
 use crate::infer::{bad_attrs, cost, dtype, same_dtype};
 use crate::linalg::gemm::Size;
 
 /// The attributes, checked.
-fn attrs<'a>(op: &'static str, attrs: &'a Attrs) -> Result<(&'a window::Conv, Window)> {
+fn attrs<'a>(op: &'static str, attrs: &'a Attrs) -> Result<(&'a window::Conv, WindowGeometry)> {
     let Attrs::Conv(conv) = attrs else { return Err(bad_attrs(op, attrs, "a convolution")) };
     if conv.groups == 0 {
         let what = "0 groups";
         return Err(bad_argument(op, what, "use 1, or a number that divides the channels"));
     }
-    Ok((conv, Window::of(op, &conv.window)?))
+    Ok((conv, WindowGeometry::of(op, &conv.window)?))
 }
 
 /// Refuses spatial lengths that mean nothing here.
@@ -59,7 +59,7 @@ fn mismatch(op: &'static str, left: &TensorType, right: &TensorType, help: Strin
 }
 
 /// Spatial lengths of filters: those of the window.
-fn filter_lengths(op: &'static str, window: &Window, filter: &TensorType) -> Result<()> {
+fn filter_lengths(op: &'static str, window: &WindowGeometry, filter: &TensorType) -> Result<()> {
     let rank = filter.shape.rank();
     let sizes = &window.sizes()[3 - window.spatial..];
     let same = rank == window.spatial + 2
@@ -89,8 +89,8 @@ fn channels(ty: &TensorType) -> &Dim {
 
 /// Sizes of one call, once they are known; those that the data decide at their bound.
 #[derive(Debug, Clone, Copy)]
-struct Known {
-    window: Window,
+struct ConvSizes {
+    window: WindowGeometry,
     groups: usize,
     batch: usize,
     /// Spatial lengths of the image.
@@ -103,21 +103,26 @@ struct Known {
     outputs: usize,
 }
 
-impl Known {
+impl ConvSizes {
     /// From the types of an image and of what its windows give.
-    fn of(call: &Call, image: &TensorType, made: &TensorType) -> Option<Known> {
+    fn of(call: &Call, image: &TensorType, made: &TensorType) -> Option<ConvSizes> {
         let (conv, window) = attrs(call.op, call.attrs).ok()?;
         let (image, made) = (image.shape.most()?, made.shape.most()?);
-        Some(Known::from_sizes(window, conv.groups, &image, &made))
+        Some(ConvSizes::from_sizes(window, conv.groups, &image, &made))
     }
 
-    fn from_sizes(window: Window, groups: usize, image: &[usize], made: &[usize]) -> Known {
+    fn from_sizes(
+        window: WindowGeometry,
+        groups: usize,
+        image: &[usize],
+        made: &[usize],
+    ) -> ConvSizes {
         let lengths = |sizes: &[usize]| {
             let mut lengths = [1; 3];
             lengths[3 - window.spatial..].copy_from_slice(&sizes[1..sizes.len() - 1]);
             lengths
         };
-        Known {
+        ConvSizes {
             window,
             groups,
             batch: image[0],
@@ -157,7 +162,7 @@ impl Known {
 }
 
 /// Multiplications and additions, and everything read and written once.
-fn costs(call: &Call, known: Option<Known>, made: &[TensorType]) -> Cost {
+fn costs(call: &Call, known: Option<ConvSizes>, made: &[TensorType]) -> Cost {
     cost(known.map_or(0, |known| known.flops()), call.inputs.iter().chain(made))
 }
 
@@ -237,7 +242,8 @@ fn made(case: &Case) -> Sizes {
     let (_, image, filter, conv) = case;
     let spatial: SmallVec<[Dim; 3]> =
         image[1..image.len() - 1].iter().map(|n| Dim::Known(*n)).collect();
-    let slid = Window::of("conv", &conv.window).and_then(|window| window.slide("conv", &spatial));
+    let slid =
+        WindowGeometry::of("conv", &conv.window).and_then(|window| window.slide("conv", &spatial));
     let slid = slid.unwrap_or_default();
     let lengths = slid.iter().filter_map(Dim::known);
     [image[0]].into_iter().chain(lengths).chain(filter.last().copied()).collect()

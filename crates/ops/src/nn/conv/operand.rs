@@ -8,75 +8,78 @@ use tonnage_core::kernel::In;
 
 use super::filter::{Filter, Taps};
 use super::slide::Slide;
-use super::windows::{Windows, packs};
-use super::{Known, band};
+use super::windows::{ImageWindows, packs};
+use super::{ConvSizes, band};
 use crate::linalg::gemm::{Band, Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
 use crate::nn::float::Float;
 use crate::nn::window::Pixels;
 
 /// One side of a product.
-pub(super) enum Side<'a, T> {
+pub(super) enum ConvOperand<'a, T> {
     /// Pixels by channels, where they lie as a matrix.
     Matrix(Matrix<'a, T>),
     /// A line for each window, along its taps and their channels; and how that is packed.
-    Windows(Windows<'a, T>, Packs),
+    Windows(ImageWindows<'a, T>, Packs),
     /// A line for each tap and channel, along all windows; and how that is packed.
-    Turned(Windows<'a, T>, Packs),
+    Transposed(ImageWindows<'a, T>, Packs),
     /// Filters.
     Filter(Filter<'a, T>),
 }
 
-impl<'a, T: Float> Side<'a, T> {
+impl<'a, T: Float> ConvOperand<'a, T> {
     /// The windows of an image, as the rows of a left operand.
-    pub fn windows_of(image: &'a In, known: &Known) -> Side<'a, T> {
+    pub fn windows_of(image: &'a In, known: &ConvSizes) -> ConvOperand<'a, T> {
         let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
         let group = known.group().0;
         match rows_of(image, known.groups).filter(|_| known.window.is_trivial()) {
-            Some(rows) => Side::Matrix(Matrix::left(data, rows)),
+            Some(rows) => ConvOperand::Matrix(Matrix::left(data, rows)),
             None => {
                 let slides = slides(known);
                 let packs = packs(&slides, known.batch, known.group(), size_of::<T>());
-                Side::Windows(Windows::new(data, pixels, slides, group), packs)
+                ConvOperand::Windows(ImageWindows::new(data, pixels, slides, group), packs)
             }
         }
     }
 
     /// The windows of an image, as the columns of a left operand.
-    pub fn taps_of(image: &'a In, known: &Known) -> Side<'a, T> {
+    pub fn taps_of(image: &'a In, known: &ConvSizes) -> ConvOperand<'a, T> {
         let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
         let group = known.group().0;
-        let packs = turned(known, size_of::<T>());
+        let packs = transposed(known, size_of::<T>());
         // A band of windows of one pixel is a copy in the order of memory. The matrix would be read where it lies, some
         // channels of a pixel at a time, from pages that no prefetching follows.
         let banded = matches!(packs, Packs::Band { .. });
         match rows_of(image, known.groups).filter(|_| known.window.is_trivial() && !banded) {
-            Some(rows) => Side::Matrix(Matrix::left(data, rows.transposed())),
-            None => Side::Turned(Windows::new(data, pixels, slides(known), group), packs),
+            Some(rows) => ConvOperand::Matrix(Matrix::left(data, rows.transposed())),
+            None => ConvOperand::Transposed(
+                ImageWindows::new(data, pixels, slides(known), group),
+                packs,
+            ),
         }
     }
 
     /// What windows gave, pixels by channels, as a right operand.
-    pub fn pixels_of(made: &'a In, known: &Known) -> Side<'a, T> {
+    pub fn pixels_of(made: &'a In, known: &ConvSizes) -> ConvOperand<'a, T> {
         let (pixels, data) = (Pixels::of(&made.layout), made.slice::<T>());
         match rows_of(made, known.groups) {
-            Some(rows) => Side::Matrix(Matrix::right(data, rows)),
+            Some(rows) => ConvOperand::Matrix(Matrix::right(data, rows)),
             None => {
                 let slides = pixels.lengths.map(Slide::pixels);
-                let windows = Windows::new(data, pixels, slides, known.group().1);
-                Side::Turned(windows, Packs::Blocks)
+                let windows = ImageWindows::new(data, pixels, slides, known.group().1);
+                ConvOperand::Transposed(windows, Packs::Blocks)
             }
         }
     }
 
     /// Filters as a right operand, taps and channels of the image by channels of the result.
-    pub fn filters(filter: &'a In, known: &Known) -> Side<'a, T> {
+    pub fn filters(filter: &'a In, known: &ConvSizes) -> ConvOperand<'a, T> {
         let all = known.window.sizes().map(|count| Taps { first: 0, count, step: 1 });
-        Side::Filter(Filter::forward(filter, known, all))
+        ConvOperand::Filter(Filter::forward(filter, known, all))
     }
 }
 
 /// The windows of an image along each axis.
-pub(super) fn slides(known: &Known) -> [Slide; 3] {
+pub(super) fn slides(known: &ConvSizes) -> [Slide; 3] {
     std::array::from_fn(|i| {
         let axis = &known.window.axes[i];
         Slide {
@@ -90,9 +93,9 @@ pub(super) fn slides(known: &Known) -> [Slide; 3] {
 }
 
 /// How the taps and channels of an image are packed along its windows.
-pub(super) fn turned(known: &Known, element: usize) -> Packs {
+pub(super) fn transposed(known: &ConvSizes, element: usize) -> Packs {
     // 16-bit floats are widened.
-    band::turned(&slides(known), known.batch, known.group(), element.max(size_of::<f32>()))
+    band::transposed(&slides(known), known.batch, known.group(), element.max(size_of::<f32>()))
 }
 
 /// All pixels as rows and channels as columns, by group, where they lie evenly.
@@ -106,7 +109,7 @@ pub(super) fn rows_of(image: &In, groups: usize) -> Option<Strides> {
     Some(Strides { start: flat.offset, batch, row, col })
 }
 
-impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
+impl<C: Compute, T: Reads<C>> Operand<C> for ConvOperand<'_, T> {
     fn pack(
         &self,
         batch: usize,
@@ -116,33 +119,35 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
         out: &mut [C],
     ) {
         match self {
-            Side::Matrix(matrix) => matrix.pack(batch, lines, depth, width, out),
-            Side::Windows(windows, _) => windows.pack(batch, lines, depth, width, out),
-            Side::Turned(windows, _) => windows.pack_turned(batch, lines, depth, width, out),
-            Side::Filter(filter) => filter.pack(batch, lines, depth, width, out),
+            ConvOperand::Matrix(matrix) => matrix.pack(batch, lines, depth, width, out),
+            ConvOperand::Windows(windows, _) => windows.pack(batch, lines, depth, width, out),
+            ConvOperand::Transposed(windows, _) => {
+                windows.pack_transposed(batch, lines, depth, width, out)
+            }
+            ConvOperand::Filter(filter) => filter.pack(batch, lines, depth, width, out),
         }
     }
 
     fn direct(&self, batch: usize) -> Option<Direct<'_, C>> {
         match self {
-            Side::Matrix(matrix) => matrix.direct(batch),
-            Side::Filter(filter) => filter.direct(batch),
-            Side::Windows(..) | Side::Turned(..) => None,
+            ConvOperand::Matrix(matrix) => matrix.direct(batch),
+            ConvOperand::Filter(filter) => filter.direct(batch),
+            ConvOperand::Windows(..) | ConvOperand::Transposed(..) => None,
         }
     }
 
     fn runs_along_depth(&self) -> bool {
         match self {
-            Side::Matrix(matrix) => Operand::<C>::runs_along_depth(matrix),
-            Side::Windows(..) => true,
-            Side::Turned(..) | Side::Filter(_) => false,
+            ConvOperand::Matrix(matrix) => Operand::<C>::runs_along_depth(matrix),
+            ConvOperand::Windows(..) => true,
+            ConvOperand::Transposed(..) | ConvOperand::Filter(_) => false,
         }
     }
 
     fn packs(&self) -> Packs {
         match self {
-            Side::Matrix(_) | Side::Filter(_) => Packs::Blocks,
-            Side::Windows(_, packs) | Side::Turned(_, packs) => *packs,
+            ConvOperand::Matrix(_) | ConvOperand::Filter(_) => Packs::Blocks,
+            ConvOperand::Windows(_, packs) | ConvOperand::Transposed(_, packs) => *packs,
         }
     }
 
@@ -154,7 +159,7 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
         out: &mut [C],
     ) -> Strip {
         match self {
-            Side::Windows(windows, _) => windows.strip(batch, lines, depth, out),
+            ConvOperand::Windows(windows, _) => windows.strip(batch, lines, depth, out),
             _ => {
                 let (count, deep) = (lines.len(), depth.len());
                 self.pack(batch, lines, depth, count, out);
@@ -171,17 +176,21 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
         out: &mut [C],
     ) -> Option<Band> {
         match self {
-            Side::Windows(windows, _) => windows.band(batch, lines, depth, out),
-            Side::Turned(windows, _) => windows.band_turned(batch, lines, depth, out),
+            ConvOperand::Windows(windows, _) => windows.band(batch, lines, depth, out),
+            ConvOperand::Transposed(windows, _) => {
+                windows.band_transposed(batch, lines, depth, out)
+            }
             _ => None,
         }
     }
 
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
         match self {
-            Side::Matrix(matrix) => Operand::<C>::check(matrix, batch, lines, depth),
+            ConvOperand::Matrix(matrix) => Operand::<C>::check(matrix, batch, lines, depth),
             // Slices are indexed, and positions follow from the layout: there is nothing to promise.
-            Side::Windows(..) | Side::Turned(..) | Side::Filter(_) => Ok(()),
+            ConvOperand::Windows(..) | ConvOperand::Transposed(..) | ConvOperand::Filter(_) => {
+                Ok(())
+            }
         }
     }
 }

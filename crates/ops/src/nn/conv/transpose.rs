@@ -13,14 +13,14 @@ use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sa
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, Shape, TensorType};
 
-use super::classes::Class;
+use super::classes::ResidueClass;
 use super::depthwise::{self, Gather};
 use super::filter::Filter;
 use super::filter_grad::CONV_FILTER_GRAD;
 use super::forward::CONV;
-use super::operand::{Side, rows_of};
-use super::windows::{Windows, packs};
-use super::{Known, channels, divides, filter_lengths, floats, mismatch};
+use super::operand::{ConvOperand, rows_of};
+use super::windows::{ImageWindows, packs};
+use super::{ConvSizes, channels, divides, filter_lengths, floats, mismatch};
 use crate::infer::{along, inputs, joined, shape};
 use crate::linalg::gemm::{Matrix, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
@@ -100,8 +100,8 @@ fn axes(call: &Call) -> AxisMap {
     AxisMap { outputs: vec![axes], summed }
 }
 
-fn known(call: &Call) -> Option<Known> {
-    Known::of(call, infer(call).ok()?.first()?, call.inputs.first()?)
+fn known(call: &Call) -> Option<ConvSizes> {
+    ConvSizes::of(call, infer(call).ok()?.first()?, call.inputs.first()?)
 }
 
 fn scratch(call: &Call, threads: usize) -> Bytes {
@@ -111,7 +111,7 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
         return depthwise::scratch(&known, dtype);
     }
     let mut most = Bytes::ZERO;
-    for class in Class::all(&known) {
+    for class in ResidueClass::all(&known) {
         let size = class.size(&known);
         let (inputs, outputs) = known.group();
         let slides = class.axes.map(|axis| axis.slide);
@@ -149,23 +149,23 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (conv, window) = super::attrs(NAME, k.attrs)?;
     let [values, filter] = &k.inputs[..2] else { return Ok(()) };
     let out = &mut k.outputs[0];
-    let known = Known::from_sizes(window, conv.groups, &out.sizes, &values.layout.sizes);
+    let known = ConvSizes::from_sizes(window, conv.groups, &out.sizes, &values.layout.sizes);
     if known.is_depthwise() {
         let gather = Gather::to_image(values, &known);
         return gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
     }
     // What no window covers.
-    if Class::all(&known).any(|class| class.size(&known).depth == 0) {
+    if ResidueClass::all(&known).any(|class| class.size(&known).depth == 0) {
         for_each_chunk(k.workers, out.data, PIECE, &|_, piece| piece.fill(0))?;
     }
-    for class in Class::all(&known) {
+    for class in ResidueClass::all(&known) {
         let size = class.size(&known);
         if size.depth == 0 {
             continue;
         }
         let left = windows::<T>(values, &known, &class);
         let taps = class.axes.map(|axis| axis.taps);
-        let right = Side::Filter(Filter::<T>::turned(filter, &known, taps));
+        let right = ConvOperand::Filter(Filter::<T>::transposed(filter, &known, taps));
         let rows = class.rows(&known);
         let target = Target { data: out.slice::<T>(), batch_stride: size.cols, rows, add: false };
         gemm(size, &left, &right, target, &Store, k.scratch, k.workers)?;
@@ -174,16 +174,20 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// What each pixel of a class sees of the windows' values.
-fn windows<'a, T: Float>(values: &'a In, known: &Known, class: &Class) -> Side<'a, T> {
+fn windows<'a, T: Float>(
+    values: &'a In,
+    known: &ConvSizes,
+    class: &ResidueClass,
+) -> ConvOperand<'a, T> {
     let data = values.slice::<T>();
     match rows_of(values, known.groups).filter(|_| known.window.is_trivial()) {
-        Some(rows) => Side::Matrix(Matrix::left(data, rows)),
+        Some(rows) => ConvOperand::Matrix(Matrix::left(data, rows)),
         None => {
             let slides = class.axes.map(|axis| axis.slide);
             let pixels = Pixels::of(&values.layout);
             let (inputs, outputs) = known.group();
             let packs = packs(&slides, known.batch, (outputs, inputs), size_of::<T>());
-            Side::Windows(Windows::new(data, pixels, slides, outputs), packs)
+            ConvOperand::Windows(ImageWindows::new(data, pixels, slides, outputs), packs)
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn packs(
 
 /// The windows of an image.
 #[derive(Clone, Copy)]
-pub(super) struct Windows<'a, T> {
+pub(super) struct ImageWindows<'a, T> {
     pub(super) data: &'a [T],
     pub(super) pixels: Pixels,
     pub(super) slides: [Slide; 3],
@@ -50,17 +50,17 @@ struct Cursor {
     at: [usize; 3],
 }
 
-impl<'a, T> Windows<'a, T> {
+impl<'a, T> ImageWindows<'a, T> {
     pub fn new(
         data: &'a [T],
         pixels: Pixels,
         slides: [Slide; 3],
         channels: usize,
-    ) -> Windows<'a, T> {
+    ) -> ImageWindows<'a, T> {
         let across = slides[2].tap * pixels.strides[2];
         let joined = pixels.channel == 1
             && (slides[2].taps == 1 || slides[2].tap > 0 && across == channels as isize);
-        Windows { data, pixels, slides, channels, joined }
+        ImageWindows { data, pixels, slides, channels, joined }
     }
 
     fn cursor(&self, line: usize) -> Cursor {
@@ -135,7 +135,7 @@ pub(super) fn copy<C: Compute, T: Reads<C>>(from: &[T], to: &mut [C]) {
     put(len - RUN);
 }
 
-impl<T> Windows<'_, T> {
+impl<T> ImageWindows<'_, T> {
     /// As [`Operand::pack`](crate::linalg::gemm::Operand::pack): a line for each window.
     pub fn pack<C: Compute>(
         &self,
@@ -149,7 +149,7 @@ impl<T> Windows<'_, T> {
     {
         if width == 1 {
             let first = self.cursor(lines.start);
-            return simd::level().run(Lines { of: self, group, first, depth, out });
+            return simd::level().run(PackWindows { of: self, group, first, depth, out });
         }
         // A few windows beside many filters.
         pack_with(lines.len(), depth.len(), width, out, |line, k| {
@@ -183,12 +183,12 @@ impl<T> Windows<'_, T> {
         let pixels = (lines.len() - 1) * slide.step + slide.taps;
         let len = pixels * self.channels;
         let rows = depth.start / row_len..depth.end / row_len;
-        simd::level().run(Row { of: self, group, first, rows, out: &mut *out, len });
+        simd::level().run(CopyTapRows { of: self, group, first, rows, out: &mut *out, len });
         Strip { line: slide.step * self.channels, depth: 1, run: row_len, jump: len - row_len }
     }
 
     /// The same with lines and depth swapped: a line for each tap and channel.
-    pub fn pack_turned<C: Compute>(
+    pub fn pack_transposed<C: Compute>(
         &self,
         group: usize,
         lines: Range<usize>,
@@ -204,7 +204,14 @@ impl<T> Windows<'_, T> {
             if lines.len() < width {
                 out.fill(C::ZERO);
             }
-            simd::level().run(Steps { of: self, group, lines, depth: depth.clone(), width, out });
+            simd::level().run(PackTaps {
+                of: self,
+                group,
+                lines,
+                depth: depth.clone(),
+                width,
+                out,
+            });
         }
     }
 
@@ -272,8 +279,8 @@ impl<T> Windows<'_, T> {
 }
 
 /// The pixels of neighbours' windows, a row for each row of their taps.
-struct Row<'a, 'w, C, T> {
-    of: &'a Windows<'w, T>,
+struct CopyTapRows<'a, 'w, C, T> {
+    of: &'a ImageWindows<'w, T>,
     group: usize,
     first: Cursor,
     rows: Range<usize>,
@@ -282,12 +289,12 @@ struct Row<'a, 'w, C, T> {
     len: usize,
 }
 
-impl<C: Compute, T: Reads<C>> Kernel for Row<'_, '_, C, T> {
+impl<C: Compute, T: Reads<C>> Kernel for CopyTapRows<'_, '_, C, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Row { of, group, first, rows, out, len } = self;
+        let CopyTapRows { of, group, first, rows, out, len } = self;
         let (start, channels) = (of.slides[2].place(first.at[2], 0), of.channels as isize);
         let width = of.pixels.lengths[2] as isize;
         // Pixels before and after the image.
@@ -311,20 +318,20 @@ impl<C: Compute, T: Reads<C>> Kernel for Row<'_, '_, C, T> {
 }
 
 /// Windows one after the other.
-struct Lines<'a, 'w, C, T> {
-    of: &'a Windows<'w, T>,
+struct PackWindows<'a, 'w, C, T> {
+    of: &'a ImageWindows<'w, T>,
     group: usize,
     first: Cursor,
     depth: Range<usize>,
     out: &'a mut [C],
 }
 
-impl<C: Compute, T: Reads<C>> Kernel for Lines<'_, '_, C, T> {
+impl<C: Compute, T: Reads<C>> Kernel for PackWindows<'_, '_, C, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Lines { of, group, first, depth, out } = self;
+        let PackWindows { of, group, first, depth, out } = self;
         let (row_len, deep) = (of.row_len(), depth.len());
         if deep == 0 || row_len == 0 {
             return;
@@ -357,8 +364,8 @@ impl<C: Compute, T: Reads<C>> Kernel for Lines<'_, '_, C, T> {
 }
 
 /// Windows side by side: for each, some taps and channels.
-struct Steps<'a, 'w, C, T> {
-    of: &'a Windows<'w, T>,
+struct PackTaps<'a, 'w, C, T> {
+    of: &'a ImageWindows<'w, T>,
     group: usize,
     lines: Range<usize>,
     depth: Range<usize>,
@@ -366,7 +373,7 @@ struct Steps<'a, 'w, C, T> {
     out: &'a mut [C],
 }
 
-impl<C: Compute, T: Reads<C>> Steps<'_, '_, C, T> {
+impl<C: Compute, T: Reads<C>> PackTaps<'_, '_, C, T> {
     /// The same part of one row of taps, for every window.
     #[inline(always)]
     fn part(&mut self, row: usize, part: Range<usize>, offset: usize) {
@@ -457,7 +464,7 @@ fn columns_of<C: Compute, T: Reads<C>>(
     }
 }
 
-impl<C: Compute, T: Reads<C>> Kernel for Steps<'_, '_, C, T> {
+impl<C: Compute, T: Reads<C>> Kernel for PackTaps<'_, '_, C, T> {
     type Output = ();
 
     #[inline(always)]

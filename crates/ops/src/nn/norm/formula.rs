@@ -29,7 +29,7 @@ fn mean(e: &mut dyn Emit, x: Value, axes: &Sizes, count: &Value) -> Result<Value
 }
 
 /// What all gradients have in common, of normalized numbers.
-struct Back {
+struct NormGradient {
     /// The differences from their mean, and what they are multiplied by.
     normal: Value,
     by: Value,
@@ -41,9 +41,9 @@ struct Back {
     centered: bool,
 }
 
-impl Back {
+impl NormGradient {
     fn of_rows(self, e: &mut dyn Emit) -> Result<Value> {
-        let Back { normal, by, g, scale, axes, count, centered } = self;
+        let NormGradient { normal, by, g, scale, axes, count, centered } = self;
         let g = emit::mul(e, g, scale)?;
         let product = emit::mul(e, g.clone(), normal.clone())?;
         let for_deviation = mean(e, product, &axes, &count)?;
@@ -92,7 +92,7 @@ pub(super) fn layer_norm_grad(
     let product = emit::mul(e, g.clone(), normal.clone())?;
     let dscale = columns(e, product, last, &to, dtype)?;
     let dbias = columns(e, g.clone(), last, &to, dtype)?;
-    let back = Back { normal, by, g, scale, axes, count, centered: how.centered };
+    let back = NormGradient { normal, by, g, scale, axes, count, centered: how.centered };
     let dx = back.of_rows(e)?;
     Ok(vec![emit::cast(e, dx, dtype)?, dscale, dbias])
 }
@@ -126,12 +126,12 @@ pub(super) fn group_norm_grad(
     let (dtype, wide) = (image.dtype, computed(image.dtype));
     let to = grouped(&image.shape, how.groups);
     let channels: Shape = to[2..].iter().cloned().collect();
-    let turned = |e: &mut dyn Emit, x: &Value, to: &Shape| {
+    let transposed = |e: &mut dyn Emit, x: &Value, to: &Shape| {
         let x = emit::cast(e, x.clone(), wide)?;
         emit::reshape(e, x, to)
     };
-    let (x, g) = (turned(e, x, &to)?, turned(e, g, &to)?);
-    let scale = turned(e, scale, &channels)?;
+    let (x, g) = (transposed(e, x, &to)?, transposed(e, g, &to)?);
+    let scale = transposed(e, scale, &channels)?;
     let (mean, variance) = (of_groups(e, mean.clone())?, of_groups(e, variance.clone())?);
     let by = inverse(e, variance, how.epsilon)?;
     let x = emit::sub(e, x, mean)?;
@@ -140,7 +140,7 @@ pub(super) fn group_norm_grad(
     let dscale = columns(e, product, 2, &of_scale, dtype)?;
     let dbias = columns(e, g.clone(), 2, &of_scale, dtype)?;
     let count = count(e, &[to[1].clone(), to[3].clone()], wide)?;
-    let back = Back { normal, by, g, scale, axes: smallvec![1, 3], count, centered: true };
+    let back = NormGradient { normal, by, g, scale, axes: smallvec![1, 3], count, centered: true };
     let dx = back.of_rows(e)?;
     let dx = emit::reshape(e, dx, &image.shape)?;
     Ok(vec![emit::cast(e, dx, dtype)?, dscale, dbias])

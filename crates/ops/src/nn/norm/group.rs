@@ -14,13 +14,13 @@ use tonnage_core::row::{
 use tonnage_core::{Attrs, Bytes, Call, DType, Dim, Element, Emit, OpDef, Shape, TensorType};
 
 use super::group_grad::GROUP_NORM_GRAD;
-use super::images::{BLOCK, Cut, Images, bytes, channel_numbers, gathered, repeated};
-use super::{How, check, computed, formula, how};
+use super::images::{BLOCK, ImageSplit, Images, bytes, channel_numbers, gathered, repeated};
+use super::{NormSpec, check, computed, formula, how};
 use crate::emit;
 use crate::infer::{along, cost, each, inputs, rank_at_least};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::Rows;
+use crate::nn::rows::StridedRows;
 use crate::parallel::{cut, for_each_item};
 use crate::simd::{self, Isa};
 
@@ -104,10 +104,10 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
     let Some(of) = Images::of_types(NAME, call) else { return Bytes::ZERO };
     let computed = computed(call.inputs[0].dtype);
     let slot: usize = parts_of(&of).iter().map(|count| bytes(computed, *count)).sum();
-    let parts = Cut::of(&of);
+    let parts = ImageSplit::of(&of);
     let sums = match parts {
-        Cut::Whole { .. } => 0,
-        Cut::Parts { .. } => bytes(computed, 2 * of.channels * parts.count(&of)),
+        ImageSplit::Whole { .. } => 0,
+        ImageSplit::Parts { .. } => bytes(computed, 2 * of.channels * parts.count(&of)),
     };
     Bytes::of(slot.saturating_mul(threads).saturating_add(sums))
 }
@@ -167,19 +167,19 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 /// What normalizing reads besides the image.
-struct All<'a, T> {
+struct GroupNormInputs<'a, T> {
     of: Images,
-    how: How,
-    x: Rows<'a, T>,
-    scale: Rows<'a, T>,
-    bias: Rows<'a, T>,
+    how: NormSpec,
+    x: StridedRows<'a, T>,
+    scale: StridedRows<'a, T>,
+    bias: StridedRows<'a, T>,
 }
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let how = how(NAME, k.attrs)?;
     let of = Images::of_sizes(&k.inputs[0].layout.sizes, how.groups);
-    let [x, scale, bias] = [0, 1, 2].map(|i| Rows::<T>::of(&k.inputs[i]));
-    let all = All { of, how, x, scale, bias };
+    let [x, scale, bias] = [0, 1, 2].map(|i| StridedRows::<T>::of(&k.inputs[i]));
+    let all = GroupNormInputs { of, how, x, scale, bias };
     let [out, means, variances] = &mut k.outputs[..] else { return Ok(()) };
     let out = out.slice::<T>();
     let (means, variances) = (means.slice::<T::Compute>(), variances.slice::<T::Compute>());
@@ -190,8 +190,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let size: usize = parts_of(&of).iter().map(|n| bytes(<T::Compute as Element>::DTYPE, *n)).sum();
-    let parts = Cut::of(&of);
-    if let Cut::Whole { images } = parts {
+    let parts = ImageSplit::of(&of);
+    if let ImageSplit::Whole { images } = parts {
         let stats =
             means.chunks_mut(images * of.groups).zip(variances.chunks_mut(images * of.groups));
         let items = out.chunks_mut(images * of.image()).zip(stats).enumerate();
@@ -266,7 +266,7 @@ fn join<C: Wide>(
     }
 }
 
-impl<T: Float> All<'_, T> {
+impl<T: Float> GroupNormInputs<'_, T> {
     /// Statistics of all channels over some pixels: means, and sums of squared differences from them. The first three of
     /// a slot's parts are used on the way.
     fn moments(

@@ -10,13 +10,13 @@ use tonnage_core::row::{
 use tonnage_core::{Attrs, Bytes, Call, Element, OpDef, TensorType};
 
 use super::group::{images_to_test, of_groups};
-use super::images::{BLOCK, Cut, Images, bytes, gathered, repeated};
-use super::{How, computed, formula, how};
+use super::images::{BLOCK, ImageSplit, Images, bytes, gathered, repeated};
+use super::{NormSpec, computed, formula, how};
 use crate::derive::by_formula;
 use crate::infer::{along, cost, each, inputs, same_dtype, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::Rows;
+use crate::nn::rows::StridedRows;
 use crate::parallel::{cut, for_each_item};
 use crate::simd::{self, Isa};
 
@@ -87,7 +87,7 @@ fn used_of(of: &Images) -> [usize; 7] {
 
 /// Two sums for each channel of each part.
 fn sums_of(of: &Images) -> usize {
-    2 * of.channels * Cut::of(of).count(of).max(1)
+    2 * of.channels * ImageSplit::of(of).count(of).max(1)
 }
 
 fn scratch(call: &Call, threads: usize) -> Bytes {
@@ -102,12 +102,12 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 }
 
 /// What all parts read.
-struct All<'a, T> {
+struct GroupNormGradInputs<'a, T> {
     of: Images,
-    how: How,
-    x: Rows<'a, T>,
-    g: Rows<'a, T>,
-    scale: Rows<'a, T>,
+    how: NormSpec,
+    x: StridedRows<'a, T>,
+    g: StridedRows<'a, T>,
+    scale: StridedRows<'a, T>,
     means: &'a In<'a>,
     variances: &'a In<'a>,
 }
@@ -115,9 +115,9 @@ struct All<'a, T> {
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let how = how(NAME, k.attrs)?;
     let of = Images::of_sizes(&k.inputs[0].layout.sizes, how.groups);
-    let [x, scale, g] = [0, 1, 4].map(|i| Rows::<T>::of(&k.inputs[i]));
+    let [x, scale, g] = [0, 1, 4].map(|i| StridedRows::<T>::of(&k.inputs[i]));
     let (means, variances) = (&k.inputs[2], &k.inputs[3]);
-    let all = All { of, how, x, g, scale, means, variances };
+    let all = GroupNormGradInputs { of, how, x, g, scale, means, variances };
     let [dx, dscale, dbias] = &mut k.outputs[..] else { return Ok(()) };
     let (dx, dscale, dbias) = (dx.slice::<T>(), dscale.slice::<T>(), dbias.slice::<T>());
     if dx.is_empty() {
@@ -126,11 +126,11 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let size: usize = parts_of(&of).iter().map(|n| bytes(<T::Compute as Element>::DTYPE, *n)).sum();
-    let parts = Cut::of(&of);
+    let parts = ImageSplit::of(&of);
     let mut rest = &mut *k.scratch;
     let sums = cut::<T::Compute>(&mut rest, sums_of(&of));
     let row = 2 * of.channels;
-    if let Cut::Whole { images } = parts {
+    if let ImageSplit::Whole { images } = parts {
         let items = dx.chunks_mut(images * of.image()).zip(sums.chunks_mut(row)).enumerate();
         for_each_item(k.workers, items, rest, size, &|(part, (dx, sums)), slot| {
             sums.fill(T::Compute::ZERO);
@@ -182,7 +182,7 @@ fn at<C: Element>(numbers: &In, image: usize, group: usize) -> C {
     numbers.slice::<C>()[numbers.layout.position(&[image, group])]
 }
 
-impl<T: Float> All<'_, T> {
+impl<T: Float> GroupNormGradInputs<'_, T> {
     /// For each channel of an image its group's mean, and what differences from it are multiplied by.
     fn numbers(&self, image: usize, mean: &mut [T::Compute], by: &mut [T::Compute]) {
         let each = self.of.channels / self.of.groups;
@@ -211,7 +211,7 @@ impl<T: Float> All<'_, T> {
         for first in rows.clone().step_by(self.of.tile()) {
             let count = self.of.tile().min(rows.end - first);
             let (x, g) = (self.x.tile(first, count, x_tile), self.g.tile(first, count, g_tile));
-            simd::level().run(Sums { x, g, mean, products, plain });
+            simd::level().run(TileSums { x, g, mean, products, plain });
         }
         products.iter_mut().zip(by).for_each(|(sum, by)| *sum = *sum * *by);
     }
@@ -245,7 +245,16 @@ impl<T: Float> All<'_, T> {
         let row = image * self.of.pixels + first;
         let count = dx.len() / self.of.channels;
         let (x, g) = (self.x.tile(row, count, x_tile), self.g.tile(row, count, g_tile));
-        simd::level().run(Back::<T> { x, g, mean, by, scale, for_mean, for_deviation, dx });
+        simd::level().run(GroupNormGradTile::<T> {
+            x,
+            g,
+            mean,
+            by,
+            scale,
+            for_mean,
+            for_deviation,
+            dx,
+        });
     }
 
     /// One image: its sums, which are added to `sums`, and its gradient.
@@ -267,7 +276,7 @@ impl<T: Float> All<'_, T> {
 }
 
 /// Sums over a tile: of `g (x - mean)`, and of `g`.
-struct Sums<'a, C> {
+struct TileSums<'a, C> {
     x: &'a [C],
     g: &'a [C],
     mean: &'a [C],
@@ -275,7 +284,7 @@ struct Sums<'a, C> {
     plain: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Sums<'_, C> {
+impl<C: Wide> simd::Kernel for TileSums<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -317,7 +326,7 @@ impl<C: Wide> simd::Kernel for Sums<'_, C> {
 }
 
 /// The gradient of a tile.
-struct Back<'a, T: Float> {
+struct GroupNormGradTile<'a, T: Float> {
     x: &'a [T::Compute],
     g: &'a [T::Compute],
     mean: &'a [T::Compute],
@@ -328,7 +337,7 @@ struct Back<'a, T: Float> {
     dx: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for Back<'_, T> {
+impl<T: Float> simd::Kernel for GroupNormGradTile<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tonnage_core::{Call, DType};
 
-use super::{How, how};
+use super::{NormSpec, how};
 use crate::nn::float::Wide;
 use crate::parallel::{GRAIN, cut_bytes};
 
@@ -49,35 +49,35 @@ impl Images {
 
 /// Parts of images.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Cut {
+pub(super) enum ImageSplit {
     /// So many whole images each.
     Whole { images: usize },
     /// So many of each image.
     Parts { each: usize },
 }
 
-impl Cut {
-    pub fn of(of: &Images) -> Cut {
+impl ImageSplit {
+    pub fn of(of: &Images) -> ImageSplit {
         if of.images >= PARTS {
-            return Cut::Whole { images: of.images.div_ceil(PARTS) };
+            return ImageSplit::Whole { images: of.images.div_ceil(PARTS) };
         }
         let tiles = of.pixels.div_ceil(of.tile());
-        Cut::Parts { each: (PARTS / of.images.max(1)).min(tiles).max(1) }
+        ImageSplit::Parts { each: (PARTS / of.images.max(1)).min(tiles).max(1) }
     }
 
     /// How many parts an image has.
     pub fn of_image(&self) -> usize {
         match self {
-            Cut::Whole { .. } => 1,
-            Cut::Parts { each } => *each,
+            ImageSplit::Whole { .. } => 1,
+            ImageSplit::Parts { each } => *each,
         }
     }
 
     /// How many parts there are.
     pub fn count(&self, of: &Images) -> usize {
         match self {
-            Cut::Whole { images } => of.images.div_ceil(*images),
-            Cut::Parts { each } => of.images * each,
+            ImageSplit::Whole { images } => of.images.div_ceil(*images),
+            ImageSplit::Parts { each } => of.images * each,
         }
     }
 
@@ -123,7 +123,7 @@ pub(super) fn bytes(computed: DType, count: usize) -> usize {
 /// For each channel of an image its group's mean, and what differences from it are multiplied by.
 pub(super) fn channel_numbers<C: Wide>(
     of: &Images,
-    how: &How,
+    how: &NormSpec,
     (means, variances): (&[C], &[C]),
     scale: &[C],
     mean: &mut [C],

@@ -13,10 +13,10 @@ use tonnage_core::row::{
 use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType};
 
 use super::layer_grad::LAYER_NORM_GRAD;
-use super::{How, check, computed, how, rows_to_test};
+use super::{NormSpec, check, computed, how, rows_to_test};
 use crate::infer::{along, cost, each, inputs};
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{LANES, Rows, sum1};
+use crate::nn::rows::{LANES, StridedRows, sum1};
 use crate::parallel::{cut, cut_bytes, for_each_item, rows_at_once};
 use crate::simd::{self, Isa};
 
@@ -92,7 +92,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let how = how(NAME, k.attrs)?;
-    let [x, scale, bias] = [0, 1, 2].map(|i| Rows::<T>::of(&k.inputs[i]));
+    let [x, scale, bias] = [0, 1, 2].map(|i| StridedRows::<T>::of(&k.inputs[i]));
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
     let slot = slot(width, <T::Compute as Element>::DTYPE);
@@ -101,7 +101,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (scale, bias) = (scale.row(0, of_scale), bias.row(0, of_bias));
         for (i, out) in out.chunks_exact_mut(width).enumerate() {
             let x = x.row(number * at_once + i, buffer);
-            simd::level().run(Row::<T> { x, scale, bias, how, out });
+            simd::level().run(LayerNormRow::<T> { x, scale, bias, how, out });
         }
         Ok(())
     })
@@ -109,7 +109,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 
 /// The mean of a row, 0 where it is not centered, and what its differences from it are multiplied by.
 #[inline(always)]
-pub(super) fn statistics<C: Wide>(x: &[C], how: &How) -> (C, C) {
+pub(super) fn statistics<C: Wide>(x: &[C], how: &NormSpec) -> (C, C) {
     let share = C::ONE / C::of(x.len() as f64);
     let mean = if how.centered { sum1(x, |x| x) * share } else { C::ZERO };
     let variance = sum1(x, |x| (x - mean) * (x - mean)) * share;
@@ -117,15 +117,15 @@ pub(super) fn statistics<C: Wide>(x: &[C], how: &How) -> (C, C) {
 }
 
 /// One row.
-struct Row<'a, T: Float> {
+struct LayerNormRow<'a, T: Float> {
     x: &'a [T::Compute],
     scale: &'a [T::Compute],
     bias: &'a [T::Compute],
-    how: How,
+    how: NormSpec,
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for Row<'_, T> {
+impl<T: Float> simd::Kernel for LayerNormRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

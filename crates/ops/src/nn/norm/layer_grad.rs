@@ -1,4 +1,4 @@
-//! The gradient of `layer_norm` for all of its inputs. A row's statistics are computed again: the row is read anyway.
+//! The gradient of `layer_norm` for all of its inputs. A row's statistics are recomputed: the row is read anyway.
 //!
 //! Gradients of scale and bias are sums over all rows, in parts whose number follows from the shape alone and which are
 //! added in order.
@@ -13,12 +13,12 @@ use tonnage_core::row::{
 use tonnage_core::{Bytes, Call, DType, Element, Emit, OpDef, TensorType};
 
 use super::layer::statistics;
-use super::{How, check, computed, formula, how, rows_to_test};
+use super::{NormSpec, check, computed, formula, how, rows_to_test};
 use crate::derive::by_formula;
 use crate::infer::{along, cost, each, inputs, same_dtype, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{LANES, Rows, sum1, sum2};
+use crate::nn::rows::{LANES, StridedRows, sum1, sum2};
 use crate::parallel::{GRAIN, cut, cut_bytes, for_each_item};
 use crate::simd::{self, Isa};
 
@@ -106,7 +106,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let how = how(NAME, k.attrs)?;
-    let [x, scale, g] = [0, 1, 2].map(|i| Rows::<T>::of(&k.inputs[i]));
+    let [x, scale, g] = [0, 1, 2].map(|i| StridedRows::<T>::of(&k.inputs[i]));
     let width = x.width;
     let [dx, dscale, dbias] = &mut k.outputs[..] else { return Ok(()) };
     let dx = dx.slice::<T>();
@@ -123,7 +123,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         for (i, dx) in dx.chunks_exact_mut(width).enumerate() {
             let number = part * each + i;
             let (x, g) = (x.row(number, of_x), g.row(number, of_g));
-            simd::level().run(Row::<T> { x, g, scale, how, dx, dscale, dbias });
+            simd::level().run(LayerNormGradRow::<T> { x, g, scale, how, dx, dscale, dbias });
         }
         Ok(())
     })?;
@@ -140,22 +140,22 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// One row.
-struct Row<'a, T: Float> {
+struct LayerNormGradRow<'a, T: Float> {
     x: &'a [T::Compute],
     g: &'a [T::Compute],
     scale: &'a [T::Compute],
-    how: How,
+    how: NormSpec,
     dx: &'a mut [T],
     dscale: &'a mut [T::Compute],
     dbias: &'a mut [T::Compute],
 }
 
-impl<T: Float> simd::Kernel for Row<'_, T> {
+impl<T: Float> simd::Kernel for LayerNormGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Row { x, g, scale, how, dx, dscale, dbias } = self;
+        let LayerNormGradRow { x, g, scale, how, dx, dscale, dbias } = self;
         let (mean, by) = statistics(x, &how);
         let share = T::Compute::ONE / T::Compute::of(x.len() as f64);
         // What all elements get: for the mean, and, along the normalized ones, for the deviation.

@@ -1,8 +1,8 @@
 //! Normalization. `layer_norm` brings each row to a mean of 0 and a deviation of 1 (`rms_norm`: to a mean square of 1);
 //! `group_norm` each group of channels of each image, which is `batch_norm` where a batch is one image.
 //!
-//! A row is read into cache once, so that its statistics are computed again in the backward pass rather than kept. Those of an
-//! image are too far from its end for that, and are kept: two numbers a group.
+//! A row is read into cache once, so that its statistics are recomputed in the backward pass rather than saved. Those of an
+//! image are too far from its end for that, and are saved: two numbers a group.
 //!
 //! Variances are those of the numbers at hand (divided by their count), from differences to their mean, never from
 //! differences of squares.
@@ -22,13 +22,13 @@ use crate::infer::{bad_attrs, dtype, same_dtype, shape};
 
 /// What a variance gets added, whether the mean is taken away, and how many groups there are.
 #[derive(Debug, Clone, Copy)]
-struct How {
+struct NormSpec {
     epsilon: f64,
     centered: bool,
     groups: usize,
 }
 
-fn how(op: &'static str, attrs: &Attrs) -> Result<How> {
+fn how(op: &'static str, attrs: &Attrs) -> Result<NormSpec> {
     let Attrs::Normalize { epsilon, centered, groups } = attrs else {
         return Err(bad_attrs(op, attrs, "those of a normalization"));
     };
@@ -37,14 +37,14 @@ fn how(op: &'static str, attrs: &Attrs) -> Result<How> {
         let what = format!("an epsilon of {epsilon}");
         return Err(bad_argument(op, what, "use a small number of at least 0"));
     }
-    Ok(How { epsilon, centered: *centered, groups: *groups })
+    Ok(NormSpec { epsilon, centered: *centered, groups: *groups })
 }
 
 fn attrs(epsilon: f64, centered: bool, groups: usize) -> Attrs {
     Attrs::Normalize { epsilon: Scalar::Float(epsilon), centered, groups }
 }
 
-/// What statistics are computed and kept in.
+/// What statistics are computed and held in.
 fn computed(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }

@@ -13,11 +13,11 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, Emit, OpDef, Shape, Sizes, TensorType};
 
 use super::avg_grad::AVG_POOL_GRAD;
-use super::{Line, axes, cases, slid};
+use super::{PixelRow, axes, cases, slid};
 use crate::infer::{bad_attrs, cost, each, inputs};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::window::{Pixels, Window};
+use crate::nn::window::{Pixels, WindowGeometry};
 use crate::rules;
 use crate::simd::{self, Isa};
 
@@ -50,7 +50,10 @@ pub static AVG_POOL: OpDef = OpDef {
 };
 
 /// The attributes, checked.
-pub(super) fn average<'a>(op: &'static str, attrs: &'a Attrs) -> Result<(&'a Average, Window)> {
+pub(super) fn average<'a>(
+    op: &'static str,
+    attrs: &'a Attrs,
+) -> Result<(&'a Average, WindowGeometry)> {
     let Attrs::Average(average) = attrs else { return Err(bad_attrs(op, attrs, "an average")) };
     Ok((average, super::checked(op, &average.window)?))
 }
@@ -76,7 +79,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
 }
 
 /// Over how many elements a window's mean is, as a factor; 0 for a window that lies in padding alone.
-pub(super) fn share<C: Wide>(window: &Window, counts_padding: bool, inside: usize) -> C {
+pub(super) fn share<C: Wide>(window: &WindowGeometry, counts_padding: bool, inside: usize) -> C {
     match (inside, counts_padding) {
         (0, _) => C::ZERO,
         (_, true) => C::ONE / C::of(window.area() as f64),
@@ -94,12 +97,12 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let ((sizes, out), pixels) = (out.parts::<T>(), Pixels::of(&image.layout));
     let line = sizes[sizes.len() - 2] * pixels.channels;
     for_each_chunk(k.workers, out, line, &|number, out| {
-        simd::level().run(Windows {
+        simd::level().run(AvgPoolRow {
             data: image.slice::<T>(),
             pixels: &pixels,
             window: &window,
             counts_padding: average.counts_padding,
-            line: Line::of(number, sizes),
+            line: PixelRow::of(number, sizes),
             out,
         });
     })?;
@@ -131,23 +134,23 @@ pub(in crate::nn) fn add<T: Float, I: Isa>(
 }
 
 /// One line of windows, all channels.
-struct Windows<'a, T> {
+struct AvgPoolRow<'a, T> {
     data: &'a [T],
     pixels: &'a Pixels,
-    window: &'a Window,
+    window: &'a WindowGeometry,
     counts_padding: bool,
-    line: Line,
+    line: PixelRow,
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for Windows<'_, T> {
+impl<T: Float> simd::Kernel for AvgPoolRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
         let ([zs, ys, xs], pixels) = (self.window.axes, self.pixels);
         let (lengths, channels) = (pixels.lengths, pixels.channels);
-        let Line { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.line;
         let (slabs, rows) = (zs.inside(z, lengths[0]), ys.inside(y, lengths[1]));
         for (column, out) in self.out.chunks_exact_mut(channels.max(1)).enumerate() {
             let columns = xs.inside(column, lengths[2]);

@@ -12,11 +12,11 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, Emit, OpDef, Shape, TensorType};
 
 use super::avg::{AVG_POOL, BLOCK, add, average, averages, made, share};
-use super::{Line, axes};
+use super::{PixelRow, axes};
 use crate::infer::{cost, each, inputs, joined, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, with_float};
-use crate::nn::window::{Axis, Pixels, Window};
+use crate::nn::window::{Pixels, WindowAxis, WindowGeometry};
 use crate::rules;
 use crate::simd::{self, Isa};
 
@@ -86,13 +86,13 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let mut lengths = [1; 3];
     lengths[3 - window.spatial..].copy_from_slice(&sizes[1..sizes.len() - 1]);
     for_each_chunk(k.workers, out, lengths[2] * made.channels, &|number, out| {
-        simd::level().run(Windows {
+        simd::level().run(AvgPoolGradRow {
             data: values.slice::<T>(),
             made: &made,
             lengths,
             window: &window,
             counts_padding: average.counts_padding,
-            line: Line::of(number, sizes),
+            line: PixelRow::of(number, sizes),
             out,
         });
     })?;
@@ -100,31 +100,36 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// The windows over one line of the image, all channels.
-struct Windows<'a, T> {
+struct AvgPoolGradRow<'a, T> {
     data: &'a [T],
     made: &'a Pixels,
     /// Spatial lengths of the image.
     lengths: [usize; 3],
-    window: &'a Window,
+    window: &'a WindowGeometry,
     counts_padding: bool,
-    line: Line,
+    line: PixelRow,
     out: &'a mut [T],
 }
 
 /// The windows over a place, from the first on, and how many taps of each lie on the axis.
 #[inline(always)]
-fn over(axis: Axis, at: usize, len: usize, count: usize) -> impl Iterator<Item = (usize, usize)> {
+fn over(
+    axis: WindowAxis,
+    at: usize,
+    len: usize,
+    count: usize,
+) -> impl Iterator<Item = (usize, usize)> {
     let windows = (0..axis.size).rev().filter_map(move |tap| axis.window_at(at, tap, count));
     windows.map(move |window| (window, axis.inside(window, len).len()))
 }
 
-impl<T: Float> simd::Kernel for Windows<'_, T> {
+impl<T: Float> simd::Kernel for AvgPoolGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
         let ([zs, ys, xs], made, lengths) = (self.window.axes, self.made, self.lengths);
-        let Line { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.line;
         for (x, out) in self.out.chunks_exact_mut(made.channels.max(1)).enumerate() {
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
                 let mut sums = [T::Compute::ZERO; BLOCK];

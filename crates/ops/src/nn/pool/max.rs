@@ -1,7 +1,7 @@
 //! `max_pool`: the largest element of each window of an image, channel by channel.
 //!
 //! Padding counts as less than everything, and never wins. NaN wins, so that it shows; of equal elements the first one,
-//! row by row, is the largest, and gets the gradient. For the gradient the op keeps that element's number
+//! row by row, is the largest, and gets the gradient. For the backward pass the op saves that element's number
 //! within its window, in one or two bytes, and neither its input nor its output.
 
 use smallvec::smallvec;
@@ -15,11 +15,11 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
 
 use super::max_grad::MAX_POOL_GRAD;
-use super::{Line, axes, cases, index_dtype, slid, window};
+use super::{PixelRow, axes, cases, index_dtype, slid, window};
 use crate::infer::{cost, each, inputs, number};
-use crate::nn::window::{Pixels, Window};
+use crate::nn::window::{Pixels, WindowGeometry};
 use crate::number::{Number, with_number};
-use crate::parallel::{Pair, for_each_pair};
+use crate::parallel::{ChunkedPair, for_each_pair};
 use crate::simd::{self, Isa};
 
 const NAME: &str = "max_pool";
@@ -74,7 +74,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (out, aux) = k.outputs.split_at_mut(1);
     with_number!(NAME, image.dtype, T => {
         let (sizes, out) = out[0].parts::<T>();
-        let pool = Pool { image, pixels: Pixels::of(&image.layout), window, sizes };
+        let pool = MaxPoolCall { image, pixels: Pixels::of(&image.layout), window, sizes };
         match aux.first_mut() {
             None => pool.plain::<T>(out, k.workers),
             Some(index) if index.dtype == DType::U8 => {
@@ -87,15 +87,15 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     })
 }
 
-struct Pool<'a> {
+struct MaxPoolCall<'a> {
     image: &'a In<'a>,
     pixels: Pixels,
-    window: Window,
+    window: WindowGeometry,
     /// Of the result.
     sizes: &'a [usize],
 }
 
-impl Pool<'_> {
+impl MaxPoolCall<'_> {
     /// Elements of one line of results.
     fn line(&self) -> usize {
         let rank = self.sizes.len();
@@ -104,8 +104,8 @@ impl Pool<'_> {
 
     fn plain<T: Number>(&self, out: &mut [T], workers: &dyn Workers) -> Result<()> {
         for_each_chunk(workers, out, self.line(), &|number, to| {
-            let line = Line::of(number, self.sizes);
-            simd::level().run(Windows { of: self, line, out: to, note: () });
+            let line = PixelRow::of(number, self.sizes);
+            simd::level().run(MaxPoolRow { of: self, line, out: to, note: () });
         })
     }
 
@@ -117,10 +117,15 @@ impl Pool<'_> {
         workers: &dyn Workers,
     ) -> Result<()> {
         let line = self.line();
-        let pair = Pair { a: out, chunk_a: line, b: index, chunk_b: line };
+        let pair = ChunkedPair { a: out, chunk_a: line, b: index, chunk_b: line };
         for_each_pair(workers, pair, &|number, to, index| {
-            let line = Line::of(number, self.sizes);
-            simd::level().run(Windows { of: self, line, out: to, note: Numbers { index, narrow } });
+            let line = PixelRow::of(number, self.sizes);
+            simd::level().run(MaxPoolRow {
+                of: self,
+                line,
+                out: to,
+                note: ArgmaxOutput { index, narrow },
+            });
         })
     }
 }
@@ -162,12 +167,12 @@ impl Note for () {
     }
 }
 
-struct Numbers<'a, I> {
+struct ArgmaxOutput<'a, I> {
     index: &'a mut [I],
     narrow: fn(usize) -> I,
 }
 
-impl<I: Element> Note for Numbers<'_, I> {
+impl<I: Element> Note for ArgmaxOutput<'_, I> {
     #[inline(always)]
     fn see<T: Number>(
         &mut self,
@@ -188,14 +193,14 @@ impl<I: Element> Note for Numbers<'_, I> {
 }
 
 /// One line of windows, all channels.
-struct Windows<'a, T, N> {
-    of: &'a Pool<'a>,
-    line: Line,
+struct MaxPoolRow<'a, T, N> {
+    of: &'a MaxPoolCall<'a>,
+    line: PixelRow,
     out: &'a mut [T],
     note: N,
 }
 
-impl<T: Number, N: Note> simd::Kernel for Windows<'_, T, N> {
+impl<T: Number, N: Note> simd::Kernel for MaxPoolRow<'_, T, N> {
     type Output = ();
 
     #[inline(always)]
@@ -203,7 +208,7 @@ impl<T: Number, N: Note> simd::Kernel for Windows<'_, T, N> {
         let (pixels, window) = (&self.of.pixels, &self.of.window);
         let ([zs, ys, xs], lengths) = (window.axes, pixels.lengths);
         let (data, channels) = (self.of.image.slice::<T>(), pixels.channels);
-        let Line { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.line;
         for (column, out) in self.out.chunks_mut(channels.max(1)).enumerate() {
             let (columns, start) = (xs.inside(column, lengths[2]), column * channels);
             let mut first = true;

@@ -16,9 +16,9 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Call, DType, Element, Emit, OpDef, TensorType, Workers};
 
 use super::max_pick::MAX_POOL_PICK;
-use super::{Line, axes, index_dtype, max, slid, window};
+use super::{PixelRow, axes, index_dtype, max, slid, window};
 use crate::infer::{cost, dtype, elements, inputs, number, same_dtype, shape};
-use crate::nn::window::{Pixels, Window};
+use crate::nn::window::{Pixels, WindowGeometry};
 use crate::number::{Number, with_number};
 use crate::simd::{self, Isa};
 use crate::strided;
@@ -72,7 +72,8 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     let window = window(NAME, k.attrs)?;
-    let spread = Spread { into: &k.inputs[0], numbers: &k.inputs[1], g: &k.inputs[2], window };
+    let spread =
+        MaxPoolGradCall { into: &k.inputs[0], numbers: &k.inputs[1], g: &k.inputs[2], window };
     let out = &mut k.outputs[0];
     with_number!(NAME, out.dtype, T => match spread.numbers.dtype {
         DType::U8 => spread.over::<T, u8>(out, |i| i as u8, k.workers),
@@ -80,14 +81,14 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     })
 }
 
-struct Spread<'a> {
+struct MaxPoolGradCall<'a> {
     into: &'a In<'a>,
     numbers: &'a In<'a>,
     g: &'a In<'a>,
-    window: Window,
+    window: WindowGeometry,
 }
 
-impl Spread<'_> {
+impl MaxPoolGradCall<'_> {
     fn over<T: Number, I: Element + Into<usize>>(
         &self,
         out: &mut Out,
@@ -101,8 +102,8 @@ impl Spread<'_> {
             if let Data::Slice(_) = self.into.data {
                 strided::copy(&self.into.layout, self.into.slice::<T>(), number * line, to);
             }
-            simd::level().run(Windows {
-                from: Made {
+            simd::level().run(MaxPoolGradRow {
+                from: PooledValues {
                     values: self.g.slice::<T>(),
                     value: Pixels::of(&self.g.layout),
                     numbers: self.numbers.slice::<I>(),
@@ -110,7 +111,7 @@ impl Spread<'_> {
                 },
                 narrow,
                 window: &self.window,
-                line: Line::of(number, sizes),
+                line: PixelRow::of(number, sizes),
                 width,
                 out: to,
             });
@@ -119,7 +120,7 @@ impl Spread<'_> {
 }
 
 /// A value and a number for each window, and where they lie.
-struct Made<'a, T, I> {
+struct PooledValues<'a, T, I> {
     values: &'a [T],
     value: Pixels,
     numbers: &'a [I],
@@ -127,17 +128,17 @@ struct Made<'a, T, I> {
 }
 
 /// The windows over one line of the image, all channels.
-struct Windows<'a, T, I> {
-    from: Made<'a, T, I>,
+struct MaxPoolGradRow<'a, T, I> {
+    from: PooledValues<'a, T, I>,
     narrow: fn(usize) -> I,
-    window: &'a Window,
-    line: Line,
+    window: &'a WindowGeometry,
+    line: PixelRow,
     /// Pixels of the line.
     width: usize,
     out: &'a mut [T],
 }
 
-impl<T: Number, N: Element + Into<usize>> simd::Kernel for Windows<'_, T, N> {
+impl<T: Number, N: Element + Into<usize>> simd::Kernel for MaxPoolGradRow<'_, T, N> {
     type Output = ();
 
     /// Adds what the windows over the line give, window by window from the last tap back: those come in the order in which
@@ -147,7 +148,7 @@ impl<T: Number, N: Element + Into<usize>> simd::Kernel for Windows<'_, T, N> {
         let [zs, ys, xs] = self.window.axes;
         let (made, channels) = (&self.from, self.from.value.channels);
         let [depth, rows, columns] = made.value.lengths;
-        let Line { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.line;
         let over_z = (0..zs.size).rev().filter_map(|i| Some((i, zs.window_at(z, i, depth)?)));
         for (i, slab) in over_z {
             for j in (0..ys.size).rev() {
@@ -174,7 +175,7 @@ impl<T: Number, N: Element + Into<usize>> simd::Kernel for Windows<'_, T, N> {
 #[inline(always)]
 fn add<T: Number, N: Element + Into<usize>>(
     out: &mut [T],
-    of: &Made<T, N>,
+    of: &PooledValues<T, N>,
     [value, number]: [isize; 2],
     wanted: N,
 ) {

@@ -14,9 +14,9 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, TensorType, Workers};
 
 use super::max_grad::MAX_POOL_GRAD;
-use super::{Line, axes, index_dtype, slid, window};
+use super::{PixelRow, axes, index_dtype, slid, window};
 use crate::infer::{cost, dtype, inputs, number, shape};
-use crate::nn::window::{Pixels, Window};
+use crate::nn::window::{Pixels, WindowGeometry};
 use crate::number::with_width;
 use crate::strided::Positions;
 
@@ -81,7 +81,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 fn pick<T: Element, I: Element + Into<usize>>(
     image: &In,
     numbers: &In,
-    window: Window,
+    window: WindowGeometry,
     out: &mut Out,
     zero: T,
     workers: &dyn Workers,
@@ -92,7 +92,7 @@ fn pick<T: Element, I: Element + Into<usize>>(
     let line = sizes[sizes.len() - 2] * channels;
     let (numbers, number_at) = (numbers.slice::<I>(), Positions::of(&numbers.layout));
     for_each_chunk(workers, out, line, &|number, to| {
-        let Line { batch, at: [z, y] } = Line::of(number, sizes);
+        let PixelRow { batch, at: [z, y] } = PixelRow::of(number, sizes);
         let (slabs, rows) = (zs.inside(z, lengths[0]), ys.inside(y, lengths[1]));
         for (i, to) in to.iter_mut().enumerate() {
             let (column, channel) = (i / channels, i % channels);

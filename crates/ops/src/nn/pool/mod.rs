@@ -10,17 +10,17 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::row::{AxisMap, AxisOf};
 use tonnage_core::{Attrs, DType, Shape, Sizes, TensorType, window};
 
-use super::window::Window;
+use super::window::WindowGeometry;
 use crate::infer::{along, bad_attrs, joined};
 
 /// A window that an index of one of its taps fits into two bytes for.
-fn window(op: &'static str, attrs: &Attrs) -> Result<Window> {
+fn window(op: &'static str, attrs: &Attrs) -> Result<WindowGeometry> {
     let Attrs::Window(window) = attrs else { return Err(bad_attrs(op, attrs, "a window")) };
     checked(op, window)
 }
 
-fn checked(op: &'static str, from: &window::Window) -> Result<Window> {
-    let window = Window::of(op, from)?;
+fn checked(op: &'static str, from: &window::Window) -> Result<WindowGeometry> {
+    let window = WindowGeometry::of(op, from)?;
     let own = &window.axes[3 - window.spatial..];
     // So that no window lies in padding alone (but for a dilated one that steps over a small image).
     if own.iter().any(|axis| axis.padding.iter().any(|p| *p >= axis.reach())) {
@@ -35,12 +35,12 @@ fn checked(op: &'static str, from: &window::Window) -> Result<Window> {
 }
 
 /// The smallest dtype that holds the index of a tap.
-fn index_dtype(window: &Window) -> DType {
+fn index_dtype(window: &WindowGeometry) -> DType {
     if window.area() <= 1 << 8 { DType::U8 } else { DType::U16 }
 }
 
 /// The shape of what the windows of an image give.
-fn slid(op: &'static str, window: &Window, image: &TensorType) -> Result<Shape> {
+fn slid(op: &'static str, window: &WindowGeometry, image: &TensorType) -> Result<Shape> {
     let made = window.slide(op, window.lengths(op, image)?)?;
     let last = image.shape.rank() - 1;
     Ok(joined(&[&image.shape[..1], &made, &image.shape[last..]]))
@@ -62,20 +62,20 @@ fn axes(rank: usize, inputs: usize) -> AxisMap {
 
 /// A line of pixels along width: which image, and where along depth and height.
 #[derive(Clone, Copy)]
-struct Line {
+struct PixelRow {
     batch: usize,
     at: [usize; 2],
 }
 
-impl Line {
+impl PixelRow {
     /// Line `number` of images of these sizes.
-    fn of(number: usize, sizes: &[usize]) -> Line {
+    fn of(number: usize, sizes: &[usize]) -> PixelRow {
         let rank = sizes.len();
         let (height, depth) = (
             if rank > 3 { sizes[rank - 3] } else { 1 },
             if rank > 4 { sizes[rank - 4] } else { 1 },
         );
-        Line { batch: number / height / depth, at: [number / height % depth, number % height] }
+        PixelRow { batch: number / height / depth, at: [number / height % depth, number % height] }
     }
 }
 

@@ -12,7 +12,7 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, Emit, OpDef, TensorType};
 
 use super::grad::RESIZE_GRAD;
-use super::{Axis, axes, cases, resize, with_lengths};
+use super::{ResizeAxis, axes, cases, resize, with_lengths};
 use crate::infer::{along, cost, each, inputs};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
@@ -89,16 +89,16 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (rest, y) = (number / axes[1].to, number % axes[1].to);
         let (batch, z) = (rest / axes[0].to, rest % axes[0].to);
         let data = image.slice::<T>();
-        simd::level().run(Line { data, pixels: &pixels, axes, batch, at: [z, y], out });
+        simd::level().run(ResizeRow { data, pixels: &pixels, axes, batch, at: [z, y], out });
     })?;
     Ok(())
 }
 
 /// One line of the image that is made.
-struct Line<'a, T> {
+struct ResizeRow<'a, T> {
     data: &'a [T],
     pixels: &'a Pixels,
-    axes: [Axis; 3],
+    axes: [ResizeAxis; 3],
     batch: usize,
     at: [usize; 2],
     out: &'a mut [T],
@@ -107,12 +107,12 @@ struct Line<'a, T> {
 /// Channels that are kept close at hand.
 pub(super) const BLOCK: usize = 64;
 
-impl<T: Float> simd::Kernel for Line<'_, T> {
+impl<T: Float> simd::Kernel for ResizeRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Line { data, pixels, axes, batch, at, out } = self;
+        let ResizeRow { data, pixels, axes, batch, at, out } = self;
         let (slab, row) = (axes[0].place(at[0]), axes[1].place(at[1]));
         for (x, out) in out.chunks_exact_mut(pixels.channels.max(1)).enumerate() {
             let column = axes[2].place(x);

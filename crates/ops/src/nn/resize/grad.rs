@@ -12,7 +12,7 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, Emit, OpDef, Shape, TensorType};
 
 use super::forward::{BLOCK, RESIZE, image_axes};
-use super::{Axis, axes, cases, resize, sizes, with_lengths};
+use super::{ResizeAxis, axes, cases, resize, sizes, with_lengths};
 use crate::infer::{cost, each, inputs, shape};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
@@ -81,27 +81,27 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (rest, y) = (number / axes[1].from, number % axes[1].from);
         let (batch, z) = (rest / axes[0].from, rest % axes[0].from);
         let data = values.slice::<T>();
-        simd::level().run(Line { data, made: &made, axes, batch, at: [z, y], out });
+        simd::level().run(ResizeGradRow { data, made: &made, axes, batch, at: [z, y], out });
     })?;
     Ok(())
 }
 
 /// One line of the image.
-struct Line<'a, T> {
+struct ResizeGradRow<'a, T> {
     data: &'a [T],
     made: &'a Pixels,
-    axes: [Axis; 3],
+    axes: [ResizeAxis; 3],
     batch: usize,
     at: [usize; 2],
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for Line<'_, T> {
+impl<T: Float> simd::Kernel for ResizeGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Line { data, made, axes, batch, at: [z, y], out } = self;
+        let ResizeGradRow { data, made, axes, batch, at: [z, y], out } = self;
         let (slabs, rows) = (axes[0].reached(z), axes[1].reached(y));
         for (x, out) in out.chunks_exact_mut(made.channels.max(1)).enumerate() {
             let columns = axes[2].reached(x);

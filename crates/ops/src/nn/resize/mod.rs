@@ -38,13 +38,13 @@ fn with_lengths(op: &'static str, image: &TensorType, lengths: &Shape) -> Result
 
 /// One axis of the two images.
 #[derive(Clone, Copy)]
-struct Axis {
+struct ResizeAxis {
     between: Between,
     from: usize,
     to: usize,
 }
 
-impl Axis {
+impl ResizeAxis {
     /// The two pixels that a pixel of the made image lies between, and how far it is from the first to the second.
     #[inline(always)]
     fn place(&self, at: usize) -> (usize, usize, f64) {
@@ -86,11 +86,11 @@ impl Axis {
 }
 
 /// The axes of images of these sizes, three of them.
-fn axes(between: Between, image: &[usize], made: &[usize]) -> [Axis; 3] {
+fn axes(between: Between, image: &[usize], made: &[usize]) -> [ResizeAxis; 3] {
     let spatial = image.len() - 2;
-    let mut axes = [Axis { between, from: 1, to: 1 }; 3];
+    let mut axes = [ResizeAxis { between, from: 1, to: 1 }; 3];
     for (i, axis) in axes[3 - spatial..].iter_mut().enumerate() {
-        *axis = Axis { between, from: image[i + 1], to: made[i + 1] };
+        *axis = ResizeAxis { between, from: image[i + 1], to: made[i + 1] };
     }
     axes
 }

@@ -1,7 +1,7 @@
 //! `cross_entropy`: how surprised logits are by a label: the logarithm of the sum of their powers of e, less the logit of the
 //! label. With smoothing a share of each label is spread evenly over all classes.
 //!
-//! The probabilities are never made. For the gradient it keeps the logits and the labels.
+//! The probabilities are never made. For the backward pass it saves the logits and the labels.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
@@ -18,7 +18,7 @@ use crate::emit;
 use crate::index::indices::Indices;
 use crate::infer::{inputs, integer, shape};
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{Rows, bytes_of_rows, sum1};
+use crate::nn::rows::{StridedRows, bytes_of_rows, sum1};
 use crate::parallel::{cut, for_each_item, rows_at_once};
 use crate::simd::{self, Isa};
 
@@ -73,7 +73,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let share = smoothing(NAME, k.attrs)?;
-    let x = Rows::<T>::of(&k.inputs[0]);
+    let x = StridedRows::<T>::of(&k.inputs[0]);
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let labels = Indices::checked(NAME, &k.inputs[1], width)?;
     let items = k.outputs[0].slice::<T>().chunks_mut(at_once).enumerate();
@@ -84,7 +84,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let row = number * at_once + i;
             let x = x.row(row, buffer);
             let label = x[labels.get(row)];
-            let made = simd::level().run(Surprise { x, label, share, powers: &mut *powers });
+            let made = simd::level().run(CrossEntropyRow { x, label, share, powers: &mut *powers });
             T::store(&[made], std::slice::from_mut(loss));
         }
         Ok(())
@@ -92,14 +92,14 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// What the logarithm of the sum of powers has more than the label's logit, both relative to the largest.
-struct Surprise<'a, C> {
+struct CrossEntropyRow<'a, C> {
     x: &'a [C],
     label: C,
     share: f64,
     powers: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Surprise<'_, C> {
+impl<C: Wide> simd::Kernel for CrossEntropyRow<'_, C> {
     type Output = C;
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! `cross_entropy_dense`: how surprised logits are by probabilities: `sum(t * (lse - x))`, with `lse` the logarithm of the sum
 //! of the powers of e. With smoothing a share of the probabilities is spread evenly over all classes.
 //!
-//! For the gradient it keeps logits and targets.
+//! For the backward pass it saves logits and targets.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
@@ -20,7 +20,7 @@ use super::{
 use crate::emit;
 use crate::infer::{inputs, same_dtype, shape};
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{Rows, bytes_of_rows, sum2};
+use crate::nn::rows::{StridedRows, bytes_of_rows, sum2};
 use crate::parallel::{cut, for_each_item, rows_at_once};
 use crate::simd::{self, Isa};
 
@@ -78,7 +78,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let share = smoothing(NAME, k.attrs)?;
-    let [x, targets] = [0, 1].map(|i| Rows::<T>::of(&k.inputs[i]));
+    let [x, targets] = [0, 1].map(|i| StridedRows::<T>::of(&k.inputs[i]));
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let items = k.outputs[0].slice::<T>().chunks_mut(at_once).enumerate();
     let slot = bytes_of_rows(3, width, <T::Compute as Element>::DTYPE);
@@ -90,7 +90,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let row = number * at_once + i;
             let (x, targets) = (x.row(row, of_x), targets.row(row, of_t));
             let powers = &mut *powers;
-            let made = simd::level().run(Surprise { x, targets, certain, even, powers });
+            let made =
+                simd::level().run(DenseCrossEntropyRow { x, targets, certain, even, powers });
             T::store(&[made], std::slice::from_mut(loss));
         }
         Ok(())
@@ -98,7 +99,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// What the logarithm of the sum of powers has more than the logits, each times its target, all relative to the largest.
-struct Surprise<'a, C> {
+struct DenseCrossEntropyRow<'a, C> {
     x: &'a [C],
     targets: &'a [C],
     certain: C,
@@ -106,12 +107,12 @@ struct Surprise<'a, C> {
     powers: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Surprise<'_, C> {
+impl<C: Wide> simd::Kernel for DenseCrossEntropyRow<'_, C> {
     type Output = C;
 
     #[inline(always)]
     fn run<I: Isa>(self) -> C {
-        let Surprise { x, targets, certain, even, powers } = self;
+        let DenseCrossEntropyRow { x, targets, certain, even, powers } = self;
         let (base, sum) = powers_of::<I, C>(x, powers);
         let log = sum.ln::<I>();
         sum2(x, targets, |x, t| t.fma::<I>(certain, even) * (log - (x - base)))

@@ -1,4 +1,4 @@
-//! The gradient of `cross_entropy_dense` for its logits: probabilities, which are made again, times the sum of the targets,
+//! The gradient of `cross_entropy_dense` for its logits: probabilities, which are recomputed, times the sum of the targets,
 //! less the targets; each row times the gradient of its loss. May take over the logits' bytes.
 
 use smallvec::smallvec;
@@ -16,7 +16,7 @@ use crate::derive::by_formula;
 use crate::emit;
 use crate::infer::{inputs, same_dtype, shape};
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{Rows, bytes_of_rows, sum1};
+use crate::nn::rows::{StridedRows, bytes_of_rows, sum1};
 use crate::parallel::{cut, for_each_item, rows_at_once};
 use crate::simd::{self, Isa};
 use crate::strided::Positions;
@@ -84,7 +84,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let share = smoothing(NAME, k.attrs)?;
-    let [x, targets] = [0, 1].map(|i| Rows::<T>::of(&k.inputs[i]));
+    let [x, targets] = [0, 1].map(|i| StridedRows::<T>::of(&k.inputs[i]));
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let g = &k.inputs[2];
     let places = Positions::of(&g.layout);
@@ -99,7 +99,15 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let g: T::Compute = g.slice::<T>()[places.at(row)].read();
             let (x, targets) = (x.row_or(row, out, of_x), targets.row(row, of_t));
             let (share, work) = (T::Compute::of(share), &mut *work);
-            simd::level().run(Back { x, targets, g, share, certain, even, work });
+            simd::level().run(DenseCrossEntropyGradRow {
+                x,
+                targets,
+                g,
+                share,
+                certain,
+                even,
+                work,
+            });
             T::store(work, out);
         }
         Ok(())
@@ -107,7 +115,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 }
 
 /// `softmax(x) * g * sum - g * t` with `t = certain * targets + even` and `sum` theirs.
-struct Back<'a, C> {
+struct DenseCrossEntropyGradRow<'a, C> {
     x: &'a [C],
     targets: &'a [C],
     g: C,
@@ -117,7 +125,7 @@ struct Back<'a, C> {
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Back<'_, C> {
+impl<C: Wide> simd::Kernel for DenseCrossEntropyGradRow<'_, C> {
     type Output = ();
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! The gradient of `cross_entropy` for its logits: probabilities, which are made again, less the labels; each row times the
+//! The gradient of `cross_entropy` for its logits: probabilities, which are recomputed, less the labels; each row times the
 //! gradient of its loss. May take over the logits' bytes.
 
 use smallvec::smallvec;
@@ -17,7 +17,7 @@ use crate::index::indices::Indices;
 use crate::index::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{inputs, integer, same_dtype, shape};
 use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{Rows, bytes_of_rows};
+use crate::nn::rows::{StridedRows, bytes_of_rows};
 use crate::parallel::{cut, for_each_item, rows_at_once};
 use crate::simd::{self, Isa};
 use crate::strided::Positions;
@@ -104,7 +104,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let share = smoothing(NAME, k.attrs)?;
-    let x = Rows::<T>::of(&k.inputs[0]);
+    let x = StridedRows::<T>::of(&k.inputs[0]);
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let labels = Indices::checked(NAME, &k.inputs[1], width)?;
     let g = &k.inputs[2];

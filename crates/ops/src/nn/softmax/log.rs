@@ -10,7 +10,7 @@ use tonnage_core::{Attrs, Call, Emit, OpDef};
 
 use super::log_grad::LOG_SOFTMAX_GRAD;
 use super::plain::SOFTMAX;
-use super::{Row, check, costs, each_row, powers_of, rows_axes, rows_scratch};
+use super::{SoftmaxRow, check, costs, each_row, powers_of, rows_axes, rows_scratch};
 use crate::infer::inputs;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::simd::{self, Isa};
@@ -52,14 +52,14 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     })
 }
 
-struct LogSoftmax<'a, T: Float>(Row<'a, T, 1>);
+struct LogSoftmax<'a, T: Float>(SoftmaxRow<'a, T, 1>);
 
 impl<T: Float> simd::Kernel for LogSoftmax<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Row { inputs: [x], work, out } = self.0;
+        let SoftmaxRow { inputs: [x], work, out } = self.0;
         let (base, sum) = powers_of::<I, T::Compute>(x, work);
         let log = sum.ln::<I>();
         work.iter_mut().zip(x).for_each(|(made, x)| *made = (*x - base) - log);

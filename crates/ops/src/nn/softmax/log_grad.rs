@@ -8,7 +8,7 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types}
 use tonnage_core::{Attrs, Call, OpDef};
 
 use super::plain_grad::SOFTMAX_GRAD;
-use super::{Row, check, costs, each_row, rows_axes, rows_scratch};
+use super::{SoftmaxRow, check, costs, each_row, rows_axes, rows_scratch};
 use crate::derive::by_formula;
 use crate::infer::{inputs, same_dtype, shape};
 use crate::nn::float::{Float, Wide, with_float};
@@ -55,18 +55,18 @@ fn formula(e: &mut dyn Emit, _: &Attrs, inputs: Vec<Value>) -> Result<Vec<Value>
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_float!(NAME, k.outputs[0].dtype, T => {
-        each_row::<T, 2>(k, &|row| simd::level().run(Back(row)))
+        each_row::<T, 2>(k, &|row| simd::level().run(LogSoftmaxGradRow(row)))
     })
 }
 
-struct Back<'a, T: Float>(Row<'a, T, 2>);
+struct LogSoftmaxGradRow<'a, T: Float>(SoftmaxRow<'a, T, 2>);
 
-impl<T: Float> simd::Kernel for Back<'_, T> {
+impl<T: Float> simd::Kernel for LogSoftmaxGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Row { inputs: [g, y], work, out } = self.0;
+        let SoftmaxRow { inputs: [g, y], work, out } = self.0;
         let sum = sum1(g, |g| g);
         for ((made, g), y) in work.iter_mut().zip(g).zip(y) {
             *made = *g - y.exp::<I>() * sum;

@@ -3,7 +3,7 @@
 //!
 //! The largest element is subtracted first, and what is made stays relative to it: `(x - largest) - log(sum)`. The
 //! logarithm of the sum is never added to the largest element, where its digits would be lost beside a large one, so it is
-//! not kept for gradients either: they make the powers again.
+//! not saved for the backward pass either: it recomputes the powers.
 
 pub mod cross_entropy;
 pub mod cross_entropy_dense;
@@ -20,7 +20,7 @@ use tonnage_core::row::{AxisMap, AxisOf, Cost};
 use tonnage_core::{Attrs, Bytes, Call, DType, Element, Sizes, TensorType};
 
 use super::float::{Float, Wide};
-use super::rows::{Rows, bytes_of_rows, largest, sum1};
+use super::rows::{StridedRows, bytes_of_rows, largest, sum1};
 use crate::infer::{along, bad_attrs, cost, elements, no_attrs, rank_at_least};
 use crate::parallel::{cut, for_each_item, rows_at_once};
 use crate::simd::Isa;
@@ -49,7 +49,7 @@ fn smoothing(op: &'static str, attrs: &Attrs) -> Result<f64> {
     }
 }
 
-/// What sums are computed and kept in.
+/// What sums are computed and held in.
 fn computed(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
@@ -82,7 +82,7 @@ fn rows_scratch(call: &Call, rows: usize, threads: usize) -> Bytes {
 }
 
 /// What one row of a result is made from: rows of the inputs, and one to work in.
-struct Row<'a, T: Float, const N: usize> {
+struct SoftmaxRow<'a, T: Float, const N: usize> {
     inputs: [&'a [T::Compute]; N],
     work: &'a mut [T::Compute],
     out: &'a mut [T],
@@ -92,9 +92,9 @@ struct Row<'a, T: Float, const N: usize> {
 /// `N + 1` rows of scratch.
 fn each_row<T: Float, const N: usize>(
     k: &mut Kernel,
-    run: &(dyn Fn(Row<'_, T, N>) + Sync),
+    run: &(dyn Fn(SoftmaxRow<'_, T, N>) + Sync),
 ) -> Result<()> {
-    let inputs: [Rows<T>; N] = std::array::from_fn(|i| Rows::of(&k.inputs[i]));
+    let inputs: [StridedRows<T>; N] = std::array::from_fn(|i| StridedRows::of(&k.inputs[i]));
     let width = inputs[0].width;
     let at_once = rows_at_once(width);
     let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
@@ -109,7 +109,7 @@ fn each_row<T: Float, const N: usize>(
                 Some(buffer) => rows.row_or(number * at_once + i, out, buffer),
                 None => &[],
             });
-            run(Row { inputs, work: &mut *work, out });
+            run(SoftmaxRow { inputs, work: &mut *work, out });
         }
         Ok(())
     })

@@ -10,7 +10,7 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves
 use tonnage_core::{Attrs, Call, Emit, OpDef, TensorType};
 
 use super::plain_grad::SOFTMAX_GRAD;
-use super::{Row, check, costs, each_row, powers_of, rows_axes, rows_scratch, rows_to_test};
+use super::{SoftmaxRow, check, costs, each_row, powers_of, rows_axes, rows_scratch, rows_to_test};
 use crate::infer::inputs;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::simd::{self, Isa};
@@ -57,14 +57,14 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     })
 }
 
-struct Softmax<'a, T: Float>(Row<'a, T, 1>);
+struct Softmax<'a, T: Float>(SoftmaxRow<'a, T, 1>);
 
 impl<T: Float> simd::Kernel for Softmax<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Row { inputs: [x], work, out } = self.0;
+        let SoftmaxRow { inputs: [x], work, out } = self.0;
         let (_, sum) = powers_of::<I, T::Compute>(x, work);
         let share = T::Compute::ONE / sum;
         work.iter_mut().for_each(|power| *power = *power * share);

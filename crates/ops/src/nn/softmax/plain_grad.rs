@@ -7,7 +7,7 @@ use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, OpDef, TensorType};
 
-use super::{Row, check, costs, each_row, rows_axes, rows_scratch, rows_to_test};
+use super::{SoftmaxRow, check, costs, each_row, rows_axes, rows_scratch, rows_to_test};
 use crate::derive::by_formula;
 use crate::emit;
 use crate::infer::{inputs, same_dtype, shape};
@@ -60,18 +60,18 @@ fn formula(e: &mut dyn Emit, _: &Attrs, inputs: Vec<Value>) -> Result<Vec<Value>
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_float!(NAME, k.outputs[0].dtype, T => {
-        each_row::<T, 2>(k, &|row| simd::level().run(Back(row)))
+        each_row::<T, 2>(k, &|row| simd::level().run(SoftmaxGradRow(row)))
     })
 }
 
-struct Back<'a, T: Float>(Row<'a, T, 2>);
+struct SoftmaxGradRow<'a, T: Float>(SoftmaxRow<'a, T, 2>);
 
-impl<T: Float> simd::Kernel for Back<'_, T> {
+impl<T: Float> simd::Kernel for SoftmaxGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Row { inputs: [g, y], work, out } = self.0;
+        let SoftmaxRow { inputs: [g, y], work, out } = self.0;
         let shared = sum2(g, y, |g, y| g * y);
         for ((made, g), y) in work.iter_mut().zip(g).zip(y) {
             *made = *y * (*g - shared);

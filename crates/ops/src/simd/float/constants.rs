@@ -1,6 +1,6 @@
-//! [`Real`] for the two floats: their constants and bit layouts.
+//! [`MathFloat`] for the two floats: their constants and bit layouts.
 
-use super::real::Real;
+use super::real::MathFloat;
 use crate::simd::Isa;
 
 macro_rules! layout {
@@ -106,7 +106,7 @@ const PI_2_A: f64 = 1.5707963267341256;
 const PI_2_B: f64 = 6.077100506303966e-11;
 const PI_2_C: f64 = 2.0222662487959506e-21;
 
-impl Real for f32 {
+impl MathFloat for f32 {
     layout!(f32, u32, mantissa: 23, sqrt_half: 0x3f35_04f3);
 
     const LN_2_HIGH: f32 = 0.69314575;
@@ -136,7 +136,7 @@ impl Real for f32 {
     }
 }
 
-impl Real for f64 {
+impl MathFloat for f64 {
     layout!(f64, u64, mantissa: 52, sqrt_half: 0x3fe6_a09e_667f_3bcd);
 
     const LN_2_HIGH: f64 = 0.6931471803691238;

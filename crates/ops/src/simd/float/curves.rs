@@ -3,7 +3,7 @@
 //! They interpolate at Chebyshev nodes of the interval named, which costs no more than a quarter
 //! ULP against the best polynomial of that degree.
 
-use super::real::Real;
+use super::real::MathFloat;
 use crate::simd::Isa;
 
 /// `c0 + x (c1 + x (c2 + ...))`, unrolled where it is written.

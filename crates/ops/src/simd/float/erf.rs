@@ -1,12 +1,12 @@
 //! The error function and its complement.
 
 use super::exp::exp_sum;
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use crate::simd::Isa;
 
 /// erfc(a) for a >= 1, down to the subnormal numbers.
 #[inline(always)]
-fn tail<I: Isa, T: Real>(a: T) -> T {
+fn tail<I: Isa, T: MathFloat>(a: T) -> T {
     // Far out the result is 0; the bound keeps infinities out of the quotients.
     let a = select(a > T::ERFC_ZERO, T::ERFC_ZERO, a);
     let t = (a - T::ERFC_CENTRE) / (a + T::ERFC_CENTRE);
@@ -18,7 +18,7 @@ fn tail<I: Isa, T: Real>(a: T) -> T {
 
 /// erf x.
 #[inline(always)]
-pub fn erf<I: Isa, T: Real>(x: T) -> T {
+pub fn erf<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     let near = a.fma::<I>(T::erf_poly::<I>(a * a), a);
     select(a < T::ONE, near, T::ONE - tail::<I, T>(a)).copysign(x)
@@ -26,7 +26,7 @@ pub fn erf<I: Isa, T: Real>(x: T) -> T {
 
 /// 1 - erf x, with relative precision far out on the positive side.
 #[inline(always)]
-pub fn erfc<I: Isa, T: Real>(x: T) -> T {
+pub fn erfc<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     // 1 - x is exact from 1/2 to 1, where 1 - erf x would lose two bits.
     let near = (-x).fma::<I>(T::erf_poly::<I>(x * x), T::ONE - x);

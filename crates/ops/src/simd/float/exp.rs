@@ -1,11 +1,11 @@
 //! The exponential and what is made of it.
 
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use crate::simd::Isa;
 
 /// r and n + SHIFTER with x = r + n ln 2, |r| <= ln(2) / 2; x within the bounds of `exp`.
 #[inline(always)]
-pub(super) fn reduce<I: Isa, T: Real>(x: T) -> (T, T) {
+pub(super) fn reduce<I: Isa, T: MathFloat>(x: T) -> (T, T) {
     let shifted = x.fma::<I>(T::LOG2_E, T::SHIFTER);
     let n = shifted - T::SHIFTER;
     let r = n.fma::<I>(-T::LN_2_LOW, n.fma::<I>(-T::LN_2_HIGH, x));
@@ -14,14 +14,14 @@ pub(super) fn reduce<I: Isa, T: Real>(x: T) -> (T, T) {
 
 /// NaN stays NaN: each comparison with it is false.
 #[inline(always)]
-fn bounded<T: Real>(x: T) -> T {
+fn bounded<T: MathFloat>(x: T) -> T {
     let x = select(x > T::EXP_HIGH, T::EXP_HIGH, x);
     select(x < T::EXP_LOW, T::EXP_LOW, x)
 }
 
 /// factor * e^r * 2^n, for `shifted` = n + SHIFTER.
 #[inline(always)]
-pub(super) fn raise<I: Isa, T: Real>(r: T, shifted: T, factor: T) -> T {
+pub(super) fn raise<I: Isa, T: MathFloat>(r: T, shifted: T, factor: T) -> T {
     let (low, high) = T::pow2(shifted);
     let q = (r * r).fma::<I>(T::exp_poly::<I>(r), r);
     // The factor inside saves a rounding.
@@ -30,28 +30,28 @@ pub(super) fn raise<I: Isa, T: Real>(r: T, shifted: T, factor: T) -> T {
 
 /// e^x. Overflows to infinity and underflows through the subnormal numbers to zero, as libm's does.
 #[inline(always)]
-pub fn exp<I: Isa, T: Real>(x: T) -> T {
+pub fn exp<I: Isa, T: MathFloat>(x: T) -> T {
     let (r, n) = reduce::<I, T>(bounded(x));
     raise::<I, T>(r, n, T::ONE)
 }
 
 /// factor * e^(x + low) for a `low` of a few bits: what a product's rounding has lost.
 #[inline(always)]
-pub fn exp_sum<I: Isa, T: Real>(x: T, low: T, factor: T) -> T {
+pub fn exp_sum<I: Isa, T: MathFloat>(x: T, low: T, factor: T) -> T {
     let (r, n) = reduce::<I, T>(bounded(x));
     raise::<I, T>(r + low, n, factor)
 }
 
 /// e^x / 2, which is finite a little longer than e^x.
 #[inline(always)]
-fn half_exp<I: Isa, T: Real>(x: T) -> T {
+fn half_exp<I: Isa, T: MathFloat>(x: T) -> T {
     let (r, n) = reduce::<I, T>(bounded(x));
     raise::<I, T>(r, n, T::HALF)
 }
 
 /// e^x - 1, exact to the last bits near 0, where `exp(x) - 1` has none left.
 #[inline(always)]
-pub fn expm1<I: Isa, T: Real>(x: T) -> T {
+pub fn expm1<I: Isa, T: MathFloat>(x: T) -> T {
     let within = select(x > T::EXPM1_HIGH, T::EXPM1_HIGH, x);
     let within = select(x < T::EXPM1_LOW, T::EXPM1_LOW, within);
     let (r, n) = reduce::<I, T>(within);
@@ -64,7 +64,7 @@ pub fn expm1<I: Isa, T: Real>(x: T) -> T {
 
 /// sinh x.
 #[inline(always)]
-pub fn sinh<I: Isa, T: Real>(x: T) -> T {
+pub fn sinh<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     let e = expm1::<I, T>(select(a < T::ONE, a, T::ONE));
     let small = T::HALF * (e + e / (e + T::ONE));
@@ -76,14 +76,14 @@ pub fn sinh<I: Isa, T: Real>(x: T) -> T {
 
 /// cosh x.
 #[inline(always)]
-pub fn cosh<I: Isa, T: Real>(x: T) -> T {
+pub fn cosh<I: Isa, T: MathFloat>(x: T) -> T {
     let h = half_exp::<I, T>(x.abs());
     h + T::HALF * T::HALF / h
 }
 
 /// tanh x.
 #[inline(always)]
-pub fn tanh<I: Isa, T: Real>(x: T) -> T {
+pub fn tanh<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     let z = a * a;
     let small = (a * z).fma::<I>(T::tanh_poly::<I>(z), a);
@@ -103,21 +103,21 @@ pub fn tanh<I: Isa, T: Real>(x: T) -> T {
 
 /// 1 / (1 + e^-x), with the small values on the negative side kept down to the subnormal numbers.
 #[inline(always)]
-pub fn sigmoid<I: Isa, T: Real>(x: T) -> T {
+pub fn sigmoid<I: Isa, T: MathFloat>(x: T) -> T {
     let z = exp::<I, T>(-x.abs());
     select(x < T::ZERO, z, T::ONE) / (T::ONE + z)
 }
 
 /// x / (1 + e^-x); below 0 down to the subnormal numbers, and -0 at minus infinity.
 #[inline(always)]
-pub fn silu<I: Isa, T: Real>(x: T) -> T {
+pub fn silu<I: Isa, T: MathFloat>(x: T) -> T {
     weighted::<I, T>(x, x.abs(), T::ZERO)
 }
 
 /// x / (1 + e^-t) for t = `size` + `low` with the sign of x: `size` is not negative, and `low` is a few
 /// bits that its rounding lost.
 #[inline(always)]
-pub(super) fn weighted<I: Isa, T: Real>(x: T, size: T, low: T) -> T {
+pub(super) fn weighted<I: Isa, T: MathFloat>(x: T, size: T, low: T) -> T {
     let within = select(size > T::PRODUCT_FAR, T::PRODUCT_FAR, size);
     let (r, n) = reduce::<I, T>(-within);
     let r = r - low;

@@ -8,7 +8,7 @@ use super::curves::poly;
 use super::exp::exp;
 use super::gamma_single;
 use super::log::log;
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use super::round::{floor, round};
 use super::trig::sin_cos_reduced;
 use crate::simd::Isa;

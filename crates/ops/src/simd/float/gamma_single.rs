@@ -3,7 +3,7 @@
 
 use super::curves::poly;
 use super::gamma::{fraction, parts_down, steps_down};
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use crate::simd::Isa;
 
 /// ln gamma(x) for the numbers from 0 on that `f32` has.

@@ -2,12 +2,12 @@
 
 use super::exp::{exp_sum, weighted};
 use super::pow::{product, sum};
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use crate::simd::Isa;
 
 /// x times the share of the normal distribution below x, with relative precision also far below 0.
 #[inline(always)]
-pub fn gelu<I: Isa, T: Real>(x: T) -> T {
+pub fn gelu<I: Isa, T: MathFloat>(x: T) -> T {
     let u = -(x * T::FRAC_1_SQRT_2);
     // erfc(u) / 2, as `erfc` has it near 0.
     let near = T::HALF * x * (-u).fma::<I>(T::erf_poly::<I>(u * u), T::ONE - u);
@@ -26,7 +26,7 @@ pub fn gelu<I: Isa, T: Real>(x: T) -> T {
 }
 
 /// What the hyperbolic tangent stands for.
-pub trait Angle: Real {
+pub trait Angle: MathFloat {
     /// 2 sqrt(2/pi) (a + 0.044715 a^3) as a sum of two numbers, for 0 <= a <= [`Angle::FAR`]: what is
     /// left of it far out is a power of it.
     fn angle<I: Isa>(a: Self) -> (Self, Self);

@@ -1,17 +1,17 @@
 //! Inverse trigonometric functions, and the angle and length of a pair.
 
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use crate::simd::Isa;
 
 /// asin(s) for z = s^2, s <= 1/2.
 #[inline(always)]
-fn asin_reduced<I: Isa, T: Real>(s: T, z: T) -> T {
+fn asin_reduced<I: Isa, T: MathFloat>(s: T, z: T) -> T {
     (s * z).fma::<I>(T::asin_poly::<I>(z), s)
 }
 
 /// asin x; NaN beyond 1.
 #[inline(always)]
-pub fn asin<I: Isa, T: Real>(x: T) -> T {
+pub fn asin<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     // Near 1, from the half angle: asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
     let near = a <= T::HALF;
@@ -23,7 +23,7 @@ pub fn asin<I: Isa, T: Real>(x: T) -> T {
 
 /// acos x; NaN beyond 1.
 #[inline(always)]
-pub fn acos<I: Isa, T: Real>(x: T) -> T {
+pub fn acos<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     let near = a <= T::HALF;
     let z = select(near, a * a, T::HALF * (T::ONE - a));
@@ -36,7 +36,7 @@ pub fn acos<I: Isa, T: Real>(x: T) -> T {
 
 /// atan(q) for 0 <= q <= 1.
 #[inline(always)]
-fn atan_unit<I: Isa, T: Real>(q: T) -> T {
+fn atan_unit<I: Isa, T: MathFloat>(q: T) -> T {
     // tan(pi/8), as sqrt(2) - 1, to a few bits: where it lies exactly does not matter.
     let steep = q > T::TAN_PI_8;
     let t = select(steep, (q - T::ONE) / (q + T::ONE), q);
@@ -47,7 +47,7 @@ fn atan_unit<I: Isa, T: Real>(q: T) -> T {
 
 /// atan x.
 #[inline(always)]
-pub fn atan<I: Isa, T: Real>(x: T) -> T {
+pub fn atan<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     let large = a > T::ONE;
     let y = atan_unit::<I, T>(select(large, T::ONE / a, a));
@@ -56,7 +56,7 @@ pub fn atan<I: Isa, T: Real>(x: T) -> T {
 
 /// The angle of the point (x, y), from -pi to pi; libm's special cases.
 #[inline(always)]
-pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
+pub fn atan2<I: Isa, T: MathFloat>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let swap = a > b;
     let quotient = select(swap, b, a) / select(swap, a, b);
@@ -74,7 +74,7 @@ pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
 
 /// sqrt(x^2 + y^2) without overflow on the way; infinite where either is.
 #[inline(always)]
-pub fn hypot<I: Isa, T: Real>(x: T, y: T) -> T {
+pub fn hypot<I: Isa, T: MathFloat>(x: T, y: T) -> T {
     let (a, b) = (x.abs(), y.abs());
     let (least, most) = (select(a < b, a, b), select(a < b, b, a));
     let q = least / most;

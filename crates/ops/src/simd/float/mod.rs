@@ -1,7 +1,7 @@
 //! Functions of one number, branch-free, for `f32` and `f64`.
 //!
-//! Each is an `#[inline(always)]` generic function of an [`Isa`](super::Isa) and a [`Real`]: inside
-//! a [`Kernel`](super::Kernel) LLVM turns a loop over it into vector code. There is no lookup table
+//! Each is an `#[inline(always)]` generic function of an [`Isa`](super::Isa) and a [`MathFloat`]: inside
+//! a [`Kernel`](super::Kernel) LLVM makes vector code of a loop over it. There is no lookup table
 //! and no branch on data, so an element costs the same whatever its value and its neighbours.
 //!
 //! Errors are in units in the last place (ULP) of the exact result. The figures for `f32` are the
@@ -27,6 +27,6 @@ pub use exp::{cosh, exp, expm1, sigmoid, silu, sinh, tanh};
 pub use gelu::{gelu, gelu_tanh};
 pub use inverse::{acos, asin, atan, atan2, hypot};
 pub use log::{acosh, asinh, atanh, log, log1p, softplus};
-pub use real::Real;
+pub use real::MathFloat;
 pub use round::{ceil, floor, round, rsqrt, sqrt};
 pub use trig::{cos, sin, tan};

@@ -3,7 +3,7 @@
 use super::curves::poly;
 use super::exp::{exp, exp_sum};
 use super::log::log;
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use super::round::floor;
 use crate::simd::Isa;
 
@@ -15,7 +15,7 @@ pub trait Pow: Sized {
 
 /// The sign and the special cases of x^y, given `size` = |x|^y for ordinary arguments.
 #[inline(always)]
-fn finish<I: Isa, T: Real>(x: T, y: T, size: T) -> T {
+fn finish<I: Isa, T: MathFloat>(x: T, y: T, size: T) -> T {
     let a = x.abs();
     let half = T::HALF * y;
     let integral = floor::<I, T>(y) == y;

@@ -9,7 +9,7 @@ use super::curves::Curves;
 use crate::simd::Isa;
 
 /// A float that the functions are written for.
-pub trait Real:
+pub trait MathFloat:
     Copy
     + PartialOrd
     + Add<Output = Self>
@@ -93,7 +93,7 @@ pub trait Real:
     const LIFT: (Self, Self);
 
     /// r in [-pi/4, pi/4], what r lacks, and the low bits of n, with r + n * pi/2 = self, for |self|
-    /// up to [`Real::TRIG_FAST`].
+    /// up to [`MathFloat::TRIG_FAST`].
     fn quadrant(self) -> (Self, Self, u32);
     const TRIG_FAST: Self;
     /// By the platform's own function: for the few arguments that `quadrant` cannot reduce.

@@ -2,12 +2,12 @@
 //!
 //! Below AVX2 rounding is no instruction: adding and taking away 2^mantissa rounds to even there.
 
-use super::real::{Real, select};
+use super::real::{MathFloat, select};
 use crate::simd::Isa;
 
 /// To the nearest integer, half to even; -0 and the sign of small numbers are kept.
 #[inline(always)]
-pub fn round<I: Isa, T: Real>(x: T) -> T {
+pub fn round<I: Isa, T: MathFloat>(x: T) -> T {
     if I::ROUND {
         return x.round_even_at_once();
     }
@@ -17,7 +17,7 @@ pub fn round<I: Isa, T: Real>(x: T) -> T {
 
 /// Down.
 #[inline(always)]
-pub fn floor<I: Isa, T: Real>(x: T) -> T {
+pub fn floor<I: Isa, T: MathFloat>(x: T) -> T {
     if I::ROUND {
         return x.floor_at_once();
     }
@@ -27,7 +27,7 @@ pub fn floor<I: Isa, T: Real>(x: T) -> T {
 
 /// Up.
 #[inline(always)]
-pub fn ceil<I: Isa, T: Real>(x: T) -> T {
+pub fn ceil<I: Isa, T: MathFloat>(x: T) -> T {
     if I::ROUND {
         return x.ceil_at_once();
     }
@@ -37,12 +37,12 @@ pub fn ceil<I: Isa, T: Real>(x: T) -> T {
 
 /// Correctly rounded; NaN below zero.
 #[inline(always)]
-pub fn sqrt<I: Isa, T: Real>(x: T) -> T {
+pub fn sqrt<I: Isa, T: MathFloat>(x: T) -> T {
     x.sqrt()
 }
 
 /// 1 / sqrt(x), at most 1.5 ULP: rounded twice.
 #[inline(always)]
-pub fn rsqrt<I: Isa, T: Real>(x: T) -> T {
+pub fn rsqrt<I: Isa, T: MathFloat>(x: T) -> T {
     T::ONE / x.sqrt()
 }

@@ -1,4 +1,4 @@
-//! Control flow, by replaying the regions' graphs. The gradient of a loop keeps every state, and looks at no
+//! Control flow, by replaying the regions' graphs. The gradient of a loop saves every state, and looks at no
 //! checkpoint that it is handed.
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, OpDef, Types};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Recipe, Shape};
-use tonnage_ops::tile::{Composed, Read, Source, compose, fits};
+use tonnage_ops::tile::{Composed, Read, TileSource, compose, fits};
 
 use super::buffer::Buffer;
 use super::tensor::{Store, Tensor};
@@ -54,17 +54,17 @@ impl Engine<'_> {
                 *tensor = tensor.copy();
             }
         }
-        // A fold reads its inputs while others of its results are written: never in place.
+        // A reduction reads its inputs while others of its results are written: never in place.
         let in_place = self.in_place;
         self.in_place &= program.close == Close::Store;
         let outputs = self.outputs(op, &mut inputs, made);
         self.in_place = in_place;
         let (mut buffers, taken) = outputs?;
-        let sources: SmallVec<[Source; 4]> = sources
+        let sources: SmallVec<[TileSource; 4]> = sources
             .iter()
             .map(|source| match source {
                 Composed::Generator(generator, layout) => {
-                    Source { layout: layout.clone(), read: Read::Generator(generator) }
+                    TileSource { layout: layout.clone(), read: Read::Generator(generator) }
                 }
                 Composed::Input(i) => {
                     let layout = match program.loads[*i] {
@@ -75,7 +75,7 @@ impl Engine<'_> {
                         Some((input, output)) if input == *i => Read::Output(output),
                         _ => Read::Slice(inputs[*i].bytes()),
                     };
-                    Source { layout, read }
+                    TileSource { layout, read }
                 }
             })
             .collect();

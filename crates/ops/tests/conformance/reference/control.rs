@@ -80,7 +80,7 @@ pub fn while_loop(asked: &Asked) -> Vec<Answer> {
     answers(made)
 }
 
-/// The step back, applied to states that were all kept. Whether it is the gradient is for the tests of
+/// The step back, applied to states that were all saved. Whether it is the gradient is for the tests of
 /// gradients to say, which compare it with differences.
 pub fn while_grad(asked: &Asked) -> Vec<Answer> {
     let Attrs::LoopGrad(spec) = asked.attrs else { panic!("no gradient of a loop") };

@@ -70,20 +70,20 @@ fn rotated(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
                 let tan = 1.0f64.copysign(slope) / (slope.abs() + slope.hypot(1.0));
                 let cos = 1.0 / tan.hypot(1.0);
                 let sin = cos * tan;
-                let turn = |x: &mut [f64], i: usize, j: usize| {
+                let rotate = |x: &mut [f64], i: usize, j: usize| {
                     (x[i], x[j]) = (cos * x[i] - sin * x[j], sin * x[i] + cos * x[j]);
                 };
-                (0..n).for_each(|k| turn(&mut a, k * n + p, k * n + q));
-                (0..n).for_each(|k| turn(&mut a, p * n + k, q * n + k));
-                (0..n).for_each(|k| turn(&mut v, k * n + p, k * n + q));
+                (0..n).for_each(|k| rotate(&mut a, k * n + p, k * n + q));
+                (0..n).for_each(|k| rotate(&mut a, p * n + k, q * n + k));
+                (0..n).for_each(|k| rotate(&mut v, k * n + p, k * n + q));
             }
         }
     }
     ((0..n).map(|i| a[i * n + i]).collect(), v)
 }
 
-/// Turned so that the element of largest size is positive.
-fn upright(column: Vec<f64>) -> (Vec<f64>, f64) {
+/// With the sign convention that the element of largest size is positive.
+fn with_sign_convention(column: Vec<f64>) -> (Vec<f64>, f64) {
     let best = column.iter().fold(0.0f64, |best, x| if x.abs() > best.abs() { *x } else { best });
     let sign = if best < 0.0 { -1.0 } else { 1.0 };
     (column.into_iter().map(|x| x * sign).collect(), sign)
@@ -108,13 +108,14 @@ pub fn eigh(asked: &Asked) -> Vec<Answer> {
         let largest = found.iter().fold(0.0f64, |m, x| m.max(x.abs()));
         values.extend(order.iter().map(|i| found[*i]));
         of_values.extend(vec![4.0 * largest; n]);
-        let column = |i: &usize| upright((0..n).map(|row| columns[row * n + i]).collect()).0;
+        let column =
+            |i: &usize| with_sign_convention((0..n).map(|row| columns[row * n + i]).collect()).0;
         let sorted: Vec<Vec<f64>> = order.iter().map(column).collect();
-        // An eigenvector turns as far as the matrix's error is large beside the gap to the next eigenvalue.
-        let turns: Vec<f64> = order.iter().map(|i| 1.0 + largest / gap(&found, *i)).collect();
+        // An eigenvector is rotated as far as the matrix's error is large beside the gap to the next eigenvalue.
+        let rotations: Vec<f64> = order.iter().map(|i| 1.0 + largest / gap(&found, *i)).collect();
         for row in 0..n {
             vectors.extend(sorted.iter().map(|column| column[row]));
-            of_vectors.extend(turns.iter().map(|turn| 4.0 * turn));
+            of_vectors.extend(rotations.iter().map(|rotation| 4.0 * rotation));
         }
     }
     vec![answer(x, &[n], values, of_values), answer(x, &[n, n], vectors, of_vectors)]
@@ -142,10 +143,10 @@ pub fn svd(asked: &Asked) -> Vec<Answer> {
         let part = |i: usize, rows: std::ops::Range<usize>| -> Vec<f64> {
             rows.map(|row| columns[row * both + i] * 2f64.sqrt()).collect()
         };
-        let turn = |i: usize| 8.0 * (1.0 + largest / gap(&found, i).min(found[i]));
+        let rotation = |i: usize| 8.0 * (1.0 + largest / gap(&found, i).min(found[i]));
         let (mut left, mut right) = (Vec::new(), Vec::new());
         for i in &order {
-            let (u, sign) = upright(part(*i, 0..m));
+            let (u, sign) = with_sign_convention(part(*i, 0..m));
             left.push(u);
             right.push(part(*i, m..both).into_iter().map(|x| x * sign).collect::<Vec<_>>());
         }
@@ -154,7 +155,7 @@ pub fn svd(asked: &Asked) -> Vec<Answer> {
         {
             for row in 0..rows {
                 to.extend(columns.iter().map(|column| column[row]));
-                scale.extend(order.iter().map(|i| turn(*i)));
+                scale.extend(order.iter().map(|i| rotation(*i)));
             }
         }
         of_s.extend(vec![4.0 * largest; k]);

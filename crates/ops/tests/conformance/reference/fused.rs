@@ -1,6 +1,6 @@
 //! Chains of elementwise ops: the program, element by element.
 
-use tonnage_core::tile::{Close, Fold, Form, Instr, Prim};
+use tonnage_core::tile::{Close, Form, Instr, Prim, Reduction};
 use tonnage_core::{Attrs, DType};
 
 use super::{Asked, common, indices};
@@ -123,8 +123,11 @@ fn close(form: Form, values: Vec<f64>, domain: &[usize], how: &Close) -> Answer 
             Answer::new(DType::U8, vec![bytes.len()], bytes)
         }
         (Form::Elements(dtype), Close::Store) => Answer::new(dtype, domain, values),
-        (Form::Elements(dtype), Close::Fold { fold, axes }) => {
-            assert!(matches!(fold, Fold::Sum | Fold::Mean), "no reference for other folds");
+        (Form::Elements(dtype), Close::Reduce { reduction, axes }) => {
+            assert!(
+                matches!(reduction, Reduction::Sum | Reduction::Mean),
+                "no reference for other reductions"
+            );
             let kept: Vec<usize> = (0..domain.len()).filter(|a| !axes.contains(a)).collect();
             let sizes: Vec<usize> = kept.iter().map(|a| domain[*a]).collect();
             let mut sums = vec![0.0; sizes.iter().product()];
@@ -134,7 +137,7 @@ fn close(form: Form, values: Vec<f64>, domain: &[usize], how: &Close) -> Answer 
                 sums[at] += value;
                 scale[at] += value.abs();
             }
-            if *fold == Fold::Mean {
+            if *reduction == Reduction::Mean {
                 let count: usize = axes.iter().map(|a| domain[*a]).product();
                 sums.iter_mut().chain(&mut scale).for_each(|x| *x /= count as f64);
             }

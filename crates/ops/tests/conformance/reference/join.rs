@@ -93,12 +93,12 @@ pub fn squeeze(asked: &Asked) -> Vec<Answer> {
 pub fn reverse(asked: &Asked) -> Vec<Answer> {
     let Attrs::Axes(axes) = asked.attrs else { panic!("no axes") };
     let x = &asked.inputs[0];
-    let turned = |(i, at): (usize, &usize)| match axes.contains(&i) {
+    let mirrored = |(i, at): (usize, &usize)| match axes.contains(&i) {
         true => x.sizes[i] - 1 - at,
         false => *at,
     };
     vec![make(x.dtype, x.sizes.clone(), |index| {
-        x.at(&index.iter().enumerate().map(turned).collect::<Vec<_>>())
+        x.at(&index.iter().enumerate().map(mirrored).collect::<Vec<_>>())
     })]
 }
 

@@ -167,8 +167,8 @@ pub fn solve(asked: &Asked) -> Vec<Answer> {
     let (a, b) = (&asked.inputs[0], &asked.inputs[1]);
     let width = *b.sizes.last().expect("a matrix");
     let values = each(a, |at, n, matrix| {
-        let turned: Vec<f64> = (0..n * n).map(|i| matrix[i % n * n + i / n]).collect();
-        let matrix = if transpose_a { &turned } else { matrix };
+        let transposed: Vec<f64> = (0..n * n).map(|i| matrix[i % n * n + i / n]).collect();
+        let matrix = if transpose_a { &transposed } else { matrix };
         solution(matrix, n, &b.values[at * n * width..(at + 1) * n * width], width)
     });
     let largest = values.iter().fold(0.0f64, |m, x| m.max(x.abs()));

@@ -119,7 +119,7 @@ pub fn cross_entropy_grad(asked: &Asked) -> Vec<Answer> {
     vec![made]
 }
 
-/// Pairs of the last axis turned by an angle that grows with the position, which is the axis before it.
+/// Pairs of the last axis rotated by an angle that grows with the position, which is the axis before it.
 pub fn rotary_embedding(asked: &Asked) -> Vec<Answer> {
     let Attrs::Rotary { base, neighbours, back } = *asked.attrs else { panic!("no attrs") };
     let [x, positions] = asked.inputs else { panic!("two inputs") };

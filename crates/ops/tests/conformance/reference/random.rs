@@ -114,8 +114,8 @@ pub fn below(call: &Asked) -> Vec<Answer> {
     vec![Answer::new(dtype, sizes, values)]
 }
 
-fn tried(key: [u32; 2], element: u64, again: u32, kind: u32) -> [u32; 4] {
-    philox(key, [element as u32, (element >> 32) as u32, again, kind])
+fn tried(key: [u32; 2], element: u64, attempt: u32, kind: u32) -> [u32; 4] {
+    philox(key, [element as u32, (element >> 32) as u32, attempt, kind])
 }
 
 /// The first normal number of an element's own blocks that lies less than 2 away.
@@ -126,8 +126,8 @@ pub fn truncated(call: &Asked) -> Vec<Answer> {
         [radius * (TAU * turn).cos(), radius * (TAU * turn).sin()]
     };
     let element = |i: u64| {
-        let normals = |again: u32| -> Vec<f64> {
-            let words = tried(key, i, again, 1);
+        let normals = |attempt: u32| -> Vec<f64> {
+            let words = tried(key, i, attempt, 1);
             let wide = |a: u32, b: u32| (u64::from(a) | u64::from(b) << 32) as f64 / 2f64.powi(64);
             match dtype {
                 DType::F64 => pair(wide(words[0], words[1]), wide(words[2], words[3])).to_vec(),

@@ -5,7 +5,7 @@ use tonnage_core::{Attrs, Class, DType};
 use super::{Asked, indices};
 use crate::plain::{Answer, Plain};
 
-/// For every result, the elements that fold into it, in order.
+/// For every result, the elements that are reduced to it, in order.
 fn groups(asked: &Asked) -> (Vec<usize>, Vec<Vec<f64>>) {
     let (Attrs::Reduce { axes, keep_dims } | Attrs::Norm { axes, keep_dims, .. }) = asked.attrs
     else {
@@ -74,7 +74,7 @@ pub fn min(asked: &Asked) -> Vec<Answer> {
 }
 
 /// One number for each group, with errors measured against another one.
-fn folded(
+fn reduced(
     asked: &Asked,
     dtype: DType,
     value: impl Fn(&[f64]) -> f64,
@@ -97,7 +97,7 @@ fn variance(group: &[f64]) -> f64 {
 
 pub fn mean(asked: &Asked) -> Vec<Answer> {
     let size = |g: &[f64]| g.iter().map(|x| x.abs()).sum::<f64>() / g.len().max(1) as f64;
-    folded(asked, asked.inputs[0].dtype, average, size)
+    reduced(asked, asked.inputs[0].dtype, average, size)
 }
 
 /// Whole numbers wrap around at every step, and so does what is left of them modulo 2^64.
@@ -111,19 +111,19 @@ pub fn prod(asked: &Asked) -> Vec<Answer> {
     // Each factor brings an error of its own.
     let scale = |g: &[f64]| float(g).abs() * (1.0 + g.len() as f64 / 16.0);
     match dtype.is_float() {
-        true => folded(asked, dtype, float, scale),
-        false => folded(asked, dtype, whole, |_| 0.0),
+        true => reduced(asked, dtype, float, scale),
+        false => reduced(asked, dtype, whole, |_| 0.0),
     }
 }
 
 pub fn any(asked: &Asked) -> Vec<Answer> {
     let any = |g: &[f64]| f64::from(g.iter().any(|x| *x != 0.0));
-    folded(asked, DType::Bool, any, |_| 0.0)
+    reduced(asked, DType::Bool, any, |_| 0.0)
 }
 
 pub fn all(asked: &Asked) -> Vec<Answer> {
     let all = |g: &[f64]| f64::from(g.iter().all(|x| *x != 0.0));
-    folded(asked, DType::Bool, all, |_| 0.0)
+    reduced(asked, DType::Bool, all, |_| 0.0)
 }
 
 fn square_size(group: &[f64]) -> f64 {
@@ -131,22 +131,22 @@ fn square_size(group: &[f64]) -> f64 {
 }
 
 pub fn var(asked: &Asked) -> Vec<Answer> {
-    folded(asked, asked.inputs[0].dtype, variance, square_size)
+    reduced(asked, asked.inputs[0].dtype, variance, square_size)
 }
 
 pub fn std(asked: &Asked) -> Vec<Answer> {
     let root = |g: &[f64]| variance(g).sqrt();
-    folded(asked, asked.inputs[0].dtype, root, |g| square_size(g).sqrt())
+    reduced(asked, asked.inputs[0].dtype, root, |g| square_size(g).sqrt())
 }
 
 pub fn logsumexp(asked: &Asked) -> Vec<Answer> {
     let log = |g: &[f64]| g.iter().map(|x| x.exp()).sum::<f64>().ln();
-    folded(asked, asked.inputs[0].dtype, log, |_| 1.0)
+    reduced(asked, asked.inputs[0].dtype, log, |_| 1.0)
 }
 
 pub fn count_nonzero(asked: &Asked) -> Vec<Answer> {
     let count = |g: &[f64]| g.iter().filter(|x| **x != 0.0).count() as f64;
-    folded(asked, DType::I64, count, |_| 0.0)
+    reduced(asked, DType::I64, count, |_| 0.0)
 }
 
 pub fn norm(asked: &Asked) -> Vec<Answer> {
@@ -156,7 +156,7 @@ pub fn norm(asked: &Asked) -> Vec<Answer> {
         true => g.iter().fold(0.0, |most: f64, x| most.max(x.abs())),
         false => g.iter().map(|x| x.abs().powf(power)).sum::<f64>().powf(1.0 / power),
     };
-    folded(asked, asked.inputs[0].dtype, length, |_| 0.0)
+    reduced(asked, asked.inputs[0].dtype, length, |_| 0.0)
 }
 
 /// Rows along an axis, as lists of places in the flat tensor, in order.

@@ -193,7 +193,7 @@ fn f64_of(prim: Unary, level: Level, x: f64) -> f64 {
     out[0]
 }
 
-/// Values computed with fifty digits; the first lie where the result is about to vanish.
+/// Values computed with fifty digits; the first lie where the result is about to become 0.
 #[test]
 fn gelu_of_f64_agrees_with_exact_values() {
     let table: [(f64, f64, f64); 15] = [

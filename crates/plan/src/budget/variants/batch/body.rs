@@ -9,7 +9,7 @@ use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Builder, Graph, Node, ValueId};
 use tonnage_core::row::Lower;
-use tonnage_core::tile::{Close, Fold};
+use tonnage_core::tile::{Close, Reduction};
 use tonnage_ops::emit;
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::shape::fill::FILL;
@@ -111,7 +111,7 @@ impl<'g> PieceBodyBuilder<'g> {
         for at in self.nodes() {
             for id in self.graph.nodes[at].outputs.iter().filter(|id| outside[id.index()]) {
                 match self.parts.parts[id.index()] {
-                    BatchPart::Folded(Fold::Sum | Fold::Mean) => sums.push(*id),
+                    BatchPart::Folded(Reduction::Sum | Reduction::Mean) => sums.push(*id),
                     _ => joined.push(*id),
                 }
             }
@@ -238,7 +238,7 @@ impl<'g> PieceBodyBuilder<'g> {
         }
         self.builder.mark(mark(self.graph, node));
         let made = match on.makes.first() {
-            Some(BatchPart::Folded(Fold::Mean)) => vec![self.sum_of_mean(node, inputs)?],
+            Some(BatchPart::Folded(Reduction::Mean)) => vec![self.sum_of_mean(node, inputs)?],
             _ => self.builder.emit(node.op, inputs, on.attrs.clone(), Vec::new(), node.aux)?,
         };
         for ((id, part), value) in node.outputs.iter().zip(&on.makes).zip(made) {
@@ -260,8 +260,8 @@ impl<'g> PieceBodyBuilder<'g> {
     fn sum_of_mean(&mut self, node: &Node, inputs: Vec<Value>) -> Result<Value> {
         let Lower::Tile(make) = node.op.lower else { return Err(bad(node.op.name)) };
         let mut program = self.graph.with_call(node, |call| make(call, node.aux))?;
-        if let Close::Fold { fold, .. } = &mut program.close {
-            *fold = Fold::Sum;
+        if let Close::Reduce { reduction: fold, .. } = &mut program.close {
+            *fold = Reduction::Sum;
         }
         let sum = self.builder.apply(&FUSED, inputs, Attrs::Tile(Box::new(program)))?;
         emit::reshape(&mut self.builder, sum, &self.graph.ty(node.outputs[0]).shape)

@@ -14,7 +14,7 @@ use tonnage_core::graph::{Builder, Graph, Node, ValueId};
 use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::recipe::Key;
 use tonnage_core::shape::Shape;
-use tonnage_core::tile::{Close, Fold, Form, TileProgram};
+use tonnage_core::tile::{Close, Form, Reduction, TileProgram};
 use tonnage_ops::control::while_loop::WHILE_LOOP;
 use tonnage_ops::emit;
 use tonnage_ops::tile::fused::FUSED;
@@ -149,15 +149,15 @@ impl Outer<'_> {
         let e = &mut self.builder;
         let whole = self.graph.ty(id);
         match &self.parts.parts[id.index()] {
-            BatchPart::Folded(Fold::Sum) => Ok(value),
-            BatchPart::Folded(Fold::Mean) => {
+            BatchPart::Folded(Reduction::Sum) => Ok(value),
+            BatchPart::Folded(Reduction::Mean) => {
                 let count = emit::number(e, count(self.graph, id)? as f64, whole.dtype)?;
                 emit::div(e, value, count)
             }
             BatchPart::Folded(fold) => {
                 let mut program = TileProgram::loading(&[whole.dtype]);
                 program.stores.push((0, Form::Elements(whole.dtype)));
-                program.fold(*fold, &[0]);
+                program.reduce(*fold, &[0]);
                 e.apply(&FUSED, vec![value], Attrs::Tile(Box::new(program)))
             }
             BatchPart::Along(axis) => {
@@ -180,7 +180,7 @@ fn count(graph: &Graph, id: ValueId) -> Result<usize> {
         graph.with_call(node, |call| {
             let program = make(call, node.aux).ok()?;
             let domain = tonnage_ops::tile::domain(call, &program).ok()?;
-            let Close::Fold { axes, .. } = &program.close else { return None };
+            let Close::Reduce { axes, .. } = &program.close else { return None };
             axes.iter().map(|axis| domain[*axis].known()).product::<Option<usize>>()
         })
     });

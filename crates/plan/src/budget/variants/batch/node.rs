@@ -8,7 +8,7 @@ use tonnage_core::dim::Dim;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::row::{AxisOf, Call, Lower, Mem};
 use tonnage_core::shape::{Shape, TensorType};
-use tonnage_core::tile::{Close, Fold, Form, TileProgram};
+use tonnage_core::tile::{Close, Form, Reduction, TileProgram};
 use tonnage_ops::shape::reshape::RESHAPE;
 
 /// What is known of a value.
@@ -21,7 +21,7 @@ pub enum BatchPart {
     /// A piece is the bits of a piece of that domain, cut along that axis: it means nothing elsewhere.
     Packed(Shape, usize),
     /// Every piece gives a term; this makes one of them.
-    Folded(Fold),
+    Folded(Reduction),
     /// It needs something that is complete only when all pieces are done.
     After,
 }
@@ -130,10 +130,10 @@ impl PieceInference<'_> {
                 };
                 (program.stores.iter().map(of).collect(), self.attrs(cut)?)
             }
-            Close::Fold { fold, axes } if axes.contains(&cut) => {
+            Close::Reduce { reduction: fold, axes } if axes.contains(&cut) => {
                 (SmallVec::from_iter([BatchPart::Folded(*fold)]), self.node.attrs.clone())
             }
-            Close::Fold { axes, .. } => {
+            Close::Reduce { axes, .. } => {
                 let kept = self.made(0)?.shape.rank() == rank;
                 let gone = axes.iter().filter(|axis| **axis < cut && !kept).count();
                 (SmallVec::from_iter([BatchPart::Along(cut - gone)]), self.attrs(cut - gone)?)
@@ -188,7 +188,7 @@ impl PieceInference<'_> {
         if self.node.aux {
             return None;
         }
-        let makes = self.node.outputs.iter().map(|_| BatchPart::Folded(Fold::Sum)).collect();
+        let makes = self.node.outputs.iter().map(|_| BatchPart::Folded(Reduction::Sum)).collect();
         Some(OnPieces { cuts, makes, attrs: self.node.attrs.clone() })
     }
 

@@ -1,18 +1,18 @@
-//! A program that closes with a fold, over a whole domain.
+//! A program that closes with a reduction, over a whole domain.
 //!
-//! What is folded with what in which order follows from the domain's sizes and the axes alone (`fold_shape`):
+//! Which elements are combined in which order follows from the domain's sizes and the axes alone (`reduction_shape`):
 //! blocks of 512 elements (or single rows) are joined in order within a segment, segments in order. Segments
 //! are what threads share where there are few results.
 
 use bytemuck::cast_slice_mut;
 use tonnage_core::DType;
 use tonnage_core::error::Result;
-use tonnage_core::tile::{Fold, Form};
+use tonnage_core::tile::{Form, Reduction};
 use tonnage_core::workers::{Alone, Workers, for_each_part};
 
-use super::fold_shape::FoldShape;
 use super::partial::{self, BLOCK, Bits};
-use super::ready::{Ready, Slot};
+use super::ready::{Ready, TileSlot};
+use super::reduction_shape::ReductionShape;
 use super::repeat::repeated;
 use crate::parallel::GRAIN;
 
@@ -21,8 +21,8 @@ const WIDE: usize = 8 * BLOCK;
 
 pub fn run(
     ready: &Ready,
-    fold: Fold,
-    shape: &FoldShape,
+    reduction: Reduction,
+    shape: &ReductionShape,
     outputs: &mut [&mut [u8]],
     scratch: &mut [u8],
     workers: &dyn Workers,
@@ -33,12 +33,12 @@ pub fn run(
         Form::Elements(dtype) => dtype,
         Form::Bits => DType::Bool,
     };
-    let job = Job { ready, fold, shape, reg, held };
+    let job = ReductionJob { ready, reduction, shape, reg, held };
     let out = &mut *outputs[0];
     let results = shape.results();
     let finish = |bits: &[Bits], out: &mut [u8]| {
         for (bits, out) in bits.iter().zip(out.chunks_exact_mut(stored.size())) {
-            partial::finish(fold, stored, *bits, shape.count(), out);
+            partial::finish(reduction, stored, *bits, shape.count(), out);
         }
     };
     if shape.segments == 1 {
@@ -56,7 +56,7 @@ pub fn run(
             finish(sums, out);
         };
         for_each_part(workers, out, jobs, &|job| cut(job) * size, &|at, out: &mut [u8]| {
-            let (count, none) = (out.len() / size, partial::identity(fold, held));
+            let (count, none) = (out.len() / size, partial::identity(reduction, held));
             match count <= BLOCK {
                 true => made(at, &mut [none; BLOCK][..count], out),
                 false => made(at, &mut [none; WIDE][..count], out),
@@ -69,7 +69,7 @@ pub fn run(
     let (sums, more) = partials.split_at_mut(results);
     for segment in more.chunks(results) {
         for (sum, bits) in sums.iter_mut().zip(segment) {
-            *sum = partial::join(fold, held, *sum, *bits);
+            *sum = partial::join(reduction, held, *sum, *bits);
         }
     }
     finish(sums, out);
@@ -78,7 +78,7 @@ pub fn run(
 
 /// Results in jobs of up to so many, which threads share: how many, and where each begins. A block of columns does not run
 /// over the end of a row; of shorter rows there are several in one.
-fn whole(shape: &FoldShape, most: usize) -> (usize, impl Fn(usize) -> usize + Sync) {
+fn whole(shape: &ReductionShape, most: usize) -> (usize, impl Fn(usize) -> usize + Sync) {
     let (width, results) = (shape.width, shape.results());
     let together = match width {
         0 | 1 => 64,
@@ -93,7 +93,7 @@ fn whole(shape: &FoldShape, most: usize) -> (usize, impl Fn(usize) -> usize + Sy
 }
 
 /// The partial results of every segment, one segment after the other.
-fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) -> Result<()> {
+fn segments(job: &ReductionJob, partials: &mut [Bits], workers: &dyn Workers) -> Result<()> {
     let shape = job.shape;
     let width = shape.width.min(if job.ready.reads_files() { WIDE } else { BLOCK });
     // Blocks of columns never run over the end of a row of results.
@@ -103,23 +103,23 @@ fn segments(job: &Job, partials: &mut [Bits], workers: &dyn Workers) -> Result<(
     for_each_part(workers, partials, jobs, &cut, &|at, cut| {
         let row = at / per_row;
         let (segment, outer) = (row / shape.outer.count, row % shape.outer.count);
-        cut.fill(partial::identity(job.fold, job.held));
+        cut.fill(partial::identity(job.reduction, job.held));
         let units = shape.units();
         let range = segment * units / shape.segments..(segment + 1) * units / shape.segments;
         job.results(outer * shape.width + at % per_row * width, range, cut);
     })
 }
 
-struct Job<'a, 'r> {
+struct ReductionJob<'a, 'r> {
     ready: &'a Ready<'r>,
-    fold: Fold,
-    shape: &'a FoldShape<'a>,
+    reduction: Reduction,
+    shape: &'a ReductionShape<'a>,
     reg: tonnage_core::tile::Reg,
     held: DType,
 }
 
-impl Job<'_, '_> {
-    /// Folds those units into the results from `first` on, of one row of results or of one each.
+impl ReductionJob<'_, '_> {
+    /// Reduces those units into the results from `first` on, of one row of results or of one each.
     fn results(&self, first: usize, units: std::ops::Range<usize>, sums: &mut [Bits]) {
         match self.ready.slots {
             0 => self.with::<1>(first, units, sums),
@@ -136,7 +136,7 @@ impl Job<'_, '_> {
         units: std::ops::Range<usize>,
         sums: &mut [Bits],
     ) {
-        let mut slots = [Slot::EMPTY; SLOTS];
+        let mut slots = [TileSlot::EMPTY; SLOTS];
         if self.shape.width > 1 {
             self.columns(first, units, sums, &mut slots);
         } else if self.shape.rows_in_order() && (1..=BLOCK / 2).contains(&self.shape.run) {
@@ -149,7 +149,7 @@ impl Job<'_, '_> {
     }
 
     /// Several short rows in one tile.
-    fn short_rows(&self, first: usize, sums: &mut [Bits], slots: &mut [Slot]) {
+    fn short_rows(&self, first: usize, sums: &mut [Bits], slots: &mut [TileSlot]) {
         let (run, tile) = (self.shape.run, self.ready.tile);
         let size = self.held.size();
         for (i, group) in sums.chunks_mut(tile / run).enumerate() {
@@ -163,8 +163,8 @@ impl Job<'_, '_> {
                     true => spread_out(value, run, &mut spread),
                     false => &value[j * run * size..(j + 1) * run * size],
                 };
-                let bits = partial::block(self.fold, self.held, row);
-                *sum = partial::join(self.fold, self.held, *sum, bits);
+                let bits = partial::block(self.reduction, self.held, row);
+                *sum = partial::join(self.reduction, self.held, *sum, bits);
             }
         }
     }
@@ -175,7 +175,7 @@ impl Job<'_, '_> {
         result: usize,
         units: std::ops::Range<usize>,
         mut sum: Bits,
-        slots: &mut [Slot],
+        slots: &mut [TileSlot],
     ) -> Bits {
         let shape = self.shape;
         let base = shape.outer_at(result);
@@ -190,27 +190,31 @@ impl Job<'_, '_> {
             let blocks = (self.ready.tile / BLOCK).min(per_run - block).min(units.end - unit);
             let from = block * BLOCK;
             let len = (blocks * BLOCK).min(shape.run - from);
-            let start = base + shape.folded_at(outer) + from;
+            let start = base + shape.reduced_at(outer) + from;
             self.ready.eval(start, len, &mut [], slots);
             let value = self.ready.value(self.reg, start, len, slots);
             if value.len() == size && len > 1 {
-                // The same value everywhere: a whole block is folded once for all of them.
+                // The same value everywhere: a whole block is reduced once for all of them.
                 let left = units.end - unit;
                 let whole = left.min((shape.run / BLOCK).saturating_sub(block));
                 if whole > 0 {
                     let bits = *same.get_or_insert_with(|| {
-                        partial::block(self.fold, self.held, spread_out(value, BLOCK, &mut spread))
+                        partial::block(
+                            self.reduction,
+                            self.held,
+                            spread_out(value, BLOCK, &mut spread),
+                        )
                     });
-                    sum = repeated(self.fold, self.held, sum, bits, whole);
+                    sum = repeated(self.reduction, self.held, sum, bits, whole);
                     unit += whole;
                     continue;
                 }
                 let row = spread_out(value, shape.run - from, &mut spread);
                 sum = partial::join(
-                    self.fold,
+                    self.reduction,
                     self.held,
                     sum,
-                    partial::block(self.fold, self.held, row),
+                    partial::block(self.reduction, self.held, row),
                 );
                 unit += 1;
                 continue;
@@ -218,8 +222,8 @@ impl Job<'_, '_> {
             for i in 0..blocks {
                 let n = BLOCK.min(len - i * BLOCK);
                 let part = &value[i * BLOCK * size..(i * BLOCK + n) * size];
-                let bits = partial::block(self.fold, self.held, part);
-                sum = partial::join(self.fold, self.held, sum, bits);
+                let bits = partial::block(self.reduction, self.held, part);
+                sum = partial::join(self.reduction, self.held, sum, bits);
             }
             unit += blocks;
         }
@@ -232,13 +236,13 @@ impl Job<'_, '_> {
         first: usize,
         units: std::ops::Range<usize>,
         sums: &mut [Bits],
-        slots: &mut [Slot],
+        slots: &mut [TileSlot],
     ) {
         let shape = self.shape;
         let base = shape.outer_at(first / shape.width) + first % shape.width;
         let whole = sums.len() == shape.width;
         // Whole rows that lie one after the other are evaluated together; of a long one a block at a time.
-        let in_order = whole && shape.folded.groups <= 1 && sums.len() <= BLOCK;
+        let in_order = whole && shape.reduced.groups <= 1 && sums.len() <= BLOCK;
         let together = if in_order { (self.ready.tile / shape.width).max(1) } else { 1 };
         let size = self.held.size();
         let mut spread = [0u64; BLOCK];
@@ -246,17 +250,17 @@ impl Job<'_, '_> {
         while unit < units.end {
             let rows = together.min(units.end - unit);
             for (i, sums) in sums.chunks_mut(BLOCK).enumerate() {
-                let start = base + shape.folded_at(unit) + i * BLOCK;
+                let start = base + shape.reduced_at(unit) + i * BLOCK;
                 let len = rows * sums.len();
                 self.ready.eval(start, len, &mut [], slots);
                 let value = self.ready.value(self.reg, start, len, slots);
                 if value.len() == size && len > 1 {
                     let row = spread_out(value, sums.len(), &mut spread);
                     for _ in 0..rows {
-                        partial::rows(self.fold, self.held, row, sums);
+                        partial::rows(self.reduction, self.held, row, sums);
                     }
                 } else {
-                    partial::rows(self.fold, self.held, value, sums);
+                    partial::rows(self.reduction, self.held, value, sums);
                 }
             }
             unit += rows;

@@ -1,6 +1,6 @@
-//! A program that stores and reads something turned, over its domain block by block. A load whose neighbours along a row lie
-//! far apart, while those of the next rows lie side by side, would bring a line of the cache for every element: so some rows
-//! of it are brought at once, a whole line each, and the tiles of those rows are computed from there.
+//! A program that stores and reads something transposed, over its domain block by block. A load whose neighbours along a row lie
+//! far apart, while those of the next rows lie side by side, would bring a cache line for every element: so some rows
+//! of it are brought at once, a whole cache line each, and the tiles of those rows are computed from there.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
@@ -8,18 +8,18 @@ use tonnage_core::layout::Layout;
 use tonnage_core::tile::Form;
 use tonnage_core::workers::Workers;
 
-use super::eval::Beside;
-use super::ready::{Fetch, Ready, Slot};
+use super::eval::PrefetchedLoad;
+use super::ready::{LoadSource, Ready, TileSlot};
 use super::store::{Outputs, bytes, in_two};
-use crate::linalg::gemm::{Compute, Reads, Source as Lines, pack_strided};
+use crate::linalg::gemm::{Compute, Reads, Source as PackSource, pack_strided};
 
-/// Rows that are brought at once: a line of the cache of four-byte elements.
+/// Rows that are brought at once: a cache line of four-byte elements.
 const ROWS: usize = 16;
 /// Elements of each row that are.
 const COLS: usize = 128;
 /// Loads that are brought so; more are read as they lie.
 const MOST: usize = 2;
-/// Elements that lie so many bytes apart share no line.
+/// Elements that lie this many bytes apart share no cache line.
 const APART: usize = 64;
 /// Domains of fewer elements lie in the cache anyway.
 const WORTHWHILE: usize = 16 * 1024;
@@ -27,28 +27,28 @@ const WORTHWHILE: usize = 16 * 1024;
 /// Some rows of a load.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Slab([u64; ROWS * COLS]);
+struct TransposeBuffer([u64; ROWS * COLS]);
 
-/// A load that is turned.
-struct Turned<'a> {
+/// A load that is transposed.
+struct TransposedLoad<'a> {
     number: usize,
     from: &'a [u8],
     layout: &'a Layout,
     size: usize,
 }
 
-/// How a domain is cut: `outer * rows * between * cols` elements, where turned loads run along rows.
-pub(super) struct Blocks<'a> {
-    loads: SmallVec<[Turned<'a>; MOST]>,
+/// How a domain is cut: `outer * rows * between * cols` elements, where transposed loads run along rows.
+pub(super) struct TransposedBlocks<'a> {
+    loads: SmallVec<[TransposedLoad<'a>; MOST]>,
     outer: usize,
     rows: usize,
     between: usize,
     cols: usize,
 }
 
-impl<'a> Blocks<'a> {
-    /// The cut of a program that reads something turned, in a domain that is worth it.
-    pub fn of(ready: &'a Ready<'_>, domain: &[usize]) -> Option<Blocks<'a>> {
+impl<'a> TransposedBlocks<'a> {
+    /// The cut of a program that reads something transposed, in a domain that is worth it.
+    pub fn of(ready: &'a Ready<'_>, domain: &[usize]) -> Option<TransposedBlocks<'a>> {
         let count: usize = domain.iter().product();
         let bits = ready.program.stores.iter().any(|(_, form)| *form == Form::Bits);
         if count < WORTHWHILE || bits {
@@ -56,15 +56,15 @@ impl<'a> Blocks<'a> {
         }
         let (mut along, mut loads) = (None, SmallVec::new());
         for (number, load) in ready.loads.iter().enumerate() {
-            let Fetch::Gather { from, layout, .. } = &load.fetch else { continue };
+            let LoadSource::Gather { from, layout, .. } = &load.fetch else { continue };
             let size = load.stored.size();
-            let Some(axis) = turned(layout, size) else { continue };
+            let Some(axis) = transposed(layout, size) else { continue };
             if *along.get_or_insert(axis) == axis && loads.len() < MOST {
-                loads.push(Turned { number, from, layout, size });
+                loads.push(TransposedLoad { number, from, layout, size });
             }
         }
         let (axis, last) = (along?, domain.len() - 1);
-        Some(Blocks {
+        Some(TransposedBlocks {
             loads,
             outer: domain[..axis].iter().product(),
             rows: domain[axis],
@@ -124,8 +124,8 @@ impl<'a> Blocks<'a> {
         mut outputs: Outputs,
         workers: &dyn Workers,
     ) {
-        let mut slots = [Slot::EMPTY; super::ready::MOST_SLOTS];
-        let mut slabs = [Slab([0; ROWS * COLS]); MOST];
+        let mut slots = [TileSlot::EMPTY; super::ready::MOST_SLOTS];
+        let mut slabs = [TransposeBuffer([0; ROWS * COLS]); MOST];
         let begin = self.start(first);
         for band in first..end {
             if workers.is_stopped() {
@@ -141,7 +141,7 @@ impl<'a> Blocks<'a> {
                     }
                     for row in 0..rows {
                         let at = start + row * self.between * self.cols + at;
-                        let beside: SmallVec<[Beside; MOST]> = self
+                        let beside: SmallVec<[PrefetchedLoad; MOST]> = self
                             .loads
                             .iter()
                             .zip(&slabs)
@@ -162,36 +162,36 @@ impl<'a> Blocks<'a> {
     }
 }
 
-impl Turned<'_> {
+impl TransposedLoad<'_> {
     /// Brings a block from an element of the domain on: each step along the last axis is a run of `rows` elements.
-    fn bring(&self, first: usize, rows: usize, cols: usize, slab: &mut Slab) {
+    fn bring(&self, first: usize, rows: usize, cols: usize, slab: &mut TransposeBuffer) {
         let start = position(self.layout, first);
         let step = self.layout.strides.last().copied().unwrap_or(0);
         // As floats of that size, whose bits are moved as they are: the packing of products has the instructions for it.
         match self.size {
-            8 => turn::<f64>(self.from, start, step, (rows, cols), slab),
-            4 => turn::<f32>(self.from, start, step, (rows, cols), slab),
+            8 => transpose::<f64>(self.from, start, step, (rows, cols), slab),
+            4 => transpose::<f32>(self.from, start, step, (rows, cols), slab),
             2 => copy::<u16>(self.from, start, step, (rows, cols), slab),
             _ => copy::<u8>(self.from, start, step, (rows, cols), slab),
         }
     }
 
     /// A row of what was brought.
-    fn row<'s>(&self, slab: &'s Slab, row: usize, cols: usize) -> Beside<'s> {
+    fn row<'s>(&self, slab: &'s TransposeBuffer, row: usize, cols: usize) -> PrefetchedLoad<'s> {
         let all: &[u8] = cast_slice(&slab.0);
         let raw = &all[row * COLS * self.size..][..cols * self.size];
-        Beside { load: self.number, raw }
+        PrefetchedLoad { load: self.number, raw }
     }
 }
 
-fn turn<T: Compute + Reads<T> + Pod>(
+fn transpose<T: Compute + Reads<T> + Pod>(
     from: &[u8],
     start: isize,
     step: isize,
     (rows, cols): (usize, usize),
-    slab: &mut Slab,
+    slab: &mut TransposeBuffer,
 ) {
-    let source = Lines { data: cast_slice::<u8, T>(from), start, line: step, depth: 1 };
+    let source = PackSource { data: cast_slice::<u8, T>(from), start, line: step, depth: 1 };
     let slab: &mut [T] = cast_slice_mut(&mut slab.0);
     pack_strided(&source, cols, rows, COLS, &mut slab[..rows * COLS]);
 }
@@ -201,13 +201,13 @@ fn copy<T: Pod>(
     start: isize,
     step: isize,
     (rows, cols): (usize, usize),
-    slab: &mut Slab,
+    slab: &mut TransposeBuffer,
 ) {
     let (from, slab): (&[T], &mut [T]) = (cast_slice(from), cast_slice_mut(&mut slab.0));
     for col in 0..cols {
         let at = (start + col as isize * step) as usize;
-        let line = &from[at..at + rows];
-        for (to, from) in slab[col..].iter_mut().step_by(COLS).zip(line) {
+        let row = &from[at..at + rows];
+        for (to, from) in slab[col..].iter_mut().step_by(COLS).zip(row) {
             *to = *from;
         }
     }
@@ -224,7 +224,7 @@ fn position(layout: &Layout, mut number: usize) -> isize {
 }
 
 /// The axis along which elements lie side by side, where those of the last axis lie apart.
-fn turned(layout: &Layout, size: usize) -> Option<usize> {
+fn transposed(layout: &Layout, size: usize) -> Option<usize> {
     let (last, outer) = layout.strides.split_last()?;
     let cols = layout.sizes.last()?;
     if *cols < COLS / 8 || last.unsigned_abs() * size < APART {

@@ -1,6 +1,6 @@
 //! Copies of what lies in a file in another order than it is wanted in: in the order of the file, each element to its place.
 //!
-//! Some runs that end up beside each other are read, and then written a line of the cache at a time. Threads share what
+//! Some runs that end up beside each other are read, and then written a cache line at a time. Threads share what
 //! they write, where the runs go along the first axis of it.
 
 use bytemuck::{Pod, cast_slice_mut};
@@ -11,14 +11,14 @@ use tonnage_core::recipe::{Elements, Generator};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::workers::{Workers, for_each_chunk};
 
-use super::source::{Read, Source};
+use super::source::{Read, TileSource};
 use super::stored::{RUN, SPAN, check, run};
 
-/// Runs that are read before they are written side by side: of four-byte elements, a line of the cache.
-const LINES: usize = 16;
+/// Runs that are read before they are written side by side: of four-byte elements, a cache line.
+const RUNS: usize = 16;
 
 /// How the elements of a file lie, and where they go.
-struct Turned<'a> {
+struct TransposedFile<'a> {
     from: &'a dyn Elements,
     layout: &'a Layout,
     /// From one element to the next along each axis of the result.
@@ -33,10 +33,10 @@ struct Turned<'a> {
 
 /// Copies what a program reads, where that is all that it does and the file has another order. `false` otherwise, and where it would
 /// be no quicker.
-pub fn turned_copy(
+pub fn transposed_copy(
     program: &TileProgram,
     domain: &[usize],
-    sources: &[Source],
+    sources: &[TileSource],
     outputs: &mut [&mut [u8]],
     workers: &dyn Workers,
 ) -> Result<bool> {
@@ -65,18 +65,18 @@ pub fn turned_copy(
     let mut others: SmallVec<[usize; 4]> =
         (0..domain.len()).filter(|i| *i != along && *i != last).collect();
     others.sort_by_key(|i| std::cmp::Reverse(layout.strides[*i].unsigned_abs()));
-    let turned = Turned { from: &*elements.0, layout, steps, along, last, others };
+    let transposed = TransposedFile { from: &*elements.0, layout, steps, along, last, others };
     match dtype.size() {
-        8 => turned.copy::<u64>(cast_slice_mut(out), workers),
-        4 => turned.copy::<u32>(cast_slice_mut(out), workers),
-        2 => turned.copy::<u16>(cast_slice_mut(out), workers),
-        _ => turned.copy::<u8>(cast_slice_mut(out), workers),
+        8 => transposed.copy::<u64>(cast_slice_mut(out), workers),
+        4 => transposed.copy::<u32>(cast_slice_mut(out), workers),
+        2 => transposed.copy::<u16>(cast_slice_mut(out), workers),
+        _ => transposed.copy::<u8>(cast_slice_mut(out), workers),
     }?;
     check(sources)?;
     Ok(true)
 }
 
-impl Turned<'_> {
+impl TransposedFile<'_> {
     fn copy<T: Pod + Send>(&self, out: &mut [T], workers: &dyn Workers) -> Result<()> {
         let (step, all) = (self.steps[self.along], self.layout.sizes[self.along]);
         let at_once = SPAN / size_of::<T>();
@@ -97,8 +97,8 @@ impl Turned<'_> {
     fn part<T: Pod>(&self, (first, count): (usize, usize), out: &mut [T]) {
         let Layout { sizes, strides, offset } = self.layout;
         let runs: usize = self.others.iter().map(|i| sizes[*i]).product();
-        let mut space = [0u64; LINES * SPAN / size_of::<u64>()];
-        let lines: &mut [T] = &mut cast_slice_mut(&mut space)[..LINES * count];
+        let mut space = [0u64; RUNS * SPAN / size_of::<u64>()];
+        let buffer: &mut [T] = &mut cast_slice_mut(&mut space)[..RUNS * count];
         for mut number in 0..runs {
             let (mut from, mut to) = ((offset + first) as isize, 0);
             for i in self.others.iter().rev() {
@@ -107,16 +107,16 @@ impl Turned<'_> {
                 from += index as isize * strides[*i];
                 to += index * self.steps[*i];
             }
-            for beside in (0..sizes[self.last]).step_by(LINES) {
-                let width = LINES.min(sizes[self.last] - beside);
-                for (j, line) in lines.chunks_exact_mut(count).take(width).enumerate() {
+            for beside in (0..sizes[self.last]).step_by(RUNS) {
+                let width = RUNS.min(sizes[self.last] - beside);
+                for (j, run) in buffer.chunks_exact_mut(count).take(width).enumerate() {
                     let at = from + (beside + j) as isize * strides[self.last];
-                    self.from.read(at as u64, cast_slice_mut(line));
+                    self.from.read(at as u64, cast_slice_mut(run));
                 }
                 for i in 0..count {
                     let to = &mut out[to + i * self.steps[self.along] + beside..][..width];
-                    for (to, line) in to.iter_mut().zip(lines.chunks_exact(count)) {
-                        *to = line[i];
+                    for (to, run) in to.iter_mut().zip(buffer.chunks_exact(count)) {
+                        *to = run[i];
                     }
                 }
             }
