@@ -95,7 +95,7 @@ pub enum Attrs {
         /// From the last element to the first.
         reverse: bool,
     },
-    /// So many tensors along one axis of the result.
+    /// This many tensors along one axis of the result.
     Join {
         /// Which axis.
         axis: usize,
@@ -278,7 +278,7 @@ pub enum Attrs {
         epsilon: Scalar,
         /// The mean is taken away first.
         centered: bool,
-        /// Into so many groups the channels are cut, each of which has a mean of its own.
+        /// How many groups the channels are cut into, each with a mean of its own.
         groups: usize,
     },
     /// Attention of queries to keys.

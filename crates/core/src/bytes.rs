@@ -38,19 +38,19 @@ impl Bytes {
     /// No bytes.
     pub const ZERO: Bytes = Bytes(0);
 
-    /// So many bytes.
+    /// A number of bytes.
     #[inline]
     pub const fn new(n: u64) -> Bytes {
         Bytes(n)
     }
 
-    /// So many bytes, from a length.
+    /// A number of bytes, from a length.
     #[inline]
     pub const fn of(n: usize) -> Bytes {
         Bytes(n as u64)
     }
 
-    /// So many MiB.
+    /// A number of MiB.
     pub const fn mib(n: u64) -> Bytes {
         Bytes(n << 20)
     }
@@ -73,7 +73,7 @@ impl Bytes {
         self.0 == 0
     }
 
-    /// What a buffer of so many bytes takes: whole cache lines, and whole pages from
+    /// What a buffer of this many bytes takes: whole cache lines, and whole pages from
     /// [`LARGE`] on. The one rounding of the whole project.
     ///
     /// ```

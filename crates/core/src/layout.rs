@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 use crate::shape::Sizes;
-use crate::walk::Axes;
+use crate::walk::StridedAxes;
 
 /// Steps from one element to the next, one an axis; may be 0 (broadcast) or negative (reversed).
 pub type Strides = SmallVec<[isize; 4]>;
@@ -62,7 +62,7 @@ impl Layout {
     /// True where the elements lie close together in order, from the offset on.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        Axes::from(self).is_contiguous()
+        StridedAxes::from(self).is_contiguous()
     }
 
     /// The axes in another order; `order[i]` is the old axis that becomes axis `i`.
@@ -152,7 +152,7 @@ impl Layout {
 
     /// Calls `visit` with the position of every element, in logical order.
     pub fn for_each(&self, visit: impl FnMut(usize)) {
-        Axes::from(self).positions().for_each(visit);
+        StridedAxes::from(self).positions().for_each(visit);
     }
 }
 

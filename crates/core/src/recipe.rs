@@ -51,7 +51,7 @@ pub trait Elements: Debug + Send + Sync {
     /// tiles: what cannot be read is zero, and [`check`](Elements::check) says so from then on.
     fn read(&self, from: u64, out: &mut [u8]);
 
-    /// So many elements from that position on are read next: the system may begin to bring them, while others are computed with.
+    /// `count` elements from that position on are read next: the system may begin to bring them, while others are computed with.
     fn ahead(&self, from: u64, count: usize);
 
     /// Whoever has read asks before it hands on what it made. That ends a pass: what the system holds in memory for it may go.

@@ -62,7 +62,7 @@ impl Shortage {
     pub fn remedies(&self) -> Vec<String> {
         let worth = |(_, bytes): &(Kind, Bytes)| bytes.get() >= self.in_use.get().div_ceil(4);
         let told = self.by_kind().into_iter().filter(worth).filter_map(|(kind, bytes)| {
-            // Where nothing is in use a plan was refused: what it needs nobody can drop.
+            // Where nothing is in use a plan was refused: what it needs cannot be dropped.
             let what = (!self.in_use.is_zero()).then(|| remedy(kind))??;
             Some(format!("{bytes} are {what}"))
         });

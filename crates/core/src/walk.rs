@@ -12,7 +12,7 @@ use crate::layout::Layout;
 
 /// Some axes of a layout, lent.
 #[derive(Debug, Clone, Copy)]
-pub struct Axes<'a> {
+pub struct StridedAxes<'a> {
     /// Length of each axis.
     pub sizes: &'a [usize],
     /// Step of each axis.
@@ -21,26 +21,26 @@ pub struct Axes<'a> {
     pub offset: usize,
 }
 
-impl<'a> From<&'a Layout> for Axes<'a> {
+impl<'a> From<&'a Layout> for StridedAxes<'a> {
     #[inline]
-    fn from(layout: &'a Layout) -> Axes<'a> {
-        Axes { sizes: &layout.sizes, strides: &layout.strides, offset: layout.offset }
+    fn from(layout: &'a Layout) -> StridedAxes<'a> {
+        StridedAxes { sizes: &layout.sizes, strides: &layout.strides, offset: layout.offset }
     }
 }
 
-impl<'a> From<&Axes<'a>> for Axes<'a> {
+impl<'a> From<&StridedAxes<'a>> for StridedAxes<'a> {
     #[inline]
-    fn from(axes: &Axes<'a>) -> Axes<'a> {
+    fn from(axes: &StridedAxes<'a>) -> StridedAxes<'a> {
         *axes
     }
 }
 
-impl<'a> Axes<'a> {
+impl<'a> StridedAxes<'a> {
     /// Some of the axes, from the same first element on.
     #[must_use]
-    pub fn part(self, which: Range<usize>) -> Axes<'a> {
+    pub fn part(self, which: Range<usize>) -> StridedAxes<'a> {
         let (sizes, strides) = (&self.sizes[which.clone()], &self.strides[which]);
-        Axes { sizes, strides, offset: self.offset }
+        StridedAxes { sizes, strides, offset: self.offset }
     }
 
     /// How many elements.
@@ -80,7 +80,7 @@ impl<'a> Axes<'a> {
     /// Every position, in logical order.
     pub fn positions(self) -> impl Iterator<Item = usize> {
         let axis = move |axis: usize| (self.sizes[axis], [self.strides[axis]]);
-        Walk::new(self.sizes.len(), [self.offset], axis).map(|[at]| at)
+        LayoutWalk::new(self.sizes.len(), [self.offset], axis).map(|[at]| at)
     }
 }
 
@@ -103,7 +103,7 @@ pub fn joined(axes: usize, axis: impl Fn(usize) -> (usize, isize)) -> (usize, us
 /// Positions in `N` layouts of the same sizes, side by side, in logical order. `F` gives the length of an
 /// axis, and its stride in each of them.
 #[derive(Debug, Clone)]
-pub struct Walk<const N: usize, F> {
+pub struct LayoutWalk<const N: usize, F> {
     axes: usize,
     axis: F,
     at: [isize; N],
@@ -114,16 +114,16 @@ pub struct Walk<const N: usize, F> {
     left: usize,
 }
 
-impl<const N: usize, F: Fn(usize) -> (usize, [isize; N])> Walk<N, F> {
+impl<const N: usize, F: Fn(usize) -> (usize, [isize; N])> LayoutWalk<N, F> {
     /// Over all elements; the first lie at `start`.
-    pub fn new(axes: usize, start: [usize; N], axis: F) -> Walk<N, F> {
+    pub fn new(axes: usize, start: [usize; N], axis: F) -> LayoutWalk<N, F> {
         let left = (0..axes).map(|i| axis(i).0).product();
-        Walk { axes, axis, at: start.map(|x| x as isize), inner: 0, row: 0, left }
+        LayoutWalk { axes, axis, at: start.map(|x| x as isize), inner: 0, row: 0, left }
     }
 
     /// Goes to element `number`.
     #[must_use]
-    pub fn from(mut self, number: usize) -> Walk<N, F> {
+    pub fn from(mut self, number: usize) -> LayoutWalk<N, F> {
         self.left = self.left.saturating_sub(number);
         let mut rest = number;
         for i in (0..self.axes).rev() {
@@ -170,7 +170,7 @@ impl<const N: usize, F: Fn(usize) -> (usize, [isize; N])> Walk<N, F> {
     }
 }
 
-impl<const N: usize, F: Fn(usize) -> (usize, [isize; N])> Iterator for Walk<N, F> {
+impl<const N: usize, F: Fn(usize) -> (usize, [isize; N])> Iterator for LayoutWalk<N, F> {
     type Item = [usize; N];
 
     #[inline]
@@ -188,14 +188,14 @@ impl<const N: usize, F: Fn(usize) -> (usize, [isize; N])> Iterator for Walk<N, F
 /// loop serves every view, and goes at copying speed where the elements lie close together.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'a> {
-    outer: Axes<'a>,
+    outer: StridedAxes<'a>,
     run: usize,
     step: isize,
 }
 
 impl<'a> Runs<'a> {
     /// Of these axes.
-    pub fn new(axes: impl Into<Axes<'a>>) -> Runs<'a> {
+    pub fn new(axes: impl Into<StridedAxes<'a>>) -> Runs<'a> {
         let axes = axes.into();
         let of = |i: usize| (axes.sizes[i], axes.strides[i]);
         let (outer, run, step) = joined(axes.sizes.len(), of);
@@ -221,7 +221,7 @@ impl<'a> Runs<'a> {
         let Runs { outer, run, step } = self;
         let (mut skip, mut left) = (start % run, len);
         let axis = |i: usize| (outer.sizes[i], [outer.strides[i]]);
-        let runs = Walk::new(outer.sizes.len(), [outer.offset], axis).from(start / run);
+        let runs = LayoutWalk::new(outer.sizes.len(), [outer.offset], axis).from(start / run);
         for [at] in runs {
             let count = left.min(run - skip);
             visit((at as isize + skip as isize * step) as usize, step, count);
@@ -262,14 +262,14 @@ impl Even {
 #[derive(Debug, Clone, Copy)]
 pub struct EvenRows<'a> {
     runs: Runs<'a>,
-    outer: Axes<'a>,
+    outer: StridedAxes<'a>,
     rows: usize,
     row_step: isize,
 }
 
 impl<'a> EvenRows<'a> {
     /// Of these axes.
-    pub fn new(axes: impl Into<Axes<'a>>) -> EvenRows<'a> {
+    pub fn new(axes: impl Into<StridedAxes<'a>>) -> EvenRows<'a> {
         let runs = Runs::new(axes);
         let all = runs.outer;
         let (outer, rows, row_step) = joined(all.sizes.len(), |i| (all.sizes[i], all.strides[i]));
@@ -290,7 +290,8 @@ impl<'a> EvenRows<'a> {
         let EvenRows { runs: Runs { run, step, .. }, outer, rows, row_step } = self;
         let (mut skip, mut left) = (start % (rows * run), len);
         let axis = |i: usize| (outer.sizes[i], [outer.strides[i]]);
-        let blocks = Walk::new(outer.sizes.len(), [outer.offset], axis).from(start / (rows * run));
+        let blocks =
+            LayoutWalk::new(outer.sizes.len(), [outer.offset], axis).from(start / (rows * run));
         for [at] in blocks {
             let mut here = left.min(rows * run - skip);
             left -= here;
@@ -353,7 +354,7 @@ mod tests {
     #[test]
     fn walks_runs_and_positions_go_as_the_indices_do() {
         for layout in layouts() {
-            let (axes, expected) = (Axes::from(&layout), expected(&layout));
+            let (axes, expected) = (StridedAxes::from(&layout), expected(&layout));
             assert_eq!(axes.positions().collect::<Vec<_>>(), expected, "{layout:?}");
             let one_by_one: Vec<_> = (0..expected.len()).map(|i| axes.at(i)).collect();
             assert_eq!(one_by_one, expected, "{layout:?}");
@@ -380,7 +381,7 @@ mod tests {
     #[test]
     fn nothing_is_walked_where_there_is_nothing() {
         let empty = Layout::contiguous([2usize, 0, 3].as_slice());
-        assert_eq!(Axes::from(&empty).positions().count(), 0);
+        assert_eq!(StridedAxes::from(&empty).positions().count(), 0);
         Runs::new(&empty).for_each(0, 0, |_, _, _| unreachable!("it has no elements"));
     }
 

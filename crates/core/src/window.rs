@@ -25,7 +25,7 @@ pub struct Window {
 pub struct Conv {
     /// Where a filter is laid.
     pub window: Window,
-    /// Channels of the image and of the result are cut into so many groups, which have nothing to do with each other.
+    /// Channels of the image and of the result are cut into this many groups, which are convolved separately.
     pub groups: usize,
     /// Spatial lengths of the image, where it is the result: several lengths give the same number of windows.
     /// Empty where the image is an input.

@@ -19,7 +19,7 @@ pub trait Workers: Sync {
     /// Runs both, at the same time where a thread is free; returns when both have ended.
     fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send));
 
-    /// Whether the work should end early, since nobody waits for its result any more. Once true, it stays true.
+    /// Whether the work should end early, since its result is not wanted any more. Once true, it stays true.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Stops when it was asked so many times.
+    /// Stops when it was asked this many times.
     struct Stops(AtomicUsize);
     impl Workers for Stops {
         fn threads(&self) -> usize {

@@ -79,7 +79,7 @@ pub fn shape(op: &'static str, found: &Shape, needed: &Shape, help: &str) -> Res
     Err(ErrorKind::ShapeMismatch { op, left, right, help: help.into() }.into())
 }
 
-/// At least so many axes.
+/// At least this many axes.
 pub fn rank_at_least(op: &'static str, ty: &TensorType, rank: usize, why: &str) -> Result<()> {
     if ty.shape.rank() >= rank {
         return Ok(());
@@ -103,12 +103,12 @@ pub fn elements(ty: &TensorType) -> u64 {
     ty.shape.iter().map(|d| d.most().unwrap_or(0) as u64).fold(1, u64::saturating_mul)
 }
 
-/// So many operations for each element of these tensors.
+/// A number of operations for each element of these tensors.
 pub fn each<'a>(types: impl IntoIterator<Item = &'a TensorType>, flops: u64) -> u64 {
     types.into_iter().map(elements).fold(0, u64::saturating_add).saturating_mul(flops)
 }
 
-/// So many operations, and as many bytes as these tensors have.
+/// A number of operations, and as many bytes as these tensors have.
 pub fn cost<'a>(flops: u64, moved: impl IntoIterator<Item = &'a TensorType>) -> Cost {
     let bytes = moved
         .into_iter()

@@ -11,7 +11,7 @@ use tonnage_core::{DType, Shape, TensorType};
 pub mod infer {
     use super::*;
 
-    /// Exactly so many inputs.
+    /// Exactly this many inputs.
     pub fn count(call: &Call, expected: usize) -> Result<()> {
         match call.inputs.len() {
             got if got == expected => Ok(()),
@@ -163,7 +163,7 @@ pub mod axes {
         AxisMap { outputs: vec![(0..rank).map(along).collect()], summed: Vec::new() }
     }
 
-    /// Nothing can be cut: so many outputs with so many axes each.
+    /// Nothing can be cut: this many outputs with this many axes each.
     pub fn mixed(ranks: &[usize]) -> AxisMap {
         let outputs = ranks.iter().map(|rank| vec![AxisOf::Mixed; *rank]).collect();
         AxisMap { outputs, summed: Vec::new() }
@@ -206,7 +206,7 @@ pub mod cost {
         call.inputs.iter().chain(outputs).map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// So many flops for each element of the largest type, and everything read and written once.
+    /// A number of flops for each element of the largest type, and everything read and written once.
     pub fn elementwise(call: &Call, outputs: &[TensorType], flops: u64) -> Cost {
         let most = call.inputs.iter().chain(outputs).map(elements).max().unwrap_or(0);
         Cost { flops: most.saturating_mul(flops), bytes: moved(call, outputs) }

@@ -3,11 +3,11 @@
 //! Decision: `docs/decisions/short-rows.md`.
 
 use tonnage_core::layout::Layout;
-use tonnage_core::walk::{Axes, Even, EvenRows, Runs};
+use tonnage_core::walk::{Even, EvenRows, Runs, StridedAxes};
 
 /// Combines the elements from `start` on into `out`, one each, in order.
 pub fn combine<'a, T: Copy>(
-    layout: impl Into<Axes<'a>>,
+    layout: impl Into<StridedAxes<'a>>,
     data: &[T],
     start: usize,
     out: &mut [T],
@@ -27,7 +27,12 @@ pub fn combine<'a, T: Copy>(
 }
 
 /// Copies the elements from `start` on into `out`.
-pub fn copy<'a, T: Copy>(layout: impl Into<Axes<'a>>, data: &[T], start: usize, out: &mut [T]) {
+pub fn copy<'a, T: Copy>(
+    layout: impl Into<StridedAxes<'a>>,
+    data: &[T],
+    start: usize,
+    out: &mut [T],
+) {
     let mut rest = out;
     let count = rest.len();
     EvenRows::new(layout).for_each(start, count, |even| {
@@ -118,18 +123,18 @@ fn every<T: Copy, const N: usize>(data: &[T], out: &mut [T]) {
 /// Where single elements lie, by their number in logical order.
 #[derive(Clone, Copy)]
 pub struct Positions<'a> {
-    axes: Axes<'a>,
+    axes: StridedAxes<'a>,
     contiguous: bool,
 }
 
 impl<'a> Positions<'a> {
     /// Of those axes' elements.
-    pub fn of(axes: impl Into<Axes<'a>>) -> Positions<'a> {
+    pub fn of(axes: impl Into<StridedAxes<'a>>) -> Positions<'a> {
         let axes = axes.into();
         Positions { axes, contiguous: axes.is_contiguous() }
     }
 
-    /// Where the first so many elements lie, if one after the other.
+    /// Where the first `count` elements lie, if one after the other.
     pub fn run(self, count: usize) -> Option<std::ops::Range<usize>> {
         // None of them may lie anywhere, even beyond the data.
         let start = if count == 0 { 0 } else { self.axes.offset };
@@ -147,6 +152,6 @@ impl<'a> Positions<'a> {
 }
 
 /// Some axes of a layout, from the position of its first element on.
-pub fn axes(layout: &Layout, which: std::ops::Range<usize>) -> Axes<'_> {
-    Axes::from(layout).part(which)
+pub fn axes(layout: &Layout, which: std::ops::Range<usize>) -> StridedAxes<'_> {
+    StridedAxes::from(layout).part(which)
 }

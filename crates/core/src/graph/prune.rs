@@ -1,5 +1,5 @@
 //! Dead code: nodes whose results have no readers and that have no effect, and what of a branch or a loop
-//! nobody needs.
+//! is not needed.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,7 @@ use crate::row::{Fails, Mem, Remat};
 
 impl Graph {
     /// Removes every node that neither leads to an output nor has an effect; results of branches and loops
-    /// that nobody reads, and what they take for nothing. Inputs and outputs of the graph stay.
+    /// without readers, and inputs that only they take. Inputs and outputs of the graph stay.
     pub fn prune(&mut self) {
         let mut live = vec![false; self.value_count()];
         for id in &self.outputs {
@@ -29,7 +29,7 @@ impl Graph {
                 for id in &node.inputs {
                     live[id.index()] = true;
                 }
-                // A size that it needs is decided by a node that has to run, though nobody may read what that makes.
+                // A size that it needs is decided by a node that has to run, though what that makes may have no readers.
                 for by in deciders.get(at).into_iter().flatten() {
                     self.nodes[*by].outputs.iter().for_each(|id| live[id.index()] = true);
                 }

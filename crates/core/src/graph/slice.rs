@@ -13,7 +13,7 @@ pub struct Subgraph {
 
 impl Graph {
     /// The part that computes these values. Nodes with an effect are in it where one of the values
-    /// depends on them; and those without results, which nobody can depend on, where all that they look at is
+    /// depends on them; and those without results, which nothing can depend on, where all that they look at is
     /// computed anyway.
     #[must_use]
     pub fn part(&self, outputs: &[ValueId]) -> Subgraph {

@@ -10,7 +10,7 @@ pub mod cond;
 pub mod custom;
 mod flow;
 mod samples;
-mod second;
+mod second_order;
 pub mod switch;
 pub mod trips;
 pub mod while_grad;

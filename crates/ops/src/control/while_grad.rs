@@ -20,7 +20,7 @@ use tonnage_core::row::{
 use tonnage_core::{DType, OpDef, TensorType};
 
 use super::flow::Flow;
-use super::{samples, second, while_loop};
+use super::{samples, second_order, while_loop};
 use crate::rules;
 
 /// The gradient of a loop.
@@ -34,8 +34,8 @@ pub static WHILE_GRAD: OpDef = OpDef {
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost,
-    grad: Grad::Rule(second::grad),
-    jvp: Jvp::Rule(second::jvp),
+    grad: Grad::Rule(second_order::grad),
+    jvp: Jvp::Rule(second_order::jvp),
     fails: Fails::Never,
     lower: Lower::Region(Region::LoopGrad),
     samples: samples::gradients,

@@ -34,8 +34,8 @@ pub static ARGSORT: OpDef = OpDef {
         let flops = call.inputs.first().map_or(0, elements).saturating_mul(20);
         cost(flops, made.iter().chain(call.inputs))
     },
-    grad: Grad::Stop("a place has no slope"),
-    jvp: Jvp::Stop("a place has no slope"),
+    grad: Grad::Stop("an index has no gradient"),
+    jvp: Jvp::Stop("an index has no gradient"),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples: || sort::samples(&DType::ALL),
@@ -49,7 +49,7 @@ pub(super) fn descending(call: &Call) -> Result<bool> {
     }
 }
 
-/// Refuses rows whose places are no i32.
+/// Refuses rows whose indices are no i32.
 pub(super) fn counts_in_i32(op: &'static str, n: usize) -> Result<()> {
     match i32::try_from(n) {
         Ok(_) => Ok(()),

@@ -33,8 +33,8 @@ pub static BINCOUNT: OpDef = OpDef {
         let made = infer(call).unwrap_or_default();
         cost(call.inputs.first().map_or(0, elements), made.iter().chain(call.inputs))
     },
-    grad: Grad::Stop("a count has no slope"),
-    jvp: Jvp::Stop("a count has no slope"),
+    grad: Grad::Stop("a count has no gradient"),
+    jvp: Jvp::Stop("a count has no gradient"),
     fails: Fails::OnData,
     lower: Lower::Slices(kernel),
     samples,

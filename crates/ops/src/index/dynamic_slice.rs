@@ -14,7 +14,7 @@ use tonnage_core::row::{
     AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
     no_scratch,
 };
-use tonnage_core::walk::Axes;
+use tonnage_core::walk::StridedAxes;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
@@ -123,7 +123,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let at = offset("dynamic_slice", &k.inputs[1], &out.sizes, sizes, |axis| strides[axis])?;
     with_width!(x.dtype, T => {
         let (sizes, out) = out.parts::<T>();
-        let part = Axes { sizes, strides, offset: (*first as isize + at) as usize };
+        let part = StridedAxes { sizes, strides, offset: (*first as isize + at) as usize };
         let data = x.slice::<T>();
         for_each_chunk(k.workers, out, GRAIN, &|chunk, out| {
             strided::copy(part, data, chunk * GRAIN, out);

@@ -10,7 +10,7 @@ use tonnage_core::row::{
     AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
     no_scratch,
 };
-use tonnage_core::walk::Walk;
+use tonnage_core::walk::LayoutWalk;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, Element, OpDef, TensorType};
 
@@ -101,7 +101,7 @@ fn put<T: Element>(k: &mut Kernel) -> Result<()> {
     }
     let rows = part_sizes.len().saturating_sub(1);
     let axis = |i: usize| (part_sizes[i], [strides[i], stride(i)]);
-    for [from, to] in Walk::new(rows, [part.layout.offset, first as usize], axis) {
+    for [from, to] in LayoutWalk::new(rows, [part.layout.offset, first as usize], axis) {
         for (i, x) in out[to..to + n].iter_mut().enumerate() {
             *x = data[(from as isize + i as isize * step) as usize];
         }

@@ -17,7 +17,7 @@ use super::indices::Indices;
 use super::order::{Packed, in_order};
 use crate::infer::{cost, elements, inputs, integer, no_attrs};
 
-const WHY: &str = "a place has no slope";
+const WHY: &str = "an index has no gradient";
 
 /// `indices -> ` the position of the first that is equal, in their shape.
 pub static FIRST_OF: OpDef = OpDef {
@@ -66,17 +66,20 @@ fn kernel(k: &mut Kernel) -> Result<()> {
             *to = u64::pack(indices.get(at) as u64, at);
         }
         in_order(order, k.workers)?;
-        places(order.iter().map(|both| (both.packed_key(), both.index())), out);
+        first_positions(order.iter().map(|both| (both.packed_key(), both.index())), out);
     } else {
         (0..).zip(order.iter_mut()).for_each(|(at, place)| *place = at);
         order.sort_unstable_by_key(|at| (indices.get(*at as usize), *at));
-        places(order.iter().map(|at| (indices.get(*at as usize) as u64, *at as usize)), out);
+        first_positions(
+            order.iter().map(|at| (indices.get(*at as usize) as u64, *at as usize)),
+            out,
+        );
     }
     Ok(())
 }
 
 /// From indices and their positions, in order: the first position of each index at all of them.
-fn places(ordered: impl Iterator<Item = (u64, usize)>, out: &mut [i64]) {
+fn first_positions(ordered: impl Iterator<Item = (u64, usize)>, out: &mut [i64]) {
     let mut first = (0, 0);
     for (i, (index, at)) in ordered.enumerate() {
         if i == 0 || index != first.0 {

@@ -59,7 +59,7 @@ impl<'a> Indices<'a> {
         self.read(position)
     }
 
-    /// Shows `f` so many of them from one on, in logical order: how many came before, and the index.
+    /// Shows `f` a number of them from one on, in logical order: how many came before, and the index.
     #[inline]
     pub fn each(&self, first: usize, count: usize, mut f: impl FnMut(usize, usize)) {
         let run = self.positions.run(self.count).map(|run| run.start + first..);

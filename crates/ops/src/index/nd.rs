@@ -20,7 +20,7 @@ use crate::strided::{self, Positions};
 pub struct NdAxes {
     /// Axes that table and indices share.
     pub batch: usize,
-    /// Axes of the table that an index names a place in.
+    /// Axes of the table that an index names a position in.
     pub depth: usize,
 }
 
@@ -40,7 +40,11 @@ pub fn axes(call: &Call) -> Result<NdAxes> {
     };
     let Some(depth) = last.known() else {
         let what = format!("the last axis of the indices {indices} is open");
-        return Err(bad_argument(call.op, what, "it says how many axes an index names a place in"));
+        return Err(bad_argument(
+            call.op,
+            what,
+            "it says how many axes an index names a position in",
+        ));
     };
     let rank = table.shape.rank();
     if batch > outer.len() || batch.saturating_add(depth) > rank {
@@ -156,17 +160,18 @@ pub fn scatter<T: Element>(
     let Attrs::Count(batch) = *k.attrs else { return Ok(()) };
     let [table, indices, rows] = k.inputs else { return Ok(()) };
     let sizes = k.outputs[0].sizes.clone();
-    let places = NdIndices::checked(op, indices, &sizes, batch, k.workers)?;
+    let nd_indices = NdIndices::checked(op, indices, &sizes, batch, k.workers)?;
     let out = k.outputs[0].slice::<T>();
-    let row: usize = sizes[batch + places.named.len()..].iter().product();
+    let row: usize = sizes[batch + nd_indices.named.len()..].iter().product();
     let (data, layout) = (rows.slice::<T>(), &rows.layout);
-    let whole = places.table_rows() * row;
+    let whole = nd_indices.table_rows() * row;
     if whole == 0 || row == 0 {
         return Ok(());
     }
-    let many = (places.rows + places.table_rows()) * row >= GRAIN && places.batches == 1;
-    let pieces = if many { k.workers.threads().clamp(1, places.table_rows()) } else { 1 };
-    let chunk = places.table_rows().div_ceil(pieces) * row;
+    let many =
+        (nd_indices.rows + nd_indices.table_rows()) * row >= GRAIN && nd_indices.batches == 1;
+    let pieces = if many { k.workers.threads().clamp(1, nd_indices.table_rows()) } else { 1 };
+    let chunk = nd_indices.table_rows().div_ceil(pieces) * row;
     let per_batch = whole.div_ceil(chunk);
     // Pieces never run over the end of a shared position: there is one position, or one piece each.
     for_each_chunk(k.workers, out, chunk, &|number, piece| {
@@ -176,10 +181,11 @@ pub fn scatter<T: Element>(
             strided::copy(&table.layout, table.slice::<T>(), start, piece);
         }
         let (first, here) = (part * chunk / row, piece.len() / row);
-        let numbers = at * places.rows..(at + 1) * places.rows;
+        let numbers = at * nd_indices.rows..(at + 1) * nd_indices.rows;
         for range in strides(k.workers, numbers, row) {
             for i in range {
-                let Some(to) = places.within(i).checked_sub(first).filter(|to| *to < here) else {
+                let Some(to) = nd_indices.within(i).checked_sub(first).filter(|to| *to < here)
+                else {
                     continue;
                 };
                 strided::combine(layout, data, i * row, &mut piece[to * row..(to + 1) * row], &put);
@@ -194,8 +200,8 @@ pub fn gather<T: Element>(op: &'static str, k: &mut Kernel) -> Result<()> {
     let Attrs::Count(batch) = *k.attrs else { return Ok(()) };
     let [table, indices] = k.inputs else { return Ok(()) };
     let layout = &table.layout;
-    let places = NdIndices::checked(op, indices, &layout.sizes, batch, k.workers)?;
-    let depth = places.named.len();
+    let nd_indices = NdIndices::checked(op, indices, &layout.sizes, batch, k.workers)?;
+    let depth = nd_indices.named.len();
     let (data, out) = (table.slice::<T>(), k.outputs[0].slice::<T>());
     let outer = strided::axes(layout, 0..batch);
     let inner = strided::axes(layout, batch + depth..layout.sizes.len());
@@ -208,8 +214,8 @@ pub fn gather<T: Element>(op: &'static str, k: &mut Kernel) -> Result<()> {
         let mut from = inner;
         for (i, to) in rows.chunks_mut(row).enumerate() {
             let number = chunk * at_once + i;
-            let start = starts.at(number / places.rows) as isize;
-            let far = places.distance(number, &layout.strides[batch..]);
+            let start = starts.at(number / nd_indices.rows) as isize;
+            let far = nd_indices.distance(number, &layout.strides[batch..]);
             from.offset = (start + far) as usize;
             strided::copy(from, data, 0, to);
         }

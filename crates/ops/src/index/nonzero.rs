@@ -28,8 +28,8 @@ pub static NONZERO: OpDef = OpDef {
         let made = infer(call).unwrap_or_default();
         cost(0, made.iter().chain(call.inputs))
     },
-    grad: Grad::Stop("a place has no slope"),
-    jvp: Jvp::Stop("a place has no slope"),
+    grad: Grad::Stop("an index has no gradient"),
+    jvp: Jvp::Stop("an index has no gradient"),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,

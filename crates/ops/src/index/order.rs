@@ -106,7 +106,7 @@ fn part<K: Copy>(keys: &mut [K], workers: &dyn Workers, in_front: impl Fn(&K) ->
     count
 }
 
-/// An element with a place in an order.
+/// An element with a position in an order.
 pub trait Ordered: Element {
     /// As wide as the element.
     type Key: Ord + Copy + Pod + Send + Sync + Into<u64>;

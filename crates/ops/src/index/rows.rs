@@ -6,7 +6,7 @@
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::{AxisMap, AxisOf};
-use tonnage_core::walk::Axes;
+use tonnage_core::walk::StridedAxes;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Attrs, Call, Element, Shape, TensorType, Workers};
 
@@ -16,7 +16,7 @@ use crate::parallel::{GRAIN, strides};
 use crate::simd::prefetch;
 use crate::{rules, strided};
 
-/// Rows lie anywhere, so the machine does not guess the next one: it is asked for so many rows before it is used.
+/// Rows lie anywhere, so the machine does not guess the next one: it is prefetched this many rows before it is used.
 pub const AHEAD: usize = 16;
 
 /// Of a longer row the machine sees itself how it goes on.
@@ -127,7 +127,7 @@ pub fn put_rows<T: Element>(
     let blocks: usize = out.sizes[..axis].iter().product();
     let indices = Indices::checked(op, indices, size)?;
     let count = indices.count();
-    let (data, axes) = (rows.slice::<T>(), Axes::from(&rows.layout));
+    let (data, axes) = (rows.slice::<T>(), StridedAxes::from(&rows.layout));
     let first_within = axes.sizes.len() - (out.sizes.len() - axis - 1);
     // Rows may be broadcast: each lies close together, but not one behind the other.
     let (numbers, within) = (axes.part(0..first_within), axes.part(first_within..axes.sizes.len()));

@@ -7,7 +7,7 @@
 
 use tonnage_core::error::Result;
 use tonnage_core::kernel::In;
-use tonnage_core::walk::Axes;
+use tonnage_core::walk::StridedAxes;
 use tonnage_core::{Attrs, Bytes, Element, OpDef, Workers};
 
 use super::indices::Indices;
@@ -23,13 +23,13 @@ pub fn puts(op: &OpDef, attrs: &Attrs) -> bool {
     (*op == SCATTER_ADD || *op == SCATTER_UPDATE) && along_first
 }
 
-/// Whether that can be done in parts, of a table of so many rows, with so many indices.
+/// Whether that can be done in parts, of a table of that many rows, with that many indices.
 pub fn can(op: &OpDef, attrs: &Attrs, rows: usize, indices: usize) -> bool {
     let counted = u32::try_from(rows).is_ok() && u32::try_from(indices).is_ok();
     puts(op, attrs) && counted
 }
 
-/// What the order of so many rows takes.
+/// What the order of that many rows takes.
 pub fn order_bytes(indices: usize) -> Bytes {
     Bytes::of(indices * size_of::<u64>()).rounded()
 }
@@ -89,7 +89,7 @@ impl<'a> RowsInParts<'a> {
             return;
         }
         let (data, axes, end) =
-            (self.rows.slice::<T>(), Axes::from(&self.rows.layout), first + part.len());
+            (self.rows.slice::<T>(), StridedAxes::from(&self.rows.layout), first + part.len());
         let row_of = |packed: u64| (packed >> 32) as usize;
         let begin = self.order.partition_point(|at| (row_of(*at) + 1) * self.row <= first);
         for packed in &self.order[begin..] {

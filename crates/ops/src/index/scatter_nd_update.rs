@@ -72,9 +72,9 @@ fn of_rows(e: &mut dyn Emit, call: &GradCall, g: Value, indices: Value) -> Resul
     let numbers = e.apply(&RANGE, Vec::new(), numbers)?;
     let numbers = emit::reshape(e, numbers, &outer)?;
     let cells: Shape = table[..batch + depth].iter().cloned().collect();
-    let nobody = Attrs::Fill { value: Scalar::Int(-1), dtype: DType::I64, shape: cells };
-    let nobody = e.apply(&FILL, Vec::new(), nobody)?;
-    let marked = vec![nobody, indices.clone(), numbers.clone()];
+    let unset = Attrs::Fill { value: Scalar::Int(-1), dtype: DType::I64, shape: cells };
+    let unset = e.apply(&FILL, Vec::new(), unset)?;
+    let marked = vec![unset, indices.clone(), numbers.clone()];
     let marked = e.apply(&SCATTER_ND_UPDATE, marked, call.attrs.clone())?;
     let found = e.apply(&GATHER_ND, vec![marked, indices.clone()], call.attrs.clone())?;
     let rows = e.apply(&GATHER_ND, vec![g, indices], call.attrs.clone())?;

@@ -1,7 +1,7 @@
 //! `searchsorted`: where values would be put into sorted rows to keep them sorted, as i32.
 //!
 //! Left: before elements that are equal; right: behind them. NaN counts as larger than everything. Rows that are not
-//! sorted give places that mean nothing, and no error: a check would read them all.
+//! sorted give positions that mean nothing, and no error: a check would read them all.
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -40,8 +40,8 @@ pub static SEARCHSORTED: OpDef = OpDef {
         let flops = call.inputs.get(1).map_or(0, elements).saturating_mul(20);
         cost(flops, made.iter().chain(call.inputs))
     },
-    grad: Grad::Stop("a place has no slope"),
-    jvp: Jvp::Stop("a place has no slope"),
+    grad: Grad::Stop("an index has no gradient"),
+    jvp: Jvp::Stop("an index has no gradient"),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,

@@ -33,8 +33,8 @@ pub static UNIQUE: OpDef = OpDef {
         let flops = call.inputs.first().map_or(0, elements).saturating_mul(40);
         cost(flops, made.iter().chain(call.inputs))
     },
-    grad: Grad::Stop("which elements are equal has no slope"),
-    jvp: Jvp::Stop("which elements are equal has no slope"),
+    grad: Grad::Stop("which elements are equal has no gradient"),
+    jvp: Jvp::Stop("which elements are equal has no gradient"),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,

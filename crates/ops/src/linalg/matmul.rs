@@ -12,7 +12,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
-use tonnage_core::walk::{Walk, joined};
+use tonnage_core::walk::{LayoutWalk, joined};
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType, bf16, f16};
 
 use super::gemm::{
@@ -257,7 +257,7 @@ where
     }
     // Batches that no single stride walks: one after the other.
     let axis = |axis: usize| (batch[axis], [a.stride(axis), b.stride(axis)]);
-    let starts = Walk::new(batch.len(), [a.layout.offset, b.layout.offset], axis);
+    let starts = LayoutWalk::new(batch.len(), [a.layout.offset, b.layout.offset], axis);
     for (i, ([x, y], out)) in starts.zip(out.chunks_mut(rows * cols)).enumerate() {
         let (sa, sb) = (Strides { start: x, ..a.strides(0) }, Strides { start: y, ..b.strides(0) });
         run(single, sa, sb, out, i * rows * cols)?;

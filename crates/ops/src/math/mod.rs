@@ -202,12 +202,12 @@ fn binary_integer(call: &Call) -> Result<Types> {
     rules::infer::binary_number(call)
 }
 
-/// So many flops an element of the only input, which the output is like.
+/// A number of flops an element of the only input, which the output is like.
 fn cost_one(call: &Call, flops: u64) -> Cost {
     rules::cost::elementwise(call, &call.inputs[..1], flops)
 }
 
-/// So many flops an element of what a type rule gives.
+/// A number of flops an element of what a type rule gives.
 fn cost(call: &Call, infer: fn(&Call) -> Result<Types>, flops: u64) -> Cost {
     rules::cost::elementwise(call, &infer(call).unwrap_or_default(), flops)
 }

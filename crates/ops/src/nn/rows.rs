@@ -2,7 +2,7 @@
 //! depend on the machine.
 
 use tonnage_core::kernel::{Data, In};
-use tonnage_core::walk::Axes;
+use tonnage_core::walk::StridedAxes;
 
 use super::float::{Float, Wide};
 use crate::strided;
@@ -59,7 +59,7 @@ pub struct StridedRows<'a, T> {
     data: &'a [T],
     /// In place: rows are read from the output.
     of_output: bool,
-    outer: Axes<'a>,
+    outer: StridedAxes<'a>,
     step: isize,
     /// Elements of a row.
     pub width: usize,
@@ -150,7 +150,7 @@ impl<'a, T: Float> StridedRows<'a, T> {
     }
 }
 
-/// Bytes of so many rows of scratch in what that dtype is computed in.
+/// Bytes of a number of rows of scratch in what that dtype is computed in.
 pub fn bytes_of_rows(rows: usize, width: usize, dtype: tonnage_core::DType) -> usize {
     rows * match dtype {
         tonnage_core::DType::F64 => crate::parallel::cut_bytes::<f64>(width),

@@ -35,8 +35,8 @@ pub static RANDOM_CATEGORICAL: OpDef = OpDef {
         let flops = call.inputs.first().map_or(0, elements).saturating_mul(20);
         cost(flops, made.iter().chain(call.inputs))
     },
-    grad: Grad::Stop("a class has no slope"),
-    jvp: Jvp::Stop("a class has no slope"),
+    grad: Grad::Stop("a class has no gradient"),
+    jvp: Jvp::Stop("a class has no gradient"),
     fails: Fails::Never,
     lower: Lower::Slices(kernel),
     samples,

@@ -1,7 +1,7 @@
 //! Where the largest or the least element along an axis stands: what `argmax` and `argmin` share.
 //!
 //! Along a last axis that lies close together the extreme of each block of 512 is found by a vectorized reduction,
-//! and only the block that holds the winner is looked through for its place. Along another axis the winners of
+//! and only the block that holds the winner is looked through for its index. Along another axis the winners of
 //! neighbouring columns are kept side by side while the rows are walked through once.
 
 use smallvec::smallvec;
@@ -9,7 +9,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{AxisMap, AxisOf, Call, Cost, Sample, Types};
-use tonnage_core::walk::Axes;
+use tonnage_core::walk::StridedAxes;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, Element, TensorType, Workers};
 
@@ -29,7 +29,7 @@ fn axis(call: &Call) -> Result<usize> {
     }
 }
 
-/// One number in, places as i64 out.
+/// One number in, indices as i64 out.
 pub(super) fn infer(call: &Call) -> Result<Types> {
     rules::infer::count(call, 1)?;
     let ty = &call.inputs[0];
@@ -127,7 +127,7 @@ fn find<T: Number, R: Rank>(
 }
 
 /// How far the element of that number lies from the first; backwards too.
-fn distance(axes: Axes, mut number: usize) -> isize {
+fn distance(axes: StridedAxes, mut number: usize) -> isize {
     let mut far = 0;
     for (size, stride) in axes.sizes.iter().zip(axes.strides).rev() {
         far += (number % size) as isize * stride;

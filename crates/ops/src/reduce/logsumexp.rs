@@ -74,7 +74,7 @@ fn sum_of_powers(e: &mut dyn Emit, call: &Call, x: Value, most: Value) -> Result
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (axes, _) = super::reduced(&call.call())?;
     let (g, x) = (call.grad()?, call.input(0)?);
-    let g = emit::reshape(e, g, &super::kept(&call.inputs[0].shape, axes))?;
+    let g = emit::reshape(e, g, &super::keep_dims_shape(&call.inputs[0].shape, axes))?;
     let most = largest(e, &call.call(), x.clone())?;
     // Any number in its place gives the same gradient, so it has no slope of its own.
     let most = emit::unary(e, &STOP_GRADIENT, most)?;

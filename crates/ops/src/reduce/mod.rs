@@ -75,13 +75,13 @@ fn of_its_dtype(call: &Call) -> Result<Types> {
     Ok(smallvec![TensorType { dtype: ty.dtype, shape: rules::infer::reduced(call, ty)? }])
 }
 
-/// So many flops for each element that is read.
+/// A number of flops for each element that is read.
 fn cost(call: &Call, infer: fn(&Call) -> Result<Types>, flops: u64) -> Cost {
     rules::cost::elementwise(call, &infer(call).unwrap_or_default(), flops)
 }
 
 /// The shape with those axes as lengths of 1.
-pub(crate) fn kept(shape: &Shape, axes: &[usize]) -> Shape {
+pub(crate) fn keep_dims_shape(shape: &Shape, axes: &[usize]) -> Shape {
     let length = |(i, d): (usize, &Dim)| if axes.contains(&i) { 1.into() } else { d.clone() };
     shape.iter().enumerate().map(length).collect()
 }
@@ -99,7 +99,7 @@ pub(crate) fn broadcast_back(
     to: &Shape,
 ) -> Result<Value> {
     let Attrs::Reduce { axes, .. } = attrs else { return Ok(reduced) };
-    let reduced = emit::reshape(e, reduced, &kept(to, axes))?;
+    let reduced = emit::reshape(e, reduced, &keep_dims_shape(to, axes))?;
     emit::broadcast_to(e, reduced, to)
 }
 
@@ -115,7 +115,7 @@ fn wide_mean(e: &mut dyn Emit, x: Value, axes: &[usize]) -> Result<Value> {
 fn shared_among_equals(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (axes, _) = reduced(&call.call())?;
     let (g, x, y) = (call.grad()?, call.input(0)?, call.output(0)?);
-    let shape = kept(&call.inputs[0].shape, axes);
+    let shape = keep_dims_shape(&call.inputs[0].shape, axes);
     let (g, y) = (emit::reshape(e, g, &shape)?, emit::reshape(e, y, &shape)?);
     let dtype = x.ty().dtype.compute();
     let ending = Ending::Reduce { reduction: Reduction::Sum, axes, keep_dims: true, dtype };

@@ -105,7 +105,7 @@ fn expand(e: &mut dyn Emit, call: &Call, mut inputs: Vec<Value>) -> Result<Vec<V
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (axes, _, power) = asked(&call.call())?;
     let (g, x, y) = (call.grad()?, call.input(0)?, call.output(0)?);
-    let kept = super::kept(&call.inputs[0].shape, axes);
+    let kept = super::keep_dims_shape(&call.inputs[0].shape, axes);
     let (g, y) = (emit::reshape(e, g, &kept)?, emit::reshape(e, y, &kept)?);
     let ending = Ending::SumTo(&call.inputs[0]);
     let made = match power {

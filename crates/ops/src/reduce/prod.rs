@@ -49,7 +49,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let before = e.apply(&CUMPROD, vec![rows.clone()], before)?;
     let behind = Attrs::Scan { axis, exclusive: true, reverse: true };
     let behind = e.apply(&CUMPROD, vec![rows], behind)?;
-    let g = emit::reshape(e, g, &super::kept(&flat, &[axis]))?;
+    let g = emit::reshape(e, g, &super::keep_dims_shape(&flat, &[axis]))?;
     let dtype = call.inputs[0].dtype;
     let made = pass(e, [before, behind, g], Ending::Store(dtype), |p, [before, behind, g]| {
         let others = p.mul(before, behind);

@@ -42,7 +42,7 @@ fn expand(e: &mut dyn Emit, call: &Call, mut inputs: Vec<Value>) -> Result<Vec<V
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (axes, _) = super::reduced(&call.call())?;
     let shape = &call.inputs[0].shape;
-    let kept = super::kept(shape, axes);
+    let kept = super::keep_dims_shape(shape, axes);
     let (g, y) = (call.grad()?, call.output(0)?);
     let (g, y) = (emit::reshape(e, g, &kept)?, emit::reshape(e, y, &kept)?);
     let count = emit::size(e, &super::count(shape, axes), call.inputs[0].dtype.compute())?;

@@ -62,7 +62,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let shape = &call.inputs[0].shape;
     let count = emit::size(e, &super::count(shape, axes), call.inputs[0].dtype.compute())?;
     let g = call.grad()?;
-    let g = emit::reshape(e, g, &super::kept(shape, axes))?;
+    let g = emit::reshape(e, g, &super::keep_dims_shape(shape, axes))?;
     let share = emit::div(e, g, count)?;
     let share = emit::scale(e, share, 2)?;
     distances(e, call, share)

@@ -5,7 +5,7 @@
 
 use tonnage_core::kernel::In;
 use tonnage_core::layout::{Layout, Slice};
-use tonnage_core::walk::Axes;
+use tonnage_core::walk::StridedAxes;
 use tonnage_core::workers::{Workers, for_each_chunk};
 use tonnage_core::{Element, Result};
 
@@ -83,7 +83,7 @@ fn put_row<T: Element>(
         let (part, behind) = rest.split_at_mut(slice.len * run);
         before.fill(fill);
         behind.fill(fill);
-        let from = Axes { offset, ..strided::axes(layout, axis..rank) };
+        let from = StridedAxes { offset, ..strided::axes(layout, axis..rank) };
         return strided::copy(from, data, 0, part);
     }
     row.fill(fill);

@@ -8,21 +8,21 @@
 /// Asks for bytes that are about to be read.
 #[inline]
 pub fn to_read(bytes: &[u8]) {
-    lines::<false>(bytes);
+    cache_lines::<false>(bytes);
 }
 
 /// Asks for bytes that are about to be written.
 #[inline]
 pub fn to_write(bytes: &[u8]) {
-    lines::<true>(bytes);
+    cache_lines::<true>(bytes);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
-fn lines<const WRITE: bool>(bytes: &[u8]) {
+fn cache_lines<const WRITE: bool>(bytes: &[u8]) {
     use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
-    for line in bytes.chunks(64) {
-        let at = line.as_ptr().cast::<i8>();
+    for cache_line in bytes.chunks(64) {
+        let at = cache_line.as_ptr().cast::<i8>();
         // SAFETY: a prefetch reads nothing, whatever the pointer; SSE is part of the architecture, and where
         // prefetching to write is unknown it does nothing.
         unsafe {
@@ -36,4 +36,4 @@ fn lines<const WRITE: bool>(bytes: &[u8]) {
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn lines<const WRITE: bool>(_: &[u8]) {}
+fn cache_lines<const WRITE: bool>(_: &[u8]) {}

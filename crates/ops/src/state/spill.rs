@@ -1,6 +1,6 @@
 //! `spill`, `spill_wait`, `unspill` and `unspill_wait`: a value waits in a file instead of in memory.
 //!
-//! The planner makes these nodes where a budget asks for them, and nobody else does: they stand in no table of ops,
+//! The planner makes these nodes where a budget asks for them, and nothing else does: they stand in no table of ops,
 //! have no meaning in eager mode, and come after every gradient. Written as nodes of the graph, who holds which bytes
 //! when is what SSA says anyway: `spill_wait` reads the value, so its memory lives until it is written;
 //! what `unspill` makes lives from the moment at which reading begins. A row with both the start and the end in it

@@ -69,12 +69,12 @@ struct DirectEntry {
     direct: Option<DirectOp>,
 }
 
-/// Places for what is known; two that fall on one push each other out.
-const PLACES: usize = 64;
+/// Entries of the cache; of two that map to the same entry the later one replaces the earlier.
+const ENTRIES: usize = 64;
 
 thread_local! {
-    static KNOWN: [Cell<DirectEntry>; PLACES] =
-        const { [const { Cell::new(DirectEntry { op: 0, dtypes: 0, direct: None }) }; PLACES] };
+    static KNOWN: [Cell<DirectEntry>; ENTRIES] =
+        const { [const { Cell::new(DirectEntry { op: 0, dtypes: 0, direct: None }) }; ENTRIES] };
 }
 
 /// The one instruction that a tile op is on inputs of these dtypes, if it is one. Attributes may mean anything,
@@ -87,7 +87,7 @@ pub fn direct(op: &'static OpDef, call: &Call) -> Result<Option<DirectOp>> {
     let key = |ty: DType| 1 + ty as u32;
     let dtypes = call.inputs.iter().fold(0, |all, ty| all << 8 | key(ty.dtype));
     let at = std::ptr::from_ref(op).addr();
-    let place = ((at / align_of::<OpDef>()) ^ dtypes as usize) % PLACES;
+    let place = ((at / align_of::<OpDef>()) ^ dtypes as usize) % ENTRIES;
     let known = KNOWN.try_with(|known| known[place].get()).ok();
     if let Some(known) = known.filter(|known| known.op == at && known.dtypes == dtypes) {
         return Ok(known.direct);

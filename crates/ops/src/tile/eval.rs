@@ -49,7 +49,7 @@ impl Ready<'_> {
         }
         for step in &self.steps {
             let bytes = len * step.result.size();
-            let (dest, rest) = match self.places[step.reg as usize] {
+            let (dest, rest) = match self.locations[step.reg as usize] {
                 RegisterLocation::Output(k) => (None, k),
                 RegisterLocation::Slot(slot) => (Some(slot), 0),
                 _ => continue,
@@ -71,7 +71,7 @@ impl Ready<'_> {
             }
         }
         for (k, (reg, form)) in self.program.stores.iter().enumerate() {
-            if matches!(self.places[*reg as usize], RegisterLocation::Output(_))
+            if matches!(self.locations[*reg as usize], RegisterLocation::Output(_))
                 || outputs.is_empty()
             {
                 continue;
@@ -84,8 +84,8 @@ impl Ready<'_> {
 
     /// Asks for what the next tile reads in place.
     fn ask_for(&self, start: usize, len: usize) {
-        for (reg, place) in self.places[..self.program.loads.len()].iter().enumerate() {
-            let RegisterLocation::Memory { bytes, first } = place else { continue };
+        for (reg, location) in self.locations[..self.program.loads.len()].iter().enumerate() {
+            let RegisterLocation::Memory { bytes, first } = location else { continue };
             let size = self.program.register(reg as Reg).size();
             let at = ((first + start) * size).min(bytes.len());
             prefetch::to_read(&bytes[at..(at + len * size).min(bytes.len())]);
@@ -112,7 +112,7 @@ impl Ready<'_> {
         split: &OtherSlots<'v>,
     ) -> &'v [u8] {
         let size = self.program.register(reg).size();
-        match &self.places[reg as usize] {
+        match &self.locations[reg as usize] {
             RegisterLocation::Scalar(bits) => &bytes_of(bits)[..size],
             RegisterLocation::Memory { bytes, first } => {
                 let at = (first + start) * size;

@@ -56,7 +56,7 @@ fn scratch(call: &Call, threads: usize) -> Bytes {
     made.map_or(Bytes::ZERO, |bytes| room(bytes, threads))
 }
 
-/// What so many bytes are made in before they are written: a piece a thread, or less where there is less.
+/// What a number of bytes are made in before they are written: a piece a thread, or less where there is less.
 pub fn room(bytes: Bytes, threads: usize) -> Bytes {
     Bytes::of(bytes.rounded().as_usize().min(PIECE) * threads.max(1))
 }

@@ -1,7 +1,7 @@
 //! Running tile programs on the CPU: over tiles that stay in cache, with vectorized primitives.
 //!
 //! In the order that data flows: [`TileSource`] says where a load reads from and brings a tile of it;
-//! `ready` resolves a program's primitives and gives its registers places; `eval` runs it over one
+//! `ready` resolves a program's primitives and gives its registers locations; `eval` runs it over one
 //! tile; `store` and `reduction` drive it over a whole domain, on all threads.
 //!
 //! Registers are tiles of 4 KiB on the stack, and so is all that is noted of a program that [`fits`]: nothing is
@@ -59,7 +59,7 @@ use transposed_copy::transposed_copy;
 /// This many elements do not fit a core's own cache.
 const LARGE: usize = 1 << 20;
 
-/// Results of so many bytes are not in any cache when they are read next, so they need not go through one. (Measured with
+/// Results of this many bytes are not in any cache when they are read next, so they need not go through one. (Measured with
 /// a reader right after, in a cache of 105 MiB: at 16 MiB streaming takes a fifth longer in all, at 32 MiB about as long,
 /// at 64 MiB a quarter less.)
 const FAR: usize = 48 << 20;

@@ -315,7 +315,7 @@ pub fn rows(reduction: Reduction, dtype: DType, bytes: &[u8], sums: &mut [Bits])
     with_narrow!(dtype, T => level().run(ReduceRows::<T> { reduction, x: cast_slice(bytes), sums }));
 }
 
-/// The final result of so many elements, in the output's dtype.
+/// The final result of `count` elements, in the output's dtype.
 pub fn finish(reduction: Reduction, dtype: DType, bits: Bits, count: usize, out: &mut [u8]) {
     use tonnage_core::rounding::{to_bf16, to_f16};
     let float = || match reduction {

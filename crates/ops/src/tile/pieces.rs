@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
 use tonnage_core::shape::Sizes;
 
-/// How a domain is cut: so many rows along one axis at a time, for every place along the axes before it.
+/// How a domain is cut: a number of rows along one axis at a time, for every position along the axes before it.
 ///
 /// ```
 /// use tonnage_ops::tile::Pieces;
@@ -19,7 +19,7 @@ pub struct Pieces {
     domain: Sizes,
     axis: usize,
     rows: usize,
-    /// Elements behind one place along the axis.
+    /// Elements behind one position along the axis.
     inner: usize,
 }
 
@@ -35,7 +35,7 @@ pub struct DomainPiece {
 }
 
 impl Pieces {
-    /// Pieces of at most so many elements, or of one.
+    /// Pieces of at most this many elements, or of one.
     pub fn of(domain: &[usize], most: usize) -> Pieces {
         let (mut axis, mut inner) = (domain.len(), 1usize);
         while axis > 0 && inner <= most {

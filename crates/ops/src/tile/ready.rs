@@ -1,4 +1,4 @@
-//! A program made ready to run: primitives resolved, constants computed, registers given places.
+//! A program made ready to run: primitives resolved, constants computed, registers given locations.
 
 use bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
@@ -92,7 +92,7 @@ pub struct Ready<'a> {
     pub program: &'a TileProgram,
     pub loads: SmallVec<[Load<'a>; MOST_SLOTS]>,
     pub steps: SmallVec<[TileInstruction<'a>; MOST_REGISTERS]>,
-    pub places: SmallVec<[RegisterLocation<'a>; MOST_REGISTERS]>,
+    pub locations: SmallVec<[RegisterLocation<'a>; MOST_REGISTERS]>,
     pub slots: usize,
     /// Elements in a tile.
     pub tile: usize,
@@ -108,7 +108,7 @@ impl<'a> Ready<'a> {
             program,
             loads: SmallVec::new(),
             steps: SmallVec::new(),
-            places: SmallVec::new(),
+            locations: SmallVec::new(),
             slots: 0,
             tile: tile_length(program),
             ahead: false,
@@ -146,22 +146,23 @@ impl<'a> Ready<'a> {
         let last = last_uses(program);
         let mut free = Free::default();
         for (i, source) in sources.iter().enumerate() {
-            let place = match last[i] {
+            let location = match last[i] {
                 0 => RegisterLocation::Nowhere,
                 _ => self.load(program.loads[i], source, &mut free)?,
             };
-            self.places.push(place);
+            self.locations.push(location);
         }
         for (i, instr) in program.code.iter().enumerate() {
             let reg = (program.loads.len() + i) as Reg;
-            let place = match last[reg as usize] {
+            let location = match last[reg as usize] {
                 0 => RegisterLocation::Nowhere,
                 _ => self.instruction(instr, reg, &mut free)?,
             };
-            self.places.push(place);
+            self.locations.push(location);
             for arg in &instr.args {
                 let dies = usize::from(last[*arg as usize]) == i + 1;
-                if let (true, RegisterLocation::Slot(slot)) = (dies, self.places[*arg as usize]) {
+                if let (true, RegisterLocation::Slot(slot)) = (dies, self.locations[*arg as usize])
+                {
                     free.give(slot);
                 }
             }
@@ -188,7 +189,10 @@ impl<'a> Ready<'a> {
         }
         let (function, result) = (resolve(instr)?, instr.result());
         let step = TileInstruction { function, reg, args: &instr.args, result };
-        if step.args.iter().all(|r| matches!(self.places[*r as usize], RegisterLocation::Scalar(_)))
+        if step
+            .args
+            .iter()
+            .all(|r| matches!(self.locations[*r as usize], RegisterLocation::Scalar(_)))
         {
             return Ok(RegisterLocation::Scalar(self.once(&step)));
         }
@@ -252,7 +256,7 @@ impl<'a> Ready<'a> {
     /// The value of a step whose operands are all scalars.
     fn once(&self, step: &TileInstruction) -> u64 {
         let mut bits = 0u64;
-        let arg = |i: usize| match self.places[step.args[i] as usize] {
+        let arg = |i: usize| match self.locations[step.args[i] as usize] {
             RegisterLocation::Scalar(bits) => bits,
             _ => 0,
         };
@@ -340,7 +344,7 @@ fn last_uses(program: &TileProgram) -> SmallVec<[u16; MOST_REGISTERS]> {
 }
 
 /// The output that a register can be computed straight into: where it is stored once, as it is, and read
-/// by nobody else.
+/// by nothing else.
 fn direct_store(program: &TileProgram, reg: Reg) -> Option<usize> {
     let mut stores = program.stores.iter().enumerate().filter(|(_, (r, _))| *r == reg);
     let (output, (_, form)) = stores.next()?;

@@ -76,7 +76,7 @@ pub fn run(
     Ok(())
 }
 
-/// Results in jobs of up to so many, which threads share: how many, and where each begins. A block of columns does not run
+/// Results in jobs of up to `most`, which threads share: how many, and where each begins. A block of columns does not run
 /// over the end of a row; of shorter rows there are several in one.
 fn whole(shape: &ReductionShape, most: usize) -> (usize, impl Fn(usize) -> usize + Sync) {
     let (width, results) = (shape.width, shape.results());

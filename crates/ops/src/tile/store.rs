@@ -85,7 +85,7 @@ fn split(
     );
 }
 
-/// Cuts outputs behind so many elements, and has both parts made at once where a thread is free.
+/// Cuts outputs behind a number of elements, and has both parts made at once where a thread is free.
 pub(super) fn in_two(
     ready: &Ready,
     outputs: Outputs,

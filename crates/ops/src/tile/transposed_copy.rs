@@ -93,7 +93,7 @@ impl TransposedFile<'_> {
         Ok(())
     }
 
-    /// So many elements of each run, from one on; `out` begins with the first of them.
+    /// `count` elements of each run, from `first` on; `out` begins with the first of them.
     fn part<T: Pod>(&self, (first, count): (usize, usize), out: &mut [T]) {
         let Layout { sizes, strides, offset } = self.layout;
         let runs: usize = self.others.iter().map(|i| sizes[*i]).product();

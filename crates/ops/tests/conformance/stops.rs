@@ -235,7 +235,7 @@ fn large_samples(op: &'static OpDef) -> Vec<Sample> {
     found
 }
 
-/// Kernels that do a row, a line of windows, a block of a product or a copy of a table at once, in vector code: a million elements
+/// Kernels that do a row, a row of windows, a block of a product or a copy of a table at once, in vector code: a million elements
 /// take a millisecond or two. They ask between these, and not as their elements go by.
 const BY_ROWS: &[&str] = &[
     "argmax",

@@ -330,7 +330,7 @@ fn sixteen_bits_are_rounded_once_from_every_dtype() {
     check(DType::I32, &ints, |x| integer(x.into()));
 }
 
-/// An integer with so many binary digits kept: to nearest, half to even.
+/// An integer rounded to this many binary digits: to nearest, half to even.
 fn nearest(x: i128, digits: u32) -> f64 {
     let size = x.unsigned_abs();
     let shift = (128 - size.leading_zeros()).saturating_sub(digits);

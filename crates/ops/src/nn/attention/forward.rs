@@ -158,7 +158,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 
 /// A block of one head's queries, and where its results go.
 struct QueryBlock<'a, T: Float> {
-    place: (usize, usize),
+    batch_head: (usize, usize),
     queries: std::ops::Range<usize>,
     means: &'a mut [T],
     lse: &'a mut [T::Compute],
@@ -183,7 +183,7 @@ impl<'a, T: Float> Iterator for QueryBlocks<'a, T> {
         if count == 0 {
             return None;
         }
-        let place = (self.head / self.of.heads, self.head % self.of.heads);
+        let batch_head = (self.head / self.of.heads, self.head % self.of.heads);
         let queries = self.first..self.first + count;
         let means = front(&mut self.means, count * self.of.values);
         let (lse, lost) = (front(&mut self.lse, count), front(&mut self.lost, count));
@@ -191,7 +191,7 @@ impl<'a, T: Float> Iterator for QueryBlocks<'a, T> {
         if self.first == self.of.queries {
             (self.first, self.head) = (0, self.head + 1);
         }
-        Some(QueryBlock { place, queries, means, lse, lost })
+        Some(QueryBlock { batch_head, queries, means, lse, lost })
     }
 }
 
@@ -202,7 +202,7 @@ fn attend<T: Float>(
     workers: &dyn Workers,
 ) -> Result<()> {
     let of = inputs.lengths;
-    let (place, count) = (block.place, block.queries.len());
+    let (batch_head, count) = (block.batch_head, block.queries.len());
     let [transposed, scores, sums, stats] = parts(&of).map(|len| cut::<T::Compute>(&mut slot, len));
     let transposed = &mut transposed[..of.width * count];
     let sums = &mut sums[..count * of.values];
@@ -210,7 +210,7 @@ fn attend<T: Float>(
     let (total, rest) = rest.split_at_mut(count);
     let shrink = &mut rest[..count];
     inputs.q.transposed(
-        place,
+        batch_head,
         block.queries.clone(),
         of.width,
         T::Compute::of(inputs.scale),
@@ -221,7 +221,7 @@ fn attend<T: Float>(
     sums.fill(T::Compute::ZERO);
     for keys in inputs.blocks(&block.queries) {
         let scores = &mut scores[..keys.len() * count];
-        inputs.scores(place, &block.queries, &keys, transposed, scores, slot, workers)?;
+        inputs.scores(batch_head, &block.queries, &keys, transposed, scores, slot, workers)?;
         simd::level().run(Weigh::<T::Compute> { scores, largest, total, shrink });
         if keys.start > 0 {
             for (sums, by) in sums.chunks_exact_mut(of.values).zip(&*shrink) {
@@ -229,7 +229,7 @@ fn attend<T: Float>(
             }
         }
         let size = Size::single(count, of.values, keys.len());
-        let values = inputs.v.matrix(place.0, place.1 / of.group, keys.start);
+        let values = inputs.v.matrix(batch_head.0, batch_head.1 / of.group, keys.start);
         let left = Matrix::left(&*scores, Strides::rows_of(count).transposed());
         let right = Matrix::right(inputs.v.data, values);
         let add = keys.start > 0;

@@ -93,7 +93,7 @@ fn parts(of: &AttentionSizes, rounds: bool) -> [usize; 8] {
     [transposed[0], transposed[1], scores, scores, 3 * queries, sums[0], sums[1], sums[2]]
 }
 
-/// Bytes of a slot whose products have so many threads.
+/// Bytes of a slot whose products have this many threads.
 fn slot(of: &AttentionSizes, dtype: DType, threads: usize) -> usize {
     let (queries, keys) = of.block();
     let (most, wide) = (keys.max(queries), of.width.max(of.values));
@@ -155,7 +155,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
 /// A head of keys with the heads of queries that share it, and where their gradients go.
 struct Head<'a, T> {
     /// Which batch, and which head of keys.
-    place: (usize, usize),
+    batch_head: (usize, usize),
     dq: &'a mut [T],
     dk: &'a mut [T],
     dv: &'a mut [T],
@@ -177,7 +177,7 @@ impl<'a, T> Iterator for KeyHeads<'a, T> {
         let (number, of) = (self.number.next()?, &self.of);
         let of_keys = of.heads / of.group;
         Some(Head {
-            place: (number / of_keys, number % of_keys),
+            batch_head: (number / of_keys, number % of_keys),
             dq: front(&mut self.dq, of.group * of.queries * of.width),
             dk: front(&mut self.dk, of.keys * of.width),
             dv: front(&mut self.dv, of.keys * of.values),
@@ -224,7 +224,7 @@ impl<T: Float> AttentionGradInputs<'_, T> {
         let of = self.inputs.lengths;
         let parts = parts(&of, !T::IS_COMPUTE).map(|len| cut::<T::Compute>(&mut slot, len));
         let [transposed, g_transposed, weights, slopes, stats, q_sums, k_sums, v_sums] = parts;
-        let (batch, of_keys) = head.place;
+        let (batch, of_keys) = head.batch_head;
         {
             let dk = accumulator(&mut *head.dk, &mut *k_sums);
             let dv = accumulator(&mut *head.dv, &mut *v_sums);
@@ -233,7 +233,7 @@ impl<T: Float> AttentionGradInputs<'_, T> {
             for (number, first) in (0..of.group)
                 .flat_map(|number| (0..of.queries).step_by(QUERIES).map(move |f| (number, f)))
             {
-                let place = (batch, of_keys * of.group + number);
+                let batch_head = (batch, of_keys * of.group + number);
                 let queries = first..of.queries.min(first + QUERIES);
                 let count = queries.len();
                 let start = (number * of.queries + first) * of.width;
@@ -249,7 +249,7 @@ impl<T: Float> AttentionGradInputs<'_, T> {
                     dk: &mut *dk,
                     dv: &mut *dv,
                 };
-                self.block(place, queries, &mut block, slot, workers)?;
+                self.block(batch_head, queries, &mut block, slot, workers)?;
                 if !T::IS_COMPUTE {
                     T::store(&q_sums[..sums], dq);
                 }
@@ -273,7 +273,7 @@ impl<T: Float> AttentionGradInputs<'_, T> {
 
     fn block(
         &self,
-        place: (usize, usize),
+        batch_head: (usize, usize),
         queries: Range<usize>,
         block: &mut BlockScratch<T::Compute>,
         scratch: &mut [u8],
@@ -281,10 +281,16 @@ impl<T: Float> AttentionGradInputs<'_, T> {
     ) -> Result<()> {
         let (inputs, of) = (self.inputs, self.inputs.lengths);
         let (count, scale) = (queries.len(), T::Compute::of(inputs.scale));
-        inputs.q.transposed(place, queries.clone(), of.width, scale, block.transposed);
-        self.g.transposed(place, queries.clone(), of.values, T::Compute::ONE, block.g_transposed);
+        inputs.q.transposed(batch_head, queries.clone(), of.width, scale, block.transposed);
+        self.g.transposed(
+            batch_head,
+            queries.clone(),
+            of.values,
+            T::Compute::ONE,
+            block.g_transposed,
+        );
         for (of, to) in self.numbers.iter().zip(block.stats.chunks_exact_mut(count)) {
-            self.numbers(of, place, queries.start, to);
+            self.numbers(of, batch_head, queries.start, to);
         }
         let (lse, rest) = block.stats.split_at_mut(count);
         let (lost, shared) = rest.split_at(count);
@@ -292,17 +298,25 @@ impl<T: Float> AttentionGradInputs<'_, T> {
         let nothing = -T::Compute::LOWEST;
         lse.iter_mut().filter(|x| **x == T::Compute::LOWEST).for_each(|x| *x = nothing);
         let lse = &*lse;
-        let of_keys = place.1 / of.group;
-        let q = (inputs.q.data, inputs.q.matrix(place.0, place.1, queries.start));
-        let g = (self.g.data, self.g.matrix(place.0, place.1, queries.start));
+        let of_keys = batch_head.1 / of.group;
+        let q = (inputs.q.data, inputs.q.matrix(batch_head.0, batch_head.1, queries.start));
+        let g = (self.g.data, self.g.matrix(batch_head.0, batch_head.1, queries.start));
         let mut seen = false;
         for keys in inputs.blocks(&queries) {
             let rows = keys.len();
             let weights = &mut block.weights[..rows * count];
             let slopes = &mut block.slopes[..rows * count];
-            let k = (inputs.k.data, inputs.k.matrix(place.0, of_keys, keys.start));
-            let v = (inputs.v.data, inputs.v.matrix(place.0, of_keys, keys.start));
-            inputs.scores(place, &queries, &keys, block.transposed, weights, scratch, workers)?;
+            let k = (inputs.k.data, inputs.k.matrix(batch_head.0, of_keys, keys.start));
+            let v = (inputs.v.data, inputs.v.matrix(batch_head.0, of_keys, keys.start));
+            inputs.scores(
+                batch_head,
+                &queries,
+                &keys,
+                block.transposed,
+                weights,
+                scratch,
+                workers,
+            )?;
             for_each_chunk(workers, weights, AT_ONCE * count, &|_, weights| {
                 simd::level().run(Weights { weights, lse, lost });
             })?;

@@ -163,7 +163,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Flops of so many products of scores, and everything read and written once.
+/// Flops of a number of products of scores, and everything read and written once.
 fn costs(call: &Call, products: u64, made: &[TensorType]) -> tonnage_core::row::Cost {
     let most = |dim: &Dim| dim.most().unwrap_or(0) as u64;
     let flops = match call.inputs {

@@ -22,7 +22,7 @@ const FEW: usize = 256;
 const MANY: usize = 1024;
 /// The fewest windows side by side for which tiles of one row of them are high enough.
 const SIDE_BY_SIDE: usize = 6;
-/// Filters beside a band: the most bytes, for a part of L2, of at most so many columns at once, and so many steps of depth.
+/// Filters beside a band: the most bytes, for a part of L2, the most columns at once, and the most steps along K.
 const FILTERS: (usize, usize, usize) = (1 << 20, 512, 2048);
 /// The most bytes of a band.
 const MOST: usize = 512 << 10;
@@ -43,15 +43,15 @@ struct Lying {
 }
 
 impl Lying {
-    /// For some rows of taps; `None` where a band would leave pixels out, or hold some that nobody sees.
+    /// For some rows of taps; `None` where a band would leave pixels out, or hold some that no window sees.
     fn of(slides: &[Slide; 3], channels: usize, taps: usize) -> Option<Lying> {
         let [z, y, x] = slides;
         if z.taps == 1 && y.taps == 1 && x.taps == 1 && channels > 0 {
             // A window sees one pixel: a band has those alone, whatever lies between them.
-            let row = x.lines.checked_mul(channels)?;
-            return Some(Lying { row, plane: y.lines, step: 1, tap: 0, span: 1, across: 1 });
+            let row = x.windows.checked_mul(channels)?;
+            return Some(Lying { row, plane: y.windows, step: 1, tap: 0, span: 1, across: 1 });
         }
-        let (tap, width) = (y.tap.max(0) as usize, x.lines.checked_sub(1)? * x.step + x.taps);
+        let (tap, width) = (y.tap.max(0) as usize, x.windows.checked_sub(1)? * x.step + x.taps);
         let span = taps.checked_sub(1)? * tap + 1;
         let fits = z.taps == 1
             && y.tap >= 0
@@ -60,7 +60,7 @@ impl Lying {
             && (x.taps == 1 || x.tap == 1)
             && channels > 0;
         let row = width.checked_mul(channels)?;
-        fits.then_some(Lying { row, plane: y.lines, step: y.step, tap, span, across: x.step })
+        fits.then_some(Lying { row, plane: y.windows, step: y.step, tap, span, across: x.step })
     }
 
     /// Elements for that many rows of windows, wherever they start.
@@ -93,7 +93,7 @@ pub(super) fn transposed(
     let [_, y, x] = slides;
     let strips = Packs::Strips { unit: 1, row: usize::MAX };
     let Some(lying) = Lying::of(slides, channels, y.taps) else { return strips };
-    let windows = x.lines;
+    let windows = x.windows;
     let near = NEAR / ((lying.step * lying.row + windows * outputs) * element).max(1);
     let rows = match near * windows >= ENOUGH {
         true => near,
@@ -108,7 +108,7 @@ pub(super) fn transposed(
 
 /// Rows of windows of all images.
 fn all_rows(slides: &[Slide; 3], images: usize) -> usize {
-    images.saturating_mul(slides[0].lines).saturating_mul(slides[1].lines)
+    images.saturating_mul(slides[0].windows).saturating_mul(slides[1].windows)
 }
 
 /// How windows are packed along their taps and channels, beside filters that give `outputs` channels; `None` where a band
@@ -120,7 +120,7 @@ pub(super) fn forward(
     element: usize,
 ) -> Option<Packs> {
     let [_, y, x] = slides;
-    let (windows, row) = (x.lines, x.taps * channels);
+    let (windows, row) = (x.windows, x.taps * channels);
     let (bytes, widest, deepest) = FILTERS;
     let wide = outputs.next_multiple_of(32).min(widest) * element;
     let most = (bytes / wide.max(1)).min(deepest) / row.max(1);
@@ -139,20 +139,20 @@ pub(super) fn forward(
 }
 
 impl<T> ImageWindows<'_, T> {
-    /// As [`Operand::band`](crate::linalg::gemm::Operand::band), a line for each tap and channel, along windows.
+    /// As [`Operand::band`](crate::linalg::gemm::Operand::band), a row for each tap and channel, along windows.
     pub fn band_transposed<C: Compute>(
         &self,
         group: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        tap_range: Range<usize>,
+        k_range: Range<usize>,
         out: &mut [C],
     ) -> Option<Band>
     where
         T: Reads<C>,
     {
-        let (windows, row_len) = (self.slides[2].lines, self.row_len());
-        let rows = depth.start / windows..depth.end.div_ceil(windows);
-        let taps = lines.start / row_len..lines.end.div_ceil(row_len);
+        let (windows, row_len) = (self.slides[2].windows, self.row_len());
+        let rows = k_range.start / windows..k_range.end.div_ceil(windows);
+        let taps = tap_range.start / row_len..tap_range.end.div_ceil(row_len);
         let lying = self.rows(group, rows.clone(), taps.clone(), out)?;
         Some(Band {
             origin: taps.start * row_len,
@@ -161,20 +161,20 @@ impl<T> ImageWindows<'_, T> {
         })
     }
 
-    /// As [`Operand::band`](crate::linalg::gemm::Operand::band), a line for each window.
+    /// As [`Operand::band`](crate::linalg::gemm::Operand::band), a row for each window.
     pub fn band<C: Compute>(
         &self,
         group: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        window_range: Range<usize>,
+        k_range: Range<usize>,
         out: &mut [C],
     ) -> Option<Band>
     where
         T: Reads<C>,
     {
-        let (windows, row_len) = (self.slides[2].lines, self.row_len());
-        let rows = lines.start / windows..lines.end.div_ceil(windows);
-        let taps = depth.start / row_len..depth.end / row_len;
+        let (windows, row_len) = (self.slides[2].windows, self.row_len());
+        let rows = window_range.start / windows..window_range.end.div_ceil(windows);
+        let taps = k_range.start / row_len..k_range.end / row_len;
         let lying = self.rows(group, rows.clone(), taps, out)?;
         let step = lying.across * self.channels;
         Some(Band {
@@ -215,10 +215,10 @@ impl<T> ImageWindows<'_, T> {
         let mut at = rows.start;
         while at < rows.end {
             // Rows of windows of one plane.
-            let (plane, line) = (at / lying.plane, at % lying.plane);
-            let count = (lying.plane - line).min(rows.end - at);
-            let (image, depth) = (plane / z.lines, z.inside(plane % z.lines, 0, lengths[0]));
-            let top = y.place(line, taps.start);
+            let (plane, plane_row) = (at / lying.plane, at % lying.plane);
+            let count = (lying.plane - plane_row).min(rows.end - at);
+            let (image, depth) = (plane / z.windows, z.inside(plane % z.windows, 0, lengths[0]));
+            let top = y.place(plane_row, taps.start);
             let start = self.start_of(group, image);
             for (i, out) in out.by_ref().take((count - 1) * lying.step + lying.span).enumerate() {
                 let height = top + i as isize;
@@ -249,15 +249,15 @@ impl<T> ImageWindows<'_, T> {
         let ([z, y, x], lengths) = (&self.slides, &self.pixels.lengths);
         let channels = self.channels;
         let seen = |row: usize| {
-            let (plane, line) = (row / y.lines, row % y.lines);
-            let depth = z.inside(plane % z.lines, 0, lengths[0])?;
-            let height = y.inside(line, 0, lengths[1])?;
+            let (plane, plane_row) = (row / y.windows, row % y.windows);
+            let depth = z.inside(plane % z.windows, 0, lengths[0])?;
+            let height = y.inside(plane_row, 0, lengths[1])?;
             let strides = &self.pixels.strides;
-            let image = self.start_of(group, plane / z.lines);
+            let image = self.start_of(group, plane / z.windows);
             Some(image + depth * strides[0] + height * strides[1])
         };
-        let inside = x.whole(0..1, lengths[2], 0..x.lines);
-        for (row, out) in rows.zip(out.chunks_exact_mut(x.lines * channels)) {
+        let inside = x.whole(0..1, lengths[2], 0..x.windows);
+        for (row, out) in rows.zip(out.chunks_exact_mut(x.windows * channels)) {
             let Some(start) = seen(row) else {
                 out.fill(C::ZERO);
                 continue;

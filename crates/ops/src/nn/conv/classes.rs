@@ -30,7 +30,7 @@ impl AxisResidue {
             None => 1,
         };
         let slide = Slide {
-            lines: len.saturating_sub(first).div_ceil(stride),
+            windows: len.saturating_sub(first).div_ceil(stride),
             step: 1,
             taps: count,
             // Comes out even, or there is no tap.
@@ -65,7 +65,7 @@ impl ResidueClass {
 
     pub fn size(&self, known: &ConvSizes) -> Size {
         let (inputs, outputs) = known.group();
-        let pixels: usize = self.axes.iter().map(|axis| axis.slide.lines).product();
+        let pixels: usize = self.axes.iter().map(|axis| axis.slide.windows).product();
         let taps: usize = self.axes.iter().map(|axis| axis.taps.count).product();
         Size {
             batch: known.groups,
@@ -89,7 +89,7 @@ impl ResidueClass {
         };
         for (i, (axis, pixel)) in self.axes.iter().zip(pixel).enumerate() {
             grid.start += axis.first * pixel;
-            grid.lengths[i + 1] = axis.slide.lines;
+            grid.lengths[i + 1] = axis.slide.windows;
             grid.strides[i + 1] = known.window.axes[i].stride * pixel;
         }
         Rows::Grid(grid)

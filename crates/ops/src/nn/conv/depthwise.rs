@@ -93,22 +93,22 @@ impl<'a> Gather<'a> {
         let (lengths, channels) = self.made();
         let times = self.known.outputs / self.known.inputs;
         let reads = match self.back {
-            true => Channels { divide: 1, times, turns: times },
-            false => Channels { divide: times.max(1), times: 1, turns: 1 },
+            true => Channels { divide: 1, times, count: times },
+            false => Channels { divide: times.max(1), times: 1, count: 1 },
         };
         let row = channels.next_multiple_of(BLOCK);
         let weights = space::<T::Compute>(scratch);
         lay_out::<T>(filter, &reads, channels, row, weights);
         let weights = &*weights;
         let pixels = Pixels::of(&self.source.layout);
-        let line = lengths[2] * channels;
-        for_each_chunk(workers, out, line, &|number, out| {
+        let out_row = lengths[2] * channels;
+        for_each_chunk(workers, out, out_row, &|number, out| {
             let (rest, y) = (number / lengths[1], number % lengths[1]);
             let (batch, z) = (rest / lengths[0], rest % lengths[0]);
             let (steps_z, steps_y) = (self.remainders(0), self.remainders(1));
             let (of_z, of_y) = (self.remainder(0, z % steps_z), self.remainder(1, y % steps_y));
             for first in 0..self.remainders(2).min(lengths[2]) {
-                let line = DepthwiseRow {
+                let pixel_row = DepthwiseRow {
                     data: self.source.slice::<T>(),
                     pixels: &pixels,
                     batch,
@@ -122,21 +122,21 @@ impl<'a> Gather<'a> {
                     channels,
                     out,
                 };
-                simd::level().run(line);
+                simd::level().run(pixel_row);
             }
         })
     }
 }
 
-/// Which channels of a source pixel an output channel reads: `channel / divide * times`, and `turns` from there on.
+/// Which channels of a source pixel an output channel reads: `channel / divide * times`, and `count` from there on.
 #[derive(Clone, Copy)]
 struct Channels {
     divide: usize,
     times: usize,
-    turns: usize,
+    count: usize,
 }
 
-/// Weights as `[tap][turn][output channel]`, rows of `row` elements.
+/// Weights as `[tap][read][output channel]`, rows of `row` elements.
 fn lay_out<T: Float>(
     filter: &In,
     reads: &Channels,
@@ -149,18 +149,18 @@ fn lay_out<T: Float>(
     let taps = crate::strided::axes(layout, 0..layout.sizes.len() - 2);
     let mut rows = weights.chunks_exact_mut(row.max(1));
     for at in taps.positions() {
-        for turn in 0..reads.turns {
+        for read in 0..reads.count {
             let Some(to) = rows.next() else { return };
             to[channels..].fill(T::Compute::ZERO);
             for (channel, to) in to[..channels].iter_mut().enumerate() {
-                let from = channel * reads.turns + turn;
+                let from = channel * reads.count + read;
                 *to = data[(at as isize + from as isize * step) as usize].read();
             }
         }
     }
 }
 
-/// Output pixels of one remainder along a line.
+/// Output pixels of one remainder along a row.
 struct DepthwiseRow<'a, T: Float> {
     data: &'a [T],
     pixels: &'a Pixels,
@@ -234,7 +234,7 @@ impl<T: Float> DepthwiseRow<'_, T> {
                     if (skip..skip + TAPS).contains(&number) {
                         let at = start + of_x.slide.place(x, l) * self.pixels.strides[2];
                         let tap = row * self.sizes[2] + of_x.taps.at(l);
-                        seen.taps[number - skip] = (at, tap * self.reads.turns * self.row);
+                        seen.taps[number - skip] = (at, tap * self.reads.count * self.row);
                     }
                     number += 1;
                 }
@@ -246,7 +246,7 @@ impl<T: Float> DepthwiseRow<'_, T> {
 
     /// Channels lie as those of the result do.
     fn is_plain(&self) -> bool {
-        self.pixels.channel == 1 && self.reads.divide == 1 && self.reads.turns == 1
+        self.pixels.channel == 1 && self.reads.divide == 1 && self.reads.count == 1
     }
 
     /// Where pixel `x` of this remainder begins in the result.
@@ -326,10 +326,10 @@ impl<T: Float> DepthwiseRow<'_, T> {
                     self.seen(x, skip, seen);
                 }
                 for (at, weights) in &seen.taps[..seen.count] {
-                    for turn in 0..reads.turns {
-                        let weights = &self.weights[weights + turn * self.row + first..];
+                    for read in 0..reads.count {
+                        let weights = &self.weights[weights + read * self.row + first..];
                         for (c, (sum, weight)) in sums.iter_mut().zip(weights).enumerate() {
-                            let channel = (first + c) / reads.divide * reads.times + turn;
+                            let channel = (first + c) / reads.divide * reads.times + read;
                             let value = self.data[(at + channel as isize * step) as usize].read();
                             *sum = value.fma::<I>(*weight, *sum);
                         }
@@ -347,10 +347,10 @@ impl<T: Float> Kernel for DepthwiseRow<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(mut self) {
         let (slide, mut seen) = (self.axes[2].slide, PixelTaps { taps: [(0, 0); TAPS], count: 0 });
-        let inner = slide.whole(0..slide.taps, self.pixels.lengths[2], 0..slide.lines);
+        let inner = slide.whole(0..slide.taps, self.pixels.lengths[2], 0..slide.windows);
         let (plain, out) = (self.is_plain(), std::mem::take(&mut self.out));
         let mut x = 0;
-        while x < slide.lines {
+        while x < slide.windows {
             let all = self.seen(x, 0, &mut seen);
             match plain && all <= TAPS {
                 true if inner.contains(&x) => {

@@ -46,13 +46,13 @@ fn row(known: &ConvSizes) -> usize {
     known.outputs.next_multiple_of(BLOCK)
 }
 
-/// Lines of windows, over all images.
-fn lines(known: &ConvSizes) -> usize {
+/// Rows of windows, over all images.
+fn window_rows(known: &ConvSizes) -> usize {
     known.batch * known.made[0] * known.made[1]
 }
 
 fn parts(known: &ConvSizes) -> usize {
-    lines(known).clamp(1, PARTS)
+    window_rows(known).clamp(1, PARTS)
 }
 
 /// Sums of all parts.
@@ -86,18 +86,18 @@ impl<'a, T: Float> DepthwiseFilterGrad<'a, T> {
     /// Computes all of `out`, a row of channels for each tap.
     pub fn run(&self, out: &mut [T], scratch: &mut [u8], workers: &dyn Workers) -> Result<()> {
         let (taps, row) = (self.known.window.area(), row(&self.known));
-        let (parts, lines) = (parts(&self.known), lines(&self.known));
+        let (parts, window_rows) = (parts(&self.known), window_rows(&self.known));
         if taps * row == 0 {
             return Ok(());
         }
         let sums = &mut space::<T::Compute>(scratch)[..parts * taps * row];
         for_each_chunk(workers, sums, taps * row, &|part, sums| {
             sums.fill(T::Compute::ZERO);
-            for line in part * lines / parts..(part + 1) * lines / parts {
+            for window_row in part * window_rows / parts..(part + 1) * window_rows / parts {
                 if workers.is_stopped() {
                     return;
                 }
-                simd::level().run(WindowRow { of: self, line, row, sums });
+                simd::level().run(WindowRow { of: self, window_row, row, sums });
             }
         })?;
         let (first, others) = sums.split_at_mut(taps * row);
@@ -112,10 +112,10 @@ impl<'a, T: Float> DepthwiseFilterGrad<'a, T> {
     }
 }
 
-/// One line of windows.
+/// One row of windows.
 struct WindowRow<'a, 's, T: Float> {
     of: &'a DepthwiseFilterGrad<'a, T>,
-    line: usize,
+    window_row: usize,
     row: usize,
     sums: &'s mut [T::Compute],
 }
@@ -125,9 +125,9 @@ impl<T: Float> Kernel for WindowRow<'_, '_, T> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let WindowRow { of, line, row, sums } = self;
+        let WindowRow { of, window_row, row, sums } = self;
         let (known, [zs, ys, xs]) = (&of.known, of.slides);
-        let (rest, y) = (line / known.made[1], line % known.made[1]);
+        let (rest, y) = (window_row / known.made[1], window_row % known.made[1]);
         let (batch, z) = (rest / known.made[0], rest % known.made[0]);
         let (times, lengths) = (known.outputs / known.inputs, of.pixels.lengths);
         let given = of.made.at(batch, [z, y, 0]);
@@ -138,7 +138,7 @@ impl<T: Float> Kernel for WindowRow<'_, '_, T> {
                     let place = [zs.place(z, i) as usize, ys.place(y, j) as usize, 0];
                     let start = of.pixels.at(batch, place);
                     for l in 0..xs.taps {
-                        let whole = xs.whole(l..l + 1, lengths[2], 0..xs.lines);
+                        let whole = xs.whole(l..l + 1, lengths[2], 0..xs.windows);
                         let seen = (start + xs.place(whole.start, l) * of.pixels.strides[2], step);
                         let gave = (given + whole.start as isize * next, next);
                         let mut lanes = [T::Compute::ZERO; WIDE];

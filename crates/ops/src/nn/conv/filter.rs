@@ -37,22 +37,22 @@ pub(super) struct Filter<'a, T> {
     group: isize,
     /// Along each spatial axis: how many taps, and from one to the next.
     taps: [(usize, isize); 3],
-    /// From one line to the next.
+    /// From one column to the next.
     line: isize,
-    /// Steps of depth of one tap, and from one to the next.
+    /// Steps along K of one tap, and from one to the next.
     channels: usize,
     channel: isize,
 }
 
 impl<'a, T: Float> Filter<'a, T> {
-    /// Channels of the result as lines; the image's along depth.
+    /// Channels of the result as columns; the image's along K.
     pub fn forward(filter: &'a In, known: &ConvSizes, taps: [Taps; 3]) -> Filter<'a, T> {
         let [line, channel] = Filter::<T>::inner(filter);
         let made = Filter::new(filter, known, taps);
         Filter { line: channel, channel: line, channels: known.group().0, ..made }
     }
 
-    /// The image's channels as lines; those of the result along depth.
+    /// The image's channels as columns; those of the result along K.
     pub fn transposed(filter: &'a In, known: &ConvSizes, taps: [Taps; 3]) -> Filter<'a, T> {
         let [line, channel] = Filter::<T>::inner(filter);
         let made = Filter::new(filter, known, taps);
@@ -94,20 +94,20 @@ impl<T> Filter<'_, T> {
     pub fn pack<C: Compute>(
         &self,
         group: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        columns: Range<usize>,
+        k_range: Range<usize>,
         width: usize,
         out: &mut [C],
     ) where
         T: Reads<C>,
     {
-        let panels = out.chunks_exact_mut((width * depth.len()).max(1));
-        for (first, panel) in lines.clone().step_by(width.max(1)).zip(panels) {
-            let count = width.min(lines.end - first);
-            let mut k = depth.start;
-            while k < depth.end {
+        let panels = out.chunks_exact_mut((width * k_range.len()).max(1));
+        for (first, panel) in columns.clone().step_by(width.max(1)).zip(panels) {
+            let count = width.min(columns.end - first);
+            let mut k = k_range.start;
+            while k < k_range.end {
                 let (tap, channel) = (k / self.channels, k % self.channels);
-                let steps = (self.channels - channel).min(depth.end - k);
+                let steps = (self.channels - channel).min(k_range.end - k);
                 let start = self.start
                     + group as isize * self.group
                     + self.tap(tap)
@@ -115,7 +115,7 @@ impl<T> Filter<'_, T> {
                     + channel as isize * self.channel;
                 let source =
                     Source { data: self.data, start, line: self.line, depth: self.channel };
-                let out = &mut panel[(k - depth.start) * width..][..steps * width];
+                let out = &mut panel[(k - k_range.start) * width..][..steps * width];
                 pack_strided(&source, count, steps, width, out);
                 k += steps;
             }

@@ -151,13 +151,13 @@ impl ConvSizes {
     /// The product that a convolution is.
     fn forward(&self) -> Size {
         let (inputs, outputs) = self.group();
-        let depth = self.window.area().saturating_mul(inputs);
-        Size { batch: self.groups, rows: self.windows(), cols: outputs, depth }
+        let k = self.window.area().saturating_mul(inputs);
+        Size { batch: self.groups, rows: self.windows(), cols: outputs, depth: k }
     }
 
     fn flops(&self) -> u64 {
-        let Size { batch, rows, cols, depth } = self.forward();
-        [2, batch, rows, cols, depth].iter().fold(1, |n, x| n.saturating_mul(*x as u64))
+        let Size { batch, rows, cols, depth: k } = self.forward();
+        [2, batch, rows, cols, k].iter().fold(1, |n, x| n.saturating_mul(*x as u64))
     }
 }
 

@@ -18,9 +18,9 @@ use crate::nn::window::Pixels;
 pub(super) enum ConvOperand<'a, T> {
     /// Pixels by channels, where they lie as a matrix.
     Matrix(Matrix<'a, T>),
-    /// A line for each window, along its taps and their channels; and how that is packed.
+    /// A row for each window, along its taps and their channels; and how that is packed.
     Windows(ImageWindows<'a, T>, Packs),
-    /// A line for each tap and channel, along all windows; and how that is packed.
+    /// A row for each tap and channel, along all windows; and how that is packed.
     Transposed(ImageWindows<'a, T>, Packs),
     /// Filters.
     Filter(Filter<'a, T>),
@@ -83,7 +83,7 @@ pub(super) fn slides(known: &ConvSizes) -> [Slide; 3] {
     std::array::from_fn(|i| {
         let axis = &known.window.axes[i];
         Slide {
-            lines: known.made[i],
+            windows: known.made[i],
             step: axis.stride,
             taps: axis.size,
             first: -(axis.padding[0] as isize),

@@ -12,7 +12,7 @@ use crate::linalg::gemm::{Compute, Packs, Reads, Strip, pack_with};
 use crate::nn::window::Pixels;
 use crate::simd::{self, Isa, Kernel};
 
-/// From so many windows along width on, strips of tiles keep to one row of them.
+/// From this many windows along width on, strips of tiles keep to one row of them.
 const LONG: usize = 12;
 
 /// How windows are packed, beside filters that give `outputs` channels.
@@ -27,7 +27,7 @@ pub(super) fn packs(
     if let Some(band) = band::forward(slides, images, (channels, outputs), element) {
         return band;
     }
-    let row = if slides[2].lines >= LONG { slides[2].lines } else { usize::MAX };
+    let row = if slides[2].windows >= LONG { slides[2].windows } else { usize::MAX };
     Packs::Strips { unit: slides[2].taps * channels, row }
 }
 
@@ -63,9 +63,9 @@ impl<'a, T> ImageWindows<'a, T> {
         ImageWindows { data, pixels, slides, channels, joined }
     }
 
-    fn cursor(&self, line: usize) -> Cursor {
-        let [z, y, x] = self.slides.map(|slide| slide.lines.max(1));
-        let (rest, at_x) = (line / x, line % x);
+    fn cursor(&self, window: usize) -> Cursor {
+        let [z, y, x] = self.slides.map(|slide| slide.windows.max(1));
+        let (rest, at_x) = (window / x, window % x);
         Cursor { batch: rest / y / z, at: [rest / y % z, rest % y, at_x] }
     }
 
@@ -73,7 +73,7 @@ impl<'a, T> ImageWindows<'a, T> {
     fn next(&self, mut cursor: Cursor) -> Cursor {
         for axis in (0..3).rev() {
             cursor.at[axis] += 1;
-            if cursor.at[axis] < self.slides[axis].lines {
+            if cursor.at[axis] < self.slides[axis].windows {
                 return cursor;
             }
             cursor.at[axis] = 0;
@@ -136,79 +136,80 @@ pub(super) fn copy<C: Compute, T: Reads<C>>(from: &[T], to: &mut [C]) {
 }
 
 impl<T> ImageWindows<'_, T> {
-    /// As [`Operand::pack`](crate::linalg::gemm::Operand::pack): a line for each window.
+    /// As [`Operand::pack`](crate::linalg::gemm::Operand::pack): a row for each window.
     pub fn pack<C: Compute>(
         &self,
         group: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        windows: Range<usize>,
+        k_range: Range<usize>,
         width: usize,
         out: &mut [C],
     ) where
         T: Reads<C>,
     {
         if width == 1 {
-            let first = self.cursor(lines.start);
-            return simd::level().run(PackWindows { of: self, group, first, depth, out });
+            let first = self.cursor(windows.start);
+            return simd::level().run(PackWindows { of: self, group, first, k_range, out });
         }
         // A few windows beside many filters.
-        pack_with(lines.len(), depth.len(), width, out, |line, k| {
-            self.element(group, &self.cursor(lines.start + line), depth.start + k)
+        pack_with(windows.len(), k_range.len(), width, out, |window, k| {
+            self.element(group, &self.cursor(windows.start + window), k_range.start + k)
         });
     }
 
-    /// Lines of one strip of tiles.
+    /// Rows of one strip of tiles.
     pub fn strip<C: Compute>(
         &self,
         group: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        windows: Range<usize>,
+        k_range: Range<usize>,
         out: &mut [C],
     ) -> Strip
     where
         T: Reads<C>,
     {
         let (slide, row_len) = (&self.slides[2], self.row_len());
-        let first = self.cursor(lines.start);
-        let in_one_row = first.at[2] + lines.len() <= slide.lines;
-        let whole_rows = depth.start.is_multiple_of(row_len) && depth.len().is_multiple_of(row_len);
+        let first = self.cursor(windows.start);
+        let in_one_row = first.at[2] + windows.len() <= slide.windows;
+        let whole_rows =
+            k_range.start.is_multiple_of(row_len) && k_range.len().is_multiple_of(row_len);
         let side_by_side = self.joined
             && self.pixels.strides[2] == self.channels as isize
             && (slide.taps == 1 || slide.tap == 1);
         if !(side_by_side && in_one_row && whole_rows && slide.step <= slide.taps) {
-            let deep = depth.len();
-            self.pack(group, lines, depth, 1, out);
+            let deep = k_range.len();
+            self.pack(group, windows, k_range, 1, out);
             return Strip { line: deep, depth: 1, run: deep.max(1), jump: 0 };
         }
-        let pixels = (lines.len() - 1) * slide.step + slide.taps;
+        let pixels = (windows.len() - 1) * slide.step + slide.taps;
         let len = pixels * self.channels;
-        let rows = depth.start / row_len..depth.end / row_len;
+        let rows = k_range.start / row_len..k_range.end / row_len;
         simd::level().run(CopyTapRows { of: self, group, first, rows, out: &mut *out, len });
         Strip { line: slide.step * self.channels, depth: 1, run: row_len, jump: len - row_len }
     }
 
-    /// The same with lines and depth swapped: a line for each tap and channel.
+    /// The same transposed: a row for each tap and channel, along windows.
     pub fn pack_transposed<C: Compute>(
         &self,
         group: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        taps: Range<usize>,
+        windows: Range<usize>,
         width: usize,
         out: &mut [C],
     ) where
         T: Reads<C>,
     {
-        let panels = out.chunks_exact_mut((width * depth.len()).max(1));
-        for (first, out) in lines.clone().step_by(width.max(1)).zip(panels) {
-            let lines = first..lines.end.min(first + width);
-            if lines.len() < width {
+        let panels = out.chunks_exact_mut((width * windows.len()).max(1));
+        for (first, out) in taps.clone().step_by(width.max(1)).zip(panels) {
+            let taps = first..taps.end.min(first + width);
+            if taps.len() < width {
                 out.fill(C::ZERO);
             }
             simd::level().run(PackTaps {
                 of: self,
                 group,
-                lines,
-                depth: depth.clone(),
+                taps,
+                windows: windows.clone(),
                 width,
                 out,
             });
@@ -322,7 +323,7 @@ struct PackWindows<'a, 'w, C, T> {
     of: &'a ImageWindows<'w, T>,
     group: usize,
     first: Cursor,
-    depth: Range<usize>,
+    k_range: Range<usize>,
     out: &'a mut [C],
 }
 
@@ -331,8 +332,8 @@ impl<C: Compute, T: Reads<C>> Kernel for PackWindows<'_, '_, C, T> {
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let PackWindows { of, group, first, depth, out } = self;
-        let (row_len, deep) = (of.row_len(), depth.len());
+        let PackWindows { of, group, first, k_range, out } = self;
+        let (row_len, deep) = (of.row_len(), k_range.len());
         if deep == 0 || row_len == 0 {
             return;
         }
@@ -340,16 +341,16 @@ impl<C: Compute, T: Reads<C>> Kernel for PackWindows<'_, '_, C, T> {
         let (mut cursor, mut out) = (first, out);
         while !out.is_empty() {
             // Windows along one row of the image.
-            let count = (slide.lines - cursor.at[2]).min(out.len() / deep);
+            let count = (slide.windows - cursor.at[2]).min(out.len() / deep);
             let (run, rest) = std::mem::take(&mut out).split_at_mut(count * deep);
-            let mut k = depth.start;
-            while k < depth.end {
+            let mut k = k_range.start;
+            while k < k_range.end {
                 let (row, from) = (k / row_len, k % row_len);
-                let part = from..row_len.min(from + depth.end - k);
+                let part = from..row_len.min(from + k_range.end - k);
                 let start = of.row_start(group, &cursor, row);
                 let columns = cursor.at[2]..cursor.at[2] + count;
                 for (column, out) in columns.zip(run.chunks_exact_mut(deep)) {
-                    let out = &mut out[k - depth.start..][..part.len()];
+                    let out = &mut out[k - k_range.start..][..part.len()];
                     match start {
                         Some(start) => of.row(start, column, part.clone(), out),
                         None => out.fill(C::ZERO),
@@ -367,8 +368,8 @@ impl<C: Compute, T: Reads<C>> Kernel for PackWindows<'_, '_, C, T> {
 struct PackTaps<'a, 'w, C, T> {
     of: &'a ImageWindows<'w, T>,
     group: usize,
-    lines: Range<usize>,
-    depth: Range<usize>,
+    taps: Range<usize>,
+    windows: Range<usize>,
     width: usize,
     out: &'a mut [C],
 }
@@ -380,12 +381,12 @@ impl<C: Compute, T: Reads<C>> PackTaps<'_, '_, C, T> {
         let (of, width) = (self.of, self.width);
         let slide = &of.slides[2];
         let (len, stride) = (of.pixels.lengths[2], of.pixels.strides[2]);
-        let mut cursor = of.cursor(self.depth.start);
-        let mut left = self.depth.len();
+        let mut cursor = of.cursor(self.windows.start);
+        let mut left = self.windows.len();
         let mut out = &mut self.out[..];
         while left > 0 {
             // Windows along one row of the image.
-            let count = (slide.lines - cursor.at[2]).min(left);
+            let count = (slide.windows - cursor.at[2]).min(left);
             let (run, rest) = std::mem::take(&mut out).split_at_mut(count * width);
             let start = of.row_start(self.group, &cursor, row);
             let columns = cursor.at[2]..cursor.at[2] + count;
@@ -469,12 +470,12 @@ impl<C: Compute, T: Reads<C>> Kernel for PackTaps<'_, '_, C, T> {
 
     #[inline(always)]
     fn run<I: Isa>(mut self) {
-        let (row_len, lines) = (self.of.row_len(), self.lines.clone());
-        let mut k = lines.start;
-        while k < lines.end {
+        let (row_len, taps) = (self.of.row_len(), self.taps.clone());
+        let mut k = taps.start;
+        while k < taps.end {
             let (row, from) = (k / row_len, k % row_len);
-            let count = (row_len - from).min(lines.end - k);
-            self.part(row, from..from + count, k - lines.start);
+            let count = (row_len - from).min(taps.end - k);
+            self.part(row, from..from + count, k - taps.start);
             k += count;
         }
     }

@@ -244,7 +244,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     })
 }
 
-/// Joins statistics of other numbers, so many, to those of `before` numbers.
+/// Joins statistics of a number of other elements to those of `before` numbers.
 fn join<C: Wide>(
     mean: &mut [C],
     square: &mut [C],

@@ -262,7 +262,7 @@ impl<T: Float> GroupNormGradInputs<'_, T> {
         let rows = number * self.of.pixels..(number + 1) * self.of.pixels;
         let mut rest = &mut *slot;
         let parts = parts_of(&self.of);
-        // The last two parts of the slot, which nobody else uses.
+        // The last two parts of the slot, which nothing else uses.
         let before: usize =
             parts[..7].iter().map(|n| bytes(<T::Compute as Element>::DTYPE, *n)).sum();
         let (used, mut own) = std::mem::take(&mut rest).split_at_mut(before);

@@ -50,9 +50,9 @@ impl Images {
 /// Parts of images.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ImageSplit {
-    /// So many whole images each.
+    /// This many whole images each.
     Whole { images: usize },
-    /// So many of each image.
+    /// This many of each image.
     Parts { each: usize },
 }
 
@@ -112,7 +112,7 @@ pub(super) fn gathered<C: Wide>(block: &[C; BLOCK], channels: &mut [C]) {
     }
 }
 
-/// Bytes of so many elements of what is computed in.
+/// Bytes of a number of elements of what is computed in.
 pub(super) fn bytes(computed: DType, count: usize) -> usize {
     match computed {
         DType::F64 => cut_bytes::<f64>(count),

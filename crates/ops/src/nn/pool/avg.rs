@@ -95,14 +95,14 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (average, window) = average(NAME, k.attrs)?;
     let (image, out) = (&k.inputs[0], &mut k.outputs[0]);
     let ((sizes, out), pixels) = (out.parts::<T>(), Pixels::of(&image.layout));
-    let line = sizes[sizes.len() - 2] * pixels.channels;
-    for_each_chunk(k.workers, out, line, &|number, out| {
+    let row_len = sizes[sizes.len() - 2] * pixels.channels;
+    for_each_chunk(k.workers, out, row_len, &|number, out| {
         simd::level().run(AvgPoolRow {
             data: image.slice::<T>(),
             pixels: &pixels,
             window: &window,
             counts_padding: average.counts_padding,
-            line: PixelRow::of(number, sizes),
+            row: PixelRow::of(number, sizes),
             out,
         });
     })?;
@@ -133,13 +133,13 @@ pub(in crate::nn) fn add<T: Float, I: Isa>(
     }
 }
 
-/// One line of windows, all channels.
+/// One row of windows, all channels.
 struct AvgPoolRow<'a, T> {
     data: &'a [T],
     pixels: &'a Pixels,
     window: &'a WindowGeometry,
     counts_padding: bool,
-    line: PixelRow,
+    row: PixelRow,
     out: &'a mut [T],
 }
 
@@ -150,7 +150,7 @@ impl<T: Float> simd::Kernel for AvgPoolRow<'_, T> {
     fn run<I: Isa>(self) {
         let ([zs, ys, xs], pixels) = (self.window.axes, self.pixels);
         let (lengths, channels) = (pixels.lengths, pixels.channels);
-        let PixelRow { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.row;
         let (slabs, rows) = (zs.inside(z, lengths[0]), ys.inside(y, lengths[1]));
         for (column, out) in self.out.chunks_exact_mut(channels.max(1)).enumerate() {
             let columns = xs.inside(column, lengths[2]);

@@ -92,14 +92,14 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             lengths,
             window: &window,
             counts_padding: average.counts_padding,
-            line: PixelRow::of(number, sizes),
+            row: PixelRow::of(number, sizes),
             out,
         });
     })?;
     Ok(())
 }
 
-/// The windows over one line of the image, all channels.
+/// The windows over one row of the image, all channels.
 struct AvgPoolGradRow<'a, T> {
     data: &'a [T],
     made: &'a Pixels,
@@ -107,11 +107,11 @@ struct AvgPoolGradRow<'a, T> {
     lengths: [usize; 3],
     window: &'a WindowGeometry,
     counts_padding: bool,
-    line: PixelRow,
+    row: PixelRow,
     out: &'a mut [T],
 }
 
-/// The windows over a place, from the first on, and how many taps of each lie on the axis.
+/// The windows over a position, from the first on, and how many taps of each lie on the axis.
 #[inline(always)]
 fn over(
     axis: WindowAxis,
@@ -129,7 +129,7 @@ impl<T: Float> simd::Kernel for AvgPoolGradRow<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         let ([zs, ys, xs], made, lengths) = (self.window.axes, self.made, self.lengths);
-        let PixelRow { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.row;
         for (x, out) in self.out.chunks_exact_mut(made.channels.max(1)).enumerate() {
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
                 let mut sums = [T::Compute::ZERO; BLOCK];

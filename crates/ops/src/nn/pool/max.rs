@@ -96,16 +96,16 @@ struct MaxPoolCall<'a> {
 }
 
 impl MaxPoolCall<'_> {
-    /// Elements of one line of results.
-    fn line(&self) -> usize {
+    /// Elements of one row of results.
+    fn row_len(&self) -> usize {
         let rank = self.sizes.len();
         self.sizes[rank - 2] * self.sizes[rank - 1]
     }
 
     fn plain<T: Number>(&self, out: &mut [T], workers: &dyn Workers) -> Result<()> {
-        for_each_chunk(workers, out, self.line(), &|number, to| {
-            let line = PixelRow::of(number, self.sizes);
-            simd::level().run(MaxPoolRow { of: self, line, out: to, note: () });
+        for_each_chunk(workers, out, self.row_len(), &|number, to| {
+            let row = PixelRow::of(number, self.sizes);
+            simd::level().run(MaxPoolRow { of: self, row, out: to, note: () });
         })
     }
 
@@ -116,13 +116,13 @@ impl MaxPoolCall<'_> {
         narrow: fn(usize) -> I,
         workers: &dyn Workers,
     ) -> Result<()> {
-        let line = self.line();
-        let pair = ChunkedPair { a: out, chunk_a: line, b: index, chunk_b: line };
+        let row_len = self.row_len();
+        let pair = ChunkedPair { a: out, chunk_a: row_len, b: index, chunk_b: row_len };
         for_each_pair(workers, pair, &|number, to, index| {
-            let line = PixelRow::of(number, self.sizes);
+            let row = PixelRow::of(number, self.sizes);
             simd::level().run(MaxPoolRow {
                 of: self,
-                line,
+                row,
                 out: to,
                 note: ArgmaxOutput { index, narrow },
             });
@@ -133,7 +133,7 @@ impl MaxPoolCall<'_> {
 /// What is written down about the largest elements so far.
 trait Note {
     /// Puts the values of one tap where they are larger than what is in `out`, everywhere if it is the first one; `out`
-    /// begins at element `start` of the line.
+    /// begins at element `start` of the row.
     fn see<T: Number>(
         &mut self,
         tap: Tap,
@@ -192,10 +192,10 @@ impl<I: Element> Note for ArgmaxOutput<'_, I> {
     }
 }
 
-/// One line of windows, all channels.
+/// One row of windows, all channels.
 struct MaxPoolRow<'a, T, N> {
     of: &'a MaxPoolCall<'a>,
-    line: PixelRow,
+    row: PixelRow,
     out: &'a mut [T],
     note: N,
 }
@@ -208,7 +208,7 @@ impl<T: Number, N: Note> simd::Kernel for MaxPoolRow<'_, T, N> {
         let (pixels, window) = (&self.of.pixels, &self.of.window);
         let ([zs, ys, xs], lengths) = (window.axes, pixels.lengths);
         let (data, channels) = (self.of.image.slice::<T>(), pixels.channels);
-        let PixelRow { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.row;
         for (column, out) in self.out.chunks_mut(channels.max(1)).enumerate() {
             let (columns, start) = (xs.inside(column, lengths[2]), column * channels);
             let mut first = true;

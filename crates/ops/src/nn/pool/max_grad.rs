@@ -97,10 +97,10 @@ impl MaxPoolGradCall<'_> {
     ) -> Result<()> {
         let (sizes, out) = out.parts::<T>();
         let (channels, width) = (sizes[sizes.len() - 1], sizes[sizes.len() - 2]);
-        let line = width * channels;
-        for_each_chunk(workers, out, line, &|number, to| {
+        let row_len = width * channels;
+        for_each_chunk(workers, out, row_len, &|number, to| {
             if let Data::Slice(_) = self.into.data {
-                strided::copy(&self.into.layout, self.into.slice::<T>(), number * line, to);
+                strided::copy(&self.into.layout, self.into.slice::<T>(), number * row_len, to);
             }
             simd::level().run(MaxPoolGradRow {
                 from: PooledValues {
@@ -111,7 +111,7 @@ impl MaxPoolGradCall<'_> {
                 },
                 narrow,
                 window: &self.window,
-                line: PixelRow::of(number, sizes),
+                row: PixelRow::of(number, sizes),
                 width,
                 out: to,
             });
@@ -127,13 +127,13 @@ struct PooledValues<'a, T, I> {
     number: Pixels,
 }
 
-/// The windows over one line of the image, all channels.
+/// The windows over one row of the image, all channels.
 struct MaxPoolGradRow<'a, T, I> {
     from: PooledValues<'a, T, I>,
     narrow: fn(usize) -> I,
     window: &'a WindowGeometry,
-    line: PixelRow,
-    /// Pixels of the line.
+    row: PixelRow,
+    /// Pixels of the row.
     width: usize,
     out: &'a mut [T],
 }
@@ -141,19 +141,19 @@ struct MaxPoolGradRow<'a, T, I> {
 impl<T: Number, N: Element + Into<usize>> simd::Kernel for MaxPoolGradRow<'_, T, N> {
     type Output = ();
 
-    /// Adds what the windows over the line give, window by window from the last tap back: those come in the order in which
+    /// Adds what the windows over the row give, window by window from the last tap back: those come in the order in which
     /// they lie.
     #[inline(always)]
     fn run<I: Isa>(self) {
         let [zs, ys, xs] = self.window.axes;
         let (made, channels) = (&self.from, self.from.value.channels);
         let [depth, rows, columns] = made.value.lengths;
-        let PixelRow { batch, at: [z, y] } = self.line;
+        let PixelRow { batch, at: [z, y] } = self.row;
         let over_z = (0..zs.size).rev().filter_map(|i| Some((i, zs.window_at(z, i, depth)?)));
         for (i, slab) in over_z {
             for j in (0..ys.size).rev() {
                 let Some(row) = ys.window_at(y, j, rows) else { continue };
-                // This line of the image is these taps of the windows.
+                // This row of the image is these taps of the windows.
                 let first = (i * ys.size + j) * xs.size;
                 for column in 0..columns {
                     let place = [slab, row, column];

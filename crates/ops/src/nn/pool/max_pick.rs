@@ -89,14 +89,14 @@ fn pick<T: Element, I: Element + Into<usize>>(
     let (sizes, out) = out.parts::<T>();
     let (pixels, data) = (Pixels::of(&image.layout), image.slice::<T>());
     let ([zs, ys, xs], lengths, channels) = (window.axes, pixels.lengths, pixels.channels);
-    let line = sizes[sizes.len() - 2] * channels;
+    let row_len = sizes[sizes.len() - 2] * channels;
     let (numbers, number_at) = (numbers.slice::<I>(), Positions::of(&numbers.layout));
-    for_each_chunk(workers, out, line, &|number, to| {
+    for_each_chunk(workers, out, row_len, &|number, to| {
         let PixelRow { batch, at: [z, y] } = PixelRow::of(number, sizes);
         let (slabs, rows) = (zs.inside(z, lengths[0]), ys.inside(y, lengths[1]));
         for (i, to) in to.iter_mut().enumerate() {
             let (column, channel) = (i / channels, i % channels);
-            let which: usize = numbers[number_at.at(number * line + i)].into();
+            let which: usize = numbers[number_at.at(number * row_len + i)].into();
             let taps = [which / xs.size / ys.size, which / xs.size % ys.size, which % xs.size];
             let inside = slabs.contains(&taps[0])
                 && rows.contains(&taps[1])

@@ -60,7 +60,7 @@ fn axes(rank: usize, inputs: usize) -> AxisMap {
     AxisMap { outputs: vec![axes], summed: Vec::new() }
 }
 
-/// A line of pixels along width: which image, and where along depth and height.
+/// A row of pixels along width: which image, and where along depth and height.
 #[derive(Clone, Copy)]
 struct PixelRow {
     batch: usize,
@@ -68,7 +68,7 @@ struct PixelRow {
 }
 
 impl PixelRow {
-    /// Line `number` of images of these sizes.
+    /// Row `number` of images of these sizes.
     fn of(number: usize, sizes: &[usize]) -> PixelRow {
         let rank = sizes.len();
         let (height, depth) = (

@@ -84,8 +84,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (image, out) = (&k.inputs[0], &mut k.outputs[0]);
     let axes = axes(between, &image.layout.sizes, &out.sizes);
     let pixels = Pixels::of(&image.layout);
-    let line = axes[2].to * pixels.channels;
-    for_each_chunk(k.workers, out.slice::<T>(), line, &|number, out| {
+    let row_len = axes[2].to * pixels.channels;
+    for_each_chunk(k.workers, out.slice::<T>(), row_len, &|number, out| {
         let (rest, y) = (number / axes[1].to, number % axes[1].to);
         let (batch, z) = (rest / axes[0].to, rest % axes[0].to);
         let data = image.slice::<T>();
@@ -94,7 +94,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     Ok(())
 }
 
-/// One line of the image that is made.
+/// One row of the image that is made.
 struct ResizeRow<'a, T> {
     data: &'a [T],
     pixels: &'a Pixels,

@@ -76,8 +76,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let (values, out) = (&k.inputs[0], &mut k.outputs[0]);
     let axes = axes(between, &out.sizes, &values.layout.sizes);
     let made = Pixels::of(&values.layout);
-    let line = axes[2].from * made.channels;
-    for_each_chunk(k.workers, out.slice::<T>(), line, &|number, out| {
+    let row_len = axes[2].from * made.channels;
+    for_each_chunk(k.workers, out.slice::<T>(), row_len, &|number, out| {
         let (rest, y) = (number / axes[1].from, number % axes[1].from);
         let (batch, z) = (rest / axes[0].from, rest % axes[0].from);
         let data = values.slice::<T>();
@@ -86,7 +86,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     Ok(())
 }
 
-/// One line of the image.
+/// One row of the image.
 struct ResizeGradRow<'a, T> {
     data: &'a [T],
     made: &'a Pixels,

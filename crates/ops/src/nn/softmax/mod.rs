@@ -68,13 +68,13 @@ fn rows_axes(call: &Call, inputs: &[usize], last: bool) -> AxisMap {
     AxisMap { outputs: vec![axes], summed: Vec::new() }
 }
 
-/// So many flops an element, and everything read and written once.
+/// A number of flops an element, and everything read and written once.
 fn costs(call: &Call, flops: u64, made: &[TensorType]) -> Cost {
     let most = call.inputs.iter().map(elements).max().unwrap_or(0);
     cost(most.saturating_mul(flops), call.inputs.iter().chain(made))
 }
 
-/// So many rows of scratch for each thread.
+/// A number of rows of scratch for each thread.
 fn rows_scratch(call: &Call, rows: usize, threads: usize) -> Bytes {
     let Some(x) = call.inputs.first() else { return Bytes::ZERO };
     let width = x.shape.last().and_then(|dim| dim.most()).unwrap_or(0);

@@ -52,7 +52,7 @@ impl Engine<'_> {
             (Region::LoopGrad, Attrs::LoopGrad(spec)) => self.loop_grad(regions, &inputs, spec)?,
             _ => panic!("attributes of another op: {attrs:?}"),
         };
-        // Checkpoints that nobody reads.
+        // Checkpoints without readers.
         for ty in &made[outputs.len()..] {
             outputs.push(Tensor::from_plain(&Plain::zeros(ty)));
         }

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tonnage_core::Workers;
 use tonnage_counting::{add, aside, count};
 
-/// So many threads.
+/// A number of threads.
 pub struct Team {
     threads: usize,
     free: AtomicUsize,
 }
 
 impl Team {
-    /// So many threads, the caller's own among them.
+    /// A number of threads, the caller's own among them.
     pub fn new(threads: usize) -> Team {
         Team { threads, free: AtomicUsize::new(threads - 1) }
     }

@@ -90,7 +90,7 @@ pub fn while_grad(asked: &Asked) -> Vec<Answer> {
     let iterations = run_loop(asked, own, &spec.of).1.len();
     let states: Vec<Vec<Plain>> = (0..=iterations)
         .map(|n| {
-            // So many iterations and no more; sliced rows are found from the end where they are taken so.
+            // This many iterations and no more; sliced rows are found from the end where they are taken so.
             let mut fewer = spec.of.clone();
             let mut own = own.to_vec();
             match &mut fewer.iterations {

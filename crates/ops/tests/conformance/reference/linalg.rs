@@ -18,14 +18,14 @@ pub fn matmul(asked: &Asked) -> Vec<Answer> {
         let (rows, cols) = (x.sizes[x.sizes.len() - 2], x.sizes[x.sizes.len() - 1]);
         if transposed { (cols, rows) } else { (rows, cols) }
     };
-    let ((rows, depth), (_, cols)) = (matrix(a, transpose_a), matrix(b, transpose_b));
+    let ((rows, inner), (_, cols)) = (matrix(a, transpose_a), matrix(b, transpose_b));
     let batches = [a, b].map(|x| x.sizes[..x.sizes.len() - 2].to_vec());
     let batch = common(batches.iter());
     let sizes = [&batch[..], &[rows, cols]].concat();
     let (mut values, mut scale) = (Vec::new(), Vec::new());
     for index in indices(&sizes) {
         let (batch, last) = index.split_at(batch.len());
-        let products: Vec<f64> = (0..depth)
+        let products: Vec<f64> = (0..inner)
             .map(|k| {
                 read(a, transpose_a, batch, last[0], k) * read(b, transpose_b, batch, k, last[1])
             })

@@ -1,11 +1,13 @@
 //! What every op is, in plain loops over f64: slow, obvious, and written from the ops' words alone.
 
+mod binary;
 mod control;
 mod factors;
 mod functions;
 mod fused;
 mod host;
 mod index;
+mod index_nd;
 mod join;
 mod linalg;
 mod math;
@@ -14,8 +16,6 @@ mod nn_attention;
 mod nn_conv;
 mod nn_norm;
 mod nn_window;
-mod pairs;
-mod places;
 mod random;
 mod reduce;
 mod shape;
@@ -104,29 +104,29 @@ const ALL: &[(&str, Reference)] = &[
     ("bitwise_not", functions::bitwise_not),
     ("leaky_relu", functions::leaky_relu),
     ("elu", functions::elu),
-    ("minimum", pairs::minimum),
-    ("pow", pairs::pow),
-    ("floor_div", pairs::floor_div),
-    ("atan2", pairs::atan2),
-    ("hypot", pairs::hypot),
-    ("squared_difference", pairs::squared_difference),
-    ("divide_no_nan", pairs::divide_no_nan),
-    ("xlogy", pairs::xlogy),
-    ("not_equal", pairs::not_equal),
-    ("less_equal", pairs::less_equal),
-    ("greater", pairs::greater),
-    ("greater_equal", pairs::greater_equal),
-    ("logical_and", pairs::logical_and),
-    ("logical_or", pairs::logical_or),
-    ("logical_xor", pairs::logical_xor),
-    ("bitwise_and", pairs::bitwise_and),
-    ("bitwise_or", pairs::bitwise_or),
-    ("bitwise_xor", pairs::bitwise_xor),
-    ("shift_left", pairs::shift_left),
-    ("shift_right", pairs::shift_right),
-    ("fma", pairs::fma),
-    ("clip", pairs::clip),
-    ("mod", pairs::modulo),
+    ("minimum", binary::minimum),
+    ("pow", binary::pow),
+    ("floor_div", binary::floor_div),
+    ("atan2", binary::atan2),
+    ("hypot", binary::hypot),
+    ("squared_difference", binary::squared_difference),
+    ("divide_no_nan", binary::divide_no_nan),
+    ("xlogy", binary::xlogy),
+    ("not_equal", binary::not_equal),
+    ("less_equal", binary::less_equal),
+    ("greater", binary::greater),
+    ("greater_equal", binary::greater_equal),
+    ("logical_and", binary::logical_and),
+    ("logical_or", binary::logical_or),
+    ("logical_xor", binary::logical_xor),
+    ("bitwise_and", binary::bitwise_and),
+    ("bitwise_or", binary::bitwise_or),
+    ("bitwise_xor", binary::bitwise_xor),
+    ("shift_left", binary::shift_left),
+    ("shift_right", binary::shift_right),
+    ("fma", binary::fma),
+    ("clip", binary::clip),
+    ("mod", binary::modulo),
     ("fused", fused::fused),
     ("fused_update", fused::fused),
     ("sum", reduce::sum),
@@ -230,20 +230,20 @@ const ALL: &[(&str, Reference)] = &[
     ("rows_to_dense", index::rows_to_dense),
     ("scatter_add", index::scatter_add),
     ("scatter_update", index::scatter_update),
-    ("argsort", places::argsort),
-    ("bincount", places::bincount),
-    ("dynamic_slice", places::dynamic_slice),
-    ("dynamic_update", places::dynamic_update),
-    ("gather_nd", places::gather_nd),
-    ("histogram", places::histogram),
-    ("nonzero", places::nonzero),
-    ("scatter_nd_add", places::scatter_nd_add),
-    ("scatter_nd_max", places::scatter_nd_max),
-    ("scatter_nd_min", places::scatter_nd_min),
-    ("scatter_nd_update", places::scatter_nd_update),
-    ("searchsorted", places::searchsorted),
-    ("sort", places::sort),
-    ("unique", places::unique),
+    ("argsort", index_nd::argsort),
+    ("bincount", index_nd::bincount),
+    ("dynamic_slice", index_nd::dynamic_slice),
+    ("dynamic_update", index_nd::dynamic_update),
+    ("gather_nd", index_nd::gather_nd),
+    ("histogram", index_nd::histogram),
+    ("nonzero", index_nd::nonzero),
+    ("scatter_nd_add", index_nd::scatter_nd_add),
+    ("scatter_nd_max", index_nd::scatter_nd_max),
+    ("scatter_nd_min", index_nd::scatter_nd_min),
+    ("scatter_nd_update", index_nd::scatter_nd_update),
+    ("searchsorted", index_nd::searchsorted),
+    ("sort", index_nd::sort),
+    ("unique", index_nd::unique),
     ("mask_scatter", index::mask_scatter),
     ("top_k", index::top_k),
     ("boolean_mask", index::boolean_mask),
