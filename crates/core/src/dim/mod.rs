@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn checkpoints_of_an_open_number_of_rounds_are_counted_when_it_is_known() {
+    fn checkpoints_of_an_open_number_of_iterations_are_counted_when_it_is_known() {
         let iterations = Symbol::new("n");
         let checkpoints = Dim::checkpoints(&Dim::symbol(iterations.clone()), None);
         assert_eq!(checkpoints.to_string(), "checkpoints(n)");

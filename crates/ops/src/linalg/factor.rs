@@ -12,7 +12,7 @@ use super::gemm::{Matrix, Size, Strides};
 use super::small::{self, SMALL};
 use super::substitute::{BLOCK, Room, Triangle, apart, room_bytes};
 use crate::number::Real;
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Columns of the triangle that are updated at once: few, for as many above the diagonal are written in vain.
 const CHUNK: usize = 128;

@@ -5,7 +5,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::gemm::Compute;
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// `f32` or `f64`.
 pub trait Field:

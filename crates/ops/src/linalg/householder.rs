@@ -9,7 +9,7 @@ use tonnage_core::{DType, Result, Workers};
 use super::field::{Field, add_in, dot, largest};
 use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within};
 use crate::parallel::{cut, cut_bytes_of};
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Reflections of a block.
 pub const BLOCK: usize = 32;

@@ -10,7 +10,7 @@ use tonnage_core::{Result, Workers};
 
 use super::field::{Field, dot_in};
 use super::gemm::{Matrix, Size, Store, Strides, Target, gemm};
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Rounds in which all rows meet; some ten do.
 const ROUNDS: usize = 60;

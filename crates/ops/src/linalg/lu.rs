@@ -11,7 +11,7 @@ use super::gemm::{Matrix, Size, Strides};
 use super::small::{self, SMALL};
 use super::substitute::{BLOCK, Room, Triangle, apart, held_to_solve, room_bytes};
 use crate::number::Real;
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Columns whose products are taken from another one at once.
 const TOGETHER: usize = 4;

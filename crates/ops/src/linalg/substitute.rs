@@ -10,7 +10,7 @@ use super::field::Field;
 use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within};
 use super::small::{self, SMALL};
 use crate::parallel::{cut, cut_bytes_of};
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Rows of a block.
 pub const BLOCK: usize = 64;

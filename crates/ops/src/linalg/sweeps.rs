@@ -8,7 +8,7 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Result, Workers};
 
 use super::field::Field;
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Columns of a strip.
 pub const STRIP: usize = 32;

@@ -6,7 +6,7 @@ use tonnage_core::{Result, Workers};
 use super::field::{Field, dot_in};
 use super::householder::{BLOCK, Room, reflect};
 use crate::parallel::rows_at_once;
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Takes a symmetric matrix to three diagonals. Row `j` of `vectors`, as long as the matrix is wide, becomes the vector of
 /// reflection `j`. The matrix is used up.

@@ -159,7 +159,7 @@ struct RotaryAngles<'a, C> {
     table: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for RotaryAngles<'_, C> {
+impl<C: Wide> simd::SimdKernel for RotaryAngles<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -191,7 +191,7 @@ struct RotateVector<'a, C> {
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for RotateVector<'_, C> {
+impl<C: Wide> simd::SimdKernel for RotateVector<'_, C> {
     type Output = ();
 
     #[inline(always)]

@@ -183,7 +183,7 @@ fn fetch<'a, T: Element>(
 /// The winner of a block, in lanes that the compiler puts side by side.
 struct RowWinner<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
 
-impl<T: Number, R: Rank> crate::simd::Kernel for RowWinner<'_, T, R> {
+impl<T: Number, R: Rank> crate::simd::SimdKernel for RowWinner<'_, T, R> {
     type Output = T;
 
     #[inline(always)]
@@ -211,7 +211,7 @@ struct Columns<'a, T> {
 /// The winners of neighbouring columns, a row after the other.
 struct ColumnWinners<'a, T, R>(Columns<'a, T>, std::marker::PhantomData<R>);
 
-impl<T: Number, R: Rank> crate::simd::Kernel for ColumnWinners<'_, T, R> {
+impl<T: Number, R: Rank> crate::simd::SimdKernel for ColumnWinners<'_, T, R> {
     type Output = ();
 
     #[inline(always)]

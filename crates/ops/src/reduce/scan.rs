@@ -363,7 +363,7 @@ struct Across<'a, T: Running> {
     exclusive: bool,
 }
 
-impl<T: Running> vectorize::Kernel for Across<'_, T> {
+impl<T: Running> vectorize::SimdKernel for Across<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
@@ -384,7 +384,7 @@ struct Short<'a, T: Running> {
     product: bool,
 }
 
-impl<T: Running> vectorize::Kernel for Short<'_, T> {
+impl<T: Running> vectorize::SimdKernel for Short<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
@@ -436,7 +436,7 @@ struct Totals<'a, T: Running> {
     single: bool,
 }
 
-impl<T: Running> vectorize::Kernel for Totals<'_, T> {
+impl<T: Running> vectorize::SimdKernel for Totals<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {

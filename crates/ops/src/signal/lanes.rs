@@ -7,7 +7,7 @@
 
 use super::small::small;
 use crate::linalg::field::Field;
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Rows that are transformed side by side: a vector of the widest kind for `f32`, two for `f64`.
 pub const LANES: usize = 16;

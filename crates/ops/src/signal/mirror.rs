@@ -2,7 +2,7 @@
 
 use super::lanes::{Parts, PartsMut};
 use crate::linalg::field::Field;
-use crate::simd::{Isa, Kernel};
+use crate::simd::{Isa, SimdKernel as Kernel};
 
 /// Even elements apart from odd ones.
 pub struct Apart<'a, T> {

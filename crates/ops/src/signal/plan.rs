@@ -8,7 +8,7 @@ use super::turn::{SQUARE, ToLanes, ToRows, Transpose};
 use super::way::Way;
 use crate::linalg::field::Field;
 use crate::parallel::{ChunkedPair, GRAIN, for_each_item, for_each_pair};
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// What all rows of a call share.
 pub struct Plan<'a, T> {

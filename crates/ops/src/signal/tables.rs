@@ -12,7 +12,7 @@ use crate::parallel::{ChunkedPair, GRAIN, cut, cut_bytes_of, for_each_pair};
 use crate::simd::float::real::select;
 use crate::simd::float::round;
 use crate::simd::float::trig::sin_cos_reduced;
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel as Kernel, level};
 
 /// Angles that are computed at once.
 const TOGETHER: usize = 256;

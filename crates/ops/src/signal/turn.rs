@@ -5,7 +5,7 @@
 
 use super::lanes::LANES;
 use crate::linalg::field::Field;
-use crate::simd::{Isa, Kernel};
+use crate::simd::{Isa, SimdKernel as Kernel};
 
 /// Elements of a square.
 pub const SQUARE: usize = LANES * LANES;

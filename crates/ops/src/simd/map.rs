@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use super::level::Level;
-use super::vectorize::{Isa, Kernel};
+use super::vectorize::{Isa, SimdKernel};
 
 /// A function of one element.
 pub trait Map1<T: Pod>: 'static {
@@ -61,7 +61,7 @@ pub trait Map3<C: Pod, T: Pod>: 'static {
 
 struct Loop1<'a, T: Pod, M: Map1<T>>(&'a mut [M::Out], &'a [T]);
 
-impl<T: Pod, M: Map1<T>> Kernel for Loop1<'_, T, M> {
+impl<T: Pod, M: Map1<T>> SimdKernel for Loop1<'_, T, M> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
@@ -80,7 +80,7 @@ impl<T: Pod, M: Map1<T>> Kernel for Loop1<'_, T, M> {
 
 struct Loop2<'a, T: Pod, M: Map2<T>>(&'a mut [M::Out], &'a [T], &'a [T], PhantomData<M>);
 
-impl<T: Pod, M: Map2<T>> Kernel for Loop2<'_, T, M> {
+impl<T: Pod, M: Map2<T>> SimdKernel for Loop2<'_, T, M> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
@@ -100,7 +100,7 @@ impl<T: Pod, M: Map2<T>> Kernel for Loop2<'_, T, M> {
 
 struct Loop3<'a, C: Pod, T: Pod, M>(&'a mut [T], &'a [C], &'a [T], &'a [T], PhantomData<M>);
 
-impl<C: Pod, T: Pod, M: Map3<C, T>> Kernel for Loop3<'_, C, T, M> {
+impl<C: Pod, T: Pod, M: Map3<C, T>> SimdKernel for Loop3<'_, C, T, M> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {

@@ -26,4 +26,4 @@ pub mod stream;
 pub mod vectorize;
 
 pub use level::{Level, level};
-pub use vectorize::{Fused, Isa, Kernel, Plain};
+pub use vectorize::{Fused, Isa, Plain, SimdKernel};

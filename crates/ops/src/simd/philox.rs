@@ -6,7 +6,7 @@
 //! below is over blocks; LLVM puts as many of them side by side as the vectors are wide.
 
 use super::level::Level;
-use super::vectorize::{Isa, Kernel};
+use super::vectorize::{Isa, SimdKernel};
 
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
@@ -71,7 +71,7 @@ struct Fill<'a> {
     out: &'a mut [[u32; 4]],
 }
 
-impl Kernel for Fill<'_> {
+impl SimdKernel for Fill<'_> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {

@@ -10,7 +10,7 @@ use super::float::real::{MathFloat, select};
 use super::float::{log, trig};
 use super::level::Level;
 use super::philox::Stream;
-use super::vectorize::{Isa, Kernel, Plain};
+use super::vectorize::{Isa, Plain, SimdKernel};
 
 /// How a block of four words becomes elements.
 trait FromWords {
@@ -26,7 +26,7 @@ struct RandomElements<'a, R: FromWords> {
     out: &'a mut [R::Items],
 }
 
-impl<R: FromWords> Kernel for RandomElements<'_, R> {
+impl<R: FromWords> SimdKernel for RandomElements<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {

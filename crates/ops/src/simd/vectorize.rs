@@ -1,6 +1,6 @@
 //! One safe loop, compiled three times and entered by [`Level`].
 //!
-//! A [`Kernel`] is a plain safe loop, generic over a marker [`Isa`]. [`Level::run`] has one function
+//! A [`SimdKernel`] is a plain safe loop, generic over a marker [`Isa`]. [`Level::run`] has one function
 //! per level that differs in its target features only; the kernel is inlined into each, and LLVM
 //! vectorizes it there. A trait and not a macro: a macro would write `unsafe` at every use, while
 //! here the two calls below are all there is, for every kernel of the crate.
@@ -41,7 +41,7 @@ impl Isa for Fused {
 
 /// A loop with its arguments. `run` must be `#[inline(always)]`, and so must all that it calls in
 /// the loop: a function that is not inlined keeps the vectors of the lowest level.
-pub trait Kernel {
+pub trait SimdKernel {
     /// What it returns.
     type Output;
     /// The loop.
@@ -52,9 +52,9 @@ impl Level {
     /// Runs a kernel compiled for this level: one branch, then the loop.
     ///
     /// ```
-    /// use tonnage_ops::simd::{Isa, Kernel, Level};
+    /// use tonnage_ops::simd::{Isa, SimdKernel, Level};
     /// struct Halve<'a>(&'a mut [f32]);
-    /// impl Kernel for Halve<'_> {
+    /// impl SimdKernel for Halve<'_> {
     ///     type Output = ();
     ///     #[inline(always)]
     ///     fn run<I: Isa>(self) {
@@ -70,7 +70,7 @@ impl Level {
     /// }
     /// ```
     #[inline]
-    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
         match self {
             Level::Portable => portable(kernel),
             #[cfg(target_arch = "x86_64")]
@@ -92,13 +92,13 @@ type Base = Fused;
 type Base = Plain;
 
 #[inline(never)]
-fn portable<K: Kernel>(kernel: K) -> K::Output {
+fn portable<K: SimdKernel>(kernel: K) -> K::Output {
     kernel.run::<Base>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn avx2<K: Kernel>(kernel: K) -> K::Output {
+fn avx2<K: SimdKernel>(kernel: K) -> K::Output {
     kernel.run::<Fused>()
 }
 
@@ -108,6 +108,6 @@ fn avx2<K: Kernel>(kernel: K) -> K::Output {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn avx512<K: Kernel>(kernel: K) -> K::Output {
+fn avx512<K: SimdKernel>(kernel: K) -> K::Output {
     kernel.run::<Fused>()
 }

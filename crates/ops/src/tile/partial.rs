@@ -7,7 +7,7 @@ use bytemuck::{bytes_of, cast_slice};
 use tonnage_core::tile::Reduction;
 use tonnage_core::{Bool, Class, DType};
 
-use crate::simd::{Isa, Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Elements that are reduced at once; partial results of blocks are joined in order.
 pub const BLOCK: usize = 512;
@@ -168,7 +168,7 @@ struct ReduceBlock<'a, T> {
     x: &'a [T],
 }
 
-impl<T: LaneElement> Kernel for ReduceBlock<'_, T> {
+impl<T: LaneElement> SimdKernel for ReduceBlock<'_, T> {
     type Output = T::Wide;
 
     #[inline(always)]
@@ -213,7 +213,7 @@ struct ReduceRows<'a, T> {
     sums: &'a mut [Bits],
 }
 
-impl<T: LaneElement> Kernel for ReduceRows<'_, T> {
+impl<T: LaneElement> SimdKernel for ReduceRows<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -240,7 +240,7 @@ impl<C: Compute> Output for C {
 /// 16-bit floats, and where they go as `f32`.
 struct Widened<'a, H>(&'a [H], &'a mut [f32]);
 
-impl<H: Half> simd::Kernel for Widened<'_, H> {
+impl<H: Half> simd::SimdKernel for Widened<'_, H> {
     type Output = ();
 
     #[inline(always)]
@@ -252,7 +252,9 @@ impl<H: Half> simd::Kernel for Widened<'_, H> {
 /// Rows of sums, and where they go as 16-bit floats.
 struct Rounded<R>(R);
 
-impl<'a, H: Half + 'a, R: Iterator<Item = (&'a [f32], &'a mut [H])>> simd::Kernel for Rounded<R> {
+impl<'a, H: Half + 'a, R: Iterator<Item = (&'a [f32], &'a mut [H])>> simd::SimdKernel
+    for Rounded<R>
+{
     type Output = ();
 
     #[inline(always)]

@@ -70,7 +70,7 @@ struct Rows<'a> {
     out: &'a mut [u16],
 }
 
-impl simd::Kernel for Rows<'_> {
+impl simd::SimdKernel for Rows<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -140,7 +140,7 @@ impl Packing {
 /// Packs a block with the vectors of the machine.
 fn pack<C: Compute, X: Operand<C>>(operand: &X, batch: usize, block: Packing, out: &mut [u16]) {
     struct Run<'a, C, X>(&'a X, usize, Packing, &'a mut [u16], PhantomData<C>);
-    impl<C: Compute, X: Operand<C>> simd::Kernel for Run<'_, C, X> {
+    impl<C: Compute, X: Operand<C>> simd::SimdKernel for Run<'_, C, X> {
         type Output = ();
 
         #[inline(always)]

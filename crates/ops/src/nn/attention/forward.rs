@@ -255,7 +255,7 @@ struct Weigh<'a, C> {
 /// Queries whose columns stay in L1 from one pass to the next.
 const COLUMNS: usize = 32;
 
-impl<C: Wide> simd::Kernel for Weigh<'_, C> {
+impl<C: Wide> simd::SimdKernel for Weigh<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -307,7 +307,7 @@ struct Finish<'a, T: Float> {
     lost: &'a mut [T::Compute],
 }
 
-impl<T: Float> simd::Kernel for Finish<'_, T> {
+impl<T: Float> simd::SimdKernel for Finish<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -370,7 +370,7 @@ struct Weights<'a, C> {
     lost: &'a [C],
 }
 
-impl<C: Wide> simd::Kernel for Weights<'_, C> {
+impl<C: Wide> simd::SimdKernel for Weights<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -391,7 +391,7 @@ struct Slopes<'a, C> {
     scale: C,
 }
 
-impl<C: Wide> simd::Kernel for Slopes<'_, C> {
+impl<C: Wide> simd::SimdKernel for Slopes<'_, C> {
     type Output = ();
 
     #[inline(always)]

@@ -16,7 +16,7 @@ use super::operand::slides;
 use crate::linalg::gemm::{Compute, Reads};
 use crate::nn::float::{Float, Wide};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa, Kernel};
+use crate::simd::{self, Isa, SimdKernel};
 
 /// Channels of a vector of sums: the widest that machines have. Weights are laid out in multiples of it.
 pub(super) const BLOCK: usize = 16;
@@ -341,7 +341,7 @@ impl<T: Float> DepthwiseRow<'_, T> {
     }
 }
 
-impl<T: Float> Kernel for DepthwiseRow<'_, T> {
+impl<T: Float> SimdKernel for DepthwiseRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

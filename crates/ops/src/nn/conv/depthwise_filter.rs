@@ -15,7 +15,7 @@ use super::slide::Slide;
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa, Kernel};
+use crate::simd::{self, Isa, SimdKernel};
 
 /// The most parts.
 const PARTS: usize = 16;
@@ -120,7 +120,7 @@ struct WindowRow<'a, 's, T: Float> {
     sums: &'s mut [T::Compute],
 }
 
-impl<T: Float> Kernel for WindowRow<'_, '_, T> {
+impl<T: Float> SimdKernel for WindowRow<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]

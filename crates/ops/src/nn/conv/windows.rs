@@ -10,7 +10,7 @@ use super::band;
 use super::slide::Slide;
 use crate::linalg::gemm::{Compute, Packs, Reads, Strip, pack_with};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa, Kernel};
+use crate::simd::{self, Isa, SimdKernel};
 
 /// From this many windows along width on, strips of tiles keep to one row of them.
 const LONG: usize = 12;
@@ -290,7 +290,7 @@ struct CopyTapRows<'a, 'w, C, T> {
     len: usize,
 }
 
-impl<C: Compute, T: Reads<C>> Kernel for CopyTapRows<'_, '_, C, T> {
+impl<C: Compute, T: Reads<C>> SimdKernel for CopyTapRows<'_, '_, C, T> {
     type Output = ();
 
     #[inline(always)]
@@ -327,7 +327,7 @@ struct PackWindows<'a, 'w, C, T> {
     out: &'a mut [C],
 }
 
-impl<C: Compute, T: Reads<C>> Kernel for PackWindows<'_, '_, C, T> {
+impl<C: Compute, T: Reads<C>> SimdKernel for PackWindows<'_, '_, C, T> {
     type Output = ();
 
     #[inline(always)]
@@ -465,7 +465,7 @@ fn columns_of<C: Compute, T: Reads<C>>(
     }
 }
 
-impl<C: Compute, T: Reads<C>> Kernel for PackTaps<'_, '_, C, T> {
+impl<C: Compute, T: Reads<C>> SimdKernel for PackTaps<'_, '_, C, T> {
     type Output = ();
 
     #[inline(always)]

@@ -350,7 +350,7 @@ struct Moments<'a, C> {
     square: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Moments<'_, C> {
+impl<C: Wide> simd::SimdKernel for Moments<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -425,7 +425,7 @@ struct Normalize<'a, T: Float> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for Normalize<'_, T> {
+impl<T: Float> simd::SimdKernel for Normalize<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -284,7 +284,7 @@ struct TileSums<'a, C> {
     plain: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for TileSums<'_, C> {
+impl<C: Wide> simd::SimdKernel for TileSums<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -337,7 +337,7 @@ struct GroupNormGradTile<'a, T: Float> {
     dx: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for GroupNormGradTile<'_, T> {
+impl<T: Float> simd::SimdKernel for GroupNormGradTile<'_, T> {
     type Output = ();
 
     #[inline(always)]

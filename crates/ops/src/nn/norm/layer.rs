@@ -125,7 +125,7 @@ struct LayerNormRow<'a, T: Float> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for LayerNormRow<'_, T> {
+impl<T: Float> simd::SimdKernel for LayerNormRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

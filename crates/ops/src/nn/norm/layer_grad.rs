@@ -150,7 +150,7 @@ struct LayerNormGradRow<'a, T: Float> {
     dbias: &'a mut [T::Compute],
 }
 
-impl<T: Float> simd::Kernel for LayerNormGradRow<'_, T> {
+impl<T: Float> simd::SimdKernel for LayerNormGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -143,7 +143,7 @@ struct AvgPoolRow<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for AvgPoolRow<'_, T> {
+impl<T: Float> simd::SimdKernel for AvgPoolRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -123,7 +123,7 @@ fn over(
     windows.map(move |window| (window, axis.inside(window, len).len()))
 }
 
-impl<T: Float> simd::Kernel for AvgPoolGradRow<'_, T> {
+impl<T: Float> simd::SimdKernel for AvgPoolGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

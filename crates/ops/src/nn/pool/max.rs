@@ -200,7 +200,7 @@ struct MaxPoolRow<'a, T, N> {
     note: N,
 }
 
-impl<T: Number, N: Note> simd::Kernel for MaxPoolRow<'_, T, N> {
+impl<T: Number, N: Note> simd::SimdKernel for MaxPoolRow<'_, T, N> {
     type Output = ();
 
     #[inline(always)]

@@ -138,7 +138,7 @@ struct MaxPoolGradRow<'a, T, I> {
     out: &'a mut [T],
 }
 
-impl<T: Number, N: Element + Into<usize>> simd::Kernel for MaxPoolGradRow<'_, T, N> {
+impl<T: Number, N: Element + Into<usize>> simd::SimdKernel for MaxPoolGradRow<'_, T, N> {
     type Output = ();
 
     /// Adds what the windows over the row give, window by window from the last tap back: those come in the order in which

@@ -107,7 +107,7 @@ struct ResizeRow<'a, T> {
 /// Channels that are kept close at hand.
 pub(super) const BLOCK: usize = 64;
 
-impl<T: Float> simd::Kernel for ResizeRow<'_, T> {
+impl<T: Float> simd::SimdKernel for ResizeRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -96,7 +96,7 @@ struct ResizeGradRow<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::Kernel for ResizeGradRow<'_, T> {
+impl<T: Float> simd::SimdKernel for ResizeGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

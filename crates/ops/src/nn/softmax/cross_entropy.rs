@@ -99,7 +99,7 @@ struct CrossEntropyRow<'a, C> {
     powers: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for CrossEntropyRow<'_, C> {
+impl<C: Wide> simd::SimdKernel for CrossEntropyRow<'_, C> {
     type Output = C;
 
     #[inline(always)]

@@ -107,7 +107,7 @@ struct DenseCrossEntropyRow<'a, C> {
     powers: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for DenseCrossEntropyRow<'_, C> {
+impl<C: Wide> simd::SimdKernel for DenseCrossEntropyRow<'_, C> {
     type Output = C;
 
     #[inline(always)]

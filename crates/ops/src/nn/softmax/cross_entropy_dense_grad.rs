@@ -125,7 +125,7 @@ struct DenseCrossEntropyGradRow<'a, C> {
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for DenseCrossEntropyGradRow<'_, C> {
+impl<C: Wide> simd::SimdKernel for DenseCrossEntropyGradRow<'_, C> {
     type Output = ();
 
     #[inline(always)]

@@ -135,7 +135,7 @@ struct Shares<'a, C> {
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::Kernel for Shares<'_, C> {
+impl<C: Wide> simd::SimdKernel for Shares<'_, C> {
     type Output = ();
 
     #[inline(always)]

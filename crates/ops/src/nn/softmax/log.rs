@@ -54,7 +54,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 struct LogSoftmax<'a, T: Float>(SoftmaxRow<'a, T, 1>);
 
-impl<T: Float> simd::Kernel for LogSoftmax<'_, T> {
+impl<T: Float> simd::SimdKernel for LogSoftmax<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -61,7 +61,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 struct LogSoftmaxGradRow<'a, T: Float>(SoftmaxRow<'a, T, 2>);
 
-impl<T: Float> simd::Kernel for LogSoftmaxGradRow<'_, T> {
+impl<T: Float> simd::SimdKernel for LogSoftmaxGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -59,7 +59,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 struct Softmax<'a, T: Float>(SoftmaxRow<'a, T, 1>);
 
-impl<T: Float> simd::Kernel for Softmax<'_, T> {
+impl<T: Float> simd::SimdKernel for Softmax<'_, T> {
     type Output = ();
 
     #[inline(always)]

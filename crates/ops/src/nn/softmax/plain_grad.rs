@@ -66,7 +66,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 struct SoftmaxGradRow<'a, T: Float>(SoftmaxRow<'a, T, 2>);
 
-impl<T: Float> simd::Kernel for SoftmaxGradRow<'_, T> {
+impl<T: Float> simd::SimdKernel for SoftmaxGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! Functions of one number, branch-free, for `f32` and `f64`.
 //!
 //! Each is an `#[inline(always)]` generic function of an [`Isa`](super::Isa) and a [`MathFloat`]: inside
-//! a [`Kernel`](super::Kernel) LLVM makes vector code of a loop over it. There is no lookup table
+//! a [`SimdKernel`](super::SimdKernel) LLVM makes vector code of a loop over it. There is no lookup table
 //! and no branch on data, so an element costs the same whatever its value and its neighbours.
 //!
 //! Errors are in units in the last place (ULP) of the exact result. The figures for `f32` are the
