@@ -294,7 +294,7 @@ pub enum Attrs {
     Tile(Box<TileProgram>),
     /// Branches.
     Branch {
-        /// What random ops in them are made of, so that a branch that is run again draws the same; `None`: the
+        /// What random ops in them are made of, so that a branch that is recomputed draws the same; `None`: the
         /// numbers of what is around it, as if there were no branch.
         key: Option<Key>,
         /// Inputs that are variables, each with the output that is written into its bytes. The planner's

@@ -50,7 +50,7 @@ pub struct Loop {
     pub max_checkpoints: Option<usize>,
     /// Whether a gradient has the states of all iterations, in a file: none are held in memory, and none is recomputed.
     pub spills: bool,
-    /// What random ops in its iterations are made of, so that an iteration that is run again draws the same.
+    /// What random ops in its iterations are made of, so that an iteration that is recomputed draws the same.
     pub key: Key,
     /// Carried values that lie in a variable's own bytes, which are written in place. The planner's word:
     /// in a graph as it is traced there are none.
@@ -150,7 +150,7 @@ impl Loop {
 /// values, sums). Its outputs are what was carried backwards, and the stacked ones (gradients of sliced inputs).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct LoopGrad {
-    /// The loop, which stacks nothing when it is run again.
+    /// The loop, which stacks nothing when it is recomputed.
     pub of: Loop,
     /// Whether checkpoints come in. Otherwise the loop is run once more to make them.
     pub handed: bool,

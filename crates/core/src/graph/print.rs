@@ -135,7 +135,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Tile(program) => write!(f, " {{ {program} }}"),
         Attrs::Branch { updates, .. } => print_updates(f, updates.iter().map(|(input, _)| *input)),
         Attrs::Loop(spec) => print_loop(f, spec),
-        Attrs::Custom { saved, .. } => write!(f, " keeping {saved:?}"),
+        Attrs::Custom { saved, .. } => write!(f, " saving {saved:?}"),
         Attrs::Host { call, .. } => write!(f, " {:?}", call.label()),
         Attrs::LoopGrad(spec) => {
             print_loop(f, &spec.of)?;

@@ -2,8 +2,8 @@
 //! values that are computed twice.
 //!
 //! Its gradient saves the inputs and nothing else, and recomputes whatever the rules inside of it
-//! read: a function that is checkpointed is such a call. The backward pass is a call too, so what it computes
-//! again is never taken for what was computed before.
+//! read: a function that is checkpointed is such a call. The backward pass is a call too, so what it
+//! recomputes is never merged with what was computed before.
 //!
 //! Decision: `docs/decisions/checkpointed-functions-are-calls.md`.
 

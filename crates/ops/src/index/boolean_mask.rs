@@ -98,7 +98,8 @@ fn kernel(k: &mut Kernel) -> Result<()> {
         let in_order = Positions::of(&x.layout).run(x.layout.count()).filter(|_| row == 1);
         mask.for_each_part(k.workers, out, row, Owned::Selected, &|part, rows| {
             let mut done = 0;
-            // Single elements: each is written, and the next one over it where it was not selected. Nobody guesses right which are.
+            // Single elements: each is written, and the next one over it where it was not selected.
+            // A branch on that would be mispredicted.
             if let (Some(run), Some(mask)) = (&in_order, mask.run(part.start, part.len)) {
                 for (x, taken) in data[run.start + part.start..][..part.len].iter().zip(mask) {
                     let Some(to) = rows.get_mut(done) else { break };

@@ -29,7 +29,7 @@ impl FileOrder {
             return None;
         }
         let mut order: SmallVec<[usize; 4]> = (0..first.sizes.len()).collect();
-        // What is broadcast is gone through again and again as a whole.
+        // Broadcast axes come first: the rest is walked once for each of their positions.
         order.sort_by_key(|&i| (first.strides[i] != 0, -first.strides[i]));
         let order = FileOrder(order);
         // Results stay in the order of their axes.

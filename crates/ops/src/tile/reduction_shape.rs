@@ -68,8 +68,8 @@ impl<'a> ReductionShape<'a> {
         shape
     }
 
-    /// With as many segments as `scratch` bytes have room for, at least one: in the order of a file there may be more results than in
-    /// the order that the bytes were asked for.
+    /// With as many segments as `scratch` bytes have room for, at least one: in the order of a file
+    /// there may be more results than in the order that the bytes were asked for.
     pub fn within(self, scratch: usize) -> ReductionShape<'a> {
         let room = scratch / (self.results() * size_of::<Bits>()).max(1);
         ReductionShape { segments: self.segments.min(room.max(1)), ..self }

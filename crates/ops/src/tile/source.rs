@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
                 std::mem::take(&mut rest).split_at_mut(even.rows * even.count * size);
             rest = behind;
             let row = even.count * size;
-            // The same row again and again is made once.
+            // A row that repeats is made once.
             let made = if even.row_step == 0 { row } else { all.len() };
             for (i, part) in all[..made].chunks_exact_mut(row).enumerate() {
                 run(generator, even.row(i), even.step, size, part);

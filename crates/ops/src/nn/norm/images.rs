@@ -95,7 +95,7 @@ impl ImageSplit {
 /// Numbers that are computed at once, close at hand.
 pub(super) const BLOCK: usize = 64;
 
-/// Numbers of a few channels again and again until a block is full, so that several pixels are computed at once; nothing
+/// Numbers of a few channels repeated until a block is full, so that several pixels are computed at once; nothing
 /// where a block is no whole number of pixels, or not several.
 #[inline(always)]
 pub(super) fn repeated<C: Wide>(channels: &[C]) -> Option<[C; BLOCK]> {
