@@ -133,8 +133,16 @@ impl Variable {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (state, path) = (Mutex::new(VariableState::Waiting), OnceLock::new());
         let in_files = files::is_wanted(&ty);
-        let variable =
-            Variable(Arc::new(VariableInner { number, name, path, ty, made, role, in_files, state }));
+        let variable = Variable(Arc::new(VariableInner {
+            number,
+            name,
+            path,
+            ty,
+            made,
+            role,
+            in_files,
+            state,
+        }));
         super::registry::list(&variable);
         variable
     }
