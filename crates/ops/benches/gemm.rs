@@ -2,13 +2,13 @@
 //! `RUSTFLAGS="--cfg compare"` against the `gemm` crate, which is slow to build and therefore not always there.
 //! (Beside PyTorch: `matmul` of `tonnage-runtime`.)
 //!
-//! Each figure is the best of several rounds that take turns, so that a busy machine disturbs both alike.
+//! Each figure is the best of several repetitions, in turn with the other's, so that a busy machine disturbs both alike.
 
 use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tonnage_core::{DType, Workers};
-use tonnage_ops::linalg::gemm::{Matrix, Size, Store, Strides, Target, gemm, scratch_bytes};
+use tonnage_ops::linalg::gemm::{Matrix, NoEpilogue, Size, Strides, Target, gemm, scratch_bytes};
 
 const SIZES: [(usize, usize, usize); 12] = [
     (16, 16, 16),
@@ -41,7 +41,7 @@ impl Workers for Pool {
 /// The best time of one call, for each of two.
 fn race(ours: &mut dyn FnMut(), theirs: &mut dyn FnMut(), flops: f64) -> (Duration, Duration) {
     let calls = (5e8 / flops).clamp(1.0, 10_000.0) as u32;
-    let rounds = if flops > 1e10 {
+    let repetitions = if flops > 1e10 {
         3
     } else if flops > 1e9 {
         10
@@ -54,32 +54,32 @@ fn race(ours: &mut dyn FnMut(), theirs: &mut dyn FnMut(), flops: f64) -> (Durati
         start.elapsed() / calls
     };
     let mut best = (Duration::MAX, Duration::MAX);
-    for _ in 0..rounds {
+    for _ in 0..repetitions {
         best = (best.0.min(time(ours)), best.1.min(time(theirs)));
     }
     best
 }
 
-fn strides(rows: usize, cols: usize, turned: bool) -> Strides {
-    if turned { Strides::rows_of(rows).transposed() } else { Strides::rows_of(cols) }
+fn strides(rows: usize, cols: usize, transposed: bool) -> Strides {
+    if transposed { Strides::rows_of(rows).transposed() } else { Strides::rows_of(cols) }
 }
 
 macro_rules! bench {
-    ($t:ty, $rows:expr, $cols:expr, $depth:expr, $turned:expr, $threads:expr) => {{
-        let (rows, cols, depth): (usize, usize, usize) = ($rows, $cols, $depth);
+    ($t:ty, $rows:expr, $cols:expr, $k:expr, $transposed:expr, $threads:expr) => {{
+        let (rows, cols, k): (usize, usize, usize) = ($rows, $cols, $k);
         let fill = |len: usize| -> Vec<$t> { (0..len).map(|i| (i % 97) as $t / 97.0).collect() };
-        let (a, b) = (fill(rows * depth), fill(depth * cols));
+        let (a, b) = (fill(rows * k), fill(k * cols));
         let (mut c, mut d) = (fill(rows * cols), fill(rows * cols));
-        let (ta, tb) = $turned;
-        let (sa, sb) = (strides(rows, depth, ta), strides(depth, cols, tb));
-        let size = Size::single(rows, cols, depth);
+        let (ta, tb) = $transposed;
+        let (sa, sb) = (strides(rows, k, ta), strides(k, cols, tb));
+        let size = Size::single(rows, cols, k);
         let dtype = if size_of::<$t>() == 4 { DType::F32 } else { DType::F64 };
         let mut scratch = vec![0; scratch_bytes(size, dtype, $threads).as_usize()];
-        let flops = 2.0 * rows as f64 * cols as f64 * depth as f64;
+        let flops = 2.0 * rows as f64 * cols as f64 * k as f64;
         let mut ours = || {
             let (a, b) = (Matrix::left(&a, sa), Matrix::right(&b, sb));
             let target = Target::new(&mut c, size);
-            let done = gemm(size, &a, &b, target, &Store, &mut scratch, &Pool($threads));
+            let done = gemm(size, &a, &b, target, &NoEpilogue, &mut scratch, &Pool($threads));
             assert!(done.is_ok(), "{done:?}");
         };
         let mut theirs = || yardstick(size, (&a, sa), (&b, sb), &mut d, $threads);
@@ -91,16 +91,16 @@ macro_rules! bench {
             assert!(c.iter().zip(&d).all(|(c, d)| near(*c, *d)), "results differ");
             (other, ratio) = (format!("{theirs:.1}"), format!("{:.2}", ours / theirs));
         }
-        let turned = match $turned {
+        let transposed = match $transposed {
             (false, false) => "",
             (true, false) => "A'",
             (false, true) => "B'",
             (true, true) => "A' B'",
         };
         println!(
-            "{:>4} {:>18} {turned:>6} {:>8} {ours:>8.1} {other:>8} {ratio:>6} {:>10}",
+            "{:>4} {:>18} {transposed:>6} {:>8} {ours:>8.1} {other:>8} {ratio:>6} {:>10}",
             stringify!($t),
-            format!("{rows}x{depth}x{cols}"),
+            format!("{rows}x{k}x{cols}"),
             $threads,
             scratch.len(),
         );
@@ -122,14 +122,14 @@ fn yardstick<T: From<u8> + 'static>(
 ) {
     let parallel =
         if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
-    let Size { rows, cols, depth, .. } = size;
-    assert!(a.len() == rows * depth && b.len() == depth * cols && c.len() == rows * cols);
+    let Size { rows, cols, k, .. } = size;
+    assert!(a.len() == rows * k && b.len() == k * cols && c.len() == rows * cols);
     // SAFETY: the strides are those of dense matrices of these sizes.
     unsafe {
         gemm::gemm(
             rows,
             cols,
-            depth,
+            k,
             c.as_mut_ptr(),
             1,
             cols as isize,
@@ -162,19 +162,19 @@ fn pool(threads: usize) -> ThreadPool {
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
-    println!("type    rows x depth x cols turned  threads  tonnage     gemm  ratio    scratch");
+    println!("type        rows x k x cols transp  threads  tonnage     gemm  ratio    scratch");
     for threads in [1, 2] {
         pool(threads).install(|| {
-            for (rows, cols, depth) in SIZES {
-                for turned in [(false, false), (true, false), (false, true), (true, true)] {
-                    let name = format!("{rows}x{depth}x{cols} t{threads} {turned:?}");
+            for (rows, cols, k) in SIZES {
+                for transposed in [(false, false), (true, false), (false, true), (true, true)] {
+                    let name = format!("{rows}x{k}x{cols} t{threads} {transposed:?}");
                     if name.contains(&wanted) {
-                        bench!(f32, rows, cols, depth, turned, threads);
+                        bench!(f32, rows, cols, k, transposed, threads);
                     }
                 }
-                let name = format!("f64 {rows}x{depth}x{cols} t{threads}");
+                let name = format!("f64 {rows}x{k}x{cols} t{threads}");
                 if name.contains(&wanted) && rows < 4096 {
-                    bench!(f64, rows, cols, depth, (false, false), threads);
+                    bench!(f64, rows, cols, k, (false, false), threads);
                 }
             }
         });

@@ -18,7 +18,7 @@ use super::gemm::Compute;
 use super::half_tril::HALF_TRIL;
 use super::matmul::MATMUL;
 use super::matrix::{batch_axes, dims, each_in_slot, for_batch, inside, square};
-use super::substitute::Room;
+use super::substitute::BlockWorkspace;
 use super::symmetrize::SYMMETRIZE;
 use super::triangular_solve::TRIANGULAR_SOLVE;
 use super::{factor, symmetrize};
@@ -68,8 +68,8 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     let mut order: Sizes = (0..half.ty().shape.rank()).collect();
     let rank = order.len();
     order.swap(rank - 2, rank - 1);
-    let turned = emit.apply(&TRANSPOSE, vec![half], Attrs::Order(order))?;
-    let whole = emit.apply(&TRIANGULAR_SOLVE, vec![l, turned], transposed)?;
+    let half_transposed = emit.apply(&TRANSPOSE, vec![half], Attrs::Order(order))?;
+    let whole = emit.apply(&TRIANGULAR_SOLVE, vec![l, half_transposed], transposed)?;
     Ok(vec![Some(Cotangent::Dense(emit.apply(&SYMMETRIZE, vec![whole], Attrs::None)?))])
 }
 
@@ -101,8 +101,8 @@ fn factorize<T: Field + Real>(k: &mut Kernel) -> Result<()> {
             strided::copy(&a.layout, a.slice::<T>(), number * n * n, matrix);
         }
         symmetrize::lower(matrix, n, workers)?;
-        let mut room = Room::of(slot, n, factor::held(n));
-        match factor::cholesky(matrix, n, &mut room, workers)? {
+        let mut workspace = BlockWorkspace::of(slot, n, factor::held(n));
+        match factor::cholesky(matrix, n, &mut workspace, workers)? {
             None => {
                 let rows = matrix.chunks_mut(n).enumerate();
                 rows.for_each(|(i, row)| row[i + 1..].fill(<T as Compute>::ZERO));

@@ -17,7 +17,7 @@ use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
 use super::field::{Field, largest};
-use super::householder::{Room, room_bytes};
+use super::householder::{HouseholderWorkspace, workspace_bytes};
 use super::matrix::{dims, for_batch, inside, square};
 use super::qr::batch_of;
 use super::sweeps::{self, Rotation, STRIP};
@@ -70,7 +70,7 @@ fn slot(n: usize, dtype: DType, threads: usize) -> usize {
         + 2 * cut_bytes::<f64>(n)
         + cut_bytes_of(2 * sweeps::rotations(n), dtype)
         + cut_bytes::<u32>(n)
-        + room_bytes(n, n, dtype, threads)
+        + workspace_bytes(n, n, dtype, threads)
 }
 
 fn scratch(call: &Call, threads: usize) -> Bytes {
@@ -145,12 +145,12 @@ fn decompose<T: Field>(
     let (d, e) = (cut::<f64>(&mut scratch, n), cut::<f64>(&mut scratch, n));
     let rotations = cut::<Rotation<T>>(&mut scratch, sweeps::rotations(n));
     let order = cut::<u32>(&mut scratch, n);
-    let mut room = Room::of(scratch, n, n);
+    let mut workspace = HouseholderWorkspace::of(scratch, n, n);
     let diagonals = (&mut *d, &mut *e);
-    tridiagonal::reduce(matrix, n, reflections, factors, diagonals, &mut room, workers)?;
+    tridiagonal::reduce(matrix, n, reflections, factors, diagonals, &mut workspace, workers)?;
     // The product of the reflections is what is rotated, not a unit matrix: that would be full of numbers that are next
     // to nothing, with which machines are slow.
-    tridiagonal::orthogonal(reflections, factors, vectors, n, &mut room, workers)?;
+    tridiagonal::orthogonal(reflections, factors, vectors, n, &mut workspace, workers)?;
     sweeps::into_strips(vectors, n, strips);
     if let Some(column) = sweeps::rotate(d, e, strips, rotations, workers)? {
         return Ok(Some(column));
@@ -167,13 +167,13 @@ fn decompose<T: Field>(
             *to = strip[*from as usize * STRIP + i % STRIP];
         }
     }
-    upright(vectors, n, work);
+    fix_column_signs(vectors, n, work);
     Ok(None)
 }
 
-/// Turns columns round where their element of largest size, the first of these, is negative. `work` has room for a row.
-/// Gives, for each column, whether it was turned, as -1 or 1 in `work`.
-pub(super) fn upright<T: Field>(matrix: &mut [T], n: usize, work: &mut [T]) {
+/// The sign convention: negates columns whose element of largest magnitude, the first of these, is negative. `work` has
+/// room for a row. Leaves the factor of each column, -1 or 1, in `work`.
+pub(super) fn fix_column_signs<T: Field>(matrix: &mut [T], n: usize, work: &mut [T]) {
     let best = &mut work[..n];
     best.fill(T::ZERO);
     for row in matrix.chunks_exact(n) {

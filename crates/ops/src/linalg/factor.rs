@@ -10,9 +10,9 @@ use tonnage_core::{DType, Result, Workers};
 use super::field::{Field, dot_in};
 use super::gemm::{Matrix, Size, Strides};
 use super::small::{self, SMALL};
-use super::substitute::{BLOCK, Room, Triangle, apart, room_bytes};
+use super::substitute::{BLOCK, BlockWorkspace, Triangle, apart, workspace_bytes};
 use crate::number::Real;
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Columns of the triangle that are updated at once: few, for as many above the diagonal are written in vain.
 const CHUNK: usize = 128;
@@ -22,9 +22,9 @@ pub fn held(n: usize) -> usize {
     if n > BLOCK { BLOCK * (apart(n - BLOCK) + CHUNK) } else { 0 }
 }
 
-/// Bytes of the room for a matrix.
+/// Bytes of the workspace for a matrix.
 pub fn bytes(n: usize, dtype: DType, threads: usize) -> usize {
-    room_bytes(n, CHUNK, held(n), dtype, threads)
+    workspace_bytes(n, CHUNK, held(n), dtype, threads)
 }
 
 /// Replaces the lower triangle of a symmetric matrix by its Cholesky factor; the upper one is not read, and left with
@@ -32,7 +32,7 @@ pub fn bytes(n: usize, dtype: DType, threads: usize) -> usize {
 pub fn cholesky<T: Field + Real>(
     matrix: &mut [T],
     n: usize,
-    room: &mut Room<T>,
+    workspace: &mut BlockWorkspace<T>,
     workers: &dyn Workers,
 ) -> Result<Option<usize>> {
     if n <= SMALL {
@@ -51,21 +51,21 @@ pub fn cholesky<T: Field + Real>(
         let first = start * n + start;
         let steps = [n as isize, 1];
         let data = &*above;
-        room.load(
+        workspace.load(
             &Triangle { data, start: first, steps, n: count, transposed: false, unit: false },
             0,
             count,
         );
         // The columns below, one after the other; solved for, and put back.
         let (len, stride) = (n - end, apart(n - BLOCK));
-        let held = std::mem::take(&mut room.held);
+        let held = std::mem::take(&mut workspace.held);
         let (panel, negative) = held.split_at_mut(BLOCK * stride);
         for (i, row) in below.chunks_exact(n).enumerate() {
             for (j, x) in row[start..end].iter().enumerate() {
                 panel[j * stride + i] = *x;
             }
         }
-        room.substitute(panel, count, [len, stride], false);
+        workspace.substitute(panel, count, [len, stride], false);
         for (i, row) in below.chunks_exact_mut(n).enumerate() {
             for (j, x) in row[start..end].iter_mut().enumerate() {
                 *x = panel[j * stride + i];
@@ -81,9 +81,9 @@ pub fn cholesky<T: Field + Real>(
             let left = Matrix::left(&*panel, left);
             let right = Matrix::right(&*negative, Strides::rows_of(width));
             let into = (&mut below[from * n + end + from..], n);
-            room.add(size, left, right, into, workers)?;
+            workspace.add(size, left, right, into, workers)?;
         }
-        room.held = held;
+        workspace.held = held;
     }
     Ok(None)
 }
@@ -96,7 +96,7 @@ struct Diagonal<'a, T> {
     count: usize,
 }
 
-impl<T: Field + Real> Kernel for Diagonal<'_, T> {
+impl<T: Field + Real> SimdKernel for Diagonal<'_, T> {
     type Output = Option<usize>;
 
     #[inline(always)]

@@ -5,7 +5,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::gemm::Compute;
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// `f32` or `f64`.
 pub trait Field:
@@ -88,7 +88,7 @@ pub fn add_in<I: Isa, T: Field>(y: &mut [T], factor: T, x: &[T]) {
 /// The sum of products.
 pub fn dot<T: Field>(a: &[T], b: &[T]) -> T {
     struct Dot<'a, T>(&'a [T], &'a [T]);
-    impl<T: Field> Kernel for Dot<'_, T> {
+    impl<T: Field> SimdKernel for Dot<'_, T> {
         type Output = T;
         #[inline(always)]
         fn run<I: Isa>(self) -> T {

@@ -7,15 +7,17 @@
 use tonnage_core::{DType, Result, Workers};
 
 use super::field::{Field, add_in, dot, largest};
-use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within};
+use super::gemm::{
+    Matrix, NoEpilogue, RowLayout, Size, Strides, Target, gemm, scratch_bytes_within,
+};
 use crate::parallel::{cut, cut_bytes_of};
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Reflections of a block.
 pub const BLOCK: usize = 32;
 
 /// What blocks of reflections are worked with.
-pub struct Room<'a, T> {
+pub struct HouseholderWorkspace<'a, T> {
     /// A vector a row.
     pub vectors: &'a mut [T],
     /// The triangle, less than 0.
@@ -31,20 +33,20 @@ fn counts(len: usize, cols: usize) -> [usize; 4] {
     [BLOCK * len, BLOCK * BLOCK, BLOCK * cols, BLOCK * cols]
 }
 
-/// Bytes of the room for vectors of `len` elements and matrices of `cols` columns, on that many threads.
-pub fn room_bytes(len: usize, cols: usize, dtype: DType, threads: usize) -> usize {
+/// Bytes of the workspace for vectors of `len` elements and matrices of `cols` columns, on that many threads.
+pub fn workspace_bytes(len: usize, cols: usize, dtype: DType, threads: usize) -> usize {
     let size = Size::single(len.max(BLOCK), cols.max(1), len.max(BLOCK));
     let packing = scratch_bytes_within(size, dtype, threads.max(1)).as_usize();
     let parts: usize = counts(len, cols).iter().map(|count| cut_bytes_of(*count, dtype)).sum();
     parts + packing.next_multiple_of(64)
 }
 
-impl<'a, T: Field> Room<'a, T> {
+impl<'a, T: Field> HouseholderWorkspace<'a, T> {
     /// Cut off the front of scratch, all of whose rest is for packing.
-    pub fn of(mut scratch: &'a mut [u8], len: usize, cols: usize) -> Room<'a, T> {
+    pub fn of(mut scratch: &'a mut [u8], len: usize, cols: usize) -> HouseholderWorkspace<'a, T> {
         let [vectors, triangle, first, second] =
             counts(len, cols).map(|count| cut::<T>(&mut scratch, count));
-        Room { vectors, triangle, first, second, packing: scratch }
+        HouseholderWorkspace { vectors, triangle, first, second, packing: scratch }
     }
 
     /// Multiplies `c`, rows of `cols` elements that lie `stride` apart, from the left by a block of reflections, or by
@@ -65,10 +67,11 @@ impl<'a, T: Field> Room<'a, T> {
         }
         triangle(vectors, len, factors, self.triangle);
         let mut product = |size, left: Matrix<T>, right: Matrix<T>, into: Target<T>| {
-            gemm(size, &left, &right, into, &Store, self.packing, workers)
+            gemm(size, &left, &right, into, &NoEpilogue, self.packing, workers)
         };
-        let rows =
-            |strides: Strides, turned: bool| if turned { strides.transposed() } else { strides };
+        let rows = |strides: Strides, transpose: bool| {
+            if transpose { strides.transposed() } else { strides }
+        };
         let along = Strides { row: stride as isize, ..Strides::rows_of(cols) };
         let size = Size::single(count, cols, len);
         let left = Matrix::left(vectors, Strides::rows_of(len));
@@ -80,14 +83,14 @@ impl<'a, T: Field> Room<'a, T> {
         let size = Size::single(len, cols, count);
         let left = Matrix::left(vectors, rows(Strides::rows_of(len), true));
         let right = Matrix::right(self.second, Strides::rows_of(cols));
-        let into = Target { data: c, batch_stride: 0, rows: Rows::Every(stride), add: true };
+        let into = Target { data: c, batch_stride: 0, rows: RowLayout::Every(stride), add: true };
         product(size, left, right, into)
     }
 }
 
-impl<T: Field> Room<'_, T> {
+impl<T: Field> HouseholderWorkspace<'_, T> {
     /// Adds Xᵀ Y + Yᵀ X to a square of that side whose rows lie `n` apart. X has `count` rows of `n` elements and Y, the
-    /// vectors of the room, too; they are read from column `from` on.
+    /// vectors of the workspace, too; they are read from column `from` on.
     pub fn add_both(
         &mut self,
         x: &[T],
@@ -100,8 +103,9 @@ impl<T: Field> Room<'_, T> {
         let along = Strides { start: from, ..Strides::rows_of(n) };
         for (x, y) in [(x, &*self.vectors), (&*self.vectors, x)] {
             let (left, right) = (Matrix::left(x, along.transposed()), Matrix::right(y, along));
-            let into = Target { data: &mut *c, batch_stride: 0, rows: Rows::Every(n), add: true };
-            gemm(size, &left, &right, into, &Store, self.packing, workers)?;
+            let into =
+                Target { data: &mut *c, batch_stride: 0, rows: RowLayout::Every(n), add: true };
+            gemm(size, &left, &right, into, &NoEpilogue, self.packing, workers)?;
         }
         Ok(())
     }
@@ -153,28 +157,28 @@ pub fn factorize<T: Field>(
     matrix: &mut [T],
     n: usize,
     factors: &mut [T],
-    room: &mut Room<T>,
+    workspace: &mut HouseholderWorkspace<T>,
     workers: &dyn Workers,
 ) -> Result<()> {
     let rows = matrix.len() / n.max(1);
     for start in (0..factors.len()).step_by(BLOCK) {
         let end = factors.len().min(start + BLOCK);
         let (len, own) = (rows - start, &mut factors[start..end]);
-        let vectors = std::mem::take(&mut room.vectors);
+        let vectors = std::mem::take(&mut workspace.vectors);
         let block = &mut vectors[..own.len() * len];
         let rows = &mut matrix[start * n..];
-        level().run(Panel { rows, n, start, factors: &mut *own, block: &mut *block });
+        level().run(QrPanel { rows, n, start, factors: &mut *own, block: &mut *block });
         if end < n {
             let right = &mut matrix[start * n + end..];
-            room.apply(block, own, true, right, [n - end, n], workers)?;
+            workspace.apply(block, own, true, right, [n - end, n], workers)?;
         }
-        room.vectors = vectors;
+        workspace.vectors = vectors;
     }
     Ok(())
 }
 
 /// The reflections of some columns.
-struct Panel<'a, T> {
+struct QrPanel<'a, T> {
     /// From the block's first row on.
     rows: &'a mut [T],
     n: usize,
@@ -183,12 +187,12 @@ struct Panel<'a, T> {
     block: &'a mut [T],
 }
 
-impl<T: Field> Kernel for Panel<'_, T> {
+impl<T: Field> SimdKernel for QrPanel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Panel { rows, n, start, factors, block } = self;
+        let QrPanel { rows, n, start, factors, block } = self;
         let (count, len) = (factors.len(), rows.len() / n);
         for j in 0..count {
             let column = start + j;
@@ -220,7 +224,7 @@ pub fn orthogonal<T: Field>(
     n: usize,
     factors: &[T],
     q: &mut [T],
-    room: &mut Room<T>,
+    workspace: &mut HouseholderWorkspace<T>,
     workers: &dyn Workers,
 ) -> Result<()> {
     let (rows, k) = (matrix.len() / n.max(1), factors.len());
@@ -229,7 +233,7 @@ pub fn orthogonal<T: Field>(
     for start in (0..k).step_by(BLOCK).rev() {
         let end = k.min(start + BLOCK);
         let (len, own) = (rows - start, &factors[start..end]);
-        let vectors = std::mem::take(&mut room.vectors);
+        let vectors = std::mem::take(&mut workspace.vectors);
         let block = &mut vectors[..own.len() * len];
         for (j, vector) in block.chunks_exact_mut(len).enumerate() {
             vector[..j].fill(T::ZERO);
@@ -239,8 +243,8 @@ pub fn orthogonal<T: Field>(
             }
         }
         let part = &mut q[start * k + start..];
-        room.apply(block, own, false, part, [k - start, k], workers)?;
-        room.vectors = vectors;
+        workspace.apply(block, own, false, part, [k - start, k], workers)?;
+        workspace.vectors = vectors;
     }
     Ok(())
 }

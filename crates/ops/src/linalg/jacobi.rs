@@ -9,14 +9,14 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Result, Workers};
 
 use super::field::{Field, dot_in};
-use super::gemm::{Matrix, Size, Store, Strides, Target, gemm};
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use super::gemm::{Matrix, NoEpilogue, Size, Strides, Target, gemm};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Rounds in which all rows meet; some ten do.
 const ROUNDS: usize = 60;
 
 /// Makes the first `n` elements of rows of `width` orthogonal to those of all other rows; what follows them is rotated along.
-/// Rows that are no longer than `least` are of no account. False where it does not come to an end.
+/// Rows whose length is at most `least` are ignored. False where it does not converge.
 pub fn orthogonalize<T: Field>(
     rows: &mut [T],
     n: usize,
@@ -34,7 +34,7 @@ pub fn orthogonalize<T: Field>(
             let part = &mut rows[first * width..(first + 2 * pairs) * width];
             for_each_chunk(workers, part, 2 * width, &|_, pair| {
                 let (a, b) = pair.split_at_mut(width);
-                if level().run(Pair { a, b, n, close, least, stay: false }) {
+                if level().run(RowPair { a, b, n, close, least, stay: false }) {
                     moved.store(true, Ordering::Relaxed);
                 }
             })?;
@@ -48,7 +48,7 @@ pub fn orthogonalize<T: Field>(
 
 /// The same for rows that are nearly orthogonal already, as many as `n`: the products of all with each other, which the
 /// matmul core makes, tell which pairs are left to rotate. `products` has room for them.
-pub fn finish<T: Field>(
+pub fn refine<T: Field>(
     rows: &mut [T],
     n: usize,
     width: usize,
@@ -61,19 +61,19 @@ pub fn finish<T: Field>(
     for _ in 0..ROUNDS {
         let (left, right) =
             (Matrix::left(&*rows, along), Matrix::right(&*rows, along.transposed()));
-        gemm(size, &left, &right, Target::new(products, size), &Store, packing, workers)?;
+        gemm(size, &left, &right, Target::new(products, size), &NoEpilogue, packing, workers)?;
         let mut moved = false;
         for i in 0..n {
             workers.check()?;
             let own = products[i * n + i].wide();
             for j in i + 1..n {
-                // Twice as much is let through as counts: a pair looks for itself.
+                // A threshold of half as much: the pair itself decides.
                 let other = products[j * n + j].wide();
                 let common = 2.0 * products[i * n + j].wide();
                 if common * common > close * close * own * other {
                     let (above, below) = rows.split_at_mut(j * width);
                     let (a, b) = (&mut above[i * width..][..width], &mut below[..width]);
-                    moved |= level().run(Pair { a, b, n, close, least, stay: true });
+                    moved |= level().run(RowPair { a, b, n, close, least, stay: true });
                 }
             }
         }
@@ -85,7 +85,7 @@ pub fn finish<T: Field>(
 }
 
 /// Two rows that are rotated, and change places unless they are to stay; whether there was anything to rotate.
-struct Pair<'a, T> {
+struct RowPair<'a, T> {
     a: &'a mut [T],
     b: &'a mut [T],
     n: usize,
@@ -94,12 +94,12 @@ struct Pair<'a, T> {
     stay: bool,
 }
 
-impl<T: Field> Kernel for Pair<'_, T> {
+impl<T: Field> SimdKernel for RowPair<'_, T> {
     type Output = bool;
 
     #[inline(always)]
     fn run<I: Isa>(self) -> bool {
-        let Pair { a, b, stay, .. } = self;
+        let RowPair { a, b, stay, .. } = self;
         let (own, other) = (&a[..self.n], &b[..self.n]);
         let (aa, bb) = (dot_in::<I, T>(own, own).wide(), dot_in::<I, T>(other, other).wide());
         let both = dot_in::<I, T>(own, other).wide();
@@ -117,8 +117,8 @@ impl<T: Field> Kernel for Pair<'_, T> {
         let (cos, sin) = (T::of(cos), T::of(cos * tan));
         for (a, b) in a.iter_mut().zip(b) {
             let (x, y) = (*a, *b);
-            let turned = [cos.fma::<I>(x, -(sin * y)), sin.fma::<I>(x, cos * y)];
-            [*a, *b] = if stay { turned } else { [turned[1], turned[0]] };
+            let rotated = [cos.fma::<I>(x, -(sin * y)), sin.fma::<I>(x, cos * y)];
+            [*a, *b] = if stay { rotated } else { [rotated[1], rotated[0]] };
         }
         true
     }

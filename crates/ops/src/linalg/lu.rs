@@ -1,6 +1,6 @@
 //! LU factorization with row exchanges, in place: what `solve`, `det` and `slogdet` share.
 //!
-//! A block of columns is factorized on its own, turned so that columns lie in one piece; then the rows to the right of it
+//! A block of columns is factorized on its own, transposed so that columns lie in one piece; then the rows to the right of it
 //! are solved for, and the rest is updated by their product, which the matmul core runs on all threads. The order of every
 //! sum depends on the sizes alone. Written here for the reasons that `factor` gives.
 
@@ -9,9 +9,9 @@ use tonnage_core::{DType, FromScalar, Result, Workers};
 use super::field::{Field, add_in};
 use super::gemm::{Matrix, Size, Strides};
 use super::small::{self, SMALL};
-use super::substitute::{BLOCK, Room, Triangle, apart, held_to_solve, room_bytes};
+use super::substitute::{BLOCK, BlockWorkspace, Triangle, apart, held_to_solve, workspace_bytes};
 use crate::number::Real;
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Columns whose products are taken from another one at once.
 const TOGETHER: usize = 4;
@@ -35,9 +35,9 @@ pub fn held(n: usize, width: usize) -> usize {
     panel.max(held_to_solve(n, width))
 }
 
-/// Bytes of the room for a matrix and that many right sides.
+/// Bytes of the workspace for a matrix and that many right sides.
 pub fn bytes(n: usize, width: usize, dtype: DType, threads: usize) -> usize {
-    room_bytes(n, n.max(width), held(n, width), dtype, threads)
+    workspace_bytes(n, n.max(width), held(n, width), dtype, threads)
 }
 
 /// Replaces a matrix by its factors: L below the diagonal, whose own diagonal is 1, and U from it on. `pivots[i]` is
@@ -46,7 +46,7 @@ pub fn factorize<T: Factor>(
     matrix: &mut [T],
     n: usize,
     pivots: &mut [u32],
-    room: &mut Room<T>,
+    workspace: &mut BlockWorkspace<T>,
     workers: &dyn Workers,
 ) -> Result<Factored> {
     if n <= SMALL {
@@ -57,14 +57,14 @@ pub fn factorize<T: Factor>(
     for start in (0..n).step_by(BLOCK) {
         let end = n.min(start + BLOCK);
         let count = end - start;
-        let panel = std::mem::take(&mut room.held);
+        let panel = std::mem::take(&mut workspace.held);
         for (i, row) in matrix[start * n..].chunks_exact(n).enumerate() {
             for (j, x) in row[start..end].iter().enumerate() {
                 panel[j * stride + i] = *x;
             }
         }
         let own = &mut pivots[start..end];
-        let pivotless = level().run(Panel { panel, stride, len: n - start, pivots: &mut *own });
+        let pivotless = level().run(LuPanel { panel, stride, len: n - start, pivots: &mut *own });
         made.singular = made.singular.or(pivotless.map(|column| start + column));
         exchange(&mut matrix[start * n..], n, own, false);
         for (i, pivot) in own.iter_mut().enumerate() {
@@ -84,35 +84,35 @@ pub fn factorize<T: Factor>(
             let (data, first, steps) = (&*above, start * n + start, [n as isize, 1]);
             let block =
                 Triangle { data, start: first, steps, n: count, transposed: false, unit: true };
-            room.load(&block, 0, count);
+            workspace.load(&block, 0, count);
             let right = &mut above[start * n + end..];
-            room.substitute(right, count, [n - end, n], false);
+            workspace.substitute(right, count, [n - end, n], false);
             let size = Size::single(n - end, n - end, count);
             let left = Strides { start: count, batch: 0, row: 1, col: stride as isize };
             let left = Matrix::left(&*panel, left);
             let right = Matrix::right(&*right, Strides::rows_of(n));
-            room.add(size, left, right, (&mut below[end..], n), workers)?;
+            workspace.add(size, left, right, (&mut below[end..], n), workers)?;
         }
-        room.held = panel;
+        workspace.held = panel;
     }
     Ok(made)
 }
 
 /// Factorizes columns of `len` elements that lie `stride` apart. Pivots count from the first row; a column without one is
 /// given.
-struct Panel<'a, T> {
+struct LuPanel<'a, T> {
     panel: &'a mut [T],
     stride: usize,
     len: usize,
     pivots: &'a mut [u32],
 }
 
-impl<T: Factor> Kernel for Panel<'_, T> {
+impl<T: Factor> SimdKernel for LuPanel<'_, T> {
     type Output = Option<usize>;
 
     #[inline(always)]
     fn run<I: Isa>(self) -> Option<usize> {
-        let Panel { panel, stride, len, pivots } = self;
+        let LuPanel { panel, stride, len, pivots } = self;
         let (count, mut pivotless) = (pivots.len(), None);
         for j in 0..count {
             let (done, own) = panel.split_at_mut(j * stride);
@@ -120,7 +120,7 @@ impl<T: Factor> Kernel for Panel<'_, T> {
             for first in (0..j).step_by(TOGETHER) {
                 take::<I, T>(&done[first * stride..], stride, first, own);
             }
-            let best = j + furthest::<T>(&own[j..]);
+            let best = j + iamax::<T>(&own[j..]);
             pivots[j] = best as u32;
             if best != j {
                 panel.chunks_mut(stride).take(count).for_each(|column| column.swap(j, best));
@@ -166,7 +166,7 @@ fn take<I: Isa, T: Factor>(done: &[T], stride: usize, first: usize, own: &mut [T
 
 /// Where the element of largest size is, the first of these; NaN counts as the largest, so that it shows in the result.
 #[inline(always)]
-fn furthest<T: Factor>(x: &[T]) -> usize {
+fn iamax<T: Factor>(x: &[T]) -> usize {
     const LANES: usize = 32;
     let zero = <T as super::gemm::Compute>::ZERO;
     let size = |x: T| if x < zero { -x } else { x };
@@ -185,14 +185,14 @@ fn furthest<T: Factor>(x: &[T]) -> usize {
 }
 
 /// Exchanges rows of `width` elements as a factorization did, or back.
-pub fn exchange<T: Copy>(rows: &mut [T], width: usize, pivots: &[u32], back: bool) {
+pub fn exchange<T: Copy>(rows: &mut [T], width: usize, pivots: &[u32], inverse: bool) {
     let mut swap = |i: usize, with: usize| {
         if i != with {
             let (above, below) = rows.split_at_mut(with * width);
             above[i * width..(i + 1) * width].swap_with_slice(&mut below[..width]);
         }
     };
-    match back {
+    match inverse {
         false => pivots.iter().enumerate().for_each(|(i, with)| swap(i, *with as usize)),
         true => pivots.iter().enumerate().rev().for_each(|(i, with)| swap(i, *with as usize)),
     }

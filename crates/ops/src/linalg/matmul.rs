@@ -16,9 +16,9 @@ use tonnage_core::walk::{LayoutWalk, joined};
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType, bf16, f16};
 
 use super::gemm::{
-    Matrix, Output, OutputEpilogue, Reads, Size, Strides, Target, gemm, scratch_bytes,
+    GemmOutput, Matrix, OutputEpilogue, Reads, Size, Strides, Target, gemm, scratch_bytes,
 };
-use super::staged::{self, Beside, Outside};
+use super::staged::{self, OtherOperand, StoredOperand};
 use crate::{emit, rules};
 
 /// The product of matrices.
@@ -72,12 +72,11 @@ fn infer(call: &Call) -> Result<Types> {
             ErrorKind::DTypeMismatch { op: call.op, left: a.dtype, right: b.dtype, help }.into()
         );
     }
-    let ((batch_a, rows, depth_a), (batch_b, depth_b, cols)) =
-        (split(&a.shape, ta), split(&b.shape, tb));
-    if depth_a != depth_b {
+    let ((batch_a, rows, k_a), (batch_b, k_b, cols)) = (split(&a.shape, ta), split(&b.shape, tb));
+    if k_a != k_b {
         let of = |t| if t { " transposed" } else { "" };
         let help = format!(
-            "columns of the left{} ({depth_a}) must equal rows of the right{} ({depth_b})",
+            "columns of the left{} ({k_a}) must equal rows of the right{} ({k_b})",
             of(ta),
             of(tb)
         );
@@ -108,8 +107,8 @@ fn axes(call: &Call) -> AxisMap {
     let col = ranks[1] - 1 - tb as usize;
     out.push(AxisOf::Along(smallvec![(0, row)]));
     out.push(AxisOf::Along(smallvec![(1, col)]));
-    let depth = smallvec![(0, ranks[0] - 1 - ta as usize), (1, ranks[1] - 2 + tb as usize)];
-    AxisMap { outputs: vec![out], summed: vec![depth] }
+    let k = smallvec![(0, ranks[0] - 1 - ta as usize), (1, ranks[1] - 2 + tb as usize)];
+    AxisMap { outputs: vec![out], summed: vec![k] }
 }
 
 /// Sizes of one product of the batch, where they are known.
@@ -119,8 +118,8 @@ fn sizes(call: &Call) -> Option<(Size, DType)> {
     let all = out.shape.most()?;
     let (rows, cols) = (all[all.len() - 2], all[all.len() - 1]);
     let batch = all[..all.len() - 2].iter().fold(1, |n: usize, size| n.saturating_mul(*size));
-    let depth = split(&call.inputs[0].shape, ta).2.most()?;
-    Some((Size { batch, rows, cols, depth }, out.dtype))
+    let k = split(&call.inputs[0].shape, ta).2.most()?;
+    Some((Size { batch, rows, cols, k }, out.dtype))
 }
 
 // The most that any of the ways to run it takes: as one product of all rows, or batch by batch.
@@ -145,12 +144,12 @@ fn staging(call: &Call, stored: &[Option<&Layout>], threads: usize) -> Bytes {
     let single = Size { batch: 1, ..size };
     let of = |(input, layout): (usize, &Option<&Layout>)| {
         let [.., row, col] = layout.as_ref()?.strides[..] else { return None };
-        let along_depth = match (input == 0, if input == 0 { ta } else { tb }) {
+        let k_stride = match (input == 0, if input == 0 { ta } else { tb }) {
             (true, false) | (false, true) => col,
             (true, true) | (false, false) => row,
         };
         let sizes = [size, joined, single].into_iter();
-        sizes.map(|size| staged::space(size, input == 0, along_depth != 1, dtype, threads)).max()
+        sizes.map(|size| staged::space(size, input == 0, k_stride != 1, dtype, threads)).max()
     };
     let most = stored.iter().enumerate().filter_map(of).max().unwrap_or(0);
     least.max(Bytes::of(most))
@@ -158,7 +157,7 @@ fn staging(call: &Call, stored: &[Option<&Layout>], threads: usize) -> Bytes {
 
 fn cost(call: &Call) -> Cost {
     let Some((size, _)) = sizes(call) else { return Cost::default() };
-    let flops = [2, size.batch, size.rows, size.cols, size.depth]
+    let flops = [2, size.batch, size.rows, size.cols, size.k]
         .into_iter()
         .fold(1u64, |n, x| n.saturating_mul(x as u64));
     Cost { flops, bytes: rules::cost::moved(call, &infer(call).unwrap_or_default()) }
@@ -200,7 +199,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
 
 fn multiply<'a, T, C>(k: &mut Kernel<'a, '_>) -> Result<()>
 where
-    T: Output<Compute = C> + Reads<C>,
+    T: GemmOutput<Compute = C> + Reads<C>,
     C: super::gemm::Compute,
 {
     let Attrs::Matmul { transpose_a, transpose_b } = *k.attrs else { return Ok(()) };
@@ -211,8 +210,8 @@ where
     if out.is_empty() {
         return Ok(());
     }
-    let a = Side::new(&k.inputs[0].layout, batch, transpose_a);
-    let b = Side::new(&k.inputs[1].layout, batch, transpose_b);
+    let a = MatmulOperand::new(&k.inputs[0].layout, batch, transpose_a);
+    let b = MatmulOperand::new(&k.inputs[1].layout, batch, transpose_b);
     let epilogue = k.epilogue;
     let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
         let (batch, row) = (size.rows * size.cols, size.cols);
@@ -224,16 +223,16 @@ where
         // Of two that lie outside the larger one comes in pieces, and the other with each of them.
         let larger = left.layout.count() >= right.layout.count();
         let beside = |input: &'a In<'a>, strides| match outside(input) {
-            Some(from) => Beside::Outside(from, strides),
-            None => Beside::Memory(input.slice::<T>(), strides),
+            Some(from) => OtherOperand::Stored(from, strides),
+            None => OtherOperand::Memory(input.slice::<T>(), strides),
         };
         match (outside(left), outside(right)) {
             (Some(from), other) if other.is_none() || larger => {
-                let of = Outside { from, strides: sa, left: true };
+                let of = StoredOperand { from, strides: sa, left: true };
                 staged::multiply(of, beside(right, sb), size, out, end, k.scratch, k.workers)
             }
             (_, Some(from)) => {
-                let of = Outside { from, strides: sb, left: false };
+                let of = StoredOperand { from, strides: sb, left: false };
                 staged::multiply(of, beside(left, sa), size, out, end, k.scratch, k.workers)
             }
             _ => {
@@ -243,7 +242,7 @@ where
             }
         }
     };
-    let all = Size { batch: batch.iter().product(), rows: *rows, cols: *cols, depth: a.cols };
+    let all = Size { batch: batch.iter().product(), rows: *rows, cols: *cols, k: a.cols };
     let single = Size { batch: 1, ..all };
     // One right matrix for all: the rows of all left ones are one tall matrix.
     if all.batch != 1
@@ -266,7 +265,7 @@ where
 }
 
 /// An operand as it is read, broadcast over the batch.
-struct Side<'a> {
+struct MatmulOperand<'a> {
     layout: &'a Layout,
     batch: &'a [usize],
     rows: usize,
@@ -275,11 +274,11 @@ struct Side<'a> {
     col: isize,
 }
 
-impl<'a> Side<'a> {
-    fn new(layout: &'a Layout, batch: &'a [usize], transposed: bool) -> Side<'a> {
+impl<'a> MatmulOperand<'a> {
+    fn new(layout: &'a Layout, batch: &'a [usize], transposed: bool) -> MatmulOperand<'a> {
         let last = layout.sizes.len() - 1;
         let (r, c) = if transposed { (last, last - 1) } else { (last - 1, last) };
-        Side {
+        MatmulOperand {
             layout,
             batch,
             rows: layout.sizes[r],

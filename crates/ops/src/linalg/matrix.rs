@@ -69,7 +69,7 @@ pub fn each_matrix<T: Element>(
     Ok(())
 }
 
-/// Bytes of scratch for so many matrices at once as there are threads and matrices.
+/// Bytes of scratch for the matrices that are worked on at once: one a thread.
 pub fn for_batch(batch: usize, threads: usize, slot: usize) -> Bytes {
     Bytes::of(batch.min(threads.max(1)).saturating_mul(slot))
 }

@@ -16,7 +16,7 @@ use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, TensorType, Workers};
 
 use super::field::Field;
-use super::householder::{self, Room, room_bytes};
+use super::householder::{self, HouseholderWorkspace, workspace_bytes};
 use super::matrix::{dims, for_batch, inside, matrices};
 use super::triangular_solve::TRIANGULAR_SOLVE;
 use super::tril::TRIL;
@@ -50,7 +50,7 @@ pub static QR: OpDef = OpDef {
     samples,
 };
 
-/// The batch runs along that of the only input; of outputs with so many axes behind it none can be cut.
+/// The batch runs along that of the only input; the axes behind it, `ranks` of each output, cannot be cut.
 pub(super) fn batch_of(call: &Call, ranks: &[usize]) -> AxisMap {
     let batch = call.inputs[0].shape.rank().saturating_sub(2);
     let axes = |rank: &usize| {
@@ -88,7 +88,7 @@ fn infer(call: &Call) -> Result<Types> {
 
 fn slot(m: usize, n: usize, dtype: DType, threads: usize) -> usize {
     let k = m.min(n);
-    cut_bytes_of(m * n, dtype) + cut_bytes_of(k, dtype) + room_bytes(m, n, dtype, threads)
+    cut_bytes_of(m * n, dtype) + cut_bytes_of(k, dtype) + workspace_bytes(m, n, dtype, threads)
 }
 
 fn scratch(call: &Call, threads: usize) -> Bytes {
@@ -117,9 +117,9 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
     for_each_item(k.workers, items, k.scratch, each, &|(number, (q, r)), mut slot| {
         let matrix = cut::<T>(&mut slot, m * n);
         let factors = cut::<T>(&mut slot, least);
-        let mut room = Room::of(slot, m, n);
+        let mut workspace = HouseholderWorkspace::of(slot, m, n);
         strided::copy(&a.layout, a.slice::<T>(), number * m * n, matrix);
-        factorize(matrix, n, factors, q, r, &mut room, workers)
+        factorize(matrix, n, factors, q, r, &mut workspace, workers)
     })
 }
 
@@ -130,11 +130,11 @@ pub(super) fn factorize<T: Field>(
     factors: &mut [T],
     q: &mut [T],
     r: &mut [T],
-    room: &mut Room<T>,
+    workspace: &mut HouseholderWorkspace<T>,
     workers: &dyn Workers,
 ) -> Result<()> {
-    householder::factorize(matrix, n, factors, room, workers)?;
-    householder::orthogonal(matrix, n, factors, q, room, workers)?;
+    householder::factorize(matrix, n, factors, workspace, workers)?;
+    householder::orthogonal(matrix, n, factors, q, workspace, workers)?;
     for (i, (to, from)) in r.chunks_exact_mut(n).zip(matrix.chunks_exact(n)).enumerate() {
         let negative = from[i] < T::ZERO;
         to[..i].fill(T::ZERO);
@@ -150,7 +150,7 @@ pub(super) fn factorize<T: Field>(
 }
 
 /// With the axes of each matrix swapped.
-pub(super) fn turned(e: &mut dyn Emit, x: Value) -> Result<Value> {
+pub(super) fn matrix_transpose(e: &mut dyn Emit, x: Value) -> Result<Value> {
     let rank = x.ty().shape.rank();
     let mut order: tonnage_core::Sizes = (0..rank).collect();
     order.swap(rank - 2, rank - 1);
@@ -173,15 +173,15 @@ fn tall(e: &mut dyn Emit, q: &Value, r: &Value, of_q: Value, of_r: Value) -> Res
     let both = emit::sub(e, left, right)?;
     let below = e.apply(&TRIL, vec![both.clone()], Attrs::Diagonal(-1))?;
     let lower = e.apply(&TRIL, vec![both], Attrs::Diagonal(0))?;
-    let above = turned(e, below)?;
+    let above = matrix_transpose(e, below)?;
     let mirrored = emit::add(e, lower, above)?;
     let product = emit::matmul(e, q.clone(), mirrored, false, false)?;
     let sum = emit::add(e, of_q, product)?;
     // X R⁻ᵀ is the transpose of R⁻¹ Xᵀ, and R the transpose of a lower triangle.
-    let (lower, right) = (turned(e, r.clone())?, turned(e, sum)?);
+    let (lower, right) = (matrix_transpose(e, r.clone())?, matrix_transpose(e, sum)?);
     let attrs = Attrs::Matmul { transpose_a: true, transpose_b: false };
     let solved = e.apply(&TRIANGULAR_SOLVE, vec![lower, right], attrs)?;
-    turned(e, solved)
+    matrix_transpose(e, solved)
 }
 
 /// Of a wide matrix [X | Y] = Q [U | W]: Y = Q W, so that W's gradient reaches Q as well.

@@ -17,7 +17,7 @@ use tonnage_core::{Bytes, DType, OpDef, Shape, TensorType};
 use super::inv::{self, INV};
 use super::lu::Factor;
 use super::matrix::square;
-use super::solve::{Item, factors_bytes, for_each_factored};
+use super::solve::{FactoredMatrix, factors_bytes, for_each_factored};
 use crate::emit;
 use crate::infer::{along, cost, elements, inputs, no_attrs, real};
 use crate::number::with_real;
@@ -83,7 +83,7 @@ fn infer(call: &Call) -> Result<Types> {
 }
 
 /// The sign and the logarithm of the product of the diagonal of U.
-fn sign_and_log<T: Factor>(it: &Item<T>) -> (f64, f64) {
+fn sign_and_log<T: Factor>(it: &FactoredMatrix<T>) -> (f64, f64) {
     let diagonal = (0..it.n).map(|i| it.factors[i * it.n + i].to_scalar().to_f64());
     let start = (if it.made.odd { -1.0 } else { 1.0 }, 0.0);
     diagonal.fold(start, |(sign, log), x| {
@@ -98,9 +98,9 @@ fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
         return Err(bad_argument("slogdet", "the kernel was lent no two outputs", "report this"));
     };
     let (signs, logs) = (signs.slice::<T>(), logs.slice::<T>());
-    let (pairs, room) = k.scratch.split_at_mut(pairs_bytes(logs.len(), T::DTYPE));
+    let (pairs, workspace) = k.scratch.split_at_mut(pairs_bytes(logs.len(), T::DTYPE));
     let pairs = &mut bytemuck::cast_slice_mut::<u8, [T; 2]>(pairs)[..logs.len()];
-    for_each_factored::<T, [T; 2]>(a, (pairs, 1, 0), room, k.workers, &|it, out, _| {
+    for_each_factored::<T, [T; 2]>(a, (pairs, 1, 0), workspace, k.workers, &|it, out, _| {
         let (sign, log) = sign_and_log(&it);
         out[0] = [sign, log].map(|x| T::from_scalar(x.into()));
         Ok(())
@@ -125,9 +125,9 @@ pub(super) fn along_inverse(e: &mut dyn Emit, call: &GradCall, g: Value) -> Resu
     let rank = inverse.ty().shape.rank();
     let mut order: tonnage_core::Sizes = (0..rank).collect();
     order.swap(rank - 2, rank - 1);
-    let turned = emit::transpose(e, inverse, &order)?;
+    let inverse_transposed = emit::transpose(e, inverse, &order)?;
     let broadcast = g.ty().shape.iter().cloned().chain([1.into(), 1.into()]).collect();
     let g = emit::reshape(e, g, &broadcast)?;
     let dtype: DType = call.inputs[0].dtype;
-    pass(e, [turned, g], Ending::Store(dtype), |p, [inverse, g]| p.mul(inverse, g))
+    pass(e, [inverse_transposed, g], Ending::Store(dtype), |p, [inverse, g]| p.mul(inverse, g))
 }

@@ -1,6 +1,6 @@
 //! Matrices of a few rows: factorized and solved with where blocks would cost more than they save.
 //!
-//! Rows are arrays of a length that the compiler knows, a vector or two each. Nothing is packed, and there is no room to be
+//! Rows are arrays of a length that the compiler knows, a vector or two each. Nothing is packed, and there is no workspace to be
 //! lent. Elements of a row past the matrix are whatever was there: no other column reads them.
 
 use super::field::Field;
@@ -8,7 +8,7 @@ use super::gemm::Strides;
 use super::lu::{Factor, Factored};
 use super::substitute::Triangle;
 use crate::number::Real;
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// The largest order of such a matrix.
 pub const SMALL: usize = 32;
@@ -32,31 +32,31 @@ struct InRows<K, const W: usize>(K);
 
 /// As [`super::lu::factorize`], of at most [`SMALL`] rows.
 pub fn factorize<T: Factor>(matrix: &mut [T], n: usize, pivots: &mut [u32]) -> Factored {
-    in_rows!(n, Lu { matrix, n, pivots })
+    in_rows!(n, SmallLu { matrix, n, pivots })
 }
 
 /// As [`super::factor::cholesky`], of at most [`SMALL`] rows.
 pub fn cholesky<T: Field + Real>(matrix: &mut [T], n: usize) -> Option<usize> {
-    in_rows!(n, Root { matrix, n })
+    in_rows!(n, SmallCholesky { matrix, n })
 }
 
 /// As [`Triangle::solve`], of at most [`SMALL`] rows.
 pub fn solve<T: Field>(triangle: &Triangle<T>, x: &mut [T], width: usize) {
-    level().run(Solve { triangle, x, width });
+    level().run(SmallSolve { triangle, x, width });
 }
 
-struct Lu<'a, T> {
+struct SmallLu<'a, T> {
     matrix: &'a mut [T],
     n: usize,
     pivots: &'a mut [u32],
 }
 
-impl<T: Factor, const W: usize> Kernel for InRows<Lu<'_, T>, W> {
+impl<T: Factor, const W: usize> SimdKernel for InRows<SmallLu<'_, T>, W> {
     type Output = Factored;
 
     #[inline(always)]
     fn run<I: Isa>(self) -> Factored {
-        let Lu { matrix, n, pivots } = self.0;
+        let SmallLu { matrix, n, pivots } = self.0;
         let zero = <T as super::gemm::Compute>::ZERO;
         let mut space = [[zero; W]; W];
         let rows = &mut space[..n];
@@ -68,7 +68,7 @@ impl<T: Factor, const W: usize> Kernel for InRows<Lu<'_, T>, W> {
             }
         }
         let mut made = Factored { odd: false, singular: None };
-        let mut best = Largest { size: zero, at: 0 };
+        let mut best = PivotSearch { size: zero, at: 0 };
         rows.iter().enumerate().for_each(|(i, row)| best.see(row[0], i));
         for (k, pivot) in pivots[..n].iter_mut().enumerate() {
             *pivot = best.at as u32;
@@ -88,7 +88,7 @@ impl<T: Factor, const W: usize> Kernel for InRows<Lu<'_, T>, W> {
                 right[k + 1..].copy_from_slice(&own[k + 1..]);
             }
             let next = (k + 1).min(n - 1);
-            best = Largest { size: zero, at: next };
+            best = PivotSearch { size: zero, at: next };
             for (i, row) in open.iter_mut().enumerate() {
                 let factor = row[k] / divisor;
                 less::<I, T, W>(row, factor, &right);
@@ -121,33 +121,33 @@ fn less<I: Isa, T: Field, const W: usize>(row: &mut [T; W], factor: T, other: &[
 }
 
 /// The element of largest size so far, the first of these; NaN counts as the largest, so that it shows in the result.
-struct Largest<T> {
+struct PivotSearch<T> {
     size: T,
     at: usize,
 }
 
-impl<T: Factor> Largest<T> {
+impl<T: Factor> PivotSearch<T> {
     #[inline(always)]
     fn see(&mut self, x: T, at: usize) {
         let size = if x < <T as super::gemm::Compute>::ZERO { -x } else { x };
         if size > self.size || size.wide().is_nan() {
-            *self = Largest { size, at };
+            *self = PivotSearch { size, at };
         }
     }
 }
 
-struct Root<'a, T> {
+struct SmallCholesky<'a, T> {
     matrix: &'a mut [T],
     n: usize,
 }
 
-impl<T: Field + Real, const W: usize> Kernel for InRows<Root<'_, T>, W> {
+impl<T: Field + Real, const W: usize> SimdKernel for InRows<SmallCholesky<'_, T>, W> {
     type Output = Option<usize>;
 
     // The rows are those of the transposed factor: each is what the matrix has there, less multiples of those above it.
     #[inline(always)]
     fn run<I: Isa>(self) -> Option<usize> {
-        let Root { matrix, n } = self.0;
+        let SmallCholesky { matrix, n } = self.0;
         let mut space = [[<T as super::gemm::Compute>::ZERO; W]; W];
         for i in 0..n {
             let (done, own) = space.split_at_mut(i);
@@ -167,8 +167,8 @@ impl<T: Field + Real, const W: usize> Kernel for InRows<Root<'_, T>, W> {
             }
             own[i] = root;
         }
-        for (i, line) in matrix.chunks_exact_mut(n.max(1)).enumerate() {
-            for (x, row) in line[..=i].iter_mut().zip(&space) {
+        for (i, out_row) in matrix.chunks_exact_mut(n.max(1)).enumerate() {
+            for (x, row) in out_row[..=i].iter_mut().zip(&space) {
                 *x = row[i];
             }
         }
@@ -176,13 +176,13 @@ impl<T: Field + Real, const W: usize> Kernel for InRows<Root<'_, T>, W> {
     }
 }
 
-struct Solve<'a, T> {
+struct SmallSolve<'a, T> {
     triangle: &'a Triangle<'a, T>,
     x: &'a mut [T],
     width: usize,
 }
 
-impl<T: Field> Kernel for Solve<'_, T> {
+impl<T: Field> SimdKernel for SmallSolve<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -198,11 +198,11 @@ impl<T: Field> Kernel for Solve<'_, T> {
     }
 }
 
-impl<T: Field> Solve<'_, T> {
+impl<T: Field> SmallSolve<'_, T> {
     /// Solves for some columns; gives their number.
     #[inline(always)]
     fn columns<I: Isa, const C: usize>(&mut self, from: usize) -> usize {
-        let Solve { triangle, x, width } = self;
+        let SmallSolve { triangle, x, width } = self;
         let (n, width) = (triangle.n, *width);
         let Strides { start, row, col, .. } = triangle.from(0, 0);
         let at = |i: usize, j: usize| start as isize + i as isize * row + j as isize * col;
@@ -221,8 +221,8 @@ impl<T: Field> Solve<'_, T> {
             }
             let own = *own;
             let (open, mut factor) = if up { (above, at(0, j)) } else { (below, at(j + 1, j)) };
-            for line in open.chunks_exact_mut(width) {
-                let Some(to) = line[from..].first_chunk_mut::<C>() else { break };
+            for out_row in open.chunks_exact_mut(width) {
+                let Some(to) = out_row[from..].first_chunk_mut::<C>() else { break };
                 let by = -triangle.data[factor as usize];
                 let mut sums = *to;
                 for c in 0..C {

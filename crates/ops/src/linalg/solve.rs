@@ -15,7 +15,7 @@ use tonnage_core::{Bytes, DType, OpDef, TensorType, Workers};
 use super::lu::{self, Factor};
 use super::matmul::MATMUL;
 use super::matrix::{dims, each_in_slot, for_batch, inside};
-use super::substitute::{Room, Triangle};
+use super::substitute::{BlockWorkspace, Triangle};
 use super::system::{self, side, transposed};
 use crate::emit;
 use crate::infer::{cost, elements};
@@ -46,10 +46,10 @@ pub static SOLVE: OpDef = OpDef {
     samples,
 };
 
-/// Bytes of one factorized matrix, its pivots, and the room that it takes with that many right sides.
+/// Bytes of one factorized matrix, its pivots, and the workspace that it takes with that many right sides.
 fn slot(n: usize, width: usize, dtype: DType, threads: usize) -> usize {
-    let room = lu::bytes(n, width, dtype, threads);
-    cut_bytes_of(n * n, dtype) + cut_bytes::<u32>(n) + room
+    let workspace = lu::bytes(n, width, dtype, threads);
+    cut_bytes_of(n * n, dtype) + cut_bytes::<u32>(n) + workspace
 }
 
 /// Room for as many factorized matrices of the first input as are worked on at once.
@@ -62,7 +62,7 @@ pub(super) fn factors_bytes(call: &Call, threads: usize) -> Bytes {
 }
 
 /// A factorized matrix of a batch.
-pub(super) struct Item<'a, T> {
+pub(super) struct FactoredMatrix<'a, T> {
     /// Which one.
     pub number: usize,
     /// Its order.
@@ -74,12 +74,12 @@ pub(super) struct Item<'a, T> {
     /// What came of it.
     pub made: lu::Factored,
     /// For what is done next.
-    pub room: Room<'a, T>,
+    pub workspace: BlockWorkspace<'a, T>,
 }
 
 /// What is done with a factorized matrix and the elements of the output that belong to it.
-pub(super) type OnItem<'f, T, O> =
-    &'f (dyn Fn(Item<T>, &mut [O], &dyn Workers) -> Result<()> + Sync);
+pub(super) type OnFactored<'f, T, O> =
+    &'f (dyn Fn(FactoredMatrix<T>, &mut [O], &dyn Workers) -> Result<()> + Sync);
 
 /// Factorizes every matrix of `a` and calls `f` with it and the `size` elements of `out` that belong to it, which are
 /// `width` right sides or none.
@@ -88,7 +88,7 @@ pub(super) fn for_each_factored<T: Factor, O: Send>(
     (out, size, width): (&mut [O], usize, usize),
     scratch: &mut [u8],
     workers: &dyn Workers,
-    f: OnItem<T, O>,
+    f: OnFactored<T, O>,
 ) -> Result<()> {
     let (batch, n, _) = dims("solve", &a.layout.sizes)?;
     let each = slot(n, width, T::DTYPE, inside(batch, workers.threads()));
@@ -96,10 +96,10 @@ pub(super) fn for_each_factored<T: Factor, O: Send>(
     each_in_slot(out, (scratch, each), workers, &|number, out, mut slot, workers| {
         let factors = cut::<T>(&mut slot, n * n);
         let pivots = cut::<u32>(&mut slot, n);
-        let mut room = Room::of(slot, n, lu::held(n, width));
+        let mut workspace = BlockWorkspace::of(slot, n, lu::held(n, width));
         strided::copy(&a.layout, a.slice::<T>(), number * n * n, factors);
-        let made = lu::factorize(factors, n, pivots, &mut room, workers)?;
-        f(Item { number, n, factors, pivots, made, room }, out, workers)
+        let made = lu::factorize(factors, n, pivots, &mut workspace, workers)?;
+        f(FactoredMatrix { number, n, factors, pivots, made, workspace }, out, workers)
     })
 }
 
@@ -135,14 +135,14 @@ fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
 
 /// Replaces `x` by the solution.
 fn substitute<T: Factor>(
-    it: &mut Item<T>,
+    it: &mut FactoredMatrix<T>,
     x: &mut [T],
     width: usize,
     transposed: bool,
     workers: &dyn Workers,
 ) -> Result<()> {
     let (n, factors, pivots) = (it.n, it.factors, it.pivots);
-    let room = &mut it.room;
+    let workspace = &mut it.workspace;
     let (down, right) = (n as isize, 1);
     let lower = |transposed| Triangle {
         data: factors,
@@ -162,13 +162,13 @@ fn substitute<T: Factor>(
         unit: false,
     };
     if transposed {
-        upper(true).solve(x, width, room, workers)?;
-        lower(true).solve(x, width, room, workers)?;
+        upper(true).solve(x, width, workspace, workers)?;
+        lower(true).solve(x, width, workspace, workers)?;
         lu::exchange(x, width, pivots, true);
     } else {
         lu::exchange(x, width, pivots, false);
-        lower(false).solve(x, width, room, workers)?;
-        upper(false).solve(x, width, room, workers)?;
+        lower(false).solve(x, width, workspace, workers)?;
+        upper(false).solve(x, width, workspace, workers)?;
     }
     Ok(())
 }
@@ -176,12 +176,12 @@ fn substitute<T: Factor>(
 /// The right side's gradient H solves the system of the other transpose; the left side's is -H Xᵀ, or -X Hᵀ where it
 /// was transposed.
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let turned = transposed("solve", call.attrs)?;
-    let of_b = e.apply(&SOLVE, vec![call.input(0)?, call.grad()?], side(!turned))?;
+    let transposed = transposed("solve", call.attrs)?;
+    let of_b = e.apply(&SOLVE, vec![call.input(0)?, call.grad()?], side(!transposed))?;
     let of_a = match call.needs[0] {
         true => {
             let x = call.output(0)?;
-            let (left, right) = if turned { (x, of_b.clone()) } else { (of_b.clone(), x) };
+            let (left, right) = if transposed { (x, of_b.clone()) } else { (of_b.clone(), x) };
             let outer = Attrs::Matmul { transpose_a: false, transpose_b: true };
             let outer = e.apply(&MATMUL, vec![left, right], outer)?;
             emit::dense(emit::neg(e, outer)?)

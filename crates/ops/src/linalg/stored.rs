@@ -10,41 +10,43 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::error::Result;
 use tonnage_core::recipe::Elements;
 
-use super::gemm::forced::Level;
-use super::gemm::{Compute, Direct, Matrix, Narrow, Operand, Packs, Reads, Strides, Strip};
+use super::gemm::forced::GemmLevel;
+use super::gemm::{
+    Bf16Source, Compute, DirectMatrix, GemmOperand, Matrix, Packs, Reads, Strides, Strip,
+};
 
 /// One side of a product.
-pub(super) enum Side<'a, T> {
+pub(super) enum MaybeStored<'a, T> {
     Memory(Matrix<'a, T>),
     Stored(StoredMatrix<'a, T>),
 }
 
-/// Matrices outside of memory, of which lines or depth run along elements.
+/// Matrices outside of memory, MN-major or K-major.
 #[derive(Clone, Copy)]
 pub(super) struct StoredMatrix<'a, T> {
     from: &'a dyn Elements,
     start: usize,
     batch: isize,
-    line: isize,
-    depth: isize,
+    mn_stride: isize,
+    k_stride: isize,
     of: PhantomData<T>,
 }
 
 impl<'a, T> StoredMatrix<'a, T> {
-    /// For the left side: `[rows, depth]`.
+    /// For the left side: `[rows, k]`.
     pub fn left(from: &'a dyn Elements, strides: Strides) -> StoredMatrix<'a, T> {
         let Strides { start, batch, row, col } = strides;
-        StoredMatrix { from, start, batch, line: row, depth: col, of: PhantomData }
+        StoredMatrix { from, start, batch, mn_stride: row, k_stride: col, of: PhantomData }
     }
 
-    /// For the right side: `[depth, cols]`.
+    /// For the right side: `[k, cols]`.
     pub fn right(from: &'a dyn Elements, strides: Strides) -> StoredMatrix<'a, T> {
         let Strides { start, batch, row, col } = strides;
-        StoredMatrix { from, start, batch, line: col, depth: row, of: PhantomData }
+        StoredMatrix { from, start, batch, mn_stride: col, k_stride: row, of: PhantomData }
     }
 
-    /// Reads a block of `outer` runs of `inner` elements, each `apart` from the one before, and shows it in pieces: of which run, from
-    /// which of its elements on.
+    /// Reads a block of `outer` runs of `inner` elements, each `apart` from the one before, and shows it in pieces: of
+    /// which run, from which of its elements on.
     fn pieces<C: Compute>(
         &self,
         start: usize,
@@ -80,59 +82,59 @@ impl<'a, T> StoredMatrix<'a, T> {
     }
 }
 
-impl<C: Compute, T: Reads<C>> Operand<C> for StoredMatrix<'_, T> {
+impl<C: Compute, T: Reads<C>> GemmOperand<C> for StoredMatrix<'_, T> {
     fn pack(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         width: usize,
         out: &mut [C],
     ) {
-        let (count, deep) = (lines.len(), depth.len());
-        if count == 0 || deep == 0 || width == 0 {
+        let (count, k_block) = (mn_range.len(), k_range.len());
+        if count == 0 || k_block == 0 || width == 0 {
             return;
         }
         let start = self.start as isize
             + batch as isize * self.batch
-            + lines.start as isize * self.line
-            + depth.start as isize * self.depth;
+            + mn_range.start as isize * self.mn_stride
+            + k_range.start as isize * self.k_stride;
         let start = start as usize;
-        // The last panel has lines that are not there.
+        // The last panel is padded.
         let whole = count / width * width;
         if whole < count {
-            out[whole * deep..][..width * deep].fill(C::ZERO);
+            out[whole * k_block..][..width * k_block].fill(C::ZERO);
         }
-        let panel = |line: usize| line / width * width * deep + line % width;
-        if self.depth == 1 {
-            self.pieces(start, (count, self.line), deep, |line, first, values| {
-                let to = &mut out[panel(line) + first * width..];
+        let panel = |mn: usize| mn / width * width * k_block + mn % width;
+        if self.k_stride == 1 {
+            self.pieces(start, (count, self.mn_stride), k_block, |mn, first, values| {
+                let to = &mut out[panel(mn) + first * width..];
                 to.iter_mut().step_by(width).zip(values).for_each(|(to, x)| *to = x.read());
             });
         } else {
-            self.pieces(start, (deep, self.depth), count, |step, first, mut values| {
-                let mut line = first;
+            self.pieces(start, (k_block, self.k_stride), count, |step, first, mut values| {
+                let mut mn = first;
                 while !values.is_empty() {
-                    let together = (width - line % width).min(values.len());
+                    let together = (width - mn % width).min(values.len());
                     let (now, rest) = values.split_at(together);
-                    let to = &mut out[panel(line) + step * width..][..together];
+                    let to = &mut out[panel(mn) + step * width..][..together];
                     to.iter_mut().zip(now).for_each(|(to, x)| *to = x.read());
-                    (values, line) = (rest, line + together);
+                    (values, mn) = (rest, mn + together);
                 }
             });
         }
     }
 
-    fn direct(&self, _: usize) -> Option<Direct<'_, C>> {
+    fn direct(&self, _: usize) -> Option<DirectMatrix<'_, C>> {
         None
     }
 
-    fn narrow(&self, _: usize) -> Narrow<'_> {
-        T::as_narrow(&[]).map_or(Narrow::No, |_| Narrow::Packed)
+    fn bf16_source(&self, _: usize) -> Bf16Source<'_> {
+        T::as_bf16(&[]).map_or(Bf16Source::No, |_| Bf16Source::Packed)
     }
 
-    fn runs_along_depth(&self) -> bool {
-        self.depth == 1
+    fn is_k_major(&self) -> bool {
+        self.k_stride == 1
     }
 
     fn packs(&self) -> Packs {
@@ -142,13 +144,13 @@ impl<C: Compute, T: Reads<C>> Operand<C> for StoredMatrix<'_, T> {
     fn strip(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         out: &mut [C],
     ) -> Strip {
-        let (count, deep) = (lines.len(), depth.len());
-        Operand::<C>::pack(self, batch, lines, depth, count, out);
-        Strip { line: 1, depth: count, run: deep.max(1), jump: 0 }
+        let (count, k_block) = (mn_range.len(), k_range.len());
+        GemmOperand::<C>::pack(self, batch, mn_range, k_range, count, out);
+        Strip { mn_stride: 1, k_stride: count, run: k_block.max(1), jump: 0 }
     }
 
     // Whoever reads it knows how long it is.
@@ -160,45 +162,45 @@ impl<C: Compute, T: Reads<C>> Operand<C> for StoredMatrix<'_, T> {
 macro_rules! either {
     ($side:expr, $own:ident => $call:expr) => {
         match $side {
-            Side::Memory($own) => $call,
-            Side::Stored($own) => $call,
+            MaybeStored::Memory($own) => $call,
+            MaybeStored::Stored($own) => $call,
         }
     };
 }
 
-impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
+impl<C: Compute, T: Reads<C>> GemmOperand<C> for MaybeStored<'_, T> {
     fn pack(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         width: usize,
         out: &mut [C],
     ) {
-        either!(self, own => Operand::<C>::pack(own, batch, lines, depth, width, out))
+        either!(self, own => GemmOperand::<C>::pack(own, batch, mn_range, k_range, width, out))
     }
 
-    fn direct(&self, batch: usize) -> Option<Direct<'_, C>> {
-        either!(self, own => Operand::<C>::direct(own, batch))
+    fn direct(&self, batch: usize) -> Option<DirectMatrix<'_, C>> {
+        either!(self, own => GemmOperand::<C>::direct(own, batch))
     }
 
-    fn narrow(&self, batch: usize) -> Narrow<'_> {
-        either!(self, own => Operand::<C>::narrow(own, batch))
+    fn bf16_source(&self, batch: usize) -> Bf16Source<'_> {
+        either!(self, own => GemmOperand::<C>::bf16_source(own, batch))
     }
 
     fn stream(
         &self,
-        level: Level,
+        level: GemmLevel,
         batch: usize,
-        few: &[C],
+        thin: &[C],
         block: [Range<usize>; 2],
         sums: &mut [C],
     ) -> bool {
-        either!(self, own => Operand::<C>::stream(own, level, batch, few, block, sums))
+        either!(self, own => GemmOperand::<C>::stream(own, level, batch, thin, block, sums))
     }
 
-    fn runs_along_depth(&self) -> bool {
-        either!(self, own => Operand::<C>::runs_along_depth(own))
+    fn is_k_major(&self) -> bool {
+        either!(self, own => GemmOperand::<C>::is_k_major(own))
     }
 
     fn packs(&self) -> Packs {
@@ -208,14 +210,14 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Side<'_, T> {
     fn strip(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         out: &mut [C],
     ) -> Strip {
-        either!(self, own => Operand::<C>::strip(own, batch, lines, depth, out))
+        either!(self, own => GemmOperand::<C>::strip(own, batch, mn_range, k_range, out))
     }
 
-    fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
-        either!(self, own => Operand::<C>::check(own, batch, lines, depth))
+    fn check(&self, batch: usize, mn_len: usize, k: usize) -> Result<()> {
+        either!(self, own => GemmOperand::<C>::check(own, batch, mn_len, k))
     }
 }

@@ -1,4 +1,4 @@
-//! Triangular systems, solved in place, and the room that factorizations by blocks share.
+//! Triangular systems, solved in place, and the workspace that blocked factorizations share.
 //!
 //! Rows are solved for in blocks, some columns at a time, four rows of sums in registers. What a block says of the rows
 //! that are still open is a product, which the matmul core runs on all threads. Sums run in an order that depends on the
@@ -7,10 +7,12 @@
 use tonnage_core::{DType, Result, Workers};
 
 use super::field::Field;
-use super::gemm::{Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within};
+use super::gemm::{
+    Matrix, NoEpilogue, RowLayout, Size, Strides, Target, gemm, scratch_bytes_within,
+};
 use super::small::{self, SMALL};
 use crate::parallel::{cut, cut_bytes_of};
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Rows of a block.
 pub const BLOCK: usize = 64;
@@ -20,7 +22,7 @@ const ROWS: usize = 4;
 const COLUMNS: usize = 32;
 
 /// What blocks are worked with.
-pub struct Room<'a, T> {
+pub struct BlockWorkspace<'a, T> {
     /// The triangle of a block: four rows after the other, in each column by column.
     triangle: &'a mut [T],
     /// Some columns of a block of right sides.
@@ -36,9 +38,9 @@ fn counts(n: usize, held: usize) -> [usize; 3] {
     [order * order, order * COLUMNS, held]
 }
 
-/// Bytes of the room for matrices of order `n`, products of at most `cols` columns and `held` elements besides, on that
+/// Bytes of the workspace for matrices of order `n`, products of at most `cols` columns and `held` elements besides, on that
 /// many threads.
-pub fn room_bytes(n: usize, cols: usize, held: usize, dtype: DType, threads: usize) -> usize {
+pub fn workspace_bytes(n: usize, cols: usize, held: usize, dtype: DType, threads: usize) -> usize {
     let parts: usize = counts(n, held).iter().map(|count| cut_bytes_of(*count, dtype)).sum();
     if n <= BLOCK {
         return parts;
@@ -58,14 +60,14 @@ pub fn apart(rows: usize) -> usize {
     rows.next_multiple_of(16) + 16
 }
 
-impl<'a, T: Field> Room<'a, T> {
+impl<'a, T: Field> BlockWorkspace<'a, T> {
     /// Cut off the front of scratch, all of whose rest is for packing.
-    pub fn of(mut scratch: &'a mut [u8], n: usize, held: usize) -> Room<'a, T> {
+    pub fn of(mut scratch: &'a mut [u8], n: usize, held: usize) -> BlockWorkspace<'a, T> {
         let [triangle, columns, held] = counts(n, held).map(|count| cut::<T>(&mut scratch, count));
-        Room { triangle, columns, held, packing: scratch }
+        BlockWorkspace { triangle, columns, held, packing: scratch }
     }
 
-    /// Takes the block of a triangle from row `first` on for the one that [`Room::substitute`] solves with.
+    /// Takes the block of a triangle from row `first` on for the one that [`BlockWorkspace::substitute`] solves with.
     pub fn load(&mut self, triangle: &Triangle<T>, first: usize, count: usize) {
         let order = count.next_multiple_of(ROWS);
         let (groups, _) = self.triangle.as_chunks_mut::<ROWS>();
@@ -101,8 +103,8 @@ impl<'a, T: Field> Room<'a, T> {
         (data, stride): (&mut [T], usize),
         workers: &dyn Workers,
     ) -> Result<()> {
-        let into = Target { data, batch_stride: 0, rows: Rows::Every(stride), add: true };
-        gemm(size, &left, &right, into, &Store, self.packing, workers)
+        let into = Target { data, batch_stride: 0, rows: RowLayout::Every(stride), add: true };
+        gemm(size, &left, &right, into, &NoEpilogue, self.packing, workers)
     }
 }
 
@@ -146,7 +148,7 @@ impl<T: Field> Triangle<'_, T> {
         &self,
         x: &mut [T],
         width: usize,
-        room: &mut Room<T>,
+        workspace: &mut BlockWorkspace<T>,
         workers: &dyn Workers,
     ) -> Result<()> {
         if self.n <= SMALL {
@@ -161,19 +163,19 @@ impl<T: Field> Triangle<'_, T> {
             let (start, end) = (number * BLOCK, self.n.min((number + 1) * BLOCK));
             let (above, rest) = x.split_at_mut(start * width);
             let (block, below) = rest.split_at_mut((end - start) * width);
-            room.load(self, start, end - start);
-            room.substitute(block, end - start, [width, width], up);
+            workspace.load(self, start, end - start);
+            workspace.substitute(block, end - start, [width, width], up);
             let (open, first) = if up { (above, 0) } else { (below, end) };
             if open.is_empty() {
                 continue;
             }
-            let held = std::mem::take(&mut room.held);
+            let held = std::mem::take(&mut workspace.held);
             held.iter_mut().zip(&*block).for_each(|(to, x)| *to = -*x);
             let size = Size::single(open.len() / width, width, end - start);
             let left = Matrix::left(self.data, self.from(first, start));
             let right = Matrix::right(&*held, Strides::rows_of(width));
-            room.add(size, left, right, (open, width), workers)?;
-            room.held = held;
+            workspace.add(size, left, right, (open, width), workers)?;
+            workspace.held = held;
         }
         Ok(())
     }
@@ -190,7 +192,7 @@ struct Substitute<'a, T> {
     columns: &'a mut [T],
 }
 
-impl<T: Field> Kernel for Substitute<'_, T> {
+impl<T: Field> SimdKernel for Substitute<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -200,43 +202,43 @@ impl<T: Field> Kernel for Substitute<'_, T> {
         let (groups, _) = triangle.as_chunks::<ROWS>();
         let columns = &mut columns.as_chunks_mut::<COLUMNS>().0[..order];
         columns[count..].fill([T::ZERO; COLUMNS]);
-        let place = |i: usize| if up { (count - 1 - i) * stride } else { i * stride };
+        let row_start = |i: usize| if up { (count - 1 - i) * stride } else { i * stride };
         for from in (0..cols).step_by(COLUMNS) {
             let width = COLUMNS.min(cols - from);
-            for (i, line) in columns[..count].iter_mut().enumerate() {
-                line[..width].copy_from_slice(&x[place(i) + from..][..width]);
-                line[width..].fill(T::ZERO);
+            for (i, row) in columns[..count].iter_mut().enumerate() {
+                row[..width].copy_from_slice(&x[row_start(i) + from..][..width]);
+                row[width..].fill(T::ZERO);
             }
             for first in (0..order).step_by(ROWS) {
                 let group = &groups[first / ROWS * order..][..order];
                 let (done, own) = columns.split_at_mut(first);
                 let Some(own) = own.first_chunk_mut::<ROWS>() else { break };
                 let [mut a, mut b, mut c, mut d] = *own;
-                for (factors, line) in group.iter().zip(&*done) {
+                for (factors, row) in group.iter().zip(&*done) {
                     for i in 0..COLUMNS {
-                        a[i] = factors[0].fma::<I>(line[i], a[i]);
-                        b[i] = factors[1].fma::<I>(line[i], b[i]);
-                        c[i] = factors[2].fma::<I>(line[i], c[i]);
-                        d[i] = factors[3].fma::<I>(line[i], d[i]);
+                        a[i] = factors[0].fma::<I>(row[i], a[i]);
+                        b[i] = factors[1].fma::<I>(row[i], b[i]);
+                        c[i] = factors[2].fma::<I>(row[i], c[i]);
+                        d[i] = factors[3].fma::<I>(row[i], d[i]);
                     }
                 }
                 let mut sums = [a, b, c, d];
                 for r in 0..ROWS {
-                    let mut line = sums[r];
+                    let mut row = sums[r];
                     for q in 0..r {
                         let factor = group[first + q][r];
-                        for (sum, x) in line.iter_mut().zip(&sums[q]) {
+                        for (sum, x) in row.iter_mut().zip(&sums[q]) {
                             *sum = factor.fma::<I>(*x, *sum);
                         }
                     }
                     let pivot = group[first + r][r];
-                    line.iter_mut().for_each(|x| *x = *x / pivot);
-                    sums[r] = line;
+                    row.iter_mut().for_each(|x| *x = *x / pivot);
+                    sums[r] = row;
                 }
                 *own = sums;
             }
-            for (i, line) in columns[..count].iter().enumerate() {
-                x[place(i) + from..][..width].copy_from_slice(&line[..width]);
+            for (i, row) in columns[..count].iter().enumerate() {
+                x[row_start(i) + from..][..width].copy_from_slice(&row[..width]);
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! As many of them as A has rows or columns, whichever are fewer. The element of largest size of each column of U is
 //! positive. By a QR factorization and rotations of the rows of R, which are exact for small values too; those of a large R
-//! are first turned by eigenvectors. In scratch of its own for each thread. The gradient of vectors divides by differences of squares of values, and by values; where
+//! are first multiplied by eigenvectors (`gram`). In scratch of its own for each thread. The gradient of vectors divides by
+//! differences of squares of values, and by values; where
 //! these are 0 the vectors are no function of the matrix, and what would be divided by them is left out. A matrix with NaN
 //! or an infinity is an error that names it.
 
@@ -20,12 +21,12 @@ use tonnage_core::{Bytes, Call, DType, OpDef, TensorType, Workers};
 
 use super::eigh::{differences, on_diagonal, refuse};
 use super::field::{Field, add_in, dot, largest, length};
-use super::gemm::{Matrix, Size, Store, Strides, Target, gemm, scratch_bytes_within};
+use super::gemm::{Matrix, NoEpilogue, Size, Strides, Target, gemm, scratch_bytes_within};
 use super::gram::{self, Spare};
-use super::householder::{Room, room_bytes};
-use super::jacobi::{finish, orthogonalize};
+use super::householder::{HouseholderWorkspace, workspace_bytes};
+use super::jacobi::{orthogonalize, refine};
 use super::matrix::{dims, for_batch, inside};
-use super::qr::{self, batch_of, parts, turned};
+use super::qr::{self, batch_of, matrix_transpose, parts};
 use crate::infer::{cost, elements, inputs, joined, no_attrs};
 use crate::math::divide_no_nan::DIVIDE_NO_NAN;
 use crate::number::with_real;
@@ -72,12 +73,12 @@ fn infer(call: &Call) -> Result<Types> {
 }
 
 /// Rows of a matrix that is not wide, and its columns.
-fn upended(m: usize, n: usize) -> (usize, usize) {
+fn tall_shape(m: usize, n: usize) -> (usize, usize) {
     (m.max(n), m.min(n))
 }
 
 fn slot(m: usize, n: usize, dtype: DType, threads: usize) -> usize {
-    let (p, q) = upended(m, n);
+    let (p, q) = tall_shape(m, n);
     // The matrix and Q; R; rows that are rotated; factors and lengths.
     let counts = [p * q, p * q, q * q, 2 * q * q, q, q];
     let elements: usize = counts.map(|count| cut_bytes_of(count, dtype)).iter().sum();
@@ -85,7 +86,7 @@ fn slot(m: usize, n: usize, dtype: DType, threads: usize) -> usize {
     elements
         + cut_bytes::<u32>(q)
         + gram::bytes(q, dtype)
-        + room_bytes(p, q, dtype, threads).max(packing.next_multiple_of(64))
+        + workspace_bytes(p, q, dtype, threads).max(packing.next_multiple_of(64))
 }
 
 fn scratch(call: &Call, threads: usize) -> Bytes {
@@ -122,7 +123,7 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
             failed.fetch_min((number as u64) << 32, Ordering::Relaxed);
             return Ok(());
         }
-        // Brought near 1 by a power of 2, so that no product over- or underflows; a wide matrix is turned round.
+        // Brought near 1 by a power of 2, so that no product over- or underflows; a wide matrix is transposed.
         let scale = if most > 0.0 { most.log2().floor().exp2() } else { 1.0 };
         for (i, x) in other.iter().enumerate() {
             let at = if m < n { i % n * m + i / n } else { i };
@@ -133,15 +134,16 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
             failed.fetch_min((number as u64) << 32, Ordering::Relaxed);
         }
         s.iter_mut().for_each(|s| *s = T::of(s.wide() * scale));
-        upright(u, v, least, &mut matrix[..least]);
+        fix_signs(u, v, least, &mut matrix[..least]);
         Ok(())
     })?;
     refuse("svd", failed.into_inner())
 }
 
-/// Turns columns of both sides round where the element of largest size of the left one, the first of these, is negative.
-fn upright<T: Field>(u: &mut [T], v: &mut [T], k: usize, signs: &mut [T]) {
-    super::eigh::upright(u, k, signs);
+/// The sign convention: negates columns of both sides where the element of largest magnitude of the left one, the first of
+/// these, is negative.
+fn fix_signs<T: Field>(u: &mut [T], v: &mut [T], k: usize, signs: &mut [T]) {
+    super::eigh::fix_column_signs(u, k, signs);
     for row in v.chunks_exact_mut(k) {
         row.iter_mut().zip(&*signs).for_each(|(x, sign)| *x = *x * *sign);
     }
@@ -151,7 +153,7 @@ fn upright<T: Field>(u: &mut [T], v: &mut [T], k: usize, signs: &mut [T]) {
 const GRADED: f64 = 4096.0;
 
 /// One matrix that is not wide: the vectors of its longer side, its values, the vectors of its shorter side. False where
-/// there is no end to it.
+/// it does not converge.
 fn decompose<T: Field>(
     matrix: &mut [T],
     q: &mut [T],
@@ -165,22 +167,32 @@ fn decompose<T: Field>(
     let rows = cut::<T>(&mut scratch, 2 * n * n);
     let [factors, lengths] = [(); 2].map(|()| cut::<T>(&mut scratch, n));
     let order = cut::<u32>(&mut scratch, n);
-    qr::factorize(matrix, n, factors, q, r, &mut Room::of(&mut *scratch, m, n), workers)?;
+    qr::factorize(
+        matrix,
+        n,
+        factors,
+        q,
+        r,
+        &mut HouseholderWorkspace::of(&mut *scratch, m, n),
+        workers,
+    )?;
     // Rows that rounding alone may have left: they are not rotated, and their directions are made up.
     let lengths_of_r = || r.chunks_exact(n).map(length);
     let longest = lengths_of_r().fold(0.0, f64::max);
     let least = T::STEP * longest;
-    // A large R is turned first, unless its rows are of such different lengths that the turn would blur the short ones. What is worked out on the way lies where results will.
+    // A large R is preconditioned first, unless its rows are of such different lengths that this would blur the short ones.
+    // What is worked out on the way lies where results will.
     let spare = Spare {
         products: &mut matrix[..n * n],
         reflections: &mut *short,
-        turn: &mut long[..n * n],
+        rotation: &mut long[..n * n],
         order: &mut *order,
     };
     let even = lengths_of_r().all(|length| length <= least || length >= longest / GRADED);
-    let turned = even && n >= gram::LEAST && gram::turn(r, n, rows, spare, &mut *scratch, workers)?;
-    let ended = if turned {
-        finish(rows, n, 2 * n, least, matrix, (&mut *scratch, workers))?
+    let preconditioned =
+        even && n >= gram::LEAST && gram::precondition(r, n, rows, spare, &mut *scratch, workers)?;
+    let ended = if preconditioned {
+        refine(rows, n, 2 * n, least, matrix, (&mut *scratch, workers))?
     } else {
         // Beside each row of R one of the unit matrix: what R was multiplied by in the end.
         for (i, (row, from)) in rows.chunks_exact_mut(2 * n).zip(r.chunks_exact(n)).enumerate() {
@@ -214,7 +226,7 @@ fn decompose<T: Field>(
     let size = Size::single(m, n, n);
     let left = Matrix::left(q, Strides::rows_of(n));
     let right = Matrix::right(r, Strides::rows_of(n).transposed());
-    gemm(size, &left, &right, Target::new(long, size), &Store, scratch, workers)?;
+    gemm(size, &left, &right, Target::new(long, size), &NoEpilogue, scratch, workers)?;
     Ok(ended)
 }
 
@@ -258,8 +270,8 @@ fn broadcast(e: &mut dyn Emit, x: &Value, column: bool) -> Result<Value> {
 }
 
 /// X - Xᵀ over the differences of squares.
-fn twisted(e: &mut dyn Emit, x: &Value, apart: &Value) -> Result<Value> {
-    let other = turned(e, x.clone())?;
+fn skew_over(e: &mut dyn Emit, x: &Value, apart: &Value) -> Result<Value> {
+    let other = matrix_transpose(e, x.clone())?;
     let odd = emit::sub(e, x.clone(), other)?;
     emit::binary(e, &DIVIDE_NO_NAN, odd, apart.clone())
 }
@@ -288,9 +300,9 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     };
     if let Some(g) = given(0) {
         let common = emit::matmul(e, u.clone(), g.clone(), true, false)?;
-        let twisted = twisted(e, &common, &apart)?;
+        let skew_over = skew_over(e, &common, &apart)?;
         let row = broadcast(e, &s, false)?;
-        let part = emit::mul(e, twisted, row)?;
+        let part = emit::mul(e, skew_over, row)?;
         inner = sum(e, inner, part)?;
         if m > k {
             let rest = outside(e, &u, &g, &common, &s)?;
@@ -299,9 +311,9 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     }
     if let Some(g) = given(2) {
         let common = emit::matmul(e, v.clone(), g.clone(), true, false)?;
-        let twisted = twisted(e, &common, &apart)?;
+        let skew_over = skew_over(e, &common, &apart)?;
         let column = broadcast(e, &s, true)?;
-        let part = emit::mul(e, column, twisted)?;
+        let part = emit::mul(e, column, skew_over)?;
         inner = sum(e, inner, part)?;
         if n > k {
             let rest = outside(e, &v, &g, &common, &s)?;

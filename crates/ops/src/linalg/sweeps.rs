@@ -8,7 +8,7 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Result, Workers};
 
 use super::field::Field;
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Columns of a strip.
 pub const STRIP: usize = 32;
@@ -104,10 +104,10 @@ fn step<T: Field>(
         }
         (sin, cos) = (f / r, g / r);
         let next = d[i + 1] - shift;
-        let turned = (d[i] - next) * sin + 2.0 * cos * b;
-        shift = sin * turned;
+        let rotated = (d[i] - next) * sin + 2.0 * cos * b;
+        shift = sin * rotated;
         d[i + 1] = next + shift;
-        g = cos * turned - b;
+        g = cos * rotated - b;
         rotations[i] = [T::of(cos), T::of(sin)];
     }
     d[first] -= shift;
@@ -162,7 +162,7 @@ struct Passing<'a, T> {
     high: usize,
 }
 
-impl<T: Field> Kernel for Passing<'_, T> {
+impl<T: Field> SimdKernel for Passing<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -173,19 +173,19 @@ impl<T: Field> Kernel for Passing<'_, T> {
         let sweeps: [&[Rotation<T>]; TOGETHER] =
             std::array::from_fn(|s| &rotations[s * each + s..(s + 1) * each]);
         // Each sweep keeps the row that it is to rotate with the next one that comes.
-        let mut kept = [[T::ZERO; STRIP]; TOGETHER];
+        let mut pending = [[T::ZERO; STRIP]; TOGETHER];
         // The row that comes in, `TOGETHER` on: those below `low` are none, and push the last ones out.
         for at in (low..=high + TOGETHER).rev() {
             let mut row = match at.checked_sub(TOGETHER) {
                 Some(at) if at >= low => rows[at],
                 _ => [T::ZERO; STRIP],
             };
-            for (kept, sweep) in kept.iter_mut().zip(sweeps) {
+            for (pending, sweep) in pending.iter_mut().zip(sweeps) {
                 let [cos, sin] = sweep[at];
                 for i in 0..STRIP {
-                    let (x, y) = (row[i], kept[i]);
+                    let (x, y) = (row[i], pending[i]);
                     row[i] = sin.fma::<I>(x, cos * y);
-                    kept[i] = cos.fma::<I>(x, -(sin * y));
+                    pending[i] = cos.fma::<I>(x, -(sin * y));
                 }
             }
             if at <= high {

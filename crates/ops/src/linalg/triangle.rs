@@ -47,7 +47,7 @@ pub(super) fn expand(
     let lengths = [x.ty().shape[rank - 2].clone(), x.ty().shape[rank - 1].clone()];
     let counts = count_in(&lengths);
     let [rows, columns] = lengths;
-    let most = if counts == DType::I32 { FEW } else { 1 << 62 };
+    let most = if counts == DType::I32 { I32_LIMIT } else { 1 << 62 };
     let first = diagonal.clamp(-most, most);
     let rows = counting(e, rows, first, counts, true)?;
     let columns = counting(e, columns, 0, counts, false)?;
@@ -59,11 +59,11 @@ pub(super) fn expand(
 }
 
 /// Lengths up to this are counted in 32 bits, which is half the work; a diagonal as far out is none.
-const FEW: i64 = 1 << 30;
+const I32_LIMIT: i64 = 1 << 30;
 
 fn count_in(lengths: &[Dim]) -> DType {
-    let few = |len: &Dim| len.known().is_some_and(|len| len < FEW as usize);
-    if lengths.iter().all(few) { DType::I32 } else { DType::I64 }
+    let fits_i32 = |len: &Dim| len.known().is_some_and(|len| len < I32_LIMIT as usize);
+    if lengths.iter().all(fits_i32) { DType::I32 } else { DType::I64 }
 }
 
 /// Numbers along an axis: down the rows, or along them.

@@ -13,7 +13,7 @@ use tonnage_core::{Attrs, Bytes, Call, DType, Emit, OpDef, TensorType};
 use super::field::Field;
 use super::matmul::MATMUL;
 use super::matrix::{dims, each_in_slot, for_batch, inside};
-use super::substitute::{Room, Triangle, held_to_solve, room_bytes};
+use super::substitute::{BlockWorkspace, Triangle, held_to_solve, workspace_bytes};
 use super::system::{self, side, transposed};
 use super::tril::TRIL;
 use crate::infer::{cost, elements};
@@ -47,12 +47,12 @@ pub static TRIANGULAR_SOLVE: OpDef = OpDef {
 /// The right side's gradient H solves the system of the other transpose; the left side's is -H Xᵀ, or
 /// -X Hᵀ where it was transposed, of which the op reads the lower triangle alone.
 fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
-    let turned = transposed("triangular_solve", call.attrs)?;
+    let transposed = transposed("triangular_solve", call.attrs)?;
     let (a, x) = (call.input(0)?, call.output(0)?);
-    let of_b = emit.apply(&TRIANGULAR_SOLVE, vec![a, call.grad()?], side(!turned))?;
+    let of_b = emit.apply(&TRIANGULAR_SOLVE, vec![a, call.grad()?], side(!transposed))?;
     let mut grads = vec![None, None];
     if call.needs[0] {
-        let (left, right) = if turned { (x, of_b.clone()) } else { (of_b.clone(), x) };
+        let (left, right) = if transposed { (x, of_b.clone()) } else { (of_b.clone(), x) };
         let outer = Attrs::Matmul { transpose_a: false, transpose_b: true };
         let outer = emit.apply(&MATMUL, vec![left, right], outer)?;
         let below = emit.apply(&TRIL, vec![outer], Attrs::Diagonal(0))?;
@@ -63,7 +63,7 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
 }
 
 fn slot(n: usize, width: usize, dtype: DType, threads: usize) -> usize {
-    room_bytes(n, width, held_to_solve(n, width), dtype, threads)
+    workspace_bytes(n, width, held_to_solve(n, width), dtype, threads)
 }
 
 fn scratch(call: &Call, threads: usize) -> Bytes {
@@ -108,8 +108,8 @@ fn solve<T: Field>(k: &mut Kernel) -> Result<()> {
         if given {
             strided::copy(&b.layout, b.slice::<T>(), number * n * width, x);
         }
-        let mut room = Room::of(slot, n, held_to_solve(n, width));
-        triangle(number).solve(x, width, &mut room, workers)
+        let mut workspace = BlockWorkspace::of(slot, n, held_to_solve(n, width));
+        triangle(number).solve(x, width, &mut workspace, workers)
     })
 }
 

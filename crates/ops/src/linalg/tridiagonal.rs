@@ -4,14 +4,14 @@ use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{Result, Workers};
 
 use super::field::{Field, dot_in};
-use super::householder::{BLOCK, Room, reflect};
+use super::householder::{BLOCK, HouseholderWorkspace, reflect};
 use crate::parallel::rows_at_once;
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Takes a symmetric matrix to three diagonals. Row `j` of `vectors`, as long as the matrix is wide, becomes the vector of
 /// reflection `j`. The matrix is used up.
 ///
-/// A reflection takes v wᵀ + w vᵀ from the matrix. Within a block that is put off: a row gets it when its turn comes, and
+/// A reflection takes v wᵀ + w vᵀ from the matrix. Within a block that is deferred: a row gets it when its turn comes, and
 /// products with the matrix are corrected for it. So a step reads the matrix once and writes none of it, and a block ends
 /// with two products, which the matmul core runs (Dongarra, Sorensen and Hammarling, 1989).
 pub fn reduce<T: Field>(
@@ -20,20 +20,20 @@ pub fn reduce<T: Field>(
     vectors: &mut [T],
     factors: &mut [T],
     (diagonal, beside): (&mut [f64], &mut [f64]),
-    room: &mut Room<T>,
+    workspace: &mut HouseholderWorkspace<T>,
     workers: &dyn Workers,
 ) -> Result<()> {
     for start in (0..n).step_by(BLOCK) {
         let end = n.min(start + BLOCK);
         // -w of each reflection, a row.
-        let others = std::mem::take(&mut room.vectors);
+        let others = std::mem::take(&mut workspace.vectors);
         for j in start..end {
             let (done, own) = vectors.split_at_mut(j * n);
             let (others, product) = others.split_at_mut((j - start) * n);
-            let put_off = PutOff { v: &done[start * n..], w: others, n };
+            let deferred = DeferredUpdates { v: &done[start * n..], w: others, n };
             let (own, product) = (&mut own[..n], &mut product[..n]);
             let (row, below) = matrix[j * n..].split_at_mut(n);
-            level().run(Bring { put_off, row, from: j });
+            level().run(UpdatedRow { deferred, row, from: j });
             diagonal[j] = row[j].wide();
             own[..=j].fill(T::ZERO);
             own[j + 1..].copy_from_slice(&row[j + 1..]);
@@ -48,15 +48,21 @@ pub fn reduce<T: Field>(
             let (own, from, at_once) = (&own[j + 1..], j + 1, rows_at_once(n));
             for_each_chunk(workers, &mut product[from..], at_once, &|chunk, out| {
                 let rows = &below[chunk * at_once * n..];
-                level().run(Times { rows, n, from, vector: own, out });
+                level().run(MatrixVector { rows, n, from, vector: own, out });
             })?;
-            level().run(Epilogue { put_off, from, own, factor, product: &mut product[from..] });
+            level().run(CorrectedProduct {
+                deferred,
+                from,
+                own,
+                factor,
+                product: &mut product[from..],
+            });
         }
-        room.vectors = others;
+        workspace.vectors = others;
         if end < n {
             let side = n - end;
             let reflected = &vectors[start * n..end * n];
-            room.add_both(
+            workspace.add_both(
                 reflected,
                 [end - start, n, end],
                 &mut matrix[end * n + end..],
@@ -70,13 +76,13 @@ pub fn reduce<T: Field>(
 
 /// What the reflections of a block have still to take away: v and -w of each, a row of `n`.
 #[derive(Clone, Copy)]
-struct PutOff<'a, T> {
+struct DeferredUpdates<'a, T> {
     v: &'a [T],
     w: &'a [T],
     n: usize,
 }
 
-impl<'a, T> PutOff<'a, T> {
+impl<'a, T> DeferredUpdates<'a, T> {
     #[inline(always)]
     fn pairs(&self) -> impl Iterator<Item = (&'a [T], &'a [T])> {
         self.v.chunks_exact(self.n).zip(self.w.chunks_exact(self.n))
@@ -84,19 +90,19 @@ impl<'a, T> PutOff<'a, T> {
 }
 
 /// Brings a row of the matrix up to date, from its diagonal on.
-struct Bring<'a, T> {
-    put_off: PutOff<'a, T>,
+struct UpdatedRow<'a, T> {
+    deferred: DeferredUpdates<'a, T>,
     row: &'a mut [T],
     from: usize,
 }
 
-impl<T: Field> Kernel for Bring<'_, T> {
+impl<T: Field> SimdKernel for UpdatedRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
         let row = &mut self.row[self.from..];
-        for (v, w) in self.put_off.pairs() {
+        for (v, w) in self.deferred.pairs() {
             let (v, w) = (&v[self.from..], &w[self.from..]);
             add_both_in::<I, T>(row, (v[0], w), (w[0], v));
         }
@@ -112,21 +118,21 @@ fn add_both_in<I: Isa, T: Field>(to: &mut [T], (a, x): (T, &[T]), (b, y): (T, &[
 }
 
 /// Corrects a product with the matrix, and makes -w of it.
-struct Epilogue<'a, T> {
-    put_off: PutOff<'a, T>,
+struct CorrectedProduct<'a, T> {
+    deferred: DeferredUpdates<'a, T>,
     from: usize,
     own: &'a [T],
     factor: T,
     product: &'a mut [T],
 }
 
-impl<T: Field> Kernel for Epilogue<'_, T> {
+impl<T: Field> SimdKernel for CorrectedProduct<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let Epilogue { put_off, from, own, factor, product } = self;
-        for (v, w) in put_off.pairs() {
+        let CorrectedProduct { deferred, from, own, factor, product } = self;
+        for (v, w) in deferred.pairs() {
             let (v, w) = (&v[from..], &w[from..]);
             let (by_w, by_v) = (dot_in::<I, T>(w, own), dot_in::<I, T>(v, own));
             add_both_in::<I, T>(product, (by_w, v), (by_v, w));
@@ -140,7 +146,7 @@ impl<T: Field> Kernel for Epilogue<'_, T> {
 }
 
 /// Rows times a vector.
-struct Times<'a, T> {
+struct MatrixVector<'a, T> {
     rows: &'a [T],
     n: usize,
     from: usize,
@@ -148,7 +154,7 @@ struct Times<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Field> Kernel for Times<'_, T> {
+impl<T: Field> SimdKernel for MatrixVector<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -165,7 +171,7 @@ pub fn orthogonal<T: Field>(
     factors: &[T],
     out: &mut [T],
     n: usize,
-    room: &mut Room<T>,
+    workspace: &mut HouseholderWorkspace<T>,
     workers: &dyn Workers,
 ) -> Result<()> {
     out.fill(T::ZERO);
@@ -173,14 +179,14 @@ pub fn orthogonal<T: Field>(
     for start in (0..n).step_by(BLOCK).rev() {
         let (end, len) = (n.min(start + BLOCK), n - start);
         // A block leaves what is above it, and to the left, as it is.
-        let held = std::mem::take(&mut room.vectors);
+        let held = std::mem::take(&mut workspace.vectors);
         let block = &mut held[..(end - start) * len];
         for (to, from) in block.chunks_exact_mut(len).zip(vectors[start * n..].chunks_exact(n)) {
             to.copy_from_slice(&from[start..]);
         }
         let part = &mut out[start * n + start..];
-        room.apply(block, &factors[start..end], false, part, [len, n], workers)?;
-        room.vectors = held;
+        workspace.apply(block, &factors[start..end], false, part, [len, n], workers)?;
+        workspace.vectors = held;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use tonnage_core::{bf16, f16};
 
-use crate::linalg::gemm::{Compute, Output, Reads};
+use crate::linalg::gemm::{Compute, GemmOutput, Reads};
 use crate::simd::{Isa, float};
 
 /// What floats are computed in.
@@ -72,7 +72,7 @@ macro_rules! wide {
 wide!(f64, f32);
 
 /// A float dtype that is read into what it is computed in, and rounded from it.
-pub trait Float: Output<Compute: Wide> + Reads<<Self as Output>::Compute> {}
+pub trait Float: GemmOutput<Compute: Wide> + Reads<<Self as GemmOutput>::Compute> {}
 
 impl Float for f64 {}
 impl Float for f32 {}

@@ -10,10 +10,10 @@ use tonnage_core::row::{AxisMap, AxisOf, Call, Cost, Sample, Types};
 use tonnage_core::workers::Single;
 use tonnage_core::{Bytes, DType, Dim, OpDef, TensorType, Workers};
 
-use super::lanes::Parts;
-use super::plan::{Plan, Room, plan_bytes, room_bytes, slot_bytes};
+use super::lanes::ReIm;
+use super::method::FftMethod;
+use super::plan::{FftPlan, FftWorkspace, plan_bytes, room_bytes, slot_bytes};
 use super::tables::{two, two_bytes};
-use super::way::Way;
 use crate::infer::{
     along, cost, elements, inputs, no_attrs, rank_at_least, real, same_dtype, shape,
 };
@@ -49,7 +49,7 @@ pub fn infer(call: &Call) -> Result<Types> {
     Ok(smallvec![part.clone(), part.clone()])
 }
 
-/// All axes of so many outputs but the last run along those of so many inputs.
+/// All axes but the last, of all outputs, run along those of the inputs.
 pub fn rows(call: &Call, outputs: usize) -> AxisMap {
     let rank = call.inputs[0].shape.rank();
     let own = |axis| along(&(0..call.inputs.len()).map(|i| (i, axis)).collect::<Vec<_>>());
@@ -77,37 +77,37 @@ pub fn weigh(call: &Call) -> Cost {
 /// What all rows share, and what a group of them and a thread work in: a group for each thread, or one for all.
 /// `copies` are bytes that a group needs besides.
 pub fn scratch_of(n: usize, dtype: DType, threads: usize, copies: usize) -> usize {
-    let groups = if Way::of(n).is_shared() { 1 } else { threads.max(1) };
+    let groups = if FftMethod::of(n).is_shared() { 1 } else { threads.max(1) };
     let rooms = groups * (copies + room_bytes(n, dtype)) + threads.max(1) * slot_bytes(n, dtype);
     plan_bytes(n, dtype) + rooms
 }
 
 /// Bytes of a copy of a group of rows.
-fn copy_bytes(way: Way, dtype: DType) -> usize {
-    two_bytes(way.n * way.group(), dtype)
+fn copy_bytes(method: FftMethod, dtype: DType) -> usize {
+    two_bytes(method.n * method.group(), dtype)
 }
 
-/// Calls `f(group, room)` for each of so many groups of rows: on as many threads as are free, or one after the other where
+/// Calls `f(group, room)` for each group of rows: on as many threads as are free, or one after the other where
 /// all threads share a row.
 pub fn for_each_group<T: Send>(
-    (way, dtype, copies): (Way, DType, usize),
+    (method, dtype, copies): (FftMethod, DType, usize),
     groups: impl Iterator<Item = T> + Send,
     scratch: &mut [u8],
     workers: &dyn Workers,
-    f: &(dyn Fn(T, Room) -> Result<()> + Sync),
+    f: &(dyn Fn(T, FftWorkspace) -> Result<()> + Sync),
 ) -> Result<()> {
-    let room = copies + room_bytes(way.n, dtype);
-    if way.is_shared() {
+    let room = copies + room_bytes(method.n, dtype);
+    if method.is_shared() {
         let (room, slots) = scratch.split_at_mut(room);
         for group in groups {
-            f(group, Room { room, slots, workers })?;
+            f(group, FftWorkspace { room, slots, workers })?;
         }
         return Ok(());
     }
-    let size = room + slot_bytes(way.n, dtype);
+    let size = room + slot_bytes(method.n, dtype);
     for_each_item(workers, groups, scratch, size, &|group, slot| {
         let (room, slots) = slot.split_at_mut(room);
-        f(group, Room { room, slots, workers: &Single(workers) })
+        f(group, FftWorkspace { room, slots, workers: &Single(workers) })
     })
 }
 
@@ -125,12 +125,12 @@ pub fn scratch(call: &Call, threads: usize) -> Bytes {
     let n = ty.shape.last().and_then(|dim| dim.most()).unwrap_or(0);
     match n {
         0 => Bytes::ZERO,
-        n => Bytes::of(scratch_of(n, ty.dtype, threads, copy_bytes(Way::of(n), ty.dtype))),
+        n => Bytes::of(scratch_of(n, ty.dtype, threads, copy_bytes(FftMethod::of(n), ty.dtype))),
     }
 }
 
 /// Transforms all rows, or transforms them back.
-pub fn run<T: Field>(k: &mut Kernel, back: bool) -> Result<()> {
+pub fn run<T: Field>(k: &mut Kernel, inverse: bool) -> Result<()> {
     let (re, im) = (&k.inputs[0], &k.inputs[1]);
     let n = re.layout.sizes.last().copied().unwrap_or(0);
     let [out_re, out_im] = &mut *k.outputs else {
@@ -141,22 +141,24 @@ pub fn run<T: Field>(k: &mut Kernel, back: bool) -> Result<()> {
         return Ok(());
     }
     let mut rest = &mut *k.scratch;
-    let factor = T::of(if back { 1.0 / n as f64 } else { 1.0 });
-    let plan = Plan::<T>::of(n, factor, &mut rest, k.workers)?;
-    let size = n * plan.way.group();
+    let factor = T::of(if inverse { 1.0 / n as f64 } else { 1.0 });
+    let plan = FftPlan::<T>::of(n, factor, &mut rest, k.workers)?;
+    let size = n * plan.method.group();
     let groups = out_re.chunks_mut(size).zip(out_im.chunks_mut(size)).enumerate();
-    let kind = (plan.way, T::DTYPE, copy_bytes(plan.way, T::DTYPE));
+    let kind = (plan.method, T::DTYPE, copy_bytes(plan.method, T::DTYPE));
     for_each_group(kind, groups, rest, k.workers, &|(group, (to_re, to_im)), room| {
         let (first, count) = (group * size, to_re.len());
-        // Back is forth with both parts exchanged.
-        let go = |[re, im]: Parts<T>, to_re: &mut [T], to_im: &mut [T], room: Room| match back {
-            true => plan.run([im, re], [to_im, to_re], room),
-            false => plan.run([re, im], [to_re, to_im], room),
-        };
-        let Room { mut room, slots, workers } = room;
+        // The inverse transform is the forward one with real and imaginary parts exchanged.
+        let go =
+            |[re, im]: ReIm<T>, to_re: &mut [T], to_im: &mut [T], room: FftWorkspace| match inverse
+            {
+                true => plan.run([im, re], [to_im, to_re], room),
+                false => plan.run([re, im], [to_re, to_im], room),
+            };
+        let FftWorkspace { mut room, slots, workers } = room;
         let [a, b] = two::<T>(&mut room, size);
         let from = [rows_of(re, first, &mut a[..count]), rows_of(im, first, &mut b[..count])];
-        go(from, to_re, to_im, Room { room, slots, workers })
+        go(from, to_re, to_im, FftWorkspace { room, slots, workers })
     })
 }
 

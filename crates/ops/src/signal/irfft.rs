@@ -13,7 +13,7 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Type
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, Shape, TensorType};
 
 use super::complex::{self, parts};
-use super::half::{Half, kept, mirrored, scratch_of, with_last};
+use super::real::{RealFft, bin_multiplicity, bins, scratch_of, with_last};
 use super::rfft::RFFT;
 use crate::emit;
 use crate::infer::{bad_attrs, shape};
@@ -56,7 +56,7 @@ fn infer(call: &Call) -> Result<Types> {
     let part = parts("irfft", call)?;
     let made = with_last(part, n.clone());
     let help = "half a transform has one element more than half as many as the row";
-    shape("irfft", &part.shape, &with_last(part, kept(n)).shape, help)?;
+    shape("irfft", &part.shape, &with_last(part, bins(n)).shape, help)?;
     Ok(smallvec![made])
 }
 
@@ -73,17 +73,17 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let mut rest = &mut *k.scratch;
-    let half = Half::<T>::of(n, 1.0 / n as f64, &mut rest, k.workers)?;
+    let half = RealFft::<T>::of(n, 1.0 / n as f64, &mut rest, k.workers)?;
     let rows = out.chunks_mut(half.group() * n).enumerate();
     half.for_each_group(rows, rest, k.workers, &|(number, out), group| {
-        half.back([re, im], number * half.group(), out, group)
+        half.inverse([re, im], number * half.group(), out, group)
     })
 }
 
 /// The transform of the gradient, where each element counts with its mirror image, over the length.
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (n, dtype) = (length(call.attrs)?, call.inputs[0].dtype);
-    let often = mirrored(e, "irfft", n, dtype)?;
+    let often = bin_multiplicity(e, "irfft", n, dtype)?;
     let made = e.emit(&RFFT, vec![call.grad()?], Attrs::None, Vec::new(), false)?;
     let count = emit::size(e, n, dtype)?;
     let share = emit::div(e, often, count)?;

@@ -1,24 +1,24 @@
 //! Transforms of many rows at once, side by side: element `j` of all of them is a row of lanes.
 //!
-//! Passes in the order of Stockham (Cochran and others, 1967): each reads one place and writes another, sorted as the next
+//! Passes in the order of Stockham (Cochran and others, 1967): each reads one buffer and writes another, sorted as the next
 //! one wants it. All that is done to a lane is done to its neighbours, so that every load, product and store is one of whole
 //! vectors, whatever the length. One loop holds all that a pass does to a lane, and fills an array of its own: so the compiler
 //! knows that nothing overlaps, and makes vectors of it.
 
 use super::small::small;
 use crate::linalg::field::Field;
-use crate::simd::{Isa, SimdKernel as Kernel, level};
+use crate::simd::{Isa, SimdKernel, level};
 
 /// Rows that are transformed side by side: a vector of the widest kind for `f32`, two for `f64`.
 pub const LANES: usize = 16;
 
 /// Real and imaginary parts.
-pub type Parts<'a, T> = [&'a [T]; 2];
+pub type ReIm<'a, T> = [&'a [T]; 2];
 /// Real and imaginary parts to write.
-pub type PartsMut<'a, T> = [&'a mut [T]; 2];
+pub type ReImMut<'a, T> = [&'a mut [T]; 2];
 
-/// The same parts for a while.
-pub fn again<'a, T>([re, im]: &'a mut PartsMut<'_, T>) -> PartsMut<'a, T> {
+/// Borrows both parts anew, for a shorter time.
+pub fn reborrow<'a, T>([re, im]: &'a mut ReImMut<'_, T>) -> ReImMut<'a, T> {
     [re, im]
 }
 
@@ -40,44 +40,45 @@ pub fn is_smooth(mut n: usize) -> bool {
     n == 1
 }
 
-/// Rows of lanes, so many elements from one to the next.
+/// Rows of lanes, `stride` elements from one to the next.
 #[derive(Clone, Copy)]
-pub struct From<'a, T> {
-    pub parts: Parts<'a, T>,
+pub struct LaneSource<'a, T> {
+    pub parts: ReIm<'a, T>,
     pub stride: usize,
 }
 
 /// The same to write.
-pub struct To<'a, T> {
-    pub parts: PartsMut<'a, T>,
+pub struct LaneTarget<'a, T> {
+    pub parts: ReImMut<'a, T>,
     pub stride: usize,
 }
 
-/// Angles that results are turned by: an own one for each lane of each row, and one for each row.
+/// Twiddle factors of the results: one for each lane of each row, and one for each row.
 #[derive(Clone, Copy)]
-pub struct Turn<'a, T> {
-    pub own: Parts<'a, T>,
-    pub rows: Parts<'a, T>,
+pub struct Twiddles<'a, T> {
+    pub own: ReIm<'a, T>,
+    pub rows: ReIm<'a, T>,
 }
 
-/// Transforms as many rows of lanes as the table is long, from some place or from `near`, to some place or to what is
+/// Transforms as many rows of lanes as the table is long, from a source or from `near`, to a target or to what is
 /// returned, which is `near` or `far`: room for that many rows of lanes each.
 pub fn transform<'a, T: Field>(
-    from: Option<From<T>>,
-    to: Option<To<T>>,
-    table: Parts<T>,
-    turn: Option<Turn<T>>,
-    mut near: PartsMut<'a, T>,
-    mut far: PartsMut<'a, T>,
-) -> PartsMut<'a, T> {
+    from: Option<LaneSource<T>>,
+    to: Option<LaneTarget<T>>,
+    table: ReIm<T>,
+    twiddles: Option<Twiddles<T>>,
+    mut near: ReImMut<'a, T>,
+    mut far: ReImMut<'a, T>,
+) -> ReImMut<'a, T> {
     let (mut from, mut to, mut left) = (from, to, table[0].len());
     while let Some(radix) = radix(left) {
         let there = to.take_if(|_| left == radix);
         let elsewhere = there.is_some();
-        let from = from.take().unwrap_or(From { parts: [&*near[0], &*near[1]], stride: LANES });
-        let to = there.unwrap_or(To { parts: again(&mut far), stride: LANES });
-        let turn = turn.filter(|_| left == radix);
-        level().run(Pass { from, to, left, radix, table, turn });
+        let from =
+            from.take().unwrap_or(LaneSource { parts: [&*near[0], &*near[1]], stride: LANES });
+        let to = there.unwrap_or(LaneTarget { parts: reborrow(&mut far), stride: LANES });
+        let twiddles = twiddles.filter(|_| left == radix);
+        level().run(FftPass { from, to, left, radix, table, twiddles });
         if !elsewhere {
             (near, far) = (far, near);
         }
@@ -87,19 +88,19 @@ pub fn transform<'a, T: Field>(
 }
 
 /// One pass.
-struct Pass<'a, T> {
-    from: From<'a, T>,
-    to: To<'a, T>,
+struct FftPass<'a, T> {
+    from: LaneSource<'a, T>,
+    to: LaneTarget<'a, T>,
     /// The length that is left to transform.
     left: usize,
     radix: usize,
     /// Cosines and sines of all angles, as many as there are rows of lanes.
-    table: Parts<'a, T>,
+    table: ReIm<'a, T>,
     /// Of the last pass.
-    turn: Option<Turn<'a, T>>,
+    twiddles: Option<Twiddles<'a, T>>,
 }
 
-impl<T: Field> Kernel for Pass<'_, T> {
+impl<T: Field> SimdKernel for FftPass<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -117,7 +118,7 @@ impl<T: Field> Kernel for Pass<'_, T> {
     }
 }
 
-impl<T: Field> Pass<'_, T> {
+impl<T: Field> FftPass<'_, T> {
     /// As many lanes at a time as the widest vector has: with more there would be no register for each.
     #[inline(always)]
     fn by_width<I: Isa, const R: usize>(self) {
@@ -129,7 +130,7 @@ impl<T: Field> Pass<'_, T> {
 
     #[inline(always)]
     fn of<I: Isa, const R: usize, const W: usize>(self) {
-        let Pass { from, to, left, table, turn, .. } = self;
+        let FftPass { from, to, left, table, twiddles, .. } = self;
         let ([from_re, from_im], [to_re, to_im], len) = (from.parts, to.parts, table[0].len());
         let (run, part) = (len / left, len / R);
         let angle = |k: usize| [table[0][k], table[1][k]];
@@ -141,9 +142,9 @@ impl<T: Field> Pass<'_, T> {
                 let row = |j: usize| (first * run + within + part * j) * from.stride + lane;
                 let re = std::array::from_fn(|j| lanes(from_re, row(j)));
                 let im = std::array::from_fn(|j| lanes(from_im, row(j)));
-                let made = match (first, turn) {
+                let made = match (first, twiddles) {
                     (0, None) => rows::<I, T, R, W>(re, im, &roots, |_, _| None),
-                    (0, Some(Turn { own, rows: each })) => {
+                    (0, Some(Twiddles { own, rows: each })) => {
                         let row = |k: usize| run * k + within;
                         let cos: [&[T; W]; R] =
                             std::array::from_fn(|k| lanes(own[0], row(k) * LANES + lane));
@@ -173,7 +174,7 @@ fn lanes<T, const W: usize>(from: &[T], at: usize) -> &[T; W] {
     &from[at..at + W].as_chunks().0[0]
 }
 
-/// R rows of lanes to their own small transform, each element turned by an angle or left as it is.
+/// R rows of lanes to their own small transform, each element times a twiddle factor or as it is.
 #[inline(always)]
 fn rows<I: Isa, T: Field, const R: usize, const W: usize>(
     re: [&[T; W]; R],
@@ -186,8 +187,8 @@ fn rows<I: Isa, T: Field, const R: usize, const W: usize>(
     for i in 0..W {
         let small = small::<I, T, R>(std::array::from_fn(|j| [re[j][i], im[j][i]]), roots);
         for k in 0..R {
-            let turned = angle(k, i).map_or(small[k], |angle| product::<I, T>(small[k], angle));
-            [to_re[k][i], to_im[k][i]] = turned;
+            let rotated = angle(k, i).map_or(small[k], |angle| product::<I, T>(small[k], angle));
+            [to_re[k][i], to_im[k][i]] = rotated;
         }
     }
     made

@@ -4,8 +4,8 @@
 //! out of any ledger's sight, and it wants real and imaginary parts interleaved, which here are two tensors. So the
 //! tables are made in lent scratch, once a call for all rows (`tables`), and both parts are read as they lie.
 //!
-//! A length decides how it is transformed (`way`). All of it comes down to rows that lie side by side, a lane each
-//! (`lanes`), brought there and back by transposing squares (`turn`); `plan` puts it together.
+//! A length decides how it is transformed (`method`). All of it comes down to rows that lie side by side, a lane each
+//! (`lanes`), brought there and back by transposing squares (`transpose`); `plan` puts it together.
 //!
 //! Decision: `docs/decisions/own-fourier-transforms.md`.
 
@@ -15,11 +15,11 @@ pub mod irfft;
 pub mod rfft;
 
 mod complex;
-mod half;
 mod lanes;
-mod mirror;
+mod method;
+mod packed_real;
 mod plan;
+mod real;
 mod small;
 mod tables;
-mod turn;
-mod way;
+mod transpose;

@@ -11,8 +11,8 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Type
 use tonnage_core::{Bytes, Call, DType, Dim, OpDef, Shape, TensorType};
 
 use super::complex::{self, given, something};
-use super::half::{Half, kept, mirrored, scratch_of, with_last};
 use super::irfft::IRFFT;
+use super::real::{RealFft, bin_multiplicity, bins, scratch_of, with_last};
 use crate::emit;
 use crate::infer::{inputs, no_attrs, rank_at_least, real};
 use crate::linalg::field::Field;
@@ -45,7 +45,7 @@ fn infer(call: &Call) -> Result<Types> {
     real("rfft", x)?;
     rank_at_least("rfft", x, 1, "transforms run along the last axis")?;
     something("rfft", x)?;
-    let part = with_last(x, kept(&x.shape[x.shape.rank() - 1]));
+    let part = with_last(x, bins(&x.shape[x.shape.rank() - 1]));
     Ok(smallvec![part.clone(), part])
 }
 
@@ -66,7 +66,7 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
         return Ok(());
     }
     let mut rest = &mut *k.scratch;
-    let half = Half::<T>::of(n, 1.0, &mut rest, k.workers)?;
+    let half = RealFft::<T>::of(n, 1.0, &mut rest, k.workers)?;
     let size = half.group() * (n / 2 + 1);
     let rows = re.chunks_mut(size).zip(im.chunks_mut(size)).enumerate();
     half.for_each_group(rows, rest, k.workers, &|(number, (re, im)), group| {
@@ -78,14 +78,14 @@ fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let x = &call.inputs[0];
     let n = &x.shape[x.shape.rank() - 1];
-    let part = with_last(x, kept(n));
-    let often = mirrored(e, "rfft", n, x.dtype)?;
+    let part = with_last(x, bins(n));
+    let often = bin_multiplicity(e, "rfft", n, x.dtype)?;
     let (re, im) = (given(e, call, 0, &part)?, given(e, call, 1, &part)?);
     let inputs = vec![emit::div(e, re, often.clone())?, emit::div(e, im, often)?];
     let length: Shape = [n.clone()].into_iter().collect();
-    let back = e.apply(&IRFFT, inputs, Attrs::Shape(length))?;
+    let inverse = e.apply(&IRFFT, inputs, Attrs::Shape(length))?;
     let count = emit::size(e, n, x.dtype)?;
-    Ok(vec![emit::dense(emit::mul(e, back, count)?)])
+    Ok(vec![emit::dense(emit::mul(e, inverse, count)?)])
 }
 
 fn samples() -> Vec<Sample> {

@@ -20,16 +20,16 @@ pub fn small<I: Isa, T: Field, const R: usize>(x: [[T; 2]; R], roots: &[[T; 2]; 
             let even = of_four([x[0], x[2], x[4], x[6]]);
             let odd = of_four([x[1], x[3], x[5], x[7]]);
             let half = T::of(std::f64::consts::FRAC_1_SQRT_2);
-            // Turned by an eighth, a quarter and three eighths.
-            let turned = [
+            // Rotated by an eighth, a quarter and three eighths of the circle.
+            let rotated = [
                 odd[0],
                 [(odd[1][0] + odd[1][1]) * half, (odd[1][1] - odd[1][0]) * half],
                 [odd[2][1], -odd[2][0]],
                 [(odd[3][1] - odd[3][0]) * half, -(odd[3][0] + odd[3][1]) * half],
             ];
             for k in 0..4 {
-                made[k] = add(even[k], turned[k]);
-                made[k + 4] = sub(even[k], turned[k]);
+                made[k] = add(even[k], rotated[k]);
+                made[k + 4] = sub(even[k], rotated[k]);
             }
         }
         _ => {

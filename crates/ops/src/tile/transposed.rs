@@ -11,7 +11,7 @@ use tonnage_core::workers::Workers;
 use super::eval::PrefetchedLoad;
 use super::ready::{LoadSource, Ready, TileSlot};
 use super::store::{Outputs, bytes, in_two};
-use crate::linalg::gemm::{Compute, Reads, Source as PackSource, pack_strided};
+use crate::linalg::gemm::{Compute, Reads, StridedSource as PackSource, pack_strided};
 
 /// Rows that are brought at once: a cache line of four-byte elements.
 const ROWS: usize = 16;
@@ -191,7 +191,8 @@ fn transpose<T: Compute + Reads<T> + Pod>(
     (rows, cols): (usize, usize),
     slab: &mut TransposeBuffer,
 ) {
-    let source = PackSource { data: cast_slice::<u8, T>(from), start, line: step, depth: 1 };
+    let source =
+        PackSource { data: cast_slice::<u8, T>(from), start, mn_stride: step, k_stride: 1 };
     let slab: &mut [T] = cast_slice_mut(&mut slab.0);
     pack_strided(&source, cols, rows, COLS, &mut slab[..rows * COLS]);
 }

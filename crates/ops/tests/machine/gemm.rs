@@ -1,20 +1,20 @@
 //! Against a naive product. Inputs are multiples of 1/8 below 2: every sum is exact in `f32`, so results must be
 //! equal whatever the order of additions, and results of 16 bits must be the exact sum rounded once.
 
+mod bf16_dot;
 mod edges;
-mod pairs;
 
 use tonnage_core::workers::Alone;
 use tonnage_core::{Bytes, DType, Element, Workers, bf16, f16};
 
-use tonnage_ops::linalg::gemm::forced::{Level, gemm_at, scratch_at};
+use tonnage_ops::linalg::gemm::forced::{GemmLevel, gemm_at, scratch_at};
 use tonnage_ops::linalg::gemm::{
-    Block, BlockEpilogue, Matrix, Output, Packs, Reads, Rows, Size, Store, Strides, Target, gemm,
-    scratch_bytes, scratch_bytes_within,
+    BlockEpilogue, GemmOutput, Matrix, NoEpilogue, OutputBlock, Packs, Reads, RowLayout, Size,
+    Strides, Target, gemm, scratch_bytes, scratch_bytes_within,
 };
 
 /// Scratch for matrices in even rows.
-fn scratch_of(level: Level, size: Size, output: DType, threads: usize) -> usize {
+fn scratch_of(level: GemmLevel, size: Size, output: DType, threads: usize) -> usize {
     scratch_at(level, size, output, Packs::Blocks, false, threads)
 }
 
@@ -127,8 +127,8 @@ impl Workers for Spawned {
     }
 }
 
-fn levels() -> impl Iterator<Item = Level> {
-    Level::ALL.iter().copied().filter(|level| level.is_available())
+fn levels() -> impl Iterator<Item = GemmLevel> {
+    GemmLevel::ALL.iter().copied().filter(|level| level.is_available())
 }
 
 /// Ways for a batch of `rows` by `cols` matrices to lie in memory, with the elements it takes.
@@ -167,18 +167,18 @@ fn with_scratch(bytes: usize, f: impl FnOnce(&mut [u8])) {
 
 /// One product of dtype `T` at a level against the reference; the result's rows and matrices have gaps.
 fn check<T>(
-    level: Level,
+    level: GemmLevel,
     size: Size,
     layouts: (usize, usize),
     add: bool,
     threads: usize,
     numbers: &mut Numbers,
 ) where
-    T: Sample + Output + Reads<<T as Output>::Compute>,
+    T: Sample + GemmOutput + Reads<<T as GemmOutput>::Compute>,
 {
-    let Size { batch, rows, cols, depth } = size;
-    let (a_len, a_strides) = layout(layouts.0, batch, rows, depth);
-    let (b_len, b_strides) = layout(layouts.1, batch, depth, cols);
+    let Size { batch, rows, cols, k: k_len } = size;
+    let (a_len, a_strides) = layout(layouts.0, batch, rows, k_len);
+    let (b_len, b_strides) = layout(layouts.1, batch, k_len, cols);
     let (a, b): (Vec<T>, Vec<T>) = (numbers.fill(a_len), numbers.fill(b_len));
     let row_stride = cols + 3;
     let batch_stride = rows * row_stride + 5;
@@ -186,8 +186,8 @@ fn check<T>(
     let mut c = old.clone();
     with_scratch(scratch_of(level, size, T::DTYPE, threads), |scratch| {
         let (a, b) = (Matrix::left(&a, a_strides), Matrix::right(&b, b_strides));
-        let target = Target { data: &mut c, batch_stride, rows: Rows::Every(row_stride), add };
-        gemm_at(level, size, &a, &b, target, &Store, scratch, &Pretend(threads)).unwrap();
+        let target = Target { data: &mut c, batch_stride, rows: RowLayout::Every(row_stride), add };
+        gemm_at(level, size, &a, &b, target, &NoEpilogue, scratch, &Pretend(threads)).unwrap();
     });
     let mut expected = old;
     for n in 0..batch {
@@ -195,7 +195,7 @@ fn check<T>(
             for j in 0..cols {
                 let c = &mut expected[n * batch_stride + i * row_stride + j];
                 let start = if add { *c } else { T::zeroed() };
-                let products = (0..depth)
+                let products = (0..k_len)
                     .map(|k| (element(&a, a_strides, n, i, k), element(&b, b_strides, n, k, j)));
                 *c = T::sum(start, products);
             }
@@ -210,16 +210,16 @@ fn check<T>(
 }
 
 /// Random sizes and layouts, with and without adding, on 1 to 3 threads.
-fn check_random<T>(rounds: usize)
+fn check_random<T>(cases: usize)
 where
-    T: Sample + Output + Reads<<T as Output>::Compute>,
+    T: Sample + GemmOutput + Reads<<T as GemmOutput>::Compute>,
 {
     let mut numbers = Numbers(7 + T::DTYPE as u64);
     for level in levels() {
-        for _ in 0..rounds {
+        for _ in 0..cases {
             let mut side = || numbers.below(70);
-            let (rows, cols, depth) = (side(), side(), side());
-            let size = Size { batch: numbers.below(4), rows, cols, depth };
+            let (rows, cols, k) = (side(), side(), side());
+            let size = Size { batch: numbers.below(4), rows, cols, k };
             let layouts = (numbers.below(LAYOUTS), numbers.below(LAYOUTS));
             let (add, threads) = (numbers.below(2) == 1, 1 + numbers.below(3));
             check::<T>(level, size, layouts, add, threads, &mut numbers);
@@ -246,7 +246,7 @@ fn every_pair_of_layouts_gives_the_same_product() {
         for (a, b) in (0..LAYOUTS).flat_map(|a| (0..LAYOUTS).map(move |b| (a, b))) {
             check::<f32>(
                 level,
-                Size { batch: 2, rows: 17, cols: 35, depth: 9 },
+                Size { batch: 2, rows: 17, cols: 35, k: 9 },
                 (a, b),
                 false,
                 1,
@@ -254,7 +254,7 @@ fn every_pair_of_layouts_gives_the_same_product() {
             );
             check::<f64>(
                 level,
-                Size { batch: 2, rows: 3, cols: 35, depth: 19 },
+                Size { batch: 2, rows: 3, cols: 35, k: 19 },
                 (a, b),
                 true,
                 1,
@@ -262,7 +262,7 @@ fn every_pair_of_layouts_gives_the_same_product() {
             );
             check::<bf16>(
                 level,
-                Size { batch: 2, rows: 37, cols: 2, depth: 70 },
+                Size { batch: 2, rows: 37, cols: 2, k: 70 },
                 (a, b),
                 true,
                 1,
@@ -297,8 +297,8 @@ fn sizes_that_cross_every_block_give_the_same_product() {
         (1100, 5, 500),
     ];
     for level in levels() {
-        for (i, (rows, cols, depth)) in sizes.into_iter().enumerate() {
-            let size = Size::single(rows, cols, depth);
+        for (i, (rows, cols, k)) in sizes.into_iter().enumerate() {
+            let size = Size::single(rows, cols, k);
             for layouts in [(0, 0), (1, 1), (0, 1), (1, 0)] {
                 check::<f32>(level, size, layouts, i % 2 == 0, 2, &mut numbers);
             }
@@ -312,7 +312,7 @@ fn sizes_that_cross_every_block_give_the_same_product() {
 fn the_bits_are_the_same_at_every_thread_count() {
     let mut numbers = Numbers(3);
     for level in levels() {
-        for (batch, rows, cols, depth) in [
+        for (batch, rows, cols, k) in [
             (1, 300, 310, 900),
             (1, 2, 3000, 1100),
             (1, 3000, 1, 1100),
@@ -323,25 +323,26 @@ fn the_bits_are_the_same_at_every_thread_count() {
             (1, 1290, 1300, 5),
             (1, 1, 4200, 300),
         ] {
-            let size = Size { batch, rows, cols, depth };
+            let size = Size { batch, rows, cols, k };
             let mut reals = |len: usize| -> Vec<f32> {
                 (0..len).map(|_| (numbers.next() % 1_000_003) as f32 / 5e5 - 1.0).collect()
             };
-            let (a, b) = (reals(batch * rows * depth), reals(batch * depth * cols));
-            for turn in [false, true] {
-                let b_rows = if turn {
-                    rows_of_batch(cols, depth).transposed()
+            let (a, b) = (reals(batch * rows * k), reals(batch * k * cols));
+            for transposed in [false, true] {
+                let b_rows = if transposed {
+                    rows_of_batch(cols, k).transposed()
                 } else {
-                    rows_of_batch(depth, cols)
+                    rows_of_batch(k, cols)
                 };
                 let run = |workers: &dyn Workers| {
                     let mut c = vec![0.5; batch * rows * cols];
                     let bytes = scratch_of(level, size, DType::F32, workers.threads());
                     with_scratch(bytes, |scratch| {
-                        let a = Matrix::left(&a, rows_of_batch(rows, depth));
+                        let a = Matrix::left(&a, rows_of_batch(rows, k));
                         let b = Matrix::right(&b, b_rows);
                         let target = Target::new(&mut c, size).adding();
-                        gemm_at(level, size, &a, &b, target, &Store, scratch, workers).unwrap();
+                        gemm_at(level, size, &a, &b, target, &NoEpilogue, scratch, workers)
+                            .unwrap();
                     });
                     c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
                 };
@@ -363,28 +364,37 @@ fn rows_of_batch(rows: usize, cols: usize) -> Strides {
 #[test]
 fn real_numbers_are_summed_to_within_the_error_of_plain_summation() {
     let mut numbers = Numbers(4);
-    for (rows, cols, depth) in [(30, 50, 2000), (1, 70, 2000), (70, 1, 2000), (5, 300, 2000)] {
+    for (rows, cols, k_len) in [(30, 50, 2000), (1, 70, 2000), (70, 1, 2000), (5, 300, 2000)] {
         let mut reals = |len: usize| -> Vec<f32> {
             (0..len).map(|_| (numbers.next() % 1_000_003) as f32 / 5e5 - 1.0).collect()
         };
-        let (a, b) = (reals(rows * depth), reals(depth * cols));
+        let (a, b) = (reals(rows * k_len), reals(k_len * cols));
         for level in levels() {
-            let size = Size::single(rows, cols, depth);
+            let size = Size::single(rows, cols, k_len);
             let mut c = vec![0f32; rows * cols];
             with_scratch(scratch_of(level, size, DType::F32, 1), |scratch| {
                 let (a, b) = (
-                    Matrix::left(&a, Strides::rows_of(depth)),
+                    Matrix::left(&a, Strides::rows_of(k_len)),
                     Matrix::right(&b, Strides::rows_of(cols)),
                 );
-                gemm_at(level, size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Alone)
-                    .unwrap();
+                gemm_at(
+                    level,
+                    size,
+                    &a,
+                    &b,
+                    Target::new(&mut c, size),
+                    &NoEpilogue,
+                    scratch,
+                    &Alone,
+                )
+                .unwrap();
             });
             for (i, c) in c.iter().enumerate() {
-                let products = (0..depth).map(|k| {
-                    f64::from(a[i / cols * depth + k]) * f64::from(b[k * cols + i % cols])
+                let products = (0..k_len).map(|k| {
+                    f64::from(a[i / cols * k_len + k]) * f64::from(b[k * cols + i % cols])
                 });
                 let (sum, size) = products.fold((0.0, 0.0), |(s, t), p: f64| (s + p, t + p.abs()));
-                let bound = depth as f64 * f64::from(f32::EPSILON) / 2.0 * size;
+                let bound = k_len as f64 * f64::from(f32::EPSILON) / 2.0 * size;
                 assert!((f64::from(*c) - sum).abs() <= bound, "{level:?}: {c} for {sum}");
             }
         }
@@ -406,15 +416,12 @@ fn every_f16_is_read_as_its_own_value() {
 /// A chain of additions would stop at the first element: everything behind it is lost in its last bit.
 #[test]
 fn long_sums_are_added_up_in_parts() {
-    const DEPTH: usize = 1 << 13;
-    let values = |lines: usize, large: bool, lines_first: bool| -> (Vec<f32>, Strides) {
+    const K: usize = 1 << 13;
+    let values = |mn_len: usize, large: bool, mn_major: bool| -> (Vec<f32>, Strides) {
         let of = |k: usize| if large && k == 0 { (1 << 24) as f32 } else { 1.0 };
-        let all = (0..lines * DEPTH).map(|i| of(if lines_first { i / lines } else { i % DEPTH }));
-        let strides = if lines_first {
-            Strides::rows_of(lines).transposed()
-        } else {
-            Strides::rows_of(DEPTH)
-        };
+        let all = (0..mn_len * K).map(|i| of(if mn_major { i / mn_len } else { i % K }));
+        let strides =
+            if mn_major { Strides::rows_of(mn_len).transposed() } else { Strides::rows_of(K) };
         (all.collect(), strides)
     };
     for level in levels() {
@@ -424,14 +431,14 @@ fn long_sums_are_added_up_in_parts() {
             for which in 0..4 {
                 let (a, left) = values(rows, true, which & 1 == 1);
                 let (b, right) = values(cols, false, which & 2 == 2);
-                let size = Size::single(rows, cols, DEPTH);
+                let size = Size::single(rows, cols, K);
                 let mut c = vec![0f32; rows * cols];
                 let (a, b) = (Matrix::left(&a, left), Matrix::right(&b, right.transposed()));
                 with_scratch(scratch_of(level, size, DType::F32, 1), |scratch| {
                     let target = Target::new(&mut c, size);
-                    gemm_at(level, size, &a, &b, target, &Store, scratch, &Alone).unwrap();
+                    gemm_at(level, size, &a, &b, target, &NoEpilogue, scratch, &Alone).unwrap();
                 });
-                let expected = (1 << 24) as f32 + DEPTH as f32;
+                let expected = (1 << 24) as f32 + K as f32;
                 let far = c.iter().find(|c| (expected - **c).abs() > 1100.0);
                 assert_eq!(far, None, "{level:?} {rows} {cols} {which}");
             }

@@ -1,56 +1,56 @@
-//! Bands: a part of the left operand packed once for many strips of tiles, each element for all lines that share it.
+//! Bands: a part of the left operand packed once for many strips of tiles, each element for all rows that share it.
 //!
-//! The lines of neighbours overlap where they are windows of one image. In a band every pixel is there once, and lines
-//! and steps of depth both are walks over it.
+//! Rows of the im2col matrix overlap where they are windows of one image. In a band every pixel is there once, and rows
+//! and steps of K both are stride patterns over it.
 //!
 //! Decision: `docs/decisions/convolution-bands.md`.
 
-/// Places in memory, counted in elements: `step` apart in runs, and runs `next` apart. After the first `first` runs, and
-/// then after every `turns` of them, all lies further on by `leap`.
+/// Positions in memory, counted in elements: `step` apart in runs, and runs `next` apart. After the first `first` runs, and
+/// then after every `period` of them, all lies further on by `leap`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Walk {
-    /// From one place to the next.
+pub struct StridePattern {
+    /// From one position to the next.
     pub step: usize,
-    /// How many places are a run; at least 1.
+    /// How many positions are a run; at least 1.
     pub run: usize,
     /// From the start of a run to the start of the next.
     pub next: usize,
     /// Runs before the first leap; at least 1.
     pub first: usize,
     /// Runs from one leap to the next; at least 1.
-    pub turns: usize,
+    pub period: usize,
     /// What is left out after those runs.
     pub leap: usize,
 }
 
-impl Walk {
+impl StridePattern {
     /// Runs without leaps.
-    pub const fn even(step: usize, run: usize, next: usize) -> Walk {
-        Walk { step, run, next, first: usize::MAX, turns: usize::MAX, leap: 0 }
+    pub const fn even(step: usize, run: usize, next: usize) -> StridePattern {
+        StridePattern { step, run, next, first: usize::MAX, period: usize::MAX, leap: 0 }
     }
 
-    /// Where place `i` is.
+    /// Where position `i` is.
     ///
     /// ```
-    /// use tonnage_ops::linalg::gemm::Walk;
-    /// let walk = Walk { first: 1, turns: 2, leap: 100, ..Walk::even(1, 2, 10) };
-    /// let places: Vec<usize> = (0..8).map(|i| walk.at(i)).collect();
-    /// assert_eq!(places, [0, 1, 110, 111, 120, 121, 230, 231]);
+    /// use tonnage_ops::linalg::gemm::StridePattern;
+    /// let pattern = StridePattern { first: 1, period: 2, leap: 100, ..StridePattern::even(1, 2, 10) };
+    /// let positions: Vec<usize> = (0..8).map(|i| pattern.at(i)).collect();
+    /// assert_eq!(positions, [0, 1, 110, 111, 120, 121, 230, 231]);
     /// ```
     pub fn at(&self, i: usize) -> usize {
         let (runs, within) = (i / self.run, i % self.run);
-        let leaps = if runs < self.first { 0 } else { 1 + (runs - self.first) / self.turns };
+        let leaps = if runs < self.first { 0 } else { 1 + (runs - self.first) / self.period };
         within * self.step + runs * self.next + leaps * self.leap
     }
 }
 
-/// A part of an operand in packing space: the element of a line and a step of depth lies where both walks are, added.
+/// A part of an operand in packing space: the element of a row and a step of K lies at the sum of both patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Band {
-    /// The line that stands first in the walk over lines.
+    /// The row that stands first in the pattern over rows.
     pub origin: usize,
-    /// Over lines.
-    pub lines: Walk,
-    /// Over steps of depth, from the first one that was packed.
-    pub depth: Walk,
+    /// Over rows.
+    pub mn: StridePattern,
+    /// Over steps of K, from the first one that was packed.
+    pub k: StridePattern,
 }

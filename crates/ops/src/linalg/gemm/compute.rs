@@ -5,10 +5,10 @@
 
 use tonnage_core::{Element, bf16, f16};
 
-use super::kernel::turn::Turn;
+use super::kernel::transpose::PanelTranspose;
 #[cfg(target_arch = "x86_64")]
 use super::kernel::wide;
-use super::kernel::{Kernel, Level, Stream, portable, stream_widened};
+use super::kernel::{GemmLevel, GemvStream, MicroKernel, portable, stream_widened};
 use crate::simd::half::Half;
 use crate::simd::{self, Isa};
 
@@ -32,12 +32,12 @@ pub trait Compute: Element + sealed::Sealed {
     /// The micro-kernel for a level.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "the trait is sealed: nobody else calls or writes this")]
-    fn kernel(level: Level) -> &'static Kernel<Self>;
+    fn kernel(level: GemmLevel) -> &'static MicroKernel<Self>;
 
     /// Transposes, the fastest way there is here.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "as above")]
-    fn turn(turn: &Turn<'_, Self>, out: &mut [Self]);
+    fn transpose(block: &PanelTranspose<'_, Self>, out: &mut [Self]);
 }
 
 macro_rules! floats {
@@ -57,23 +57,23 @@ macro_rules! floats {
             }
 
             #[allow(private_interfaces, reason = "as in the trait")]
-            fn kernel(level: Level) -> &'static Kernel<Self> {
-                static PORTABLE: Kernel<$t> = portable::kernel();
+            fn kernel(level: GemmLevel) -> &'static MicroKernel<Self> {
+                static PORTABLE: MicroKernel<$t> = portable::kernel();
                 match level {
-                    Level::Portable => &PORTABLE,
+                    GemmLevel::Portable => &PORTABLE,
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx2 => &super::kernel::avx2::$width::KERNEL,
+                    GemmLevel::Avx2 => &super::kernel::avx2::$width::KERNEL,
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 | Level::Amx => &super::kernel::avx512::$width::KERNEL,
+                    GemmLevel::Avx512 | GemmLevel::Amx => &super::kernel::avx512::$width::KERNEL,
                 }
             }
 
             #[allow(private_interfaces, reason = "as in the trait")]
-            fn turn(turn: &Turn<'_, Self>, out: &mut [Self]) {
+            fn transpose(block: &PanelTranspose<'_, Self>, out: &mut [Self]) {
                 #[cfg(target_arch = "x86_64")]
-                super::kernel::turn::$width(turn, out);
+                super::kernel::transpose::$width(block, out);
                 #[cfg(not(target_arch = "x86_64"))]
-                turn.plain(0, out);
+                block.plain(0, out);
             }
         }
     )*};
@@ -98,24 +98,24 @@ macro_rules! integers {
             }
 
             #[allow(private_interfaces, reason = "as in the trait")]
-            fn kernel(level: Level) -> &'static Kernel<Self> {
-                static PORTABLE: Kernel<$t> = portable::kernel();
+            fn kernel(level: GemmLevel) -> &'static MicroKernel<Self> {
+                static PORTABLE: MicroKernel<$t> = portable::kernel();
                 #[cfg(target_arch = "x86_64")]
-                static AVX2: Kernel<$t> = wide::kernel(Level::Avx2);
+                static AVX2: MicroKernel<$t> = wide::kernel(GemmLevel::Avx2);
                 #[cfg(target_arch = "x86_64")]
-                static AVX512: Kernel<$t> = wide::kernel(Level::Avx512);
+                static AVX512: MicroKernel<$t> = wide::kernel(GemmLevel::Avx512);
                 match level {
-                    Level::Portable => &PORTABLE,
+                    GemmLevel::Portable => &PORTABLE,
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx2 => &AVX2,
+                    GemmLevel::Avx2 => &AVX2,
                     #[cfg(target_arch = "x86_64")]
-                    Level::Avx512 | Level::Amx => &AVX512,
+                    GemmLevel::Avx512 | GemmLevel::Amx => &AVX512,
                 }
             }
 
             #[allow(private_interfaces, reason = "as in the trait")]
-            fn turn(turn: &Turn<'_, Self>, out: &mut [Self]) {
-                turn.plain(0, out);
+            fn transpose(block: &PanelTranspose<'_, Self>, out: &mut [Self]) {
+                block.plain(0, out);
             }
         }
     )*};
@@ -132,7 +132,7 @@ pub trait Reads<C: Compute>: Element {
     fn as_computed(data: &[Self]) -> Option<&[C]>;
 
     /// The same elements, where they are `bf16`.
-    fn as_narrow(_: &[Self]) -> Option<&[bf16]> {
+    fn as_bf16(_: &[Self]) -> Option<&[bf16]> {
         None
     }
 
@@ -140,7 +140,7 @@ pub trait Reads<C: Compute>: Element {
     /// be available.
     #[doc(hidden)]
     #[allow(private_interfaces, reason = "it takes what a sealed trait computes in")]
-    fn stream(_: Level, _: &Stream<'_, C, Self>, _: &mut [C]) -> bool {
+    fn stream(_: GemmLevel, _: &GemvStream<'_, C, Self>, _: &mut [C]) -> bool {
         false
     }
 }
@@ -167,12 +167,12 @@ impl Reads<f32> for bf16 {
     }
 
     #[allow(private_interfaces, reason = "as in the trait")]
-    fn stream(level: Level, rows: &Stream<'_, f32, bf16>, sums: &mut [f32]) -> bool {
+    fn stream(level: GemmLevel, rows: &GemvStream<'_, f32, bf16>, sums: &mut [f32]) -> bool {
         stream_widened(level, rows, sums);
         true
     }
 
-    fn as_narrow(data: &[bf16]) -> Option<&[bf16]> {
+    fn as_bf16(data: &[bf16]) -> Option<&[bf16]> {
         Some(data)
     }
 }
@@ -194,22 +194,22 @@ impl Reads<f32> for f16 {
     }
 
     #[allow(private_interfaces, reason = "as in the trait")]
-    fn stream(level: Level, rows: &Stream<'_, f32, f16>, sums: &mut [f32]) -> bool {
+    fn stream(level: GemmLevel, rows: &GemvStream<'_, f32, f16>, sums: &mut [f32]) -> bool {
         stream_widened(level, rows, sums);
         true
     }
 }
 
 /// A dtype that a result may be stored in.
-pub trait Output: Element {
+pub trait GemmOutput: Element {
     /// What it is computed in.
     type Compute: Compute;
 
     /// True where the two are one type: sums may then be kept in the result itself.
     const IS_COMPUTE: bool;
 
-    /// True for `bf16`: where the operands are too, and the machine can, they are multiplied in pairs.
-    const IN_PAIRS: bool;
+    /// True for `bf16`: where the operands are too, and the machine can, they are multiplied by dot-product instructions.
+    const HAS_BF16_DOT: bool;
 
     /// Widens a row.
     fn load(row: &[Self], sums: &mut [Self::Compute]);
@@ -223,10 +223,10 @@ pub trait Output: Element {
     fn store_rows<'a>(rows: impl Iterator<Item = (&'a [Self::Compute], &'a mut [Self])>);
 }
 
-impl<C: Compute> Output for C {
+impl<C: Compute> GemmOutput for C {
     type Compute = C;
     const IS_COMPUTE: bool = true;
-    const IN_PAIRS: bool = false;
+    const HAS_BF16_DOT: bool = false;
 
     fn load(row: &[C], sums: &mut [C]) {
         sums.copy_from_slice(row);
@@ -266,11 +266,11 @@ impl<'a, H: Half + 'a, R: Iterator<Item = (&'a [f32], &'a mut [H])>> simd::SimdK
 }
 
 macro_rules! rounded {
-    ($($t:ty, $in_pairs:literal;)*) => {$(
-        impl Output for $t {
+    ($($t:ty, $bf16_dot:literal;)*) => {$(
+        impl GemmOutput for $t {
             type Compute = f32;
             const IS_COMPUTE: bool = false;
-            const IN_PAIRS: bool = $in_pairs;
+            const HAS_BF16_DOT: bool = $bf16_dot;
 
             fn load(row: &[$t], sums: &mut [f32]) {
                 simd::level().run(Widened(row, sums));

@@ -17,16 +17,16 @@ use tonnage_core::kernel::{Epilogue, Parts};
 /// element's position and value alone.
 pub trait BlockEpilogue<C>: Sync {
     /// Works on a block in place.
-    fn finish(&self, block: &mut Block<'_, C>);
+    fn apply(&self, block: &mut OutputBlock<'_, C>);
 }
 
 /// Leaves the sums as they are.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Store;
+pub struct NoEpilogue;
 
-impl<C> BlockEpilogue<C> for Store {
+impl<C> BlockEpilogue<C> for NoEpilogue {
     #[inline(always)]
-    fn finish(&self, _: &mut Block<'_, C>) {}
+    fn apply(&self, _: &mut OutputBlock<'_, C>) {}
 }
 
 /// Hands finished rows over to the step behind this one.
@@ -44,27 +44,27 @@ pub struct OutputEpilogue<'a> {
 
 impl<C: Pod> BlockEpilogue<C> for Option<OutputEpilogue<'_>> {
     #[inline(always)]
-    fn finish(&self, block: &mut Block<'_, C>) {
+    fn apply(&self, block: &mut OutputBlock<'_, C>) {
         let Some(to) = self else { return };
-        let Position { batch, row, col } = block.at;
+        let BlockPosition { batch, row, col } = block.at;
         let first = to.start + batch * to.batch + row * to.row + col;
         // Whole rows that follow each other are one run.
         let whole_rows = block.cols == to.row;
         match block.whole().filter(|_| whole_rows) {
             Some(all) => to.epilogue.apply(&mut (first, cast_slice_mut(all))),
-            None => to.epilogue.apply(&mut Lines { block, first, row: to.row }),
+            None => to.epilogue.apply(&mut BlockRows { block, first, row: to.row }),
         }
     }
 }
 
 /// The rows of a block, as parts of the result.
-struct Lines<'b, 'a, C> {
-    block: &'b mut Block<'a, C>,
+struct BlockRows<'b, 'a, C> {
+    block: &'b mut OutputBlock<'a, C>,
     first: usize,
     row: usize,
 }
 
-impl<C: Pod> Parts for Lines<'_, '_, C> {
+impl<C: Pod> Parts for BlockRows<'_, '_, C> {
     fn count(&self) -> usize {
         self.block.rows
     }
@@ -75,8 +75,8 @@ impl<C: Pod> Parts for Lines<'_, '_, C> {
 }
 
 /// A finished block of the result, given out row by row.
-pub struct Block<'a, C> {
-    at: Position,
+pub struct OutputBlock<'a, C> {
+    at: BlockPosition,
     rows: usize,
     cols: usize,
     data: *mut C,
@@ -86,7 +86,7 @@ pub struct Block<'a, C> {
 
 /// Where a block starts in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct BlockPosition {
     /// Which matrix of the batch.
     pub batch: usize,
     /// Its row.
@@ -95,22 +95,22 @@ pub struct Position {
     pub col: usize,
 }
 
-impl<C> Block<'_, C> {
+impl<C> OutputBlock<'_, C> {
     /// # Safety
     /// Every row must be valid for reads and writes of `cols` elements while the block lives, apart from each
     /// other and untouched by anyone else.
     pub(super) unsafe fn new(
-        at: Position,
+        at: BlockPosition,
         rows: usize,
         cols: usize,
         data: *mut C,
         row_stride: isize,
     ) -> Self {
-        Block { at, rows, cols, data, row_stride, life: PhantomData }
+        OutputBlock { at, rows, cols, data, row_stride, life: PhantomData }
     }
 
     /// Where its first element stands in the result.
-    pub fn at(&self) -> Position {
+    pub fn at(&self) -> BlockPosition {
         self.at
     }
 

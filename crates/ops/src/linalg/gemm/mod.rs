@@ -1,49 +1,51 @@
 //! The matmul core: blocked products in the manner of GOTO and BLIS, with every byte of packing space lent.
 //!
 //! * **Ask, then lend.** [`scratch_bytes`] answers from sizes alone; [`gemm`] allocates nothing.
-//! * **Operands are a parameter** ([`Operand`]): matrices at any strides ([`Matrix`]), 16-bit floats that are widened
+//! * **Operands are a parameter** ([`GemmOperand`]): matrices at any strides ([`Matrix`]), 16-bit floats that are widened
 //!   as they are packed, and whatever else can write panels of itself.
-//! * **So is the end of the work** ([`Epilogue`]): it sees each block when its sums are complete, in cache.
-//! * **The bits do not depend on threads.** The cut along K follows from the size of the product, threads share rows and columns, and
-//!   every element is summed in the same order wherever the cuts fall.
+//! * **So is the epilogue** ([`BlockEpilogue`]): it sees each block when its sums are complete, in cache.
+//! * **The bits do not depend on threads.** The cut along K follows from the size of the product, threads share rows and
+//!   columns, and every element is summed in the same order wherever the cuts fall.
 //!
 //! `NaN` and infinities go the way of plain arithmetic: zeros are multiplied too. Integers wrap. Subnormal numbers count as
 //! zeros where a machine is slow with them (`kernel/flush`).
 //!
-//! The layers, outermost first: `plan` (how a product is cut), `run` (threads), `tiles`, `pairs` and `few` (the kinds of
+//! The layers, outermost first: `plan` (how a product is cut), `run` (threads), `tiles`, `bf16_dot` and `skinny` (the kinds of
 //! loops), `pack`, `kernel`.
 
 #![allow(unsafe_code, reason = "the result is handed to threads as a pointer")]
 
+mod amx_tiles;
 mod band;
+mod bf16_dot;
 mod compute;
 mod epilogue;
-mod few;
 mod kernel;
 mod operand;
 mod pack;
-mod pairs;
 mod panels;
 mod plan;
 mod run;
-mod squares;
+mod skinny;
 mod target;
 mod tiles;
 
-pub use band::{Band, Walk};
-pub use compute::{Compute, Output, Reads};
-pub use epilogue::{Block, BlockEpilogue, OutputEpilogue, Position, Store};
-pub use operand::{Direct, Matrix, Narrow, Operand, Packs, Strides, Strip, pack_with};
-pub use pack::{Source, strided as pack_strided};
+pub use band::{Band, StridePattern};
+pub use compute::{Compute, GemmOutput, Reads};
+pub use epilogue::{BlockEpilogue, BlockPosition, NoEpilogue, OutputBlock, OutputEpilogue};
+pub use operand::{
+    Bf16Source, DirectMatrix, GemmOperand, Matrix, Packs, Strides, Strip, pack_with,
+};
+pub use pack::{StridedSource, strided as pack_strided};
 pub use plan::Size;
 pub(crate) use target::Area;
-pub use target::{Grid, Rows, Target};
+pub use target::{Grid, RowLayout, Target};
 
 use std::sync::atomic::AtomicU64;
 
-use kernel::Level;
-use plan::{ALIGN, Means, Plan, suited};
-use run::{Job, Sink};
+use kernel::GemmLevel;
+use plan::{ALIGN, GemmPlan, PlanOptions, suited};
+use run::{GemmJob, OutputSink};
 use tonnage_core::{Bytes, DType, ErrorKind, Result, Workers, bf16, f16};
 
 /// The packing space that [`gemm`] wants for matrices and results of dtype `output` in even rows, on that many
@@ -63,16 +65,16 @@ pub fn scratch_bytes_for(
     threads: usize,
 ) -> Bytes {
     let bytes = |level| scratch_at(level, size, output, left, grid, threads);
-    Bytes::of(Level::ALL.iter().map(|&level| bytes(level)).max().unwrap_or(0))
+    Bytes::of(GemmLevel::ALL.iter().map(|&level| bytes(level)).max().unwrap_or(0))
 }
 
 /// Enough for any product of matrices in even rows that is no larger than this one in any way, on that many threads:
 /// for kernels that cut blocks as the data have it.
 pub fn scratch_bytes_within(size: Size, output: DType, threads: usize) -> Bytes {
-    let all = Level::ALL.iter();
+    let all = GemmLevel::ALL.iter();
     let most = match output {
-        DType::F64 => all.map(|&level| Plan::most::<f64>(size, f64::kernel(level))).max(),
-        DType::F32 => all.map(|&level| Plan::most::<f32>(size, f32::kernel(level))).max(),
+        DType::F64 => all.map(|&level| GemmPlan::most::<f64>(size, f64::kernel(level))).max(),
+        DType::F32 => all.map(|&level| GemmPlan::most::<f32>(size, f32::kernel(level))).max(),
         _ => None,
     };
     Bytes::of(most.map_or(0, |bytes| bytes * threads + ALIGN - 1))
@@ -81,7 +83,7 @@ pub fn scratch_bytes_within(size: Size, output: DType, threads: usize) -> Bytes 
 /// [`scratch_bytes_for`] at a level.
 #[doc(hidden)]
 pub fn scratch_at(
-    level: Level,
+    level: GemmLevel,
     size: Size,
     output: DType,
     left: Packs,
@@ -105,7 +107,7 @@ pub fn scratch_at(
 
 /// What packing space depends on besides the dtype.
 struct Scratch {
-    level: Level,
+    level: GemmLevel,
     size: Size,
     left: Packs,
     grid: bool,
@@ -113,18 +115,21 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn bytes<O: Output>(&self) -> usize {
+    fn bytes<O: GemmOutput>(&self) -> usize {
         if self.size.is_empty() {
             return 0;
         }
         let kernel = suited(O::Compute::kernel(self.level), self.size, self.left);
-        let pairs = O::IN_PAIRS && self.level.multiplies_pairs();
-        let means = Means { left: self.left, rounds: self.grid || !O::IS_COMPUTE, pairs };
-        Plan::new(self.size, self.size, kernel, means, self.threads).bytes(size_of::<O::Compute>())
+        let bf16_dot = O::HAS_BF16_DOT && self.level.has_bf16_dot();
+        let options =
+            PlanOptions { left: self.left, sums_in_scratch: self.grid || !O::IS_COMPUTE, bf16_dot };
+        GemmPlan::new(self.size, self.size, kernel, options, self.threads)
+            .bytes(size_of::<O::Compute>())
     }
 }
 
-/// A product that is computed in parts, some lines or some depth of one operand at a time: with the bits of the whole.
+/// A product that is computed in parts, some rows or columns, or a part of K, of one operand at a time: with the bits of
+/// the whole.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InParts {
     /// All of it.
@@ -133,8 +138,8 @@ pub(crate) struct InParts {
     pub output: DType,
     /// Whether the left operand is cut, not the right one.
     pub left: bool,
-    /// Whether the lines of that operand lie side by side, not its steps of depth.
-    pub lines_first: bool,
+    /// Whether that operand is MN-major: its rows or columns lie side by side, not its steps of K.
+    pub mn_major: bool,
 }
 
 macro_rules! of_output {
@@ -178,27 +183,27 @@ macro_rules! of_output {
 }
 
 impl InParts {
-    /// Multiples of depth at which parts may begin; `None` where each has to have all of it.
-    pub fn unit_of_depth(&self, level: Level) -> Option<usize> {
+    /// Multiples of K at which parts may begin; `None` where each has to have all of it.
+    pub fn k_unit(&self, level: GemmLevel) -> Option<usize> {
         of_output!(self.output, O => {
-            let kernel = suited(<O as Output>::Compute::kernel(level), self.whole, Packs::Blocks);
-            let rounds = !<O as Output>::IS_COMPUTE;
-            Plan::unit_of_depth(self.whole, kernel, rounds, self.left, self.lines_first)
+            let kernel = suited(<O as GemmOutput>::Compute::kernel(level), self.whole, Packs::Blocks);
+            let sums_in_scratch = !<O as GemmOutput>::IS_COMPUTE;
+            GemmPlan::k_unit(self.whole, kernel, sums_in_scratch, self.left, self.mn_major)
         })
         .flatten()
     }
 
     /// Packing space for parts that are no larger than this one, at any level, on that many threads.
     pub fn scratch_bytes(&self, part: Size, threads: usize) -> usize {
-        let most = |level: Level| {
+        let most = |level: GemmLevel| {
             of_output!(self.output, O => {
-                let kernel = suited(<O as Output>::Compute::kernel(level), self.whole, Packs::Blocks);
-                let pairs = <O as Output>::IN_PAIRS && level.multiplies_pairs();
-                let means = (!<O as Output>::IS_COMPUTE, pairs);
-                Plan::most_of_parts(self.whole, part, kernel, means)
+                let kernel = suited(<O as GemmOutput>::Compute::kernel(level), self.whole, Packs::Blocks);
+                let bf16_dot = <O as GemmOutput>::HAS_BF16_DOT && level.has_bf16_dot();
+                let options = (!<O as GemmOutput>::IS_COMPUTE, bf16_dot);
+                GemmPlan::most_of_parts(self.whole, part, kernel, options)
             })
         };
-        let most = Level::ALL.iter().filter_map(|&level| most(level)).max().unwrap_or(0);
+        let most = GemmLevel::ALL.iter().filter_map(|&level| most(level)).max().unwrap_or(0);
         (most + ALIGN - 1) * threads.max(1)
     }
 }
@@ -207,7 +212,7 @@ impl InParts {
 ///
 /// ```
 /// use tonnage_core::{DType, workers::Alone};
-/// use tonnage_ops::linalg::gemm::{Matrix, Size, Store, Strides, Target, gemm, scratch_bytes};
+/// use tonnage_ops::linalg::gemm::{Matrix, Size, NoEpilogue, Strides, Target, gemm, scratch_bytes};
 ///
 /// let a = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]; // [2, 3]
 /// let b = [1.0f32, 0.0, 1.0, 0.0, 2.0, 0.0]; // [2, 3], read as its transpose
@@ -219,7 +224,7 @@ impl InParts {
 ///     &Matrix::left(&a, Strides::rows_of(3)),
 ///     &Matrix::right(&b, Strides::rows_of(3).transposed()),
 ///     Target::new(&mut c, size),
-///     &Store,
+///     &NoEpilogue,
 ///     &mut scratch,
 ///     &Alone,
 /// )?;
@@ -239,15 +244,15 @@ pub fn gemm<A, B, O, E>(
     workers: &dyn Workers,
 ) -> Result<()>
 where
-    A: Operand<O::Compute>,
-    B: Operand<O::Compute>,
-    O: Output,
+    A: GemmOperand<O::Compute>,
+    B: GemmOperand<O::Compute>,
+    O: GemmOutput,
     E: BlockEpilogue<O::Compute>,
 {
-    gemm_at(Level::best(), size, a, b, c, epilogue, scratch, workers)
+    gemm_at(GemmLevel::best(), size, a, b, c, epilogue, scratch, workers)
 }
 
-/// A part of a product: some rows, columns or steps of depth of `whole`, which decides on the bits. It goes to a row and a
+/// A part of a product: some rows, columns or steps of K of `whole`, which decides on the bits. It goes to a row and a
 /// column of the result, and is added to what is there, or not.
 ///
 /// # Errors
@@ -264,19 +269,19 @@ pub(crate) fn gemm_part<A, B, O, E>(
     workers: &dyn Workers,
 ) -> Result<()>
 where
-    A: Operand<O::Compute>,
-    B: Operand<O::Compute>,
-    O: Output,
+    A: GemmOperand<O::Compute>,
+    B: GemmOperand<O::Compute>,
+    O: GemmOutput,
     E: BlockEpilogue<O::Compute>,
 {
     let c = c.sink(at, size, whole.rows, add);
-    run_at(Level::best(), whole, size, a, b, c, epilogue, scratch, workers)
+    run_at(GemmLevel::best(), whole, size, a, b, c, epilogue, scratch, workers)
 }
 
 /// Products by the instructions of a lower level, for tests.
 #[doc(hidden)]
 pub mod forced {
-    pub use super::kernel::Level;
+    pub use super::kernel::GemmLevel;
     pub use super::{gemm_at, scratch_at};
 }
 
@@ -284,7 +289,7 @@ pub mod forced {
 #[doc(hidden)]
 #[allow(clippy::too_many_arguments, reason = "those of `gemm` and the level, which tests force")]
 pub fn gemm_at<A, B, O, E>(
-    level: Level,
+    level: GemmLevel,
     size: Size,
     a: &A,
     b: &B,
@@ -294,9 +299,9 @@ pub fn gemm_at<A, B, O, E>(
     workers: &dyn Workers,
 ) -> Result<()>
 where
-    A: Operand<O::Compute>,
-    B: Operand<O::Compute>,
-    O: Output,
+    A: GemmOperand<O::Compute>,
+    B: GemmOperand<O::Compute>,
+    O: GemmOutput,
     E: BlockEpilogue<O::Compute>,
 {
     run_at(level, size, size, a, b, c.sink(size)?, epilogue, scratch, workers)
@@ -304,41 +309,43 @@ where
 
 #[allow(clippy::too_many_arguments, reason = "those of `gemm`, the level and the whole")]
 fn run_at<A, B, O, E>(
-    level: Level,
+    level: GemmLevel,
     whole: Size,
     size: Size,
     a: &A,
     b: &B,
-    c: Sink<O>,
+    c: OutputSink<O>,
     epilogue: &E,
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()>
 where
-    A: Operand<O::Compute>,
-    B: Operand<O::Compute>,
-    O: Output,
+    A: GemmOperand<O::Compute>,
+    B: GemmOperand<O::Compute>,
+    O: GemmOutput,
     E: BlockEpilogue<O::Compute>,
 {
     if size.is_empty() {
         return Ok(());
     }
-    a.check(size.batch, size.rows, size.depth)?;
-    b.check(size.batch, size.cols, size.depth)?;
-    let level = if level.is_available() { level } else { Level::Portable };
+    a.check(size.batch, size.rows, size.k)?;
+    b.check(size.batch, size.cols, size.k)?;
+    let level = if level.is_available() { level } else { GemmLevel::Portable };
     let kernel = suited(O::Compute::kernel(level), whole, a.packs());
     let element = size_of::<O::Compute>();
     let lent = scratch.len();
-    let rounds = !O::IS_COMPUTE || c.is_grid();
-    let narrow = || !matches!((a.narrow(0), b.narrow(0)), (Narrow::No, _) | (_, Narrow::No));
-    let pairs = O::IN_PAIRS && level.multiplies_pairs() && narrow();
-    let means = Means { left: a.packs(), rounds, pairs };
+    let sums_in_scratch = !O::IS_COMPUTE || c.is_grid();
+    let bf16_source = || {
+        !matches!((a.bf16_source(0), b.bf16_source(0)), (Bf16Source::No, _) | (_, Bf16Source::No))
+    };
+    let bf16_dot = O::HAS_BF16_DOT && level.has_bf16_dot() && bf16_source();
+    let options = PlanOptions { left: a.packs(), sums_in_scratch, bf16_dot };
     let plan = (1..=workers.threads().max(1))
         .rev()
-        .map(|threads| Plan::new(whole, size, kernel, means, threads))
+        .map(|threads| GemmPlan::new(whole, size, kernel, options, threads))
         .find(|plan| plan.bytes(element) <= lent);
     let Some(plan) = plan else {
-        let needed = Bytes::of(Plan::new(whole, size, kernel, means, 1).bytes(element));
+        let needed = Bytes::of(GemmPlan::new(whole, size, kernel, options, 1).bytes(element));
         let what = format!("{} of scratch are too few for {size:?}", Bytes::of(lent));
         let help = format!("lend {needed}, or what scratch_bytes asks for");
         return Err(ErrorKind::BadArgument { op: "matmul", what, help }.into());
@@ -346,7 +353,7 @@ where
     let start = scratch.as_ptr().align_offset(ALIGN).min(lent);
     let (_, space, _) = bytemuck::pod_align_to_mut::<u8, O::Compute>(&mut scratch[start..]);
     let taken = AtomicU64::new(0);
-    let job = Job { size, a, b, c, epilogue, level, kernel, plan, taken, workers };
+    let job = GemmJob { size, a, b, c, epilogue, level, kernel, plan, taken, workers };
     job.pieces(0, plan.pieces, space);
     workers.check()
 }

@@ -1,6 +1,6 @@
 //! Operands: anything that can write panels of itself into packing space.
 //!
-//! The left operand's *lines* are its rows, the right one's are its columns; both run along *depth*, the
+//! Both operands have an *MN* index (rows of the left operand, M; columns of the right one, N) and a *K* index, the
 //! axis that is summed over. So one trait serves both sides, and a transpose is a swap of two strides.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use tonnage_core::{ErrorKind, Result, bf16};
 
 use super::band::Band;
 use super::compute::{Compute, Reads};
-use super::kernel::{Level, Stream};
+use super::kernel::{GemmLevel, GemvStream};
 use super::pack;
 
 /// When the left operand is packed. (The right one is packed in blocks of panels.)
@@ -19,28 +19,28 @@ pub enum Packs {
     Blocks,
     /// The rows of one strip of tiles right before they are read, from L1: where packing is copying.
     Strips {
-        /// Depth is best cut at multiples of it. Where it is more than 1, steps of depth lie side by side.
+        /// K is best cut at multiples of it. Where it is more than 1, steps of K lie side by side.
         unit: usize,
-        /// So many lines belong together: strips do not reach from one such row into the next.
+        /// Rows that belong together: strips do not reach from one such group into the next.
         row: usize,
     },
-    /// Once for all lines of a block, each element for all lines that share it.
+    /// Once for all rows of a block, each element for all rows that share it.
     Band {
-        /// The cut along depth.
-        deep: usize,
-        /// The most lines of a band.
+        /// The cut along K.
+        k_block: usize,
+        /// The most rows of a band.
         tall: usize,
-        /// So many lines belong together, as above.
+        /// Rows that belong together, as above.
         row: usize,
         /// Elements of a band.
         space: usize,
-        /// Steps of depth that lie side by side; 1 where lines do.
+        /// Steps of K that lie side by side; 1 where rows do.
         along: usize,
     },
 }
 
 impl Packs {
-    /// How many lines belong together.
+    /// How many rows belong together.
     pub(super) fn row(&self) -> usize {
         match *self {
             Packs::Blocks => usize::MAX,
@@ -48,7 +48,7 @@ impl Packs {
         }
     }
 
-    /// Steps of depth that lie side by side where it is packed.
+    /// Steps of K that lie side by side where it is packed.
     pub(super) fn along(&self) -> usize {
         match *self {
             Packs::Blocks => 1,
@@ -57,14 +57,14 @@ impl Packs {
     }
 }
 
-/// How the lines of a strip lie where they were packed.
+/// How the rows of a strip lie where they were packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strip {
-    /// From one line to the next.
-    pub line: usize,
-    /// From one step of depth to the next.
-    pub depth: usize,
-    /// Steps of depth, at least 1, after which all lie further on by `jump` besides.
+    /// From one row or column to the next.
+    pub mn_stride: usize,
+    /// From one step of K to the next.
+    pub k_stride: usize,
+    /// Steps of K, at least 1, after which all lie further on by `jump` besides.
     pub run: usize,
     /// See `run`.
     pub jump: usize,
@@ -74,56 +74,61 @@ pub struct Strip {
 ///
 /// Implement it to multiply what is not a matrix in memory: the windows of a convolution, a tensor that is
 /// still a recipe. Values that are read twice must be the same twice.
-pub trait Operand<C: Compute>: Sync {
-    /// Writes a block into `out`: panels of `width` lines one after the other, and in each panel, for each
-    /// step of depth, its `width` elements side by side. The last panel is filled up with zeros.
+pub trait GemmOperand<C: Compute>: Sync {
+    /// Writes a block into `out`: panels of `width` rows or columns one after the other, and in each panel, for each
+    /// step of K, its `width` elements side by side. The last panel is filled up with zeros.
     ///
-    /// `out` holds `lines.len().div_ceil(width) * width * depth.len()` elements. See [`pack_with`].
+    /// `out` holds `mn_range.len().div_ceil(width) * width * k_range.len()` elements. See [`pack_with`].
     fn pack(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         width: usize,
         out: &mut [C],
     );
 
     /// Where the elements of one matrix already lie in memory as `C`: how to read them there.
-    fn direct(&self, batch: usize) -> Option<Direct<'_, C>>;
+    fn direct(&self, batch: usize) -> Option<DirectMatrix<'_, C>>;
 
-    /// Whether all elements are `bf16`, and where they are. Products of two such operands may be computed in pairs, with
-    /// other roundings: so the answer must not depend on where the elements lie.
-    fn narrow(&self, _batch: usize) -> Narrow<'_> {
-        Narrow::No
+    /// Whether all elements are `bf16`, and where they are. Products of two such operands may be computed by bf16 dot
+    /// instructions, with other roundings: so the answer must not depend on where the elements lie.
+    fn bf16_source(&self, _batch: usize) -> Bf16Source<'_> {
+        Bf16Source::No
     }
 
-    /// Adds up, for each of a few rows, multiples of what lies at each step of depth, widened as it is read: `few` has the
+    /// Adds up, for each of a few rows, multiples of what lies at each step of K, widened as it is read: `thin` has the
     /// factors, those of a step side by side, and `sums` the rows. False where it does not lie so, or has nothing to widen.
     #[doc(hidden)]
     fn stream(
         &self,
-        _level: Level,
+        _level: GemmLevel,
         _batch: usize,
-        _few: &[C],
+        _thin: &[C],
         _block: [Range<usize>; 2],
         _sums: &mut [C],
     ) -> bool {
         false
     }
 
-    /// True where the elements of one line are best read one after the other, as where they lie side by side in
+    /// True where the elements of one row or column are best read along K, one after the other, as where they lie side by side in
     /// memory.
-    fn runs_along_depth(&self) -> bool;
+    fn is_k_major(&self) -> bool;
 
     /// How it is best packed where it is the left operand.
     fn packs(&self) -> Packs;
 
-    /// Packs the lines of one strip of tiles, as it likes, into `lines.len() * depth.len()` elements at most. Elements may
-    /// be there once for several lines.
-    fn strip(&self, batch: usize, lines: Range<usize>, depth: Range<usize>, out: &mut [C])
-    -> Strip;
+    /// Packs the rows of one strip of tiles, as it likes, into `mn_range.len() * k_range.len()` elements at most. Elements may
+    /// be there once for several rows.
+    fn strip(
+        &self,
+        batch: usize,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
+        out: &mut [C],
+    ) -> Strip;
 
-    /// Packs a band for some lines, where it [`packs`](Operand::packs) so and lies so that it can; strips otherwise.
+    /// Packs a band for some rows, where it [`packs`](GemmOperand::packs) so and lies so that it can; strips otherwise.
     fn band(
         &self,
         _batch: usize,
@@ -135,43 +140,43 @@ pub trait Operand<C: Compute>: Sync {
     }
 
     /// Refuses sizes that the operand does not have.
-    fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()>;
+    fn check(&self, batch: usize, mn_len: usize, k: usize) -> Result<()>;
 }
 
 /// What an operand says of `bf16`.
 #[derive(Debug, Clone, Copy)]
-pub enum Narrow<'a> {
+pub enum Bf16Source<'a> {
     /// There may be other elements.
     No,
     /// They all are, and lie in memory.
-    InMemory(Direct<'a, bf16>),
+    InMemory(DirectMatrix<'a, bf16>),
     /// They all are, and are packed as their values in what is computed in.
     Packed,
 }
 
-/// A matrix in memory, in the terms of an [`Operand`]. Strides count elements.
+/// A matrix in memory, in the terms of a [`GemmOperand`]. Strides count elements.
 #[derive(Debug, Clone, Copy)]
-pub struct Direct<'a, C> {
+pub struct DirectMatrix<'a, C> {
     /// What the strides walk over.
     pub data: &'a [C],
     /// Where the first element is.
     pub start: usize,
-    /// From one line to the next.
-    pub line: isize,
-    /// From one step of depth to the next.
-    pub depth: isize,
+    /// From one row or column to the next.
+    pub mn_stride: isize,
+    /// From one step of K to the next.
+    pub k_stride: isize,
 }
 
-impl<'a, C> Direct<'a, C> {
-    /// A part of a line, where the steps of depth lie side by side.
-    pub(super) fn run(&self, line: usize, depth: Range<usize>) -> &'a [C] {
-        let at = self.start as isize + line as isize * self.line + depth.start as isize;
-        &self.data[at as usize..][..depth.len()]
+impl<'a, C> DirectMatrix<'a, C> {
+    /// A part of a row or column of a K-major matrix.
+    pub(super) fn run(&self, mn: usize, k_range: Range<usize>) -> &'a [C] {
+        let at = self.start as isize + mn as isize * self.mn_stride + k_range.start as isize;
+        &self.data[at as usize..][..k_range.len()]
     }
 
-    /// True where all of `lines` by `depth` lies in the slice.
-    pub(super) fn holds(&self, lines: usize, depth: usize) -> bool {
-        within(self.data.len(), self.start, &[(lines, self.line), (depth, self.depth)])
+    /// True where all of `mn_len` by `k` lies in the slice.
+    pub(super) fn holds(&self, mn_len: usize, k: usize) -> bool {
+        within(self.data.len(), self.start, &[(mn_len, self.mn_stride), (k, self.k_stride)])
     }
 }
 
@@ -234,21 +239,21 @@ pub struct Matrix<'a, T> {
     data: &'a [T],
     start: usize,
     batch: isize,
-    line: isize,
-    depth: isize,
+    mn_stride: isize,
+    k_stride: isize,
 }
 
 impl<'a, T> Matrix<'a, T> {
-    /// For the left side: `[rows, depth]`.
+    /// For the left side: `[rows, k]`.
     pub const fn left(data: &'a [T], strides: Strides) -> Matrix<'a, T> {
         let Strides { start, batch, row, col } = strides;
-        Matrix { data, start, batch, line: row, depth: col }
+        Matrix { data, start, batch, mn_stride: row, k_stride: col }
     }
 
-    /// For the right side: `[depth, cols]`.
+    /// For the right side: `[k, cols]`.
     pub const fn right(data: &'a [T], strides: Strides) -> Matrix<'a, T> {
         let Strides { start, batch, row, col } = strides;
-        Matrix { data, start, batch, line: col, depth: row }
+        Matrix { data, start, batch, mn_stride: col, k_stride: row }
     }
 
     /// Where a matrix of the batch starts.
@@ -257,51 +262,58 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-impl<C: Compute, T: Reads<C>> Operand<C> for Matrix<'_, T> {
+impl<C: Compute, T: Reads<C>> GemmOperand<C> for Matrix<'_, T> {
     fn pack(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         width: usize,
         out: &mut [C],
     ) {
         let start = self.start_of(batch)
-            + lines.start as isize * self.line
-            + depth.start as isize * self.depth;
-        let source = pack::Source { data: self.data, start, line: self.line, depth: self.depth };
-        pack::strided(&source, lines.len(), depth.len(), width, out);
+            + mn_range.start as isize * self.mn_stride
+            + k_range.start as isize * self.k_stride;
+        let source = pack::StridedSource {
+            data: self.data,
+            start,
+            mn_stride: self.mn_stride,
+            k_stride: self.k_stride,
+        };
+        pack::strided(&source, mn_range.len(), k_range.len(), width, out);
     }
 
-    fn direct(&self, batch: usize) -> Option<Direct<'_, C>> {
+    fn direct(&self, batch: usize) -> Option<DirectMatrix<'_, C>> {
         let data = T::as_computed(self.data)?;
         let start = self.start_of(batch) as usize;
-        Some(Direct { data, start, line: self.line, depth: self.depth })
+        Some(DirectMatrix { data, start, mn_stride: self.mn_stride, k_stride: self.k_stride })
     }
 
-    fn narrow(&self, batch: usize) -> Narrow<'_> {
+    fn bf16_source(&self, batch: usize) -> Bf16Source<'_> {
         let start = self.start_of(batch) as usize;
-        let at = |data| Direct { data, start, line: self.line, depth: self.depth };
-        T::as_narrow(self.data).map_or(Narrow::No, |data| Narrow::InMemory(at(data)))
+        let at =
+            |data| DirectMatrix { data, start, mn_stride: self.mn_stride, k_stride: self.k_stride };
+        T::as_bf16(self.data).map_or(Bf16Source::No, |data| Bf16Source::InMemory(at(data)))
     }
 
     fn stream(
         &self,
-        level: Level,
+        level: GemmLevel,
         batch: usize,
-        few: &[C],
-        [lines, depth]: [Range<usize>; 2],
+        thin: &[C],
+        [mn_range, k_range]: [Range<usize>; 2],
         sums: &mut [C],
     ) -> bool {
-        let start = self.start_of(batch) + lines.start as isize + depth.start as isize * self.depth;
-        let (count, len) = (few.len() / depth.len().max(1), lines.len());
-        let (data, depth_stride, depth) = (self.data, self.depth, depth.len());
-        let rows = Stream { few, count, data, start, depth_stride, depth, len };
-        self.line == 1 && T::stream(level, &rows, sums)
+        let start =
+            self.start_of(batch) + mn_range.start as isize + k_range.start as isize * self.k_stride;
+        let (count, len) = (thin.len() / k_range.len().max(1), mn_range.len());
+        let (data, k_stride, k) = (self.data, self.k_stride, k_range.len());
+        let rows = GemvStream { thin, count, data, start, k_stride, k, len };
+        self.mn_stride == 1 && T::stream(level, &rows, sums)
     }
 
-    fn runs_along_depth(&self) -> bool {
-        self.depth == 1
+    fn is_k_major(&self) -> bool {
+        self.k_stride == 1
     }
 
     fn packs(&self) -> Packs {
@@ -311,25 +323,25 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Matrix<'_, T> {
     fn strip(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         out: &mut [C],
     ) -> Strip {
-        let (count, deep) = (lines.len(), depth.len());
-        Operand::<C>::pack(self, batch, lines, depth, count, out);
-        Strip { line: 1, depth: count, run: deep.max(1), jump: 0 }
+        let (count, k_block) = (mn_range.len(), k_range.len());
+        GemmOperand::<C>::pack(self, batch, mn_range, k_range, count, out);
+        Strip { mn_stride: 1, k_stride: count, run: k_block.max(1), jump: 0 }
     }
 
-    fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
-        let axes = [(batch, self.batch), (lines, self.line), (depth, self.depth)];
+    fn check(&self, batch: usize, mn_len: usize, k: usize) -> Result<()> {
+        let axes = [(batch, self.batch), (mn_len, self.mn_stride), (k, self.k_stride)];
         if within(self.data.len(), self.start, &axes) {
             return Ok(());
         }
         let what = format!(
-            "strides {}, {}, {} from {} over {batch} matrices of {lines} by {depth} leave a slice of {} elements",
+            "strides {}, {}, {} from {} over {batch} matrices of {mn_len} by {k} leave a slice of {} elements",
             self.batch,
-            self.line,
-            self.depth,
+            self.mn_stride,
+            self.k_stride,
             self.start,
             self.data.len(),
         );
@@ -338,27 +350,27 @@ impl<C: Compute, T: Reads<C>> Operand<C> for Matrix<'_, T> {
     }
 }
 
-/// The layout of [`Operand::pack`], filled element by element: `value(line, depth)`, both counted from the
+/// The layout of [`GemmOperand::pack`], filled element by element: `value(mn, k)`, both counted from the
 /// block's start.
 ///
 /// ```
 /// use tonnage_ops::linalg::gemm::pack_with;
 /// let mut out = [0; 8];
-/// pack_with(3, 2, 2, &mut out, |line, depth| 10 * (line as i32 + 1) + depth as i32);
+/// pack_with(3, 2, 2, &mut out, |mn, k| 10 * (mn as i32 + 1) + k as i32);
 /// assert_eq!(out, [10, 20, 11, 21, 30, 0, 31, 0]);
 /// ```
 pub fn pack_with<C: Compute>(
-    lines: usize,
-    depth: usize,
+    mn_len: usize,
+    k_len: usize,
     width: usize,
     out: &mut [C],
     value: impl Fn(usize, usize) -> C,
 ) {
-    if depth == 0 || width == 0 {
+    if k_len == 0 || width == 0 {
         return;
     }
-    for (first, panel) in (0..lines).step_by(width).zip(out.chunks_exact_mut(width * depth)) {
-        let count = width.min(lines - first);
+    for (first, panel) in (0..mn_len).step_by(width).zip(out.chunks_exact_mut(width * k_len)) {
+        let count = width.min(mn_len - first);
         for (k, run) in panel.chunks_exact_mut(width).enumerate() {
             for (i, x) in run[..count].iter_mut().enumerate() {
                 *x = value(first + i, k);

@@ -7,13 +7,13 @@
 
 use std::ops::Range;
 
+use super::bf16_dot;
 use super::compute::Compute;
 use super::kernel::amx::SIDE;
-use super::kernel::{FEW, Kernel};
+use super::kernel::{GEMV_MAX, MicroKernel};
 use super::operand::Packs;
-use super::pairs;
 
-/// A batch of products `[rows, depth] x [depth, cols]`.
+/// A batch of products `[rows, k] x [k, cols]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// How many products.
@@ -23,13 +23,13 @@ pub struct Size {
     /// Columns of the right operand and of the result.
     pub cols: usize,
     /// What is summed over: columns of the left operand, rows of the right one.
-    pub depth: usize,
+    pub k: usize,
 }
 
 impl Size {
     /// A single product.
-    pub const fn single(rows: usize, cols: usize, depth: usize) -> Size {
-        Size { batch: 1, rows, cols, depth }
+    pub const fn single(rows: usize, cols: usize, k: usize) -> Size {
+        Size { batch: 1, rows, cols, k }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -39,46 +39,46 @@ impl Size {
 
 /// Which loops run a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Path {
+pub(super) enum GemmPath {
     /// Packed blocks and register tiles.
     Tiles,
     /// Packed blocks of `bf16` and the matrix unit.
-    Pairs,
-    /// The left operand has a few rows; the right one is read once.
-    FewRows,
-    /// The right operand has a few columns; the left one is read once.
-    FewCols,
-    /// The left operand has some rows, and the right one is large: it is read once too, where it lies in rows, and in
-    /// tiles where it does not.
-    SomeRows,
+    Bf16Dot,
+    /// GEMV: the left operand has a few rows; the right one is read once.
+    GemvRows,
+    /// GEMV: the right operand has a few columns; the left one is read once.
+    GemvCols,
+    /// Skinny GEMM: the left operand has some rows, and the right one is large: it is read once too, where it lies in rows,
+    /// and in tiles where it does not.
+    SkinnyRows,
 }
 
 /// What else packing space depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Means {
+pub(super) struct PlanOptions {
     /// How the left operand is packed.
     pub left: Packs,
     /// Sums are kept in scratch and then moved into the result, which has another dtype or no even rows.
-    pub rounds: bool,
-    /// Operands and result are `bf16`, which the machine multiplies in pairs.
-    pub pairs: bool,
+    pub sums_in_scratch: bool,
+    /// Operands and result are `bf16`, for which the machine has dot-product instructions.
+    pub bf16_dot: bool,
 }
 
-/// So many elements of an operand are more than stays near a core, and worth to be read in the order of memory.
+/// Elements from which on an operand does not stay in the caches of a core, and is best read in the order of memory.
 const FAR: usize = 1 << 19;
 /// Elements of a row that are worth a stream of memory.
 const LONG: usize = 256;
-/// Elements of the long side that are summed at once on the path of a few: a page of `f32`.
-const FEW_CHUNK: usize = 1024;
-/// The same for one line or two, whose sums stay in L1: memory is read the faster the longer its runs are.
-const LONG_CHUNK: usize = 2 * FEW_CHUNK;
-/// The cut along K on the path of a few.
-pub(super) const FEW_DEPTH: usize = 1024;
-/// Steps of depth that are one chain of additions on that path, where rows of the large operand are added up; a longer one
+/// Elements of the long side that are summed at once by GEMV: a page of `f32`.
+const GEMV_CHUNK: usize = 1024;
+/// The same for one row or two, whose sums stay in L1: memory is read the faster the longer its runs are.
+const LONG_GEMV_CHUNK: usize = 2 * GEMV_CHUNK;
+/// The cut along K of GEMV.
+pub(super) const GEMV_K: usize = 1024;
+/// Steps of K that are one chain of additions there, where rows of the large operand are added up; a longer one
 /// would lose more bits. With some rows it is a block of tiles, which may be what computes them.
-pub(super) const FEW_CHAIN: usize = 128;
-/// Steps of depth that are packed at once on that path, where the operand has to be: half as many of long chunks.
-const FEW_RUN: usize = 16;
+pub(super) const GEMV_CHAIN: usize = 128;
+/// Steps of K that are packed at once there, where the operand has to be: half as many of long chunks.
+const GEMV_RUN: usize = 16;
 /// Rows and columns of the block of sums that is kept where the result has another dtype: 1 MiB.
 pub(super) const SUMS: usize = 512;
 /// Work below this is not worth a thread: a few microseconds of it, as handing over is.
@@ -104,33 +104,33 @@ const MANY_ROWS: usize = 64;
 
 /// The kernel for products of such a size: that one, or its wider one.
 pub(super) fn suited<C: Compute>(
-    kernel: &'static Kernel<C>,
+    kernel: &'static MicroKernel<C>,
     whole: Size,
     left: Packs,
-) -> &'static Kernel<C> {
-    let suits = |wider: &&Kernel<C>| {
+) -> &'static MicroKernel<C> {
+    let suits = |wider: &&MicroKernel<C>| {
         let many = whole.cols >= MANY_TILES * wider.cols && whole.rows >= MANY_ROWS;
         many && left == Packs::Blocks
     };
     kernel.wider.filter(suits).unwrap_or(kernel)
 }
 
-/// How `few` lines by a `long` side are summed: elements of the long side at once, and steps of depth to pack.
-pub(super) fn chunk_of_few(few: usize, long: usize) -> (usize, usize) {
-    let chunk = if few <= 2 { long.min(LONG_CHUNK) } else { long.min(FEW_CHUNK) };
-    (chunk, if chunk > FEW_CHUNK { FEW_RUN / 2 } else { FEW_RUN })
+/// How `thin` rows or columns by a `long` side are summed: elements of the long side at once, and steps of K to pack.
+pub(super) fn gemv_chunk(thin: usize, long: usize) -> (usize, usize) {
+    let chunk = if thin <= 2 { long.min(LONG_GEMV_CHUNK) } else { long.min(GEMV_CHUNK) };
+    (chunk, if chunk > GEMV_CHUNK { GEMV_RUN / 2 } else { GEMV_RUN })
 }
 
 /// Elements that are packed at once of chunks that are no longer than one.
-pub(super) fn packed_of_few(chunk: usize, depth: usize) -> usize {
-    let (short, long) = (chunk.min(FEW_CHUNK) * depth.min(FEW_RUN), chunk * depth.min(FEW_RUN / 2));
-    short.max(long).max(depth.min(FEW_DEPTH))
+pub(super) fn gemv_packed(chunk: usize, k: usize) -> usize {
+    let (short, long) = (chunk.min(GEMV_CHUNK) * k.min(GEMV_RUN), chunk * k.min(GEMV_RUN / 2));
+    short.max(long).max(k.min(GEMV_K))
 }
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plan {
-    pub path: Path,
+pub(super) struct GemmPlan {
+    pub path: GemmPath,
     /// Pieces that run at once, each with a slot of packing space.
     pub pieces: usize,
     /// The work in shares, each some parts: at least one for each piece.
@@ -140,55 +140,63 @@ pub(super) struct Plan {
     /// The unit of the cuts, of rows and of columns.
     unit: (usize, usize),
     size: Size,
-    means: Means,
-    /// Depth of a block: the cut along K.
-    pub deep: usize,
+    options: PlanOptions,
+    /// K of a block (KC in BLIS): the cut along K.
+    pub k_block: usize,
     /// Elements of a slot.
     pub slot: usize,
 }
 
-/// The most columns of a product that are a few. With a left operand that is far its reading takes the time, and lines that are
-/// read to their end are read the fastest: twice as many then.
-fn few_cols(size: Size) -> usize {
-    let far = size.depth >= LONG && size.rows.saturating_mul(size.depth) >= FAR;
-    if far { 2 * FEW } else { FEW }
+/// The most columns of a product that is run as GEMV. A left operand that is not in cache takes the time to read, and rows
+/// that are read to their end are read the fastest: twice as many then.
+fn max_gemv_cols(size: Size) -> usize {
+    let far = size.k >= LONG && size.rows.saturating_mul(size.k) >= FAR;
+    if far { 2 * GEMV_MAX } else { GEMV_MAX }
 }
 
-/// The most rows of a product that are some: where the right operand has long rows, and many.
-fn some_rows<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
-    let far = size.cols >= LONG && size.cols.saturating_mul(size.depth) >= FAR;
-    if far { kernel.streams } else { FEW }
+/// The most rows of a product that is run as skinny GEMM: where the right operand has long rows, and many.
+fn max_skinny_rows<C: Compute>(size: Size, kernel: &MicroKernel<C>) -> usize {
+    let far = size.cols >= LONG && size.cols.saturating_mul(size.k) >= FAR;
+    if far { kernel.streams } else { GEMV_MAX }
 }
 
-impl Path {
-    fn of<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs, pairs: bool) -> Path {
+impl GemmPath {
+    fn of<C: Compute>(
+        size: Size,
+        kernel: &MicroKernel<C>,
+        left: Packs,
+        bf16_dot: bool,
+    ) -> GemmPath {
         match size {
-            Size { rows, cols, .. } if rows <= FEW && rows <= cols => Path::FewRows,
-            _ if pairs && pairs::pays(size) => Path::Pairs,
-            // What is not read once, but in strips or bands that lines share, has its tiles.
-            Size { cols, .. } if cols <= few_cols(size) && left == Packs::Blocks => Path::FewCols,
-            _ if left == Packs::Blocks && size.rows <= some_rows(size, kernel) => Path::SomeRows,
-            _ => Path::Tiles,
+            Size { rows, cols, .. } if rows <= GEMV_MAX && rows <= cols => GemmPath::GemvRows,
+            _ if bf16_dot && bf16_dot::pays(size) => GemmPath::Bf16Dot,
+            // What is not read once, but in strips or bands that rows share, has its tiles.
+            Size { cols, .. } if cols <= max_gemv_cols(size) && left == Packs::Blocks => {
+                GemmPath::GemvCols
+            }
+            _ if left == Packs::Blocks && size.rows <= max_skinny_rows(size, kernel) => {
+                GemmPath::SkinnyRows
+            }
+            _ => GemmPath::Tiles,
         }
     }
 }
 
-impl Plan {
+impl GemmPlan {
     /// Of a product of that size, which is `whole` or a part of it: what decides the bits follows from the whole.
     pub fn new<C: Compute>(
         whole: Size,
         size: Size,
-        kernel: &Kernel<C>,
-        means: Means,
+        kernel: &MicroKernel<C>,
+        options: PlanOptions,
         threads: usize,
-    ) -> Plan {
-        let path = Path::of(whole, kernel, means.left, means.pairs);
+    ) -> GemmPlan {
+        let path = GemmPath::of(whole, kernel, options.left, options.bf16_dot);
         let unit = match path {
-            Path::Pairs => (SIDE, SIDE),
+            GemmPath::Bf16Dot => (SIDE, SIDE),
             _ => (ROW_UNIT, kernel.cols),
         };
-        let flops =
-            2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.depth as f64;
+        let flops = 2.0 * size.batch as f64 * size.rows as f64 * size.cols as f64 * size.k as f64;
         let worth = (flops / FLOPS_PER_THREAD) as usize;
         let pieces = threads.min(worth).max(1);
         // Enough parts that all pieces get the same, or so many that it does not show. (Divisions are what a tiny
@@ -201,15 +209,16 @@ impl Plan {
             per_product += 1;
         }
         let tiles = (kernel.rows, unit);
-        let parts = match (pieces, means.left) {
+        let parts = match (pieces, options.left) {
             (2.., Packs::Blocks) => finer(size, path, tiles, per_product),
             _ => grid(size, path, tiles, per_product),
         };
         let all = size.batch.saturating_mul(parts.0 * parts.1);
         let pieces = pieces.min(all).max(1);
         let shares = worth.min(all).min(TOLD_APART).min(SHARES * pieces).max(pieces);
-        let deep = depth_of_block(whole, kernel, means.left);
-        let mut plan = Plan { path, pieces, shares, parts, unit, size, means, deep, slot: 0 };
+        let k_block = k_of_block(whole, kernel, options.left);
+        let mut plan =
+            GemmPlan { path, pieces, shares, parts, unit, size, options, k_block, slot: 0 };
         plan.slot = plan.slot_of(kernel);
         plan
     }
@@ -224,55 +233,56 @@ impl Plan {
 
     /// Bytes of the largest slot of any product that is no larger than this one, where the result has the dtype that it
     /// is computed in.
-    pub fn most<C: Compute>(size: Size, kernel: &Kernel<C>) -> usize {
-        let wider = kernel.wider.map_or(0, |wider| Plan::most(size, wider));
-        let some = some_rows(size, kernel).min(size.rows.max(FEW)).max(few_cols(size));
-        let deep = size.depth.min(kernel.block_depth);
-        most_of_tiles(size, deep, kernel, false).max(most_of_few::<C>(size, some)).max(wider)
+    pub fn most<C: Compute>(size: Size, kernel: &MicroKernel<C>) -> usize {
+        let wider = kernel.wider.map_or(0, |wider| GemmPlan::most(size, wider));
+        let some =
+            max_skinny_rows(size, kernel).min(size.rows.max(GEMV_MAX)).max(max_gemv_cols(size));
+        let k_block = size.k.min(kernel.block_k);
+        most_of_tiles(size, k_block, kernel, false).max(most_of_gemv::<C>(size, some)).max(wider)
     }
 
     /// The same of any part of a product that is no larger than `part`.
     pub fn most_of_parts<C: Compute>(
         whole: Size,
         part: Size,
-        kernel: &Kernel<C>,
-        (rounds, pairs): (bool, bool),
+        kernel: &MicroKernel<C>,
+        (sums_in_scratch, bf16_dot): (bool, bool),
     ) -> usize {
-        let deep = part.depth.min(depth_of_block(whole, kernel, Packs::Blocks));
-        match Path::of(whole, kernel, Packs::Blocks, pairs) {
-            Path::Tiles => most_of_tiles(part, deep, kernel, rounds),
-            Path::Pairs => {
-                slot_bytes::<C>([pairs::most_space(part.rows, part.cols, part.depth), 0, 0, 0])
+        let k_block = part.k.min(k_of_block(whole, kernel, Packs::Blocks));
+        match GemmPath::of(whole, kernel, Packs::Blocks, bf16_dot) {
+            GemmPath::Tiles => most_of_tiles(part, k_block, kernel, sums_in_scratch),
+            GemmPath::Bf16Dot => {
+                slot_bytes::<C>([bf16_dot::most_space(part.rows, part.cols, part.k), 0, 0, 0])
             }
-            Path::FewRows => most_of_few::<C>(part, FEW),
-            Path::FewCols => most_of_few::<C>(part, few_cols(whole)),
-            Path::SomeRows => {
-                let few = most_of_few::<C>(part, part.rows.max(FEW));
-                most_of_tiles(part, deep, kernel, rounds).max(few)
+            GemmPath::GemvRows => most_of_gemv::<C>(part, GEMV_MAX),
+            GemmPath::GemvCols => most_of_gemv::<C>(part, max_gemv_cols(whole)),
+            GemmPath::SkinnyRows => {
+                let thin = most_of_gemv::<C>(part, part.rows.max(GEMV_MAX));
+                most_of_tiles(part, k_block, kernel, sums_in_scratch).max(thin)
             }
         }
     }
 
-    /// Multiples of depth at which a product may be cut into parts that are added up, without changing a bit; `None` where it may
-    /// not be, since sums are rounded when they are complete. `lines_first` where the operand for whose sake it is cut has its
-    /// lines side by side in memory; `left` where it is the left one.
-    pub fn unit_of_depth<C: Compute>(
+    /// Multiples of K at which a product may be cut into parts that are added up, without changing a bit; `None` where it may
+    /// not be, since sums are rounded when they are complete. `mn_major` where the operand for whose sake it is cut is
+    /// MN-major; `left` where it is the left one.
+    pub fn k_unit<C: Compute>(
         whole: Size,
-        kernel: &Kernel<C>,
-        rounds: bool,
+        kernel: &MicroKernel<C>,
+        sums_in_scratch: bool,
         left: bool,
-        lines_first: bool,
+        mn_major: bool,
     ) -> Option<usize> {
-        let path = Path::of(whole, kernel, Packs::Blocks, false);
-        let many = left == (path == Path::FewCols);
+        let path = GemmPath::of(whole, kernel, Packs::Blocks, false);
+        let many = left == (path == GemmPath::GemvCols);
         match path {
-            _ if rounds => None,
+            _ if sums_in_scratch => None,
             // Between blocks, and between chains of additions.
-            Path::Tiles | Path::Pairs | Path::SomeRows => {
-                Some(depth_of_block(whole, kernel, Packs::Blocks).max(1))
+            GemmPath::Tiles | GemmPath::Bf16Dot | GemmPath::SkinnyRows => {
+                Some(k_of_block(whole, kernel, Packs::Blocks).max(1))
             }
-            Path::FewRows | Path::FewCols if many && lines_first => Some(FEW_CHAIN),
-            Path::FewRows | Path::FewCols => Some(FEW_DEPTH),
+            GemmPath::GemvRows | GemmPath::GemvCols if many && mn_major => Some(GEMV_CHAIN),
+            GemmPath::GemvRows | GemmPath::GemvCols => Some(GEMV_K),
         }
     }
 
@@ -303,71 +313,89 @@ impl Plan {
     }
 
     /// Whether sums are kept in scratch.
-    pub fn rounds(&self) -> bool {
-        self.means.rounds
+    pub fn sums_in_scratch(&self) -> bool {
+        self.options.sums_in_scratch
     }
 
-    fn slot_of<C: Compute>(&self, kernel: &Kernel<C>) -> usize {
-        let rounds = self.means.rounds;
+    fn slot_of<C: Compute>(&self, kernel: &MicroKernel<C>) -> usize {
+        let sums_in_scratch = self.options.sums_in_scratch;
         let unit = ALIGN / size_of::<C>();
         let rows = largest(self.size.rows, self.unit.0, self.parts.0);
         let cols = largest(self.size.cols, self.unit.1, self.parts.1);
-        let depth = self.size.depth;
-        let of = |path: Path| {
+        let k = self.size.k;
+        let of = |path: GemmPath| {
             let parts = match path {
-                Path::Tiles => {
-                    let (rows, cols) =
-                        if rounds { (rows.min(SUMS), cols.min(SUMS)) } else { (rows, cols) };
+                GemmPath::Tiles => {
+                    let (rows, cols) = if sums_in_scratch {
+                        (rows.min(SUMS), cols.min(SUMS))
+                    } else {
+                        (rows, cols)
+                    };
                     let tile = kernel.rows_of_tile(rows, self.size.cols);
-                    let lines = match self.means.left {
+                    let mn_len = match self.options.left {
                         Packs::Blocks => rows.next_multiple_of(tile).min(kernel.block_rows),
                         Packs::Strips { .. } | Packs::Band { .. } => {
                             kernel.most_rows(self.size.cols)
                         }
                     };
                     let band =
-                        if let Packs::Band { space, .. } = self.means.left { space } else { 0 };
+                        if let Packs::Band { space, .. } = self.options.left { space } else { 0 };
                     let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
-                    let deep = self.deep;
-                    [band.max(lines * deep), wide * deep, if rounds { rows * cols } else { 0 }, 0]
+                    let k_block = self.k_block;
+                    [
+                        band.max(mn_len * k_block),
+                        wide * k_block,
+                        if sums_in_scratch { rows * cols } else { 0 },
+                        0,
+                    ]
                 }
-                Path::Pairs => [pairs::space(rows, cols, depth), 0, 0, 0],
-                Path::FewRows | Path::FewCols | Path::SomeRows => {
-                    let turned = path == Path::FewCols;
-                    let (few, long) = if turned { (cols, rows) } else { (rows, cols) };
-                    let (chunk, _) = chunk_of_few(few, long);
-                    let deep = depth.min(FEW_DEPTH);
-                    let packed = packed_of_few(chunk, depth);
-                    [few * deep, packed, few * chunk, few * chunk]
+                GemmPath::Bf16Dot => [bf16_dot::space(rows, cols, k), 0, 0, 0],
+                GemmPath::GemvRows | GemmPath::GemvCols | GemmPath::SkinnyRows => {
+                    let transposed = path == GemmPath::GemvCols;
+                    let (thin, long) = if transposed { (cols, rows) } else { (rows, cols) };
+                    let (chunk, _) = gemv_chunk(thin, long);
+                    let k_block = k.min(GEMV_K);
+                    let packed = gemv_packed(chunk, k);
+                    [thin * k_block, packed, thin * chunk, thin * chunk]
                 }
             };
             parts.iter().map(|part| part.next_multiple_of(unit)).sum::<usize>()
         };
         match self.path {
-            Path::SomeRows => of(Path::SomeRows).max(of(Path::Tiles)),
+            GemmPath::SkinnyRows => of(GemmPath::SkinnyRows).max(of(GemmPath::Tiles)),
             path => of(path),
         }
     }
 }
 
-/// In blocks that are no deeper than so.
-fn most_of_tiles<C: Compute>(size: Size, deep: usize, kernel: &Kernel<C>, rounds: bool) -> usize {
-    let (rows, cols) = match rounds {
+/// In blocks that are of at most that K.
+fn most_of_tiles<C: Compute>(
+    size: Size,
+    k_block: usize,
+    kernel: &MicroKernel<C>,
+    sums_in_scratch: bool,
+) -> usize {
+    let (rows, cols) = match sums_in_scratch {
         true => (size.rows.min(SUMS), size.cols.min(SUMS)),
         false => (size.rows, size.cols),
     };
-    let lines = (rows + kernel.tall).min(kernel.block_rows.max(kernel.tall));
+    let mn_len = (rows + kernel.tall).min(kernel.block_rows.max(kernel.tall));
     let wide = cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
-    slot_bytes::<C>([lines * deep, wide * deep, if rounds { rows * cols } else { 0 }, 0])
+    slot_bytes::<C>([
+        mn_len * k_block,
+        wide * k_block,
+        if sums_in_scratch { rows * cols } else { 0 },
+        0,
+    ])
 }
 
-/// With `few` lines of the small operand.
-fn most_of_few<C>(size: Size, few: usize) -> usize {
-    let (long, deep) = (size.rows.max(size.cols), size.depth.min(FEW_DEPTH));
-    let packed = packed_of_few(long.min(LONG_CHUNK), size.depth);
-    // Two long chunks of sums are no more than `FEW` others.
-    let chunk = long.min(FEW_CHUNK);
-    slot_bytes::<C>([few * deep, packed, few * chunk, few * chunk])
+/// With `thin` rows or columns of the small operand.
+fn most_of_gemv<C>(size: Size, thin: usize) -> usize {
+    let (long, k_block) = (size.rows.max(size.cols), size.k.min(GEMV_K));
+    let packed = gemv_packed(long.min(LONG_GEMV_CHUNK), size.k);
+    // Two long chunks of sums are no more than `GEMV_MAX` others.
+    let chunk = long.min(GEMV_CHUNK);
+    slot_bytes::<C>([thin * k_block, packed, thin * chunk, thin * chunk])
 }
 
 /// Parts of a slot, each from a cache line on.
@@ -378,24 +406,24 @@ fn slot_bytes<C>(parts: [usize; 4]) -> usize {
 
 /// The most bytes of a block of the right operand, where the cut along K is free: for a part of L2.
 const BLOCK: usize = 1 << 20;
-/// The most steps of depth then.
-const DEEPEST: usize = 2048;
+/// The most steps of K then.
+const MAX_K_BLOCK: usize = 2048;
 
-/// The depth of one block of K: all blocks but the last are of that depth. It decides bits, so that it looks at the
+/// K of one block: all blocks but the last have that K. It decides bits, so that it looks at the
 /// whole product and not at what a thread has of it.
-fn depth_of_block<C: Compute>(size: Size, kernel: &Kernel<C>, left: Packs) -> usize {
-    let even = kernel.depth_of_block(size.rows, size.depth).min(size.depth);
+fn k_of_block<C: Compute>(size: Size, kernel: &MicroKernel<C>, left: Packs) -> usize {
+    let even = kernel.k_of_block(size.rows, size.k).min(size.k);
     let unit = match left {
         Packs::Blocks => return even,
-        Packs::Band { deep, .. } => return deep.clamp(1, size.depth.max(1)),
+        Packs::Band { k_block, .. } => return k_block.clamp(1, size.k.max(1)),
         Packs::Strips { unit, .. } => unit,
     };
     let wide = size.cols.next_multiple_of(kernel.cols).min(kernel.block_cols);
-    let most = (BLOCK / (wide * size_of::<C>()).max(1)).min(DEEPEST) / unit.max(1);
-    if unit < 2 || most == 0 || !size.depth.is_multiple_of(unit) {
+    let most = (BLOCK / (wide * size_of::<C>()).max(1)).min(MAX_K_BLOCK) / unit.max(1);
+    if unit < 2 || most == 0 || !size.k.is_multiple_of(unit) {
         return even;
     }
-    let units = size.depth / unit;
+    let units = size.k / unit;
     let blocks = units.div_ceil(most).max(1);
     units.div_ceil(blocks) * unit
 }
@@ -418,17 +446,22 @@ fn largest(len: usize, tile: usize, parts: usize) -> usize {
 /// Cuts a product into some times `parts` parts, so that a thread that is done can take one from a thread that is not: cores
 /// are seldom alike for as long as a large product takes, and never where a machine is shared. Just once where smaller parts
 /// would be packed too often, or be shorter than what is summed at once.
-fn finer(size: Size, path: Path, tiles: (usize, (usize, usize)), parts: usize) -> (usize, usize) {
+fn finer(
+    size: Size,
+    path: GemmPath,
+    tiles: (usize, (usize, usize)),
+    parts: usize,
+) -> (usize, usize) {
     let unit = tiles.1;
     let pays = |(r, c): (usize, usize)| {
         let (rows, cols) = (largest(size.rows, unit.0, r), largest(size.cols, unit.1, c));
         match path {
-            Path::Tiles => {
+            GemmPath::Tiles => {
                 rows.saturating_mul(cols) >= (LITTLE * PACKING).saturating_mul(rows + cols)
             }
-            Path::FewRows | Path::SomeRows => cols >= chunk_of_few(rows, size.cols).0,
-            Path::FewCols => rows >= chunk_of_few(cols, size.rows).0,
-            Path::Pairs => false,
+            GemmPath::GemvRows | GemmPath::SkinnyRows => cols >= gemv_chunk(rows, size.cols).0,
+            GemmPath::GemvCols => rows >= gemv_chunk(cols, size.rows).0,
+            GemmPath::Bf16Dot => false,
         }
     };
     (2..=SHARES)
@@ -443,7 +476,7 @@ fn finer(size: Size, path: Path, tiles: (usize, (usize, usize)), parts: usize) -
 /// first axis too, and so each thread finds what it made itself.
 fn grid(
     size: Size,
-    path: Path,
+    path: GemmPath,
     (tile, unit): (usize, (usize, usize)),
     parts: usize,
 ) -> (usize, usize) {
@@ -452,9 +485,9 @@ fn grid(
     }
     let most = (size.rows.div_ceil(tile), size.cols.div_ceil(unit.1));
     match path {
-        Path::FewRows | Path::SomeRows => return (1, parts.min(most.1).max(1)),
-        Path::FewCols => return (parts.min(most.0).max(1), 1),
-        Path::Tiles | Path::Pairs => {}
+        GemmPath::GemvRows | GemmPath::SkinnyRows => return (1, parts.min(most.1).max(1)),
+        GemmPath::GemvCols => return (parts.min(most.0).max(1), 1),
+        GemmPath::Tiles | GemmPath::Bf16Dot => {}
     }
     let cost = |(r, c): (usize, usize)| {
         let rows = largest(size.rows, unit.0, r) as u128;

@@ -12,24 +12,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonnage_core::Workers;
 
-use super::compute::Output;
-use super::epilogue::{Block, BlockEpilogue, Position};
-use super::kernel::{Kernel, Level};
-use super::operand::Operand;
-use super::plan::{Path, Plan, Size, TOLD_APART};
-use super::target::Rows;
+use super::compute::GemmOutput;
+use super::epilogue::{BlockEpilogue, BlockPosition, OutputBlock};
+use super::kernel::{GemmLevel, MicroKernel};
+use super::operand::GemmOperand;
+use super::plan::{GemmPath, GemmPlan, Size, TOLD_APART};
+use super::target::RowLayout;
 
 /// All that the threads of one call share.
-pub(super) struct Job<'a, A, B, O: Output, E> {
+pub(super) struct GemmJob<'a, A, B, O: GemmOutput, E> {
     pub size: Size,
     pub a: &'a A,
     pub b: &'a B,
-    pub c: Sink<O>,
+    pub c: OutputSink<O>,
     pub epilogue: &'a E,
     /// Which instructions there are.
-    pub level: Level,
-    pub kernel: &'static Kernel<O::Compute>,
-    pub plan: Plan,
+    pub level: GemmLevel,
+    pub kernel: &'static MicroKernel<O::Compute>,
+    pub plan: GemmPlan,
     /// Which shares of the work somebody has taken.
     pub taken: AtomicU64,
     /// The threads, which say whether to stop: blocks that are left are not computed then.
@@ -37,30 +37,30 @@ pub(super) struct Job<'a, A, B, O: Output, E> {
 }
 
 /// Where the result goes. Rows do not overlap, nor do matrices: who made it has checked it.
-pub(super) struct Sink<O> {
+pub(super) struct OutputSink<O> {
     data: *mut O,
     batch: usize,
-    rows: Rows,
+    rows: RowLayout,
     pub add: bool,
 }
 
 // SAFETY: threads reach disjoint elements only, as the parts of a plan are disjoint.
-unsafe impl<O: Send> Sync for Sink<O> {}
+unsafe impl<O: Send> Sync for OutputSink<O> {}
 
-impl<O> Sink<O> {
+impl<O> OutputSink<O> {
     /// `data` must stay valid and unshared while the sink is used.
-    pub fn new(data: *mut O, batch: usize, rows: Rows, add: bool) -> Sink<O> {
-        Sink { data, batch, rows, add }
+    pub fn new(data: *mut O, batch: usize, rows: RowLayout, add: bool) -> OutputSink<O> {
+        OutputSink { data, batch, rows, add }
     }
 
     /// The pointer to an element.
     ///
     /// # Safety
     /// The position must lie in the result.
-    pub unsafe fn at(&self, at: Position) -> *mut O {
+    pub unsafe fn at(&self, at: BlockPosition) -> *mut O {
         let row = match &self.rows {
-            Rows::Every(stride) => at.row * stride,
-            Rows::Grid(grid) => grid.at(at.row),
+            RowLayout::Every(stride) => at.row * stride,
+            RowLayout::Grid(grid) => grid.at(at.row),
         };
         // SAFETY: by the caller, inside.
         unsafe { self.data.add(at.batch * self.batch + row + at.col) }
@@ -68,14 +68,14 @@ impl<O> Sink<O> {
 
     /// Whether rows lie as a grid counts.
     pub fn is_grid(&self) -> bool {
-        matches!(self.rows, Rows::Grid(_))
+        matches!(self.rows, RowLayout::Grid(_))
     }
 
     /// From one row to the next, where they lie evenly.
     pub fn row_stride(&self) -> isize {
         match self.rows {
-            Rows::Every(stride) => stride as isize,
-            Rows::Grid(_) => 0,
+            RowLayout::Every(stride) => stride as isize,
+            RowLayout::Grid(_) => 0,
         }
     }
 
@@ -84,17 +84,17 @@ impl<O> Sink<O> {
     /// # Safety
     /// It must lie in the result and be the caller's own.
     #[allow(clippy::mut_from_ref, reason = "threads hold disjoint parts through one sink")]
-    unsafe fn row(&self, at: Position, cols: usize) -> &mut [O] {
+    unsafe fn row(&self, at: BlockPosition, cols: usize) -> &mut [O] {
         // SAFETY: by the caller, inside and its own; rows do not overlap.
         unsafe { std::slice::from_raw_parts_mut(self.at(at), cols) }
     }
 }
 
-impl<A, B, O, E> Job<'_, A, B, O, E>
+impl<A, B, O, E> GemmJob<'_, A, B, O, E>
 where
-    A: Operand<O::Compute>,
-    B: Operand<O::Compute>,
-    O: Output,
+    A: GemmOperand<O::Compute>,
+    B: GemmOperand<O::Compute>,
+    O: GemmOutput,
     E: BlockEpilogue<O::Compute>,
 {
     /// Runs `count` pieces from `first` on; `space` has a slot for each.
@@ -134,46 +134,47 @@ where
             if rows.is_empty() || cols.is_empty() {
                 continue;
             }
-            // Lines that run along depth have to be transposed, and blocks are large enough to do that well.
+            // A K-major right operand has to be transposed, and blocks are large enough to do that well.
             let path = match self.plan.path {
-                Path::SomeRows if self.b.runs_along_depth() => Path::Tiles,
+                GemmPath::SkinnyRows if self.b.is_k_major() => GemmPath::Tiles,
                 path => path,
             };
             match path {
-                Path::Pairs => self.pairs(batch, rows, cols, space),
-                Path::Tiles => match self.plan.rounds() {
+                GemmPath::Bf16Dot => self.bf16_dot(batch, rows, cols, space),
+                GemmPath::Tiles => match self.plan.sums_in_scratch() {
                     false => self.in_place(batch, rows, cols, space),
                     true => self.rounded(batch, rows, cols, space),
                 },
-                Path::FewRows | Path::SomeRows => {
-                    self.few(self.a, self.b, batch, cols, false, space)
+                GemmPath::GemvRows | GemmPath::SkinnyRows => {
+                    self.gemv(self.a, self.b, batch, cols, false, space)
                 }
-                Path::FewCols => self.few(self.b, self.a, batch, rows, true, space),
+                GemmPath::GemvCols => self.gemv(self.b, self.a, batch, rows, true, space),
             }
         }
     }
 
-    /// Hands finished sums in scratch to the epilogue, then rounds them into the result: so many rows of so many elements, and
-    /// from one to the next.
-    pub(super) fn finish(&self, at: Position, lie: [usize; 3], sums: &mut [O::Compute]) {
+    /// Hands finished sums in scratch to the epilogue, then rounds them into the result. `lie` is the number of rows, of
+    /// columns, and the stride from one row to the next.
+    pub(super) fn finish_rows(&self, at: BlockPosition, lie: [usize; 3], sums: &mut [O::Compute]) {
         let [rows, cols, stride] = lie;
         // All of its rows lie in the slice.
         let sums = &mut sums[..rows.saturating_sub(1) * stride + cols];
         // SAFETY: as was just seen; rows are apart, and `sums` is borrowed for as long.
-        let mut block = unsafe { Block::new(at, rows, cols, sums.as_mut_ptr(), stride as isize) };
-        self.epilogue.finish(&mut block);
+        let mut block =
+            unsafe { OutputBlock::new(at, rows, cols, sums.as_mut_ptr(), stride as isize) };
+        self.epilogue.apply(&mut block);
         self.store(at, lie, sums);
     }
 
     /// Rounds finished rows, which lie as above, into the result.
     pub(super) fn store(
         &self,
-        at: Position,
+        at: BlockPosition,
         [rows, cols, stride]: [usize; 3],
         sums: &[O::Compute],
     ) {
         O::store_rows((0..rows).map(|i| {
-            let at = Position { row: at.row + i, ..at };
+            let at = BlockPosition { row: at.row + i, ..at };
             // SAFETY: rows of the part that this piece computes.
             (&sums[i * stride..][..cols], unsafe { self.c.row(at, cols) })
         }));
@@ -182,12 +183,12 @@ where
     /// What the result holds, widened, into rows as above.
     pub(super) fn load(
         &self,
-        at: Position,
+        at: BlockPosition,
         [rows, cols, stride]: [usize; 3],
         sums: &mut [O::Compute],
     ) {
         for (i, sums) in sums.chunks_mut(stride).take(rows).enumerate() {
-            let at = Position { row: at.row + i, ..at };
+            let at = BlockPosition { row: at.row + i, ..at };
             // SAFETY: rows of the part that this piece computes.
             O::load(unsafe { self.c.row(at, cols) }, &mut sums[..cols]);
         }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use tonnage_core::{ErrorKind, Result};
 
 use super::plan::Size;
-use super::run::Sink;
+use super::run::OutputSink;
 
 /// Where a batch of results goes: rows of `cols` elements side by side.
 #[derive(Debug)]
@@ -18,15 +18,15 @@ pub struct Target<'a, O> {
     /// From one matrix of the batch to the next, in elements. Ignored where there is one.
     pub batch_stride: usize,
     /// Where the rows of a matrix lie.
-    pub rows: Rows,
+    pub rows: RowLayout,
     /// Add the product to what is there, rather than overwrite it.
     pub add: bool,
 }
 
 /// Where the rows of a result lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
-    /// So many elements apart. Ignored where there is one.
+pub enum RowLayout {
+    /// That many elements apart. Ignored where there is one.
     Every(usize),
     /// As a grid counts: some pixels of an image. Sums are kept in scratch then, for a tile needs even rows.
     Grid(Grid),
@@ -58,7 +58,7 @@ impl Grid {
 impl<'a, O> Target<'a, O> {
     /// Matrices one after the other, overwritten.
     pub fn new(data: &'a mut [O], size: Size) -> Target<'a, O> {
-        let (batch_stride, rows) = (size.rows * size.cols, Rows::Every(size.cols));
+        let (batch_stride, rows) = (size.rows * size.cols, RowLayout::Every(size.cols));
         Target { data, batch_stride, rows, add: false }
     }
 
@@ -69,11 +69,11 @@ impl<'a, O> Target<'a, O> {
     }
 
     /// The same for threads to write to, once its rows are known to be apart and inside.
-    pub(super) fn sink(self, size: Size) -> Result<Sink<O>> {
+    pub(super) fn sink(self, size: Size) -> Result<OutputSink<O>> {
         if !size.is_empty() {
             self.check(size)?;
         }
-        Ok(Sink::new(self.data.as_mut_ptr(), self.batch_stride, self.rows, self.add))
+        Ok(OutputSink::new(self.data.as_mut_ptr(), self.batch_stride, self.rows, self.add))
     }
 
     /// Refuses rows that overlap or leave the slice. Any stride may be the larger one.
@@ -81,8 +81,8 @@ impl<'a, O> Target<'a, O> {
         let mut axes = [(size.batch, self.batch_stride), (1, 0), (1, 0), (1, 0), (1, 0)];
         let (mut extent, mut counts) = (Some(size.cols), true);
         match self.rows {
-            Rows::Every(stride) => axes[1] = (size.rows, stride),
-            Rows::Grid(grid) => {
+            RowLayout::Every(stride) => axes[1] = (size.rows, stride),
+            RowLayout::Grid(grid) => {
                 let pairs = grid.lengths.into_iter().zip(grid.strides);
                 axes[1..].iter_mut().zip(pairs).for_each(|(axis, pair)| *axis = pair);
                 let product =
@@ -102,7 +102,7 @@ impl<'a, O> Target<'a, O> {
                     .and_then(|(reach, extent)| reach.checked_add(extent));
             }
         }
-        let start = if let Rows::Grid(grid) = self.rows { grid.start } else { 0 };
+        let start = if let RowLayout::Grid(grid) = self.rows { grid.start } else { 0 };
         let room = self.data.len().saturating_sub(start);
         if counts && extent.is_some_and(|extent| extent <= room) {
             return Ok(());
@@ -154,20 +154,20 @@ impl<'a, O> Area<'a, O> {
         (part(self.cols.start..col), part(col..self.cols.end))
     }
 
-    /// A part of it from a row and a column of the result on, of matrices that have so many rows each.
+    /// A part of it from a row and a column of the result on, of matrices that have `each` rows.
     pub(super) fn sink(
         &mut self,
         (row, col): (usize, usize),
         size: Size,
         each: usize,
         add: bool,
-    ) -> Sink<O> {
+    ) -> OutputSink<O> {
         let (last_row, last_col) =
             (row + size.batch.saturating_sub(1) * each + size.rows, col + size.cols);
         let holds = |all: &Range<usize>, from, to| all.start <= from && to <= all.end;
         let inside = holds(&self.rows, row, last_row) && holds(&self.cols, col, last_col);
         assert!(inside, "a part of a product that leaves what it was lent");
         let data = self.data.wrapping_add(row * self.stride + col);
-        Sink::new(data, each * self.stride, Rows::Every(self.stride), add)
+        OutputSink::new(data, each * self.stride, RowLayout::Every(self.stride), add)
     }
 }

@@ -12,7 +12,7 @@ use tonnage_core::{Attrs, Bool, DType, Layout, Result, Workers};
 
 use super::attrs;
 use crate::linalg::gemm::{
-    Compute, Matrix, Reads, Size, Source, Store, Strides, Target, gemm, pack_strided,
+    Compute, Matrix, NoEpilogue, Reads, Size, StridedSource, Strides, Target, gemm, pack_strided,
 };
 use crate::nn::float::{Float, Wide};
 
@@ -96,7 +96,8 @@ impl<'a, T: tonnage_core::Element> HeadRows<'a, T> {
         T: Reads<C>,
     {
         let Strides { start, row, col, .. } = self.matrix(batch, head, rows.start);
-        let source = Source { data: self.data, start: start as isize, line: row, depth: col };
+        let source =
+            StridedSource { data: self.data, start: start as isize, mn_stride: row, k_stride: col };
         pack_strided(&source, rows.len(), width, rows.len(), out);
         out.iter_mut().for_each(|x| *x = *x * factor);
     }
@@ -165,7 +166,7 @@ impl<'a, T: Float> AttentionInputs<'a, T> {
         let rows = self.k.matrix(batch, head / self.lengths.group.max(1), keys.start);
         let left = Matrix::left(self.k.data, rows);
         let right = Matrix::right(transposed, Strides::rows_of(width));
-        gemm(size, &left, &right, Target::new(out, size), &Store, scratch, workers)?;
+        gemm(size, &left, &right, Target::new(out, size), &NoEpilogue, scratch, workers)?;
         if self.causal && keys.end > self.seen(queries.start) {
             // Row `key` is hidden from the queries before the first that sees it.
             for (row, key) in out.chunks_exact_mut(width).zip(keys.clone()) {

@@ -19,7 +19,7 @@ use super::grad::ATTENTION_GRAD;
 use super::{attrs, check, check_mask, computed, per_query, quadratic, runs, types_of};
 use crate::emit;
 use crate::linalg::gemm::{
-    Compute, Matrix, Rows, Size, Store, Strides, Target, gemm, scratch_bytes_within,
+    Compute, Matrix, NoEpilogue, RowLayout, Size, Strides, Target, gemm, scratch_bytes_within,
 };
 use crate::nn::float::{Float, Wide, with_float};
 use crate::parallel::{cut, cut_bytes, for_each_item};
@@ -234,8 +234,8 @@ fn attend<T: Float>(
         let right = Matrix::right(inputs.v.data, values);
         let add = keys.start > 0;
         let target =
-            Target { data: &mut *sums, batch_stride: 0, rows: Rows::Every(of.values), add };
-        gemm(size, &left, &right, target, &Store, slot, workers)?;
+            Target { data: &mut *sums, batch_stride: 0, rows: RowLayout::Every(of.values), add };
+        gemm(size, &left, &right, target, &NoEpilogue, slot, workers)?;
     }
     let QueryBlock { means, lse, lost, .. } = block;
     simd::level().run(Finish::<T> { sums, largest, total, means, lse, lost });

@@ -18,7 +18,7 @@ use super::block::{AttentionInputs, AttentionSizes, HeadRows, QUERIES, front};
 use super::{attrs, check, check_mask, computed, per_query, quadratic, runs, types_of};
 use crate::infer::{same_dtype, shape};
 use crate::linalg::gemm::{
-    self, Compute, Matrix, Size, Store, Strides, Target, gemm, scratch_bytes_within,
+    self, Compute, Matrix, NoEpilogue, Size, Strides, Target, gemm, scratch_bytes_within,
 };
 use crate::nn::float::{Float, Wide, with_float};
 use crate::parallel::{ChunkedPair, cut, cut_bytes, for_each_item, for_each_pair};
@@ -205,7 +205,7 @@ fn accumulator<'a, T: Float>(
 }
 
 /// A product that is added to rows of `sums`, or overwrites them.
-fn product<A: gemm::Reads<C>, B: gemm::Reads<C>, C: Compute + gemm::Output<Compute = C>>(
+fn product<A: gemm::Reads<C>, B: gemm::Reads<C>, C: Compute + gemm::GemmOutput<Compute = C>>(
     size: Size,
     (a, rows): (&[A], Strides),
     (b, cols): (&[B], Strides),
@@ -216,7 +216,7 @@ fn product<A: gemm::Reads<C>, B: gemm::Reads<C>, C: Compute + gemm::Output<Compu
     let (left, right) = (Matrix::left(a, rows), Matrix::right(b, cols));
     let target = Target::new(sums, size);
     let target = if add { target.adding() } else { target };
-    gemm(size, &left, &right, target, &Store, scratch, workers)
+    gemm(size, &left, &right, target, &NoEpilogue, scratch, workers)
 }
 
 impl<T: Float> AttentionGradInputs<'_, T> {

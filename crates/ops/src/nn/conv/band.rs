@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::slide::Slide;
 use super::windows::{ImageWindows, copy};
-use crate::linalg::gemm::{Band, Compute, Packs, Reads, Walk};
+use crate::linalg::gemm::{Band, Compute, Packs, Reads, StridePattern};
 
 /// The most bytes of a band, and of as many rows of what windows gave, where both stay in L1.
 const NEAR: usize = 32 << 10;
@@ -70,13 +70,13 @@ impl Lying {
     }
 
     /// From one row of windows to the next, the first of them being a plane's row number `at`.
-    fn windows(&self, step: usize, run: usize, at: usize) -> Walk {
-        Walk {
+    fn windows(&self, step: usize, run: usize, at: usize) -> StridePattern {
+        StridePattern {
             step,
             run,
             next: self.step * self.row,
             first: self.plane - at,
-            turns: self.plane,
+            period: self.plane,
             leap: (self.span - self.step) * self.row,
         }
     }
@@ -103,7 +103,7 @@ pub(super) fn transposed(
     let Some(rows) = (1..=rows).rev().find(fits) else { return strips };
     let (deep, row) = (rows * windows, x.taps * channels);
     let space = lying.space(rows.min(all_rows(slides, images)));
-    Packs::Band { deep, tall: usize::MAX, row, space, along: 1 }
+    Packs::Band { k_block: deep, tall: usize::MAX, row, space, along: 1 }
 }
 
 /// Rows of windows of all images.
@@ -135,11 +135,11 @@ pub(super) fn forward(
     let (deep, tall) = (taps * row, rows * windows);
     let space = lying.space(rows.min(all_rows(slides, images)) + 1);
     let enough = windows >= SIDE_BY_SIDE && 2 * tall >= wanted;
-    enough.then_some(Packs::Band { deep, tall, row: windows, space, along: row })
+    enough.then_some(Packs::Band { k_block: deep, tall, row: windows, space, along: row })
 }
 
 impl<T> ImageWindows<'_, T> {
-    /// As [`Operand::band`](crate::linalg::gemm::Operand::band), a row for each tap and channel, along windows.
+    /// As [`GemmOperand::band`](crate::linalg::gemm::GemmOperand::band), a row for each tap and channel, along windows.
     pub fn band_transposed<C: Compute>(
         &self,
         group: usize,
@@ -156,12 +156,12 @@ impl<T> ImageWindows<'_, T> {
         let lying = self.rows(group, rows.clone(), taps.clone(), out)?;
         Some(Band {
             origin: taps.start * row_len,
-            lines: Walk::even(1, row_len, lying.tap * lying.row),
-            depth: lying.windows(lying.across * self.channels, windows, rows.start % lying.plane),
+            mn: StridePattern::even(1, row_len, lying.tap * lying.row),
+            k: lying.windows(lying.across * self.channels, windows, rows.start % lying.plane),
         })
     }
 
-    /// As [`Operand::band`](crate::linalg::gemm::Operand::band), a row for each window.
+    /// As [`GemmOperand::band`](crate::linalg::gemm::GemmOperand::band), a row for each window.
     pub fn band<C: Compute>(
         &self,
         group: usize,
@@ -179,8 +179,8 @@ impl<T> ImageWindows<'_, T> {
         let step = lying.across * self.channels;
         Some(Band {
             origin: rows.start * windows,
-            lines: lying.windows(step, windows, rows.start % lying.plane),
-            depth: Walk::even(1, row_len, lying.tap * lying.row),
+            mn: lying.windows(step, windows, rows.start % lying.plane),
+            k: StridePattern::even(1, row_len, lying.tap * lying.row),
         })
     }
 

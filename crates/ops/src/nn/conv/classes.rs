@@ -4,7 +4,7 @@
 use super::ConvSizes;
 use super::filter::Taps;
 use super::slide::Slide;
-use crate::linalg::gemm::{Grid, Rows, Size};
+use crate::linalg::gemm::{Grid, RowLayout, Size};
 use crate::nn::window::WindowAxis;
 
 /// The pixels along one axis that have the same remainder, and the taps that they see.
@@ -67,18 +67,13 @@ impl ResidueClass {
         let (inputs, outputs) = known.group();
         let pixels: usize = self.axes.iter().map(|axis| axis.slide.windows).product();
         let taps: usize = self.axes.iter().map(|axis| axis.taps.count).product();
-        Size {
-            batch: known.groups,
-            rows: known.batch * pixels,
-            cols: inputs,
-            depth: taps * outputs,
-        }
+        Size { batch: known.groups, rows: known.batch * pixels, cols: inputs, k: taps * outputs }
     }
 
     /// Where its pixels lie in the image.
-    pub fn rows(&self, known: &ConvSizes) -> Rows {
+    pub fn rows(&self, known: &ConvSizes) -> RowLayout {
         if !self.is_part {
-            return Rows::Every(known.inputs);
+            return RowLayout::Every(known.inputs);
         }
         let [_, y, x] = known.image;
         let pixel = [y * x * known.inputs, x * known.inputs, known.inputs];
@@ -92,6 +87,6 @@ impl ResidueClass {
             grid.lengths[i + 1] = axis.slide.windows;
             grid.strides[i + 1] = known.window.axes[i].stride * pixel;
         }
-        Rows::Grid(grid)
+        RowLayout::Grid(grid)
     }
 }

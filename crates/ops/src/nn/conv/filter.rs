@@ -6,7 +6,7 @@ use std::ops::Range;
 use tonnage_core::kernel::In;
 
 use super::ConvSizes;
-use crate::linalg::gemm::{Compute, Direct, Reads, Source, pack_strided};
+use crate::linalg::gemm::{Compute, DirectMatrix, Reads, StridedSource, pack_strided};
 use crate::nn::float::Float;
 
 /// Some taps along one axis.
@@ -90,7 +90,7 @@ impl<T> Filter<'_, T> {
         at.iter().zip([z, y, x]).map(|(i, (_, stride))| *i as isize * stride).sum()
     }
 
-    /// As [`Operand::pack`](crate::linalg::gemm::Operand::pack).
+    /// As [`GemmOperand::pack`](crate::linalg::gemm::GemmOperand::pack).
     pub fn pack<C: Compute>(
         &self,
         group: usize,
@@ -113,8 +113,12 @@ impl<T> Filter<'_, T> {
                     + self.tap(tap)
                     + first as isize * self.line
                     + channel as isize * self.channel;
-                let source =
-                    Source { data: self.data, start, line: self.line, depth: self.channel };
+                let source = StridedSource {
+                    data: self.data,
+                    start,
+                    mn_stride: self.line,
+                    k_stride: self.channel,
+                };
                 let out = &mut panel[(k - k_range.start) * width..][..steps * width];
                 pack_strided(&source, count, steps, width, out);
                 k += steps;
@@ -123,7 +127,7 @@ impl<T> Filter<'_, T> {
     }
 
     /// Where all taps lie evenly, as those of whole filters do: read in place.
-    pub fn direct<C: Compute>(&self, group: usize) -> Option<Direct<'_, C>>
+    pub fn direct<C: Compute>(&self, group: usize) -> Option<DirectMatrix<'_, C>>
     where
         T: Reads<C>,
     {
@@ -135,11 +139,11 @@ impl<T> Filter<'_, T> {
             next *= *count as isize;
         }
         let start = (self.start + group as isize * self.group) as usize;
-        Some(Direct {
+        Some(DirectMatrix {
             data: T::as_computed(self.data)?,
             start,
-            line: self.line,
-            depth: self.channel,
+            mn_stride: self.line,
+            k_stride: self.channel,
         })
     }
 }

@@ -16,7 +16,9 @@ use super::operand::{ConvOperand, transposed};
 use super::transpose::CONV_TRANSPOSE;
 use super::{ConvSizes, channels, divides, floats, image_is_input};
 use crate::infer::{along, inputs, joined, shape};
-use crate::linalg::gemm::{Rows, Size, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::linalg::gemm::{
+    NoEpilogue, RowLayout, Size, Target, gemm, scratch_bytes, scratch_bytes_for,
+};
 use crate::nn::float::{Float, with_float};
 
 const NAME: &str = "conv_filter_grad";
@@ -81,7 +83,7 @@ fn known(call: &Call) -> Option<ConvSizes> {
 /// The product that it is: all windows are added up.
 fn size_of(known: &ConvSizes) -> Size {
     let forward = known.forward();
-    Size { rows: forward.depth, depth: forward.rows, ..forward }
+    Size { rows: forward.k, k: forward.rows, ..forward }
 }
 
 fn scratch(call: &Call, threads: usize) -> Bytes {
@@ -139,8 +141,8 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let target = Target {
         data: out.slice::<T>(),
         batch_stride: size.cols,
-        rows: Rows::Every(known.outputs),
+        rows: RowLayout::Every(known.outputs),
         add: false,
     };
-    gemm(size, &left, &right, target, &Store, k.scratch, k.workers)
+    gemm(size, &left, &right, target, &NoEpilogue, k.scratch, k.workers)
 }

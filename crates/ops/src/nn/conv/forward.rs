@@ -17,7 +17,9 @@ use super::transpose::CONV_TRANSPOSE;
 use super::windows::packs;
 use super::{ConvSizes, channels, divides, filter_lengths, floats, image_is_input, mismatch};
 use crate::infer::{along, inputs, joined};
-use crate::linalg::gemm::{OutputEpilogue, Rows, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::linalg::gemm::{
+    OutputEpilogue, RowLayout, Target, gemm, scratch_bytes, scratch_bytes_for,
+};
 use crate::nn::float::{Float, with_float};
 
 const NAME: &str = "conv";
@@ -138,7 +140,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let target = Target {
         data: out.slice::<T>(),
         batch_stride: size.cols,
-        rows: Rows::Every(known.outputs),
+        rows: RowLayout::Every(known.outputs),
         add: false,
     };
     let (batch, row) = (size.cols, known.outputs);

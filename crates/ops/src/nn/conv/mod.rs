@@ -152,11 +152,11 @@ impl ConvSizes {
     fn forward(&self) -> Size {
         let (inputs, outputs) = self.group();
         let k = self.window.area().saturating_mul(inputs);
-        Size { batch: self.groups, rows: self.windows(), cols: outputs, depth: k }
+        Size { batch: self.groups, rows: self.windows(), cols: outputs, k }
     }
 
     fn flops(&self) -> u64 {
-        let Size { batch, rows, cols, depth: k } = self.forward();
+        let Size { batch, rows, cols, k } = self.forward();
         [2, batch, rows, cols, k].iter().fold(1, |n, x| n.saturating_mul(*x as u64))
     }
 }

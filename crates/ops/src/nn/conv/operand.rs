@@ -10,7 +10,9 @@ use super::filter::{Filter, Taps};
 use super::slide::Slide;
 use super::windows::{ImageWindows, packs};
 use super::{ConvSizes, band};
-use crate::linalg::gemm::{Band, Compute, Direct, Matrix, Operand, Packs, Reads, Strides, Strip};
+use crate::linalg::gemm::{
+    Band, Compute, DirectMatrix, GemmOperand, Matrix, Packs, Reads, Strides, Strip,
+};
 use crate::nn::float::Float;
 use crate::nn::window::Pixels;
 
@@ -109,7 +111,7 @@ pub(super) fn rows_of(image: &In, groups: usize) -> Option<Strides> {
     Some(Strides { start: flat.offset, batch, row, col })
 }
 
-impl<C: Compute, T: Reads<C>> Operand<C> for ConvOperand<'_, T> {
+impl<C: Compute, T: Reads<C>> GemmOperand<C> for ConvOperand<'_, T> {
     fn pack(
         &self,
         batch: usize,
@@ -128,7 +130,7 @@ impl<C: Compute, T: Reads<C>> Operand<C> for ConvOperand<'_, T> {
         }
     }
 
-    fn direct(&self, batch: usize) -> Option<Direct<'_, C>> {
+    fn direct(&self, batch: usize) -> Option<DirectMatrix<'_, C>> {
         match self {
             ConvOperand::Matrix(matrix) => matrix.direct(batch),
             ConvOperand::Filter(filter) => filter.direct(batch),
@@ -136,9 +138,9 @@ impl<C: Compute, T: Reads<C>> Operand<C> for ConvOperand<'_, T> {
         }
     }
 
-    fn runs_along_depth(&self) -> bool {
+    fn is_k_major(&self) -> bool {
         match self {
-            ConvOperand::Matrix(matrix) => Operand::<C>::runs_along_depth(matrix),
+            ConvOperand::Matrix(matrix) => GemmOperand::<C>::is_k_major(matrix),
             ConvOperand::Windows(..) => true,
             ConvOperand::Transposed(..) | ConvOperand::Filter(_) => false,
         }
@@ -163,7 +165,7 @@ impl<C: Compute, T: Reads<C>> Operand<C> for ConvOperand<'_, T> {
             _ => {
                 let (count, deep) = (lines.len(), depth.len());
                 self.pack(batch, lines, depth, count, out);
-                Strip { line: 1, depth: count, run: deep.max(1), jump: 0 }
+                Strip { mn_stride: 1, k_stride: count, run: deep.max(1), jump: 0 }
             }
         }
     }
@@ -186,7 +188,7 @@ impl<C: Compute, T: Reads<C>> Operand<C> for ConvOperand<'_, T> {
 
     fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
         match self {
-            ConvOperand::Matrix(matrix) => Operand::<C>::check(matrix, batch, lines, depth),
+            ConvOperand::Matrix(matrix) => GemmOperand::<C>::check(matrix, batch, lines, depth),
             // Slices are indexed, and positions follow from the layout: there is nothing to promise.
             ConvOperand::Windows(..) | ConvOperand::Transposed(..) | ConvOperand::Filter(_) => {
                 Ok(())

@@ -22,7 +22,7 @@ use super::operand::{ConvOperand, rows_of};
 use super::windows::{ImageWindows, packs};
 use super::{ConvSizes, channels, divides, filter_lengths, floats, mismatch};
 use crate::infer::{along, inputs, joined, shape};
-use crate::linalg::gemm::{Matrix, Store, Target, gemm, scratch_bytes, scratch_bytes_for};
+use crate::linalg::gemm::{Matrix, NoEpilogue, Target, gemm, scratch_bytes, scratch_bytes_for};
 use crate::nn::float::{Float, with_float};
 use crate::nn::window::Pixels;
 use crate::parallel::GRAIN;
@@ -155,12 +155,12 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         return gather.run(filter, out.slice::<T>(), k.scratch, k.workers);
     }
     // What no window covers.
-    if ResidueClass::all(&known).any(|class| class.size(&known).depth == 0) {
+    if ResidueClass::all(&known).any(|class| class.size(&known).k == 0) {
         for_each_chunk(k.workers, out.data, PIECE, &|_, piece| piece.fill(0))?;
     }
     for class in ResidueClass::all(&known) {
         let size = class.size(&known);
-        if size.depth == 0 {
+        if size.k == 0 {
             continue;
         }
         let left = windows::<T>(values, &known, &class);
@@ -168,7 +168,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let right = ConvOperand::Filter(Filter::<T>::transposed(filter, &known, taps));
         let rows = class.rows(&known);
         let target = Target { data: out.slice::<T>(), batch_stride: size.cols, rows, add: false };
-        gemm(size, &left, &right, target, &Store, k.scratch, k.workers)?;
+        gemm(size, &left, &right, target, &NoEpilogue, k.scratch, k.workers)?;
     }
     Ok(())
 }

@@ -136,7 +136,7 @@ pub(super) fn copy<C: Compute, T: Reads<C>>(from: &[T], to: &mut [C]) {
 }
 
 impl<T> ImageWindows<'_, T> {
-    /// As [`Operand::pack`](crate::linalg::gemm::Operand::pack): a row for each window.
+    /// As [`GemmOperand::pack`](crate::linalg::gemm::GemmOperand::pack): a row for each window.
     pub fn pack<C: Compute>(
         &self,
         group: usize,
@@ -179,13 +179,18 @@ impl<T> ImageWindows<'_, T> {
         if !(side_by_side && in_one_row && whole_rows && slide.step <= slide.taps) {
             let deep = k_range.len();
             self.pack(group, windows, k_range, 1, out);
-            return Strip { line: deep, depth: 1, run: deep.max(1), jump: 0 };
+            return Strip { mn_stride: deep, k_stride: 1, run: deep.max(1), jump: 0 };
         }
         let pixels = (windows.len() - 1) * slide.step + slide.taps;
         let len = pixels * self.channels;
         let rows = k_range.start / row_len..k_range.end / row_len;
         simd::level().run(CopyTapRows { of: self, group, first, rows, out: &mut *out, len });
-        Strip { line: slide.step * self.channels, depth: 1, run: row_len, jump: len - row_len }
+        Strip {
+            mn_stride: slide.step * self.channels,
+            k_stride: 1,
+            run: row_len,
+            jump: len - row_len,
+        }
     }
 
     /// The same transposed: a row for each tap and channel, along windows.

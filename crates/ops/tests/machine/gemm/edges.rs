@@ -1,15 +1,15 @@
-//! The edges of a product: no depth, epilogues, NaN, and what is refused.
+//! The edges of a product: K of 0, epilogues, NaN, and what is refused.
 
 use super::*;
 
 #[test]
-fn no_depth_gives_zeros_or_leaves_the_result() {
+fn zero_k_gives_zeros_or_leaves_the_result() {
     for level in levels() {
         for (rows, cols) in [(1, 1), (20, 30), (2, 50), (50, 2)] {
             for add in [false, true] {
                 check::<f32>(
                     level,
-                    Size { batch: 2, rows, cols, depth: 0 },
+                    Size { batch: 2, rows, cols, k: 0 },
                     (0, 0),
                     add,
                     2,
@@ -17,7 +17,7 @@ fn no_depth_gives_zeros_or_leaves_the_result() {
                 );
                 check::<f16>(
                     level,
-                    Size { batch: 2, rows, cols, depth: 0 },
+                    Size { batch: 2, rows, cols, k: 0 },
                     (0, 0),
                     add,
                     2,
@@ -32,7 +32,7 @@ fn no_depth_gives_zeros_or_leaves_the_result() {
 struct Positions;
 
 impl BlockEpilogue<f32> for Positions {
-    fn finish(&self, block: &mut Block<'_, f32>) {
+    fn apply(&self, block: &mut OutputBlock<'_, f32>) {
         let at = block.at();
         for i in 0..block.rows() {
             let first = 1e6 * at.batch as f32 + 1000.0 * (at.row + i) as f32 + at.col as f32;
@@ -44,15 +44,15 @@ impl BlockEpilogue<f32> for Positions {
 #[test]
 fn an_epilogue_sees_every_element_once_at_its_position() {
     for level in levels() {
-        for (batch, rows, cols, depth) in
+        for (batch, rows, cols, k) in
             [(2, 100, 90, 800), (3, 1, 1500, 4), (2, 999, 3, 4), (2, 5, 6, 0), (1, 40, 990, 300)]
         {
-            let size = Size { batch, rows, cols, depth };
-            let ones = vec![1f32; batch * depth * rows.max(cols)];
+            let size = Size { batch, rows, cols, k };
+            let ones = vec![1f32; batch * k * rows.max(cols)];
             let mut c = vec![0f32; batch * rows * cols];
             with_scratch(scratch_of(level, size, DType::F32, 2), |scratch| {
-                let a = Matrix::left(&ones, rows_of_batch(rows, depth));
-                let b = Matrix::right(&ones, rows_of_batch(depth, cols));
+                let a = Matrix::left(&ones, rows_of_batch(rows, k));
+                let b = Matrix::right(&ones, rows_of_batch(k, cols));
                 gemm_at(
                     level,
                     size,
@@ -67,11 +67,7 @@ fn an_epilogue_sees_every_element_once_at_its_position() {
             });
             for (i, &c) in c.iter().enumerate() {
                 let (n, row, col) = (i / (rows * cols), i / cols % rows, i % cols);
-                assert_eq!(
-                    c,
-                    (1_000_000 * n + 1000 * row + col + depth) as f32,
-                    "{level:?} {size:?}"
-                );
+                assert_eq!(c, (1_000_000 * n + 1000 * row + col + k) as f32, "{level:?} {size:?}");
             }
         }
     }
@@ -84,7 +80,7 @@ fn an_epilogue_comes_before_rounding_to_16_bits() {
     let mut c = vec![f16::ZERO; 400];
     struct Scale;
     impl BlockEpilogue<f32> for Scale {
-        fn finish(&self, block: &mut Block<'_, f32>) {
+        fn apply(&self, block: &mut OutputBlock<'_, f32>) {
             (0..block.rows()).for_each(|i| block.row(i).iter_mut().for_each(|c| *c /= 1000.0));
         }
     }
@@ -112,8 +108,17 @@ fn nan_and_infinity_go_the_way_of_plain_arithmetic() {
                     Matrix::left(&a, Strides::rows_of(20)),
                     Matrix::right(&b, Strides::rows_of(20)),
                 );
-                gemm_at(level, size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Alone)
-                    .unwrap();
+                gemm_at(
+                    level,
+                    size,
+                    &a,
+                    &b,
+                    Target::new(&mut c, size),
+                    &NoEpilogue,
+                    scratch,
+                    &Alone,
+                )
+                .unwrap();
             });
             assert_eq!((c[0], c[7]), (2.0, f32::INFINITY), "{level:?}");
             assert!(c[5].is_nan(), "zero times NaN is NaN");
@@ -126,12 +131,12 @@ fn nan_and_infinity_go_the_way_of_plain_arithmetic() {
 fn packing_space_stays_under_4_mib_a_thread_and_grows_with_no_size() {
     for dtype in DType::ALL {
         for n in [1, 3, 100, 1000, 4096, 100_000] {
-            for (rows, cols, depth) in [(n, n, n), (1, n, n), (n, 1, n), (n, n, 1), (64, n, 4096)] {
+            for (rows, cols, k) in [(n, n, n), (1, n, n), (n, 1, n), (n, n, 1), (64, n, 4096)] {
                 for threads in [1, 2, 16] {
-                    let bytes = scratch_bytes(Size::single(rows, cols, depth), dtype, threads);
+                    let bytes = scratch_bytes(Size::single(rows, cols, k), dtype, threads);
                     assert!(
                         bytes <= Bytes::mib(4 * threads as u64),
-                        "{dtype} {rows} {cols} {depth}: {bytes}"
+                        "{dtype} {rows} {cols} {k}: {bytes}"
                     );
                 }
             }
@@ -147,11 +152,11 @@ fn scratch_for_one_thread_serves_many_and_less_is_refused() {
         (Matrix::left(&ones, Strides::rows_of(300)), Matrix::right(&ones, Strides::rows_of(300)));
     let mut c = vec![0f32; 300 * 300];
     with_scratch(scratch_bytes(size, DType::F32, 1).as_usize(), |scratch| {
-        gemm(size, &a, &b, Target::new(&mut c, size), &Store, scratch, &Pretend(4)).unwrap();
+        gemm(size, &a, &b, Target::new(&mut c, size), &NoEpilogue, scratch, &Pretend(4)).unwrap();
     });
     assert!(c.iter().all(|&c| c == 300.0));
-    let error =
-        gemm(size, &a, &b, Target::new(&mut c, size), &Store, &mut [0; 100], &Alone).unwrap_err();
+    let error = gemm(size, &a, &b, Target::new(&mut c, size), &NoEpilogue, &mut [0; 100], &Alone)
+        .unwrap_err();
     assert!(error.to_string().contains("100 B of scratch are too few"), "{error}");
 }
 
@@ -162,15 +167,19 @@ fn strides_that_leave_a_slice_or_overlap_are_refused() {
     let plain = Strides::rows_of(8);
     let try_with = |a: Strides, b: Strides, row_stride: usize, len: usize| {
         let mut c = vec![0f32; len];
-        let target =
-            Target { data: &mut c, batch_stride: 0, rows: Rows::Every(row_stride), add: false };
+        let target = Target {
+            data: &mut c,
+            batch_stride: 0,
+            rows: RowLayout::Every(row_stride),
+            add: false,
+        };
         let mut scratch = vec![0; scratch_bytes(size, DType::F32, 1).as_usize()];
         gemm(
             size,
             &Matrix::left(&ones, a),
             &Matrix::right(&ones, b),
             target,
-            &Store,
+            &NoEpilogue,
             &mut scratch,
             &Alone,
         )
@@ -186,15 +195,15 @@ fn strides_that_leave_a_slice_or_overlap_are_refused() {
 
 #[test]
 fn scratch_within_a_size_is_enough_for_every_smaller_one() {
-    let most = |rows, cols, depth| {
-        scratch_bytes_within(Size::single(rows, cols, depth), DType::F32, 1).as_usize()
+    let most = |rows, cols, k_len| {
+        scratch_bytes_within(Size::single(rows, cols, k_len), DType::F32, 1).as_usize()
     };
-    for (rows, cols, depth) in [(40, 70, 33), (5, 3, 70), (300, 1, 9), (2, 1100, 600)] {
-        let lent = most(rows, cols, depth);
+    for (rows, cols, k_len) in [(40, 70, 33), (5, 3, 70), (300, 1, 9), (2, 1100, 600)] {
+        let lent = most(rows, cols, k_len);
         for r in 1..=rows.min(60) {
             for c in (1..=cols).step_by(7).chain([cols]) {
-                for k in (1..=depth).step_by(5).chain([depth]) {
-                    for level in Level::ALL {
+                for k in (1..=k_len).step_by(5).chain([k_len]) {
+                    for level in GemmLevel::ALL {
                         let size = Size::single(r, c, k);
                         let asked = scratch_of(*level, size, DType::F32, 1);
                         assert!(asked <= lent, "{size:?} at {level:?}: {asked} of {lent}");
@@ -210,20 +219,18 @@ fn scratch_within_a_size_is_enough_for_every_smaller_one() {
 fn subnormal_numbers_count_the_same_on_every_path_and_level() {
     let tiny = f32::MIN_POSITIVE / 8.0;
     // A few rows, a few columns, tiles of several sizes.
-    for (rows, cols, depth) in [(1, 64, 40), (64, 1, 40), (3, 70, 300), (40, 48, 40), (90, 70, 33)]
-    {
-        for level in Level::ALL.iter().copied().filter(|level| level.is_available()) {
-            let size = Size::single(rows, cols, depth);
-            let (a, b) = (vec![tiny; rows * depth], vec![4.0f32; depth * cols]);
+    for (rows, cols, k) in [(1, 64, 40), (64, 1, 40), (3, 70, 300), (40, 48, 40), (90, 70, 33)] {
+        for level in GemmLevel::ALL.iter().copied().filter(|level| level.is_available()) {
+            let size = Size::single(rows, cols, k);
+            let (a, b) = (vec![tiny; rows * k], vec![4.0f32; k * cols]);
             let mut c = vec![1.0f32; rows * cols];
             let mut scratch = vec![0; scratch_of(level, size, DType::F32, 1)];
-            let (left, right) = (Strides::rows_of(depth), Strides::rows_of(cols));
+            let (left, right) = (Strides::rows_of(k), Strides::rows_of(cols));
             let (left, right) = (Matrix::left(&a, left), Matrix::right(&b, right));
             let target = Target::new(&mut c, size);
-            gemm_at(level, size, &left, &right, target, &Store, &mut scratch, &Alone).unwrap();
-            let expected =
-                if cfg!(target_arch = "x86_64") { 0.0 } else { tiny * 4.0 * depth as f32 };
-            assert!(c.iter().all(|c| *c == expected), "{rows} x {cols} x {depth}, {level:?}");
+            gemm_at(level, size, &left, &right, target, &NoEpilogue, &mut scratch, &Alone).unwrap();
+            let expected = if cfg!(target_arch = "x86_64") { 0.0 } else { tiny * 4.0 * k as f32 };
+            assert!(c.iter().all(|c| *c == expected), "{rows} x {cols} x {k}, {level:?}");
         }
     }
     // Everything around a product is as always.

@@ -1,7 +1,7 @@
-//! Tiles of pairs of `bf16`, by the matrix unit of some Xeons (AMX): two rows of sums by two columns of them, each 16 by 16
-//! numbers of `f32`, and 32 steps of depth at once.
+//! AMX tiles of `bf16` (the matrix unit of some Xeons): two rows of sums by two columns of them, each 16 by 16
+//! elements of `f32`, and 32 steps of K at once.
 //!
-//! The standard library has no stable words for the unit, so these are a few lines of assembly. Products are exact, sums
+//! The standard library has no stable intrinsics for the unit, so these are a few lines of assembly. Products are exact, sums
 //! are rounded to nearest, subnormal numbers count as zeros, whatever the state of the thread. Linux wants to be asked once
 //! for a process, since the unit's registers make the state of its threads larger.
 //!
@@ -18,9 +18,9 @@ use std::sync::OnceLock;
 
 /// Rows, and columns, of the sums that one call computes.
 pub(in super::super) const SIDE: usize = 32;
-/// Steps of depth that operands are padded to.
+/// Steps of K that operands are padded to.
 pub(in super::super) const STEP: usize = 32;
-/// Elements of a block of an operand: [`SIDE`] lines by [`STEP`] steps of depth.
+/// Elements of a block of an operand: [`SIDE`] rows or columns by [`STEP`] steps of K.
 pub(in super::super) const BLOCK: usize = SIDE * STEP;
 
 /// True where the machine has the unit and the system lets this process use it.
@@ -89,7 +89,7 @@ fn system_allows_it() -> bool {
 /// How the registers are cut; the layout is the machine's.
 #[cfg(target_arch = "x86_64")]
 #[repr(C, align(64))]
-struct Config {
+struct TileConfig {
     palette: u8,
     start: u8,
     reserved: [u8; 14],
@@ -100,38 +100,43 @@ struct Config {
 }
 
 /// The unit, made ready for this thread until it is dropped: its registers are no burden to the thread then.
-pub(in super::super) struct Unit(PhantomData<*const ()>);
+pub(in super::super) struct AmxUnit(PhantomData<*const ()>);
 
-impl Unit {
+impl AmxUnit {
     /// Where [`is_available`].
-    pub fn begin() -> Option<Unit> {
+    pub fn begin() -> Option<AmxUnit> {
         if !is_available() {
             return None;
         }
         #[cfg(target_arch = "x86_64")]
         {
-            let mut config =
-                Config { palette: 1, start: 0, reserved: [0; 14], bytes: [0; 16], rows: [0; 16] };
+            let mut config = TileConfig {
+                palette: 1,
+                start: 0,
+                reserved: [0; 14],
+                bytes: [0; 16],
+                rows: [0; 16],
+            };
             config.bytes[..8].fill(64);
             config.rows[..8].fill(16);
             // SAFETY: the unit is there, and the configuration is one that it has: palette 1, eight whole registers.
             unsafe { asm!("ldtilecfg [{}]", in(reg) &config, options(nostack, readonly)) };
         }
-        Some(Unit(PhantomData))
+        Some(AmxUnit(PhantomData))
     }
 
-    /// `c (+)= a * b` for [`SIDE`] rows and columns of sums that are `row` bytes apart, over `steps` blocks of depth, at
+    /// `c (+)= a * b` for [`SIDE`] rows and columns of sums that are `row` bytes apart, over `steps` blocks of K, at
     /// least 1.
     ///
-    /// One block of `b` is two tiles, of 16 lines each: for every two steps of depth, its lines' pairs of elements side by
+    /// One block of `b` is two tiles, of 16 columns each: for every two steps of K, its columns' pairs of elements side by
     /// side.
     ///
     /// # Safety
-    /// `a` must be valid for reads of [`SIDE`] lines in each of `steps` blocks, `b` for as many blocks, `c` for reads and
+    /// `a` must be valid for reads of [`SIDE`] rows in each of `steps` blocks, `b` for as many blocks, `c` for reads and
     /// writes of its rows.
     pub unsafe fn multiply(
         &self,
-        a: &Lines,
+        a: &AmxRows,
         b: *const u16,
         steps: usize,
         c: *mut f32,
@@ -165,12 +170,12 @@ impl Unit {
             }
             asm!(
                 "2:",
-                "tileloadd tmm4, [{a} + {line}]",
+                "tileloadd tmm4, [{a} + {a_row}]",
                 "tileloadd tmm6, [{b} + {wide}]",
                 "tdpbf16ps tmm0, tmm4, tmm6",
                 "tileloadd tmm7, [{b} + {wide} + 1024]",
                 "tdpbf16ps tmm1, tmm4, tmm7",
-                "tileloadd tmm5, [{lower} + {line}]",
+                "tileloadd tmm5, [{lower} + {a_row}]",
                 "tdpbf16ps tmm2, tmm5, tmm6",
                 "tdpbf16ps tmm3, tmm5, tmm7",
                 "add {a}, {step}",
@@ -183,10 +188,10 @@ impl Unit {
                 "tilestored [{below} + {row}], tmm2",
                 "tilestored [{below} + {row} + 64], tmm3",
                 a = inout(reg) a.first => _,
-                lower = inout(reg) a.first.wrapping_byte_offset(16 * a.line) => _,
+                lower = inout(reg) a.first.wrapping_byte_offset(16 * a.row) => _,
                 b = inout(reg) b => _,
                 steps = inout(reg) steps => _,
-                line = in(reg) a.line,
+                a_row = in(reg) a.row,
                 step = in(reg) a.step,
                 wide = in(reg) 64usize,
                 c = in(reg) c,
@@ -200,25 +205,25 @@ impl Unit {
     }
 }
 
-/// How the lines of a left operand lie, in bytes: [`STEP`] elements of each side by side.
-pub(in super::super) struct Lines {
-    /// The first line of the first block.
+/// How the rows of a left operand lie, in bytes: [`STEP`] elements of each side by side.
+pub(in super::super) struct AmxRows {
+    /// The first row of the first block.
     pub first: *const u16,
-    /// From one line to the next.
-    pub line: isize,
-    /// From one block of depth to the next.
+    /// From one row to the next.
+    pub row: isize,
+    /// From one block of K to the next.
     pub step: isize,
 }
 
-impl Lines {
-    /// Packed blocks: their lines one after the other, and one block after the other.
-    pub fn packed(blocks: &[u16]) -> Lines {
-        let line = (STEP * size_of::<u16>()) as isize;
-        Lines { first: blocks.as_ptr(), line, step: SIDE as isize * line }
+impl AmxRows {
+    /// Packed blocks: their rows one after the other, and one block after the other.
+    pub fn packed(blocks: &[u16]) -> AmxRows {
+        let row = (STEP * size_of::<u16>()) as isize;
+        AmxRows { first: blocks.as_ptr(), row, step: SIDE as isize * row }
     }
 }
 
-impl Drop for Unit {
+impl Drop for AmxUnit {
     fn drop(&mut self) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the unit is there; whoever wants it next configures it again.

@@ -7,33 +7,33 @@
 
 use std::arch::x86_64::*;
 
-use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
-use super::{Kernel, Tile, TileFn};
+use super::gemv::{GEMV_MAX, GemvStream, SIDE_BY_SIDE, dot, dots, stream};
+use super::{MicroKernel, Tile, TileFn};
 
 const ROWS: usize = 6;
 
 macro_rules! avx2 {
     (
-        $name:ident, $t:ty, lanes $lanes:literal, depth $depth:literal,
+        $name:ident, $t:ty, lanes $lanes:literal, block_k $block_k:literal,
         $zero:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident
     ) => {
         pub(in super::super) mod $name {
             use super::*;
 
             /// The kernel.
-            pub(in super::super::super) static KERNEL: Kernel<$t> = Kernel {
+            pub(in super::super::super) static KERNEL: MicroKernel<$t> = MicroKernel {
                 rows: ROWS,
                 tall: ROWS,
                 cols: 2 * $lanes,
                 masks: false,
-                keeps: usize::MAX,
-                block_depth: $depth,
+                min_packing_rows: usize::MAX,
+                block_k: $block_k,
                 shallow: [8 * ROWS, 80 * ROWS],
                 block_rows: 1024,
                 block_cols: 32 * $lanes,
-                streams: FEW,
+                streams: GEMV_MAX,
                 tile,
-                slim: None,
+                skinny: None,
                 stream: streams,
                 dot: dot_of_two,
                 dots: dots_of_many,
@@ -41,7 +41,7 @@ macro_rules! avx2 {
             };
 
             #[target_feature(enable = "avx2,fma")]
-            fn streams(s: &Stream<'_, $t>, sums: &mut [$t]) {
+            fn streams(s: &GemvStream<'_, $t>, sums: &mut [$t]) {
                 stream::<$t, $t, true>(s, sums);
             }
 
@@ -51,12 +51,8 @@ macro_rules! avx2 {
             }
 
             #[target_feature(enable = "avx2,fma")]
-            fn dots_of_many(
-                x: &[$t],
-                lines: &[&[$t]; SIDE_BY_SIDE],
-                sums: &mut [$t; SIDE_BY_SIDE],
-            ) {
-                dots::<$t, true>(x, lines, sums);
+            fn dots_of_many(x: &[$t], rows: &[&[$t]; SIDE_BY_SIDE], sums: &mut [$t; SIDE_BY_SIDE]) {
+                dots::<$t, true>(x, rows, sums);
             }
 
             static TILES: [[TileFn<$t>; 2]; ROWS] = [
@@ -84,14 +80,14 @@ macro_rules! avx2 {
                 let mut sums = [[$zero(); 2]; R];
                 let (mut a, mut b) = (t.a, t.b);
                 let a_row = if UNIT { 1 } else { t.a_row };
-                // SAFETY: `a` has R rows and `depth` steps, `b` `depth` steps of two vectors; `c` has R
+                // SAFETY: `a` has R rows and `k` steps, `b` `k` steps of two vectors; `c` has R
                 // rows of `cols` columns. Prefetches may point anywhere.
                 unsafe {
                     for i in 0..R {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
                         _mm_prefetch::<_MM_HINT_T0>(c);
                     }
-                    let (mut left, mut runs) = (t.depth, t.a_first);
+                    let (mut left, mut runs) = (t.k, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
                         for _ in 0..run {
@@ -101,8 +97,8 @@ macro_rules! avx2 {
                                 sums[i][0] = $fma(x, y[0], sums[i][0]);
                                 sums[i][1] = $fma(x, y[1], sums[i][1]);
                             }
-                            a = a.wrapping_offset(t.a_depth);
-                            b = b.wrapping_offset(t.b_depth);
+                            a = a.wrapping_offset(t.a_k);
+                            b = b.wrapping_offset(t.b_k);
                         }
                         a = a.wrapping_offset(t.jump(&mut runs));
                         left -= run;
@@ -132,12 +128,12 @@ macro_rules! avx2 {
 }
 
 avx2!(
-    single, f32, lanes 8, depth 384,
+    single, f32, lanes 8, block_k 384,
     _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps,
     _mm256_add_ps
 );
 avx2!(
-    double, f64, lanes 4, depth 256,
+    double, f64, lanes 4, block_k 256,
     _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd,
     _mm256_add_pd
 );

@@ -10,8 +10,8 @@
 
 use std::arch::x86_64::*;
 
-use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
-use super::{Kernel, Tile, TileFn};
+use super::gemv::{GEMV_MAX, GemvStream, SIDE_BY_SIDE, dot, dots, stream};
+use super::{MicroKernel, Tile, TileFn};
 
 const ROWS: usize = 14;
 
@@ -19,15 +19,15 @@ const ROWS: usize = 14;
 const TALL: usize = 28;
 
 /// A product with more than a few tiles of rows has tiles of at least that many.
-const KEEPS: usize = 12;
+const PACKING_ROWS: usize = 12;
 
 /// Rows of a tile of three vectors of columns.
 const SHORT: usize = 9;
 
-/// The same as `KEEPS` for those.
-const SHORT_KEEPS: usize = 8;
+/// The same as `PACKING_ROWS` for those.
+const SHORT_PACKING_ROWS: usize = 8;
 
-/// Steps of depth for which a tile of a stream keeps its sums: so many rows of memory are read side by side.
+/// Steps of K for which a tile of a stream keeps its sums: that many rows of memory are read side by side.
 const TOGETHER: usize = 16;
 
 /// Rows that an address reaches from one pointer: once, twice and three times a stride.
@@ -50,7 +50,7 @@ fn apart<T>(mut pointer: *const T) -> *const T {
     pointer
 }
 
-/// A block for every row of a tile. In two loops: one of 28 turns is too long for the compiler to unroll, and sums that a
+/// A block for every row of a tile. In two loops: one of 28 iterations is too long for the compiler to unroll, and sums that a
 /// loop walks over are in memory, not in registers.
 macro_rules! each_row {
     ($i:ident of $rows:ident $body:block) => {
@@ -59,8 +59,8 @@ macro_rules! each_row {
     };
 }
 
-/// A block for every step of depth, `$group` of them at a time where it is 4: then a loop of a few turns has few enough of
-/// them that the machine foresees its end, and pointers that all move alike move once. `$u` is the step's place in its
+/// A block for every step of K, `$group` of them at a time where it is 4: then a loop of a few iterations has few enough of
+/// them that the machine foresees its end, and pointers that all move alike move once. `$u` is the step's position in its
 /// group, and what follows the steps of a group is told how many those were.
 macro_rules! each_step {
     ($u:ident of $steps:ident by $group:ident $body:block then |$moved:ident| $next:block) => {
@@ -84,17 +84,17 @@ macro_rules! each_step {
 
 /// How `a` lies: its rows side by side,
 const BY_ROWS: u8 = 0;
-/// or its steps of depth,
+/// or its steps of K,
 const BY_STEPS: u8 = 1;
 /// or neither.
 const ANYHOW: u8 = 2;
 
-/// Tiles of two whole vectors and at least so many rows run four steps at a time: those of large products.
+/// Tiles of two whole vectors and at least that many rows run four steps at a time: those of large products.
 const BY_FOUR: usize = 8;
 
 macro_rules! avx512 {
     (
-        $name:ident, $t:ty, $vector:ty, $mask:ty, lanes $lanes:literal, depth $depth:literal,
+        $name:ident, $t:ty, $vector:ty, $mask:ty, lanes $lanes:literal, block_k $block_k:literal,
         $zero:ident, $splat:ident, $load:ident, $maskz_load:ident,
         $store:ident, $mask_store:ident, $fma:ident, $add:ident
     ) => {
@@ -102,19 +102,19 @@ macro_rules! avx512 {
             use super::*;
 
             /// The kernel.
-            pub(in super::super::super) static KERNEL: Kernel<$t> = Kernel {
+            pub(in super::super::super) static KERNEL: MicroKernel<$t> = MicroKernel {
                 rows: ROWS,
                 tall: TALL,
                 cols: 2 * $lanes,
                 masks: true,
-                keeps: KEEPS,
-                block_depth: $depth,
+                min_packing_rows: PACKING_ROWS,
+                block_k: $block_k,
                 shallow: [8 * ROWS, 80 * ROWS],
                 block_rows: 1120,
                 block_cols: 32 * $lanes,
                 streams: TALL,
                 tile,
-                slim: Some(super::super::slim::$name::tile),
+                skinny: Some(super::super::skinny::$name::tile),
                 stream: streams,
                 dot: dot_of_two,
                 dots: dots_of_many,
@@ -122,11 +122,11 @@ macro_rules! avx512 {
             };
 
             /// The kernel for many columns.
-            static WIDER: Kernel<$t> = Kernel {
+            static WIDER: MicroKernel<$t> = MicroKernel {
                 rows: SHORT,
                 tall: SHORT,
                 cols: 3 * $lanes,
-                keeps: SHORT_KEEPS,
+                min_packing_rows: SHORT_PACKING_ROWS,
                 block_rows: 124 * SHORT,
                 block_cols: 30 * $lanes,
                 tile: wider,
@@ -134,33 +134,33 @@ macro_rules! avx512 {
                 ..KERNEL
             };
 
-            /// More than a few rows by tiles, whose sums stay in registers for some steps of depth.
+            /// More than a few rows by tiles, whose sums stay in registers for some steps of K.
             #[target_feature(enable = "avx512f,avx512vl,fma")]
-            fn streams(s: &Stream<'_, $t>, sums: &mut [$t]) {
-                let Stream { count, depth, len, depth_stride, .. } = *s;
-                if count <= FEW || depth == 0 {
+            fn streams(s: &GemvStream<'_, $t>, sums: &mut [$t]) {
+                let GemvStream { count, k: k_len, len, k_stride, .. } = *s;
+                if count <= GEMV_MAX || k_len == 0 {
                     return stream::<$t, $t, true>(s, sums);
                 }
                 // All rows lie between these two.
-                let (b, _) = (s.row(0).as_ptr(), s.row(depth - 1));
-                let (a, c) = (s.few[..count * depth].as_ptr(), sums[..count * len].as_mut_ptr());
+                let (b, _) = (s.row(0).as_ptr(), s.row(k_len - 1));
+                let (a, c) = (s.thin[..count * k_len].as_ptr(), sums[..count * len].as_mut_ptr());
                 let rows = count.div_ceil(count.div_ceil(ROWS));
-                for k in (0..depth).step_by(TOGETHER) {
+                for k in (0..k_len).step_by(TOGETHER) {
                     for j in (0..len).step_by(2 * $lanes) {
                         for f in (0..count).step_by(rows) {
                             let call = Tile {
-                                depth: TOGETHER.min(depth - k),
+                                k: TOGETHER.min(k_len - k),
                                 a: a.wrapping_add(k * count + f),
                                 a_row: 1,
-                                a_depth: count as isize,
+                                a_k: count as isize,
                                 a_run: usize::MAX,
                                 a_jump: 0,
                                 a_first: usize::MAX,
-                                a_turns: usize::MAX,
+                                a_period: usize::MAX,
                                 a_leap: 0,
-                                b: b.wrapping_offset(k as isize * depth_stride).wrapping_add(j),
-                                b_depth: depth_stride,
-                                keep: std::ptr::null_mut(),
+                                b: b.wrapping_offset(k as isize * k_stride).wrapping_add(j),
+                                b_k: k_stride,
+                                pack_to: std::ptr::null_mut(),
                                 c: c.wrapping_add(f * len + j),
                                 c_row: len as isize,
                                 rows: rows.min(count - f),
@@ -183,10 +183,10 @@ macro_rules! avx512 {
             #[target_feature(enable = "avx512f,avx512vl,fma")]
             fn dots_of_many(
                 x: &[$t],
-                lines: &[&[$t]; SIDE_BY_SIDE],
+                rows: &[&[$t]; SIDE_BY_SIDE],
                 sums: &mut [$t; SIDE_BY_SIDE],
             ) {
-                dots::<$t, true>(x, lines, sums);
+                dots::<$t, true>(x, rows, sums);
             }
 
             /// Tiles by rows; then two whole vectors, two with a mask, one with a mask; each for rows of
@@ -242,11 +242,11 @@ macro_rules! avx512 {
                 [body::<R, 1, true, BY_ROWS, false>, body::<R, 1, true, ANYHOW, false>]
             }
 
-            /// As `TILES`, for tiles that keep `b`.
-            static KEEPING: [[TileFn<$t>; 7]; ROWS + 1 - KEEPS] =
-                [keeping::<12>(), keeping::<13>(), keeping::<14>()];
+            /// As `TILES`, for tiles that pack `b`.
+            static PACKING: [[TileFn<$t>; 7]; ROWS + 1 - PACKING_ROWS] =
+                [packing::<12>(), packing::<13>(), packing::<14>()];
 
-            const fn keeping<const R: usize>() -> [TileFn<$t>; 7] {
+            const fn packing<const R: usize>() -> [TileFn<$t>; 7] {
                 [
                     body::<R, 2, false, BY_ROWS, true>,
                     body::<R, 2, true, BY_ROWS, true>,
@@ -271,16 +271,16 @@ macro_rules! avx512 {
                 wide::<9, false>(),
             ];
 
-            /// The same for tiles that keep `b`.
-            static WIDE_KEEPING: [[TileFn<$t>; 4]; SHORT + 1 - SHORT_KEEPS] =
+            /// The same for tiles that pack `b`.
+            static WIDE_PACKING: [[TileFn<$t>; 4]; SHORT + 1 - SHORT_PACKING_ROWS] =
                 [wide::<8, true>(), wide::<9, true>()];
 
-            const fn wide<const R: usize, const KEEP: bool>() -> [TileFn<$t>; 4] {
+            const fn wide<const R: usize, const PACK: bool>() -> [TileFn<$t>; 4] {
                 [
-                    body::<R, 3, false, BY_ROWS, KEEP>,
-                    body::<R, 3, true, BY_ROWS, KEEP>,
-                    body::<R, 3, false, ANYHOW, KEEP>,
-                    body::<R, 3, true, ANYHOW, KEEP>,
+                    body::<R, 3, false, BY_ROWS, PACK>,
+                    body::<R, 3, true, BY_ROWS, PACK>,
+                    body::<R, 3, false, ANYHOW, PACK>,
+                    body::<R, 3, true, ANYHOW, PACK>,
                 ]
             }
 
@@ -291,10 +291,10 @@ macro_rules! avx512 {
             unsafe fn wider(t: &Tile<$t>) {
                 let layout = if t.a_row == 1 { 0 } else { 2 };
                 let shape = usize::from(t.cols < 3 * $lanes);
-                // SAFETY: as in `tile`. One that keeps `b` keeps a panel of three vectors.
+                // SAFETY: as in `tile`. One that packs `b` packs a panel of three vectors.
                 unsafe {
-                    if !t.keep.is_null() {
-                        WIDE_KEEPING[t.rows - SHORT_KEEPS][shape + layout](t)
+                    if !t.pack_to.is_null() {
+                        WIDE_PACKING[t.rows - SHORT_PACKING_ROWS][shape + layout](t)
                     } else if t.cols > 2 * $lanes {
                         WIDE[t.rows - 1][shape + layout](t)
                     } else {
@@ -308,7 +308,7 @@ macro_rules! avx512 {
             unsafe fn tile(t: &Tile<$t>) {
                 let layout = if t.a_row == 1 { 0 } else { 3 };
                 let shape = match t.cols {
-                    cols if cols == 2 * $lanes && layout != 0 && t.a_depth == 1 => 3,
+                    cols if cols == 2 * $lanes && layout != 0 && t.a_k == 1 => 3,
                     cols if cols == 2 * $lanes => 0,
                     cols if cols > $lanes => 1,
                     _ => 2,
@@ -318,10 +318,10 @@ macro_rules! avx512 {
                 unsafe {
                     if t.rows > ROWS {
                         NARROW[t.rows - ROWS - 1][layout / 3](t)
-                    } else if t.keep.is_null() {
+                    } else if t.pack_to.is_null() {
                         TILES[t.rows - 1][shape + layout](t)
                     } else {
-                        KEEPING[t.rows - KEEPS][shape + layout](t)
+                        PACKING[t.rows - PACKING_ROWS][shape + layout](t)
                     }
                 }
             }
@@ -334,7 +334,7 @@ macro_rules! avx512 {
                 const V: usize,
                 const MASKED: bool,
                 const LIES: u8,
-                const KEEP: bool,
+                const PACK: bool,
             >(
                 t: &Tile<$t>,
             ) {
@@ -346,7 +346,7 @@ macro_rules! avx512 {
                 // Of two vectors the first is always whole.
                 let is_cut = |v: usize| MASKED && (v == V - 1 || V == 3);
                 let mut sums = [[$zero(); V]; R];
-                let (mut b, mut keep) = (t.b, t.keep);
+                let (mut b, mut pack_to) = (t.b, t.pack_to);
                 let (a_row, near) = if LIES == BY_ROWS { (1, TALL) } else { (t.a_row, NEAR) };
                 // The first of every `near` rows: from it, an address reaches the others without an addition.
                 let mut a = [t.a; TALL.div_ceil(NEAR)];
@@ -354,9 +354,9 @@ macro_rules! avx512 {
                     *a = apart(a.wrapping_offset((i * near) as isize * a_row));
                 }
                 let group = if V >= 2 && !MASKED && R >= BY_FOUR { 4 } else { 1 };
-                // SAFETY: `c` has R rows and `cols` columns, `a` R rows and `depth` steps, `b` `depth`
-                // steps and as many columns as the mask lets through, `keep`
-                // (if at all) `depth` steps of a panel. Prefetches may point anywhere.
+                // SAFETY: `c` has R rows and `cols` columns, `a` R rows and `k` steps, `b` `k`
+                // steps and as many columns as the mask lets through, `pack_to`
+                // (if at all) `k` steps of a panel. Prefetches may point anywhere.
                 unsafe {
                     each_row!(i of R {
                         let c = t.c.offset(i as isize * t.c_row).cast::<i8>();
@@ -377,7 +377,7 @@ macro_rules! avx512 {
                             }
                         });
                     }
-                    let (mut left, mut runs) = (t.depth, t.a_first);
+                    let (mut left, mut runs) = (t.k, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
                         each_step!(U of run by group {
@@ -389,14 +389,14 @@ macro_rules! avx512 {
                                 } else {
                                     $load(at)
                                 };
-                                if KEEP {
-                                    $store(keep.add(v * $lanes), y[v]);
+                                if PACK {
+                                    $store(pack_to.add(v * $lanes), y[v]);
                                 }
                             }
-                            keep = keep.wrapping_add(if V == 3 { 3 } else { 2 } * $lanes);
+                            pack_to = pack_to.wrapping_add(if V == 3 { 3 } else { 2 } * $lanes);
                             // One vector a step follows the other, and loads are what limits such tiles.
                             if V >= 2 {
-                                let ahead = b.wrapping_offset(8 * t.b_depth).cast::<i8>();
+                                let ahead = b.wrapping_offset(8 * t.b_k).cast::<i8>();
                                 for v in 0..V {
                                     _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64 * v));
                                 }
@@ -410,9 +410,9 @@ macro_rules! avx512 {
                                 }
                             });
                             if LIES != BY_STEPS {
-                                a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(t.a_depth)));
+                                a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(t.a_k)));
                             }
-                            b = b.wrapping_offset(t.b_depth);
+                            b = b.wrapping_offset(t.b_k);
                         } then |moved| {
                             if LIES == BY_STEPS {
                                 a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(moved)));
@@ -447,12 +447,12 @@ macro_rules! avx512 {
 }
 
 avx512!(
-    single, f32, __m512, __mmask16, lanes 16, depth 512,
+    single, f32, __m512, __mmask16, lanes 16, block_k 512,
     _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_maskz_loadu_ps,
     _mm512_storeu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps
 );
 avx512!(
-    double, f64, __m512d, __mmask8, lanes 8, depth 256,
+    double, f64, __m512d, __mmask8, lanes 8, block_k 256,
     _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_maskz_loadu_pd,
     _mm512_storeu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd
 );

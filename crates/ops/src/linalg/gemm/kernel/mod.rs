@@ -1,7 +1,7 @@
 //! Micro-kernels: what one core computes without leaving its registers.
 //!
-//! A [`Kernel`] is chosen once per product, by dtype and [`Level`]. Its `tile` computes a small block of
-//! the result. Every element is one chain of additions in the order of depth, whatever the tile's
+//! A [`MicroKernel`] is chosen once per product, by dtype and [`GemmLevel`]. Its `tile` computes a small block of
+//! the result. Every element is one chain of additions in the order of K, whatever the tile's
 //! size and wherever it starts: that is why the bits do not depend on how threads cut the result.
 
 #![allow(unsafe_code, reason = "the instruction that prefetches takes a pointer")]
@@ -11,25 +11,25 @@ pub(super) mod amx;
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
-mod few;
 mod flush;
+mod gemv;
 pub(super) mod portable;
 #[cfg(target_arch = "x86_64")]
-mod slim;
-pub(super) mod turn;
+mod skinny;
+pub(super) mod transpose;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
 mod widened;
 
-pub(super) use few::{FEW, SIDE_BY_SIDE, Stream};
 pub(super) use flush::Flushed;
+pub(super) use gemv::{GEMV_MAX, GemvStream, SIDE_BY_SIDE};
 pub(super) use widened::stream_widened;
 
 use super::compute::Compute;
 
 /// Which instructions a kernel may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum GemmLevel {
     /// What every machine of the target has.
     Portable,
     /// x86-64 with AVX2 and FMA.
@@ -43,22 +43,23 @@ pub enum Level {
     Amx,
 }
 
-impl Level {
+impl GemmLevel {
     /// All that this target can name, the slowest first.
     #[cfg(target_arch = "x86_64")]
-    pub const ALL: &[Level] = &[Level::Portable, Level::Avx2, Level::Avx512, Level::Amx];
+    pub const ALL: &[GemmLevel] =
+        &[GemmLevel::Portable, GemmLevel::Avx2, GemmLevel::Avx512, GemmLevel::Amx];
     /// All that this target can name, the slowest first.
     #[cfg(not(target_arch = "x86_64"))]
-    pub const ALL: &[Level] = &[Level::Portable];
+    pub const ALL: &[GemmLevel] = &[GemmLevel::Portable];
 
     /// True where this machine has it. The standard library caches the answer.
     pub fn is_available(self) -> bool {
         match self {
-            Level::Portable => true,
+            GemmLevel::Portable => true,
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            GemmLevel::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => {
+            GemmLevel::Avx512 => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512dq")
@@ -66,30 +67,30 @@ impl Level {
                     && is_x86_feature_detected!("fma")
             }
             #[cfg(target_arch = "x86_64")]
-            Level::Amx => Level::Avx512.is_available() && amx::is_available(),
+            GemmLevel::Amx => GemmLevel::Avx512.is_available() && amx::is_available(),
         }
     }
 
-    /// True where `bf16` is multiplied in pairs.
-    pub(super) fn multiplies_pairs(self) -> bool {
+    /// True where there is an instruction for dot products of `bf16` (AMX).
+    pub(super) fn has_bf16_dot(self) -> bool {
         #[cfg(target_arch = "x86_64")]
-        return self == Level::Amx;
+        return self == GemmLevel::Amx;
         #[cfg(not(target_arch = "x86_64"))]
         false
     }
 
     /// The fastest that this machine has.
-    pub(crate) fn best() -> Level {
-        Level::ALL
+    pub(crate) fn best() -> GemmLevel {
+        GemmLevel::ALL
             .iter()
             .rev()
             .copied()
             .find(|level| level.is_available())
-            .unwrap_or(Level::Portable)
+            .unwrap_or(GemmLevel::Portable)
     }
 }
 
-/// Steps of depth side by side that are worth a vector.
+/// Steps of K side by side that are worth a vector.
 pub(super) const ALONG: usize = 16;
 
 /// Asks the cache for elements that are read later. Any pointer will do.
@@ -105,31 +106,31 @@ pub(super) fn fetch<T>(from: *const T, len: usize) {
     let _ = (from, len);
 }
 
-/// One call of a micro-kernel: `c[..rows, ..cols] (+)= a[..rows, ..depth] * b[..depth, ..cols]`.
+/// One call of a micro-kernel: `c[..rows, ..cols] (+)= a[..rows, ..k] * b[..k, ..cols]`.
 ///
 /// Strides count elements. The columns of `b` and of `c` lie side by side.
 pub(super) struct Tile<C> {
-    pub depth: usize,
+    pub k: usize,
     pub a: *const C,
     pub a_row: isize,
-    pub a_depth: isize,
-    /// Steps of depth, at least 1, after which `a` lies further on by `a_jump` besides.
+    pub a_k: isize,
+    /// Steps of K, at least 1, after which `a` lies further on by `a_jump` besides.
     pub a_run: usize,
     pub a_jump: isize,
-    /// After so many such runs, and then after every `a_turns` of them, `a` lies further on by `a_leap` besides.
+    /// After `a_first` such runs, and then after every `a_period` of them, `a` lies further on by `a_leap` besides.
     pub a_first: usize,
-    pub a_turns: usize,
+    pub a_period: usize,
     pub a_leap: isize,
     pub b: *const C,
-    pub b_depth: isize,
-    /// Where to keep `b` as a packed panel; null for nowhere. Then the tile must have at least [`Kernel::keeps`] rows.
+    pub b_k: isize,
+    /// Where to pack `b` as a panel; null for nowhere. Then the tile must have at least [`MicroKernel::min_packing_rows`] rows.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "vector kernels read it"))]
-    pub keep: *mut C,
+    pub pack_to: *mut C,
     pub c: *mut C,
     pub c_row: isize,
-    /// 1 to [`Kernel::rows`], or to [`Kernel::tall`] where it may.
+    /// 1 to [`MicroKernel::rows`], or to [`MicroKernel::tall`] where it may.
     pub rows: usize,
-    /// 1 to [`Kernel::cols`].
+    /// 1 to [`MicroKernel::cols`].
     pub cols: usize,
     /// Add to what `c` holds, rather than overwrite it.
     pub add: bool,
@@ -146,17 +147,17 @@ impl<C> Tile<C> {
         if *runs > 0 {
             return self.a_jump;
         }
-        *runs = self.a_turns;
+        *runs = self.a_period;
         self.a_jump + self.a_leap
     }
 }
 
 /// Needs the instructions of its level; `a`, `b` and `c` must be valid for the tile's extent, `b` for
-/// all of the kernel's columns unless the kernel `masks`, `keep` for a panel of the tile's depth.
+/// all of the kernel's columns unless the kernel `masks`, `pack_to` for a panel of the tile's K.
 pub(super) type TileFn<C> = unsafe fn(&Tile<C>);
 
 /// The micro-kernel of one dtype at one level, with the block sizes that suit it.
-pub(super) struct Kernel<C: 'static> {
+pub(super) struct MicroKernel<C: 'static> {
     /// The most rows of a tile.
     pub rows: usize,
     /// The most rows of a tile of at most half the columns: it has registers for more of them.
@@ -167,10 +168,10 @@ pub(super) struct Kernel<C: 'static> {
     pub masks: bool,
     /// Tiles of that many rows can pack `b` as they go: their loads and stores have slots to spare, so that packing costs
     /// nothing.
-    pub keeps: usize,
-    /// Depth of a block: the cut along K. Part of what decides the bits of a result.
-    pub block_depth: usize,
-    /// Up to so many rows blocks are of a quarter of that depth, and of half of it.
+    pub min_packing_rows: usize,
+    /// K of a block (KC in BLIS): the cut along K. Part of what decides the bits of a result.
+    pub block_k: usize,
+    /// Up to that many rows, blocks have a quarter of that K, and half of it.
     pub shallow: [usize; 2],
     /// The most rows of the left operand that are packed at once.
     pub block_rows: usize,
@@ -180,36 +181,36 @@ pub(super) struct Kernel<C: 'static> {
     pub streams: usize,
     /// Computes a tile.
     pub tile: TileFn<C>,
-    /// The same for at most [`FEW`] columns, along depth, where lines of the left operand lie so in runs of at least
-    /// [`ALONG`] steps. `b` has a line for each column then, and `b_depth` leads from one to the next.
-    pub slim: Option<TileFn<C>>,
-    /// Adds a few rows' multiples of a run of rows, for products with a few rows. Needs the
+    /// The same for at most [`GEMV_MAX`] columns, along K, where the left operand is K-major in runs of at least
+    /// [`ALONG`] steps. `b` has a run for each column then, and `b_k` leads from one to the next.
+    pub skinny: Option<TileFn<C>>,
+    /// Adds multiples of a run of rows to the sums of each row: for GEMV and skinny GEMM. Needs the
     /// instructions of its level.
-    pub stream: unsafe fn(&Stream<'_, C>, &mut [C]),
+    pub stream: unsafe fn(&GemvStream<'_, C>, &mut [C]),
     /// The dot product of two slices of one length. Needs the instructions of its level.
     pub dot: unsafe fn(&[C], &[C]) -> C,
     /// Adds those of one slice with several of its length. Needs the instructions of its level.
     pub dots: DotsFn<C>,
     /// A kernel that is faster where there are many columns.
-    pub wider: Option<&'static Kernel<C>>,
+    pub wider: Option<&'static MicroKernel<C>>,
 }
 
-/// See [`Kernel::dots`].
+/// See [`MicroKernel::dots`].
 pub(super) type DotsFn<C> = unsafe fn(&[C], &[&[C]; SIDE_BY_SIDE], &mut [C; SIDE_BY_SIDE]);
 
-impl<C: Compute> Kernel<C> {
-    /// The depth of one block of K in a product with `rows` rows: all blocks but the last are of that depth. Blocks are evened
+impl<C: Compute> MicroKernel<C> {
+    /// K of one block in a product with `rows` rows: all blocks but the last have that K. Blocks are evened
     /// out: a thin last block would load and store the whole result for a few multiplications. That is the less to load and
     /// store the fewer rows there are, and a block of the right operand that is read by few of them is better read soon.
-    pub fn depth_of_block(&self, rows: usize, depth: usize) -> usize {
+    pub fn k_of_block(&self, rows: usize, k: usize) -> usize {
         let [few, some] = self.shallow;
         let most = match rows {
-            rows if rows <= few => self.block_depth / 4,
-            rows if rows <= some => self.block_depth / 2,
-            _ => self.block_depth,
+            rows if rows <= few => self.block_k / 4,
+            rows if rows <= some => self.block_k / 2,
+            _ => self.block_k,
         };
-        let blocks = depth.div_ceil(most.max(1)).max(1);
-        depth.div_ceil(blocks).next_multiple_of(4)
+        let blocks = k.div_ceil(most.max(1)).max(1);
+        k.div_ceil(blocks).next_multiple_of(4)
     }
 
     /// The most rows of a tile in a product with `cols` columns.

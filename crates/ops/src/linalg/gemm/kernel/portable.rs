@@ -4,8 +4,8 @@
 
 #![allow(unsafe_code, reason = "reads and writes tiles through the pointers of the blocked loops")]
 
-use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
-use super::{Kernel, Tile};
+use super::gemv::{GEMV_MAX, GemvStream, SIDE_BY_SIDE, dot, dots, stream};
+use super::{MicroKernel, Tile};
 use crate::linalg::gemm::compute::Compute;
 
 /// Rows of a tile.
@@ -15,20 +15,20 @@ pub(super) const ROWS: usize = 4;
 const COLS: usize = 8;
 
 /// The kernel of a dtype.
-pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
-    Kernel {
+pub(in super::super) const fn kernel<C: Compute>() -> MicroKernel<C> {
+    MicroKernel {
         rows: ROWS,
         tall: ROWS,
         cols: COLS,
         masks: false,
-        keeps: usize::MAX,
-        block_depth: 256,
+        min_packing_rows: usize::MAX,
+        block_k: 256,
         shallow: [8 * ROWS, 80 * ROWS],
         block_rows: 512,
         block_cols: 128,
-        streams: FEW,
+        streams: GEMV_MAX,
         tile: tile::<C, COLS>,
-        slim: None,
+        skinny: None,
         stream: plain_stream::<C>,
         dot: plain_dot::<C>,
         dots: plain_dots::<C>,
@@ -36,7 +36,7 @@ pub(in super::super) const fn kernel<C: Compute>() -> Kernel<C> {
     }
 }
 
-fn plain_stream<C: Compute>(s: &Stream<'_, C>, sums: &mut [C]) {
+fn plain_stream<C: Compute>(s: &GemvStream<'_, C>, sums: &mut [C]) {
     stream::<C, C, false>(s, sums);
 }
 
@@ -44,8 +44,8 @@ fn plain_dot<C: Compute>(x: &[C], y: &[C]) -> C {
     dot::<C, false>(x, y)
 }
 
-fn plain_dots<C: Compute>(x: &[C], lines: &[&[C]; SIDE_BY_SIDE], sums: &mut [C; SIDE_BY_SIDE]) {
-    dots::<C, false>(x, lines, sums);
+fn plain_dots<C: Compute>(x: &[C], rows: &[&[C]; SIDE_BY_SIDE], sums: &mut [C; SIDE_BY_SIDE]) {
+    dots::<C, false>(x, rows, sums);
 }
 
 /// # Safety
@@ -77,12 +77,12 @@ pub(super) unsafe fn by_rows<C: Compute, const N: usize>(t: &Tile<C>) {
 #[inline(always)]
 unsafe fn body<C: Compute, const R: usize, const N: usize>(t: &Tile<C>) {
     let mut sums = [[C::ZERO; N]; R];
-    let (mut a, mut b, mut left) = (t.a, t.b, t.depth);
+    let (mut a, mut b, mut left) = (t.a, t.b, t.k);
     let mut runs = t.a_first;
     while left > 0 {
         let run = left.min(t.a_run);
         for _ in 0..run {
-            // SAFETY: `b` has `N` columns at every step of depth.
+            // SAFETY: `b` has `N` columns at every step of K.
             let y = unsafe { b.cast::<[C; N]>().read_unaligned() };
             for (i, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: row `i` is one of the tile's.
@@ -91,8 +91,8 @@ unsafe fn body<C: Compute, const R: usize, const N: usize>(t: &Tile<C>) {
                     sums[j] = C::mul_add::<false>(x, y[j], sums[j]);
                 }
             }
-            a = a.wrapping_offset(t.a_depth);
-            b = b.wrapping_offset(t.b_depth);
+            a = a.wrapping_offset(t.a_k);
+            b = b.wrapping_offset(t.b_k);
         }
         a = a.wrapping_offset(t.jump(&mut runs));
         left -= run;

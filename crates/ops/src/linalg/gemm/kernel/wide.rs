@@ -3,9 +3,9 @@
 
 #![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
 
-use super::few::{FEW, SIDE_BY_SIDE, Stream, dot, dots, stream};
+use super::gemv::{GEMV_MAX, GemvStream, SIDE_BY_SIDE, dot, dots, stream};
 use super::portable::{ROWS, by_rows};
-use super::{Kernel, Level, Tile};
+use super::{GemmLevel, MicroKernel, Tile};
 use crate::linalg::gemm::compute::Compute;
 
 /// Columns of a tile: a multiple of a vector for every dtype but the smallest.
@@ -25,7 +25,7 @@ macro_rules! compile_for {
             }
 
             #[target_feature(enable = $features)]
-            pub(super) fn streams<C: Compute>(s: &Stream<'_, C>, sums: &mut [C]) {
+            pub(super) fn streams<C: Compute>(s: &GemvStream<'_, C>, sums: &mut [C]) {
                 stream::<C, C, false>(s, sums);
             }
 
@@ -37,10 +37,10 @@ macro_rules! compile_for {
             #[target_feature(enable = $features)]
             pub(super) fn dots_of_many<C: Compute>(
                 x: &[C],
-                lines: &[&[C]; SIDE_BY_SIDE],
+                rows: &[&[C]; SIDE_BY_SIDE],
                 sums: &mut [C; SIDE_BY_SIDE],
             ) {
-                dots::<C, false>(x, lines, sums);
+                dots::<C, false>(x, rows, sums);
             }
         }
     };
@@ -50,35 +50,35 @@ compile_for!(avx2, "avx2");
 compile_for!(avx512, "avx512f,avx512bw,avx512dq,avx512vl");
 
 /// The kernel of a dtype at a level.
-pub(in super::super) const fn kernel<C: Compute>(level: Level) -> Kernel<C> {
+pub(in super::super) const fn kernel<C: Compute>(level: GemmLevel) -> MicroKernel<C> {
     let (tile, stream, dot, dots) = match level {
-        Level::Portable => return super::portable::kernel(),
-        Level::Avx2 => (
+        GemmLevel::Portable => return super::portable::kernel(),
+        GemmLevel::Avx2 => (
             avx2::tile::<C> as super::TileFn<C>,
-            avx2::streams::<C> as unsafe fn(&Stream<'_, C>, &mut [C]),
+            avx2::streams::<C> as unsafe fn(&GemvStream<'_, C>, &mut [C]),
             avx2::dot_of_two::<C> as unsafe fn(&[C], &[C]) -> C,
             avx2::dots_of_many::<C> as super::DotsFn<C>,
         ),
-        Level::Avx512 | Level::Amx => (
+        GemmLevel::Avx512 | GemmLevel::Amx => (
             avx512::tile::<C> as super::TileFn<C>,
-            avx512::streams::<C> as unsafe fn(&Stream<'_, C>, &mut [C]),
+            avx512::streams::<C> as unsafe fn(&GemvStream<'_, C>, &mut [C]),
             avx512::dot_of_two::<C> as unsafe fn(&[C], &[C]) -> C,
             avx512::dots_of_many::<C> as super::DotsFn<C>,
         ),
     };
-    Kernel {
+    MicroKernel {
         rows: ROWS,
         tall: ROWS,
         cols: COLS,
         masks: false,
-        keeps: usize::MAX,
-        block_depth: 256,
+        min_packing_rows: usize::MAX,
+        block_k: 256,
         shallow: [8 * ROWS, 80 * ROWS],
         block_rows: 512,
         block_cols: 128,
-        streams: FEW,
+        streams: GEMV_MAX,
         tile,
-        slim: None,
+        skinny: None,
         stream,
         dot,
         dots,

@@ -3,35 +3,36 @@
 
 #![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
 
-use super::Level;
-use super::few::{Stream, stream};
+use super::GemmLevel;
+use super::gemv::{GemvStream, stream};
 use crate::linalg::gemm::compute::Reads;
 
-/// As [`Kernel::stream`](super::Kernel::stream) at a level, which has to be available, with the same bits as of packed rows.
+/// As [`MicroKernel::stream`](super::MicroKernel::stream) at a level, which has to be available, with the same bits as of
+/// packed rows.
 pub(in super::super) fn stream_widened<T: Reads<f32>>(
-    level: Level,
-    rows: &Stream<'_, f32, T>,
+    level: GemmLevel,
+    rows: &GemvStream<'_, f32, T>,
     sums: &mut [f32],
 ) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma")]
-        fn avx2<T: Reads<f32>>(rows: &Stream<'_, f32, T>, sums: &mut [f32]) {
+        fn avx2<T: Reads<f32>>(rows: &GemvStream<'_, f32, T>, sums: &mut [f32]) {
             stream::<f32, T, true>(rows, sums);
         }
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-        fn avx512<T: Reads<f32>>(rows: &Stream<'_, f32, T>, sums: &mut [f32]) {
+        fn avx512<T: Reads<f32>>(rows: &GemvStream<'_, f32, T>, sums: &mut [f32]) {
             stream::<f32, T, true>(rows, sums);
         }
         match level {
-            Level::Portable => {}
+            GemmLevel::Portable => {}
             // SAFETY: the level is available.
-            Level::Avx2 => return unsafe { avx2(rows, sums) },
+            GemmLevel::Avx2 => return unsafe { avx2(rows, sums) },
             // SAFETY: as above.
-            Level::Avx512 | Level::Amx => return unsafe { avx512(rows, sums) },
+            GemmLevel::Avx512 | GemmLevel::Amx => return unsafe { avx512(rows, sums) },
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let Level::Portable = level;
+    let GemmLevel::Portable = level;
     stream::<f32, T, false>(rows, sums);
 }

@@ -1,6 +1,6 @@
-//! AVX-512: tiles of at most [`FEW`] columns, with vectors along depth.
+//! AVX-512: tiles of at most [`GEMV_MAX`] columns, with vectors along K.
 //!
-//! A vector of columns would be mostly empty. Where the lines of `a` lie along depth, sums of some rows and all columns
+//! A vector of columns would be mostly empty. Where `a` is K-major, sums of some rows and all columns
 //! are a vector each, whose lanes are added up at the end: a step loads a vector of every row and of every column, and
 //! multiplies each with each. (With the shorter vectors of `avx512vl`: without them the sums whose lanes are added up could be
 //! in half of the registers alone.)
@@ -10,15 +10,15 @@
 use std::arch::x86_64::*;
 
 use super::Tile;
-use super::few::FEW;
+use super::gemv::GEMV_MAX;
 
-/// Bytes from which lines of `a` are asked for: where they come from memory, several streams are more than it foresees.
+/// Distance in bytes at which rows of `a` are prefetched: from memory, they are more streams than the machine foresees.
 const AHEAD: usize = 512;
 
 /// Rows whose sums stay in registers, by columns: at most 24 sums.
-const ROWS: [usize; FEW] = [8, 8, 8, 6];
+const ROWS: [usize; GEMV_MAX] = [8, 8, 8, 6];
 
-macro_rules! slim {
+macro_rules! skinny {
     (
         $name:ident, $t:ty, $mask:ty, lanes $lanes:literal,
         $zero:ident, $load:ident, $maskz_load:ident, $fma:ident, $reduce:ident
@@ -26,8 +26,8 @@ macro_rules! slim {
         pub(super) mod $name {
             use super::*;
 
-            /// A tile of any rows, at most `FEW` columns, whose `a` lies along depth in runs. `b` has a line for each
-            /// column, so that `b_depth` leads from one column to the next.
+            /// A tile of any rows, at most `GEMV_MAX` columns, whose `a` lies along K in runs. `b` has a run for each
+            /// column, so that `b_k` leads from one column to the next.
             ///
             /// # Safety
             /// As `TileFn`, `b` being as said.
@@ -71,15 +71,15 @@ macro_rules! slim {
             unsafe fn rows<const F: usize, const R: usize>(t: &Tile<$t>, row: usize) {
                 let mut sums = [[$zero(); F]; R];
                 let mut a = t.a.wrapping_offset(row as isize * t.a_row);
-                let (mut b, mut left, mut runs) = (t.b, t.depth, t.a_first);
-                // SAFETY: every line of `a` has `run` elements in a run, and every line of `b` as many from there on.
+                let (mut b, mut left, mut runs) = (t.b, t.k, t.a_first);
+                // SAFETY: every row of `a` has `run` elements in a run, and every column of `b` as many from there on.
                 unsafe {
                     while left > 0 {
                         let run = left.min(t.a_run);
                         let (whole, rest) = (run / $lanes, run % $lanes);
                         for _ in 0..whole {
                             let y: [_; F] =
-                                std::array::from_fn(|f| $load(b.offset(f as isize * t.b_depth)));
+                                std::array::from_fn(|f| $load(b.offset(f as isize * t.b_k)));
                             for i in 0..R {
                                 let from = a.offset(i as isize * t.a_row);
                                 _mm_prefetch::<_MM_HINT_T0>(from.cast::<i8>().wrapping_add(AHEAD));
@@ -93,7 +93,7 @@ macro_rules! slim {
                         if rest > 0 {
                             let mask: $mask = (1 << rest) - 1;
                             let y: [_; F] = std::array::from_fn(|f| {
-                                $maskz_load(mask, b.offset(f as isize * t.b_depth))
+                                $maskz_load(mask, b.offset(f as isize * t.b_k))
                             });
                             for i in 0..R {
                                 let x = $maskz_load(mask, a.offset(i as isize * t.a_row));
@@ -119,11 +119,11 @@ macro_rules! slim {
     };
 }
 
-slim!(
+skinny!(
     single, f32, __mmask16, lanes 16,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_maskz_loadu_ps, _mm512_fmadd_ps, _mm512_reduce_add_ps
 );
-slim!(
+skinny!(
     double, f64, __mmask8, lanes 8,
     _mm512_setzero_pd, _mm512_loadu_pd, _mm512_maskz_loadu_pd, _mm512_fmadd_pd, _mm512_reduce_add_pd
 );

@@ -1,11 +1,11 @@
-//! Products of `bf16`, which some machines multiply in pairs: at every level, the one of pairs included.
+//! Products of `bf16`, for which some machines have dot-product instructions (AMX): at every level, that one included.
 
 use std::ops::Range;
 
 use tonnage_core::{DType, Result, bf16};
 use tonnage_ops::linalg::gemm::forced::gemm_at;
 use tonnage_ops::linalg::gemm::{
-    Direct, Matrix, Narrow, Operand, Packs, Size, Store, Strides, Strip, Target,
+    Bf16Source, DirectMatrix, GemmOperand, Matrix, NoEpilogue, Packs, Size, Strides, Strip, Target,
 };
 
 use super::{Numbers, Pretend, check, levels, scratch_of, with_scratch};
@@ -16,7 +16,7 @@ fn reals(numbers: &mut Numbers, len: usize) -> Vec<bf16> {
 }
 
 #[test]
-fn sizes_that_cross_the_blocks_of_pairs_give_the_naive_sum() {
+fn sizes_that_cross_the_blocks_of_bf16_dots_give_the_naive_sum() {
     let mut numbers = Numbers(11);
     let sizes = [
         (32, 32, 32),
@@ -30,12 +30,12 @@ fn sizes_that_cross_the_blocks_of_pairs_give_the_naive_sum() {
         (5, 5, 1),
     ];
     for level in levels() {
-        for (rows, cols, depth) in sizes {
-            let size = Size::single(rows, cols, depth);
-            // The columns of one thread are too many for their whole depth.
-            let threads = if cols > 512 && depth > 1024 { 1 } else { 2 };
+        for (rows, cols, k) in sizes {
+            let size = Size::single(rows, cols, k);
+            // The columns of one thread are too many to be packed with all of K.
+            let threads = if cols > 512 && k > 1024 { 1 } else { 2 };
             for layouts in [(0, 0), (1, 1), (0, 1), (1, 0)] {
-                check::<bf16>(level, size, layouts, depth % 2 == 0, threads, &mut numbers);
+                check::<bf16>(level, size, layouts, k % 2 == 0, threads, &mut numbers);
             }
         }
     }
@@ -45,22 +45,22 @@ fn sizes_that_cross_the_blocks_of_pairs_give_the_naive_sum() {
 #[test]
 fn products_of_bf16_are_within_the_bound_of_sums_in_f32() {
     let mut numbers = Numbers(12);
-    let (rows, cols, depth) = (37, 45, 700);
-    let size = Size::single(rows, cols, depth);
-    let (a, b) = (reals(&mut numbers, rows * depth), reals(&mut numbers, depth * cols));
+    let (rows, cols, k_len) = (37, 45, 700);
+    let size = Size::single(rows, cols, k_len);
+    let (a, b) = (reals(&mut numbers, rows * k_len), reals(&mut numbers, k_len * cols));
     for level in levels() {
         let mut c = vec![bf16::ZERO; rows * cols];
         with_scratch(scratch_of(level, size, DType::BF16, 1), |scratch| {
-            let left = Matrix::left(&a, Strides::rows_of(depth));
+            let left = Matrix::left(&a, Strides::rows_of(k_len));
             let right = Matrix::right(&b, Strides::rows_of(cols));
             let target = Target::new(&mut c, size);
-            gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(1)).unwrap();
+            gemm_at(level, size, &left, &right, target, &NoEpilogue, scratch, &Pretend(1)).unwrap();
         });
         for (i, got) in c.iter().enumerate() {
-            let products = (0..depth)
-                .map(|k| f64::from(a[i / cols * depth + k]) * f64::from(b[k * cols + i % cols]));
+            let products = (0..k_len)
+                .map(|k| f64::from(a[i / cols * k_len + k]) * f64::from(b[k * cols + i % cols]));
             let (sum, sizes) = products.fold((0.0, 0.0), |(s, t), x| (s + x, t + x.abs()));
-            let bound = sum.abs() / 256.0 + sizes * depth as f64 / f64::from(1 << 24);
+            let bound = sum.abs() / 256.0 + sizes * k_len as f64 / f64::from(1 << 24);
             let off = (f64::from(*got) - sum).abs();
             assert!(off <= bound, "{level:?} element {i}: {got} for {sum}, off by {off}");
         }
@@ -70,28 +70,28 @@ fn products_of_bf16_are_within_the_bound_of_sums_in_f32() {
 /// A matrix whose elements are packed, as those of a file are.
 struct Elsewhere<'a>(Matrix<'a, bf16>);
 
-impl Operand<f32> for Elsewhere<'_> {
+impl GemmOperand<f32> for Elsewhere<'_> {
     fn pack(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         width: usize,
         out: &mut [f32],
     ) {
-        self.0.pack(batch, lines, depth, width, out);
+        self.0.pack(batch, mn_range, k_range, width, out);
     }
 
-    fn direct(&self, _: usize) -> Option<Direct<'_, f32>> {
+    fn direct(&self, _: usize) -> Option<DirectMatrix<'_, f32>> {
         None
     }
 
-    fn narrow(&self, _: usize) -> Narrow<'_> {
-        Narrow::Packed
+    fn bf16_source(&self, _: usize) -> Bf16Source<'_> {
+        Bf16Source::Packed
     }
 
-    fn runs_along_depth(&self) -> bool {
-        Operand::<f32>::runs_along_depth(&self.0)
+    fn is_k_major(&self) -> bool {
+        GemmOperand::<f32>::is_k_major(&self.0)
     }
 
     fn packs(&self) -> Packs {
@@ -101,25 +101,25 @@ impl Operand<f32> for Elsewhere<'_> {
     fn strip(
         &self,
         batch: usize,
-        lines: Range<usize>,
-        depth: Range<usize>,
+        mn_range: Range<usize>,
+        k_range: Range<usize>,
         out: &mut [f32],
     ) -> Strip {
-        self.0.strip(batch, lines, depth, out)
+        self.0.strip(batch, mn_range, k_range, out)
     }
 
-    fn check(&self, batch: usize, lines: usize, depth: usize) -> Result<()> {
-        Operand::<f32>::check(&self.0, batch, lines, depth)
+    fn check(&self, batch: usize, mn_len: usize, k: usize) -> Result<()> {
+        GemmOperand::<f32>::check(&self.0, batch, mn_len, k)
     }
 }
 
 #[test]
 fn neither_threads_nor_where_elements_lie_change_a_bit_of_bf16() {
     let mut numbers = Numbers(13);
-    let (rows, cols, depth) = (90, 600, 1200);
-    let size = Size::single(rows, cols, depth);
-    let (a, b) = (reals(&mut numbers, rows * depth), reals(&mut numbers, depth * cols));
-    let left = Matrix::left(&a, Strides::rows_of(depth));
+    let (rows, cols, k) = (90, 600, 1200);
+    let size = Size::single(rows, cols, k);
+    let (a, b) = (reals(&mut numbers, rows * k), reals(&mut numbers, k * cols));
+    let left = Matrix::left(&a, Strides::rows_of(k));
     let right = Matrix::right(&b, Strides::rows_of(cols));
     for level in levels() {
         let run = |left: &dyn Fn(Target<'_, bf16>, &mut [u8]), threads: usize| {
@@ -131,8 +131,17 @@ fn neither_threads_nor_where_elements_lie_change_a_bit_of_bf16() {
         };
         let plain = |threads: usize| {
             let of = |target: Target<'_, bf16>, scratch: &mut [u8]| {
-                gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(threads))
-                    .unwrap();
+                gemm_at(
+                    level,
+                    size,
+                    &left,
+                    &right,
+                    target,
+                    &NoEpilogue,
+                    scratch,
+                    &Pretend(threads),
+                )
+                .unwrap();
             };
             run(&of, threads)
         };
@@ -142,7 +151,7 @@ fn neither_threads_nor_where_elements_lie_change_a_bit_of_bf16() {
         }
         let packed = |target: Target<'_, bf16>, scratch: &mut [u8]| {
             let (left, right) = (Elsewhere(left), Elsewhere(right));
-            gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(1)).unwrap();
+            gemm_at(level, size, &left, &right, target, &NoEpilogue, scratch, &Pretend(1)).unwrap();
         };
         assert!(run(&packed, 1) == alone, "{level:?} packed");
     }
@@ -150,18 +159,18 @@ fn neither_threads_nor_where_elements_lie_change_a_bit_of_bf16() {
 
 #[test]
 fn an_infinity_stays_in_its_row_and_column_of_bf16() {
-    let (rows, cols, depth) = (35, 34, 33);
-    let size = Size::single(rows, cols, depth);
-    let (mut a, b) = (vec![bf16::ONE; rows * depth], vec![bf16::ONE; depth * cols]);
-    a[34 * depth + 32] = bf16::INFINITY;
-    a[3 * depth] = bf16::NAN;
+    let (rows, cols, k) = (35, 34, 33);
+    let size = Size::single(rows, cols, k);
+    let (mut a, b) = (vec![bf16::ONE; rows * k], vec![bf16::ONE; k * cols]);
+    a[34 * k + 32] = bf16::INFINITY;
+    a[3 * k] = bf16::NAN;
     for level in levels() {
         let mut c = vec![bf16::ZERO; rows * cols];
         with_scratch(scratch_of(level, size, DType::BF16, 1), |scratch| {
-            let left = Matrix::left(&a, Strides::rows_of(depth));
+            let left = Matrix::left(&a, Strides::rows_of(k));
             let right = Matrix::right(&b, Strides::rows_of(cols));
             let target = Target::new(&mut c, size);
-            gemm_at(level, size, &left, &right, target, &Store, scratch, &Pretend(1)).unwrap();
+            gemm_at(level, size, &left, &right, target, &NoEpilogue, scratch, &Pretend(1)).unwrap();
         });
         for (i, got) in c.iter().enumerate() {
             match i / cols {

@@ -10,11 +10,11 @@ use tonnage_core::kernel::In;
 use tonnage_core::{Bytes, DType, Dim, Shape, TensorType, Workers};
 
 use super::complex::{self, for_each_group, rows_of};
-use super::lanes::{Parts, PartsMut};
-use super::mirror::{Apart, Fold, Together, Unfold};
-use super::plan::{Plan, Room};
-use super::tables::{turn, two, two_bytes};
-use super::way::Way;
+use super::lanes::{ReIm, ReImMut};
+use super::method::FftMethod;
+use super::packed_real::{Deinterleave, Interleave, PackSpectrum, UnpackSpectrum};
+use super::plan::{FftPlan, FftWorkspace};
+use super::tables::{roots_of_unity, two, two_bytes};
 use crate::linalg::field::Field;
 use crate::parallel::{cut, cut_bytes_of};
 use crate::shape::concat::CONCAT;
@@ -22,7 +22,7 @@ use crate::shape::fill::FILL;
 use crate::simd::level;
 
 /// How many elements say everything about a real row.
-pub fn kept(n: &Dim) -> Dim {
+pub fn bins(n: &Dim) -> Dim {
     n.divided_by(&Dim::Known(2)).plus(&Dim::Known(1))
 }
 
@@ -31,15 +31,15 @@ fn run_over(n: usize) -> usize {
     if n.is_multiple_of(2) { n / 2 } else { n }
 }
 
-/// Elements of a copy of a row, or of both parts of what is kept of one.
+/// Elements of a copy of a row, or of both parts of its spectrum's bins.
 fn copied(n: usize) -> usize {
     2 * (n / 2 + 1)
 }
 
 /// Bytes that a group of rows needs besides: what is transformed, what it becomes, and a copy of a row.
 fn copy_bytes(n: usize, dtype: DType) -> usize {
-    let way = Way::of(run_over(n));
-    2 * two_bytes(way.n * way.group(), dtype) + cut_bytes_of(copied(n), dtype)
+    let method = FftMethod::of(run_over(n));
+    2 * two_bytes(method.n * method.group(), dtype) + cut_bytes_of(copied(n), dtype)
 }
 
 /// The scratch of both ops.
@@ -52,72 +52,72 @@ pub fn scratch_of(n: usize, dtype: DType, threads: usize) -> Bytes {
 }
 
 /// What all rows share.
-pub struct Half<'a, T> {
+pub struct RealFft<'a, T> {
     n: usize,
-    plan: Plan<'a, T>,
-    /// Angles of the whole length, up to half a turn.
-    turns: Parts<'a, T>,
+    plan: FftPlan<'a, T>,
+    /// Twiddle factors of the whole length, up to half a circle.
+    twiddles: ReIm<'a, T>,
 }
 
 /// What a group of rows is worked on in.
-pub struct Group<'a, T> {
-    from: PartsMut<'a, T>,
-    made: PartsMut<'a, T>,
+pub struct RowGroup<'a, T> {
+    from: ReImMut<'a, T>,
+    made: ReImMut<'a, T>,
     copy: &'a mut [T],
-    room: Room<'a>,
+    room: FftWorkspace<'a>,
 }
 
-impl<'a, T: Field> Half<'a, T> {
+impl<'a, T: Field> RealFft<'a, T> {
     /// Made at the front of scratch, which is cut off. All that is transformed is times a factor.
     pub fn of(
         n: usize,
         factor: f64,
         scratch: &mut &'a mut [u8],
         workers: &dyn Workers,
-    ) -> Result<Half<'a, T>> {
+    ) -> Result<RealFft<'a, T>> {
         let [cos, sin] = two::<T>(scratch, n / 2 + 1);
-        turn([&mut *cos, &mut *sin], n, workers)?;
-        let plan = Plan::of(run_over(n), T::of(factor), scratch, workers)?;
-        Ok(Half { n, plan, turns: [cos, sin] })
+        roots_of_unity([&mut *cos, &mut *sin], n, workers)?;
+        let plan = FftPlan::of(run_over(n), T::of(factor), scratch, workers)?;
+        Ok(RealFft { n, plan, twiddles: [cos, sin] })
     }
 
     /// Rows that are transformed at a time.
     pub fn group(&self) -> usize {
-        self.plan.way.group()
+        self.plan.method.group()
     }
 
     fn is_even(&self) -> bool {
         self.n.is_multiple_of(2)
     }
 
-    /// Calls `f(rows, group)` for each of so many groups of rows.
+    /// Calls `f(rows, group)` for each group of rows.
     pub fn for_each_group<R: Send>(
         &self,
         rows: impl Iterator<Item = R> + Send,
         scratch: &mut [u8],
         workers: &dyn Workers,
-        f: &(dyn Fn(R, Group<T>) -> Result<()> + Sync),
+        f: &(dyn Fn(R, RowGroup<T>) -> Result<()> + Sync),
     ) -> Result<()> {
-        let kind = (self.plan.way, T::DTYPE, copy_bytes(self.n, T::DTYPE));
+        let kind = (self.plan.method, T::DTYPE, copy_bytes(self.n, T::DTYPE));
         for_each_group(kind, rows, scratch, workers, &|rows, room| {
-            let Room { mut room, slots, workers } = room;
-            let count = self.plan.way.n * self.group();
+            let FftWorkspace { mut room, slots, workers } = room;
+            let count = self.plan.method.n * self.group();
             let (from, made) = (two(&mut room, count), two(&mut room, count));
             let copy = cut(&mut room, copied(self.n));
-            f(rows, Group { from, made, copy, room: Room { room, slots, workers } })
+            f(rows, RowGroup { from, made, copy, room: FftWorkspace { room, slots, workers } })
         })
     }
 
-    /// From real rows, the first of that number, to what is kept of their transforms.
-    pub fn forward(&self, x: &In, first: usize, to: PartsMut<T>, group: Group<T>) -> Result<()> {
-        let Group { from: [re, im], made: [made_re, made_im], copy, room } = group;
-        let (n, len, kept) = (self.n, self.plan.way.n, self.n / 2 + 1);
-        let count = to[0].len() / kept;
+    /// From real rows, from row `first` on, to the bins of their transforms.
+    pub fn forward(&self, x: &In, first: usize, to: ReImMut<T>, group: RowGroup<T>) -> Result<()> {
+        let RowGroup { from: [re, im], made: [made_re, made_im], copy, room } = group;
+        let (n, len, bins) = (self.n, self.plan.method.n, self.n / 2 + 1);
+        let count = to[0].len() / bins;
         for row in 0..count {
             let real = rows_of(x, (first + row) * n, &mut copy[..n]);
             let (re, im) = (&mut re[row * len..][..len], &mut im[row * len..][..len]);
             if self.is_even() {
-                level().run(Apart { from: real, to: [re, im] });
+                level().run(Deinterleave { from: real, to: [re, im] });
             } else {
                 re.copy_from_slice(real);
                 im.fill(T::ZERO);
@@ -129,48 +129,58 @@ impl<'a, T: Field> Half<'a, T> {
         let [to_re, to_im] = to;
         for row in 0..count {
             let from = [&made_re[row * len..][..len], &made_im[row * len..][..len]];
-            let (re, im) = (&mut to_re[row * kept..][..kept], &mut to_im[row * kept..][..kept]);
+            let (re, im) = (&mut to_re[row * bins..][..bins], &mut to_im[row * bins..][..bins]);
             if self.is_even() {
-                level().run(Unfold { from, turns: self.turns, to: [&mut *re, &mut *im] });
+                level().run(UnpackSpectrum {
+                    from,
+                    twiddles: self.twiddles,
+                    to: [&mut *re, &mut *im],
+                });
                 // The sums that have no imaginary part have none to the bit.
                 (im[0], im[len]) = (T::ZERO, T::ZERO);
             } else {
-                re.copy_from_slice(&from[0][..kept]);
-                im.copy_from_slice(&from[1][..kept]);
+                re.copy_from_slice(&from[0][..bins]);
+                im.copy_from_slice(&from[1][..bins]);
             }
         }
         Ok(())
     }
 
-    /// From what is kept of the transforms to real rows. The imaginary part of the first element, and of an even length's
+    /// From the bins of the transforms to real rows. The imaginary part of the first element, and of an even length's
     /// last one, is not looked at: a real row has none.
-    pub fn back(&self, x: [&In; 2], first: usize, to: &mut [T], group: Group<T>) -> Result<()> {
-        let Group { from: [re, im], made: [made_re, made_im], copy, room } = group;
-        let (n, len, kept) = (self.n, self.plan.way.n, self.n / 2 + 1);
+    pub fn inverse(
+        &self,
+        x: [&In; 2],
+        first: usize,
+        to: &mut [T],
+        group: RowGroup<T>,
+    ) -> Result<()> {
+        let RowGroup { from: [re, im], made: [made_re, made_im], copy, room } = group;
+        let (n, len, bins) = (self.n, self.plan.method.n, self.n / 2 + 1);
         let count = to.len() / n;
-        let (copy_re, copy_im) = copy.split_at_mut(kept);
+        let (copy_re, copy_im) = copy.split_at_mut(bins);
         for row in 0..count {
-            let at = (first + row) * kept;
+            let at = (first + row) * bins;
             let from = [rows_of(x[0], at, &mut *copy_re), rows_of(x[1], at, &mut *copy_im)];
             let (re, im) = (&mut re[row * len..][..len], &mut im[row * len..][..len]);
             if self.is_even() {
-                level().run(Fold { from, turns: self.turns, to: [re, im] });
+                level().run(PackSpectrum { from, twiddles: self.twiddles, to: [re, im] });
                 continue;
             }
-            for k in 1..kept {
+            for k in 1..bins {
                 (re[k], im[k]) = (from[0][k], from[1][k]);
                 (re[n - k], im[n - k]) = (from[0][k], -from[1][k]);
             }
             (re[0], im[0]) = (from[0][0], T::ZERO);
         }
         let all = count * len;
-        // Back is forth with both parts exchanged.
+        // The inverse transform is the forward one with real and imaginary parts exchanged.
         let made = [&mut made_im[..all], &mut made_re[..all]];
         self.plan.run([&im[..all], &re[..all]], made, room)?;
         for (row, to) in to.chunks_exact_mut(n).enumerate() {
             let from = [&made_re[row * len..][..len], &made_im[row * len..][..len]];
             match self.is_even() {
-                true => level().run(Together { from, to }),
+                true => level().run(Interleave { from, to }),
                 false => to.copy_from_slice(from[0]),
             }
         }
@@ -178,9 +188,14 @@ impl<'a, T: Field> Half<'a, T> {
     }
 }
 
-/// How often each element that is kept stands in the whole transform: twice, but for those that are their own mirror
+/// How often each bin stands in the whole transform: twice, but for those that are their own mirror
 /// images.
-pub fn mirrored(e: &mut dyn Emit, op: &'static str, n: &Dim, dtype: DType) -> Result<Value> {
+pub fn bin_multiplicity(
+    e: &mut dyn Emit,
+    op: &'static str,
+    n: &Dim,
+    dtype: DType,
+) -> Result<Value> {
     let Some(n) = n.known() else {
         let what = format!("the gradient of a row of {n} elements");
         return Err(bad_argument(op, what, "fix the length in the signature"));

@@ -5,7 +5,7 @@
 
 use super::lanes::LANES;
 use crate::linalg::field::Field;
-use crate::simd::{Isa, SimdKernel as Kernel};
+use crate::simd::{Isa, SimdKernel};
 
 /// Elements of a square.
 pub const SQUARE: usize = LANES * LANES;
@@ -34,7 +34,7 @@ pub struct Transpose<'a, T> {
     pub to: &'a mut [T],
 }
 
-impl<T: Field> Kernel for Transpose<'_, T> {
+impl<T: Field> SimdKernel for Transpose<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -45,14 +45,14 @@ impl<T: Field> Kernel for Transpose<'_, T> {
     }
 }
 
-/// At most so many rows of length `n` to rows of lanes; where there are fewer, the other lanes are 0.
+/// At most [`LANES`] rows of length `n` to rows of lanes; where there are fewer, the other lanes are 0.
 pub struct ToLanes<'a, T> {
     pub from: &'a [T],
     pub n: usize,
     pub to: &'a mut [T],
 }
 
-impl<T: Field> Kernel for ToLanes<'_, T> {
+impl<T: Field> SimdKernel for ToLanes<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -84,7 +84,7 @@ pub struct ToRows<'a, T> {
     pub to: &'a mut [T],
 }
 
-impl<T: Field> Kernel for ToRows<'_, T> {
+impl<T: Field> SimdKernel for ToRows<'_, T> {
     type Output = ();
 
     #[inline(always)]

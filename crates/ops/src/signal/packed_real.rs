@@ -1,16 +1,16 @@
 //! Between a real row of an even length and the row of half the length that is transformed in its place.
 
-use super::lanes::{Parts, PartsMut};
+use super::lanes::{ReIm, ReImMut};
 use crate::linalg::field::Field;
-use crate::simd::{Isa, SimdKernel as Kernel};
+use crate::simd::{Isa, SimdKernel};
 
 /// Even elements apart from odd ones.
-pub struct Apart<'a, T> {
+pub struct Deinterleave<'a, T> {
     pub from: &'a [T],
-    pub to: PartsMut<'a, T>,
+    pub to: ReImMut<'a, T>,
 }
 
-impl<T: Field> Kernel for Apart<'_, T> {
+impl<T: Field> SimdKernel for Deinterleave<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -24,12 +24,12 @@ impl<T: Field> Kernel for Apart<'_, T> {
 }
 
 /// Even elements between odd ones.
-pub struct Together<'a, T> {
-    pub from: Parts<'a, T>,
+pub struct Interleave<'a, T> {
+    pub from: ReIm<'a, T>,
     pub to: &'a mut [T],
 }
 
-impl<T: Field> Kernel for Together<'_, T> {
+impl<T: Field> SimdKernel for Interleave<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -43,18 +43,18 @@ impl<T: Field> Kernel for Together<'_, T> {
 }
 
 /// The first half of a real row's transform, and the element behind it, from that of its even and odd elements together.
-pub struct Unfold<'a, T> {
-    pub from: Parts<'a, T>,
-    pub turns: Parts<'a, T>,
-    pub to: PartsMut<'a, T>,
+pub struct UnpackSpectrum<'a, T> {
+    pub from: ReIm<'a, T>,
+    pub twiddles: ReIm<'a, T>,
+    pub to: ReImMut<'a, T>,
 }
 
-impl<T: Field> Kernel for Unfold<'_, T> {
+impl<T: Field> SimdKernel for UnpackSpectrum<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let ([re, im], [cos, sin], [to_re, to_im]) = (self.from, self.turns, self.to);
+        let ([re, im], [cos, sin], [to_re, to_im]) = (self.from, self.twiddles, self.to);
         let (half, middle) = (re.len(), T::of(0.5));
         // Both ends see the first element alone: its parts are the sums of even and of odd elements.
         (to_re[0], to_re[half]) = (re[0] + im[0], re[0] - im[0]);
@@ -65,28 +65,28 @@ impl<T: Field> Kernel for Unfold<'_, T> {
         for ((to, (cos, sin)), ((x, y), (far_x, far_y))) in to.zip(angles).zip(near.zip(far)) {
             let (even_re, even_im) = (*x + *far_x, *y - *far_y);
             let (odd_re, odd_im) = (*y + *far_y, *far_x - *x);
-            let turned_re = odd_re.fma::<I>(*cos, -(odd_im * *sin));
-            let turned_im = odd_re.fma::<I>(*sin, odd_im * *cos);
-            *to.0 = (even_re + turned_re) * middle;
-            *to.1 = (even_im + turned_im) * middle;
+            let rotated_re = odd_re.fma::<I>(*cos, -(odd_im * *sin));
+            let rotated_im = odd_re.fma::<I>(*sin, odd_im * *cos);
+            *to.0 = (even_re + rotated_re) * middle;
+            *to.1 = (even_im + rotated_im) * middle;
         }
     }
 }
 
 /// The other way, times 2: what even and odd elements become together, from the first half of a real row's transform and the
 /// element behind it.
-pub struct Fold<'a, T> {
-    pub from: Parts<'a, T>,
-    pub turns: Parts<'a, T>,
-    pub to: PartsMut<'a, T>,
+pub struct PackSpectrum<'a, T> {
+    pub from: ReIm<'a, T>,
+    pub twiddles: ReIm<'a, T>,
+    pub to: ReImMut<'a, T>,
 }
 
-impl<T: Field> Kernel for Fold<'_, T> {
+impl<T: Field> SimdKernel for PackSpectrum<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self) {
-        let ([re, im], [cos, sin], [to_re, to_im]) = (self.from, self.turns, self.to);
+        let ([re, im], [cos, sin], [to_re, to_im]) = (self.from, self.twiddles, self.to);
         let half = to_re.len();
         // Neither end has an imaginary part.
         (to_re[0], to_im[0]) = (re[0] + re[half], re[0] - re[half]);
@@ -97,7 +97,7 @@ impl<T: Field> Kernel for Fold<'_, T> {
         for ((to, (cos, sin)), ((x, y), (far_x, far_y))) in to.zip(angles).zip(near.zip(far)) {
             let (even_re, even_im) = (*x + *far_x, *y - *far_y);
             let (gap_re, gap_im) = (*x - *far_x, *y + *far_y);
-            // Turned the other way.
+            // Rotated the other way.
             let odd_re = gap_re.fma::<I>(*cos, gap_im * *sin);
             let odd_im = gap_im.fma::<I>(*cos, -(gap_re * *sin));
             (*to.0, *to.1) = (even_re - odd_im, even_im + odd_re);

@@ -2,8 +2,8 @@
 //!
 //! * A short row goes with others: as many as there are lanes, side by side.
 //! * A long one is a matrix, `rows` by `cols` (Gentleman and Sande, 1966): its columns are transformed side by side, all is
-//!   turned by angles, and then its rows are, which by then lie as columns did. So a row of n elements wants tables of about
-//!   the root of n, but for one of n over the lanes, and each part of the work fits a cache.
+//!   multiplied by twiddle factors, and then its rows are, which by then lie as columns did. So a row of n elements wants
+//!   tables of about the root of n, but for one of n over the lanes, and each part of the work fits a cache.
 //! * One with a large prime in it is a convolution of a length that has none (Bluestein, 1970).
 
 use super::lanes::{LANES, is_smooth};
@@ -16,7 +16,7 @@ const SHARED: usize = 1 << 18;
 
 /// How a length is transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct FftMethod {
     /// Of the row.
     pub n: usize,
     /// Of the row, or of its convolution.
@@ -27,12 +27,12 @@ pub struct Way {
     pub cols: usize,
 }
 
-impl Way {
+impl FftMethod {
     /// Of a length that is not 0.
-    pub fn of(n: usize) -> Way {
+    pub fn of(n: usize) -> FftMethod {
         let len = if is_smooth(n) { n } else { convolution(n) };
         let (rows, cols) = if len < MATRIX { (len, 1) } else { matrix(len) };
-        Way { n, len, rows, cols }
+        FftMethod { n, len, rows, cols }
     }
 
     /// Whether a row is a matrix.
