@@ -1,9 +1,9 @@
-"""How far the ladder is from the optimum, on graphs that are too large to search through.
+"""How far the frontier is from the optimum, on graphs that are too large to search through.
 
 The integer program is that of Checkmate (Jain et al. 2020): time is cut into as many stages as there are nodes; stage t
 computes node t for the first time and any earlier node again; between stages values are kept or not. A node that may
 overwrite an input which is not needed any more does so. HiGHS solves it (`pip install highspy`); where it runs
-out of time, the ladder is compared with its bound, which no way of running the graph can beat.
+out of time, the frontier is compared with its bound, which no way of running the graph can beat.
 
     cargo bench -p tonnage-plan --bench optimum > graphs.jsonl
     python3 crates/plan/benches/optimum.py graphs.jsonl [seconds for each]
@@ -145,16 +145,16 @@ def main():
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 120.0
     over = []
     for graph in graphs:
-        for rung in graph["rungs"]:
-            done, impossible, least, bound = least_time(graph, rung["arena"], seconds)
+        for point in graph["points"]:
+            done, impossible, least, bound = least_time(graph, point["arena"], seconds)
             if impossible:
                 # What runs again is fused anew, which the program does not know.
-                print(f"{graph['name']:<18} {rung['arena']:>10}: the program knows no way")
+                print(f"{graph['name']:<18} {point['arena']:>10}: the program knows no way")
                 continue
             best = least if done else bound
-            over.append(max(rung["seconds"] / best - 1.0, 0.0))
-            note = "" if done else f"  (a bound; {(rung['seconds'] / least - 1.0) * 100:.2f}% over the best found)"
-            print(f"{graph['name']:<18} {rung['arena']:>10}: {over[-1] * 100:6.2f}% over{note}", flush=True)
+            over.append(max(point["seconds"] / best - 1.0, 0.0))
+            note = "" if done else f"  (a bound; {(point['seconds'] / least - 1.0) * 100:.2f}% over the best found)"
+            print(f"{graph['name']:<18} {point['arena']:>10}: {over[-1] * 100:6.2f}% over{note}", flush=True)
     print(f"{len(over)} budgets: {100 * sum(over) / max(len(over), 1):.2f}% over the optimum on average")
 
 

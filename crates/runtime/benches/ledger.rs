@@ -10,7 +10,7 @@ use tonnage_core::row::Cost;
 use tonnage_core::{Bytes, Kind, Result, Workers};
 use tonnage_runtime::events::Scope;
 use tonnage_runtime::lend::{ByteRange, Lender};
-use tonnage_runtime::{Arena, Buffer, Ledger, Owner, Pool};
+use tonnage_runtime::{Arena, Buffer, Ledger, Owner, WorkerPool};
 
 /// Prints the best time of many short runs, in nanoseconds a call: short, so that some of them are not
 /// interrupted on a machine that does other things too.
@@ -80,7 +80,7 @@ fn main() -> Result<()> {
         drop(black_box(lender.lend(&reads, &[byte_range(arena, 2048), byte_range(arena, 4096)])));
     });
 
-    let pool = Pool::new(2)?;
+    let pool = WorkerPool::new(2)?;
     let small = Cost { flops: 1000, bytes: 4000 };
     let large = Cost { flops: 0, bytes: 1 << 30 };
     time("pool: small work", 5000, || {

@@ -452,7 +452,7 @@ mod tests {
         let mut bytes = vec![0u8; 1000];
         let mut lender = Lender::default();
         let base = lender.add(&mut bytes[..]);
-        let pool = crate::Pool::new(2).unwrap();
+        let pool = crate::WorkerPool::new(2).unwrap();
         pool.inside(|| {
             let halves = [byte_range(base, 0, 500), byte_range(base, 500, 500)];
             let mut lent = lender.lend(&[], &halves).unwrap();

@@ -32,6 +32,6 @@ pub use buffer::Buffer;
 pub use export::ExportedArray;
 pub use ledger::{Holder, Info, Ledger, Owner, Tally, leak_check};
 pub use lock::FolderLock;
-pub use pool::{Pool, pool, set_threads};
+pub use pool::{WorkerPool, pool, set_threads};
 pub use process::OwnFiles;
 pub use storage::write_part;

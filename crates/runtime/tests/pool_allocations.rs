@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use tonnage_core::row::Cost;
 use tonnage_core::workers::for_each_chunk;
 use tonnage_counting::{Counting, everywhere};
-use tonnage_runtime::Pool;
+use tonnage_runtime::WorkerPool;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -15,7 +15,7 @@ static COUNTING: Counting = Counting;
 /// that comes from outside. Kernels are counted without them (the conformance tests of the table).
 #[test]
 fn lent_threads_allocate_nothing_inside_the_pool() {
-    let pool = Pool::new(2).unwrap();
+    let pool = WorkerPool::new(2).unwrap();
     let large = Cost { flops: 0, bytes: 1 << 30 };
     let mut data = vec![0u32; 1 << 14];
     let mut work = |times: usize| {

@@ -30,7 +30,7 @@ fn effects_keep_the_order_of_the_program() {
     let to = seen.clone();
     let program = move |x: Tensor| {
         print("first {}", &[&x.sum_all()?])?;
-        // Dear and read late: an order that looked at bytes alone would move it.
+        // Expensive and read late: an order that looked at bytes alone would move it.
         let y = x.matmul(&x)?;
         note(&to, "second", &y.max_all()?)?;
         assert_all(&x.less(100.0)?, "small", &[])?;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::row::{Cost, Types};
 use tonnage_core::{Attrs, Bytes, Call, DType, Kind, Layout, OpDef, Result, TensorType, bf16};
-use tonnage_runtime::{Buffer, Ledger, Owner, Pool};
+use tonnage_runtime::{Buffer, Ledger, Owner, WorkerPool};
 
 /// One op with all that it is lent.
 pub struct LentOp {
@@ -26,7 +26,7 @@ pub struct LentOp {
     outputs: Vec<Buffer>,
     scratch: Buffer,
     cost: Cost,
-    pool: Pool,
+    pool: WorkerPool,
 }
 
 impl LentOp {
@@ -37,7 +37,7 @@ impl LentOp {
     }
 
     fn lent(op: &'static OpDef, attrs: Attrs, types: &[TensorType]) -> Result<LentOp> {
-        let pool = Pool::new(threads())?;
+        let pool = WorkerPool::new(threads())?;
         let call = Call::new(op, types, &attrs);
         let made = (op.infer)(&call)?;
         let cost = (op.cost)(&call);

@@ -43,8 +43,8 @@ const LONG_NANOS: u64 = 5_000_000;
 /// ```
 /// use tonnage_core::row::Cost;
 /// use tonnage_core::workers::for_each_chunk;
-/// use tonnage_runtime::Pool;
-/// let pool = Pool::new(2)?;
+/// use tonnage_runtime::WorkerPool;
+/// let pool = WorkerPool::new(2)?;
 /// let mut data = vec![1u32; 1 << 20];
 /// let cost = Cost { flops: 1 << 20, bytes: 8 << 20 };
 /// pool.run(cost, |workers| for_each_chunk(workers, &mut data, 1 << 16, &|_, x| x.fill(2)))?;
@@ -52,22 +52,22 @@ const LONG_NANOS: u64 = 5_000_000;
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Pool {
+pub struct WorkerPool {
     /// `None` for one thread: the caller's.
     threads: Option<ThreadPool>,
 }
 
-impl Pool {
+impl WorkerPool {
     /// A pool of that many threads.
     ///
     /// # Errors
     /// For no threads, and where the system refuses to start them.
-    pub fn new(threads: usize) -> Result<Pool> {
+    pub fn new(threads: usize) -> Result<WorkerPool> {
         if threads == 0 {
             return Err(bad_argument("threads", "0 threads do no work", "use 1 or more"));
         }
         if threads == 1 {
-            return Ok(Pool { threads: None });
+            return Ok(WorkerPool { threads: None });
         }
         let places = ThreadPlacement::new(threads);
         let built = ThreadPoolBuilder::new()
@@ -76,7 +76,7 @@ impl Pool {
             .start_handler(move |i| Arc::clone(&places).start(i))
             .build();
         match built {
-            Ok(pool) => Ok(Pool { threads: Some(pool) }),
+            Ok(pool) => Ok(WorkerPool { threads: Some(pool) }),
             Err(error) => Err(bad_argument(
                 "threads",
                 format!("the system started no {threads} threads: {error}"),
@@ -128,7 +128,7 @@ impl Pool {
         self.run_until(cost, stop.as_ref(), f)
     }
 
-    /// How many threads [`Pool::run`] will lend for that work.
+    /// How many threads [`WorkerPool::run`] will lend for that work.
     pub fn threads_for(&self, cost: Cost) -> usize {
         match &self.threads {
             Some(pool) if worthwhile(cost) => pool.current_num_threads(),
@@ -136,7 +136,7 @@ impl Pool {
         }
     }
 
-    /// Runs `f` inside the pool, so that each [`Pool::run`] in it enters for nothing. For a whole plan.
+    /// Runs `f` inside the pool, so that each [`WorkerPool::run`] in it enters for nothing. For a whole plan.
     pub fn inside<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         match &self.threads {
             Some(pool) => enter(pool, || awake::all_awake(pool, f)),
@@ -145,7 +145,7 @@ impl Pool {
     }
 }
 
-impl Pool {
+impl WorkerPool {
     /// The same with `tick` called on the caller's thread now and then while `f` runs on another. Where `f` runs on the
     /// caller's it is not called; `away` says that it will be. `None` where `f` panicked, which goes on from here.
     pub(crate) fn inside_watched<R: Send>(
@@ -224,7 +224,7 @@ fn worthwhile(cost: Cost) -> bool {
     nanos(cost) >= WORTHWHILE_NANOS
 }
 
-impl Workers for Pool {
+impl Workers for WorkerPool {
     fn threads(&self) -> usize {
         self.threads.as_ref().map_or(1, ThreadPool::current_num_threads)
     }
@@ -237,7 +237,7 @@ impl Workers for Pool {
     }
 }
 
-static POOL: OnceLock<Pool> = OnceLock::new();
+static POOL: OnceLock<WorkerPool> = OnceLock::new();
 
 /// Whether the pool's threads were started: a process that is forked after that has none of them.
 pub fn is_started() -> bool {
@@ -246,7 +246,7 @@ pub fn is_started() -> bool {
 
 /// The pool that the CPU device runs on. It starts at its first use, with as many threads as
 /// [`set_threads`] or the variable `TONNAGE_THREADS` says, and otherwise with one for each core.
-pub fn pool() -> &'static Pool {
+pub fn pool() -> &'static WorkerPool {
     POOL.get_or_init(|| {
         let threads = asked_for(std::env::var("TONNAGE_THREADS").ok().as_deref());
         let threads = threads.unwrap_or_else(|text| {
@@ -255,7 +255,7 @@ pub fn pool() -> &'static Pool {
         });
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         // A system that starts no threads leaves us the caller's.
-        Pool::new(threads.unwrap_or_else(cores)).unwrap_or(Pool { threads: None })
+        WorkerPool::new(threads.unwrap_or_else(cores)).unwrap_or(WorkerPool { threads: None })
     })
 }
 
@@ -277,7 +277,7 @@ fn asked_for(variable: Option<&str>) -> std::result::Result<Option<usize>, Strin
 pub fn set_threads(threads: usize) -> Result<()> {
     let mut made = None;
     if POOL.get().is_none() {
-        made = Some(Pool::new(threads)?);
+        made = Some(WorkerPool::new(threads)?);
     }
     let pool = match made {
         Some(made) => POOL.get_or_init(|| made),
@@ -309,7 +309,7 @@ mod tests {
         interrupt::set_question(|| STOP.get());
         STOP.set(true);
         for threads in [1, 2] {
-            let pool = Pool::new(threads).unwrap();
+            let pool = WorkerPool::new(threads).unwrap();
             for nanos in [STOPPABLE_NANOS, WORTHWHILE_NANOS, LONG_NANOS - 1, LONG_NANOS] {
                 let ended = pool.run_op(Cost { flops: 0, bytes: 10 * nanos }, |workers| {
                     // If it is not stopped, it still ends.
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn small_work_stays_on_the_callers_thread_and_large_work_does_not() {
-        let pool = Pool::new(2).unwrap();
+        let pool = WorkerPool::new(2).unwrap();
         let caller = current().id();
         let small = Cost { flops: 1000, bytes: 4000 };
         assert_eq!(pool.run(small, |workers| (current().id(), workers.threads())), (caller, 1));
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_call_inside_the_pool_runs_where_it_is() {
-        let pool = Pool::new(3).unwrap();
+        let pool = WorkerPool::new(3).unwrap();
         pool.inside(|| {
             let outer = current().id();
             assert_eq!(pool.run(LARGE_WORK, |_| current().id()), outer);
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_thread_of_another_pool_does_nothing_else_while_it_waits() {
-        let ours = Pool::new(2).unwrap();
+        let ours = WorkerPool::new(2).unwrap();
         let theirs = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let (busy, met) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let call = || {
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn every_number_of_threads_does_the_same_work() {
         for threads in 1..=4 {
-            let pool = Pool::new(threads).unwrap();
+            let pool = WorkerPool::new(threads).unwrap();
             assert_eq!(pool.threads(), threads);
             let mut data = vec![0usize; 10_000];
             let calls = AtomicUsize::new(0);
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn no_threads_are_refused_and_the_variable_is_read_strictly() {
-        assert!(Pool::new(0).unwrap_err().to_string().contains("use 1 or more"));
+        assert!(WorkerPool::new(0).unwrap_err().to_string().contains("use 1 or more"));
         assert_eq!(asked_for(None), Ok(None));
         assert_eq!(asked_for(Some(" ")), Ok(None));
         assert_eq!(asked_for(Some(" 3 ")), Ok(Some(3)));

@@ -146,7 +146,7 @@ mod tests {
     use tonnage_core::row::Cost;
 
     use super::*;
-    use crate::pool::Pool;
+    use crate::pool::WorkerPool;
 
     #[test]
     #[cfg(target_os = "linux")]
@@ -157,7 +157,7 @@ mod tests {
         if allowed.len() < 2 {
             return; // they cannot but meet
         }
-        let pool = Pool::new(2).unwrap();
+        let pool = WorkerPool::new(2).unwrap();
         let own = || OWN.with(|own| own.get().map(|(places, own)| (Arc::clone(places), *own)));
         for core in &allowed[..2] {
             // Both work, so both have started and nobody is sent. They sleep or are about to.
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn more_threads_than_cores_run_all_the_same() {
-        let pool = Pool::new(64).unwrap();
+        let pool = WorkerPool::new(64).unwrap();
         let sum = pool.inside(|| rayon::broadcast(|place| place.index()).iter().sum::<usize>());
         assert_eq!(sum, 63 * 64 / 2);
     }

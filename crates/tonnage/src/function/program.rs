@@ -65,8 +65,8 @@ impl TracedProgram {
         let graph = match signature.symbols.is_empty() {
             true => {
                 let lowered = Arc::new(lower(&graph)?);
-                let has_way_back = |node: &Node| matches!(node.attrs, Attrs::LoopGrad(_));
-                let traced = lowered.nodes.iter().any(has_way_back).then(|| Arc::new(graph));
+                let is_loop_grad = |node: &Node| matches!(node.attrs, Attrs::LoopGrad(_));
+                let traced = lowered.nodes.iter().any(is_loop_grad).then(|| Arc::new(graph));
                 ProgramForm::Closed(lowered, traced)
             }
             false => {

@@ -118,7 +118,7 @@ fn call<A: Tree, R: Tree, K: Tree>(
 /// Both ways as one op, applied.
 fn joined<A: Tree, R: Tree, K: Tree>(
     mut body: region::TracedClosure<(R, K)>,
-    back: WayBack,
+    back: BackwardGraph,
     arguments: A,
     types: Vec<TensorType>,
     source: Source,
@@ -166,7 +166,7 @@ fn saved(graph: &mut Graph, results: usize, count: usize) -> Vec<Save> {
 }
 
 /// The backward pass: takes what is saved, what it captured, and gradients of the float results.
-struct WayBack {
+struct BackwardGraph {
     graph: Graph,
     /// For each argument.
     returns: Vec<Returned>,
@@ -179,7 +179,7 @@ fn backward_pass<A: Tree, R: Tree, K: Tree>(
     (result, saved): &(R, K),
     source: Source,
     types: &[TensorType],
-) -> Result<WayBack> {
+) -> Result<BackwardGraph> {
     let trace = Trace::begin_call(source);
     let first_grad = leaves(saved).len();
     let saved = saved.share().map(&mut |t| Ok(trace.argument(t.ty())))?;
@@ -224,5 +224,5 @@ fn backward_pass<A: Tree, R: Tree, K: Tree>(
     let more = graph.inputs.split_off(graph.inputs.len() - captured.len());
     let grads = graph.inputs.split_off(first_grad);
     graph.inputs.extend(more.into_iter().chain(grads));
-    Ok(WayBack { graph, returns, captured })
+    Ok(BackwardGraph { graph, returns, captured })
 }

@@ -183,7 +183,7 @@ impl Tensor {
             .collect())
     }
 
-    /// Stretched to a shape; without a copy.
+    /// Broadcast to a shape; without a copy.
     #[track_caller]
     pub fn broadcast_to(&self, to: impl Into<Shape>) -> Result<Tensor> {
         let attrs = Attrs::Shape(to.into());

@@ -17,8 +17,8 @@ use super::epilogue::{BlockEpilogue, BlockPosition};
 use super::kernel::GEMV_MAX;
 use super::kernel::amx::{AmxUnit, BLOCK, SIDE, STEP};
 use super::operand::GemmOperand;
-use super::plan::Size;
 use super::run::GemmJob;
+use super::size::Size;
 
 /// Steps of K of the left operand that are packed at once: with as many of 32 columns they fit L1.
 const RUN: usize = 256;

@@ -26,6 +26,7 @@ mod pack;
 mod panels;
 mod plan;
 mod run;
+mod size;
 mod skinny;
 mod target;
 mod tiles;
@@ -37,14 +38,14 @@ pub use operand::{
     Bf16Source, DirectMatrix, GemmOperand, Matrix, Packs, Strides, Strip, pack_with,
 };
 pub use pack::{StridedSource, strided as pack_strided};
-pub use plan::Size;
+pub use size::Size;
 pub(crate) use target::Area;
 pub use target::{Grid, RowLayout, Target};
 
 use std::sync::atomic::AtomicU64;
 
 use kernel::GemmLevel;
-use plan::{ALIGN, GemmPlan, PlanOptions, suited};
+use plan::{ALIGN, GemmOptions, GemmPlan, suited};
 use run::{GemmJob, OutputSink};
 use tonnage_core::{Bytes, DType, ErrorKind, Result, Workers, bf16, f16};
 
@@ -122,7 +123,7 @@ impl Scratch {
         let kernel = suited(O::Compute::kernel(self.level), self.size, self.left);
         let bf16_dot = O::HAS_BF16_DOT && self.level.has_bf16_dot();
         let options =
-            PlanOptions { left: self.left, sums_in_scratch: self.grid || !O::IS_COMPUTE, bf16_dot };
+            GemmOptions { left: self.left, sums_in_scratch: self.grid || !O::IS_COMPUTE, bf16_dot };
         GemmPlan::new(self.size, self.size, kernel, options, self.threads)
             .bytes(size_of::<O::Compute>())
     }
@@ -339,7 +340,7 @@ where
         !matches!((a.bf16_source(0), b.bf16_source(0)), (Bf16Source::No, _) | (_, Bf16Source::No))
     };
     let bf16_dot = O::HAS_BF16_DOT && level.has_bf16_dot() && bf16_source();
-    let options = PlanOptions { left: a.packs(), sums_in_scratch, bf16_dot };
+    let options = GemmOptions { left: a.packs(), sums_in_scratch, bf16_dot };
     let plan = (1..=workers.threads().max(1))
         .rev()
         .map(|threads| GemmPlan::new(whole, size, kernel, options, threads))

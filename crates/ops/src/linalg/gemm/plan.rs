@@ -12,30 +12,7 @@ use super::compute::Compute;
 use super::kernel::amx::SIDE;
 use super::kernel::{GEMV_MAX, MicroKernel};
 use super::operand::Packs;
-
-/// A batch of products `[rows, k] x [k, cols]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
-    /// How many products.
-    pub batch: usize,
-    /// Rows of the left operand and of the result.
-    pub rows: usize,
-    /// Columns of the right operand and of the result.
-    pub cols: usize,
-    /// What is summed over: columns of the left operand, rows of the right one.
-    pub k: usize,
-}
-
-impl Size {
-    /// A single product.
-    pub const fn single(rows: usize, cols: usize, k: usize) -> Size {
-        Size { batch: 1, rows, cols, k }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.batch == 0 || self.rows == 0 || self.cols == 0
-    }
-}
+use super::size::Size;
 
 /// Which loops run a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +32,7 @@ pub(super) enum GemmPath {
 
 /// What else packing space depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PlanOptions {
+pub(super) struct GemmOptions {
     /// How the left operand is packed.
     pub left: Packs,
     /// Sums are kept in scratch and then moved into the result, which has another dtype or no even rows.
@@ -140,7 +117,7 @@ pub(super) struct GemmPlan {
     /// The unit of the cuts, of rows and of columns.
     unit: (usize, usize),
     size: Size,
-    options: PlanOptions,
+    options: GemmOptions,
     /// K of a block (KC in BLIS): the cut along K.
     pub k_block: usize,
     /// Elements of a slot.
@@ -188,7 +165,7 @@ impl GemmPlan {
         whole: Size,
         size: Size,
         kernel: &MicroKernel<C>,
-        options: PlanOptions,
+        options: GemmOptions,
         threads: usize,
     ) -> GemmPlan {
         let path = GemmPath::of(whole, kernel, options.left, options.bf16_dot);

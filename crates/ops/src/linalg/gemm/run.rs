@@ -16,7 +16,8 @@ use super::compute::GemmOutput;
 use super::epilogue::{BlockEpilogue, BlockPosition, OutputBlock};
 use super::kernel::{GemmLevel, MicroKernel};
 use super::operand::GemmOperand;
-use super::plan::{GemmPath, GemmPlan, Size, TOLD_APART};
+use super::plan::{GemmPath, GemmPlan, TOLD_APART};
+use super::size::Size;
 use super::target::RowLayout;
 
 /// All that the threads of one call share.

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use tonnage_core::{ErrorKind, Result};
 
-use super::plan::Size;
 use super::run::OutputSink;
+use super::size::Size;
 
 /// Where a batch of results goes: rows of `cols` elements side by side.
 #[derive(Debug)]
