@@ -1,7 +1,7 @@
 //! What a loop is told, in the words that the loop, its gradient, the planner and the executor share.
 //!
 //! One loop serves them all: carried values change from iteration to iteration, sliced inputs give each iteration a
-//! row, the rest is only read; each iteration may also write a row of a stacked output. `while_loop`, `fori_loop`,
+//! row, the rest is loop-invariant and only read; each iteration may also write a row of a stacked output. `while_loop`, `fori_loop`,
 //! `scan` and `map_fn` differ in nothing but these numbers.
 //!
 //! Decision: `docs/decisions/loop-checkpoints.md`.

@@ -105,7 +105,7 @@ pub struct StepLine {
     /// The layer of the model.
     pub layer: Option<Arc<str>>,
     /// Of the gradient of a loop: what it saves, and what that costs.
-    pub back: Option<LoopGradLine>,
+    pub loop_grad: Option<LoopGradLine>,
 }
 
 /// What the gradient of a loop saves, and what that costs.
@@ -120,7 +120,7 @@ pub struct LoopGradLine {
     /// What one takes.
     pub state: Bytes,
     /// Iterations that are recomputed; `None` where only the data know.
-    pub again: Option<u64>,
+    pub recomputed_iterations: Option<u64>,
 }
 
 impl Plan {
@@ -265,13 +265,13 @@ impl Plan {
             live: step.live,
             source: node.map(|n| n.source),
             layer: node.and_then(|n| n.source.layer()),
-            back: match &step.run {
+            loop_grad: match &step.run {
                 Run::LoopGrad(plan) => Some(LoopGradLine {
                     iterations: plan.spec.of.known_iterations(),
                     states: plan.rows,
                     in_file: plan.file.is_some(),
                     state: plan.state,
-                    again: plan.recomputed_iterations,
+                    recomputed_iterations: plan.recomputed_iterations,
                 }),
                 _ => None,
             },

@@ -1,4 +1,4 @@
-//! Giving every value its bytes: a view's, a dying input's, or a buffer of its own. It walks the nodes in the
+//! Liveness and alias analysis: every value gets its bytes, a view's, a dying input's, or a buffer of its own. It walks the nodes in the
 //! order that they will run; `view` lays out views, `in_place` decides whose bytes a result may take,
 //! `copy` and `region` serve loops and branches, `outputs` and `arena` close the plan.
 //!

@@ -42,7 +42,7 @@ impl fmt::Display for Explanation {
             writeln!(f, "reads {} from files that tensors stay in", self.reads)?;
         }
         if !self.writes.is_zero() {
-            writeln!(f, "writes {} to files that variables are kept in", self.writes)?;
+            writeln!(f, "writes {} to the files of variables", self.writes)?;
         }
         match self.recomputed_iterations {
             Some(0) => {}
@@ -82,7 +82,7 @@ impl fmt::Display for Explanation {
                 || i.abs_diff(self.peak_step) <= AROUND / 2;
             if shown {
                 writeln!(f, "{i:>5}  {step}")?;
-                if let Some(back) = &step.back {
+                if let Some(back) = &step.loop_grad {
                     writeln!(f, "       {back}")?;
                 }
             } else if !cut {
@@ -119,15 +119,15 @@ impl fmt::Display for Fitted {
         let (now, before) = (self.seconds, self.unlimited_seconds);
         let mut done: Vec<String> = Vec::new();
         if self.recomputed > 0 {
-            done.push(format!("{} nodes run again", self.recomputed));
+            done.push(format!("{} nodes recomputed", self.recomputed));
         }
         if !self.spilled.is_zero() {
             done.push(format!("{} spilled", self.spilled));
         }
         if let Some(max_checkpoints) = self.max_checkpoints {
             let again = match self.recomputed_iterations {
-                Some(n) => format!("{n} iterations again"),
-                None => "data decide how many iterations again".into(),
+                Some(n) => format!("{n} iterations recomputed"),
+                None => "data decide how many iterations are recomputed".into(),
             };
             done.push(format!("loops keep {max_checkpoints} checkpoints ({again})"));
         }
@@ -142,7 +142,7 @@ impl fmt::Display for Fitted {
             ));
         }
         if self.in_bf16 > 0 {
-            done.push(format!("{} values kept in bf16", self.in_bf16));
+            done.push(format!("{} values held in bf16", self.in_bf16));
         }
         let longer = if before > 0.0 { now / before } else { 1.0 };
         if done.is_empty() && longer < 1.005 {
@@ -180,7 +180,7 @@ impl fmt::Display for SourceShare {
 
 impl fmt::Display for LoopGradLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LoopGradLine { iterations, states, in_file, state, again } = self;
+        let LoopGradLine { iterations, states, in_file, state, recomputed_iterations } = self;
         match iterations {
             Some(n) => write!(f, "back through {n} iterations")?,
             None => write!(f, "back through as many iterations as there were")?,
@@ -189,7 +189,7 @@ impl fmt::Display for LoopGradLine {
             true => write!(f, ", states of {state} in a file")?,
             false => write!(f, ", {states} checkpoints of {state}")?,
         }
-        again.map_or(Ok(()), |n| write!(f, ", {n} run again"))
+        recomputed_iterations.map_or(Ok(()), |n| write!(f, ", {n} recomputed"))
     }
 }
 
@@ -210,7 +210,7 @@ impl fmt::Display for StepLine {
 impl StepLine {
     /// What it does to memory, in a word or two; that it is recomputed says more than that it allocates.
     pub fn memory_name(&self) -> &'static str {
-        if self.recomputed { "again" } else { name(self.memory) }
+        if self.recomputed { "recompute" } else { name(self.memory) }
     }
 }
 

@@ -81,7 +81,7 @@ impl Suggestion {
                 let nodes = if *nodes == 1 { "1 node".into() } else { format!("{nodes} nodes") };
                 let with: String = with.iter().map(|line| format!(" and {line}")).collect();
                 format!(
-                    "compute {what} again in the backward pass, by `checkpoint` around this line{with}: {nodes}, {times_the_time:.2} times the time"
+                    "recompute {what} in the backward pass, by `checkpoint` around this line{with}: {nodes}, {times_the_time:.2} times the time"
                 )
             }
             Change::LetGo { reader, by_gradient } => {

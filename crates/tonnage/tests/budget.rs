@@ -83,7 +83,7 @@ fn what_a_budget_predicts_is_what_a_call_takes() {
         let step = step(&weights).exact().budget(budget).unwrap();
         let plan = step.plan(&x).unwrap();
         assert!(plan.fitted.unwrap().recomputed > 0, "{plan}");
-        assert!(plan.to_string().contains("nodes run again"), "{plan}");
+        assert!(plan.to_string().contains("nodes recomputed"), "{plan}");
         call_checked(&step, &x);
     }
 }

@@ -87,7 +87,10 @@ fn a_budget_says_how_many_checkpoints_a_loop_has_and_the_bits_stay() {
     let plan = f.plan(&xs).unwrap();
     assert_eq!(plan.fitted.unwrap().recomputed_iterations, Some(0), "{plan}");
     assert_eq!(plan.fitted.unwrap().seconds, plan.fitted.unwrap().unlimited_seconds);
-    assert!(plan.to_string().contains("loops keep 199 checkpoints (0 iterations again)"), "{plan}");
+    assert!(
+        plan.to_string().contains("loops keep 199 checkpoints (0 iterations recomputed)"),
+        "{plan}"
+    );
     assert_eq!(values(&call_checked(&f, &xs)), expected);
 }
 
@@ -400,7 +403,7 @@ fn values_are_stored_in_bf16_only_where_that_is_allowed() {
     let Some(price) = prices.iter().find(|p| p.fitted.in_bf16 > 0) else { panic!("{prices:?}") };
     let step = step.budget(price.peak).unwrap();
     let plan = step.plan(&x).unwrap();
-    assert!(plan.to_string().contains("values kept in bf16"), "{plan}");
+    assert!(plan.to_string().contains("values held in bf16"), "{plan}");
     let got = step.call(x.clone()).unwrap();
     assert_eq!(values(&got), values(&loss), "the forward pass is exact");
     // Gradients are those of values rounded to 8 bits.

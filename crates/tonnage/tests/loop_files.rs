@@ -93,7 +93,7 @@ fn memory_does_not_depend_on_the_iterations_and_the_file_is_as_long_as_was_said(
         assert_eq!(plan.spilled().get(), states);
         assert_eq!(plan.recomputed_iterations(), Some(0));
         let lines = plan.explain().steps;
-        assert!(lines.iter().any(|line| line.back.as_ref().is_some_and(|back| back.in_file)));
+        assert!(lines.iter().any(|line| line.loop_grad.as_ref().is_some_and(|back| back.in_file)));
         let measured = f.call_measured((x.clone(), w.clone())).unwrap().1.unwrap();
         assert_eq!(measured.spilled, plan.spilled());
         assert_eq!(measured.recomputed_iterations, 0);

@@ -1,4 +1,5 @@
-//! The budget: a frontier of plans for one graph, from unlimited down, and the quickest point that fits.
+//! The budget: a frontier of plans for one graph, from unlimited down, and the quickest point that fits. The levers are
+//! rematerialization, spilling, loop checkpoints and residuals, micro-batches and bf16.
 //!
 //! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
 //! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them recomputed or

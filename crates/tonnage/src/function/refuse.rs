@@ -67,7 +67,7 @@ fn forbidden(levers: Levers) -> Vec<Forbidden> {
     }
     if !allowed.bf16 {
         found.push(Forbidden {
-            what: "values kept in bf16, which `keep_in_bf16()` allows",
+            what: "values held in bf16, which `keep_in_bf16()` allows",
             with: Levers { allowed: Allowed { bf16: true, ..allowed }, ..levers },
         });
     }

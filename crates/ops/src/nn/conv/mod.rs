@@ -4,7 +4,7 @@
 //! come back to these rows.
 //!
 //! Each is a matrix product whose operands are written into packing space window by window, a few kilobytes at a
-//! time (`windows`, `filter`): the columns of an image's windows never exist as a tensor. Filters of one channel each
+//! time (`windows`, `filter`): im2col without its tensor, since the columns of an image's windows never exist as a whole. Filters of one channel each
 //! (`depthwise`) have loops of their own: there is nothing to multiply a matrix with.
 
 pub mod filter_grad;
