@@ -1,7 +1,8 @@
 //! A small transformer that says the next character (Vaswani et al. 2017, with norms before each part, as GPT-2 has them).
 
 use tonnage::nn::{
-    Dense, Embedding, Initializer, Layer, LayerNorm, Mode, MultiHeadAttention, Param,
+    Dense, Embedding, Initializer, Layer, LayerNorm, Mode, MultiHeadAttention, Param, Parameters,
+    Walk,
 };
 use tonnage::{DType, Elementwise, Part, Result, Source, Tensor, parameters};
 
@@ -14,13 +15,21 @@ pub struct Gpt {
     width: usize,
     dtype: DType,
     tokens: Embedding,
-    places: Param,
+    positions: Param,
     blocks: Vec<TransformerBlock>,
     norm: LayerNorm,
     head: Dense,
 }
 
-parameters!(Gpt { tokens, places, blocks, norm, head });
+impl Parameters for Gpt {
+    fn walk(&self, walk: &mut Walk) {
+        walk.part("tokens", &self.tokens);
+        walk.part("places", &self.positions); // as checkpoints call it
+        walk.part("blocks", &self.blocks);
+        walk.part("norm", &self.norm);
+        walk.part("head", &self.head);
+    }
+}
 
 impl Gpt {
     /// Of this vocabulary, width of vectors, number of blocks, and length of the context.
@@ -32,7 +41,7 @@ impl Gpt {
             width,
             dtype,
             tokens: Embedding::new(vocabulary, width).starting(start),
-            places: Param::new("gpt/places", start),
+            positions: Param::new("gpt/places", start),
             blocks: (0..layers).map(|_| TransformerBlock::new(heads, width)).collect(),
             norm: LayerNorm::new(),
             head: Dense::new(vocabulary).no_bias(),
@@ -43,7 +52,7 @@ impl Gpt {
 impl Layer for Gpt {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let seen = x.shape().get(1).and_then(|n| n.known()).unwrap_or(self.length);
-        let positions = self.places.read(&[self.length, self.width], DType::F32)?;
+        let positions = self.positions.read(&[self.length, self.width], DType::F32)?;
         let positions = positions.slice(&[Part::from(0..seen as i64), Part::ALL])?;
         let mut x = Source::for_layer("embedding", || {
             (self.tokens.forward(x, mode)? + positions)?.cast(self.dtype)

@@ -1,4 +1,4 @@
-"""The peer of benches/kept.rs: bytes that PyTorch saves for the same models' backward passes.
+"""The peer of benches/saved.rs: bytes that PyTorch saves for the same models' backward passes.
 
 Counted by its own saved-tensor hooks: every storage once, without parameters and inputs.
 """

@@ -1,6 +1,6 @@
 //! Bytes that are saved for the backward pass, beside a peer: as the rows declare (the tape, in
 //! eager mode) and as a plan of the whole step has it. Variables and arguments are not counted.
-//! `cargo bench -p tonnage --bench saved`; `benches/saved.py` and `benches/kept_jax.py` count what
+//! `cargo bench -p tonnage --bench saved`; `benches/saved.py` and `benches/saved_jax.py` count what
 //! PyTorch and JAX save for the same models.
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-"""The peer of benches/kept.rs in JAX: bytes of the residuals that it saves for the same models' backward passes.
+"""The peer of benches/saved.rs in JAX: bytes of the residuals that it saves for the same models' backward passes.
 
 Counted as JAX lists them itself, every one that is not an argument of the function (parameters and inputs are).
 """
