@@ -131,7 +131,7 @@ pub struct Kernel<'a, 'o> {
     pub scratch: &'a mut [u8],
     /// Threads.
     pub workers: &'a dyn Workers,
-    /// What the first output becomes. For a kernel that its row says to be [`OutputEpilogue`](crate::row::Lower::OutputEpilogue); others
+    /// What the first output becomes. For a kernel that its row says to be [`WithEpilogue`](crate::row::Lower::WithEpilogue); others
     /// are lent `None`.
     pub epilogue: Option<&'a dyn Epilogue>,
 }

@@ -318,7 +318,7 @@ pub enum Lower {
     Tile(fn(&Call, bool) -> Result<TileProgram>),
     /// As a kernel over lent slices.
     Slices(fn(&mut Kernel) -> Result<()>),
-    /// As such a kernel that hands its one output over to [`Kernel::finish`] as it is made.
+    /// As such a kernel that hands its one output over to [`Kernel::epilogue`] as it is made.
     WithEpilogue(fn(&mut Kernel) -> Result<()>),
     /// As such a kernel that reads inputs from outside of memory a part at a time.
     Streaming {
@@ -328,7 +328,7 @@ pub enum Lower {
         reads: Reads,
         /// Its workspace where some inputs lie outside of memory.
         staging: Staging,
-        /// Whether it hands its output over to [`Kernel::finish`] too.
+        /// Whether it hands its output over to [`Kernel::epilogue`] too.
         has_epilogue: bool,
     },
     /// As other ops.
@@ -373,7 +373,7 @@ impl Lower {
         }
     }
 
-    /// Whether the kernel hands its one output over to [`Kernel::finish`] as it is made.
+    /// Whether the kernel hands its one output over to [`Kernel::epilogue`] as it is made.
     pub fn has_epilogue(&self) -> bool {
         matches!(self, Lower::WithEpilogue(_) | Lower::Streaming { has_epilogue: true, .. })
     }
