@@ -141,7 +141,23 @@ pub fn split(graph: &Graph, wanted: &[bool], ops: &'static GradOps) -> Result<Sp
     let (mut returned, values) = parts(grads);
     let mut backward = back.finish(&values)?;
     backward.prune();
-    let forward = drop_unread(builder.finish(&outputs)?, results.len(), &mut saved, &mut backward);
+    let mut forward =
+        drop_unread(builder.finish(&outputs)?, results.len(), &mut saved, &mut backward);
+    // Where the backward pass needs a size that the data decide and reads nothing that has it, such a value is saved too.
+    for size in backward.undecided_sizes() {
+        let Some(id) = forward.value_of_size(&size) else { continue };
+        let inside = backward.add_value(forward.value(id).clone());
+        backward.inputs.insert(saved.len(), inside);
+        let place = |ids: &[ValueId]| ids.iter().position(|other| *other == id);
+        saved.push(match (place(&forward.inputs), place(&forward.outputs)) {
+            (Some(i), _) => Save::Input(i),
+            (None, Some(i)) => Save::Output(i),
+            (None, None) => {
+                forward.outputs.push(id);
+                Save::Output(forward.outputs.len() - 1)
+            }
+        });
+    }
     let mut of_wanted = returned.drain(..);
     let returns = wanted
         .iter()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Graph, Node};
+use super::{Graph, Node, ValueId};
 use crate::attrs::Attrs;
 use crate::dim::{Dim, Symbol};
 use crate::shape::TensorType;
@@ -53,6 +53,35 @@ impl Graph {
             }
         }
         all
+    }
+}
+
+impl Graph {
+    /// Sizes that the data decide which nodes need, and which neither an input nor a node before them has.
+    pub(crate) fn undecided_sizes(&self) -> Vec<Symbol> {
+        let (mut known, mut missing) = (HashSet::new(), Vec::new());
+        if !self.depends_on_data() {
+            return missing;
+        }
+        self.inputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut known, s)));
+        for node in &self.nodes {
+            of_node(node, &mut |symbol| {
+                if !known.contains(symbol) && !missing.contains(symbol) {
+                    missing.push(symbol.clone());
+                }
+            });
+            node.outputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut known, s)));
+        }
+        missing
+    }
+
+    /// The smallest input or result of a node that has such a size for one of its lengths.
+    pub(crate) fn value_of_size(&self, size: &Symbol) -> Option<ValueId> {
+        let all = self.inputs.iter().chain(self.nodes.iter().flat_map(|node| &node.outputs));
+        let has = |id: &&ValueId| {
+            self.ty(**id).shape.iter().any(|dim| dim.as_symbol().is_some_and(|s| s == size))
+        };
+        all.filter(has).min_by_key(|id| self.ty(**id).bytes("a size").ok()).copied()
     }
 }
 
