@@ -5,7 +5,8 @@ What may differ, and how (all else is the same bits):
 
 * Loops against their unrolled form, and gradients: sums may be added up in another order, so a few last digits.
 * ``vectorized_map`` runs its body on all rows at once, and a budget may cut the batch into pieces: the same few digits.
-* Open lengths, given or decided by the data, may be refused where an op needs to know one or two must be equal.
+* Open lengths, given or decided by the data, may be refused where an op needs to know one or two must be equal: one that
+  the data decide to be 1 is not broadcast in a function.
 * Loops and branches pass zeros back to what they captured and do not use, and zero times infinity is NaN; without them
   nothing is passed back. TensorFlow's do the same.
 * Where the plan is a bound (``plan.is_bound``), a call may use less than predicted.
@@ -21,7 +22,7 @@ from . import values
 from .unrolled import Unrolled
 
 _LEAST = re.compile(r"the least that would do is [^(]*\((\d+) bytes\)")
-_OPEN_SIZE = re.compile(r"\[.*(unique|mask|true|segment)_count.*(do not fit|is open)")
+_OPEN_SIZE = re.compile(r"\[.*(unique|mask|true|segment)_count.*(do not fit|is open)|the data decided these sizes")
 MOST_BUDGETS = 5
 
 

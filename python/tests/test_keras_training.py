@@ -323,7 +323,7 @@ def test_models_that_are_dropped_are_gone_at_once():
 
 def test_predicting_again_and_again_takes_no_more():
     model = regression()
-    tf.memory.steady(lambda: model.predict(X, verbose=0), rounds=20)
+    tf.memory.steady(lambda: model.predict(X, verbose=0), iterations=20)
     whole = model.predict(X, batch_size=7)
     np.testing.assert_allclose(whole, model.predict_on_batch(X), rtol=1e-5, atol=1e-6)
     assert math.isclose(model.test_on_batch(X, Y), float(((whole - Y) ** 2).mean()), rel_tol=1e-4)

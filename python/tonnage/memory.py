@@ -196,15 +196,15 @@ class NotSteady(AssertionError):
         super().__init__(message)
 
 
-def steady(f, rounds=5, warmup=2):
-    """Runs a callable again and again; raises, with the holders that grew, where memory grows from round to round.
+def steady(f, iterations=5, warmup=2):
+    """Runs a callable again and again; raises, with the holders that grew, where memory grows from iteration to iteration.
 
     >>> tf.memory.steady(lambda: tf.ones([1000]) * 2.0)
     """
     for _ in range(warmup):
         f()
     before = info()
-    for _ in range(rounds):
+    for _ in range(iterations):
         f()
     after = info()
     if after["current"] <= before["current"]:
@@ -212,7 +212,7 @@ def steady(f, rounds=5, warmup=2):
     had = {(h["kind"], h["source"]): h["bytes"] for h in before["holders"]}
     grew = [f"{h['kind']} {h['what']} at {h['source']}: {had.get((h['kind'], h['source']), 0)} to {h['bytes']} bytes"
             for h in after["holders"] if h["bytes"] > had.get((h["kind"], h["source"]), 0)]
-    raise NotSteady(f"memory grew from {before['current']} to {after['current']} bytes in {rounds} rounds; "
+    raise NotSteady(f"memory grew from {before['current']} to {after['current']} bytes in {iterations} iterations; "
                     + "; ".join(grew))
 
 

@@ -158,7 +158,7 @@ class Identity(Initializer):
         if len(shape) != 2:
             raise ValueError(f"Identity matrix initializer can only be used for 2D matrices. Received: shape={shape} of "
                              f"rank {len(shape)}.")
-        return _t.eye(int(shape[0]), int(shape[1]), dtype or _floatx()) * float(self.gain)
+        return _t.eye([int(shape[0]), int(shape[1])], dtype or _floatx()) * float(self.gain)
 
 
 IdentityInitializer, OrthogonalInitializer = Identity, Orthogonal

@@ -66,7 +66,7 @@ class OrthogonalRegularizer(Regularizer):
         x = _t.l2_normalize(x, 1 if rows else 0, _epsilon() ** 2)
         product = _t.mat_mul(x, x, not rows, rows)
         size = product.lengths[0]
-        off = product * (1.0 - _t.eye(size, size, x.dtype))
+        off = product * (1.0 - _t.eye([size, size], x.dtype))
         return self.factor * 0.5 * _t.reduce_sum(abs(off), None, False) / (size * (size - 1.0) / 2.0)
 
 
