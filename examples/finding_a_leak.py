@@ -2,7 +2,7 @@
 
 ``python examples/finding_a_leak.py`` prints
 
-    memory grew from ... to ... bytes in 5 rounds; ...finding_a_leak.py:...: ... bytes
+    memory grew from ... to ... bytes in 5 iterations; ...finding_a_leak.py:...: ... bytes
     steady when it keeps numbers: True
 """
 
