@@ -114,10 +114,12 @@ impl<'a> NdIndices<'a> {
         let depth = sizes.last().copied().unwrap_or(0);
         let named: Sizes = table[batch..batch + depth].into();
         let all = Indices::unchecked(indices);
-        for position in strides(workers, 0..all.count(), 1).flatten() {
-            let (index, size) = (all.signed(position), named[position % depth.max(1)]);
-            if !usize::try_from(index).is_ok_and(|index| index < size) {
-                return Err(ErrorKind::IndexOutOfRange { op, index, position, size }.into());
+        for range in strides(workers, 0..all.count(), 1) {
+            for position in range {
+                let (index, size) = (all.signed(position), named[position % depth.max(1)]);
+                if !usize::try_from(index).is_ok_and(|index| index < size) {
+                    return Err(ErrorKind::IndexOutOfRange { op, index, position, size }.into());
+                }
             }
         }
         workers.check()?;

@@ -127,16 +127,18 @@ impl<T: Number> TopKHeap<'_, T> {
     /// Finds them among `n`, as far as it is not stopped.
     fn of(&mut self, n: usize, element: impl Fn(usize) -> T, workers: &dyn Workers) {
         let k = self.values.len();
-        for i in strides(workers, 0..n, 1).flatten() {
-            let x = element(i);
-            if i < k {
-                (self.values[i], self.indices[i]) = (x, i as i32);
-                if i + 1 == k {
-                    (0..k / 2).rev().for_each(|at| self.sink(at, k));
+        for range in strides(workers, 0..n, 1) {
+            for i in range {
+                let x = element(i);
+                if i < k {
+                    (self.values[i], self.indices[i]) = (x, i as i32);
+                    if i + 1 == k {
+                        (0..k / 2).rev().for_each(|at| self.sink(at, k));
+                    }
+                } else if x.above(self.values[0]) {
+                    (self.values[0], self.indices[0]) = (x, i as i32);
+                    self.sink(0, k);
                 }
-            } else if x.above(self.values[0]) {
-                (self.values[0], self.indices[0]) = (x, i as i32);
-                self.sink(0, k);
             }
         }
         for sorted in strides(workers, 1..k, 1).flatten() {

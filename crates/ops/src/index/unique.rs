@@ -78,10 +78,12 @@ fn unique<T: Ordered, P: Packed>(k: &mut Kernel, n: usize) -> Result<()> {
     // For each run of equal ones: where its first element stands, and where the run starts.
     let firsts: &mut [u64] = cast_slice_mut(firsts);
     let mut count = 0;
-    for i in strides(k.workers, 0..n, 1).flatten() {
-        if i == 0 || packed[i - 1].packed_key() != packed[i].packed_key() {
-            firsts[count] = (packed[i].index() as u64) << 32 | i as u64;
-            count += 1;
+    for range in strides(k.workers, 0..n, 1) {
+        for i in range {
+            if i == 0 || packed[i - 1].packed_key() != packed[i].packed_key() {
+                firsts[count] = (packed[i].index() as u64) << 32 | i as u64;
+                count += 1;
+            }
         }
     }
     let firsts = &mut firsts[..count];
