@@ -11,10 +11,10 @@ op = TABLE.op
 def matmul(g):
     a = g.any(values.FLOATS + ["int32"], least=2)
     *batch, m, k = g.sizes(a)
-    turned, n = [g.flip(), g.flip()], g.rng.choice([1, 2, 5, 17])
-    inner = m if turned[0] else k
-    b = g.like(a, [*(batch if g.flip() else []), *([n, inner] if turned[1] else [inner, n])])
-    return f"tf.matmul({a}, {b}, transpose_a={turned[0]}, transpose_b={turned[1]})"
+    transposed, n = [g.flip(), g.flip()], g.rng.choice([1, 2, 5, 17])
+    inner = m if transposed[0] else k
+    b = g.like(a, [*(batch if g.flip() else []), *([n, inner] if transposed[1] else [inner, n])])
+    return f"tf.matmul({a}, {b}, transpose_a={transposed[0]}, transpose_b={transposed[1]})"
 
 
 @op

@@ -1,6 +1,7 @@
 """Sizes that are not known while a function is traced: those that the data decide, and open ones of a signature."""
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -218,3 +219,46 @@ def test_no_function_computes_with_a_length_that_it_does_not_know(where, shape):
 def test_the_graph_of_an_open_signature_is_shown(shape):
     f = tf.function(lambda x: tf.reduce_sum(x * 2.0, axis=0))
     assert "sum" in f.get_concrete_function(tf.TensorSpec(shape)).graph.lower()
+
+
+@pytest.mark.parametrize("shape", list(itertools.product([1, 3], repeat=3)))
+@pytest.mark.parametrize("opened", list(itertools.product([False, True], repeat=3)))
+def test_squeeze_of_all_axes_with_open_lengths_is_right_or_refused(shape, opened):
+    x = tf.reshape(tf.range(float(np.prod(shape))), shape)
+    spec = tf.TensorSpec([None if o else n for n, o in zip(shape, opened)])
+    f = tf.function(lambda x: tf.squeeze(x), input_signature=[spec])
+    if any(n == 1 and o for n, o in zip(shape, opened)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="open while tracing and is now 1"):
+            f(x)
+    else:
+        np.testing.assert_array_equal(f(x), np.squeeze(x.numpy()))
+
+
+def test_an_axis_that_the_data_decide_is_split_where_the_lengths_make_it_up():
+    f = tf.function(lambda x, m: tf.split(tf.boolean_mask(x, m), [2, 1], axis=0))
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+    front, rest = f(x, tf.constant([True, False, True, True]))
+    np.testing.assert_array_equal(front, [[1, 2], [5, 6]])
+    np.testing.assert_array_equal(rest, [[7, 8]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the data decided these sizes"):
+        f(x, tf.constant([True, False, False, True]))
+
+
+@pytest.mark.parametrize("shape", [[2], [1, 2], [2, 1], [1, 2, 1]])
+@pytest.mark.parametrize("inside", [False, True])
+def test_gradients_go_through_reshapes_of_sizes_that_the_data_decide(shape, inside):
+    def masked(x, m):
+        return tf.reshape(tf.boolean_mask(x, m), shape)
+
+    def gradient(f):
+        def run(x, m):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x, m)
+            return tape.gradient(y, x)
+
+        return run
+
+    f = tf.function(gradient(masked)) if inside else gradient(tf.function(masked))
+    made = f(tf.constant([1.0, 2.0, 3.0]), tf.constant([True, False, True]))
+    np.testing.assert_array_equal(made, [1, 0, 1])
