@@ -142,7 +142,8 @@ impl<'a> InputPins<'a> {
                 (Some(a), Some(b)) => a.shares_bytes(b),
                 _ => false,
             };
-            let by = (0..i).find(shares).unwrap_or(i);
+            // One that shares the bytes and is inlined as a recipe pinned nothing.
+            let by = (0..i).filter(|other| pins.pinned[*other].is_some()).find(shares).unwrap_or(i);
             let pinned = match array {
                 Some(array) if by == i => Some(array.pin(op.name, mark.source)?),
                 _ => None,
