@@ -498,14 +498,3 @@ def test_batch_normalization_keeps_the_digits_of_a_small_difference():
     x = tf.constant([1e30, 1e30 * (1 + 2**-20)])
     made = tf.nn.batch_normalization(x, tf.constant([1e30, 1e30]), tf.constant([1.0, 1.0]), tf.constant([0.5, 0.5]), None, 0.0)
     np.testing.assert_allclose(made, (x.numpy().astype("float64") - np.float32(1e30)) + 0.5, rtol=1e-6)
-
-
-@pytest.mark.parametrize("op", [lambda x: x + x, lambda x: x * x, lambda x: x / x, lambda x: x - x * 0.5, tf.add])
-@pytest.mark.parametrize("source", [lambda: tf.range(1.0, 5.0), lambda: tf.random.stateless_normal([4], [1, 2]), lambda: tf.ones([2, 4])[1]])
-def test_an_op_of_one_recipe_twice_is_right_however_long_the_recipe_is(op, source):
-    op = (lambda x: tf.add(x, x)) if op is tf.add else op
-    made, expected = source(), tf.constant(source().numpy())
-    for _ in range(7):
-        made, expected = op(made), op(expected)
-        expected = tf.constant(expected.numpy())
-    np.testing.assert_array_equal(made, expected)

@@ -4,7 +4,7 @@
 use super::front::{ParetoFront, Priced};
 use super::variants::{FrontierPoint, Variant, VariantSink};
 
-/// a point with the number of its variant.
+/// A point with the number of its variant.
 pub struct Numbered(pub usize, pub FrontierPoint);
 
 impl Priced for Numbered {
