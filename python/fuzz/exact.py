@@ -1,6 +1,7 @@
 """TensorFlow's namespace with some of its functions written another way: by their definition, where TensorFlow's own way
-loses digits that the inputs have, and with their limits, where it says NaN. And ``linspace``, which takes no number beside
-a tensor of float64, and so would have no truth."""
+loses digits that the inputs have, with their limits, where it says NaN, and with all numbers in their place, where it has
+none for NaN and takes subnormal ones for zeros. And ``linspace``, which takes no number beside a tensor of float64, and so
+would have no truth."""
 
 import numpy as np
 import tensorflow
@@ -13,10 +14,13 @@ def _gelu(x):
 
 
 def _erfinv(x):
-    """TensorFlow's is the quantile of (1 + x) / 2, which has no digits of a small x; a step of Newton's brings them back."""
+    """TensorFlow's is the quantile of (1 + x) / 2, which has few digits of an x near 0, or of its distance from 1; a step of
+    Newton's brings them back."""
     y = tensorflow.math.erfinv(x)
-    step = (tensorflow.math.erf(y) - x) * tensorflow.exp(y * y) * tensorflow.constant(np.sqrt(np.pi) / 2, x.dtype)
-    return tensorflow.where(tensorflow.abs(x) < 0.5, y - step, y)
+    far = tensorflow.sign(x) * (1 - tensorflow.abs(x) - tensorflow.math.erfc(tensorflow.abs(y)))
+    over = tensorflow.where(tensorflow.abs(x) < 0.5, tensorflow.math.erf(y) - x, far)
+    step = over * tensorflow.exp(y * y) * tensorflow.constant(np.sqrt(np.pi) / 2, x.dtype)
+    return tensorflow.where(tensorflow.math.is_finite(step), y - step, y)
 
 
 def _batch_normalization(x, mean, variance, offset, scale, variance_epsilon):
@@ -33,6 +37,49 @@ def _cumulative_logsumexp(x, axis, exclusive, reverse):
     seen = (first < last) if exclusive else (first <= last)
     terms = tensorflow.where(seen, rows[..., tensorflow.newaxis, :], tensorflow.constant(-np.inf, x.dtype))
     return tensorflow.experimental.numpy.moveaxis(tensorflow.reduce_logsumexp(terms, axis=-1), -1, axis)
+
+
+def _cast(x, dtype):
+    """TensorFlow reads subnormal numbers as zeros, and so makes False of them; their bits are no zeros."""
+    if dtype != "bool" or not x.dtype.is_floating:
+        return tensorflow.cast(x, dtype)
+    bits = tensorflow.bitcast(x, {2: "int16", 4: "int32", 8: "int64"}[x.dtype.size])
+    return tensorflow.bitwise.left_shift(bits, tensorflow.ones_like(bits)) != 0
+
+
+def _order(rows, direction):
+    """The places of the last axis in order, NaN as the largest number: TensorFlow leaves it anywhere, and what it stands
+    between unsorted. Stable: first by the numbers, then by what is NaN."""
+    nan = tensorflow.math.is_nan(rows)
+    numbers = tensorflow.where(nan, tensorflow.zeros_like(rows), rows)
+    first = tensorflow.argsort(numbers, direction=direction, stable=True)
+    second = tensorflow.argsort(tensorflow.cast(_at(nan, first), "int32"), direction=direction, stable=True)
+    return _at(first, second)
+
+
+def _at(rows, places):
+    return tensorflow.gather(rows, places, axis=-1, batch_dims=places.shape.rank - 1)
+
+
+def _argsort(x, axis, direction, stable):
+    if not x.dtype.is_floating:
+        return tensorflow.argsort(x, axis, direction, stable)
+    rows = tensorflow.experimental.numpy.moveaxis(x, axis, -1)
+    return tensorflow.experimental.numpy.moveaxis(_order(rows, direction), -1, axis)
+
+
+def _sort(x, axis=-1, direction="ASCENDING"):
+    if not x.dtype.is_floating:
+        return tensorflow.sort(x, axis, direction)
+    rows = tensorflow.experimental.numpy.moveaxis(x, axis, -1)
+    return tensorflow.experimental.numpy.moveaxis(_at(rows, _order(rows, direction)), -1, axis)
+
+
+def _top_k(x, k):
+    if not x.dtype.is_floating:
+        return tensorflow.math.top_k(x, k)
+    places = _order(x, "DESCENDING")[..., :k]
+    return _at(x, places), places
 
 
 def _with_limits(x, made, limits):
@@ -60,6 +107,7 @@ _math = _Namespace(tensorflow.math, {
     "digamma": _limited(tensorflow.math.digamma, {0.0: -np.inf}),
     "erfinv": _erfinv,
     "cumulative_logsumexp": _cumulative_logsumexp,
+    "top_k": _top_k,
 })
 _nn = _Namespace(tensorflow.nn, {
     "gelu": _gelu,
@@ -74,6 +122,9 @@ def _linspace(start, stop, num):
     return tensorflow.linspace(tensorflow.cast(start, stop.dtype), stop, num)
 
 
-NAMESPACE = _Namespace(tensorflow, {"math": _math, "nn": _nn, "linspace": _linspace})
+NAMESPACE = _Namespace(tensorflow, {
+    "math": _math, "nn": _nn, "linspace": _linspace, "cast": _cast, "sort": _sort, "argsort": _argsort,
+})
 # The ops of programs whose functions are written another way.
-OPS = {"erf", "digamma", "erfinv", "cumulative_logsumexp", "gelu", "silu", "softsign", "normalized", "linspace"}
+OPS = {"erf", "digamma", "erfinv", "cumulative_logsumexp", "gelu", "silu", "softsign", "normalized", "linspace", "cast", "sort",
+       "argsort", "top_k"}

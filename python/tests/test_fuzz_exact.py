@@ -1,0 +1,77 @@
+"""What the random programs take for exact where TensorFlow is not, beside references that are neither of the two."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+tensorflow = pytest.importorskip("tensorflow")
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from fuzz import peer  # noqa: E402
+from fuzz.check import Finding  # noqa: E402
+from fuzz.exact import NAMESPACE  # noqa: E402
+from fuzz.program import Body, Node, Program  # noqa: E402
+
+import tonnage as tf  # noqa: E402
+
+_ROWS = np.array([[3, np.nan, -np.inf, 2], [np.nan, 1, np.inf, -0.5]], "float32")
+# Numbers, their values and their slopes, by mpmath with 40 digits.
+ERFINV = [
+    (0.9999655856782489, 2.9289055880814952, 4711.2366279764274),
+    (0.9998, 2.6297417762102926, 893.15449435597477),
+    (-0.99, -1.8213863677184495, 24.450876473746412),
+    (0.75, 0.81341984759761854, 1.7174997693674523),
+    (1e-12, 8.86226925452758e-13, 0.88622692545275801),
+]
+# A row whose first number becomes NaN in the second iteration, and is sorted in the third.
+_SORTED_IN_A_LOOP = Program(
+    {"v1": (np.array([-0.40625, -0.96875, -0.5, -0.203125], "float32"), "float32"), "v2": (np.zeros(5, "float32"), "float32")},
+    [Node("v7", "scanned", "tf.foldl(f1, v2, initializer=v1)", [Body(
+        "f1", ["v3", "v4"], [Node("v5", "sort", "tf.sort(v3)"), Node("v6", "atanh", "tf.atanh(v5)")], ["v6"])])],
+    ["v7"])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_nan_is_sorted_as_the_largest_number(axis):
+    rows = tensorflow.constant(_ROWS)
+    np.testing.assert_array_equal(NAMESPACE.sort(rows, axis=axis), np.sort(_ROWS, axis))
+    order = NAMESPACE.argsort(rows, axis=axis, direction="ASCENDING", stable=True)
+    np.testing.assert_array_equal(order, np.argsort(_ROWS, axis, kind="stable"))
+    np.testing.assert_array_equal(NAMESPACE.sort(rows, axis=axis, direction="DESCENDING"), np.flip(np.sort(_ROWS, axis), axis))
+
+
+def test_the_largest_are_nan():
+    made, places = NAMESPACE.math.top_k(tensorflow.constant(_ROWS), k=2)
+    np.testing.assert_array_equal(made, [[np.nan, 3], [np.nan, np.inf]])
+    np.testing.assert_array_equal(places, [[1, 0], [0, 2]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_a_subnormal_number_is_true(dtype):
+    small = 1e-310 if dtype == "float64" else 1e-40
+    given = np.array([0, -0.0, small, -small, 1, np.nan]).astype(tensorflow.as_dtype(dtype).as_numpy_dtype)
+    assert NAMESPACE.cast(tensorflow.constant(given), "bool").numpy().tolist() == [False, False, True, True, True, True]
+
+
+def test_erfinv_has_the_digits_of_a_number_near_one():
+    for x, value, slope in ERFINV:
+        given = tensorflow.constant(x, "float64")
+        with tensorflow.GradientTape() as tape:
+            tape.watch(given)
+            made = NAMESPACE.math.erfinv(given)
+        np.testing.assert_allclose([made, tape.gradient(made, given)], [value, slope], rtol=8e-15)
+
+
+def test_what_is_sorted_wrong_in_a_loop_is_still_found(monkeypatch):
+    peer.check(_SORTED_IN_A_LOOP)
+    right = tf.sort
+    monkeypatch.setattr(tf, "sort", lambda x: right(x)[::-1])
+    with pytest.raises(Finding, match="TensorFlow value"):
+        peer.check(_SORTED_IN_A_LOOP)
+
+
+def test_true_of_a_subnormal_number_is_no_finding():
+    cast = Node("v2", "cast", "tf.cast(v1, 'bool')")
+    peer.check(Program({"v1": (np.array([1e-40, 0], "float32"), "float32")}, [cast], ["v2"]))
