@@ -56,6 +56,23 @@ def test_folds_of_integers_and_booleans():
         tf.reduce_mean([True, False])
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("axis", [None, 0, 1, [], [0, 1]])
+@pytest.mark.parametrize("shape", [(2, 3), (3, 4), (1, 1), (0, 3), (3, 0)])
+def test_means_of_64_bits_keep_all_digits_and_wrap_around_as_in_tensorflow(dtype, axis, shape):
+    limits = np.iinfo(dtype)
+    numbers = np.array([limits.max, limits.max - 6, limits.min, 7, 5, 3 if dtype == "uint64" else -5], dtype)
+    along = tuple(axis) if isinstance(axis, list) else axis
+    for seed in range(4):
+        x = np.random.default_rng(seed).choice(numbers, shape)
+        total = x.sum(axis=along, dtype=dtype)
+        count = max(x.size // max(total.size, 1), 1)
+        expected = [abs(int(n)) // count * (-1 if n < 0 else 1) for n in total.ravel()]
+        for mean in (tf.reduce_mean, tf.function(tf.reduce_mean)):
+            made = mean(tf.constant(x), axis=axis)
+            assert made.dtype == dtype and made.numpy().ravel().tolist() == expected
+
+
 def test_shapes_are_changed_as_numpy_changes_them():
     x = tf.constant(X)
     for made, expected in [

@@ -4,7 +4,7 @@ import math as _pi
 from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
-from ._array import cast  # noqa: F401
+from ._array import cast, size as _size  # noqa: F401
 from ._index import argsort  # noqa: F401
 from ._names import MATH as _MATH, made as _made
 from ._segments import (  # noqa: F401
@@ -171,7 +171,13 @@ def reduce_mean(input_tensor, axis=None, keepdims=False, name=None):
         return _t.reduce_mean(x, axis, bool(keepdims))
     if not x.dtype.is_integer:
         raise TypeError(f"reduce_mean: there is no mean of {x.dtype!r}; use `tf.cast` to a floating point type first")
-    return _t.cast(_t.reduce_mean(_t.cast(x, "float64"), axis, bool(keepdims)), x.dtype)
+    if x.dtype.size < 8:
+        return _t.cast(_t.reduce_mean(_t.cast(x, "float64"), axis, bool(keepdims)), x.dtype)
+    # Sums of 64 bits have more digits than a float, and wrap around where they overflow.
+    total = _t.reduce_sum(x, axis, bool(keepdims))
+    count = _t.cast(_size(x, "int64") // _size(total, "int64"), x.dtype)
+    down = total // count
+    return down + _t.cast((total < 0) & (down * count != total), x.dtype)
 
 
 def reduce_euclidean_norm(input_tensor, axis=None, keepdims=False, name=None):
