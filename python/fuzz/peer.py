@@ -9,6 +9,7 @@ What legitimately differs is in :data:`DIFFERENT`; an op, dtype or attribute tha
 TensorFlow itself is not exact (:mod:`fuzz.exact`), each element has to be its value or the exact one.
 """
 
+import functools
 import os
 import re
 import warnings
@@ -118,10 +119,17 @@ def _peer(made):
     return values.tensor(tensorflow, values.array(tf, made), made.dtype.name)
 
 
+@functools.lru_cache(maxsize=4096)
+def _code(lines):
+    """Text as code, once: TensorFlow keeps all code that it was ever called from, with some 20 KB for each (the traces of
+    its stack), and a shrinking program runs the same texts hundreds of times."""
+    return compile(lines, "<string>", "exec")
+
+
 def _run(node, scope, dtype=None):
     lines = "\n".join(node.lines())
     scope = dict(scope)
-    exec(_FLOAT.sub(dtype, lines) if dtype else lines, scope)
+    exec(_code(_FLOAT.sub(dtype, lines) if dtype else lines), scope)
     return scope[node.name]
 
 
@@ -293,7 +301,7 @@ def _check_bodies(node, ours):
     scope = {**ours, "tf": Unrolled(tf)}
     for body in node.bodies:
         scope[body.name] = _compared(body, scope)
-    exec(f"{node.name} = {node.text}", scope)
+    exec(_code(f"{node.name} = {node.text}"), scope)
 
 
 def _compared(body, outer):
@@ -307,14 +315,14 @@ def _compared(body, outer):
             nonlocal runs
             runs += 1
             for node in body.nodes:
-                exec("\n".join(node.lines()), scope)
+                exec(_code("\n".join(node.lines())), scope)
                 if runs <= MOST_RUNS:
                     _check(node, scope)
             return [scope[name] for name in body.results]
 
         if body.loop:
             scope["step"] = lambda: scope.update(zip(body.parameters, step()))
-            exec(f"{body.loop}\n    step()", scope)
+            exec(_code(f"{body.loop}\n    step()"), scope)
             made = [scope[name] for name in body.parameters]
         else:
             made = step()
