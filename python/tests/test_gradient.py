@@ -122,6 +122,27 @@ def test_rows_of_a_table_get_rows_as_gradient():
     assert table.numpy().tolist() == [[0, 1], [0, 1], [4, 5], [5, 6]]
 
 
+@pytest.mark.parametrize("dtypes", [("int32", "int64"), ("int64", "int32"), ("int32", "int32"), ("uint8", "int32", "int64")])
+@pytest.mark.parametrize("traced", [False, True])
+def test_rows_that_were_looked_up_by_indices_of_several_dtypes_add_up(dtypes, traced):
+    table = tf.Variable(np.arange(8.0, dtype="f4").reshape(4, 2))
+
+    def program():
+        with tf.GradientTape() as tape:
+            y = sum(tf.reduce_sum(tf.gather(table, tf.constant([1, 3 - i], d))) for i, d in enumerate(dtypes))
+        return tape.gradient(y, table)
+
+    rows = tf.function(program)() if traced else program()
+    expected = np.zeros([4, 2])
+    for i in range(len(dtypes)):
+        np.add.at(expected, [1, 3 - i], 1)
+    assert tf.convert_to_tensor(rows).numpy().tolist() == expected.tolist()
+    if isinstance(rows, tf.IndexedSlices):
+        assert rows.indices.dtype == (dtypes[0] if len(set(dtypes)) == 1 else tf.int64)
+    tf.keras.optimizers.SGD(1.0).apply_gradients([(rows, table)])
+    np.testing.assert_array_equal(table, np.arange(8.0).reshape(4, 2) - expected)
+
+
 def test_what_is_computed_again_gives_the_same_gradient():
     @tf.recompute_grad
     def f(x):

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use pyo3::prelude::*;
-use tonnage::{DType, Gradient, Reuse, Shape, Tensor, TensorType, Variable, bind};
+use tonnage::{DType, Elementwise, Gradient, Reuse, Shape, Tensor, TensorType, Variable, bind};
 
 use crate::convert::{self, Want};
 use crate::dtype;
@@ -260,12 +260,16 @@ pub fn gradient(py: Python<'_>, gradient: Gradient) -> PyResult<Py<PyAny>> {
                 rows.parts().map(|(i, v)| (i.clone(), v.clone())).collect();
             let (indices, values) = run(py, 0, move || {
                 let mut all: (Vec<Tensor>, Vec<Tensor>) = (Vec::new(), Vec::new());
+                // One list has one dtype: that of all parts, or the one that holds every index.
+                let first = parts.first().map_or(DType::I64, |(indices, _)| indices.dtype());
+                let same = parts.iter().all(|(indices, _)| indices.dtype() == first);
+                let dtype = if same { first } else { DType::I64 };
                 for (indices, values) in &parts {
                     // As many rows as indices: of rows without elements a length could not be inferred.
                     let count = indices.shape().elements();
                     let row = values.shape()[indices.rank()..].to_vec();
                     let shape: Shape = std::iter::once(count.clone()).chain(row).collect();
-                    all.0.push(indices.reshape([count])?);
+                    all.0.push(indices.cast(dtype)?.reshape([count])?);
                     all.1.push(values.reshape(shape)?);
                 }
                 let join = |all: &[Tensor]| match all {
