@@ -51,6 +51,12 @@ USE = {
     "size": lambda a, b: tf.cast(tf.size(a), "float32") * a,
     "range": lambda a, b: tf.range(tf.shape(a)[0]),
     "mean squared error": lambda a, b: tf.keras.losses.MeanSquaredError()(a, b),
+    "mean of integers": lambda a, b: tf.reduce_mean(tf.cast(a * 8.0, "int64")),
+    "diagonal": lambda a, b: tf.linalg.diag_part(tf.reshape(a, [-1, 1]) * tf.reshape(b, [1, -1])) * tf.reshape(a, [-1]),
+    "diagonal of columns": lambda a, b: tf.linalg.diag_part(tf.stack([a, b], -1)) * 2.0,
+    "diagonal of two rows": lambda a, b: tf.linalg.diag_part(tf.stack([tf.reshape(a, [-1]), tf.reshape(b, [-1])], 0)),
+    "trace": lambda a, b: tf.linalg.trace(tf.reshape(a, [-1, 1]) * tf.reshape(b, [1, -1])),
+    "segments": lambda a, b: tf.math.unsorted_segment_sum(a, tf.range(tf.shape(a)[0]) % 2, 3),
 }
 
 
@@ -262,3 +268,21 @@ def test_gradients_go_through_reshapes_of_sizes_that_the_data_decide(shape, insi
     f = tf.function(gradient(masked)) if inside else gradient(tf.function(masked))
     made = f(tf.constant([1.0, 2.0, 3.0]), tf.constant([True, False, True]))
     np.testing.assert_array_equal(made, [1, 0, 1])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("fold", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("which", ["rows", "segments", "both"])
+def test_rows_and_segments_of_sizes_that_the_data_decide_are_compared_as_they_run(fold, which):
+    def program(x, m, ids, n):
+        rows = tf.boolean_mask(x, m) if which != "segments" else x
+        ids = tf.boolean_mask(ids, n) if which != "rows" else ids
+        return getattr(tf.math, f"unsorted_segment_{fold}")(rows, ids, 4)
+
+    x, ids = numbers([3, 2], 0), tf.constant([0, 1, 1])
+    some, all_ = tf.constant([True, False, True]), tf.constant([True, True, True])
+    x, ids = x if which != "segments" else x[:2], ids if which != "rows" else ids[:2]
+    f = tf.function(program)
+    np.testing.assert_allclose(f(x, some, ids, some), program(x, some, ids, some), 1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="the data decided these sizes"):
+        f(x, some if which == "both" else all_, ids, all_)

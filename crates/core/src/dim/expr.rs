@@ -95,6 +95,44 @@ impl Expr {
         }
     }
 
+    /// The most it can be where what is taken away may be nothing.
+    pub(super) fn most(&self) -> Option<usize> {
+        let mut sum: usize = 0;
+        for (product, factor) in &self.terms {
+            let Ok(factor) = usize::try_from(*factor) else { continue };
+            let mut term = factor;
+            for atom in product {
+                let most = match atom {
+                    Atom::Symbol(s) => s.bound()?.most()?,
+                    Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
+                    Atom::Positive(a) => a.most()?,
+                    // More iterations never store fewer.
+                    Atom::Checkpoints(n, max_checkpoints) => {
+                        crate::looping::checkpoint_rows(n.most()? as u64, *max_checkpoints) as usize
+                    }
+                };
+                term = term.saturating_mul(most);
+            }
+            sum = sum.saturating_add(term);
+        }
+        Some(sum)
+    }
+
+    /// The expression with one difference that stops at 0, and that is taken away, let go below 0: never less.
+    pub(super) fn without_positive(&self) -> Option<Expr> {
+        let of = |atom: &Atom| matches!(atom, Atom::Positive(_));
+        let mut taken = self.terms.iter().filter(|(_, factor)| **factor < 0);
+        let (product, factor) = taken.find(|(product, _)| product.iter().any(of))?;
+        let at = product.iter().position(of)?;
+        let Atom::Positive(inside) = &product[at] else { return None };
+        let mut rest = product.clone();
+        rest.remove(at);
+        let rest = Expr { terms: BTreeMap::from([(rest, *factor)]) };
+        let mut others = self.clone();
+        others.terms.remove(product);
+        Some(others.add(&rest.multiply(&inside.expr()), 1))
+    }
+
     /// True for `3*n` and `5*n`.
     pub(super) fn is_other_multiple(&self, other: &Expr) -> bool {
         match (self.terms.first_key_value(), other.terms.first_key_value()) {

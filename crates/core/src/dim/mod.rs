@@ -266,26 +266,10 @@ impl Dim {
     /// their bound. `None` while an argument's size is open.
     pub fn most(&self) -> Option<usize> {
         let Dim::Expr(expr) = self else { return self.known() };
-        let mut sum: usize = 0;
-        for (product, factor) in &expr.terms {
-            // What is taken away may be nothing.
-            let Ok(factor) = usize::try_from(*factor) else { continue };
-            let mut term = factor;
-            for atom in product {
-                let most = match atom {
-                    Atom::Symbol(s) => s.bound()?.most()?,
-                    Atom::Quotient(a, b) => a.most()? / b.known()?.max(1),
-                    Atom::Positive(a) => a.most()?,
-                    // More iterations never store fewer.
-                    Atom::Checkpoints(n, max_checkpoints) => {
-                        crate::looping::checkpoint_rows(n.most()? as u64, *max_checkpoints) as usize
-                    }
-                };
-                term = term.saturating_mul(most);
-            }
-            sum = sum.saturating_add(term);
-        }
-        Some(sum)
+        let plain = expr.most()?;
+        // `n - max(n-2,0)` is at most 2, whatever `n` is.
+        let other = expr.without_positive().and_then(|other| other.into_dim().most());
+        Some(other.map_or(plain, |other| other.min(plain)))
     }
 
     /// True where the data decide it, or something that it is computed from.

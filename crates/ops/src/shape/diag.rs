@@ -52,17 +52,13 @@ fn infer(call: &Call) -> Result<Types> {
     let (rows, columns, diagonal) = asked(call)?;
     let ty = &call.inputs[0];
     let needed = diagonal_length(rows, columns, diagonal);
-    let fits = match (ty.shape.last(), &needed) {
-        (Some(own), Some(needed)) => own == needed,
-        // What a diagonal of open lengths has is known to the plan.
-        (Some(_), None) => true,
-        (None, _) => false,
-    };
-    if !fits {
-        let needed = needed.map_or("a vector".into(), |n| format!("{n} elements"));
+    // What a diagonal of open lengths has is known to the plan, unless the data decide it.
+    let by_data = |own: &Dim| own.depends_on_data() || needed.depends_on_data();
+    let fits = |own: &Dim| own == &needed || (!by_data(own) && own.may_equal(&needed));
+    if !ty.shape.last().is_some_and(fits) {
         let shape = ty.shape.clone();
         let expected = format!(
-            "a last axis of {needed}: diagonal {diagonal} of {rows} rows, {columns} columns"
+            "a last axis of {needed} elements: diagonal {diagonal} of {rows} rows, {columns} columns"
         );
         return Err(ErrorKind::RankMismatch { op: call.op, shape, expected }.into());
     }

@@ -3,7 +3,7 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
-use tonnage_core::error::{ErrorKind, Result, bad_argument};
+use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
@@ -32,12 +32,13 @@ pub static DIAG_PART: OpDef = OpDef {
     samples,
 };
 
-/// How long a diagonal is, where that can be said: for known lengths, and for the main one of a square.
-pub(super) fn diagonal_length(rows: &Dim, columns: &Dim, diagonal: i64) -> Option<Dim> {
-    if rows == columns && diagonal == 0 {
-        return Some(rows.clone());
+/// How long a diagonal is.
+pub(super) fn diagonal_length(rows: &Dim, columns: &Dim, diagonal: i64) -> Dim {
+    let skip = Dim::Known(usize::try_from(diagonal.unsigned_abs()).unwrap_or(usize::MAX));
+    match diagonal < 0 {
+        true => rows.less(&skip).least(columns),
+        false => columns.less(&skip).least(rows),
     }
-    Some(Dim::Known(length(rows.known()?, columns.known()?, diagonal)))
 }
 
 fn length(rows: usize, columns: usize, diagonal: i64) -> usize {
@@ -65,10 +66,7 @@ fn asked<'a>(call: &Call<'a>) -> Result<(&'a [Dim], &'a Dim, &'a Dim, i64)> {
 
 fn infer(call: &Call) -> Result<Types> {
     let (outer, rows, columns, diagonal) = asked(call)?;
-    let Some(length) = diagonal_length(rows, columns, diagonal) else {
-        let what = format!("diagonal {diagonal} of {rows} rows and {columns} columns");
-        return Err(bad_argument(call.op, what, "fix these lengths in the signature"));
-    };
+    let length = diagonal_length(rows, columns, diagonal);
     let shape = outer.iter().cloned().chain([length]).collect();
     Ok(smallvec![TensorType { dtype: call.inputs[0].dtype, shape }])
 }

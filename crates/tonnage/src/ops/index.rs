@@ -314,7 +314,8 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn segment_sum(&self, segments: &Tensor, count: usize) -> Result<Tensor> {
-        self.segmented(segments, count, 0.into())?.scatter_add(segments, self)
+        let (rows, segments) = self.by_segments(segments)?;
+        rows.segmented(&segments, count, 0.into())?.scatter_add(&segments, &rows)
     }
 
     /// The mean of the rows of each segment; that of a segment without rows is 0.
@@ -331,14 +332,34 @@ impl Tensor {
     #[track_caller]
     pub fn segment_max(&self, segments: &Tensor, count: usize) -> Result<Tensor> {
         let least = extremes(self.dtype())[0];
-        self.segmented(segments, count, least)?.scatter_max(segments, self)
+        let (rows, segments) = self.by_segments(segments)?;
+        rows.segmented(&segments, count, least)?.scatter_max(&segments, &rows)
     }
 
     /// The least of the rows of each segment; that of a segment without rows is the largest value of the dtype.
     #[track_caller]
     pub fn segment_min(&self, segments: &Tensor, count: usize) -> Result<Tensor> {
         let most = extremes(self.dtype())[1];
-        self.segmented(segments, count, most)?.scatter_min(segments, self)
+        let (rows, segments) = self.by_segments(segments)?;
+        rows.segmented(&segments, count, most)?.scatter_min(&segments, &rows)
+    }
+
+    /// Rows and their segments. Where the data decide how many there are, the two numbers are compared as they run.
+    #[track_caller]
+    fn by_segments(&self, segments: &Tensor) -> Result<(Tensor, Tensor)> {
+        let (mut rows, mut by) = (self.shape(), segments.shape());
+        for (row, segment) in rows.iter_mut().zip(by.iter_mut()) {
+            match (row.depends_on_data(), segment.depends_on_data()) {
+                (true, _) => *row = segment.clone(),
+                (false, true) => *segment = row.clone(),
+                _ => {}
+            }
+        }
+        let sized = |tensor: &Tensor, shape: Shape| match tensor.shape() == shape {
+            true => Ok(tensor.clone()),
+            false => tensor.reshape(shape),
+        };
+        Ok((sized(self, rows)?, sized(segments, by)?))
     }
 
     /// A value for every segment.
