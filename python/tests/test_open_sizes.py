@@ -270,6 +270,47 @@ def test_gradients_go_through_reshapes_of_sizes_that_the_data_decide(shape, insi
     np.testing.assert_array_equal(made, [1, 0, 1])
 
 
+# Results of functions whose sizes are computed from those that the data decide.
+COMPUTED = {
+    "a multiple": lambda x, m: tf.reshape(tf.boolean_mask(x, m), [-1]),
+    "more than a multiple": lambda x, m: tf.concat([tf.boolean_mask(x, m)] * 2 + [x], 0),
+    "with nothing of it differentiated": lambda x, m: tf.concat([tf.cast(tf.where(m), "float32"), x[:, :1]], 0),
+    "besides what is": lambda x, m: (x * 2.0, tf.concat([tf.cast(tf.where(m), "float32")] * 2, 0)),
+    "less": lambda x, m: tf.boolean_mask(x, m)[1:] * 3.0,
+    "the lesser": lambda x, m: tf.boolean_mask(x, m)[:2] ** 2,
+    "a product": lambda x, m: tf.reshape(tf.matmul(tf.boolean_mask(x, m), tf.boolean_mask(x, x[:, 0] > 2.0), transpose_b=True), [-1]),
+    "a sum of two": lambda x, m: tf.concat([tf.boolean_mask(x, m), tf.boolean_mask(x, x[:, 0] > 2.0)], 0),
+    "a sum of two, less": lambda x, m: tf.concat([tf.boolean_mask(x, m), tf.boolean_mask(x, x[:, 0] > 2.0)], 0)[1:],
+    "a diagonal": lambda x, m: tf.linalg.diag_part(tf.boolean_mask(x, m)),
+    "padded": lambda x, m: tf.pad(tf.boolean_mask(x, m), [[1, 2], [0, 0]]),
+    "tiled": lambda x, m: tf.tile(tf.boolean_mask(x, m), [3, 1]),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize("how", ["tape around a function", "function", "function of a function"])
+def test_gradients_go_through_sizes_that_are_computed_from_what_the_data_decide(name, how):
+    def gradient(f):
+        def run(x, m):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = f(x, m)
+            return tape.gradient(y, x)
+
+        return run
+
+    program = COMPUTED[name]
+    run = {
+        "tape around a function": lambda: gradient(tf.function(program)), "function": lambda: tf.function(gradient(program)),
+        "function of a function": lambda: tf.function(gradient(tf.function(program))),
+    }[how]()
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    for mask in ([True, False, True], [False, True, False], [True, True, True], [False, False, False]):
+        m = tf.constant(mask)
+        np.testing.assert_allclose(run(x, m), gradient(program)(x, m), 1e-6)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("fold", ["sum", "mean", "max", "min"])
 @pytest.mark.parametrize("which", ["rows", "segments", "both"])

@@ -134,6 +134,35 @@ impl Dim {
         }
     }
 
+    /// The symbol that this length alone decides: `n` of `2*n+4`.
+    pub fn decides(&self) -> Option<&Symbol> {
+        self.linear().map(|(symbol, ..)| symbol)
+    }
+
+    /// That symbol, and what it is where this length is `length`.
+    pub fn solved(&self, length: &Dim) -> Option<(Symbol, Dim)> {
+        let (symbol, factor, more) = self.linear()?;
+        let rest = length.expr().add(&Expr::constant(more), -1);
+        let rest = rest.divide_evenly(&Expr::constant(factor))?;
+        let negative = !rest.terms.is_empty() && rest.terms.values().all(|factor| *factor < 0);
+        (!negative).then(|| (symbol.clone(), rest.into_dim()))
+    }
+
+    /// As `factor * symbol + more`. What is taken away from a symbol stops at 0, and does not say what it was.
+    fn linear(&self) -> Option<(&Symbol, i64, i64)> {
+        let Dim::Expr(expr) = self else { return None };
+        let (mut found, mut more) = (None, 0);
+        for (product, factor) in &expr.terms {
+            match product.as_slice() {
+                [] => more = *factor,
+                [Atom::Symbol(symbol)] if found.is_none() => found = Some((symbol, *factor)),
+                _ => return None,
+            }
+        }
+        let (symbol, factor) = found?;
+        (factor > 0 && more >= 0).then_some((symbol, factor, more))
+    }
+
     /// The number, if it is one.
     pub fn known(&self) -> Option<usize> {
         match self {
@@ -408,7 +437,31 @@ mod tests {
         assert_eq!(open.most(), None);
         assert_eq!(data.most(), Some(10));
         assert_eq!(data.times(&Dim::from(3)).minus(&Dim::from(1)).most(), Some(30));
-        assert_eq!(Dim::symbol(Symbol::bounded("k", open)).most(), None);
+        assert_eq!(Dim::symbol(Symbol::bounded("k", open.clone())).most(), None);
+        // The lesser of two is at most either of them.
+        for n in [3, 10, 12] {
+            assert_eq!(data.least(&Dim::from(n)).most(), Some(n.min(10)));
+            assert_eq!(Dim::from(n).least(&data).times(&Dim::from(4)).most(), Some(4 * n.min(10)));
+        }
+        assert_eq!(data.less(&Dim::from(4)).least(&Dim::from(5)).most(), Some(5));
+        assert_eq!(data.least(&open).most(), Some(10));
+    }
+
+    #[test]
+    fn a_length_that_is_known_says_what_the_symbol_in_it_is() {
+        let (s, t) = (Symbol::new("n"), Symbol::new("m"));
+        let (n, m) = (Dim::symbol(s.clone()), Dim::symbol(t));
+        let [one, two, four] = [1, 2, 4].map(Dim::from);
+        let length = n.times(&two).plus(&four);
+        assert_eq!(length.decides(), Some(&s));
+        assert_eq!(length.solved(&Dim::from(10)), Some((s.clone(), Dim::from(3))));
+        assert_eq!(length.solved(&four), Some((s.clone(), Dim::from(0))));
+        assert_eq!(length.solved(&m.times(&two).plus(&four)), Some((s.clone(), m.clone())));
+        assert_eq!(n.solved(&m.plus(&one)), Some((s, m.plus(&one))));
+        for (length, is) in [(&length, 9), (&length, 2), (&n.times(&m), 6), (&n.less(&one), 3)] {
+            assert_eq!(length.solved(&Dim::from(is)), None, "{length} is {is}");
+        }
+        assert_eq!(n.minus(&one).solved(&Dim::from(0)), None, "0 or 1");
     }
 
     #[test]

@@ -57,19 +57,25 @@ impl Graph {
 }
 
 impl Graph {
-    /// Sizes that the data decide which nodes need, and which neither an input nor a node before them has.
+    /// Sizes that the data decide which inputs or nodes mention, and which neither the length of an input says nor a node
+    /// before them decides.
     pub(crate) fn undecided_sizes(&self) -> Vec<Symbol> {
         let (mut known, mut missing) = (HashSet::new(), Vec::new());
         if !self.depends_on_data() {
             return missing;
         }
-        self.inputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut known, s)));
+        let lengths = self.inputs.iter().flat_map(|id| self.ty(*id).shape.iter());
+        known.extend(lengths.filter_map(Dim::decides).cloned());
+        let mut need = |symbol: &Symbol, known: &HashSet<Symbol>| {
+            if !known.contains(symbol) && !missing.contains(symbol) {
+                missing.push(symbol.clone());
+            }
+        };
+        for id in &self.inputs {
+            of_type(self.ty(*id), &mut |symbol| need(symbol, &known));
+        }
         for node in &self.nodes {
-            of_node(node, &mut |symbol| {
-                if !known.contains(symbol) && !missing.contains(symbol) {
-                    missing.push(symbol.clone());
-                }
-            });
+            of_node(node, &mut |symbol| need(symbol, &known));
             node.outputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut known, s)));
         }
         missing
@@ -143,8 +149,9 @@ impl Renamed {
     pub fn learn(&mut self, from: &TensorType, to: &TensorType) {
         let Some(sizes) = &mut self.0 else { return };
         for (from, to) in from.shape.iter().zip(to.shape.iter()) {
-            if let Some(symbol) = from.as_symbol().filter(|s| s.bound().is_some() && from != to) {
-                sizes.entry(symbol.clone()).or_insert_with(|| to.clone());
+            let solved = from.solved(to).filter(|(symbol, _)| symbol.bound().is_some());
+            if let Some((symbol, is)) = solved.filter(|_| from != to) {
+                sizes.entry(symbol).or_insert(is);
             }
         }
     }

@@ -254,7 +254,7 @@ impl PendingRecord {
         let mut sizes: Vec<(Symbol, Dim)> = Vec::new();
         for (open, made) in (self.record.op.infer)(&self.call())?.iter().zip(made) {
             for (dim, size) in open.shape.iter().zip(made.ty().shape.iter()) {
-                sizes.extend(dim.as_symbol().map(|symbol| (symbol.clone(), size.clone())));
+                sizes.extend(dim.solved(size));
             }
         }
         let find =
