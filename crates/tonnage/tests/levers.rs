@@ -11,7 +11,7 @@ mod common;
 use common::{alone, call_checked};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Function, GradientTape, Loop, Result, Tensor, Variable,
-    Watched, concat, function, random_normal, random_uniform, set_seed, tensor,
+    Watched, concat, function, ones, random_normal, random_uniform, set_seed, tensor,
 };
 
 fn drawn(sizes: &[usize], scale: f64) -> Tensor {
@@ -358,6 +358,54 @@ fn images_reductions_of_every_kind_and_values_that_are_only_read_go_through_piec
         [(cut.0, whole.0), (cut.1, whole.1), (cut.2, whole.2), (cut.3, whole.3), (cut.4, whole.4)]
     {
         near(&values(&got), &values(&expected));
+    }
+}
+
+#[test]
+fn the_batch_is_cut_beside_and_across_values_whose_size_the_data_decide() {
+    let _turn = alone();
+    set_seed(5);
+    let weights = Variable::new("w", drawn(&[WIDTH, WIDTH], 0.3)).unwrap();
+    // The mask selects rows that every piece reads, rows that none does, or sizes alone.
+    for kind in 0..3 {
+        let weights = weights.clone();
+        let made = move |(x, table, mask): (Tensor, Tensor, Tensor)| {
+            let mut tape = GradientTape::new();
+            tape.watch(&table);
+            let kept = table.boolean_mask(&mask)?;
+            let mut h = x;
+            for _ in 0..6 {
+                h = h.matmul(&weights.read()?)?.tanh()?;
+            }
+            let scores = match kind {
+                0 => h.matmul(&kept.t()?)?.tanh()?,
+                1 => h,
+                _ => h.matmul(&ones([kept.dim(0)?, WIDTH.into()])?.t()?)?.tanh()?,
+            };
+            let loss = (scores.square()?.sum_all()? + kept.square()?.sum_all()?)?;
+            let sources: [&dyn Watched; 2] = [&weights, &table];
+            let mut grads = tape.gradient(&loss, &sources)?.into_iter();
+            let mut next = || grads.next().map_or_else(|| Ok(kept.clone()), |g| g.tensor());
+            let (of_weights, of_table) = (next()?, next()?);
+            Ok((loss, of_weights, of_table, (&kept * 2.0)?))
+        };
+        let mask = tensor([true, false, true, true, false]).unwrap();
+        set_seed(6);
+        let args = (drawn(&[ROWS, WIDTH], 1.0), drawn(&[5, WIDTH], 1.0), mask);
+        let f = function(made.clone());
+        let plan = f.plan(&args).unwrap();
+        let whole = f.call(args.clone()).unwrap();
+        let budget = plan.inputs + percent(plan.peak() - plan.inputs, 35);
+        let f = function(made).budget(budget).unwrap();
+        let plan = f.plan(&args).unwrap();
+        assert!(plan.fitted.unwrap().micro_batches.is_some(), "{kind}: {plan}");
+        let cut = f.call(args).unwrap();
+        for (got, expected) in
+            [(cut.0, whole.0), (cut.1, whole.1), (cut.2, whole.2), (cut.3, whole.3)]
+        {
+            assert_eq!(got.ty(), expected.ty());
+            near(&values(&got), &values(&expected));
+        }
     }
 }
 

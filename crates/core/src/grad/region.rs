@@ -11,7 +11,7 @@ use super::{Cotangent, Dual, GradOps, JvpCall, Record, Returned, backward, choos
 use crate::attrs::Attrs;
 use crate::emit::{Emit, Mark, Value};
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::sizes::Renamed;
+use crate::graph::Renamed;
 use crate::graph::{Builder, Graph, ValueId, replay};
 use crate::kind::Kind;
 use crate::row::OpDef;

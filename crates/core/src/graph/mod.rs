@@ -13,7 +13,7 @@ mod build;
 mod print;
 mod prune;
 mod shrink;
-pub(crate) mod sizes;
+mod sizes;
 mod slice;
 mod verify;
 
@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use build::{Builder, replay};
+pub use sizes::Renamed;
 pub use slice::Subgraph;
 
 use crate::attrs::Attrs;

@@ -33,17 +33,37 @@ impl Graph {
         if !self.depends_on_data() {
             return Vec::new();
         }
-        let mut decided: HashMap<Symbol, usize> = HashMap::new();
+        let decided = self.decided();
         let mut all = Vec::with_capacity(self.nodes.len());
         for (at, node) in self.nodes.iter().enumerate() {
             let mut brought = HashSet::new();
             node.inputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut brought, s)));
             let mut needed: SmallVec<[usize; 1]> = SmallVec::new();
             of_node(node, &mut |symbol| {
-                let by = decided.get(symbol).filter(|_| !brought.contains(symbol));
-                needed.extend(by.copied().filter(|by| !needed.contains(by)));
+                let by = decided.get(symbol).filter(|_| !brought.contains(symbol)).copied();
+                needed.extend(by.filter(|by| *by < at && !needed.contains(by)));
             });
             all.push(needed);
+        }
+        all
+    }
+
+    /// The nodes that decide sizes which a graph made of parts of this one mentions.
+    pub fn deciders_of(&self, part: &Graph) -> HashSet<usize> {
+        let mut found = HashSet::new();
+        if self.depends_on_data() {
+            let decided = self.decided();
+            of_graph(part, &mut |symbol| found.extend(decided.get(symbol)));
+        }
+        found
+    }
+
+    /// For each size that the data decide, the node that does.
+    fn decided(&self) -> HashMap<Symbol, usize> {
+        let mut decided: HashMap<Symbol, usize> = HashMap::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let mut brought = HashSet::new();
+            node.inputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut brought, s)));
             for id in &node.outputs {
                 of_type(self.ty(*id), &mut |symbol| {
                     if !brought.contains(symbol) {
@@ -52,7 +72,7 @@ impl Graph {
                 });
             }
         }
-        all
+        decided
     }
 }
 
@@ -137,7 +157,8 @@ fn of_graph(graph: &Graph, visit: &mut dyn FnMut(&Symbol)) {
 }
 
 /// What sizes that the data decide are called in a graph that is emitted once more: inference names them anew.
-pub(crate) struct Renamed(Option<HashMap<Symbol, Dim>>);
+#[derive(Debug)]
+pub struct Renamed(Option<HashMap<Symbol, Dim>>);
 
 impl Renamed {
     /// Nothing is known yet. A graph without such sizes needs no names.
@@ -160,11 +181,25 @@ impl Renamed {
     pub fn told(&self, node: &Node) -> (Attrs, Vec<Arc<Graph>>) {
         let Some(sizes) = &self.0 else { return (node.attrs.clone(), node.regions.clone()) };
         let find = |symbol: &Symbol| sizes.get(symbol).cloned();
-        // A region that several nodes share stays one where nothing in it has another name now.
-        let renamed = |region: &Arc<Graph>| match region.mentions(sizes) {
-            true => Arc::new(region.replace_symbols(&find)),
-            false => region.clone(),
-        };
-        (node.attrs.substitute(&find), node.regions.iter().map(renamed).collect())
+        let regions = node.regions.iter().map(|region| self.region(region)).collect();
+        (node.attrs.substitute(&find), regions)
+    }
+
+    /// A region by those names. One that several nodes share stays one where nothing in it has another name now.
+    pub fn region(&self, region: &Arc<Graph>) -> Arc<Graph> {
+        match &self.0 {
+            Some(sizes) if region.mentions(sizes) => {
+                Arc::new(region.replace_symbols(&|symbol: &Symbol| sizes.get(symbol).cloned()))
+            }
+            _ => region.clone(),
+        }
+    }
+
+    /// A type by those names.
+    pub fn ty(&self, ty: &TensorType) -> TensorType {
+        match &self.0 {
+            Some(sizes) => ty.substitute(&|symbol: &Symbol| sizes.get(symbol).cloned()),
+            None => ty.clone(),
+        }
     }
 }

@@ -10,7 +10,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::dim::Dim;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::graph::{Builder, Graph, Node, ValueId};
+use tonnage_core::graph::{Builder, Graph, Node, Renamed, ValueId};
 use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::recipe::Key;
 use tonnage_core::shape::Shape;
@@ -33,14 +33,20 @@ pub struct InPieces {
 /// The graph with a loop over the pieces.
 pub fn in_pieces(graph: &Graph, parts: &BatchSplit) -> Result<InPieces> {
     let body = body(graph, parts)?;
-    let mut outer = Outer { graph, parts, builder: Builder::new(), values: HashMap::new() };
+    let mut outer = Outer {
+        graph,
+        parts,
+        builder: Builder::new(),
+        values: HashMap::new(),
+        sizes: Renamed::of(graph),
+    };
     for id in &graph.inputs {
         let info = graph.value(*id);
         outer.builder.mark(Mark { source: info.source, kind: info.kind });
         let value = outer.builder.input(info.ty.clone(), info.kind, info.name.clone());
         outer.values.insert(*id, value);
     }
-    let before = needed(graph, parts, &body);
+    let before = needed(graph, parts, &body)?;
     let once = |at: &usize| matches!(parts.places[*at], NodePlacement::Once);
     for at in (0..graph.nodes.len()).filter(|at| once(at) && before[*at]) {
         outer.node(&graph.nodes[at])?;
@@ -58,27 +64,39 @@ pub fn in_pieces(graph: &Graph, parts: &BatchSplit) -> Result<InPieces> {
     }
     let outputs = graph.outputs.iter().map(|id| outer.value(*id)).collect::<Result<Vec<_>>>()?;
     let made = outer.builder.finish(&outputs)?;
-    if made.output_types() != graph.output_types() {
+    let whole = graph.outputs.iter().map(|id| outer.sizes.ty(graph.ty(*id)));
+    if !made.output_types().into_iter().eq(whole) {
         return Err(ErrorKind::BadGraph { what: "pieces that do not make the whole".into() }.into());
     }
     Ok(InPieces { graph: made, node })
 }
 
-/// Nodes that run once and that the pieces need.
-fn needed(graph: &Graph, parts: &BatchSplit, body: &PieceBody) -> Vec<bool> {
+/// Nodes that run once and that the pieces need: for what they make, or for a size that the data decide.
+fn needed(graph: &Graph, parts: &BatchSplit, body: &PieceBody) -> Result<Vec<bool>> {
     let mut wanted = vec![false; graph.value_count()];
     for id in body.sliced.iter().map(|(id, _)| id).chain(&body.reads) {
         wanted[id.index()] = true;
     }
     let mut needed = vec![false; graph.nodes.len()];
+    graph.deciders_of(&body.graph).into_iter().for_each(|by| needed[by] = true);
+    let deciders = graph.size_deciders();
     for (at, node) in graph.nodes.iter().enumerate().rev() {
         let makes = node.outputs.iter().any(|id| wanted[id.index()]);
-        if makes && matches!(parts.places[at], NodePlacement::Once) {
-            needed[at] = true;
-            node.inputs.iter().for_each(|id| wanted[id.index()] = true);
+        match parts.places[at] {
+            NodePlacement::Once if makes || needed[at] => {
+                needed[at] = true;
+                node.inputs.iter().for_each(|id| wanted[id.index()] = true);
+                deciders.get(at).into_iter().flatten().for_each(|by| needed[*by] = true);
+            }
+            NodePlacement::Once => {}
+            _ if needed[at] => {
+                let what = "a size that the pieces need is decided after them".into();
+                return Err(ErrorKind::BadGraph { what }.into());
+            }
+            _ => {}
         }
     }
-    needed
+    Ok(needed)
 }
 
 struct Outer<'g> {
@@ -86,6 +104,8 @@ struct Outer<'g> {
     parts: &'g BatchSplit,
     builder: Builder,
     values: HashMap<ValueId, Value>,
+    /// What sizes that the data decide are called here.
+    sizes: Renamed,
 }
 
 impl Outer<'_> {
@@ -97,9 +117,12 @@ impl Outer<'_> {
     fn node(&mut self, node: &Node) -> Result<()> {
         let inputs = node.inputs.iter().map(|id| self.value(*id)).collect::<Result<Vec<_>>>()?;
         self.builder.mark(mark(self.graph, node));
-        let (attrs, regions) = (node.attrs.clone(), node.regions.clone());
+        let (attrs, regions) = self.sizes.told(node);
         let made = self.builder.emit(node.op, inputs, attrs, regions, node.aux)?;
-        self.values.extend(node.outputs.iter().copied().zip(made));
+        for (id, value) in node.outputs.iter().zip(made) {
+            self.sizes.learn(self.graph.ty(*id), value.ty());
+            self.values.insert(*id, value);
+        }
         Ok(())
     }
 
@@ -112,7 +135,8 @@ impl Outer<'_> {
                 source: self.graph.value(*id).source,
                 kind: self.graph.value(*id).kind,
             });
-            inputs.push(emit::zeros(&mut self.builder, self.graph.ty(*id))?);
+            let ty = self.sizes.ty(self.graph.ty(*id));
+            inputs.push(emit::zeros(&mut self.builder, &ty)?);
         }
         for (id, axis) in &body.sliced {
             let value = self.value(*id)?;
@@ -135,7 +159,7 @@ impl Outer<'_> {
         };
         let attrs = Attrs::Loop(Box::new(attrs));
         let node = self.builder.graph().nodes.len();
-        let regions = vec![Arc::new(body.graph.clone())];
+        let regions = vec![self.sizes.region(&Arc::new(body.graph.clone()))];
         let made = self.builder.emit(&WHILE_LOOP, inputs, attrs, regions, false)?;
         for (id, value) in body.sums.iter().chain(&body.joined).zip(made) {
             let value = self.joined(*id, value)?;
@@ -147,7 +171,7 @@ impl Outer<'_> {
     /// The whole, of what the loop made of it.
     fn joined(&mut self, id: ValueId, value: Value) -> Result<Value> {
         let e = &mut self.builder;
-        let whole = self.graph.ty(id);
+        let whole = &self.sizes.ty(self.graph.ty(id));
         match &self.parts.parts[id.index()] {
             BatchPart::Folded(Reduction::Sum) => Ok(value),
             BatchPart::Folded(Reduction::Mean) => {
