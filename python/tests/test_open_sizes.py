@@ -327,3 +327,27 @@ def test_rows_and_segments_of_sizes_that_the_data_decide_are_compared_as_they_ru
     np.testing.assert_allclose(f(x, some, ids, some), program(x, some, ids, some), 1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match="the data decided these sizes"):
         f(x, some if which == "both" else all_, ids, all_)
+
+
+@pytest.mark.parametrize("flow", ["cond", "switch_case", "case", "if"])
+@pytest.mark.parametrize("other", ["another mask", "the same mask", "a known size"])
+def test_branches_of_sizes_that_the_data_decide_are_refused_with_what_to_do(flow, other):
+    def program(x, m, n, p):
+        def first():
+            return tf.boolean_mask(x, m)
+
+        def second():
+            return {"another mask": lambda: tf.boolean_mask(x, n), "the same mask": first, "a known size": lambda: x}[other]()
+
+        if flow == "if":
+            if p:
+                y = first()
+            else:
+                y = second()
+            return y
+        return {"cond": lambda: tf.cond(p, first, second), "case": lambda: tf.case([(p, first)], default=second),
+                "switch_case": lambda: tf.switch_case(tf.cast(p, "int32"), [first, second])}[flow]()
+
+    args = numbers([3], 0), tf.constant([True, False, True]), tf.constant([True, False, False]), tf.constant(True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="whose sizes the data decide.*before the branches"):
+        tf.function(program)(*args)

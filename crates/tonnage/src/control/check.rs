@@ -23,7 +23,7 @@ pub(super) fn branches_agree<R: Tree>(op: &'static str, parts: &[RegionTrace<R>]
         let pairs = leaves(&first.result).into_iter().zip(leaves(&other.result));
         let differs = |(_, (x, y)): &(usize, (Tensor, Tensor))| x.ty() != y.ty();
         if let Some((k, (x, y))) = pairs.enumerate().find(differs) {
-            let what = format!(
+            let mut what = format!(
                 "result {k} is {}{} in branch 0 and {}{} in branch {}",
                 x.ty(),
                 made_at(first.line(&x)),
@@ -31,10 +31,23 @@ pub(super) fn branches_agree<R: Tree>(op: &'static str, parts: &[RegionTrace<R>]
                 made_at(other.line(&y)),
                 i + 1
             );
-            return Err(bad_argument(op, what, "give all the same dtype and shape"));
+            let mut help = "give all the same dtype and shape";
+            if differ_by_data(&x.ty(), &y.ty()) {
+                what += ", whose sizes the data decide, so that they may differ";
+                help = "compute it before the branches, reduce it in them, or pad it to a known size there";
+            }
+            return Err(bad_argument(op, what, help));
         }
     }
     Ok(())
+}
+
+/// Whether nothing but sizes that the data decide tells two types apart.
+fn differ_by_data(x: &TensorType, y: &TensorType) -> bool {
+    let by_data = |(x, y): (&Dim, &Dim)| x == y || x.depends_on_data() || y.depends_on_data();
+    x.dtype == y.dtype
+        && x.shape.rank() == y.shape.rank()
+        && x.shape.iter().zip(y.shape.iter()).all(by_data)
 }
 
 /// The body returns the loop variables as it took them: nested in the same way, of the same types.
