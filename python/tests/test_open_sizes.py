@@ -351,3 +351,14 @@ def test_branches_of_sizes_that_the_data_decide_are_refused_with_what_to_do(flow
     args = numbers([3], 0), tf.constant([True, False, True]), tf.constant([True, False, False]), tf.constant(True)
     with pytest.raises(tf.errors.InvalidArgumentError, match="whose sizes the data decide.*before the branches"):
         tf.function(program)(*args)
+
+
+def test_a_size_of_1_that_the_data_decide_is_not_broadcast_and_the_error_says_what_to_do():
+    f = tf.function(lambda x, m: tf.boolean_mask(x, m) + x)
+    x = numbers([3], 1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="size of 1 is broadcast.*only where it is known.*reshape"):
+        f(x, tf.constant([False, True, False]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must be equal here$|must be equal here \\(at"):
+        f(x, tf.constant([False, True, True]))
+    f = tf.function(lambda x, m: tf.reshape(tf.boolean_mask(x, m), [1]) + x)
+    np.testing.assert_allclose(f(x, tf.constant([False, True, False])), x.numpy() + x.numpy()[1])

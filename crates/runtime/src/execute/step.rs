@@ -11,7 +11,7 @@ use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::{Call, Cost, Lower};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form};
-use tonnage_core::{Node, TensorType, ValueId};
+use tonnage_core::{Dim, Node, TensorType, ValueId};
 use tonnage_ops::simd::philox;
 use tonnage_ops::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
@@ -387,7 +387,11 @@ fn sizes_fit(node: &Node, call: &Call) -> Result<Vec<Sizes>> {
             if to.rank() == call.inputs[0].shape.rank() =>
         {
             let (left, right) = (call.inputs[0].shape.clone(), to.clone());
-            let help = "the data decided these sizes, and they must be equal here".into();
+            let mut help = "the data decided these sizes, and they must be equal here".to_string();
+            let one = |(x, y): (&Dim, &Dim)| x != y && (x.is(1) || y.is(1));
+            if left.iter().zip(right.iter()).any(one) {
+                help += ": a size of 1 is broadcast in a function only where it is known while tracing; reshape to it";
+            }
             ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into()
         }
         _ => e,
