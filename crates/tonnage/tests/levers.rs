@@ -382,12 +382,10 @@ fn the_batch_is_cut_beside_and_across_values_whose_size_the_data_decide() {
                 1 => h,
                 _ => h.matmul(&ones([kept.dim(0)?, WIDTH.into()])?.t()?)?.tanh()?,
             };
-            let loss = (scores.square()?.sum_all()? + kept.square()?.sum_all()?)?;
+            let loss = (scores.square()?.sum_all()? + (&kept).square()?.sum_all()?)?;
             let sources: [&dyn Watched; 2] = [&weights, &table];
-            let mut grads = tape.gradient(&loss, &sources)?.into_iter();
-            let mut next = || grads.next().map_or_else(|| Ok(kept.clone()), |g| g.tensor());
-            let (of_weights, of_table) = (next()?, next()?);
-            Ok((loss, of_weights, of_table, (&kept * 2.0)?))
+            let grads = tape.gradient(&loss, &sources)?;
+            Ok((loss, grads[0].tensor()?, grads[1].tensor()?, (&kept * 2.0)?))
         };
         let mask = tensor([true, false, true, true, false]).unwrap();
         set_seed(6);
